@@ -1,0 +1,45 @@
+"""Every error that a user can meet, in one tree.
+
+    IceError
+    ├── ConfigError         something a person can fix: a flag, a name, a file, a folder
+    │   ├── DataError       the data: a missing field, a text that cannot be encoded, numbers that are not finite
+    │   ├── CapabilityError the model cannot give what an attribution or an operator needs
+    │   └── MissingExtraError   an optional package is not installed
+    └── ModelError          the model itself failed: it could not be loaded or did not answer
+        └── OutOfMemoryError    a batch did not fit on the device
+
+The command line prints a `ConfigError` without a traceback and exits with 2; any other `IceError` exits with 1.
+Bugs stay `AssertionError` or `TypeError`.
+"""
+
+
+class IceError(Exception):
+    """Base class of all errors raised on purpose."""
+
+
+class ConfigError(IceError):
+    """What was asked for cannot be done as asked; the message says what to change."""
+
+
+class DataError(ConfigError):
+    """The data do not have the shape that the task or the test needs."""
+
+
+class CapabilityError(ConfigError):
+    """A model does not offer what an attribution or an operator needs."""
+
+
+class MissingExtraError(ConfigError):
+    """An optional dependency is missing; the message holds the pip command."""
+
+
+class ModelError(IceError):
+    """A model could not be loaded, or failed while it answered."""
+
+
+class OutOfMemoryError(ModelError):
+    """A batch did not fit into the memory of the device."""
+
+
+class DegenerateDataWarning(UserWarning):
+    """A number is defined but doubtful, for example because all draws are equal."""

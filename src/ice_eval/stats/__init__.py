@@ -1,0 +1,57 @@
+"""Statistics of win rates: numpy and scipy only, no idea what a language model is."""
+
+from ice_eval.stats.agreement import Agreement, Crossing, agreement
+from ice_eval.stats.bootstrap import (
+    Interval,
+    Method,
+    difference_interval,
+    interval_from_means,
+    mean_interval,
+    resampled_means,
+)
+from ice_eval.stats.fdr import NonnullShare, SignificantRate, nonnull_share, significant, significant_rate
+from ice_eval.stats.randomization import (
+    CHANCE,
+    Comparison,
+    Draws,
+    MeanTest,
+    compare,
+    effect_size,
+    lower_pvalue,
+    mean_test,
+    member_win_rates,
+    upper_pvalue,
+)
+from ice_eval.stats.verdict import Taxonomy, detectable_win_rate, excludes_chance, taxonomy, verdict
+
+__all__ = [
+    "Agreement",
+    "CHANCE",
+    "Comparison",
+    "Crossing",
+    "Draws",
+    "Interval",
+    "MeanTest",
+    "Method",
+    "NonnullShare",
+    "SignificantRate",
+    "Taxonomy",
+    "agreement",
+    "compare",
+    "detectable_win_rate",
+    "difference_interval",
+    "effect_size",
+    "excludes_chance",
+    "interval_from_means",
+    "lower_pvalue",
+    "mean_interval",
+    "mean_test",
+    "member_win_rates",
+    "nonnull_share",
+    "resampled_means",
+    "significant",
+    "significant_rate",
+    "taxonomy",
+    "upper_pvalue",
+    "verdict",
+]

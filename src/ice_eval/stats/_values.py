@@ -1,0 +1,78 @@
+"""Checked inputs, and the slack that decides ties: what every estimator here starts from."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ice_eval.errors import DataError
+
+Values = NDArray[np.float64]  # (n,) unless said otherwise
+
+ROUND_OFF = 100 * float(np.finfo(np.float64).eps)
+"""Relative width within which two numbers count as equal."""
+
+_CELLS_PER_BATCH = 2**17  # 1 MiB of float64: larger batches leave the cache and are slower
+
+
+class Counts(NamedTuple):
+    """How many values lie below, at and above an observed one."""
+
+    below: int
+    tied: int
+    above: int
+
+
+def finite_vector(values: ArrayLike, *, what: str) -> Values:
+    """`values` as a float vector.
+
+    Raises:
+        DataError: If it is not one-dimensional, is empty, or holds a NaN or an infinity.
+    """
+    vector = np.asarray(values, dtype=np.float64)
+    if vector.ndim != 1 or vector.size == 0:
+        raise DataError(f"need a vector with at least one {what}, got an array of shape {vector.shape}")
+    n_bad = vector.size - np.count_nonzero(np.isfinite(vector))
+    if n_bad:
+        raise DataError(f"need finite values, got {n_bad} of {vector.size} {what}s that are NaN or infinite")
+    return vector
+
+
+def slack_of(values: Values) -> float:
+    """Distance within which two of `values` are tied.
+
+    Scaled by the largest magnitude: round-off of a difference near 0 is as large as that of its terms, so a slack
+    relative to the observed value alone would vanish exactly where it is needed.
+    """
+    return ROUND_OFF * float(np.abs(values).max())
+
+
+def count_against(observed: float, values: Values) -> Counts:
+    """Place of `observed` among `values`, ties decided with slack."""
+    slack = max(slack_of(values), ROUND_OFF * abs(observed))
+    below = int(np.count_nonzero(values < observed - slack))
+    above = int(np.count_nonzero(values > observed + slack))
+    return Counts(below, values.size - below - above, above)
+
+
+def mid_rank(counts: Counts) -> float:
+    """Share of values below, ties one half."""
+    # One division of exact numbers: equal shares of families of different size are equal floats.
+    return (counts.below + counts.tied / 2) / sum(counts)
+
+
+def is_constant(values: Values) -> bool:
+    """Whether all values are equal up to round-off."""
+    return bool(np.ptp(values) <= slack_of(values))
+
+
+def batches(total: int, *, width: int, batch: int | None) -> Iterator[int]:
+    """Sizes of consecutive batches of rows of `width` numbers that add up to `total` rows.
+
+    A generator of random numbers must give the same stream for every `batch`; `Generator.integers` with 64-bit output
+    does, whereas its 8- and 16-bit outputs drop what is left of a word at the end of each call.
+    """
+    size = max(1, _CELLS_PER_BATCH // width) if batch is None else batch
+    for start in range(0, total, size):
+        yield min(size, total - start)

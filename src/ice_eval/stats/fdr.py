@@ -1,0 +1,124 @@
+"""How many examples carry a signal: Benjamini-Hochberg, and Storey's estimate for discrete p-values."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binomtest, false_discovery_control
+
+from ice_eval.errors import DataError
+from ice_eval.stats._values import ROUND_OFF, Values, finite_vector
+
+_LAMBDA = 0.5  # p-values above it are taken to be null ones
+_CONFIDENCE = 0.95
+
+
+class SignificantRate(NamedTuple):
+    """Share of examples that Benjamini-Hochberg rejects."""
+
+    rate: float | None
+    """None where the number of random sets made a rejection impossible, so that 0 would mislead."""
+    reason: str | None
+    """Why `rate` is None."""
+    floor_share: float
+    """Share of examples that must reach the smallest possible p-value before any is rejected."""
+
+
+class NonnullShare(NamedTuple):
+    """Estimated share of examples whose rationale beats random sets."""
+
+    share: float
+    low: float
+    """One-sided 95 % lower bound."""
+
+
+def significant(p_values: NDArray[np.float64], *, alpha: float = 0.10) -> NDArray[np.bool_]:
+    """Which examples Benjamini-Hochberg rejects at false-discovery rate `alpha`.
+
+    Raises:
+        DataError: If there are no p-values, one is outside (0, 1], or `alpha` is not between 0 and 1.
+    """
+    if not 0 < alpha < 1:
+        raise DataError(f"a false-discovery rate lies between 0 and 1, got {alpha}; 0.10 is usual")
+    adjusted = false_discovery_control(_checked(p_values), method="bh")
+    # p-values of a permutation test lie on a grid that can meet alpha exactly.
+    return np.asarray(adjusted <= alpha * (1 + ROUND_OFF))
+
+
+def significant_rate(p_values: NDArray[np.float64], *, floor: float, alpha: float = 0.10) -> SignificantRate:
+    """Share of examples rejected, or the reason why nothing could have been.
+
+    No p-value is smaller than `floor`. Benjamini-Hochberg rejects j of N examples only if their p-values are at most
+    `alpha * j / N`, so fewer than a share `floor / alpha` of examples is never rejected, however strong their signal.
+
+    Args:
+        p_values: One tail's p-values, one per example; the other tail is a family of its own.
+        floor: Smallest possible p-value, 1 / (M + 1). Examples that have fewer sets in all have a higher one; the share
+            needed is then larger than the one reported.
+        alpha: False-discovery rate.
+
+    Raises:
+        DataError: If there are no p-values, one is outside (0, 1], or `floor` or `alpha` is out of range.
+    """
+    if not 0 < floor <= 1:
+        raise DataError(f"the smallest possible p-value lies in (0, 1], got {floor}; pass 1 / (M + 1)")
+    rejected = significant(p_values, alpha=alpha)
+    floor_share = floor / alpha
+    if rejected.any():
+        return SignificantRate(float(rejected.mean()), None, floor_share)
+    if floor_share * rejected.size <= 1 + ROUND_OFF:  # a single example at the floor would have been rejected
+        return SignificantRate(0.0, None, floor_share)
+    return SignificantRate(None, _reason(floor=floor, alpha=alpha), floor_share)
+
+
+def nonnull_share(p_values: NDArray[np.float64], n_values: NDArray[np.int64]) -> NonnullShare:
+    """Storey's estimate of the share of non-null examples, with lambda = 1/2, for discrete p-values.
+
+    Under the null, p-value i is uniform on `1/n_i, 2/n_i, ..., 1`, and exceeds 1/2 with a known probability, which is
+    not 1/2 where n_i is odd. The null share is the observed count above 1/2 over the count expected if all were null.
+    The bound replaces the observed count by its Clopper-Pearson upper limit. Tied scores make null p-values larger, and
+    both numbers smaller.
+
+    Args:
+        p_values: One tail's p-values, one per example.
+        n_values: For each example the number of values its p-value can take, M_i + 1.
+
+    Raises:
+        DataError: If the two differ in length, a p-value is outside (0, 1], or fewer than two values are possible.
+    """
+    p = _checked(p_values)
+    n = np.asarray(n_values)
+    if n.shape != p.shape:
+        raise DataError(f"need one number of possible values per p-value, got {n.size} for {p.size} p-values")
+    if n.min() < 2:
+        raise DataError(f"a p-value takes at least two values, got n_values as small as {n.min()}; skip such examples")
+    expected = float(((n - n // 2) / n).sum())
+    n_above = int(np.count_nonzero(p > _LAMBDA))
+    limit = binomtest(n_above, p.size, alternative="less").proportion_ci(_CONFIDENCE, method="exact").high
+    return NonnullShare(_complement(n_above / expected), _complement(float(limit) * p.size / expected))
+
+
+def _complement(null_share: float) -> float:
+    return 1 - min(max(null_share, 0.0), 1.0)
+
+
+def _reason(*, floor: float, alpha: float) -> str:
+    share = f"{100 * floor / alpha:.1f} %"
+    if floor > alpha * (1 + ROUND_OFF):
+        needed = math.ceil(1 / alpha - ROUND_OFF) - 1
+        return (
+            f"the smallest possible p-value, {floor:.4g}, is above alpha = {alpha:g}: {share} of the examples would "
+            f"have to reach it, so nothing can be rejected; at least {needed} random sets are needed"
+        )
+    return (
+        f"the smallest possible p-value is {floor:.4g}, so at alpha = {alpha:g} nothing is rejected unless {share} of "
+        "the examples reach it; more random sets lower that share"
+    )
+
+
+def _checked(p_values: NDArray[np.float64]) -> Values:
+    p = finite_vector(p_values, what="p-value")
+    if p.min() <= 0 or p.max() > 1:
+        raise DataError(f"p-values lie in (0, 1], got values from {p.min()} to {p.max()}")
+    return p

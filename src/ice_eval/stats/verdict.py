@@ -1,0 +1,90 @@
+"""The words for a win rate, and what its interval allows to say."""
+
+import math
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ice_eval.errors import DataError
+from ice_eval.stats._values import ROUND_OFF, finite_vector
+from ice_eval.stats.bootstrap import Interval
+from ice_eval.stats.randomization import CHANCE
+
+Taxonomy = Literal["anti-faithful", "near-random", "weakly faithful", "faithful"]
+
+NOT_DISTINGUISHABLE = "not distinguishable from random"
+UNDETERMINED = "undetermined (too few examples)"
+
+_WEAKLY_FAITHFUL = 0.55
+_FAITHFUL = 0.60
+_DETECTABLE_ERRORS = 2.80  # 1.96 + 0.84: two-sided level 5 %, power 80 %
+
+
+def taxonomy(win_rate: float) -> Taxonomy:
+    """The paper's word for a win rate.
+
+    Anti-faithful [0, .50), near-random [.50, .55), weakly faithful [.55, .60], faithful (.60, 1]. A mean that round-off
+    has moved off a limit counts as the limit.
+
+    Raises:
+        DataError: If `win_rate` is not in [0, 1].
+    """
+    if not -ROUND_OFF <= win_rate <= 1 + ROUND_OFF:  # NaN fails this too
+        raise DataError(f"a win rate lies in [0, 1], got {win_rate}; percentages are divided by 100 first")
+    if not reaches(win_rate, CHANCE):
+        return "anti-faithful"
+    if not reaches(win_rate, _WEAKLY_FAITHFUL):
+        return "near-random"
+    return "weakly faithful" if reaches(_FAITHFUL, win_rate) else "faithful"
+
+
+def verdict(win_rate: float, interval: Interval | None) -> str:
+    """What may be said of a mean win rate, given its interval.
+
+    One word only if the whole interval lies in that word's band, else the range of words that it covers. An interval
+    that covers one half says nothing about direction and is never called anti-faithful.
+
+    Args:
+        win_rate: Mean win rate over examples.
+        interval: Its 95 % interval; None where it is undefined.
+    """
+    if interval is None:
+        # Without an interval all win rates are equal, so the mean says whether each of them is one half.
+        return NOT_DISTINGUISHABLE if abs(win_rate - CHANCE) <= ROUND_OFF else UNDETERMINED
+    if not excludes_chance(interval):
+        return NOT_DISTINGUISHABLE
+    lowest, highest = taxonomy(interval.low), taxonomy(interval.high)
+    return lowest if lowest == highest else f"{lowest} to {highest}"
+
+
+def excludes_chance(interval: Interval | None) -> bool:
+    """Whether one half lies outside the interval; an undefined interval excludes nothing."""
+    if interval is None:
+        return False
+    return not (reaches(CHANCE, interval.low) and reaches(interval.high, CHANCE))
+
+
+def detectable_win_rate(win_rates: NDArray[np.float64]) -> float | None:
+    """Smallest mean win rate that a data set of this size and spread detects with power 80 %.
+
+    `1/2 + 2.80 * SE`: two-sided level 5 %. Above 1 means that no rationale could be told from random sets.
+
+    Args:
+        win_rates: One win rate per example.
+
+    Returns:
+        The win rate, or None for a single example, which has no standard error.
+
+    Raises:
+        DataError: If there are no win rates, or one is NaN or infinite.
+    """
+    rates = finite_vector(win_rates, what="win rate")
+    if rates.size < 2:
+        return None
+    return CHANCE + _DETECTABLE_ERRORS * float(rates.std(ddof=1)) / math.sqrt(rates.size)
+
+
+def reaches(rate: float, limit: float) -> bool:
+    """Whether `rate` is at least `limit`; both are fractions of 1, so round-off is measured against 1."""
+    return rate >= limit - ROUND_OFF

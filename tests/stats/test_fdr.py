@@ -1,0 +1,171 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import beta, binomtest, false_discovery_control
+
+from ice_eval.errors import DataError
+from ice_eval.stats import nonnull_share, significant, significant_rate
+
+FLOOR = 1 / 51
+
+
+def rejected_by_definition(p_values, alpha):
+    """Benjamini and Hochberg's step-up rule as they wrote it."""
+    ordered = np.sort(p_values)
+    passing = np.flatnonzero(ordered <= alpha * np.arange(1, ordered.size + 1) / ordered.size)
+    return p_values <= ordered[passing[-1]] if passing.size else np.zeros(ordered.size, dtype=bool)
+
+
+def null_p_values(rng, n_values, size):
+    return rng.integers(1, np.asarray(n_values) + 1, size=size) / n_values
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.1, 0.3])
+def test_significant_is_the_step_up_rule_and_that_of_scipy(alpha, rng):
+    for _ in range(50):
+        p_values = rng.random(30) ** 3
+        rejected = significant(p_values, alpha=alpha)
+        np.testing.assert_array_equal(rejected, rejected_by_definition(p_values, alpha))
+        np.testing.assert_array_equal(rejected, false_discovery_control(p_values) <= alpha)
+
+
+@pytest.mark.parametrize("n", range(1, 200))
+def test_p_values_that_meet_the_limit_exactly_are_rejected_despite_round_off(n):
+    # n examples at p = 1/10 each need the limit n * alpha / n.
+    assert significant(np.full(n, 1 / 10), alpha=0.1).all()
+    assert significant(np.r_[np.full(n, 1 / 30), np.ones(2 * n)], alpha=0.1).sum() == n
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(1, 51), min_size=1, max_size=60))
+def test_more_is_rejected_at_a_larger_alpha(grid):
+    p_values = np.array(grid) / 51
+    assert np.all(significant(p_values, alpha=0.05) <= significant(p_values, alpha=0.2))
+
+
+def test_rate_is_the_share_rejected():
+    result = significant_rate(np.r_[np.full(30, FLOOR), np.full(70, 0.9)], floor=FLOOR)
+    assert (result.rate, result.reason) == (0.3, None)
+    assert result.floor_share == pytest.approx(0.196, abs=5e-4)
+
+
+def test_rate_below_the_share_that_the_floor_allows_is_undefined_with_the_reason():
+    result = significant_rate(np.r_[np.full(19, FLOOR), np.full(81, 0.9)], floor=FLOOR)
+    assert result.rate is None
+    assert result.reason is not None and "19.6 %" in result.reason and "alpha = 0.1" in result.reason
+
+
+def test_the_share_that_the_floor_allows_is_the_share_that_is_rejected():
+    for n_strong in range(101):
+        p_values = np.r_[np.full(n_strong, FLOOR), np.ones(100 - n_strong)]
+        assert significant(p_values).any() == (n_strong / 100 >= significant_rate(p_values, floor=FLOOR).floor_share)
+
+
+def test_rate_is_zero_where_a_single_example_could_have_been_rejected():
+    p_values = np.array([0.4, 0.5, 0.9, 0.2, 0.7])
+    assert significant_rate(p_values, floor=FLOOR).rate == 0.0  # 5 examples: the limit for one is 0.02 > 1/51
+    assert significant_rate(np.r_[p_values, 0.5], floor=FLOOR).rate is None
+    assert significant_rate(np.full(100, 0.5), floor=1e-4).rate == 0.0
+
+
+def test_single_example_limit_is_met_exactly_despite_round_off():
+    for n in range(1, 200):
+        p_values = np.r_[0.1 / n, np.ones(n - 1)]
+        assert significant(p_values).sum() == 1
+        assert significant_rate(np.ones(n), floor=0.1 / n).rate == 0.0
+    assert 1 / 100 / 0.29 * 29 > 1
+    assert significant_rate(np.ones(29), floor=1 / 100, alpha=0.29).rate == 0.0
+
+
+def test_a_floor_above_alpha_can_reject_nothing_and_says_how_many_sets_are_needed():
+    result = significant_rate(np.full(10, 1 / 6), floor=1 / 6)
+    assert result.rate is None
+    assert result.floor_share == pytest.approx(10 / 6)
+    assert result.reason is not None and "at least 9 random sets" in result.reason
+    assert significant_rate(np.full(10, 1 / 10), floor=1 / 10).rate == 1.0  # 9 random sets suffice
+
+
+@pytest.mark.parametrize("bad", [0.0, -0.1, 1.1])
+def test_p_values_outside_their_range_are_refused(bad):
+    for estimate in (significant, lambda p: significant_rate(p, floor=0.1), lambda p: nonnull_share(p, np.array([2]))):
+        with pytest.raises(DataError, match=r"p-values lie in \(0, 1\]"):
+            estimate(np.array([bad]))
+
+
+def test_other_bad_input_is_refused():
+    half = np.array([0.5])
+    with pytest.raises(DataError, match="at least one p-value"):
+        significant(np.array([]))
+    with pytest.raises(DataError, match="1 of 1 p-values that are NaN"):
+        significant(np.array([np.nan]))
+    with pytest.raises(DataError, match="false-discovery rate lies between 0 and 1, got 10"):
+        significant(half, alpha=10)
+    with pytest.raises(DataError, match="smallest possible p-value lies in"):
+        significant_rate(half, floor=51)
+    with pytest.raises(DataError, match="got 2 for 1 p-values"):
+        nonnull_share(half, np.array([51, 51]))
+    with pytest.raises(DataError, match="n_values as small as 1"):
+        nonnull_share(half, np.array([1]))
+
+
+def test_nonnull_share_done_by_hand():
+    # n = 3: p is 1/3, 2/3 or 1, so 2/3 of null p-values exceed 1/2. Expected above 1/2 if all null: 10 * 2/3.
+    p_values = np.array([1, 1, 1, 1, 1, 1, 1, 2, 3, 3]) / 3
+    result = nonnull_share(p_values, np.full(10, 3))
+    assert result.share == pytest.approx(1 - 3 / (20 / 3))
+    upper = beta.ppf(0.95, 3 + 1, 10 - 3)
+    assert result.low == pytest.approx(max(0, 1 - upper * 10 / (20 / 3)))
+
+
+@pytest.mark.parametrize("n_values", [2, 3, 4, 5, 51])
+def test_the_grid_of_null_p_values_has_no_signal(n_values):
+    # Each value of the grid once: an estimate that took P(p > 1/2) = 1/2 would err where n is odd.
+    p_values = np.tile(np.arange(1, n_values + 1) / n_values, 20)
+    assert nonnull_share(p_values, np.full(p_values.size, n_values)).share == pytest.approx(0)
+
+
+def test_nonnull_share_is_clipped():
+    assert nonnull_share(np.ones(20), np.full(20, 51)) == (0.0, 0.0)
+    share, low = nonnull_share(np.full(400, FLOOR), np.full(400, 51))
+    assert share == 1.0
+    assert 0.98 < low < 1.0
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.integers(2, 60), st.integers(1, 60)), min_size=1, max_size=60))
+def test_the_bound_never_exceeds_the_estimate(pairs):
+    n_values = np.array([n for n, _ in pairs])
+    p_values = np.array([min(k, n) / n for n, k in pairs])
+    share, low = nonnull_share(p_values, n_values)
+    assert 0 <= low <= share <= 1
+
+
+def test_nonnull_share_estimates_a_known_mixture_with_unequal_families(rng):
+    n_values = rng.integers(3, 52, size=20_000)
+    strong = rng.random(20_000) < 0.3
+    p_values = np.where(strong, 1 / n_values, null_p_values(rng, n_values, 20_000))
+    share, low = nonnull_share(p_values, n_values)
+    assert share == pytest.approx(0.3, abs=0.025)
+    assert low < share
+
+
+@pytest.mark.parametrize("nonnull", [0.0, 0.3])
+def test_lower_bound_holds_in_at_least_95_percent_of_data_sets(nonnull, rng):
+    n_values = rng.integers(3, 52, size=80)
+    n_missed = 0
+    for _ in range(600):
+        p_values = null_p_values(rng, n_values, 80)
+        p_values[: round(nonnull * 80)] = 1 / n_values[: round(nonnull * 80)]
+        n_missed += nonnull_share(p_values, n_values).low > nonnull
+    assert binomtest(n_missed, 600, 0.05, alternative="greater").pvalue > 1e-3
+
+
+def test_false_discoveries_stay_below_alpha(rng):
+    shares = []
+    for _ in range(400):
+        p_values = null_p_values(rng, 51, 100)
+        p_values[:40] = FLOOR
+        rejected = significant(p_values)
+        shares.append(rejected[40:].sum() / max(1, rejected.sum()))
+    assert np.mean(shares) < 0.1

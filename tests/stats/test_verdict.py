@@ -1,0 +1,116 @@
+import typing
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ice_eval.errors import DataError
+from ice_eval.stats import Interval, Taxonomy, detectable_win_rate, excludes_chance, taxonomy, verdict
+
+RATES = st.floats(min_value=0, max_value=1)
+
+
+@pytest.mark.parametrize(
+    ("win_rate", "word"),
+    [
+        (0.0, "anti-faithful"),
+        (0.4999, "anti-faithful"),
+        (0.5, "near-random"),
+        (0.5499, "near-random"),
+        (0.55, "weakly faithful"),
+        (0.60, "weakly faithful"),
+        (0.6001, "faithful"),
+        (1.0, "faithful"),
+    ],
+)
+def test_bands_of_the_taxonomy(win_rate, word):
+    assert taxonomy(win_rate) == word
+    assert word in typing.get_args(Taxonomy)
+
+
+@pytest.mark.parametrize("limit", [0.5, 0.55, 0.6])
+def test_round_off_does_not_move_a_mean_across_a_limit(limit):
+    around = [np.nextafter(limit, 0), limit, np.nextafter(limit, 1), limit - 1e-15, limit + 1e-15]
+    assert len({taxonomy(win_rate) for win_rate in around}) == 1
+
+
+@pytest.mark.parametrize("bad", [-0.01, 1.01, 92.0, float("nan")])
+def test_taxonomy_of_what_is_no_win_rate_is_refused(bad):
+    with pytest.raises(DataError, match=r"a win rate lies in \[0, 1\]"):
+        taxonomy(bad)
+
+
+@pytest.mark.parametrize(
+    ("interval", "words"),
+    [
+        (Interval(0.1, 0.3), "anti-faithful"),
+        (Interval(0.51, 0.54), "near-random"),
+        (Interval(0.56, 0.60), "weakly faithful"),
+        (Interval(0.61, 0.7), "faithful"),
+        (Interval(0.51, 0.58), "near-random to weakly faithful"),
+        (Interval(0.52, 0.7), "near-random to faithful"),
+        (Interval(0.58, 0.7), "weakly faithful to faithful"),
+        (Interval(0.3, 0.7), "not distinguishable from random"),
+        (Interval(0.3, 0.5), "not distinguishable from random"),
+        (Interval(0.5, 0.7), "not distinguishable from random"),
+        (Interval(0.3, 0.49), "anti-faithful"),
+    ],
+)
+def test_verdict_is_one_word_only_if_the_whole_interval_is_in_its_band(interval, words):
+    assert verdict(sum(interval) / 2, interval) == words
+
+
+def test_verdict_without_an_interval():
+    assert verdict(0.5, None) == "not distinguishable from random"
+    assert verdict(0.7, None) == "undetermined (too few examples)"
+    assert verdict(0.0, None) == "undetermined (too few examples)"
+
+
+@settings(deadline=None)
+@given(RATES, RATES)
+def test_verdict_names_a_direction_only_if_chance_is_excluded(one, other):
+    interval = Interval(min(one, other), max(one, other))
+    words = verdict((one + other) / 2, interval)
+    assert excludes_chance(interval) == (words != "not distinguishable from random")
+    if interval.low <= 0.5 <= interval.high:
+        assert not excludes_chance(interval)
+        assert "anti-faithful" not in words
+
+
+def test_an_undefined_interval_does_not_exclude_chance():
+    assert not excludes_chance(None)
+
+
+def test_a_limit_that_is_one_half_up_to_round_off_does_not_exclude_chance():
+    assert not excludes_chance(Interval(np.nextafter(0.5, 1), 0.7))
+    assert not excludes_chance(Interval(0.2, np.nextafter(0.5, 0)))
+
+
+@pytest.mark.parametrize(("n", "expected"), [(20, 0.68), (100, 0.58), (500, 0.537)])
+def test_detectable_win_rate_of_uniform_win_rates(n, expected):
+    assert detectable_win_rate(np.linspace(0, 1, n)) == pytest.approx(expected, abs=0.015)
+
+
+def test_detectable_win_rate_done_by_hand():
+    assert detectable_win_rate(np.array([0.0, 1.0])) == pytest.approx(0.5 + 2.80 * 0.5)
+    assert detectable_win_rate(np.full(9, 0.7)) == pytest.approx(0.5)
+
+
+def test_one_example_has_no_detectable_win_rate():
+    assert detectable_win_rate(np.array([0.7])) is None
+
+
+def test_detectable_win_rate_of_nothing_is_refused():
+    with pytest.raises(DataError, match="at least one win rate"):
+        detectable_win_rate(np.array([]))
+    with pytest.raises(DataError, match="1 of 2 win rates that are NaN"):
+        detectable_win_rate(np.array([0.1, np.nan]))
+
+
+def test_mean_at_the_detectable_win_rate_is_detected_four_times_out_of_five(rng):
+    spread, n = 0.3, 100
+    truth = detectable_win_rate(rng.permutation(np.r_[np.full(n // 2, -spread), np.full(n // 2, spread)]))
+    samples = truth + spread * rng.choice([-1, 1], size=(4000, n))
+    statistics = (samples.mean(axis=1) - 0.5) / (samples.std(axis=1, ddof=1) / np.sqrt(n))
+    assert np.mean(np.abs(statistics) > 1.96) == pytest.approx(0.8, abs=0.04)
