@@ -1,0 +1,21 @@
+"""Random numbers that depend on what they are for, never on when they are drawn."""
+
+import hashlib
+import json
+
+import numpy as np
+
+
+def rng_for(seed: int, *keys: str | int) -> np.random.Generator:
+    """An independent generator for one purpose.
+
+    The stream depends on `seed` and `keys` alone, so batch size, order of examples, executor and the presence of
+    other attributions never change a draw.
+
+    Example:
+        >>> rng_for(0, "example-7", "sets").integers(10) == rng_for(0, "example-7", "sets").integers(10)
+        True
+    """
+    # JSON keeps the keys apart: ("ab", "c") and ("a", "bc") are different streams.
+    digest = hashlib.blake2b(json.dumps([seed, *keys]).encode(), digest_size=16).digest()
+    return np.random.Generator(np.random.PCG64(int.from_bytes(digest, "little")))

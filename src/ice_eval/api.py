@@ -1,0 +1,230 @@
+"""What a notebook user sees: `evaluate`, `Run`, `randomization_test`."""
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ice_eval import stats
+from ice_eval.attributions import Attribution
+from ice_eval.attributions import attributions as attribution_registry
+from ice_eval.attributions._brought import Computed, Given
+from ice_eval.errors import ConfigError, DataError
+from ice_eval.models import ModelRef, load_model
+from ice_eval.operators import POOL_EXAMPLES
+from ice_eval.pipeline import Reporter, RunConfig, execute
+from ice_eval.rationales import keep_mask, null_of, random_sets
+from ice_eval.records import Example
+from ice_eval.results import RunFolder, rescore
+from ice_eval.tasks import FileData, Task, load_task
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+AttributionSpec = Attribution | ArrayLike | Callable[..., ArrayLike] | None
+
+
+class Run:
+    """A finished evaluation, read from its folder.
+
+    Example:
+        >>> run = Run("ice-runs/demo")          # doctest: +SKIP
+        >>> run.summary()[["attribution", "operator", "win_rate", "verdict"]]   # doctest: +SKIP
+    """
+
+    def __init__(self, path: str | Path, *, keep_alive: object = None) -> None:
+        self.folder = RunFolder.existing(Path(path))
+        self._keep_alive = keep_alive
+
+    @property
+    def path(self) -> Path:
+        return self.folder.path
+
+    def summary(self) -> "pd.DataFrame":
+        """One row per configuration."""
+        import pandas as pd
+
+        return pd.DataFrame(self.folder.summary()["configurations"])
+
+    def agreement(self) -> "pd.DataFrame":
+        """One row per attribution and pair of operators."""
+        import pandas as pd
+
+        return pd.DataFrame(self.folder.summary()["agreement"])
+
+    def examples(self) -> "pd.DataFrame":
+        """One row per example and configuration."""
+        import pandas as pd
+
+        return pd.DataFrame(list(self.folder.examples()))
+
+    def report(self, path: str | Path | None = None) -> Path:
+        """Write the report as one HTML file, by default into the run folder."""
+        from ice_eval.report import write_html
+
+        return write_html([self.folder], Path(path) if path is not None else self.path / "report.html")
+
+    def rescore(self) -> None:
+        """Compute all statistics again from the ledger, without a model."""
+        if self.folder.manifest()["status"] != "complete":
+            raise ConfigError(f"{self.path} holds an unfinished run; run the same command again to finish it.")
+        rescore(self.folder)
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.path)!r})"
+
+    def _repr_html_(self) -> str:
+        from ice_eval.report import summary_html
+
+        return summary_html(self.folder)
+
+
+def evaluate(
+    model: ModelRef,
+    task: str | Task,
+    *,
+    attributions: Sequence[str] | Mapping[str, AttributionSpec] = ("attention", "gradient", "random"),
+    operators: Sequence[str] = ("delete", "infill"),
+    k: float | Sequence[float] = 0.2,
+    n: int = 500,
+    m: int = 50,
+    seed: int = 0,
+    data: str | Path | None = None,
+    device: str = "auto",
+    dtype: str = "auto",
+    token_budget: int | None = None,
+    out: str | Path | None = None,
+    default_out: bool = False,
+    reporter: Reporter | None = None,
+    **settings: Any,
+) -> Run:
+    """Compare explanations of a model with random ones of equal size, under several operators.
+
+    Args:
+        model: A hub id, a folder, a `.gguf` file, a known name (`smollm2`, `toy`), or a pair of a transformers model
+            and its tokenizer.
+        task: A known task (`sst2`, `demo`) or a `Task`.
+        attributions: Names, or a mapping from names to None (the known method of that name), to numbers (a sequence
+            with an array per example, or a mapping from example ids to arrays), or to a function that takes an encoded
+            example and returns a number per unit (`item.texts` are its units).
+        operators: What happens to the units that are not kept.
+        k: Share of units in a rationale; several are evaluated side by side.
+        n: Examples, from the first on.
+        m: Random sets that each rationale is compared with.
+        seed: Defines random sets, fills and the random control.
+        data: A `.jsonl` or `.csv` file to use instead of the task's own data.
+        device: `auto`, `cpu`, `cuda`, …
+        dtype: `auto` (bfloat16 on a GPU, else float32), `float32`, `bfloat16`, `float16`.
+        token_budget: Tokens per batch; by default what suits the device.
+        out: The run folder, continued if it holds the same run. By default a temporary one that goes with the result.
+        default_out: Without `out`, use a folder under `ice-runs/` that is named after the configuration.
+        reporter: Gets progress and messages.
+        **settings: Further fields of `RunConfig`: `target`, `fills`, `n_fills`, `label_scoring`.
+
+    Raises:
+        ConfigError: What was asked cannot be done; nothing has been written.
+        ModelError: The model failed, or no example could be evaluated.
+    """
+    ks = (float(k),) if isinstance(k, int | float) else tuple(float(value) for value in k)
+    config = _config(
+        attributions=tuple(attributions), operators=tuple(operators), k=ks, n=n, m=m, seed=seed, **settings
+    )
+    chosen = load_task(task) if isinstance(task, str) else task
+    if data is not None:
+        chosen = replace(chosen, data=FileData(Path(data)))
+    methods = {name: None if not isinstance(attributions, Mapping) else attributions[name] for name in attributions}
+    for name, spec in methods.items():
+        if spec is None:
+            attribution_registry.get(name)
+    examples = chosen.examples(limit=max(n, POOL_EXAMPLES))
+    temporary = tempfile.TemporaryDirectory(prefix="ice-") if out is None and not default_out else None
+    folder = execute(
+        config,
+        model=load_model(model, device=device, dtype=dtype),
+        task=chosen,
+        examples=examples,
+        attributions=_Methods({name: _method(name, spec, examples) for name, spec in methods.items()}),
+        out=Path(temporary.name) / "run" if temporary is not None else None if out is None else Path(out),
+        token_budget=token_budget,
+        reporter=reporter,
+    )
+    return Run(folder.path, keep_alive=temporary)
+
+
+def _config(**values: Any) -> RunConfig:
+    try:
+        return RunConfig(**values)
+    except TypeError as exc:
+        raise ConfigError(f"{exc}".replace("RunConfig.__init__()", "evaluate()")) from exc
+
+
+class _Methods(dict[str, Attribution]):
+    """Attributions by name; a known method that a folder already holds needs not be named again."""
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or name in attribution_registry
+
+    def __missing__(self, name: str) -> Attribution:
+        return attribution_registry.get(name)()
+
+
+def _method(name: str, spec: AttributionSpec, examples: Sequence[Example]) -> Attribution:
+    """What a user gave for a name, as an `Attribution`."""
+    if spec is None:
+        return attribution_registry.get(name)()
+    if isinstance(spec, Attribution):
+        return spec
+    if callable(spec):
+        return Computed(function=spec)
+    if isinstance(spec, Mapping):
+        return Given(values={str(identity): values for identity, values in spec.items()})
+    rows = list(spec)  # type: ignore[arg-type]
+    return Given(values={example.id: row for example, row in zip(examples, rows, strict=False)})
+
+
+def randomization_test(
+    score_masks: Callable[[NDArray[np.bool_]], ArrayLike],
+    *,
+    n_units: int,
+    rationale: Sequence[int],
+    m: int = 50,
+    seed: int = 0,
+) -> stats.Comparison:
+    """Test one rationale of any model, in any modality.
+
+    Args:
+        score_masks: Takes a bool matrix of keep-masks (rows, units) and returns a score per row, larger for a better
+            kept input.
+        n_units: How many units (words, patches, frames, …) the input has.
+        rationale: The units that the explanation names.
+        m: Random sets to compare with; all sets, and an exact test, where there are no more than m + 1.
+        seed: Defines the random sets.
+
+    Returns:
+        Win rate, p-values and the null they were computed from.
+
+    Raises:
+        DataError: The rationale is not a set of units, leaves no other set, or a score is not finite.
+    """
+    units = tuple(sorted(set(int(unit) for unit in rationale)))
+    if len(units) != len(list(rationale)) or not units or units[0] < 0 or units[-1] >= n_units:
+        raise DataError(f"the rationale {list(rationale)} is not a set of units 0 … {n_units - 1}.")
+    if m < 1:
+        raise ConfigError(f"m = {m}: at least 1 is needed.")
+    sets = random_sets(n_units, len(units), m + 1, seed=seed, example_id="")
+    chosen = [sets[index] for index in null_of(units, sets, m)]
+    if not chosen:
+        raise DataError(
+            f"the rationale holds all {n_units} units, so there is no other set of its size to compare with."
+        )
+    masks = np.stack([keep_mask(each, n_units) for each in (units, *chosen)])
+    scores = np.asarray(score_masks(masks), dtype=np.float64)
+    if scores.shape != (len(masks),):
+        raise DataError(
+            f"score_masks returned shape {scores.shape} for {len(masks)} rows; one score per row is expected."
+        )
+    return stats.compare(float(scores[0]), scores[1:])

@@ -1,0 +1,30 @@
+"""The command `ice`. One file per command: parse, call, print."""
+
+import sys
+
+from ice_eval.cli._app import app
+from ice_eval.errors import ConfigError, IceError
+
+__all__ = ["app", "main"]
+
+
+def main() -> None:
+    """Run the command line: exit 0 when done, 1 when a run failed, 2 for bad input."""
+    try:
+        app(prog_name="ice")
+    except ConfigError as exc:
+        _fail(exc, code=2)
+    except IceError as exc:
+        _fail(exc, code=1)
+    except KeyboardInterrupt:
+        print("interrupted; the same command again continues where it was.", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:
+        # The reader went away (`ice list | head`): not our failure, and not worth a traceback.
+        sys.stderr.close()
+        sys.exit(141)
+
+
+def _fail(exc: Exception, *, code: int) -> None:
+    print(f"ice: {exc}", file=sys.stderr)
+    sys.exit(code)

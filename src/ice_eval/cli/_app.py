@@ -1,0 +1,39 @@
+"""The commands, put together. Heavy packages are imported when a command runs, so `ice --help` is instant."""
+
+from typing import Annotated
+
+import typer
+
+from ice_eval import __version__
+from ice_eval.cli import demo, listing, report, rescore, run, show
+
+app = typer.Typer(
+    name="ice",
+    help="Is this explanation faithful to the model, or does it only look so?",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"ice-eval {__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    pass
+
+
+app.command("demo")(demo.demo)
+app.command("run")(run.run)
+app.command("rescore")(rescore.rescore)
+app.command("report")(report.report)
+app.command("show")(show.show)
+app.command("list")(listing.listing)

@@ -1,0 +1,116 @@
+"""Printing: tables for people, JSON for programs, progress that fits where it goes."""
+
+import json
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+    from ice_eval.report import Table
+    from ice_eval.results import RunFolder
+
+
+def console() -> Console:
+    """Standard output; wide enough for whole tables when it is not a terminal."""
+    return Console(highlight=False) if sys.stdout.isatty() else Console(highlight=False, width=160)
+
+
+def print_json(content: Any) -> None:
+    print(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def print_run(folder: "RunFolder", *, as_json: bool) -> None:
+    """The result of a run: the summary as it is in the file, or its tables."""
+    if as_json:
+        print_json({"folder": str(folder.path), **folder.summary()})
+        return
+    print_summaries([folder.summary()])
+    print(f"\nRun folder: {folder.path}\nReport:     {folder.path / 'report.html'}")
+
+
+def print_summaries(summaries: Sequence[Mapping[str, Any]]) -> None:
+    from ice_eval.report import agreement_table, notes, summary_table
+
+    out = console()
+    for table in (summary_table(summaries), agreement_table(summaries)):
+        if table.rows:
+            out.print(_rich(table))
+    for note in dict.fromkeys(note for summary in summaries for note in notes(summary)):
+        out.print(Text(f"• {note}"))
+
+
+def _rich(table: "Table") -> Any:
+    from rich.table import Table as RichTable
+
+    drawn = RichTable(title=table.title, title_justify="left")
+    for name in table.header:
+        drawn.add_column(Text(name), overflow="fold")
+    for row in table.rows:
+        drawn.add_row(*(Text(cell) for cell in row))
+    return drawn
+
+
+class Bar:
+    """Progress on standard error: a bar in a terminal, a line every ten seconds elsewhere."""
+
+    def __init__(self) -> None:
+        self._plain = not sys.stderr.isatty()
+        self._console = Console(stderr=True, highlight=False)
+        self._progress: Progress | None = None
+        self._task: TaskID | None = None
+        self._total = self._done = self._scored = 0
+        self._started = self._told = 0.0
+
+    def say(self, message: str) -> None:
+        self._console.print(Text(message))
+
+    def start(self, total: int) -> None:
+        self._total, self._started = total, time.monotonic()
+        self._told = self._started
+        if not self._plain:
+            self._progress = _progress(self._console)
+            self._task = self._progress.add_task("scoring", total=total, rate="")
+            self._progress.start()
+
+    def advance(self, rows: int, *, scored: bool = True) -> None:
+        self._done += rows
+        self._scored += rows if scored else 0
+        if self._progress is not None and self._task is not None:
+            self._progress.update(self._task, completed=self._done, rate=f"{self._rate():.0f} rows/s")
+        elif self._plain and time.monotonic() - self._told > 10:
+            self._told = time.monotonic()
+            left = (self._total - self._done) / self._rate() if self._rate() else 0.0
+            self.say(f"{self._done}/{self._total} rows, {self._rate():.0f} rows/s, about {left:.0f} s left")
+
+    def correct(self, total: int) -> None:
+        self._total = total
+        if self._progress is not None and self._task is not None:
+            self._progress.update(self._task, total=total)
+
+    def stop(self) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+        if self._scored:
+            self.say(f"{self._scored} rows in {time.monotonic() - self._started:.0f} s ({self._rate():.0f} rows/s)")
+
+    def _rate(self) -> float:
+        return self._scored / max(time.monotonic() - self._started, 1e-6)
+
+
+def _progress(out: Console) -> "Progress":
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+    )
+    return Progress(*columns, console=out, transient=True)

@@ -1,0 +1,124 @@
+"""`ice run`."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ice_eval.cli._options import Json, names
+from ice_eval.errors import ConfigError
+
+if TYPE_CHECKING:
+    from ice_eval.tasks import Task
+
+
+def run(
+    model: Annotated[str, typer.Option(help="Hub id, folder, .gguf file, or a name from `ice list models`.")],
+    task: Annotated[
+        str | None, typer.Option(help="A name from `ice list tasks`; or give --data, --prompt and --labels.")
+    ] = None,
+    attributions: Annotated[
+        str, typer.Option(help="Comma-separated; see `ice list attributions`.")
+    ] = "attention,gradient,random",
+    operators: Annotated[str, typer.Option(help="Comma-separated; see `ice list operators`.")] = "delete,infill",
+    k: Annotated[str, typer.Option(help="Share of units in a rationale; several, comma-separated.")] = "0.2",
+    n: Annotated[int, typer.Option(help="Examples, from the first on.")] = 500,
+    m: Annotated[int, typer.Option(help="Random sets that each rationale is compared with.")] = 50,
+    seed: Annotated[int, typer.Option(help="Defines random sets, fills and the random control.")] = 0,
+    data: Annotated[
+        Path | None, typer.Option(help=".jsonl or .csv with the prompt's fields, and perhaps `label` and `id`.")
+    ] = None,
+    prompt: Annotated[
+        str | None, typer.Option(help="Prompt with fields, as 'Review: {text}\\nSentiment:' (\\n is a new line).")
+    ] = None,
+    labels: Annotated[
+        str | None, typer.Option(help="Label words, comma-separated, in the order of label indices.")
+    ] = None,
+    explain: Annotated[
+        str | None, typer.Option(help="Fields to explain, comma-separated; by default all of the prompt's.")
+    ] = None,
+    target: Annotated[str, typer.Option(help="Label to explain: predicted or gold.")] = "predicted",
+    fills: Annotated[
+        str, typer.Option(help="Infill: shared (one fill per unit for all rows) or own (one per row, as in the paper).")
+    ] = "shared",
+    n_fills: Annotated[int, typer.Option(help="Fills per unit, averaged.")] = 1,
+    label_scoring: Annotated[
+        str | None, typer.Option(help="first (token) or full (chain rule); by default whichever decides.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, …")] = "auto",
+    dtype: Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")] = "auto",
+    token_budget: Annotated[
+        int | None, typer.Option(help="Tokens per batch; by default what suits the device.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Run folder; by default one under ice-runs/ named after the configuration.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Evaluate explanations of a model against random ones of equal size.
+
+    The same command again continues. Attributions, operators and k may be added later and score only what is missing;
+    any other change needs another folder.
+    """
+    from ice_eval.api import evaluate
+    from ice_eval.cli._output import Bar, print_run
+
+    result = evaluate(
+        model,
+        _task(task, data, prompt, labels, explain),
+        attributions=names(attributions),
+        operators=names(operators),
+        k=_shares(k),
+        n=n,
+        m=m,
+        seed=seed,
+        target=target,
+        fills=fills,
+        n_fills=n_fills,
+        label_scoring=label_scoring,
+        device=device,
+        dtype=dtype,
+        token_budget=token_budget,
+        out=out,
+        default_out=True,
+        reporter=Bar(),
+    )
+    result.report()
+    print_run(result.folder, as_json=as_json)
+
+
+def _shares(text: str) -> list[float]:
+    try:
+        return [float(part) for part in names(text)]
+    except ValueError as exc:
+        raise ConfigError(f"--k {text}: numbers between 0 and 1 are expected, such as 0.2 or 0.1,0.2.") from exc
+
+
+def _task(task: str | None, data: Path | None, prompt: str | None, labels: str | None, explain: str | None) -> "Task":
+    from ice_eval.tasks import FileData, adhoc_task, load_task
+
+    prompt = None if prompt is None else prompt.replace("\\n", "\n").replace("\\t", "\t")
+    if task is None:
+        missing = [
+            flag for flag, value in (("--data", data), ("--prompt", prompt), ("--labels", labels)) if value is None
+        ]
+        if data is None or prompt is None or labels is None:
+            raise ConfigError(
+                f"without --task, {', '.join(missing)} must be given too; `ice list tasks` shows the known tasks."
+            )
+        return adhoc_task(
+            FileData(data),
+            prompt=prompt,
+            labels=names(labels),
+            explain=None if explain is None else names(explain),
+            name=data.stem,
+        )
+    chosen = load_task(task)
+    if prompt is not None or labels is not None:
+        words = names(labels) if labels is not None else chosen.labels
+        asked = adhoc_task(chosen.data, prompt=prompt or chosen.prompt, labels=words, name=chosen.name)
+        chosen = replace(asked, lexicon=chosen.lexicon, language=chosen.language)
+    if explain is not None:
+        chosen = replace(chosen, explain=names(explain))
+    return chosen if data is None else replace(chosen, data=FileData(data))

@@ -1,0 +1,242 @@
+r"""Task + example + tokenizer -> `Encoded`: ids, protected tokens, units.
+
+The rendered prompt is tokenised once. Every character knows where it comes from, so every token does:
+
+```text
+characters   R e v i e w : _ a _ g o r g e o u s _ f i l m \n S e n t …
+source       t t t t t t t s f f f f f f f f f f f f f f f s  t t t t      t template, s its spaces, f the field
+tokens       [Review][:][ a][ gor][geous][ film][\n][Sent…
+unit            -1   -1   0    1     2      3   -1   -1
+```
+
+A token that touches template characters other than spaces is protected. Tokens that share a character (the bytes of
+one emoji, say) form one unit, so a unit never splits a character.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ice_eval.errors import ConfigError, DataError
+from ice_eval.records import PROTECTED, Encoded, Example, Ids, LabelIds, Span, SpecialIds
+from ice_eval.tasks import Piece, Task
+
+MAX_CONTENT_TOKENS = 512
+"""Longer texts are cut, as in the paper."""
+
+_TEMPLATE, _TEMPLATE_SPACE = -1, -2
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """What a tokenizer says about one text, or about a text and its pair."""
+
+    ids: Ids
+    segments: Ids
+    sequence: Ids
+    """0 or 1: the text the token comes from; -1 for special tokens."""
+    start: Ids
+    """First character of the token in its text."""
+    end: Ids
+
+
+class Codec(Protocol):
+    """The tokenizer of a model, as far as the encoding needs it."""
+
+    reads_pairs: bool
+    """Whether the model takes a text and a text pair (a sequence classifier) rather than one prompt."""
+    max_tokens: int
+    """Longest input that the model takes."""
+    special: SpecialIds
+
+    def tokenize(self, text: str, pair: str | None = None) -> Tokens:
+        """Ids with special tokens by the model's own convention, and the characters behind each."""
+        ...
+
+    def decode(self, rows: Sequence[Ids]) -> list[str]:
+        """Text of each row of ids."""
+        ...
+
+
+def encode(codec: Codec, task: Task, example: Example, *, reserve: int = 0) -> Encoded:
+    """Tokenise the rendered prompt of one example and find its units.
+
+    Texts beyond `MAX_CONTENT_TOKENS`, or beyond what the model takes less `reserve` tokens, lose the end of their
+    longest explained field, never a part of the template.
+
+    Raises:
+        DataError: The template alone does not fit.
+    """
+    fields = dict(example.fields)
+    while True:
+        encoded, cut = _encode_once(codec, task, example, fields, reserve)
+        if cut is None:
+            return encoded
+        fields[cut.field] = fields[cut.field][: cut.start]
+
+
+def _encode_once(
+    codec: Codec, task: Task, example: Example, fields: dict[str, str], reserve: int
+) -> tuple[Encoded, Span | None]:
+    """The encoding, and where a field must be cut for it to fit (None when it fits)."""
+    pieces = _sequences(codec, task, fields)
+    texts = ["".join(piece.text for piece in part) for part in pieces]
+    tokens = codec.tokenize(texts[0], texts[1] if pieces[1] else None)
+    sources = [_Source.of(part, task.explained) for part in pieces]
+    groups = _groups(tokens, sources)
+    unit_of, spans = _units(tokens, sources, groups)
+    encoded = Encoded(
+        example_id=example.id,
+        ids=tokens.ids,
+        segments=tokens.segments,
+        unit_of=unit_of,
+        spans=spans,
+        texts=tuple(fields[span.field][span.start : span.end] for span in spans),
+        special=codec.special,
+        truncated=fields != dict(example.fields),
+    )
+    return encoded, _cut(encoded, codec.max_tokens - reserve, codec)
+
+
+def _sequences(codec: Codec, task: Task, fields: dict[str, str]) -> tuple[list[Piece], list[Piece]]:
+    if codec.reads_pairs:
+        return task.classifier_pieces(fields)
+    return task.prompt_pieces(fields), []
+
+
+@dataclass(frozen=True)
+class _Source:
+    """Where each character of a rendered text comes from."""
+
+    kind: Ids
+    """Index into `fields`, or `_TEMPLATE` / `_TEMPLATE_SPACE`."""
+    offset: Ids
+    """Position of the character in its field."""
+    fields: tuple[str, ...]
+    text: str
+
+    @classmethod
+    def of(cls, pieces: Sequence[Piece], explained: Sequence[str]) -> "_Source":
+        kinds: list[NDArray[np.int64]] = [np.zeros(0, dtype=np.int64)]
+        offsets: list[NDArray[np.int64]] = [np.zeros(0, dtype=np.int64)]
+        for piece in pieces:
+            if piece.field is not None and piece.field in explained:
+                kinds.append(np.full(len(piece.text), list(explained).index(piece.field)))
+            else:
+                kinds.append(
+                    np.array([_TEMPLATE_SPACE if c.isspace() else _TEMPLATE for c in piece.text], dtype=np.int64)
+                )
+            offsets.append(np.arange(len(piece.text)))
+        return cls(np.concatenate(kinds), np.concatenate(offsets), tuple(explained), "".join(p.text for p in pieces))
+
+    def span(self, start: int, end: int) -> Span:
+        """The characters of a unit in its field, without the spaces around them unless it is all spaces."""
+        inside = start + np.flatnonzero(self.kind[start:end] >= 0)
+        solid = [int(i) for i in inside if not self.text[i].isspace()]
+        chosen = solid or [int(i) for i in inside]
+        field = int(self.kind[chosen[0]])
+        last = [i for i in chosen if self.kind[i] == field][-1]
+        return Span(self.fields[field], int(self.offset[chosen[0]]), int(self.offset[last]) + 1)
+
+
+def _groups(tokens: Tokens, sources: Sequence[_Source]) -> list[list[int]]:
+    """Consecutive tokens of one text that share a character, in order; special and empty tokens are left out."""
+    groups: list[list[int]] = []
+    reach, sequence = 0, PROTECTED
+    for index in range(len(tokens.ids)):
+        if tokens.sequence[index] < 0 or tokens.start[index] >= tokens.end[index]:
+            continue
+        if tokens.end[index] > len(sources[tokens.sequence[index]].text):
+            raise DataError(f"the tokenizer places token {index} beyond the end of the text.")
+        if tokens.sequence[index] == sequence and tokens.start[index] < reach:
+            groups[-1].append(index)
+        else:
+            groups.append([index])
+        reach = max(int(tokens.end[index]), reach if tokens.sequence[index] == sequence else 0)
+        sequence = int(tokens.sequence[index])
+    return groups
+
+
+def _units(tokens: Tokens, sources: Sequence[_Source], groups: Sequence[Sequence[int]]) -> tuple[Ids, tuple[Span, ...]]:
+    unit_of = np.full(len(tokens.ids), PROTECTED, dtype=np.int64)
+    spans: list[Span] = []
+    for group in groups:
+        source = sources[tokens.sequence[group[0]]]
+        start, end = int(tokens.start[list(group)].min()), int(tokens.end[list(group)].max())
+        kinds = source.kind[start:end]
+        if (kinds >= 0).any() and not (kinds == _TEMPLATE).any():
+            unit_of[list(group)] = len(spans)
+            spans.append(source.span(start, end))
+    return unit_of, tuple(spans)
+
+
+def _cut(encoded: Encoded, max_tokens: int, codec: Codec) -> Span | None:
+    """The first unit of the longest field that must go, if the input is too long."""
+    sizes = np.bincount(encoded.unit_of[encoded.unit_of != PROTECTED], minlength=encoded.n_units)
+    excess = max(int(sizes.sum()) - MAX_CONTENT_TOKENS, len(encoded.ids) - max_tokens)
+    if excess <= 0:
+        return None
+    if excess > sizes.sum():
+        raise DataError(
+            f"example '{encoded.example_id}': the prompt without its text has {len(encoded.ids) - int(sizes.sum())} "
+            f"tokens, and the model takes {max_tokens}; shorten the prompt or use fewer shots."
+        )
+    fields = [span.field for span in encoded.spans]
+    lengths = {name: sum(int(s) for s, f in zip(sizes, fields, strict=True) if f == name) for name in fields}
+    longest = max(lengths, key=lambda name: lengths[name])
+    units = [unit for unit, name in enumerate(fields) if name == longest]
+    removed = 0
+    for unit in reversed(units):
+        removed += int(sizes[unit])
+        if removed >= excess:
+            return encoded.spans[unit]
+    return encoded.spans[units[0]]
+
+
+def label_ids(codec: Codec, task: Task) -> LabelIds:
+    """Token ids of each label word as it follows the prompt.
+
+    Raises:
+        ConfigError: A label has no token of its own, or its ids are the beginning of another's.
+    """
+    body = "".join(piece.text for piece in task.prompt_pieces({name: "x" for name in task.template.fields}))
+    prompt = codec.tokenize(body).ids.tolist()
+    found = []
+    for label, word in task.label_words.items():
+        joint = codec.tokenize(body + word).ids.tolist()
+        ids = tuple(joint[len(prompt) :] if joint[: len(prompt)] == prompt else _alone(codec, word))
+        if not ids:
+            raise ConfigError(
+                f"the label '{label}' has no tokens in this model's vocabulary; choose another word with --labels."
+            )
+        found.append(ids)
+    _refuse_prefixes(list(task.label_words), found)
+    return tuple(found)
+
+
+def _alone(codec: Codec, word: str) -> list[int]:
+    """Ids of a word by itself, without special tokens."""
+    tokens = codec.tokenize(word)
+    return [int(i) for i in tokens.ids[tokens.sequence >= 0]]
+
+
+def _refuse_prefixes(labels: Sequence[str], ids: Sequence[tuple[int, ...]]) -> None:
+    for first, ours in zip(labels, ids, strict=True):
+        for second, theirs in zip(labels, ids, strict=True):
+            if first != second and theirs[: len(ours)] == ours:
+                raise ConfigError(
+                    f"the tokens of the label '{first}' are the beginning of those of '{second}', so they cannot be "
+                    "told apart; choose other label words with --labels."
+                )
+
+
+def shared_prefix(items: Sequence[Encoded]) -> int:
+    """How many leading tokens all examples have in common before their content: the template, the shots."""
+    heads = [item.ids[: item.content.start] if item.n_units else item.ids for item in items]
+    shortest = min((len(head) for head in heads), default=0)
+    stacked = np.stack([head[:shortest] for head in heads]) if shortest else np.zeros((len(heads), 0))
+    differ = np.flatnonzero((stacked != stacked[:1]).any(axis=0))
+    return int(differ[0]) if differ.size else shortest

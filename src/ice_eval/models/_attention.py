@@ -1,0 +1,71 @@
+"""Attention from one position, reduced layer by layer, so that no layers × heads × n² array is ever held."""
+
+import contextlib
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any
+
+import torch
+
+from ice_eval.errors import CapabilityError
+
+
+class AttentionTap:
+    """Sums the attention that one position of each row pays, over the layers of a forward pass.
+
+    An attention module is one that returns a pair whose second part is (rows, heads, queries, keys). Some models wrap
+    one in another that hands the same weights on: the innermost is heard, and the wrapper skipped.
+    """
+
+    def __init__(self, model: Any, position: torch.Tensor) -> None:
+        self._model = model
+        self._position = position
+        self._heard: set[str] = set()
+        self._total: torch.Tensor | None = None
+        self._handles: list[Any] = []
+
+    def __enter__(self) -> "AttentionTap":
+        for name, module in self._model.named_modules():
+            self._handles.append(module.register_forward_hook(self._hook(name)))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for handle in self._handles:
+            handle.remove()
+
+    def _hook(self, name: str) -> Any:
+        def hear(module: Any, arguments: Any, output: Any) -> None:
+            if not (
+                isinstance(output, tuple)
+                and len(output) > 1
+                and isinstance(output[1], torch.Tensor)
+                and output[1].dim() == 4
+            ):
+                return
+            if any(other.startswith(f"{name}.") for other in self._heard):
+                return
+            self._heard.add(name)
+            rows = torch.arange(len(output[1]), device=output[1].device)
+            seen = output[1][rows, :, self._position.to(output[1].device)].float().mean(dim=1)
+            self._total = seen if self._total is None else self._total + seen.to(self._total.device)
+
+        return hear
+
+    def mean(self) -> torch.Tensor:
+        """(rows, keys): mean over the layers and heads that were heard."""
+        if self._total is None:
+            raise CapabilityError("the model returned no attention weights, so it offers no attention attribution.")
+        return self._total / len(self._heard)
+
+
+@contextlib.contextmanager
+def eager_attention(model: Any) -> Iterator[None]:
+    """Fast attention kernels return no weights: switch to the plain one for a pass, and back."""
+    before = model.config._attn_implementation
+    model.set_attn_implementation("eager")
+    try:
+        yield
+    finally:
+        model.set_attn_implementation(before)

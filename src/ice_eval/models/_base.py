@@ -1,0 +1,116 @@
+"""The seam that every model fills."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ice_eval._registry import Registry
+from ice_eval.encoding import Codec
+from ice_eval.records import Encoded, LabelIds, LogScores, ModelInput, PerToken
+from ice_eval.tasks import Task
+
+LabelScoring = Literal["first", "full"]
+
+
+@dataclass(frozen=True)
+class Labels:
+    """How a model is asked for a label."""
+
+    names: tuple[str, ...]
+    ids: LabelIds
+    """Token ids of the label words; for a classifier the index of the class, alone."""
+    scoring: LabelScoring = "first"
+    """By the first token of the label word, or by all of them (chain rule)."""
+
+    @property
+    def reserve(self) -> int:
+        """Tokens that a label adds to the input."""
+        return max(len(ids) for ids in self.ids) - 1 if self.scoring == "full" else 0
+
+
+class Gradients(NamedTuple):
+    """Embedding of every token, and the gradient of the target's log-odds there; both (tokens, width)."""
+
+    embedding: NDArray[np.float64]
+    gradient: NDArray[np.float64]
+
+
+class Model(ABC):
+    """A classifier of token ids.
+
+    `offers` says what an attribution may ask for beside scores: "attentions", "gradients".
+    """
+
+    name: str
+    offers: frozenset[str] = frozenset()
+    dtype: str = "float32"
+    device: str = "cpu"
+
+    @property
+    @abstractmethod
+    def codec(self) -> Codec:
+        """The tokenizer."""
+
+    @property
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """A hash that changes when the weights do."""
+
+    @abstractmethod
+    def labels(self, task: Task, *, scoring: LabelScoring | None = None) -> Labels:
+        """How the labels of a task are asked for; `scoring` forces a way, None takes the cheapest that decides."""
+
+    @abstractmethod
+    def log_scores(self, batch: Sequence[ModelInput], labels: Labels, *, prefix: int = 0) -> LogScores:
+        """Log-probability of each label for each input, normalised over the labels, from a float32 head.
+
+        The first `prefix` ids are the same in all inputs, which a model may use or ignore.
+
+        Raises:
+            OutOfMemoryError: The batch does not fit; nothing has changed, and a smaller one may.
+        """
+
+    def check(self, batch: Sequence[ModelInput], labels: Labels, *, prefix: int) -> list[str]:
+        """Compare the fast way of scoring with the plain one, give up what disagrees, and say so."""
+        return []
+
+    def default_budget(self) -> int:
+        """Tokens in one batch that suit the device."""
+        return 4096
+
+    def use_threads(self, n_threads: int | None) -> int | None:
+        """Compute with this many threads, as rounding depends on it; None: as many as now. Returns the number."""
+        return None
+
+    def attentions(self, batch: Sequence[Encoded]) -> list[PerToken]:
+        """Attention from the scoring position to every token, mean over layers and heads."""
+        raise TypeError(f"{self.name} offers no attentions")
+
+    def gradients(self, batch: Sequence[Encoded], targets: Sequence[int], labels: Labels) -> list[Gradients]:
+        """Gradient of the target's log-odds with respect to the embedding of every token."""
+        raise TypeError(f"{self.name} offers no gradients")
+
+
+ModelFactory = Callable[[str, str], Model]  # (device, dtype) -> model
+models: Registry[ModelFactory] = Registry("model", "ice_eval.models")
+
+
+def model(name: str) -> Callable[[ModelFactory], ModelFactory]:
+    """Register a function that loads a model; the first line of its docstring describes the model.
+
+    Heavy packages are imported inside the function, so that listing the names costs nothing.
+    """
+    return lambda factory: models.add(name, factory)
+
+
+def normalised(scores: NDArray[np.float64]) -> LogScores:
+    """Log-scores normalised over the labels, in float64."""
+    wide = np.asarray(scores, dtype=np.float64)
+    top = wide.max(axis=-1, keepdims=True)
+    with np.errstate(invalid="ignore"):
+        normal: LogScores = wide - top - np.log(np.exp(wide - top).sum(axis=-1, keepdims=True))
+    return normal

@@ -1,0 +1,164 @@
+"""Loading through transformers: folders, hub ids, GGUF files, and models that are already in memory.
+
+Weights are read from safetensors or GGUF only, and no code of a model folder is executed.
+"""
+
+import contextlib
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+
+from ice_eval.errors import ConfigError, ModelError
+from ice_eval.models._base import Model
+from ice_eval.models._hf_causal import CausalLM
+from ice_eval.models._hf_classifier import SequenceClassifier
+
+_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+
+class NotOnHubError(Exception):
+    """The hub has no such model, or cannot be reached."""
+
+
+def wrap(model: Any, tokenizer: Any, *, name: str | None = None) -> Model:
+    """A transformers model and its tokenizer as a `Model`; it keeps its device and dtype, in evaluation mode."""
+    name = name or str(getattr(model.config, "_name_or_path", "") or type(model).__name__)
+    if type(model).__name__.endswith("ForSequenceClassification"):
+        return SequenceClassifier(model, tokenizer, name=name)
+    if model.get_output_embeddings() is None:
+        raise ConfigError(f"{type(model).__name__} is neither a language model nor a sequence classifier.")
+    return CausalLM(model, tokenizer, name=name)
+
+
+def from_folder(path: Path, *, name: str, device: str, dtype: str) -> Model:
+    """A folder as `save_pretrained` writes it."""
+    if not (path / "config.json").is_file():
+        raise ConfigError(f"the folder {path} holds no config.json, so it is no transformers model.")
+    try:
+        return _load(str(path), name=name, device=device, dtype=dtype)
+    except (OSError, ValueError, KeyError, RuntimeError) as exc:
+        raise ModelError(f"the model in {path} could not be loaded: {_first_line(exc)}") from exc
+
+
+def from_hub(ref: str, *, device: str, dtype: str) -> Model:
+    """A model of the hub, `org/name` or `org/name@revision`.
+
+    Raises:
+        NotOnHubError: It is not to be had there.
+    """
+    path, _, revision = ref.partition("@")
+    try:
+        return _load(path, name=ref, device=device, dtype=dtype, revision=revision or "main")
+    except OSError as exc:
+        raise NotOnHubError(_first_line(exc)) from exc
+    except (ValueError, KeyError, RuntimeError) as exc:
+        raise ModelError(f"the model '{ref}' could not be loaded: {_first_line(exc)}") from exc
+
+
+def from_gguf(path: Path, *, name: str, device: str, dtype: str) -> Model:
+    """A GGUF file: converted once into the cache, then loaded like any folder."""
+    folder = cache_folder() / f"gguf-{_sha256(path)[:32]}"
+    if not folder.is_dir():
+        print(f"converting {path.name} once into {folder} …", file=sys.stderr, flush=True)
+        _convert_gguf(path, folder)
+    return from_folder(folder, name=name, device=device, dtype=dtype)
+
+
+def cache_folder() -> Path:
+    """`$ICE_CACHE`, else `ice-eval` in the platform's user cache."""
+    if given := os.environ.get("ICE_CACHE"):
+        return Path(given).expanduser()
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "ice-eval"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", Path.home())) / "ice-eval"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ice-eval"
+
+
+def _load(path: str, *, name: str, device: str, dtype: str, revision: str = "main") -> Model:
+    with _quiet():
+        config = transformers.AutoConfig.from_pretrained(path, revision=revision)
+        architectures = config.architectures or []
+        classifier = any(a.endswith("ForSequenceClassification") for a in architectures)
+        auto = transformers.AutoModelForSequenceClassification if classifier else transformers.AutoModelForCausalLM
+        place = _device(device)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(path, revision=revision)
+        model: Any = auto.from_pretrained(path, revision=revision, dtype=_dtype(dtype, place), use_safetensors=True)
+    return wrap(model.requires_grad_(False).to(device=place), tokenizer, name=name)
+
+
+def _device(asked: str) -> str:
+    if asked != "auto":
+        try:
+            torch.zeros(1, device=asked)
+        except (RuntimeError, AssertionError) as exc:
+            raise ConfigError(
+                f"the device '{asked}' cannot be used here ({_first_line(exc)}); use --device auto or cpu."
+            ) from exc
+        return asked
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def _dtype(asked: str, device: str) -> torch.dtype:
+    if asked == "auto":
+        return torch.bfloat16 if device.startswith("cuda") else torch.float32
+    if asked not in _DTYPES:
+        raise ConfigError(f"no dtype '{asked}'; use auto, {', '.join(_DTYPES)}.")
+    return _DTYPES[asked]
+
+
+def _convert_gguf(path: Path, folder: Path) -> None:
+    """Write the converted model beside its place, then rename: a killed conversion leaves no half of one."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    draft = Path(tempfile.mkdtemp(prefix=".converting-", dir=folder.parent))
+    try:
+        with _quiet():
+            tokenizer = transformers.AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
+            model = transformers.AutoModelForCausalLM.from_pretrained(
+                path.parent, gguf_file=path.name, dtype=torch.float32
+            )
+            # A model that still carries its GGUF quantisation config refuses to be saved, plain as its weights are.
+            for holder in (model, model.config):
+                for attribute in ("quantization_config", "hf_quantizer", "quantization_method"):
+                    if hasattr(holder, attribute):
+                        delattr(holder, attribute)
+            model.save_pretrained(draft)
+            tokenizer.save_pretrained(draft)
+        with contextlib.suppress(FileExistsError, OSError):  # another process was faster: its folder is as good
+            draft.rename(folder)
+    except (OSError, ValueError, RuntimeError) as exc:
+        raise ModelError(f"{path} could not be converted: {_first_line(exc)}") from exc
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _first_line(exc: Exception) -> str:
+    return (str(exc).strip() or type(exc).__name__).partition("\n")[0][:300]
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """No progress bars and chatter of transformers while loading; its errors still come through."""
+    logging: Any = transformers.utils.logging
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()

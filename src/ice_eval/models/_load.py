@@ -1,0 +1,48 @@
+"""From what a user calls a model to a `Model`."""
+
+from pathlib import Path
+from typing import Any
+
+from ice_eval._registry import did_you_mean
+from ice_eval.errors import ConfigError
+from ice_eval.models._base import Model, models
+
+ModelRef = str | Model | tuple[Any, Any]
+"""A registered name, a folder, a `.gguf` file, a hub id (`org/name`, `org/name@revision`), a `Model`, or a pair of a
+transformers model and its tokenizer."""
+
+
+def load_model(ref: ModelRef, *, device: str = "auto", dtype: str = "auto") -> Model:
+    """Load a model.
+
+    Raises:
+        ConfigError: There is no such model, or it is of a kind that cannot be read.
+        ModelError: It is there but failed to load.
+    """
+    if isinstance(ref, Model):
+        return ref
+    if isinstance(ref, tuple):
+        from ice_eval.models._hf_load import wrap
+
+        return wrap(*ref)
+    if ref in models:
+        return models.get(ref)(device, dtype)
+    from ice_eval.models import _hf_load
+
+    path = Path(ref).expanduser()
+    if path.is_dir():
+        return _hf_load.from_folder(path, name=path.resolve().name, device=device, dtype=dtype)
+    if path.suffix == ".gguf":
+        if not path.is_file():
+            raise ConfigError(
+                f"no such file: {ref}. --model takes a .gguf file, a folder, a hub id, or a known name: "
+                f"{', '.join(models.names())}."
+            )
+        return _hf_load.from_gguf(path, name=path.stem, device=device, dtype=dtype)
+    try:
+        return _hf_load.from_hub(ref, device=device, dtype=dtype)
+    except _hf_load.NotOnHubError as exc:
+        raise ConfigError(
+            f"no model '{ref}'{did_you_mean(ref, models.names())} It is no folder and no .gguf file, and the hub did "
+            f"not give it ({exc}). Known names: {', '.join(models.names())}."
+        ) from exc

@@ -1,0 +1,108 @@
+"""A bag-of-words classifier with published weights: every answer can be worked out by hand.
+
+`log-odds(positive) = BIAS + Σ weight(word)`, words outside `WEIGHTS` weigh nothing. Deleting a word changes the
+log-odds by just its weight, the gradient of the log-odds at a word is its weight, and the attention it pays to a word
+is the size of its weight, so the right ranking is known. It needs no torch.
+"""
+
+import re
+import zlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from ice_eval.encoding import Tokens
+from ice_eval.models._base import Gradients, Labels, LabelScoring, Model, model, normalised
+from ice_eval.records import Encoded, Ids, LogScores, ModelInput, PerToken, SpecialIds
+from ice_eval.tasks import Task
+
+WEIGHTS: dict[str, float] = {
+    "good": 1.0, "great": 2.0, "excellent": 3.0, "love": 2.0, "loved": 2.0, "enjoyable": 1.5, "fun": 1.0,
+    "gorgeous": 2.5, "witty": 1.5, "seductive": 1.25, "best": 2.25, "beautiful": 2.0, "warm": 1.0, "delightful": 2.5,
+    "bad": -1.0, "terrible": -2.0, "awful": -3.0, "hate": -2.0, "hated": -2.0, "boring": -1.5, "dull": -1.0,
+    "worst": -2.5, "poor": -1.5, "mess": -1.25, "slow": -0.75, "broken": -2.25, "rude": -1.75, "cold": -0.5,
+}  # fmt: skip
+"""What each word adds to the log-odds of the second label."""
+BIAS = 0.25
+
+_WORD = re.compile(r"\w+|[^\w\s]")
+_KNOWN = {word: index for index, word in enumerate(WEIGHTS, start=4)}
+_UNK, _PAD, _MASK, _FIRST_FREE = 1, 2, 3, 4 + len(WEIGHTS)
+_TABLE = np.zeros(_FIRST_FREE)
+_TABLE[4:] = list(WEIGHTS.values())
+
+
+class ToyCodec:
+    """Words and punctuation marks as tokens; unknown words get an id by their checksum."""
+
+    reads_pairs = False
+    max_tokens = 100_000
+    special = SpecialIds(unk=_UNK, pad=_PAD, mask=_MASK)
+
+    def __init__(self) -> None:
+        self._words = {_UNK: "<unk>", _PAD: "<pad>", _MASK: "<mask>"} | {index: word for word, index in _KNOWN.items()}
+
+    def tokenize(self, text: str, pair: str | None = None) -> Tokens:
+        matches = list(_WORD.finditer(text))
+        ids = np.array([self._id(match.group()) for match in matches], dtype=np.int64)
+        none = np.zeros(len(ids), dtype=np.int64)
+        spans = np.array([match.span() for match in matches], dtype=np.int64).reshape(-1, 2)
+        return Tokens(ids=ids, segments=none, sequence=none, start=spans[:, 0], end=spans[:, 1])
+
+    def decode(self, rows: Sequence[Ids]) -> list[str]:
+        return [" ".join(self._words[int(i)] for i in row) for row in rows]
+
+    def _id(self, word: str) -> int:
+        index = _KNOWN.get(word.lower(), _FIRST_FREE + zlib.crc32(word.encode("utf-8", "surrogatepass")) % 2**24)
+        self._words.setdefault(index, word)
+        return index
+
+
+class Toy(Model):
+    """The bag of words as a `Model`."""
+
+    offers = frozenset({"attentions", "gradients"})
+
+    def __init__(self) -> None:
+        self.name = "toy"
+        self._codec = ToyCodec()
+
+    @property
+    def codec(self) -> ToyCodec:
+        return self._codec
+
+    @property
+    def fingerprint(self) -> str:
+        return f"{zlib.crc32(repr((BIAS, WEIGHTS)).encode()):08x}"
+
+    def labels(self, task: Task, *, scoring: LabelScoring | None = None) -> Labels:
+        return Labels(task.labels, tuple((index,) for index in range(len(task.labels))))
+
+    def log_scores(self, batch: Sequence[ModelInput], labels: Labels, *, prefix: int = 0) -> LogScores:
+        log_odds = np.array([BIAS + _weights(row.ids).sum() for row in batch])
+        # The first label answers for the negative side, the second for the positive one, further ones stay at -10.
+        scores = np.full((len(batch), len(labels.names)), -10.0)
+        scores[:, 0], scores[:, 1] = 0.0, log_odds
+        return normalised(scores)
+
+    def attentions(self, batch: Sequence[Encoded]) -> list[PerToken]:
+        return [np.abs(_weights(item.ids)) for item in batch]
+
+    def gradients(self, batch: Sequence[Encoded], targets: Sequence[int], labels: Labels) -> list[Gradients]:
+        ones = [np.ones((len(item.ids), 1)) for item in batch]
+        signs = [1.0 if target == 1 else -1.0 for target in targets]
+        return [
+            Gradients(one, sign * _weights(item.ids)[:, None])
+            for item, one, sign in zip(batch, ones, signs, strict=True)
+        ]
+
+
+def _weights(ids: Ids) -> PerToken:
+    """Weight of each token: zero for ids outside the table."""
+    return np.where(ids < _FIRST_FREE, _TABLE[np.minimum(ids, _FIRST_FREE - 1)], 0.0)
+
+
+@model("toy")
+def toy(device: str, dtype: str) -> Model:
+    """Bag of words with published weights; needs no torch."""
+    return Toy()

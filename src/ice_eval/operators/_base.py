@@ -1,0 +1,48 @@
+"""The seam that every operator fills: (encoded example, keep-masks, fills) -> ids."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, TypeVar
+
+from ice_eval._registry import Registry
+from ice_eval.records import Encoded, Fills, Ids, KeepMasks, ModelInput
+
+_Class = TypeVar("_Class", bound="type[Operator]")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operator(ABC):
+    """Turns keep-masks of one example into model inputs.
+
+    An operator edits ids, never text, draws nothing itself, and leaves protected tokens alone. It either keeps the
+    length of the input (token `i` of the output stands for token `i` of the input) or drops the tokens not kept.
+    """
+
+    needs_fills: ClassVar[bool] = False
+    """Whether `build` reads `fills`: a replacement for every unit, drawn once per example."""
+
+    @abstractmethod
+    def build(self, item: Encoded, keep: KeepMasks, *, fills: Fills) -> list[Ids]:
+        """Ids of one input per row of `keep`."""
+
+    def inputs(self, item: Encoded, keep: KeepMasks, *, fills: Fills) -> list[ModelInput]:
+        """Ids with the segment of each token, for models that read pairs."""
+        rows = zip(self.build(item, keep, fills=fills), keep, strict=True)
+        return [
+            ModelInput(ids, item.segments if len(ids) == len(item.ids) else item.segments[item.tokens_kept(row)])
+            for ids, row in rows
+        ]
+
+
+operators: Registry[type[Operator]] = Registry("operator", "ice_eval.operators")
+
+
+def operator(name: str) -> Callable[[_Class], _Class]:
+    """Register an operator class under `name`."""
+
+    def register(cls: _Class) -> _Class:
+        operators.add(name, cls)
+        return cls
+
+    return register

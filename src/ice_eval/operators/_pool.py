@@ -1,0 +1,160 @@
+"""The pool of infill: units of other examples, without those that give the label away."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ice_eval.errors import DataError
+from ice_eval.records import Encoded, Ids
+
+POOL_EXAMPLES = 2_000
+"""The pool is filled from this many first examples of the data, evaluated or not."""
+MIN_COUNT = 5
+"""A token seen less often is too rare to be called label-indicative."""
+Z_LIMIT = 1.96
+"""Tokens whose log-odds between labels lie further from 0, in standard errors, are label-indicative."""
+_MIN_PIECE = 4
+"""Pieces and derived forms count from this many characters on: 'no' must not block 'know', nor 'neg' 'neglect'."""
+
+
+@dataclass(frozen=True)
+class Blacklist:
+    """What infill must not write: words by their text, tokens by their ids."""
+
+    words: frozenset[str]
+    """Label words, casefolded; their pieces and derived forms are blocked too."""
+    lexicon: frozenset[str]
+    """The task's own list of label-indicative words, casefolded; blocked as whole units."""
+    tokens: frozenset[int]
+    """Tokens whose use differs between the gold labels."""
+
+    def blocks(self, text: str, ids: Iterable[int]) -> bool:
+        """Whether a unit must not be used as a fill."""
+        folded = text.strip().casefold()
+        return (
+            folded in self.lexicon
+            or any(_form_of(folded, word) for word in self.words)
+            or not self.tokens.isdisjoint(ids)
+        )
+
+
+def _form_of(text: str, word: str) -> bool:
+    """Whether `text` is `word`, a form derived from it ('positively') or a sub-word piece of it ('posit', 'ative')."""
+    derived = len(word) >= _MIN_PIECE and word in text
+    piece = len(text) >= _MIN_PIECE and (word.startswith(text) or word.endswith(text))
+    return text == word or derived or piece
+
+
+@dataclass(frozen=True)
+class PooledUnits:
+    """The units that one example gives to the pool."""
+
+    example_id: str
+    gold: int | None
+    units: tuple[tuple[tuple[int, ...], str], ...]
+    """Token ids and characters of each unit."""
+
+    @classmethod
+    def of(cls, item: Encoded, gold: int | None) -> "PooledUnits":
+        """What an encoded example gives to the pool."""
+        units = zip(item.unit_ids(), item.texts, strict=True)
+        return cls(item.example_id, gold, tuple((tuple(ids.tolist()), text) for ids, text in units))
+
+
+def label_indicative(pool: Sequence[PooledUnits]) -> frozenset[int]:
+    """Tokens that are used more, or less, under one gold label than under the others.
+
+    Smoothed log-odds of each token between a label and the rest (Monroe et al., 2008, with a flat prior of one half),
+    over its standard error: blocked beyond `Z_LIMIT` if the token occurs at least `MIN_COUNT` times.
+    """
+    counted = [(entry.gold, [i for ids, _ in entry.units for i in ids]) for entry in pool if entry.gold is not None]
+    labels = sorted({gold for gold, _ in counted})
+    if len(labels) < 2:
+        return frozenset()
+    vocabulary, inverse = np.unique(
+        np.concatenate([np.asarray(ids, dtype=np.int64) for _, ids in counted]), return_inverse=True
+    )
+    rows = np.repeat([labels.index(gold) for gold, _ in counted], [len(ids) for _, ids in counted])
+    counts = np.zeros((len(labels), len(vocabulary)))
+    np.add.at(counts, (rows, inverse), 1)
+    return frozenset(int(i) for i in vocabulary[_indicative(counts)])
+
+
+def _indicative(counts: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which columns of a (labels, tokens) table of counts differ between the rows."""
+    inside, rest = counts + 0.5, counts.sum(axis=0) - counts + 0.5
+    inside_other, rest_other = inside.sum(axis=1, keepdims=True) - inside, rest.sum(axis=1, keepdims=True) - rest
+    log_odds = np.log(inside / inside_other) - np.log(rest / rest_other)
+    z = log_odds / np.sqrt(1 / inside + 1 / rest)
+    blocked: NDArray[np.bool_] = (counts.sum(axis=0) >= MIN_COUNT) & (np.abs(z) > Z_LIMIT).any(axis=0)
+    return blocked
+
+
+class FillPool:
+    """Units of other examples, bucketed by token count, drawn in constant time.
+
+    In a bucket the units of one example stand together, so leaving an example out is one subtraction:
+
+    ```text
+    bucket of 1-token units   [ex0 ex0 ex0 | ex1 ex1 | ex2 ex2 ex2 ex2]
+    without ex1               draw from 0 … 6, and add 2 from position 3 on
+    ```
+    """
+
+    def __init__(self, pool: Sequence[PooledUnits], *, blacklist: Blacklist) -> None:
+        if len(pool) < 2:
+            raise DataError(
+                f"infill draws from other examples, and the data hold {len(pool)}; give at least 2 examples, "
+                "or use --operators delete."
+            )
+        self.blacklist = blacklist
+        self._buckets: dict[int, list[tuple[int, ...]]] = {}
+        self._own: dict[tuple[int, str], tuple[int, int]] = {}
+        for entry in pool:
+            self._add(entry)
+        if 1 not in self._buckets:
+            raise DataError("infill found no unit that may be written: every unit of the data is on the blacklist.")
+
+    def _add(self, entry: PooledUnits) -> None:
+        for ids, text in entry.units:
+            if self.blacklist.blocks(text, ids):
+                continue
+            bucket = self._buckets.setdefault(len(ids), [])
+            start, stop = self._own.get((len(ids), entry.example_id), (len(bucket), len(bucket)))
+            bucket.append(ids)
+            self._own[len(ids), entry.example_id] = (start, stop + 1)
+
+    def draw(self, item: Encoded, rng: np.random.Generator) -> list[Ids]:
+        """One replacement for every unit of `item`, from the other examples."""
+        # One uniform number per token is enough for any composition, and keeps the stream independent of the pool.
+        lengths = np.bincount(item.unit_of[item.unit_of >= 0], minlength=item.n_units)
+        numbers = rng.random(int(lengths.sum()))
+        ends = np.cumsum(lengths)
+        return [
+            self._fill(int(n), item.example_id, numbers[end - n : end]) for n, end in zip(lengths, ends, strict=True)
+        ]
+
+    def _fill(self, length: int, example_id: str, numbers: NDArray[np.float64]) -> Ids:
+        """A pooled unit of `length` tokens, else shorter ones joined, longest first."""
+        found: list[int] = []
+        for number in numbers:
+            if len(found) == length:
+                break
+            size = next(n for n in range(length - len(found), -1, -1) if n == 0 or self._available(n, example_id))
+            if size == 0:
+                raise DataError(
+                    f"infill found no unit of other examples for example '{example_id}': its data are too few."
+                )
+            found += self._pick(size, example_id, number)
+        return np.asarray(found, dtype=np.int64)
+
+    def _available(self, size: int, example_id: str) -> int:
+        start, stop = self._own.get((size, example_id), (0, 0))
+        return len(self._buckets.get(size, ())) - (stop - start)
+
+    def _pick(self, size: int, example_id: str, number: float) -> tuple[int, ...]:
+        start, stop = self._own.get((size, example_id), (0, 0))
+        place = int(number * self._available(size, example_id))
+        return self._buckets[size][place + (stop - start) if place >= start else place]

@@ -1,0 +1,15 @@
+"""Remove every unit that is not kept."""
+
+from dataclasses import dataclass
+
+from ice_eval.operators._base import Operator, operator
+from ice_eval.records import Encoded, Fills, Ids, KeepMasks
+
+
+@operator("delete")
+@dataclass(frozen=True, kw_only=True)
+class Delete(Operator):
+    """Units that are not kept are removed; what stays keeps its order."""
+
+    def build(self, item: Encoded, keep: KeepMasks, *, fills: Fills) -> list[Ids]:
+        return [item.ids[item.tokens_kept(row)] for row in keep]

@@ -1,0 +1,128 @@
+"""What a run is: the fields that define its rows, and those that may be added later."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Literal, get_args
+
+from ice_eval._registry import did_you_mean
+from ice_eval.errors import ConfigError
+from ice_eval.models import LabelScoring
+from ice_eval.operators import operators as operator_registry
+from ice_eval.records import Example
+from ice_eval.tasks import Task
+
+Target = Literal["predicted", "gold"]
+FillMode = Literal["shared", "own"]
+
+ADDABLE = ("attributions", "operators", "directions", "k")
+"""Fields that a later command may extend; all others must be as the folder has them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunConfig:
+    """What the command line and `evaluate` ask for."""
+
+    attributions: tuple[str, ...] = ("attention", "gradient", "random")
+    operators: tuple[str, ...] = ("delete", "infill")
+    directions: tuple[str, ...] = ("sufficiency",)
+    k: tuple[float, ...] = (0.2,)
+    """Share of units that a rationale holds."""
+    n: int = 500
+    """Examples, from the first on."""
+    m: int = 50
+    """Random sets that a rationale is compared with."""
+    seed: int = 0
+    unit: str = "token"
+    scope: str = "content"
+    target: Target = "predicted"
+    """Which label is explained: the model's own prediction, or the right one."""
+    fills: FillMode = "shared"
+    """Infill: the same fill of a unit in every row, or one of its own in each (the paper's)."""
+    n_fills: int = 1
+    """Fills per unit; several are averaged as probabilities."""
+    label_scoring: LabelScoring | None = None
+
+    def __post_init__(self) -> None:
+        for name, least in (("n", 1), ("m", 1), ("n_fills", 1)):
+            if getattr(self, name) < least:
+                raise ConfigError(f"{name} = {getattr(self, name)}: at least {least} is needed.")
+        for k in self.k:
+            if not 0 < k < 1:
+                raise ConfigError(f"k = {k}: a share between 0 and 1 is expected, such as 0.2.")
+        _one_of("target", self.target, get_args(Target))
+        _one_of("fills", self.fills, get_args(FillMode))
+        _one_of("unit", self.unit, ("token",))
+        _one_of("scope", self.scope, ("content",))
+        if self.label_scoring is not None:
+            _one_of("label-scoring", self.label_scoring, get_args(LabelScoring))
+        for direction in self.directions:
+            _one_of("direction", direction, ("sufficiency",))
+        for name in self.operators:
+            operator_registry.get(name)
+        for name in ADDABLE:
+            values = getattr(self, name)
+            if not values:
+                raise ConfigError(f"no {name} given; at least one is needed.")
+            if len(set(values)) < len(values):
+                raise ConfigError(f"{name} names something twice: {', '.join(map(str, values))}.")
+
+    def extended_by(self, stored: Mapping[str, Any]) -> "RunConfig":
+        """This configuration, and what the folder already holds before it."""
+        union: Any = {name: tuple(dict.fromkeys([*stored[name], *getattr(self, name)])) for name in ADDABLE}
+        return replace(self, **union)
+
+
+def _one_of(name: str, value: str, allowed: Sequence[str]) -> None:
+    if value not in allowed:
+        raise ConfigError(f"{name} '{value}'{did_you_mean(value, list(allowed))} Expected: {', '.join(allowed)}.")
+
+
+def identity(config: RunConfig, *, model: Mapping[str, str], task: Task, examples: Sequence[Example]) -> dict[str, Any]:
+    """Everything that defines rows: two runs with the same identity score the same inputs."""
+    plain = {f.name: getattr(config, f.name) for f in fields(config) if f.name not in ADDABLE}
+    return {
+        "model": model["id"],
+        "weights": model["fingerprint"],
+        "dtype": model["dtype"],
+        "task": task.name,
+        "data": _hash([asdict(example) for example in examples]),
+        "prompt": _hash(
+            [
+                task.prompt,
+                task.classifier_prompt,
+                dict(task.label_words),
+                [asdict(s) for s in task.shots],
+                task.explained,
+            ]
+        ),
+        **plain,
+    }
+
+
+def _hash(content: Any) -> str:
+    canonical = json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()[:32]
+
+
+def config_hash(identity: Mapping[str, Any]) -> str:
+    """Names a run; the default folder carries it."""
+    return _hash(identity)
+
+
+def refuse_other_run(path: object, stored: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
+    """A folder continues only the run it holds.
+
+    Raises:
+        ConfigError: It holds another one; every field that differs is named.
+    """
+    differ = [
+        f"{name} is {stored.get(name)!r} there and {asked[name]!r} here"
+        for name in asked
+        if stored.get(name) != asked[name]
+    ]
+    if differ:
+        raise ConfigError(
+            f"{path} holds another run: {'; '.join(differ)}. Use another --out, or the same settings to continue it."
+        )

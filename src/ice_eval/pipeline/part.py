@@ -1,0 +1,287 @@
+"""One part of a run: 16 consecutive examples, from text to ledger rows.
+
+```text
+encode → full and empty rows → targets → attributions → rationale and random rows, in one stream → ledger
+```
+
+What the folder already holds of the part is never scored again.
+"""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from ice_eval._seeding import rng_for
+from ice_eval.attributions import Attribution, Lens
+from ice_eval.encoding import encode, shared_prefix
+from ice_eval.errors import ConfigError, DataError
+from ice_eval.models import Model
+from ice_eval.operators import FillPool, Operator
+from ice_eval.pipeline.config import RunConfig
+from ice_eval.rationales import Units, keep_mask, random_sets, set_size, top_k
+from ice_eval.records import Encoded, Example, Fills, LogScores, ModelInput, PerUnit
+from ice_eval.results.schema import InputRow, LedgerRow, RowKey, rationale_kind
+from ice_eval.scoring import Progress, Scorer
+from ice_eval.tasks import Task
+
+PART_SIZE = 16
+
+
+@dataclass(frozen=True)
+class Engine:
+    """What every part of a run needs."""
+
+    config: RunConfig
+    task: Task
+    model: Model
+    scorer: Scorer
+    operators: Mapping[str, Operator]
+    attributions: Mapping[str, Attribution]
+    pool: FillPool | None
+    """None where no operator writes fills."""
+
+
+@dataclass
+class PartResult:
+    """What a part adds to the folder."""
+
+    inputs: list[InputRow] = field(default_factory=list)
+    ledger: list[LedgerRow] = field(default_factory=list)
+    cost: dict[str, Any] = field(default_factory=dict)
+    n_wanted: int = 0
+    """Logical rows of the part, those that were there before included."""
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A row that is to be scored."""
+
+    key: RowKey
+    kept: Units
+    input: ModelInput
+    item: Encoded
+
+
+def run_part(
+    engine: Engine,
+    examples: Sequence[Example],
+    known_inputs: Sequence[InputRow],
+    known_rows: Sequence[LedgerRow],
+    progress: Progress,
+) -> PartResult:
+    """Score what is missing of a part."""
+    known = {row.key: row for row in known_rows}
+    before = {row.example_id: row for row in known_inputs}
+    result = PartResult()
+    started, counts = time.monotonic(), replace(engine.scorer.counts)
+    items = {e.id: encode(engine.model.codec, engine.task, e, reserve=engine.scorer.labels.reserve) for e in examples}
+    alive = [item for item in items.values() if item.n_units > 1]
+    prefix = shared_prefix(alive) if alive else 0
+
+    references = _score(engine, list(_reference_rows(alive, known)), prefix, result, progress)
+    scores = {**{key: row.scores for key, row in known.items()}, **references}
+    skipped = {e.id: _skip_reason(items[e.id], e, scores, engine.config) for e in examples}
+    alive = [item for item in alive if skipped[item.example_id] is None]
+    gold = {e.id: e.gold for e in examples}
+    targets = {item.example_id: _target(engine.config, gold, scores, item) for item in alive}
+
+    vectors, seconds = _attribute(engine, alive, targets, before)
+    wanted = [row for item in alive for row in _wanted_rows(engine, item, vectors)]
+    missing = [row for row in wanted if row.key not in known]
+    _score(engine, missing, prefix, result, progress)
+
+    result.inputs = [_input_row(e, items[e.id], targets.get(e.id), skipped[e.id], vectors) for e in examples]
+    result.n_wanted = len(wanted) + 2 * sum(item.n_units > 1 for item in items.values())
+    result.cost = {
+        "rows": engine.scorer.counts.rows - counts.rows,
+        "forwards": engine.scorer.counts.forwards - counts.forwards,
+        "tokens": engine.scorer.counts.tokens - counts.tokens,
+        "seconds": round(time.monotonic() - started, 3),
+        "attribution_seconds": seconds,
+        "rows_by_kind": _count_kinds(result.ledger),
+        "out_of_memory": engine.scorer.halvings,
+    }
+    if not _anything_new(result, before):
+        result.inputs = []
+    return result
+
+
+def _anything_new(result: PartResult, before: Mapping[str, InputRow]) -> bool:
+    if result.ledger:
+        return True
+    return any(
+        row.example_id not in before or set(row.attributions) - set(before[row.example_id].attributions)
+        for row in result.inputs
+    )
+
+
+def _reference_rows(items: Sequence[Encoded], known: Mapping[RowKey, LedgerRow]) -> Iterator[_Row]:
+    for item in items:
+        every = tuple(range(item.n_units))
+        for kind, kept, seen in (("full", every, item.full()), ("empty", (), item.empty())):
+            key = RowKey(item.example_id, kind)
+            if key not in known:
+                yield _Row(key, kept, seen, item)
+
+
+def _skip_reason(
+    item: Encoded, example: Example, scores: Mapping[RowKey, Sequence[float]], config: RunConfig
+) -> str | None:
+    if item.n_units < 2:
+        return (
+            "the text has no unit"
+            if item.n_units == 0
+            else "the text has one unit, so there is no other set to compare with"
+        )
+    if not all(np.isfinite(scores[RowKey(item.example_id, kind)]).all() for kind in ("full", "empty")):
+        return "the model's score of the full or the empty input is not finite"
+    if config.target == "gold" and example.gold is None:
+        return "the example has no gold label to explain"
+    return None
+
+
+def _target(
+    config: RunConfig, gold: Mapping[str, int | None], scores: Mapping[RowKey, Sequence[float]], item: Encoded
+) -> int:
+    right = gold[item.example_id]
+    if config.target == "gold" and right is not None:
+        return right
+    return int(np.argmax(scores[RowKey(item.example_id, "full")]))
+
+
+def _attribute(
+    engine: Engine, items: Sequence[Encoded], targets: Mapping[str, int], before: Mapping[str, InputRow]
+) -> tuple[dict[tuple[str, str], PerUnit], dict[str, float]]:
+    """(attribution, example) -> a number per unit, and the seconds that each attribution took."""
+    vectors: dict[tuple[str, str], PerUnit] = {}
+    seconds: dict[str, float] = {}
+    for name, method in engine.attributions.items():
+        stored = {e: np.array(row.attributions[name]) for e, row in before.items() if name in row.attributions}
+        todo = [item for item in items if method.brought or item.example_id not in stored]
+        if todo:
+            started = time.monotonic()
+            lens = Lens(engine.model, engine.scorer.labels, targets, method.needs, engine.config.seed, name)
+            for item, vector in zip(todo, method.attribute(lens, todo), strict=True):
+                vectors[name, item.example_id] = _checked(name, item, vector)
+            seconds[name] = round(time.monotonic() - started, 3)
+        for example_id, vector in stored.items():
+            _refuse_changed(name, example_id, vector, vectors.get((name, example_id), vector))
+            vectors[name, example_id] = vector
+    return vectors, seconds
+
+
+def _refuse_changed(name: str, example_id: str, stored: PerUnit, given: PerUnit) -> None:
+    if not np.array_equal(stored, given, equal_nan=True):
+        raise ConfigError(
+            f"the folder holds other values of the attribution '{name}' for example '{example_id}'; give it another "
+            "name, or use another folder."
+        )
+
+
+def _checked(name: str, item: Encoded, vector: PerUnit) -> PerUnit:
+    values = np.asarray(vector, dtype=np.float64)
+    if values.shape != (item.n_units,):
+        raise DataError(
+            f"the attribution '{name}' gave {values.size} numbers for example '{item.example_id}', which has "
+            f"{item.n_units} units: {' | '.join(item.texts[:20])}"
+        )
+    return values
+
+
+def _wanted_rows(engine: Engine, item: Encoded, vectors: Mapping[tuple[str, str], PerUnit]) -> Iterator[_Row]:
+    """Every logical row of one example, whether it was scored before or not."""
+    config = engine.config
+    for size in dict.fromkeys(set_size(item.n_units, k) for k in config.k):
+        sets: dict[tuple[str, int | None], Units] = {
+            ("random", index): units
+            for index, units in enumerate(
+                random_sets(item.n_units, size, config.m + 1, seed=config.seed, example_id=item.example_id)
+            )
+        }
+        for name in engine.attributions:
+            vector = vectors[name, item.example_id]
+            if np.isfinite(vector).all():
+                ties = rng_for(config.seed, item.example_id, "ties", name)
+                sets[rationale_kind(name), None] = top_k(vector, size, rng=ties)
+        for operator in engine.operators:
+            for direction in config.directions:
+                yield from _operator_rows(engine, item, operator, direction, size, sets)
+
+
+def _operator_rows(
+    engine: Engine,
+    item: Encoded,
+    operator: str,
+    direction: str,
+    size: int,
+    sets: Mapping[tuple[str, int | None], Units],
+) -> Iterator[_Row]:
+    """The rows of all sets under one operator, for every draw of its fills."""
+    act = engine.operators[operator]
+    masks = np.stack([keep_mask(units, item.n_units) for units in sets.values()])
+    if direction == "necessity":
+        masks = ~masks
+    for draw in range(engine.config.n_fills if act.needs_fills else 1):
+        keys = [RowKey(item.example_id, kind, operator, direction, size, index, draw) for kind, index in sets]
+        if act.needs_fills and engine.config.fills == "own":
+            built = [
+                act.inputs(item, mask[None], fills=_fills(engine, item, *key[1:]))[0]
+                for key, mask in zip(keys, masks, strict=True)
+            ]
+        else:
+            built = act.inputs(item, masks, fills=_fills(engine, item, draw) if act.needs_fills else ())
+        for key, mask, seen in zip(keys, masks, built, strict=True):
+            yield _Row(key, tuple(int(u) for u in np.flatnonzero(mask)), seen, item)
+
+
+def _fills(engine: Engine, item: Encoded, *purpose: str | int | None) -> Fills:
+    """One replacement per unit, drawn for a purpose: a draw shared by all rows, or one row alone."""
+    assert engine.pool is not None, "an operator that needs fills has a pool"
+    return engine.pool.draw(item, rng_for(engine.config.seed, item.example_id, "fills", *(str(p) for p in purpose)))
+
+
+def _score(
+    engine: Engine, rows: Sequence[_Row], prefix: int, result: PartResult, progress: Progress
+) -> dict[RowKey, tuple[float, ...]]:
+    """Score rows and note them in the ledger."""
+    if not rows:
+        return {}
+    scores: LogScores = engine.scorer.score([row.input for row in rows], prefix=prefix, progress=progress)
+    texts = engine.model.codec.decode([_content(row) for row in rows])
+    for row, values, text in zip(rows, scores.tolist(), texts, strict=True):
+        ids, segments = row.input.ids.tolist(), row.input.segments.tolist()
+        result.ledger.append(LedgerRow(row.key, row.kept, tuple(ids), tuple(segments), tuple(values), text))
+    return {row.key: tuple(values) for row, values in zip(rows, scores.tolist(), strict=True)}
+
+
+def _content(row: _Row) -> Any:
+    """The ids between the template's head and tail."""
+    content = row.item.content
+    return row.input.ids[content.start : len(row.input.ids) - (len(row.item.ids) - content.stop)]
+
+
+def _input_row(
+    example: Example, item: Encoded, target: int | None, skip: str | None, vectors: Mapping[tuple[str, str], PerUnit]
+) -> InputRow:
+    return InputRow(
+        example_id=example.id,
+        fields=dict(example.fields),
+        spans=item.spans,
+        gold=example.gold,
+        target=target,
+        group=example.group,
+        human=example.human,
+        truncated=item.truncated,
+        skip_reason=skip,
+        attributions={name: tuple(v.tolist()) for (name, identity), v in vectors.items() if identity == example.id},
+    )
+
+
+def _count_kinds(rows: Sequence[LedgerRow]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for row in rows:
+        counts[row.key.kind] = counts.get(row.key.kind, 0) + 1
+    return counts

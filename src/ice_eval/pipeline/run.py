@@ -1,0 +1,289 @@
+"""The whole pipeline: from a configuration to a finished run folder."""
+
+import datetime
+import importlib.metadata
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from ice_eval.attributions import Attribution
+from ice_eval.encoding import encode, shared_prefix
+from ice_eval.errors import CapabilityError, ConfigError, ModelError
+from ice_eval.models import Labels, Model
+from ice_eval.operators import POOL_EXAMPLES, Blacklist, FillPool, PooledUnits, label_indicative, operators
+from ice_eval.pipeline.config import ADDABLE, RunConfig, config_hash, identity, refuse_other_run
+from ice_eval.pipeline.part import PART_SIZE, Engine, run_part
+from ice_eval.records import Example
+from ice_eval.results import RunFolder, rescore
+from ice_eval.scoring import Scorer
+from ice_eval.tasks import Task
+
+_VERSIONS = ("ice-eval", "torch", "transformers", "numpy", "scipy", "tokenizers")
+_CHECKED_EXAMPLES = 4
+
+
+class Reporter(Protocol):
+    """Where a run tells how far it is."""
+
+    def say(self, message: str) -> None:
+        """A line for the user."""
+
+    def start(self, total: int) -> None:
+        """Rows of the whole run, an estimate."""
+
+    def advance(self, rows: int, *, scored: bool = True) -> None:
+        """Rows that were just scored, or found in the folder."""
+
+    def correct(self, total: int) -> None:
+        """A better estimate of the total."""
+
+    def stop(self) -> None:
+        """The last row is scored, or the run ended early."""
+
+
+class Silent:
+    """A reporter that tells nothing."""
+
+    def say(self, message: str) -> None: ...
+    def start(self, total: int) -> None: ...
+    def advance(self, rows: int, *, scored: bool = True) -> None: ...
+    def correct(self, total: int) -> None: ...
+    def stop(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """A run that is known to be possible; nothing has been written yet."""
+
+    engine: Engine
+    examples: Sequence[Example]
+    identity: Mapping[str, Any]
+    manifest: dict[str, Any]
+    threads: int | None
+
+
+def execute(
+    config: RunConfig,
+    *,
+    model: Model,
+    task: Task,
+    examples: Sequence[Example],
+    attributions: Mapping[str, Attribution],
+    out: Path | None = None,
+    token_budget: int | None = None,
+    reporter: Reporter | None = None,
+) -> RunFolder:
+    """Run, or continue, an evaluation and return its folder.
+
+    Args:
+        config: What to evaluate.
+        model: A loaded model.
+        task: Its data and prompt.
+        examples: The first examples of the task: those to evaluate, and those that fill the pool of infill.
+        attributions: The attributions of `config`, by name, and any that the folder may hold.
+        out: The run folder; by default one under `ice-runs/` whose name tells the configuration, so that the same
+            command continues.
+        token_budget: Tokens per batch; by default what suits the device.
+        reporter: Gets progress and messages.
+
+    Raises:
+        ConfigError: Something is wrong with what was asked; nothing has been written.
+        ModelError: No example could be evaluated, or the model failed.
+    """
+    reporter = reporter or Silent()
+    card = {"id": model.name, "fingerprint": model.fingerprint, "dtype": model.dtype}
+    asked = identity(config, model=card, task=task, examples=examples)
+    folder = RunFolder(out or Path("ice-runs") / f"{_slug(task.name)}-{_slug(model.name)}-{config_hash(asked)[:8]}")
+    stored = _stored(folder, asked)
+    if stored is not None:
+        config = config.extended_by(stored["config"])
+    prepared = _prepare(config, model, task, attributions, examples, asked, stored, token_budget, reporter)
+    folder.create()
+    with folder.locked():
+        _score_parts(folder, prepared, stored, reporter)
+        _finish(folder, prepared)
+        summary = rescore(folder)
+    if not any(line["n"] for line in summary["configurations"]):
+        first = next(iter(folder.examples()))
+        raise ModelError(
+            f"no example could be evaluated (example '{first['example_id']}': {first['error']}); see {folder.path}."
+        )
+    return folder
+
+
+def _stored(folder: RunFolder, asked: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The manifest of the run that is to be continued, if the folder holds one."""
+    if folder.is_new:
+        if folder.path.exists() and (not folder.path.is_dir() or any(folder.path.iterdir())):
+            left = {path.name for path in folder.path.iterdir()} if folder.path.is_dir() else {"file"}
+            if left - {"inputs", "ledger", ".lock"}:
+                raise ConfigError(f"{folder.path} is there and holds no run; choose an --out that is empty or new.")
+        return None
+    manifest = RunFolder.existing(folder.path).manifest()
+    refuse_other_run(folder.path, manifest["identity"], asked)
+    return manifest
+
+
+def _prepare(
+    config: RunConfig,
+    model: Model,
+    task: Task,
+    attributions: Mapping[str, Attribution],
+    examples: Sequence[Example],
+    asked: Mapping[str, Any],
+    stored: Mapping[str, Any] | None,
+    token_budget: int | None,
+    reporter: Reporter,
+) -> _Prepared:
+    chosen = _attributions(config, attributions, model)
+    labels = model.labels(task, scoring=config.label_scoring)
+    # The batches of a run stay the same when it is continued, or scores would move by rounding.
+    budget = stored["token_budget"] if stored is not None else token_budget or model.default_budget()
+    threads = model.use_threads(stored["threads"] if stored is not None else None)
+    scorer = Scorer(model, labels, budget=budget)
+    acts = {name: operators.get(name)() for name in config.operators}
+    flags: list[str] = []
+    pool = None
+    if any(act.needs_fills for act in acts.values()):
+        pool = _pool(model, task, labels, examples[:POOL_EXAMPLES], flags, reporter)
+    evaluated = examples[: config.n]
+    if len(evaluated) < config.n:
+        reporter.say(f"{config.n} examples were asked for, and the data hold {len(evaluated)}: all of them are used.")
+    messages = _check_model(model, task, labels, evaluated)
+    for message in messages:
+        reporter.say(message)
+    engine = Engine(config, task, model, scorer, acts, chosen, pool)
+    manifest = {
+        "status": "running",
+        "config": {"model": model.name, "task": task.name, **_plain(config)},
+        "config_hash": config_hash(asked),
+        "identity": dict(asked),
+        "labels": list(labels.names),
+        "label_ids": [list(ids) for ids in labels.ids],
+        "label_scoring": labels.scoring,
+        "data": {"origin": task.data.origin, "examples": len(evaluated)},
+        "prompt": task.prompt,
+        "device": model.device,
+        "threads": threads,
+        "token_budget": budget,
+        "flags": flags,
+        "messages": messages,
+        "versions": _versions(),
+        "started": stored["started"] if stored is not None else _now(),
+    }
+    return _Prepared(engine, evaluated, asked, manifest, threads)
+
+
+def _attributions(config: RunConfig, given: Mapping[str, Attribution], model: Model) -> dict[str, Attribution]:
+    """The attributions of a run; one that the model cannot support stops it here, not after an hour."""
+    for name in config.attributions:
+        if name not in given:
+            raise ConfigError(
+                f"the folder holds the attribution '{name}', which is not given now; give it again to continue."
+            )
+        lacking = given[name].needs - model.offers
+        if lacking:
+            raise CapabilityError(
+                f"the attribution '{name}' needs {' and '.join(sorted(lacking))}, which the model '{model.name}' "
+                "does not offer."
+            )
+    return {name: given[name] for name in config.attributions}
+
+
+def _pool(
+    model: Model, task: Task, labels: Labels, examples: Sequence[Example], flags: list[str], reporter: Reporter
+) -> FillPool:
+    """What infill may write: units of the data, without those that give the label away."""
+    units = [PooledUnits.of(encode(model.codec, task, e, reserve=labels.reserve), e.gold) for e in examples]
+    if not any(entry.gold is not None for entry in units):
+        flags.append("blacklist_without_gold")
+        reporter.say("the data have no labels, so infill avoids the label words only, not label-indicative words.")
+    words = frozenset(word.strip().casefold() for word in (*task.label_words.values(), *task.labels))
+    lexicon = frozenset(word.casefold() for word in task.lexicon)
+    return FillPool(units, blacklist=Blacklist(words, lexicon, label_indicative(units)))
+
+
+def _check_model(model: Model, task: Task, labels: Labels, examples: Sequence[Example]) -> list[str]:
+    """Compare fast and plain scores on a few rows before anything depends on them."""
+    items = [encode(model.codec, task, e, reserve=labels.reserve) for e in examples[: 2 * _CHECKED_EXAMPLES]]
+    items = [item for item in items if item.n_units > 1][:_CHECKED_EXAMPLES]
+    if not items:
+        return []
+    rows = [row for item in items for row in (item.full(), item.empty())]
+    return model.check(rows, labels, prefix=shared_prefix(items))
+
+
+def _score_parts(folder: RunFolder, prepared: _Prepared, stored: Mapping[str, Any] | None, reporter: Reporter) -> None:
+    engine, examples = prepared.engine, prepared.examples
+    folder.write_manifest(prepared.manifest)
+    estimate = len(examples) * _rows_per_example(engine.config)
+    done = set(folder.parts())
+    reporter.start(estimate)
+    try:
+        for index, start in enumerate(range(0, len(examples), PART_SIZE)):
+            batch = examples[start : start + PART_SIZE]
+            known = (folder.inputs(index), folder.ledger(index)) if index in done else ([], [])
+            result = run_part(engine, batch, *known, reporter.advance)
+            reporter.advance(result.n_wanted - len(result.ledger), scored=False)
+            estimate += result.n_wanted - len(batch) * _rows_per_example(engine.config)
+            reporter.correct(estimate)
+            if result.inputs:
+                folder.write_part(index, result.inputs, result.ledger, result.cost)
+    finally:
+        reporter.stop()
+
+
+def _rows_per_example(config: RunConfig) -> int:
+    """Rows of an example that has more sets than it needs; short texts have fewer."""
+    per_operator = (config.m + 1 + len(config.attributions)) * len(config.k) * len(config.directions)
+    draws = sum(config.n_fills if operators.get(name).needs_fills else 1 for name in config.operators)
+    return 2 + per_operator * draws
+
+
+def _finish(folder: RunFolder, prepared: _Prepared) -> None:
+    costs = folder.costs()
+    totals = {name: sum(cost[name] for cost in costs) for name in ("rows", "forwards", "tokens")}
+    seconds = {
+        name: round(sum(c["attribution_seconds"].get(name, 0.0) for c in costs), 3)
+        for name in prepared.engine.attributions
+    }
+    kinds = sorted({kind for cost in costs for kind in cost["rows_by_kind"]})
+    flags = list(prepared.manifest["flags"]) + (
+        ["out_of_memory"] if any(cost["out_of_memory"] for cost in costs) else []
+    )
+    folder.write_manifest(
+        {
+            **prepared.manifest,
+            "status": "complete",
+            "flags": flags,
+            **totals,
+            "rows_by_kind": {kind: sum(cost["rows_by_kind"].get(kind, 0) for cost in costs) for kind in kinds},
+            "attribution_seconds": seconds,
+            "seconds": round(sum(cost["seconds"] for cost in costs), 3),
+            "finished": _now(),
+        }
+    )
+
+
+def _plain(config: RunConfig) -> dict[str, Any]:
+    return {name: list(value) if name in ADDABLE else value for name, value in vars(config).items()}
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for name in _VERSIONS:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def _slug(name: str) -> str:
+    return "".join(c if c.isalnum() or c in "-_." else "-" for c in name).strip("-.") or "run"
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")

@@ -1,0 +1,76 @@
+"""From an attribution to its top-k set, and the random sets it is compared with."""
+
+import itertools
+import math
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ice_eval._seeding import rng_for
+from ice_eval.errors import DataError
+from ice_eval.records import PerUnit
+
+Units = tuple[int, ...]  # unit indices, ascending
+
+_ENUMERATE = 10_000
+"""Up to this many sets are listed and shuffled; beyond, sets are drawn and repeats are skipped."""
+
+
+def set_size(n_units: int, k: float) -> int:
+    """How many units the top `k` share of `n_units` holds: `max(1, floor(k * n))`."""
+    # 0.3 * 10 is 2.9999999999999996 in floating point: a whole number must not be floored to the one below.
+    return max(1, math.floor(k * n_units + 1e-9))
+
+
+def n_sets(n_units: int, size: int) -> int:
+    """How many sets of that size there are."""
+    return math.comb(n_units, size)
+
+
+def top_k(attribution: PerUnit, size: int, *, rng: np.random.Generator) -> Units:
+    """The `size` units with the largest attribution; ties at the boundary are broken by `rng`, never by position."""
+    if not np.isfinite(attribution).all():
+        raise DataError("the attribution holds values that are not finite")
+    if not 1 <= size <= attribution.size:
+        raise DataError(f"a rationale of {size} units was asked for, and the text has {attribution.size}")
+    order = np.lexsort((rng.random(attribution.size), -attribution))
+    return tuple(sorted(int(unit) for unit in order[:size]))
+
+
+def random_sets(n_units: int, size: int, count: int, *, seed: int, example_id: str) -> list[Units]:
+    """The first `count` sets of the one random order that belongs to (example, size), all if there are fewer.
+
+    The order is fixed before any rationale is seen and depends on nothing else: a larger `count` only makes it longer.
+    """
+    rng = rng_for(seed, example_id, "random-sets", size)
+    return list(itertools.islice(_order(n_units, size, rng), count))
+
+
+def _order(n_units: int, size: int, rng: np.random.Generator) -> Iterator[Units]:
+    if n_sets(n_units, size) <= _ENUMERATE:
+        every = list(itertools.combinations(range(n_units), size))
+        for index in rng.permutation(len(every)):
+            yield every[index]
+        return
+    seen: set[Units] = set()
+    while True:
+        units = tuple(sorted(int(u) for u in rng.choice(n_units, size, replace=False)))
+        if units not in seen:
+            seen.add(units)
+            yield units
+
+
+def null_of(rationale: Units, sets: list[Units], m: int) -> list[int]:
+    """Indices of the first `m` sets that differ from the rationale: its null.
+
+    `sets` are the first m + 1 of the order, or all there are; then this is every other set and the test is exact.
+    """
+    return [index for index, units in enumerate(sets) if units != rationale][:m]
+
+
+def keep_mask(units: Units, n_units: int) -> NDArray[np.bool_]:
+    """The row that keeps just these units."""
+    mask = np.zeros(n_units, dtype=bool)
+    mask[list(units)] = True
+    return mask

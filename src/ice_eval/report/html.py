@@ -1,0 +1,43 @@
+"""One self-contained HTML file per run."""
+
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+
+import jinja2
+
+from ice_eval import __version__
+from ice_eval.report.tables import agreement_table, notes, summary_table
+from ice_eval.results import RunFolder, write_atomically
+
+
+def _environment() -> jinja2.Environment:
+    # Whatever a user's file holds, a model's name included, is text in the page, never markup.
+    return jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+
+
+def _template(name: str) -> jinja2.Template:
+    text = (files("ice_eval.report") / "templates" / name).read_text(encoding="utf-8")
+    return _environment().from_string(text)
+
+
+def write_html(folders: Sequence[RunFolder], path: Path) -> Path:
+    """Write the report of one or several runs."""
+    runs = [
+        {
+            "manifest": folder.manifest(),
+            "tables": [summary_table([folder.summary()]), agreement_table([folder.summary()])],
+            "notes": notes(folder.summary()),
+        }
+        for folder in folders
+    ]
+    page = _template("report.html").render(runs=runs, version=__version__)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with write_atomically(path) as stream:
+        stream.write(page.encode("utf-8"))
+    return path
+
+
+def summary_html(folder: RunFolder) -> str:
+    """The summary as a table, for notebooks."""
+    return _template("table.html").render(table=summary_table([folder.summary()]))

@@ -1,0 +1,235 @@
+"""One example, one configuration: its rationale against its null, from ledger rows alone."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ice_eval.rationales import Units, null_of, set_size
+from ice_eval.results.schema import InputRow, LedgerRow, RowKey, rationale_kind
+from ice_eval.stats import compare, effect_size, member_win_rates
+
+WEAK_SIGNAL = 0.05
+"""Below this size of `s(x) - s(∅)` a ratio to it says nothing."""
+TIE_FLAG = 0.01
+"""A larger share of ties is flagged: every tie pulls a strict win rate down."""
+ALL = "all"
+"""Name of the several-operator average."""
+
+
+class Configuration(NamedTuple):
+    """What a summary line is about."""
+
+    attribution: str
+    operator: str
+    direction: str
+    k: float
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One example under one configuration; `error` and no numbers where there are none."""
+
+    example_id: str
+    configuration: Configuration
+    n_units: int
+    target: int | None
+    gold: int | None
+    predicted: int | None = None
+    error: str | None = None
+    rationale: Units = ()
+    m: int = 0
+    """Size of the null."""
+    win_rate: float = np.nan
+    win_rate_strict: float = np.nan
+    tie_rate: float = np.nan
+    p_value: float = np.nan
+    p_lower: float = np.nan
+    effect_size: float | None = None
+    nsr: float | None = None
+    score: float = np.nan
+    """Probability of the target when the rationale is kept, or removed (necessity)."""
+    score_full: float = np.nan
+    score_empty: float = np.nan
+    family: NDArray[np.float64] | None = None
+    """Win rates of all scored sets of the example, the rationale's first."""
+    flags: tuple[str, ...] = ()
+
+    @property
+    def signal(self) -> float:
+        """`s(x) - s(∅)`."""
+        return self.score_full - self.score_empty
+
+    def line(self) -> dict[str, Any]:
+        """The line of `examples.jsonl`."""
+        head = {
+            "example_id": self.example_id,
+            **self.configuration._asdict(),
+            "n_units": self.n_units,
+            "target": self.target,
+            "gold": self.gold,
+        }
+        if self.error is not None:
+            return {**head, "error": self.error}
+        names = (
+            "predicted", "m", "win_rate", "win_rate_strict", "tie_rate", "p_value", "p_lower", "effect_size", "nsr",
+            "score", "score_full", "score_empty",
+        )  # fmt: skip
+        return {
+            **head,
+            **{n: getattr(self, n) for n in names},
+            "flags": list(self.flags),
+            "rationale": list(self.rationale),
+        }
+
+
+@dataclass(frozen=True)
+class _Values:
+    """How the rows of one (operator, direction, size) compare: by log-odds, and as probabilities."""
+
+    order: NDArray[np.float64]
+    """What rows are compared by; larger means a better rationale."""
+    probability: NDArray[np.float64]
+
+
+class ExampleLedger:
+    """The rows of one example, by what they are."""
+
+    def __init__(self, example: InputRow, rows: Sequence[LedgerRow]) -> None:
+        self.example = example
+        self._rows = {row.key: row for row in rows}
+        self._sets: dict[tuple[str, str, int], list[LedgerRow]] = defaultdict(list)
+        for row in rows:
+            if row.key.kind == "random" and row.key.draw == 0:
+                self._sets[str(row.key.operator), str(row.key.direction), int(row.key.size or 0)].append(row)
+
+    def outcome(self, configuration: Configuration, operators: Sequence[str], m: int) -> Outcome:
+        """Compare one rationale with its null; `operators` are averaged over."""
+        example, n_units = self.example, len(self.example.spans)
+        blank = Outcome(example.example_id, configuration, n_units, example.target, example.gold)
+        if example.skip_reason is not None:
+            return _failed(blank, example.skip_reason)
+        vector = example.attributions.get(configuration.attribution)
+        if vector is None:
+            return _failed(blank, f"the attribution '{configuration.attribution}' gave nothing")
+        if not np.isfinite(vector).all():
+            return _failed(blank, f"the attribution '{configuration.attribution}' is not finite")
+        return self._compared(blank, operators, set_size(n_units, configuration.k), m)
+
+    def _compared(self, blank: Outcome, operators: Sequence[str], size: int, m: int) -> Outcome:
+        direction, n_units = blank.configuration.direction, blank.n_units
+        kind = rationale_kind(blank.configuration.attribution)
+        place = RowKey(blank.example_id, kind, operators[0], direction, size, None, 0)
+        rationale = _set_of(self._rows[place], n_units)
+        sets = [_set_of(row, n_units) for row in self._sorted_sets(operators[0], direction, size)]
+        chosen = null_of(rationale, sets, m)
+        keys = [(kind, None), *(("random", index) for index in chosen)]
+        values = self._values(keys, operators, direction, size)
+        reference = [self._probability(self._rows[RowKey(blank.example_id, k)].scores) for k in ("full", "empty")]
+        if not (np.isfinite(values.order).all() and np.isfinite(reference).all()):
+            return _failed(blank, "a score is not finite")
+        return _scored(
+            blank,
+            values,
+            rationale,
+            *reference,
+            predicted=int(np.argmax(self._rows[RowKey(blank.example_id, "full")].scores)),
+        )
+
+    def _sorted_sets(self, operator: str, direction: str, size: int) -> list[LedgerRow]:
+        return sorted(self._sets[operator, direction, size], key=lambda row: int(row.key.set_index or 0))
+
+    def _values(
+        self, keys: Sequence[tuple[str, int | None]], operators: Sequence[str], direction: str, size: int
+    ) -> _Values:
+        """Values of sets, averaged as probabilities over draws and operators where there are several."""
+        log_odds = [
+            [
+                [log_odds_of(row.scores, self._target) for row in self._draws(kind, operator, direction, size, index)]
+                for kind, index in keys
+            ]
+            for operator in operators
+        ]
+        # One answer per set: compared as log-odds, which do not saturate. Several: averaged as probabilities.
+        single = len(operators) == 1 and all(len(draws) == 1 for draws in log_odds[0])
+        probability = np.mean([[np.mean(sigmoid(np.array(draws))) for draws in row] for row in log_odds], axis=0)
+        order = np.array([draws[0] for draws in log_odds[0]]) if single else probability
+        return _Values(order if direction == "sufficiency" else -order, probability)
+
+    def _draws(self, kind: str, operator: str, direction: str, size: int, index: int | None) -> Iterator[LedgerRow]:
+        draw = 0
+        while (key := RowKey(self.example.example_id, kind, operator, direction, size, index, draw)) in self._rows:
+            yield self._rows[key]
+            draw += 1
+
+    @property
+    def _target(self) -> int:
+        assert self.example.target is not None, "examples without a target are skipped"
+        return self.example.target
+
+    def _probability(self, scores: Sequence[float]) -> float:
+        return float(sigmoid(np.array(log_odds_of(scores, self._target))))
+
+
+def _failed(blank: Outcome, reason: str) -> Outcome:
+    return Outcome(blank.example_id, blank.configuration, blank.n_units, blank.target, blank.gold, error=reason)
+
+
+def _scored(blank: Outcome, values: _Values, rationale: Units, full: float, empty: float, *, predicted: int) -> Outcome:
+    found = compare(float(values.order[0]), values.order[1:])
+    score, signal = float(values.probability[0]), full - empty
+    sign = 1.0 if blank.configuration.direction == "sufficiency" else -1.0
+    effect = effect_size(sign * score, sign * values.probability[1:])
+    weak = abs(signal) < WEAK_SIGNAL
+    flags = [("weak_signal", weak), ("negative_signal", signal < 0), ("ties", found.tie_rate > TIE_FLAG)]
+    return Outcome(
+        **{name: getattr(blank, name) for name in ("example_id", "configuration", "n_units", "target", "gold")},
+        predicted=predicted,
+        rationale=rationale,
+        m=found.null.size,
+        win_rate=found.win_rate,
+        win_rate_strict=found.win_rate_strict,
+        tie_rate=found.tie_rate,
+        p_value=found.p_value,
+        p_lower=found.p_lower,
+        effect_size=effect,
+        nsr=None if weak else (score - empty) / signal,
+        score=score,
+        score_full=full,
+        score_empty=empty,
+        family=member_win_rates(values.order),
+        flags=tuple(name for name, raised in flags if raised),
+    )
+
+
+def _set_of(row: LedgerRow, n_units: int) -> Units:
+    """The set a row is about: what it keeps, or what it removes."""
+    if row.key.direction == "necessity":
+        return tuple(sorted(set(range(n_units)) - set(row.kept)))
+    return row.kept
+
+
+def log_odds_of(scores: Sequence[float], target: int) -> float:
+    """`z_y - logsumexp(z_others)`: the order of the probability, without its saturation."""
+    z = np.asarray(scores, dtype=np.float64)
+    others = np.delete(z, target)
+    top = others.max()
+    return float(z[target] - top - np.log(np.exp(others - top).sum()))
+
+
+def sigmoid(log_odds: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Probability of the target from its log-odds, without overflow."""
+    result: NDArray[np.float64] = np.exp(-np.logaddexp(0.0, -log_odds))
+    return result
+
+
+def examples_of(inputs: Sequence[InputRow], rows: Sequence[LedgerRow]) -> Iterator[ExampleLedger]:
+    """The examples of a part, each with its rows."""
+    by_example: Mapping[str, list[LedgerRow]] = defaultdict(list)
+    for row in rows:
+        by_example[row.key.example_id].append(row)
+    for example in inputs:
+        yield ExampleLedger(example, by_example[example.example_id])

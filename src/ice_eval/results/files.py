@@ -1,0 +1,46 @@
+"""Files that are there whole or not at all."""
+
+import contextlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+DRAFT = ".draft-"
+"""Prefix of files that are being written; one that is left over belongs to a killed run and may be removed."""
+
+
+@contextlib.contextmanager
+def write_atomically(path: Path) -> Iterator[BinaryIO]:
+    """Write under another name in the same folder, flush to disk, rename: a kill leaves the old file or the new one."""
+    handle, name = tempfile.mkstemp(prefix=DRAFT, dir=path.parent)
+    draft = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        draft.chmod(0o644)  # mkstemp makes files that only their owner can read
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+    _sync_folder(path.parent)
+
+
+def write_json(path: Path, content: Any) -> None:
+    """JSON in the given order of keys; NaN is an error, since other readers refuse it."""
+    text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
+    with write_atomically(path) as stream:
+        stream.write(text.encode("utf-8") + b"\n")
+
+
+def _sync_folder(folder: Path) -> None:
+    """A rename is on disk only when the folder that holds the names is."""
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

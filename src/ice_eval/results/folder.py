@@ -1,0 +1,183 @@
+"""A run folder on disk: parts are written whole, a kill loses at most the part in flight."""
+
+import contextlib
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ice_eval.errors import ConfigError
+from ice_eval.records import Span
+from ice_eval.results.files import DRAFT, write_atomically, write_json
+from ice_eval.results.schema import INPUTS, LEDGER, SCHEMA, InputRow, LedgerRow, RowKey
+
+_PART = re.compile(r"part-(\d{6})-(\d{3})\.parquet")
+_COST = b"ice_cost"
+
+
+class RunFolder:
+    """`manifest.json`, `inputs/`, `ledger/`, `examples.jsonl`, `summary.json`.
+
+    A part is 16 consecutive examples. What a later command adds to a part (another attribution, say) becomes a further
+    file of it: `part-000003-000.parquet`, `part-000003-001.parquet`. Readers see their union.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def existing(cls, path: Path) -> "RunFolder":
+        """A folder that holds a run.
+
+        Raises:
+            ConfigError: It does not, or in a format of another version.
+        """
+        if not (path / "manifest.json").is_file():
+            raise ConfigError(f"{path} holds no run (no manifest.json there).")
+        folder = cls(path)
+        schema = folder.manifest().get("schema")
+        if schema != SCHEMA:
+            raise ConfigError(f"{path} is in format {schema}, and this version reads format {SCHEMA}.")
+        return folder
+
+    @property
+    def is_new(self) -> bool:
+        return not (self.path / "manifest.json").exists()
+
+    def create(self) -> None:
+        """Make the folder, or clean up after a killed run."""
+        for name in ("inputs", "ledger"):
+            (self.path / name).mkdir(parents=True, exist_ok=True)
+        for draft in self.path.rglob(f"{DRAFT}*"):
+            draft.unlink(missing_ok=True)
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Refuse a second process on the same folder. The lock goes with the process, however it ends."""
+        if os.name != "posix":
+            yield
+            return
+        import fcntl
+
+        with (self.path / ".lock").open("w") as stream:
+            try:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as exc:
+                raise ConfigError(
+                    f"another process is writing to {self.path}; wait for it or use another --out."
+                ) from exc
+            yield
+
+    def manifest(self) -> dict[str, Any]:
+        try:
+            content: dict[str, Any] = json.loads((self.path / "manifest.json").read_text(encoding="utf-8"))
+        except json.JSONDecodeError as exc:
+            raise ConfigError(f"{self.path / 'manifest.json'} is damaged: {exc}.") from exc
+        return content
+
+    def write_manifest(self, content: Mapping[str, Any]) -> None:
+        write_json(self.path / "manifest.json", {"schema": SCHEMA, **content})
+
+    def write_part(
+        self, index: int, inputs: Sequence[InputRow], ledger: Sequence[LedgerRow], cost: Mapping[str, Any]
+    ) -> None:
+        """Add to a part; `cost` (rows, forwards, tokens, seconds) is kept with it, so that sums survive a kill."""
+        # Inputs last: an attribution counts as there only when its rows are.
+        for name, table in (("ledger", _ledger_table(ledger)), ("inputs", _inputs_table(inputs))):
+            if name == "ledger":
+                table = table.replace_schema_metadata({_COST: json.dumps(cost).encode()})
+            number = len(self._files(name, index))
+            with write_atomically(self.path / name / f"part-{index:06d}-{number:03d}.parquet") as stream:
+                pq.write_table(table, stream, compression="zstd")
+
+    def parts(self) -> list[int]:
+        """Indices of the parts that have been written."""
+        return sorted(
+            {
+                int(match[1])
+                for path in (self.path / "inputs").glob("*.parquet")
+                if (match := _PART.fullmatch(path.name))
+            }
+        )
+
+    def inputs(self, index: int) -> list[InputRow]:
+        """The examples of a part, with all attributions that were ever added."""
+        found: dict[str, InputRow] = {}
+        for path in self._files("inputs", index):
+            for record in pq.read_table(path).to_pylist():
+                row = _input_row(record)
+                before = found.get(row.example_id, row)
+                found[row.example_id] = replace(row, attributions={**before.attributions, **row.attributions})
+        return list(found.values())
+
+    def ledger(self, index: int, *, inputs: bool = False) -> list[LedgerRow]:
+        """The rows of a part; what the model saw only if `inputs`."""
+        columns = None if inputs else [c for c in LEDGER.names if c not in {"input_ids", "segment_ids", "text"}]
+        rows = []
+        for path in self._files("ledger", index):
+            rows += [_ledger_row(record) for record in pq.read_table(path, columns=columns).to_pylist()]
+        return rows
+
+    def costs(self) -> list[dict[str, Any]]:
+        """What every part file cost, in the order of parts."""
+        paths = sorted((self.path / "ledger").glob("part-*.parquet"))
+        return [json.loads(pq.read_schema(path).metadata[_COST]) for path in paths]
+
+    def summary(self) -> dict[str, Any]:
+        path = self.path / "summary.json"
+        if not path.is_file():
+            raise ConfigError(f"{self.path} holds an unfinished run; run the same command again to finish it.")
+        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return content
+
+    def examples(self) -> Iterator[dict[str, Any]]:
+        """The lines of `examples.jsonl`."""
+        self.summary()
+        with (self.path / "examples.jsonl").open(encoding="utf-8") as lines:
+            for line in lines:
+                yield json.loads(line)
+
+    def _files(self, name: str, index: int) -> list[Path]:
+        return sorted((self.path / name).glob(f"part-{index:06d}-*.parquet"))
+
+
+def _ledger_table(rows: Sequence[LedgerRow]) -> pa.Table:
+    records = [{**row.key._asdict(), **{name: getattr(row, name) for name in LedgerRow._fields[1:]}} for row in rows]
+    return pa.Table.from_pylist(records, schema=LEDGER)
+
+
+def _ledger_row(record: Mapping[str, Any]) -> LedgerRow:
+    return LedgerRow(
+        key=RowKey(**{name: record[name] for name in RowKey._fields}),
+        kept=tuple(record["kept"]),
+        input_ids=tuple(record.get("input_ids") or ()),
+        segment_ids=tuple(record.get("segment_ids") or ()),
+        scores=tuple(record["scores"]),
+        text=record.get("text"),
+    )
+
+
+def _inputs_table(rows: Sequence[InputRow]) -> pa.Table:
+    records = [
+        {
+            **{name: getattr(row, name) for name in INPUTS.names},
+            "fields": list(row.fields.items()),
+            "spans": [span._asdict() for span in row.spans],
+            "human": [span._asdict() for span in row.human],
+            "attributions": list(row.attributions.items()),
+        }
+        for row in rows
+    ]
+    return pa.Table.from_pylist(records, schema=INPUTS)
+
+
+def _input_row(record: dict[str, Any]) -> InputRow:
+    spans = {name: tuple(Span(**span) for span in record[name]) for name in ("spans", "human")}
+    vectors = {name: tuple(values) for name, values in record["attributions"]}
+    return InputRow(**{**record, **spans, "fields": dict(record["fields"]), "attributions": vectors})

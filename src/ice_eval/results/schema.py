@@ -1,0 +1,89 @@
+"""What the files of a run folder hold. The version moves only when a file's format does."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from ice_eval.records import Span
+
+SCHEMA = 1
+
+LEDGER = pa.schema(
+    [
+        pa.field("example_id", pa.string(), nullable=False),
+        pa.field("operator", pa.string()),  # null for the rows no operator touched: full and empty
+        pa.field("size", pa.int32()),  # units in the set
+        pa.field("kind", pa.string(), nullable=False),  # full, empty, random, rationale:NAME
+        pa.field("direction", pa.string()),
+        pa.field("set_index", pa.int32()),  # place of a random set in the order of (example, size)
+        pa.field("draw", pa.int32()),  # which fill, where an operator needs one
+        pa.field("kept", pa.list_(pa.int32()), nullable=False),  # units that the input keeps
+        pa.field("input_ids", pa.list_(pa.int32()), nullable=False),
+        pa.field("segment_ids", pa.list_(pa.int32()), nullable=False),
+        pa.field("scores", pa.list_(pa.float64()), nullable=False),  # log-probability of each label, manifest order
+        pa.field("text", pa.string()),  # the content as the model saw it, decoded
+    ]
+)
+_SPAN = pa.struct([("field", pa.string()), ("start", pa.int32()), ("end", pa.int32())])
+INPUTS = pa.schema(
+    [
+        pa.field("example_id", pa.string(), nullable=False),
+        pa.field("fields", pa.map_(pa.string(), pa.string()), nullable=False),
+        pa.field("spans", pa.list_(_SPAN), nullable=False),  # one per unit
+        pa.field("gold", pa.int32()),
+        pa.field("target", pa.int32()),  # the label that is explained; null for skipped examples
+        pa.field("group", pa.string()),
+        pa.field("human", pa.list_(_SPAN), nullable=False),
+        pa.field("truncated", pa.bool_(), nullable=False),
+        pa.field("skip_reason", pa.string()),
+        pa.field("attributions", pa.map_(pa.string(), pa.list_(pa.float64())), nullable=False),
+    ]
+)
+
+
+class RowKey(NamedTuple):
+    """What makes a logical row unique within a run."""
+
+    example_id: str
+    kind: str
+    operator: str | None = None
+    direction: str | None = None
+    size: int | None = None
+    set_index: int | None = None
+    draw: int | None = None
+
+
+class LedgerRow(NamedTuple):
+    """One row that was scored."""
+
+    key: RowKey
+    kept: tuple[int, ...]
+    input_ids: tuple[int, ...]
+    segment_ids: tuple[int, ...]
+    scores: tuple[float, ...]
+    text: str | None = None
+
+
+@dataclass(frozen=True)
+class InputRow:
+    """One example, as it went into the run."""
+
+    example_id: str
+    fields: Mapping[str, str]
+    spans: tuple[Span, ...] = ()
+    gold: int | None = None
+    target: int | None = None
+    group: str | None = None
+    human: tuple[Span, ...] = ()
+    truncated: bool = False
+    skip_reason: str | None = None
+    """Why the example takes no part; None for those that do."""
+    attributions: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """Attribution -> a number per unit."""
+
+
+def rationale_kind(attribution: str) -> str:
+    """`kind` of the row that keeps an attribution's top-k."""
+    return f"rationale:{attribution}"

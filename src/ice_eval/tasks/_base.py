@@ -1,0 +1,127 @@
+"""The record that every task is."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ice_eval._registry import Registry
+from ice_eval.errors import ConfigError
+from ice_eval.records import Example
+from ice_eval.tasks._data import DataSource
+from ice_eval.tasks._prompt import Piece, Template
+
+
+@dataclass(frozen=True)
+class Shot:
+    """A worked example that stands before the question, protected from every operator."""
+
+    fields: Mapping[str, str]
+    label: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """Data, prompt and label words of a classification."""
+
+    data: DataSource
+    prompt: str
+    label_words: Mapping[str, str]
+    """Label name -> the words that a language model would write; a leading space belongs to the label."""
+    shots: tuple[Shot, ...] = ()
+    explain: tuple[str, ...] | None = None
+    """Fields whose units are kept or removed; None: all fields of the prompt. Others are protected."""
+    classifier_prompt: str | None = None
+    """Prompt for sequence classifiers, which were not trained on prompts; None: the bare fields."""
+    lexicon: frozenset[str] = frozenset()
+    """Words that give the label away, kept out of infill beside the label words."""
+    language: str = "en"
+    version: int = 1
+    name: str = "custom"
+    description: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        unknown = set(self.explained) - set(self.template.fields)
+        if unknown:
+            raise ConfigError(
+                f"cannot explain '{sorted(unknown)[0]}': the prompt has the fields {', '.join(self.template.fields)}."
+            )
+        if len(self.label_words) < 2:
+            raise ConfigError(
+                f"a task needs at least two labels, and {list(self.label_words)} was given; see --labels."
+            )
+        if len(set(self.label_words.values())) < len(self.label_words):
+            raise ConfigError(f"two labels have the same words: {', '.join(map(repr, self.label_words.values()))}.")
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return tuple(self.label_words)
+
+    @property
+    def template(self) -> Template:
+        return Template.parse(self.prompt)
+
+    @property
+    def explained(self) -> tuple[str, ...]:
+        """Fields whose units are kept or removed."""
+        return self.template.fields if self.explain is None else self.explain
+
+    def examples(self, limit: int | None = None) -> list[Example]:
+        """The first `limit` examples, checked."""
+        return self.data.load(self.template.fields, self.labels, limit=limit)
+
+    def prompt_pieces(self, fields: Mapping[str, str]) -> list[Piece]:
+        """What a language model reads: the shots, then the question."""
+        return (
+            [Piece(self._shots_text()), *self.template.render(fields)] if self.shots else self.template.render(fields)
+        )
+
+    def classifier_pieces(self, fields: Mapping[str, str]) -> tuple[list[Piece], list[Piece]]:
+        """What a sequence classifier reads: the pieces of the text, and those of the text pair (perhaps none).
+
+        The first sequence ends with the first field; all that follows is the pair.
+        """
+        bare = " ".join(f"{{{name}}}" for name in self.template.fields)
+        pieces = Template.parse(self.classifier_prompt or bare).render(fields)
+        first = next(index for index, piece in enumerate(pieces) if piece.field is not None)
+        rest = pieces[first + 1 :]
+        if not any(piece.field is not None for piece in rest):
+            return pieces, []
+        if rest[0].field is None:
+            rest = [Piece(rest[0].text.lstrip()), *rest[1:]]
+        return pieces[: first + 1], [piece for piece in rest if piece.text or piece.field is not None]
+
+    def _shots_text(self) -> str:
+        return "".join(
+            "".join(piece.text for piece in self.template.render(shot.fields)) + self.label_words[shot.label] + "\n\n"
+            for shot in self.shots
+        )
+
+
+TaskFactory = Callable[[], Task]
+tasks: Registry[TaskFactory] = Registry("task", "ice_eval.tasks")
+
+
+def task(name: str) -> Callable[[TaskFactory], TaskFactory]:
+    """Register a function that returns a `Task`; the first line of its docstring describes the task."""
+    return lambda factory: tasks.add(name, factory)
+
+
+def load_task(name: str) -> Task:
+    """The registered task of that name."""
+    factory = tasks.get(name)
+    description = (factory.__doc__ or "").strip().partition("\n")[0]
+    return replace(factory(), name=name, description=description)
+
+
+def adhoc_task(
+    data: DataSource, *, prompt: str, labels: Sequence[str], explain: Sequence[str] | None = None, name: str = "custom"
+) -> Task:
+    """A task from flags: a space goes before each label unless the prompt ends in whitespace."""
+    space = "" if prompt[-1:].isspace() else " "
+    return Task(
+        data=data,
+        prompt=prompt,
+        classifier_prompt=prompt,
+        label_words={label: space + label for label in labels},
+        explain=None if explain is None else tuple(explain),
+        name=name,
+    )

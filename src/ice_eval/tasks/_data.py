@@ -1,0 +1,247 @@
+"""Where examples come from: a file, a file of this package, a hub data set, or records in memory."""
+
+import csv
+import importlib.resources
+import itertools
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ice_eval._extras import require
+from ice_eval.errors import DataError
+from ice_eval.records import Example, Span
+
+Row = Mapping[str, Any]
+
+
+class DataSource(ABC):
+    """Anything that yields rows: mappings with the prompt's fields, and perhaps `label`, `id`, `group`, `rationale`."""
+
+    @property
+    @abstractmethod
+    def origin(self) -> str:
+        """What an error message and the manifest call it."""
+
+    @abstractmethod
+    def rows(self) -> Iterable[Row]:
+        """The rows, in order, from the start."""
+
+    def load(self, fields: Sequence[str], labels: Sequence[str], *, limit: int | None = None) -> list[Example]:
+        """Read and check the first `limit` examples.
+
+        Raises:
+            DataError: No rows, a missing field, an unknown label or an id given twice.
+        """
+        rows = itertools.islice(self.rows(), limit)
+        examples = [_example(row, index, fields, labels, self.origin) for index, row in enumerate(rows)]
+        if not examples:
+            raise DataError(f"{self.origin} holds no examples; at least one is needed.")
+        _check_ids(examples, self.origin)
+        return examples
+
+
+@dataclass(frozen=True)
+class FileData(DataSource):
+    """A `.jsonl` file with an object per line, or a `.csv` file with a header."""
+
+    path: Path
+
+    @property
+    def origin(self) -> str:
+        return str(self.path)
+
+    def rows(self) -> Iterator[Row]:
+        if not self.path.is_file():
+            raise DataError(f"no such file: {self.path}. --data takes a .jsonl or .csv file.")
+        if self.path.suffix not in {".jsonl", ".csv"}:
+            raise DataError(f"{self.path} is neither .jsonl nor .csv; convert it to one of them.")
+        try:
+            with self.path.open(encoding="utf-8-sig", newline="") as lines:
+                yield from (_csv_rows if self.path.suffix == ".csv" else _jsonl_rows)(lines, self.origin)
+        except UnicodeDecodeError as exc:
+            raise DataError(
+                f"{self.path} is not UTF-8 text ({exc.reason} at byte {exc.start}); save it as UTF-8."
+            ) from exc
+        except OSError as exc:
+            raise DataError(f"{self.path} cannot be read: {exc.strerror}.") from exc
+
+
+@dataclass(frozen=True)
+class PackageData(DataSource):
+    """A `.jsonl` file that ships with this package."""
+
+    name: str
+
+    @property
+    def origin(self) -> str:
+        return f"ice_eval/tasks/data/{self.name}"
+
+    def rows(self) -> Iterator[Row]:
+        text = (importlib.resources.files("ice_eval.tasks") / "data" / self.name).read_text(encoding="utf-8")
+        return _jsonl_rows(text.splitlines(), self.origin)
+
+
+@dataclass(frozen=True)
+class Records(DataSource):
+    """Rows that are already in memory."""
+
+    records: Sequence[Row]
+
+    @property
+    def origin(self) -> str:
+        return "the records"
+
+    def rows(self) -> Iterable[Row]:
+        return self.records
+
+
+@dataclass(frozen=True)
+class HubData(DataSource):
+    """A data set of the Hugging Face hub at a pinned revision."""
+
+    path: str
+    config: str | None = None
+    split: str = "validation"
+    revision: str | None = None
+    """A commit of the data set's repository, or the beginning of one."""
+    fields: Mapping[str, str] = field(default_factory=dict)
+    """Our field name -> column of the data set."""
+    labels: Mapping[int, str] = field(default_factory=dict)
+    """Value of the column `label` -> label name."""
+    shuffle_seed: int = 0
+    """Hub data are shuffled by this seed, since some are sorted by label."""
+
+    @property
+    def origin(self) -> str:
+        return "/".join(filter(None, (self.path, self.config, self.split)))
+
+    def rows(self) -> Iterator[Row]:
+        datasets = require(
+            "datasets", install="ice-eval[hub]", purpose=f"to load '{self.origin}' from the hub; or give --data FILE"
+        )
+        try:
+            data = datasets.load_dataset(self.path, self.config, split=self.split, revision=self._commit())
+        except Exception as exc:  # the hub's client raises many types, and all of them mean: not to be had now
+            raise DataError(
+                f"the data set '{self.origin}' could not be loaded from the hub "
+                f"({type(exc).__name__}: {_first_line(exc)}). "
+                "Give the examples as a file instead: --data FILE.jsonl"
+            ) from exc
+        for row in data.shuffle(seed=self.shuffle_seed):
+            yield self._row(row)
+
+    def _row(self, row: Row) -> dict[str, Any]:
+        found = {ours: row[theirs] for ours, theirs in self.fields.items()}
+        label: Any = row.get("label")
+        return {**found, "label": self.labels.get(label, label)}
+
+    def _commit(self) -> str | None:
+        """The full commit that `revision` begins; the hub itself resolves only full ones."""
+        if Path(self.path).exists():
+            return None
+        if self.revision is None or len(self.revision) == 40:
+            return self.revision
+        hub = require("huggingface_hub", install="huggingface_hub", purpose="to resolve the revision")
+        commits = [c.commit_id for c in hub.HfApi().list_repo_commits(self.path, repo_type="dataset")]
+        matches = [c for c in commits if c.startswith(self.revision)]
+        if len(matches) != 1:
+            raise DataError(f"{len(matches)} commits of '{self.path}' begin with {self.revision}; one was expected.")
+        return str(matches[0])
+
+
+def _first_line(exc: Exception) -> str:
+    return str(exc).strip().partition("\n")[0][:200]
+
+
+def _jsonl_rows(lines: Iterable[str], origin: str) -> Iterator[Row]:
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError as exc:
+            raise DataError(
+                f"{origin}, line {number}: not JSON ({exc.msg} at column {exc.colno}); one object per line is expected."
+            ) from exc
+        if not isinstance(row, dict):
+            raise DataError(
+                f'{origin}, line {number}: a JSON object is expected, as {{"text": …}}, not {type(row).__name__}.'
+            )
+        yield row
+
+
+def _csv_rows(lines: Iterable[str], origin: str) -> Iterator[Row]:
+    csv.field_size_limit(2**31 - 1)  # the default refuses texts over 131,072 characters
+    try:
+        for number, row in enumerate(csv.DictReader(lines, strict=True), start=2):
+            if None in row or None in row.values():
+                raise DataError(
+                    f"{origin}, row {number}: the number of cells differs from the header's; quote cells with commas."
+                )
+            yield {key: value for key, value in row.items() if value != "" or key not in {"id", "label", "group"}}
+    except csv.Error as exc:
+        raise DataError(f"{origin} is not readable as CSV: {exc}.") from exc
+
+
+def _example(row: Row, index: int, fields: Sequence[str], labels: Sequence[str], origin: str) -> Example:
+    where = f"{origin}, example {index}"
+    missing = [name for name in fields if row.get(name) is None]
+    if missing:
+        raise DataError(
+            f"{where}: the prompt needs the field '{missing[0]}', and the example has "
+            f"{', '.join(map(str, row)) or 'no field'}."
+        )
+    for name in fields:
+        if not isinstance(row[name], str):
+            raise DataError(f"{where}: the field '{name}' holds {type(row[name]).__name__}, and text is expected.")
+    identity = row.get("id")
+    return Example(
+        id=str(index if identity is None else identity),
+        fields={name: row[name] for name in fields},
+        gold=_gold(row.get("label"), labels, where),
+        group=None if row.get("group") is None else str(row["group"]),
+        human=_human(row.get("rationale"), fields, row, where),
+    )
+
+
+def _gold(label: object, labels: Sequence[str], where: str) -> int | None:
+    """The index of a label given by name or by index."""
+    if label is None:
+        return None
+    if isinstance(label, str) and label in labels:
+        return labels.index(label)
+    folded = [name.casefold() for name in labels]
+    if isinstance(label, str) and folded.count(label.strip().casefold()) == 1:
+        return folded.index(label.strip().casefold())
+    index = int(label) if isinstance(label, str) and label.isdecimal() else label
+    if isinstance(index, int) and not isinstance(index, bool) and 0 <= index < len(labels):
+        return index
+    raise DataError(
+        f"{where}: the label {label!r} is none of {', '.join(labels)}, nor an index below {len(labels)}; see --labels."
+    )
+
+
+def _human(spans: object, fields: Sequence[str], row: Row, where: str) -> tuple[Span, ...]:
+    """Human rationales: `[[start, end], …]` in the first field, or `[[field, start, end], …]`."""
+    if not isinstance(spans, list):
+        return ()
+    found = []
+    for span in spans:
+        name, start, end = span if len(span) == 3 else (fields[0], *span)
+        if name not in fields or not 0 <= start < end <= len(row[name]):
+            raise DataError(f"{where}: the rationale span {span} does not lie in the text.")
+        found.append(Span(name, start, end))
+    return tuple(found)
+
+
+def _check_ids(examples: Sequence[Example], origin: str) -> None:
+    seen: set[str] = set()
+    for example in examples:
+        if example.id in seen:
+            raise DataError(
+                f"{origin}: two examples have the id '{example.id}'; ids must be unique (leave them out to count rows)."
+            )
+        seen.add(example.id)
