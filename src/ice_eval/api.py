@@ -1,6 +1,8 @@
 """What a notebook user sees: `evaluate`, `Run`, `randomization_test`."""
 
+import shutil
 import tempfile
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,9 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ice_eval import stats
-from ice_eval.attributions import Attribution
+from ice_eval.attributions import Attribution, Computed, Given
 from ice_eval.attributions import attributions as attribution_registry
-from ice_eval.attributions._brought import Computed, Given
 from ice_eval.errors import ConfigError, DataError
 from ice_eval.models import ModelRef, load_model
 from ice_eval.operators import POOL_EXAMPLES
@@ -36,9 +37,9 @@ class Run:
         >>> run.summary()[["attribution", "operator", "win_rate", "verdict"]]   # doctest: +SKIP
     """
 
-    def __init__(self, path: str | Path, *, keep_alive: object = None) -> None:
+    def __init__(self, path: str | Path) -> None:
         self.folder = RunFolder.existing(Path(path))
-        self._keep_alive = keep_alive
+        self._temporary: _Temporary | None = None
 
     @property
     def path(self) -> Path:
@@ -141,18 +142,29 @@ def evaluate(
         if spec is None:
             attribution_registry.get(name)
     examples = chosen.examples(limit=max(n, POOL_EXAMPLES))
-    temporary = tempfile.TemporaryDirectory(prefix="ice-") if out is None and not default_out else None
+    loaded = load_model(model, device=device, dtype=dtype)
+    temporary = _Temporary() if out is None and not default_out else None
     folder = execute(
         config,
-        model=load_model(model, device=device, dtype=dtype),
+        model=loaded,
         task=chosen,
         examples=examples,
         attributions=_Methods({name: _method(name, spec, examples) for name, spec in methods.items()}),
-        out=Path(temporary.name) / "run" if temporary is not None else None if out is None else Path(out),
+        out=temporary.path / "run" if temporary is not None else None if out is None else Path(out),
         token_budget=token_budget,
         reporter=reporter,
     )
-    return Run(folder.path, keep_alive=temporary)
+    run = Run(folder.path)
+    run._temporary = temporary  # the folder lives as long as its run
+    return run
+
+
+class _Temporary:
+    """A folder that goes when the last reference to it goes, or with the program."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="ice-"))
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
 
 
 def _config(**values: Any) -> RunConfig:
@@ -182,7 +194,13 @@ def _method(name: str, spec: AttributionSpec, examples: Sequence[Example]) -> At
         return Computed(function=spec)
     if isinstance(spec, Mapping):
         return Given(values={str(identity): values for identity, values in spec.items()})
+    if isinstance(spec, str):
+        raise DataError(
+            f"the attribution '{name}' is {spec!r}: numbers or a function are expected, or None for a known method."
+        )
     rows = list(spec)  # type: ignore[arg-type]
+    if len(rows) > len(examples):
+        raise DataError(f"the attribution '{name}' has {len(rows)} arrays, and the data hold {len(examples)} examples.")
     return Given(values={example.id: row for example, row in zip(examples, rows, strict=False)})
 
 

@@ -75,7 +75,7 @@ def encode(codec: Codec, task: Task, example: Example, *, reserve: int = 0) -> E
         encoded, cut = _encode_once(codec, task, example, fields, reserve)
         if cut is None:
             return encoded
-        fields[cut.field] = fields[cut.field][: cut.start]
+        fields[cut.field] = fields[cut.field][: cut.start].rstrip()
 
 
 def _encode_once(
@@ -132,6 +132,17 @@ class _Source:
             offsets.append(np.arange(len(piece.text)))
         return cls(np.concatenate(kinds), np.concatenate(offsets), tuple(explained), "".join(p.text for p in pieces))
 
+    def is_content(self, start: int, end: int) -> bool:
+        """Whether these characters may be removed: some belong to a field, and none to the words of the template.
+
+        A space of the template may go with the word it stands before, but not with a space of the text alone: the line
+        break after a text that ends in a space would go with it.
+        """
+        kinds = self.kind[start:end]
+        if not (kinds >= 0).any() or (kinds == _TEMPLATE).any():
+            return False
+        return not (kinds == _TEMPLATE_SPACE).any() or not self.text[start:end].isspace()
+
     def span(self, start: int, end: int) -> Span:
         """The characters of a unit in its field, without the spaces around them unless it is all spaces."""
         inside = start + np.flatnonzero(self.kind[start:end] >= 0)
@@ -166,8 +177,7 @@ def _units(tokens: Tokens, sources: Sequence[_Source], groups: Sequence[Sequence
     for group in groups:
         source = sources[tokens.sequence[group[0]]]
         start, end = int(tokens.start[list(group)].min()), int(tokens.end[list(group)].max())
-        kinds = source.kind[start:end]
-        if (kinds >= 0).any() and not (kinds == _TEMPLATE).any():
+        if source.is_content(start, end):
             unit_of[list(group)] = len(spans)
             spans.append(source.span(start, end))
     return unit_of, tuple(spans)

@@ -9,6 +9,7 @@ import numpy as np
 
 from ice_eval._registry import Registry
 from ice_eval._seeding import rng_for
+from ice_eval.errors import DataError
 from ice_eval.models import Gradients, Labels, Model
 from ice_eval.records import Encoded, PerToken, PerUnit
 
@@ -64,6 +65,20 @@ class Attribution(ABC):
     @abstractmethod
     def attribute(self, lens: Lens, batch: Sequence[Encoded]) -> list[PerUnit]:
         """One array per example: how much each unit matters."""
+
+
+def one_per_unit(name: str, item: Encoded, values: PerUnit) -> PerUnit:
+    """The values, if there is one for every unit.
+
+    Raises:
+        DataError: There is not; the message shows the units.
+    """
+    if values.shape != (item.n_units,):
+        raise DataError(
+            f"the attribution '{name}' gave {values.size} numbers for example '{item.example_id}', which has "
+            f"{item.n_units} units: {' | '.join(item.texts[:20])}"
+        )
+    return values
 
 
 attributions: Registry[type[Attribution]] = Registry("attribution", "ice_eval.attributions")

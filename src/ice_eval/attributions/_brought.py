@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ice_eval.attributions._base import Attribution, Lens
+from ice_eval.attributions._base import Attribution, Lens, one_per_unit
 from ice_eval.errors import DataError
 from ice_eval.records import Encoded, PerUnit
 
@@ -20,7 +20,7 @@ class Computed(Attribution):
     function: Callable[[Encoded], ArrayLike]
 
     def attribute(self, lens: Lens, batch: Sequence[Encoded]) -> list[PerUnit]:
-        return [np.asarray(self.function(item), dtype=np.float64) for item in batch]
+        return [_numbers(lens.name, item, self.function(item)) for item in batch]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,22 @@ class Given(Attribution):
     values: Mapping[str, ArrayLike]
 
     def attribute(self, lens: Lens, batch: Sequence[Encoded]) -> list[PerUnit]:
-        missing = [item.example_id for item in batch if item.example_id not in self.values]
-        if missing:
-            raise DataError(f"the attribution '{lens.name}' has no values for example '{missing[0]}'.")
-        return [np.asarray(self.values[item.example_id], dtype=np.float64) for item in batch]
+        return [self.of(lens.name, item) for item in batch]
+
+    def of(self, name: str, item: Encoded) -> PerUnit:
+        """The numbers of one example, checked.
+
+        Raises:
+            DataError: There are none, or not one per unit.
+        """
+        if item.example_id not in self.values:
+            raise DataError(f"the attribution '{name}' has no values for example '{item.example_id}'.")
+        return _numbers(name, item, self.values[item.example_id])
+
+
+def _numbers(name: str, item: Encoded, given: ArrayLike) -> PerUnit:
+    try:
+        values = np.asarray(given, dtype=np.float64)
+    except (ValueError, TypeError) as exc:
+        raise DataError(f"the attribution '{name}' gave no numbers for example '{item.example_id}': {exc}.") from exc
+    return one_per_unit(name, item, values)

@@ -1,5 +1,6 @@
 """The command `ice`. One file per command: parse, call, print."""
 
+import signal
 import sys
 
 from ice_eval.cli._app import app
@@ -10,19 +11,22 @@ __all__ = ["app", "main"]
 
 def main() -> None:
     """Run the command line: exit 0 when done, 1 when a run failed, 2 for bad input."""
+    signal.signal(signal.SIGINT, _interrupted)
     try:
         app(prog_name="ice")
     except ConfigError as exc:
         _fail(exc, code=2)
     except IceError as exc:
         _fail(exc, code=1)
-    except KeyboardInterrupt:
-        print("interrupted; the same command again continues where it was.", file=sys.stderr)
-        sys.exit(130)
     except BrokenPipeError:
         # The reader went away (`ice list | head`): not our failure, and not worth a traceback.
         sys.stderr.close()
         sys.exit(141)
+
+
+def _interrupted(number: int, frame: object) -> None:
+    print("\ninterrupted; the same command again continues where it was.", file=sys.stderr)
+    sys.exit(128 + number)
 
 
 def _fail(exc: Exception, *, code: int) -> None:

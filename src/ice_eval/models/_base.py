@@ -51,6 +51,11 @@ class Model(ABC):
     device: str = "cpu"
 
     @property
+    def shares_prefix(self) -> bool:
+        """Whether tokens that all rows begin with are computed once."""
+        return False
+
+    @property
     @abstractmethod
     def codec(self) -> Codec:
         """The tokenizer."""

@@ -15,7 +15,7 @@ from ice_eval.models._attention import AttentionTap, eager_attention
 from ice_eval.models._base import Gradients, Labels, Model, normalised
 from ice_eval.records import Encoded, Ids, LogScores, ModelInput, PerToken, SpecialIds
 
-_CPU_BUDGET, _GPU_BUDGET = 2048, 32_768
+_CPU_BUDGET, _GPU_BUDGET = 1024, 32_768
 _ATTRIBUTION_TOKENS = 4096
 """Tokens per batch of attention and gradient passes, which hold more per token than scoring does."""
 

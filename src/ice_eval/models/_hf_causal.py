@@ -35,6 +35,10 @@ class CausalLM(HFModel):
         self._shares_prefix = True
         self._own_head = True
 
+    @property
+    def shares_prefix(self) -> bool:
+        return self._shares_prefix
+
     def labels(self, task: Task, *, scoring: LabelScoring | None = None) -> Labels:
         ids = label_ids(self.codec, task)
         distinct = len({first for first, *_ in ids}) == len(ids)

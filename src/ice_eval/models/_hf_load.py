@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import huggingface_hub
 import torch
 import transformers
 
@@ -55,12 +56,23 @@ def from_hub(ref: str, *, device: str, dtype: str) -> Model:
         NotOnHubError: It is not to be had there.
     """
     path, _, revision = ref.partition("@")
+    _ask_hub(path, revision or "main")
     try:
         return _load(path, name=ref, device=device, dtype=dtype, revision=revision or "main")
     except OSError as exc:
         raise NotOnHubError(_first_line(exc)) from exc
     except (ValueError, KeyError, RuntimeError) as exc:
         raise ModelError(f"the model '{ref}' could not be loaded: {_first_line(exc)}") from exc
+
+
+def _ask_hub(path: str, revision: str) -> None:
+    """One quick question: without a network, a download would be tried six times over before it gives up."""
+    try:
+        if isinstance(huggingface_hub.try_to_load_from_cache(path, "config.json", revision=revision), str):
+            return
+        huggingface_hub.HfApi().model_info(path, revision=revision, timeout=10)
+    except Exception as exc:  # bad names, missing or gated repositories, no network: types of three libraries
+        raise NotOnHubError(_first_line(exc)) from exc
 
 
 def from_gguf(path: Path, *, name: str, device: str, dtype: str) -> Model:

@@ -114,7 +114,7 @@ class FillPool:
         self._own: dict[tuple[int, str], tuple[int, int]] = {}
         for entry in pool:
             self._add(entry)
-        if 1 not in self._buckets:
+        if not self._buckets:
             raise DataError("infill found no unit that may be written: every unit of the data is on the blacklist.")
 
     def _add(self, entry: PooledUnits) -> None:

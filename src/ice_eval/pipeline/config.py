@@ -97,6 +97,7 @@ def identity(config: RunConfig, *, model: Mapping[str, str], task: Task, example
                 task.explained,
             ]
         ),
+        "lexicon": _hash(sorted(task.lexicon)),
         **plain,
     }
 

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from ice_eval._seeding import rng_for
-from ice_eval.attributions import Attribution, Lens
+from ice_eval.attributions import Attribution, Lens, one_per_unit
 from ice_eval.encoding import encode, shared_prefix
-from ice_eval.errors import ConfigError, DataError
+from ice_eval.errors import ConfigError
 from ice_eval.models import Model
 from ice_eval.operators import FillPool, Operator
 from ice_eval.pipeline.config import RunConfig
@@ -79,7 +79,7 @@ def run_part(
     started, counts = time.monotonic(), replace(engine.scorer.counts)
     items = {e.id: encode(engine.model.codec, engine.task, e, reserve=engine.scorer.labels.reserve) for e in examples}
     alive = [item for item in items.values() if item.n_units > 1]
-    prefix = shared_prefix(alive) if alive else 0
+    prefix = shared_prefix(alive) if alive and engine.model.shares_prefix else 0
 
     references = _score(engine, list(_reference_rows(alive, known)), prefix, result, progress)
     scores = {**{key: row.scores for key, row in known.items()}, **references}
@@ -165,7 +165,7 @@ def _attribute(
             started = time.monotonic()
             lens = Lens(engine.model, engine.scorer.labels, targets, method.needs, engine.config.seed, name)
             for item, vector in zip(todo, method.attribute(lens, todo), strict=True):
-                vectors[name, item.example_id] = _checked(name, item, vector)
+                vectors[name, item.example_id] = one_per_unit(name, item, np.asarray(vector, dtype=np.float64))
             seconds[name] = round(time.monotonic() - started, 3)
         for example_id, vector in stored.items():
             _refuse_changed(name, example_id, vector, vectors.get((name, example_id), vector))
@@ -179,16 +179,6 @@ def _refuse_changed(name: str, example_id: str, stored: PerUnit, given: PerUnit)
             f"the folder holds other values of the attribution '{name}' for example '{example_id}'; give it another "
             "name, or use another folder."
         )
-
-
-def _checked(name: str, item: Encoded, vector: PerUnit) -> PerUnit:
-    values = np.asarray(vector, dtype=np.float64)
-    if values.shape != (item.n_units,):
-        raise DataError(
-            f"the attribution '{name}' gave {values.size} numbers for example '{item.example_id}', which has "
-            f"{item.n_units} units: {' | '.join(item.texts[:20])}"
-        )
-    return values
 
 
 def _wanted_rows(engine: Engine, item: Encoded, vectors: Mapping[tuple[str, str], PerUnit]) -> Iterator[_Row]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from ice_eval.attributions import Attribution
+from ice_eval.attributions import Attribution, Given
 from ice_eval.encoding import encode, shared_prefix
 from ice_eval.errors import CapabilityError, ConfigError, ModelError
 from ice_eval.models import Labels, Model
@@ -100,8 +100,7 @@ def execute(
     if stored is not None:
         config = config.extended_by(stored["config"])
     prepared = _prepare(config, model, task, attributions, examples, asked, stored, token_budget, reporter)
-    folder.create()
-    with folder.locked():
+    with folder.opened():
         _score_parts(folder, prepared, stored, reporter)
         _finish(folder, prepared)
         summary = rescore(folder)
@@ -116,10 +115,8 @@ def execute(
 def _stored(folder: RunFolder, asked: Mapping[str, Any]) -> dict[str, Any] | None:
     """The manifest of the run that is to be continued, if the folder holds one."""
     if folder.is_new:
-        if folder.path.exists() and (not folder.path.is_dir() or any(folder.path.iterdir())):
-            left = {path.name for path in folder.path.iterdir()} if folder.path.is_dir() else {"file"}
-            if left - {"inputs", "ledger", ".lock"}:
-                raise ConfigError(f"{folder.path} is there and holds no run; choose an --out that is empty or new.")
+        if folder.is_foreign:
+            raise ConfigError(f"{folder.path} is there and holds no run; choose an --out that is empty or new.")
         return None
     manifest = RunFolder.existing(folder.path).manifest()
     refuse_other_run(folder.path, manifest["identity"], asked)
@@ -137,6 +134,8 @@ def _prepare(
     token_budget: int | None,
     reporter: Reporter,
 ) -> _Prepared:
+    if token_budget is not None and token_budget < 1:
+        raise ConfigError(f"token budget = {token_budget}: at least 1 is needed.")
     chosen = _attributions(config, attributions, model)
     labels = model.labels(task, scoring=config.label_scoring)
     # The batches of a run stay the same when it is continued, or scores would move by rounding.
@@ -149,6 +148,7 @@ def _prepare(
     if any(act.needs_fills for act in acts.values()):
         pool = _pool(model, task, labels, examples[:POOL_EXAMPLES], flags, reporter)
     evaluated = examples[: config.n]
+    _check_given(chosen, model, task, labels, evaluated)
     if len(evaluated) < config.n:
         reporter.say(f"{config.n} examples were asked for, and the data hold {len(evaluated)}: all of them are used.")
     messages = _check_model(model, task, labels, evaluated)
@@ -192,6 +192,18 @@ def _attributions(config: RunConfig, given: Mapping[str, Attribution], model: Mo
     return {name: given[name] for name in config.attributions}
 
 
+def _check_given(
+    chosen: Mapping[str, Attribution], model: Model, task: Task, labels: Labels, examples: Sequence[Example]
+) -> None:
+    """Numbers that a user brings must fit the units, and are checked before the first row is scored."""
+    given = {name: method for name, method in chosen.items() if isinstance(method, Given)}
+    for example in examples if given else ():
+        item = encode(model.codec, task, example, reserve=labels.reserve)
+        for name, method in given.items():
+            if item.n_units > 1:
+                method.of(name, item)
+
+
 def _pool(
     model: Model, task: Task, labels: Labels, examples: Sequence[Example], flags: list[str], reporter: Reporter
 ) -> FillPool:
@@ -217,19 +229,20 @@ def _check_model(model: Model, task: Task, labels: Labels, examples: Sequence[Ex
 
 def _score_parts(folder: RunFolder, prepared: _Prepared, stored: Mapping[str, Any] | None, reporter: Reporter) -> None:
     engine, examples = prepared.engine, prepared.examples
-    folder.write_manifest(prepared.manifest)
+    if stored is None:
+        folder.write_manifest(prepared.manifest)
     estimate = len(examples) * _rows_per_example(engine.config)
-    done = set(folder.parts())
     reporter.start(estimate)
     try:
         for index, start in enumerate(range(0, len(examples), PART_SIZE)):
             batch = examples[start : start + PART_SIZE]
-            known = (folder.inputs(index), folder.ledger(index)) if index in done else ([], [])
-            result = run_part(engine, batch, *known, reporter.advance)
+            result = run_part(engine, batch, folder.inputs(index), folder.ledger(index), reporter.advance)
             reporter.advance(result.n_wanted - len(result.ledger), scored=False)
             estimate += result.n_wanted - len(batch) * _rows_per_example(engine.config)
             reporter.correct(estimate)
             if result.inputs:
+                # A finished folder is called unfinished only when something is added to it.
+                folder.write_manifest(prepared.manifest)
                 folder.write_part(index, result.inputs, result.ledger, result.cost)
     finally:
         reporter.stop()

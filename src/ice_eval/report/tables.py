@@ -91,7 +91,7 @@ def _table(title: str, lines: Sequence[Line], columns: Sequence[tuple[str, Calla
 
 FLAGS = {
     "small_n": "fewer than 50 examples: the intervals are rough.",
-    "ties": "some rows tie with the rationale's score; a tie counts one half.",
+    "ties": "more than 1 % of random sets tie with the rationale; a tie counts one half.",
     "depends_on_score_order": "the verdict would differ if sets were ranked by how well they reproduce s(x).",
     "exact_for_some": "short texts have fewer sets than were asked for: all of them were used, and the test is exact.",
     "blacklist_without_gold": "the data have no labels: infill avoided the label words only.",
@@ -127,7 +127,8 @@ def notes(summary: Mapping[str, Any]) -> list[str]:
 
 def _markdown(table: Table) -> str:
     def row(cells: Sequence[str]) -> str:
-        return "| " + " | ".join(cell.replace("\\", "\\\\").replace("|", "\\|") for cell in cells) + " |"
+        plain = (" ".join(cell.split()).replace("\\", "\\\\").replace("|", "\\|") for cell in cells)
+        return "| " + " | ".join(plain) + " |"
 
     rule = "|" + "|".join(" --- " for _ in table.header) + "|"
     return "\n".join([f"**{table.title}**", "", row(table.header), rule, *(row(cells) for cells in table.rows)])

@@ -217,12 +217,14 @@ def log_odds_of(scores: Sequence[float], target: int) -> float:
     z = np.asarray(scores, dtype=np.float64)
     others = np.delete(z, target)
     top = others.max()
-    return float(z[target] - top - np.log(np.exp(others - top).sum()))
+    with np.errstate(invalid="ignore"):  # scores that are not finite give NaN, which the caller reports
+        return float(z[target] - top - np.log(np.exp(others - top).sum()))
 
 
 def sigmoid(log_odds: NDArray[np.float64]) -> NDArray[np.float64]:
     """Probability of the target from its log-odds, without overflow."""
-    result: NDArray[np.float64] = np.exp(-np.logaddexp(0.0, -log_odds))
+    with np.errstate(invalid="ignore"):
+        result: NDArray[np.float64] = np.exp(-np.logaddexp(0.0, -log_odds))
     return result
 
 

@@ -50,15 +50,33 @@ class RunFolder:
     def is_new(self) -> bool:
         return not (self.path / "manifest.json").exists()
 
-    def create(self) -> None:
-        """Make the folder, or clean up after a killed run."""
-        for name in ("inputs", "ledger"):
-            (self.path / name).mkdir(parents=True, exist_ok=True)
-        for draft in self.path.rglob(f"{DRAFT}*"):
-            draft.unlink(missing_ok=True)
+    @property
+    def is_foreign(self) -> bool:
+        """Whether the path holds what no run left there; a run that was killed at once leaves next to nothing."""
+        if not self.path.is_dir():
+            return self.path.exists()
+        ours = {"inputs", "ledger", ".lock"}
+        return self.is_new and any(
+            path.suffix == ".parquet" or (path.parent == self.path and path.name not in ours)
+            for path in self.path.rglob("*")
+            if not path.name.startswith(DRAFT)
+        )
 
     @contextlib.contextmanager
-    def locked(self) -> Iterator[None]:
+    def opened(self) -> Iterator[None]:
+        """Make the folder, keep other processes out, and remove what a killed one left half-written."""
+        try:
+            for name in ("inputs", "ledger"):
+                (self.path / name).mkdir(parents=True, exist_ok=True)
+        except OSError as exc:
+            raise ConfigError(f"the folder {self.path} cannot be made: {exc.strerror}; choose another --out.") from exc
+        with self._alone():
+            for draft in self.path.rglob(f"{DRAFT}*"):
+                draft.unlink(missing_ok=True)
+            yield
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
         """Refuse a second process on the same folder. The lock goes with the process, however it ends."""
         if os.name != "posix":
             yield
@@ -75,11 +93,7 @@ class RunFolder:
             yield
 
     def manifest(self) -> dict[str, Any]:
-        try:
-            content: dict[str, Any] = json.loads((self.path / "manifest.json").read_text(encoding="utf-8"))
-        except json.JSONDecodeError as exc:
-            raise ConfigError(f"{self.path / 'manifest.json'} is damaged: {exc}.") from exc
-        return content
+        return _read_json(self.path / "manifest.json")
 
     def write_manifest(self, content: Mapping[str, Any]) -> None:
         write_json(self.path / "manifest.json", {"schema": SCHEMA, **content})
@@ -92,7 +106,7 @@ class RunFolder:
         for name, table in (("ledger", _ledger_table(ledger)), ("inputs", _inputs_table(inputs))):
             if name == "ledger":
                 table = table.replace_schema_metadata({_COST: json.dumps(cost).encode()})
-            number = len(self._files(name, index))
+            number = 1 + max((int(path.stem[-3:]) for path in self._files(name, index)), default=-1)
             with write_atomically(self.path / name / f"part-{index:06d}-{number:03d}.parquet") as stream:
                 pq.write_table(table, stream, compression="zstd")
 
@@ -110,7 +124,7 @@ class RunFolder:
         """The examples of a part, with all attributions that were ever added."""
         found: dict[str, InputRow] = {}
         for path in self._files("inputs", index):
-            for record in pq.read_table(path).to_pylist():
+            for record in _read_parquet(path):
                 row = _input_row(record)
                 before = found.get(row.example_id, row)
                 found[row.example_id] = replace(row, attributions={**before.attributions, **row.attributions})
@@ -121,7 +135,7 @@ class RunFolder:
         columns = None if inputs else [c for c in LEDGER.names if c not in {"input_ids", "segment_ids", "text"}]
         rows = []
         for path in self._files("ledger", index):
-            rows += [_ledger_row(record) for record in pq.read_table(path, columns=columns).to_pylist()]
+            rows += [_ledger_row(record) for record in _read_parquet(path, columns)]
         return rows
 
     def costs(self) -> list[dict[str, Any]]:
@@ -133,8 +147,7 @@ class RunFolder:
         path = self.path / "summary.json"
         if not path.is_file():
             raise ConfigError(f"{self.path} holds an unfinished run; run the same command again to finish it.")
-        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        return content
+        return _read_json(path)
 
     def examples(self) -> Iterator[dict[str, Any]]:
         """The lines of `examples.jsonl`."""
@@ -145,6 +158,24 @@ class RunFolder:
 
     def _files(self, name: str, index: int) -> list[Path]:
         return sorted((self.path / name).glob(f"part-{index:06d}-*.parquet"))
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as exc:  # not JSON, or not text
+        raise ConfigError(f"{path} is damaged: {exc}.") from exc
+    if not isinstance(content, dict):
+        raise ConfigError(f"{path} is damaged: an object is expected, not {type(content).__name__}.")
+    return content
+
+
+def _read_parquet(path: Path, columns: list[str] | None = None) -> list[dict[str, Any]]:
+    try:
+        records: list[dict[str, Any]] = pq.read_table(path, columns=columns).to_pylist()
+    except (pa.ArrowException, OSError) as exc:
+        raise ConfigError(f"{path} is damaged: {exc}. Remove it and run the same command again.") from exc
+    return records
 
 
 def _ledger_table(rows: Sequence[LedgerRow]) -> pa.Table:

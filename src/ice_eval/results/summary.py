@@ -3,6 +3,7 @@
 import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from ice_eval import stats
 from ice_eval._seeding import rng_for
-from ice_eval.results.comparisons import ALL, WEAK_SIGNAL, Configuration, Outcome, examples_of
+from ice_eval.results.comparisons import ALL, TIE_FLAG, WEAK_SIGNAL, Configuration, Outcome, examples_of
 from ice_eval.results.files import write_atomically, write_json
 from ice_eval.results.folder import RunFolder
 from ice_eval.results.schema import SCHEMA
@@ -64,11 +65,9 @@ def _line(
     head = {"model": config["model"], "task": config["task"], **cell._asdict()}
     used = [outcome for outcome in outcomes if outcome.error is None]
     counts = {"n": len(used), "n_skipped": len(outcomes) - len(used), "accuracy": _accuracy(used)}
-    if not used:
-        return {**head, **counts, **dict.fromkeys(_MEASURES), "flags": ["no_examples"]}
-    measures = _measures(used, config)
-    flags = sorted({*_flags(used, measures, config), *notes})
-    return {**head, **counts, **measures, "flags": flags}
+    measures = _measures(used, config) if used else Measures()
+    flags = {*_flags(used, measures, config), *notes} if used else {"no_examples"}
+    return {**head, **counts, **asdict(measures), "flags": sorted(flags)}
 
 
 def _accuracy(used: Sequence[Outcome]) -> float | None:
@@ -76,59 +75,87 @@ def _accuracy(used: Sequence[Outcome]) -> float | None:
     return float(np.mean(right)) if right else None
 
 
-def _measures(used: Sequence[Outcome], config: Mapping[str, Any]) -> dict[str, Any]:
-    """The numbers of one configuration, in the order of the contract."""
+@dataclass(frozen=True, kw_only=True)
+class Measures:
+    """The numbers and words of one configuration, in the order of `summary.json`; all None without an example."""
+
+    win_rate: float | None = None
+    """Mean over examples."""
+    win_rate_ci: list[float] | None = None
+    """95 % BCa interval; None where it is undefined."""
+    win_rate_strict: float | None = None
+    tie_rate: float | None = None
+    p_value: float | None = None
+    """Two-sided test of a mean win rate of one half."""
+    effect_size: float | None = None
+    effect_size_median: float | None = None
+    effect_size_undefined: int | None = None
+    """Examples whose null has no spread."""
+    nsr: float | None = None
+    nsr_median: float | None = None
+    significant_rate: float | None = None
+    """Share of examples that Benjamini-Hochberg rejects, upper tail."""
+    significant_reason: str | None = None
+    """Why `significant_rate` is None."""
+    significant_rate_lower: float | None = None
+    """The same for the lower tail, a family of its own."""
+    significant_floor_share: float | None = None
+    """Below this share of examples no rejection is possible at this m."""
+    nonnull_share: float | None = None
+    nonnull_share_low: float | None = None
+    weak_signal_rate: float | None = None
+    negative_signal_rate: float | None = None
+    win_rate_nsr_order: float | None = None
+    detectable_win_rate: float | None = None
+    taxonomy: str | None = None
+    verdict: str | None = None
+    verdict_nsr_order: str | None = None
+    excludes_chance: bool | None = None
+
+
+def _measures(used: Sequence[Outcome], config: Mapping[str, Any]) -> Measures:
     rates, p_values = _column(used, "win_rate"), _column(used, "p_value")
     interval = _interval(rates, config)
     by_nsr = np.where(_signals(used) < 0, 1 - rates, rates)
     test = stats.mean_test([o.family for o in used if o.family is not None], rng=rng_for(config["seed"], "mean-test"))
-    upper, lower = (
-        stats.significant_rate(_column(used, name), floor=_floor(used), alpha=ALPHA) for name in ("p_value", "p_lower")
-    )
+    upper = stats.significant_rate(p_values, floor=_floor(used), alpha=ALPHA)
+    lower = stats.significant_rate(_column(used, "p_lower"), floor=_floor(used), alpha=ALPHA)
     nonnull = stats.nonnull_share(p_values, np.array([outcome.m + 1 for outcome in used]))
     effects = [outcome.effect_size for outcome in used if outcome.effect_size is not None]
-    return {
-        "win_rate": float(rates.mean()),
-        "win_rate_ci": None if interval is None else list(interval),
-        "win_rate_strict": float(_column(used, "win_rate_strict").mean()),
-        "tie_rate": float(_column(used, "tie_rate").mean()),
-        "p_value": test.p_value,
-        "effect_size": float(np.mean(effects)) if effects else None,
-        "effect_size_median": float(np.median(effects)) if effects else None,
-        "effect_size_undefined": len(used) - len(effects),
-        "nsr": _pooled_nsr(used),
-        "nsr_median": _median([outcome.nsr for outcome in used]),
-        "significant_rate": upper.rate,
-        "significant_reason": upper.reason,
-        "significant_rate_lower": lower.rate,
-        "significant_floor_share": upper.floor_share,
-        "nonnull_share": nonnull.share,
-        "nonnull_share_low": nonnull.low,
-        "weak_signal_rate": float((np.abs(_signals(used)) < WEAK_SIGNAL).mean()),
-        "negative_signal_rate": float((_signals(used) < 0).mean()),
-        "win_rate_nsr_order": float(by_nsr.mean()),
-        "detectable_win_rate": stats.detectable_win_rate(rates),
-        "taxonomy": stats.taxonomy(float(rates.mean())),
-        "verdict": stats.verdict(float(rates.mean()), interval),
-        "verdict_nsr_order": stats.verdict(float(by_nsr.mean()), _interval(by_nsr, config)),
-        "excludes_chance": interval is not None and stats.excludes_chance(interval),
-    }
+    return Measures(
+        win_rate=float(rates.mean()),
+        win_rate_ci=None if interval is None else list(interval),
+        win_rate_strict=float(_column(used, "win_rate_strict").mean()),
+        tie_rate=float(_column(used, "tie_rate").mean()),
+        p_value=test.p_value,
+        effect_size=float(np.mean(effects)) if effects else None,
+        effect_size_median=_median(effects),
+        effect_size_undefined=len(used) - len(effects),
+        nsr=_pooled_nsr(used),
+        nsr_median=_median([outcome.nsr for outcome in used]),
+        significant_rate=upper.rate,
+        significant_reason=upper.reason,
+        significant_rate_lower=lower.rate,
+        significant_floor_share=upper.floor_share,
+        nonnull_share=nonnull.share,
+        nonnull_share_low=nonnull.low,
+        weak_signal_rate=float((np.abs(_signals(used)) < WEAK_SIGNAL).mean()),
+        negative_signal_rate=float((_signals(used) < 0).mean()),
+        win_rate_nsr_order=float(by_nsr.mean()),
+        detectable_win_rate=stats.detectable_win_rate(rates),
+        taxonomy=stats.taxonomy(float(rates.mean())),
+        verdict=stats.verdict(float(rates.mean()), interval),
+        verdict_nsr_order=stats.verdict(float(by_nsr.mean()), _interval(by_nsr, config)),
+        excludes_chance=stats.excludes_chance(interval),
+    )
 
 
-_MEASURES = (
-    "win_rate", "win_rate_ci", "win_rate_strict", "tie_rate", "p_value", "effect_size", "effect_size_median",
-    "effect_size_undefined", "nsr", "nsr_median", "significant_rate", "significant_reason", "significant_rate_lower",
-    "significant_floor_share", "nonnull_share", "nonnull_share_low", "weak_signal_rate", "negative_signal_rate",
-    "win_rate_nsr_order", "detectable_win_rate", "taxonomy", "verdict", "verdict_nsr_order", "excludes_chance",
-)  # fmt: skip
-
-
-def _flags(used: Sequence[Outcome], measures: Mapping[str, Any], config: Mapping[str, Any]) -> Iterator[str]:
+def _flags(used: Sequence[Outcome], measures: Measures, config: Mapping[str, Any]) -> Iterator[str]:
     if len(used) < SMALL_N:
         yield "small_n"
-    if any("ties" in outcome.flags for outcome in used):
+    if measures.tie_rate is not None and measures.tie_rate > TIE_FLAG:
         yield "ties"
-    if measures["verdict"] != measures["verdict_nsr_order"]:
+    if measures.verdict != measures.verdict_nsr_order:
         yield "depends_on_score_order"
     if any(outcome.m < config["m"] for outcome in used):
         yield "exact_for_some"

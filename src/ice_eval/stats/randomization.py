@@ -39,6 +39,11 @@ class Comparison:
     p_lower: float
     """Lower tail: how often a random set does at most as well."""
 
+    @property
+    def effect_size(self) -> float | None:
+        """`effect_size` of the observed score."""
+        return effect_size(self.observed, self.null)
+
 
 def compare(observed: float, null: Draws) -> Comparison:
     """Place of `observed` among the scores of random sets of the same size.

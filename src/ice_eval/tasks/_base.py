@@ -39,17 +39,32 @@ class Task:
     description: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
-        unknown = set(self.explained) - set(self.template.fields)
-        if unknown:
-            raise ConfigError(
-                f"cannot explain '{sorted(unknown)[0]}': the prompt has the fields {', '.join(self.template.fields)}."
-            )
+        known = self.template.fields
+        for name in self.explained:
+            if name not in known:
+                raise ConfigError(f"cannot explain '{name}': the prompt has the fields {', '.join(known)}.")
+        for name in Template.parse(self.classifier_prompt).fields if self.classifier_prompt is not None else ():
+            if name not in known:
+                raise ConfigError(
+                    f"the classifier's prompt has '{name}': the prompt has the fields {', '.join(known)}."
+                )
+        if not self.explained:
+            raise ConfigError(f"no field to explain; the prompt has {', '.join(self.template.fields)}.")
+        for shot in self.shots:
+            self._check_shot(shot)
         if len(self.label_words) < 2:
             raise ConfigError(
                 f"a task needs at least two labels, and {list(self.label_words)} was given; see --labels."
             )
         if len(set(self.label_words.values())) < len(self.label_words):
             raise ConfigError(f"two labels have the same words: {', '.join(map(repr, self.label_words.values()))}.")
+
+    def _check_shot(self, shot: Shot) -> None:
+        missing = [name for name in self.template.fields if name not in shot.fields]
+        if missing:
+            raise ConfigError(f"a shot lacks the field '{missing[0]}' of the prompt; it has {', '.join(shot.fields)}.")
+        if shot.label not in self.label_words:
+            raise ConfigError(f"a shot has the label '{shot.label}', which is none of {', '.join(self.label_words)}.")
 
     @property
     def labels(self) -> tuple[str, ...]:

@@ -49,6 +49,9 @@ class FileData(DataSource):
 
     path: Path
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "path", Path(self.path))  # a string is welcome too
+
     @property
     def origin(self) -> str:
         return str(self.path)
@@ -134,6 +137,9 @@ class HubData(DataSource):
             yield self._row(row)
 
     def _row(self, row: Row) -> dict[str, Any]:
+        missing = [theirs for theirs in self.fields.values() if theirs not in row]
+        if missing:
+            raise DataError(f"the data set '{self.origin}' has no column '{missing[0]}'; it has {', '.join(row)}.")
         found = {ours: row[theirs] for ours, theirs in self.fields.items()}
         label: Any = row.get("label")
         return {**found, "label": self.labels.get(label, label)}
@@ -145,6 +151,8 @@ class HubData(DataSource):
         if self.revision is None or len(self.revision) == 40:
             return self.revision
         hub = require("huggingface_hub", install="huggingface_hub", purpose="to resolve the revision")
+        # One quick question first: without a network, a listing would be tried six times over before it gives up.
+        hub.HfApi().dataset_info(self.path, timeout=10)
         commits = [c.commit_id for c in hub.HfApi().list_repo_commits(self.path, repo_type="dataset")]
         matches = [c for c in commits if c.startswith(self.revision)]
         if len(matches) != 1:
@@ -188,6 +196,8 @@ def _csv_rows(lines: Iterable[str], origin: str) -> Iterator[Row]:
 
 def _example(row: Row, index: int, fields: Sequence[str], labels: Sequence[str], origin: str) -> Example:
     where = f"{origin}, example {index}"
+    if not isinstance(row, Mapping):
+        raise DataError(f"{where}: fields with names are expected, as {{'text': …}}, not {type(row).__name__}.")
     missing = [name for name in fields if row.get(name) is None]
     if missing:
         raise DataError(
@@ -197,6 +207,9 @@ def _example(row: Row, index: int, fields: Sequence[str], labels: Sequence[str],
     for name in fields:
         if not isinstance(row[name], str):
             raise DataError(f"{where}: the field '{name}' holds {type(row[name]).__name__}, and text is expected.")
+    for name in (*fields, "id", "group"):
+        if _is_broken(str(row.get(name))):
+            raise DataError(f"{where}: the field '{name}' holds half of a character (a lone surrogate); mend the text.")
     identity = row.get("id")
     return Example(
         id=str(index if identity is None else identity),
@@ -205,6 +218,14 @@ def _example(row: Row, index: int, fields: Sequence[str], labels: Sequence[str],
         group=None if row.get("group") is None else str(row["group"]),
         human=_human(row.get("rationale"), fields, row, where),
     )
+
+
+def _is_broken(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def _gold(label: object, labels: Sequence[str], where: str) -> int | None:
@@ -226,15 +247,23 @@ def _gold(label: object, labels: Sequence[str], where: str) -> int | None:
 
 def _human(spans: object, fields: Sequence[str], row: Row, where: str) -> tuple[Span, ...]:
     """Human rationales: `[[start, end], …]` in the first field, or `[[field, start, end], …]`."""
-    if not isinstance(spans, list):
+    if not isinstance(spans, list | tuple):
         return ()
-    found = []
-    for span in spans:
-        name, start, end = span if len(span) == 3 else (fields[0], *span)
-        if name not in fields or not 0 <= start < end <= len(row[name]):
-            raise DataError(f"{where}: the rationale span {span} does not lie in the text.")
-        found.append(Span(name, start, end))
-    return tuple(found)
+    found = [_span(span, fields) for span in spans]
+    for span, given in zip(found, spans, strict=True):
+        if span is None or span.field not in fields or not 0 <= span.start < span.end <= len(row[span.field]):
+            raise DataError(
+                f"{where}: the rationale span {given!r} does not lie in the text; [start, end] is expected."
+            )
+    return tuple(span for span in found if span is not None)
+
+
+def _span(given: object, fields: Sequence[str]) -> Span | None:
+    """A span as it is written in a file, or None where it is none."""
+    if not isinstance(given, list | tuple) or len(given) not in {2, 3}:
+        return None
+    name, start, end = given if len(given) == 3 else (fields[0], *given)
+    return Span(name, start, end) if type(start) is int and type(end) is int else None
 
 
 def _check_ids(examples: Sequence[Example], origin: str) -> None:

@@ -1,0 +1,115 @@
+import copy
+
+import numpy as np
+import pytest
+import torch
+from tests.helpers import CAUSAL, CLASSIFIERS
+
+from ice_eval.encoding import encode
+from ice_eval.errors import CapabilityError
+from ice_eval.models._attention import AttentionTap
+from ice_eval.models._hf_load import wrap
+
+
+def items_of(model, task, n=4):
+    return [encode(model.codec, task, example) for example in task.examples()[:n]]
+
+
+@pytest.mark.parametrize("family", CAUSAL + CLASSIFIERS)
+def test_attention_is_the_mean_over_layers_and_heads_from_the_scoring_position(tiny, reviews, family):
+    model = tiny(family)
+    items = items_of(model, reviews)
+    found = model.attentions(items)
+    model.model.set_attn_implementation("eager")
+    position = 0 if family in CLASSIFIERS else -1
+    for item, weights in zip(items, found, strict=True):
+        with torch.no_grad():
+            layers = model.model(input_ids=torch.tensor(item.ids[None]), output_attentions=True).attentions
+        expected = torch.stack(layers)[:, 0, :, position].mean(dim=(0, 1)).numpy()
+        np.testing.assert_allclose(weights, expected, atol=1e-6)
+        assert weights.sum() == pytest.approx(1, abs=1e-5)
+
+
+@pytest.mark.parametrize("family", CAUSAL + CLASSIFIERS)
+def test_gradient_agrees_with_finite_differences(tiny, reviews, family):
+    model = tiny(family)
+    model.model.double()
+    labels = model.labels(reviews)
+    items = items_of(model, reviews, n=3)
+    targets = [0, 1, 1]
+    found = model.gradients(items, targets, labels)
+    for item, target, pair in zip(items, targets, found, strict=True):
+        _assert_slope(model, pair, item, target, labels)
+
+
+def _assert_slope(model, pair, item, target, labels):
+    """The gradient predicts the change of the log-odds along a random direction."""
+    direction = np.random.default_rng(0).standard_normal(pair.embedding.shape)
+    step = 1e-5
+    up, down = (_log_odds(model, pair.embedding + sign * step * direction, item, target, labels) for sign in (1, -1))
+    # The label head is computed in float32, which limits how far a difference of 1e-5 can be resolved.
+    assert (up - down) / (2 * step) == pytest.approx(float((pair.gradient * direction).sum()), rel=0.02, abs=0.2)
+
+
+def _log_odds(model, embedding, item, target, labels):
+    batch, mask = [item.full()], torch.ones((1, len(item.ids)), dtype=torch.long)
+    with torch.no_grad():
+        scores = model._differentiable_scores(torch.tensor(embedding)[None], batch, mask, labels)[0].double()
+    return float(scores[target] - scores[1 - target])
+
+
+def test_gradient_of_long_labels_reaches_every_token_of_the_prompt(tiny, long_labels):
+    model = tiny("llama")
+    model.model.double()
+    labels = model.labels(long_labels)
+    item = encode(model.codec, long_labels, long_labels.examples()[0])
+    [pair] = model.gradients([item], [1], labels)
+    assert pair.gradient.shape == (len(item.ids), 32)
+    assert np.abs(pair.gradient).sum(axis=1).min() > 0
+    _assert_slope(model, pair, item, 1, labels)
+
+
+def test_batches_do_not_change_gradients_or_attentions(tiny, reviews):
+    model = tiny("llama")
+    labels, items = model.labels(reviews), items_of(model, reviews, n=6)
+    together, targets = model.gradients(items, [0] * 6, labels), model.attentions(items)
+    for index, item in enumerate(items):
+        alone = model.gradients([item], [0], labels)[0].gradient
+        np.testing.assert_allclose(together[index].gradient, alone, atol=1e-4 * np.abs(alone).max())
+        np.testing.assert_allclose(targets[index], model.attentions([item])[0], atol=1e-6)
+
+
+def test_hooks_are_gone_and_the_kernel_is_back_even_after_an_exception(tiny, reviews):
+    model = tiny("llama")
+    items = items_of(model, reviews, n=1)
+    before = model.model.config._attn_implementation
+
+    def n_hooks():
+        return sum(len(module._forward_hooks) for module in model.model.modules())
+
+    model.attentions(items)
+    assert n_hooks() == 0
+    handle = model.model.model.layers[1].register_forward_pre_hook(lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError, match="division by zero"):
+        model.attentions(items)
+    handle.remove()
+    assert n_hooks() == 0
+    assert model.model.config._attn_implementation == before != "eager"
+
+
+def test_a_model_that_returns_no_weights_is_told_so(tiny):
+    model = tiny("gpt2")
+    with (
+        pytest.raises(CapabilityError, match="returned no attention weights"),
+        AttentionTap(model.model, torch.zeros(1)) as tap,
+    ):
+        tap.mean()
+
+
+def test_the_callers_gradients_are_not_touched(tiny, reviews):
+    owned = tiny("llama")
+    mine = copy.deepcopy(owned.model).requires_grad_(True)
+    wrapped = wrap(mine, owned.codec.tokenizer)
+    wrapped.gradients(items_of(wrapped, reviews), [0] * 4, wrapped.labels(reviews))
+    assert all(parameter.grad is None for parameter in mine.parameters())
+    assert all(parameter.requires_grad for parameter in mine.parameters())

@@ -1,0 +1,119 @@
+import shutil
+
+import numpy as np
+import pytest
+import torch
+
+from ice_eval.encoding import encode
+from ice_eval.errors import ConfigError
+from ice_eval.models import load_model
+from ice_eval.tasks import Records, Task, adhoc_task
+
+
+def pair_task():
+    return Task(
+        data=Records([{"first": "the room was warm", "second": "it rained outside"}]),
+        prompt="One: {first} Two: {second}",
+        label_words={"negative": " negative", "positive": " positive"},
+    )
+
+
+def test_padded_batches_give_the_scores_of_single_rows(tiny, reviews):
+    model = tiny("bert")
+    labels = model.labels(reviews)
+    rows = [encode(model.codec, reviews, e).full() for e in reviews.examples()[:8]]
+    with torch.no_grad():
+        single = [model.model(input_ids=torch.tensor(row.ids[None])).logits[0].double().numpy() for row in rows]
+    expected = np.stack([s - np.logaddexp.reduce(s) for s in single])
+    assert np.ptp(expected[:, 0]) > 0.05
+    np.testing.assert_allclose(model.log_scores(rows, labels, prefix=1), expected, atol=1e-5)
+
+
+def test_two_fields_become_text_and_pair_with_segments(tiny):
+    model = tiny("bert")
+    task = pair_task()
+    item = encode(model.codec, task, task.examples()[0])
+    assert item.texts[:2] == ("the", "room")
+    assert set(item.segments[item.unit_of >= 0].tolist()) == {0, 1}
+    with torch.no_grad():
+        logits = (
+            model.model(input_ids=torch.tensor(item.ids[None]), token_type_ids=torch.tensor(item.segments[None]))
+            .logits[0]
+            .double()
+            .numpy()
+        )
+    found = model.log_scores([item.full()], model.labels(task))[0]
+    np.testing.assert_allclose(found, logits - np.logaddexp.reduce(logits), atol=1e-5)
+
+
+def test_the_empty_input_is_special_tokens_only(tiny, reviews):
+    model = tiny("bert")
+    empty = encode(model.codec, reviews, reviews.examples()[0]).empty()
+    assert model.codec.decode([empty.ids]) == ["[CLS] [SEP]"]
+
+
+def test_literal_words_of_an_explicit_prompt_are_read_and_protected(tiny):
+    model = tiny("bert")
+    task = adhoc_task(Records([{"text": "the room"}]), prompt="the film: {text}", labels=["negative", "positive"])
+    item = encode(model.codec, task, task.examples()[0])
+    assert item.texts == ("the", "room")
+    assert (item.unit_of == -1).sum() >= 5  # [CLS] the film : [SEP]
+
+
+def test_labels_match_classes_by_name_in_any_order(tiny):
+    task = adhoc_task(Records([{"text": "a b"}]), prompt="{text}", labels=["Positive", "negative"])
+    assert tiny("bert").labels(task).ids == ((1,), (0,))
+
+
+def test_other_names_are_taken_in_order_with_a_warning(tiny):
+    task = adhoc_task(Records([{"text": "a b"}]), prompt="{text}", labels=["bad", "good"])
+    with pytest.warns(UserWarning, match="taken in order: negative = bad, positive = good"):
+        assert tiny("bert").labels(task).ids == ((0,), (1,))
+
+
+def test_more_labels_than_classes_are_refused(tiny):
+    task = adhoc_task(Records([{"text": "a b"}]), prompt="{text}", labels=["a", "b", "c"])
+    with pytest.raises(ConfigError, match=r"3 labels \(a, b, c\), and .* has 2 classes"):
+        tiny("bert").labels(task)
+
+
+def test_a_half_precision_model_answers_from_a_float32_head(tiny_folder, reviews):
+    half = load_model(str(tiny_folder("bert")), device="cpu", dtype="bfloat16")
+    rows = [encode(half.codec, reviews, e).full() for e in reviews.examples()[:16]]
+    with torch.inference_mode():
+        scores = half._label_scores(rows, half.labels(reviews), 0)
+    assert scores.dtype == torch.float32
+    rounded = scores.bfloat16().float()
+    assert (scores != rounded).any()
+
+
+def test_weights_in_pickle_files_are_not_read(tiny_folder, tmp_path):
+    folder = tmp_path / "pickled"
+    shutil.copytree(tiny_folder("bert"), folder)
+    state = load_model(str(folder), device="cpu").model.state_dict()
+    (folder / "model.safetensors").unlink()
+    torch.save(state, folder / "pytorch_model.bin")
+    with pytest.raises(Exception, match="safetensors"):
+        load_model(str(folder), device="cpu")
+
+
+def test_a_folder_without_a_config_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match="holds no config.json"):
+        load_model(str(tmp_path))
+
+
+def test_an_unknown_device_or_dtype_is_refused(tiny_folder):
+    with pytest.raises(ConfigError, match="the device 'gpu9' cannot be used here"):
+        load_model(str(tiny_folder("bert")), device="gpu9")
+    with pytest.raises(ConfigError, match="no dtype 'float31'"):
+        load_model(str(tiny_folder("bert")), device="cpu", dtype="float31")
+
+
+def test_long_texts_are_cut_to_the_window(tiny, reviews):
+    model = tiny("bert")
+    assert model.codec.max_tokens == 64
+    task = adhoc_task(Records([{"text": "warm room " * 200}]), prompt="{text}", labels=["negative", "positive"])
+    item = encode(model.codec, task, task.examples()[0])
+    assert item.truncated
+    assert len(item.ids) <= 64
+    assert model.codec.decode([item.ids[-1:]]) == ["[SEP]"]

@@ -1,0 +1,52 @@
+import pytest
+import torch
+
+from ice_eval.errors import ConfigError, OutOfMemoryError
+from ice_eval.models import load_model, models
+from ice_eval.models._hf import translated_memory_errors
+from ice_eval.models._hf_load import cache_folder
+
+
+def test_fingerprint_follows_the_weights(tiny):
+    first, second = tiny("llama"), tiny("llama")
+    assert first.fingerprint == second.fingerprint
+    with torch.no_grad():
+        next(iter(second.model.parameters())).add_(0.5)
+    assert first.fingerprint != second.fingerprint
+
+
+def test_an_unknown_model_gets_a_suggestion(monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(ConfigError, match="no model 'smolm2'; did you mean 'smollm2'?"):
+        load_model("smolm2")
+
+
+def test_a_missing_gguf_file_is_named():
+    with pytest.raises(ConfigError, match="no such file: nowhere.gguf"):
+        load_model("nowhere.gguf")
+
+
+def test_known_names_are_listed_without_loading_them():
+    assert {"smollm2", "toy"} <= set(models.names())
+
+
+def test_a_model_in_memory_is_taken_as_it_is(toy):
+    assert load_model(toy) is toy
+
+
+def test_the_cache_folder_follows_the_environment(monkeypatch, tmp_path):
+    monkeypatch.setenv("ICE_CACHE", str(tmp_path))
+    assert cache_folder() == tmp_path
+    monkeypatch.delenv("ICE_CACHE")
+    assert cache_folder().name == "ice-eval"
+
+
+@pytest.mark.parametrize("error", [torch.OutOfMemoryError("CUDA"), RuntimeError("can't allocate memory: 12 bytes")])
+def test_every_way_of_running_out_of_memory_is_one_error(error):
+    with pytest.raises(OutOfMemoryError), translated_memory_errors():
+        raise error
+
+
+def test_other_failures_are_not_called_out_of_memory():
+    with pytest.raises(RuntimeError, match="shapes differ"), translated_memory_errors():
+        raise RuntimeError("shapes differ")

@@ -1,0 +1,175 @@
+import csv
+import io
+
+import pytest
+
+from ice_eval.report import FORMATS, Table, agreement_table, formatted, notes, summary_table
+from ice_eval.report.tables import FLAGS, interval, number, p_value, percent
+
+ALWAYS = ("attribution", "operator", "n", "win rate", "95 % CI", "effect", "p", "verdict")
+
+
+def columns(table):
+    """Header -> cells."""
+    return dict(zip(table.header, zip(*table.rows, strict=True), strict=True))
+
+
+def test_a_configuration_reads_as_its_numbers(summary):
+    table = summary_table([summary()])
+    assert table.title == "Faithfulness"
+    assert table.header == ALWAYS
+    assert table.rows == (("gradient", "delete", "60", "73.2 %", "[68.1, 78.5]", "+1.23", "0.0001", "faithful"),)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "cells"),
+    [
+        ("model", ["toy", "gpt2"], ("toy", "gpt2")),
+        ("task", ["demo", "sst2"], ("demo", "sst2")),
+        ("direction", ["sufficiency", "necessity"], ("sufficiency", "necessity")),
+        ("k", [0.1, 0.2], ("0.1", "0.2")),
+    ],
+)
+def test_a_column_that_varies_is_shown_and_no_other(summary, name, values, cells):
+    table = summary_table([summary(*({name: value} for value in values))])
+    assert set(table.header) - set(ALWAYS) == {name}
+    assert columns(table)[name] == cells
+
+
+def test_what_differs_between_runs_is_shown(summary):
+    table = summary_table([summary({"model": "toy"}), summary({"model": "gpt2"}, {"model": "gpt2"})])
+    assert columns(table)["model"] == ("toy", "gpt2", "gpt2")
+
+
+def test_values_that_are_undefined_read_as_a_dash(summary):
+    names = ("win_rate", "win_rate_ci", "effect_size", "p_value", "verdict")
+    table = summary_table([summary(dict.fromkeys(names), {})])
+    assert table.rows[0] == ("gradient", "delete", "60", "–", "–", "–", "–", "–")
+    assert "–" not in table.rows[1]
+
+
+def test_agreement_reads_as_gap_interval_and_words(summary):
+    table = agreement_table([summary(agreements=[{}])])
+    assert table.header == ("attribution", "operators", "gap", "95 % CI", "crosses 55 %", "same word")
+    assert table.rows == (("gradient", "delete − infill", "+4.6 pp", "[-1.2, +10.3]", "no", "yes"),)
+
+
+def test_agreement_that_is_undefined_reads_as_a_dash(summary):
+    names = ("gap", "gap_ci", "crosses_threshold", "same_taxonomy")
+    table = agreement_table([summary(agreements=[dict.fromkeys(names), {"same_taxonomy": False}])])
+    assert table.rows[0][2:] == ("–", "–", "–", "–")
+    assert table.rows[1][-1] == "no"
+
+
+def test_one_operator_alone_has_no_agreement(summary):
+    assert agreement_table([summary()]).rows == ()
+
+
+@pytest.mark.parametrize(
+    ("value", "cell"), [(0.0, "0.0 %"), (0.5, "50.0 %"), (1.0, "100.0 %"), (0.99951, "100.0 %"), (None, "–")]
+)
+def test_rates_are_percent(value, cell):
+    assert percent(value) == cell
+
+
+@pytest.mark.parametrize(
+    ("value", "cell"), [(0.00012, "0.0001"), (0.0999, "0.0999"), (0.1, "0.10"), (1.0, "1.00"), (None, "–")]
+)
+def test_small_p_values_have_more_digits(value, cell):
+    assert p_value(value) == cell
+
+
+def test_effects_carry_their_sign():
+    assert [number(value) for value in (1.234, -0.5, 0.0, None)] == ["+1.23", "-0.50", "+0.00", "–"]
+
+
+def test_intervals_are_percent_and_signed_where_they_are_differences():
+    assert interval([0.481, 0.55]) == "[48.1, 55.0]"
+    assert interval([-0.01, 0.02], signed=True) == "[-1.0, +2.0]"
+    assert interval(None) == "–"
+
+
+NASTY = Table("T", ("a|b", "c"), (("x | y", "back\\slash"), ('say "hi", ok', "two\nlines"), ("", "–")))
+
+
+def test_markdown_escapes_pipes_and_backslashes():
+    table = Table("T", ("a|b", "c"), (("x | y", "back\\slash"),))
+    assert formatted(table, "md").splitlines() == [
+        "**T**", "", r"| a\|b | c |", "| --- | --- |", r"| x \| y | back\\slash |",
+    ]  # fmt: skip
+
+
+def test_markdown_keeps_every_row_on_one_line():
+    table = Table("T", ("a", "b"), (("two\nlines", "x"),))
+    assert len(formatted(table, "md").splitlines()) == 5
+
+
+def test_csv_comes_back_as_it_was():
+    header, *rows = csv.reader(io.StringIO(formatted(NASTY, "csv"), newline=""))
+    assert tuple(header) == NASTY.header
+    assert tuple(map(tuple, rows)) == NASTY.rows
+
+
+@pytest.mark.parametrize(
+    ("cell", "escaped"),
+    [
+        ("a_b", r"a\_b"), ("50 %", r"50 \%"), ("a & b", r"a \& b"), ("#1", r"\#1"), ("$x$", r"\$x\$"),
+        ("{x}", r"\{x\}"), ("~", r"\textasciitilde{}"), ("^", r"\textasciicircum{}"), ("\\", r"\textbackslash{}"),
+        ("delete − infill", "delete $-$ infill"), ("–", "--"),
+    ],
+)  # fmt: skip
+def test_latex_escapes_its_special_characters(cell, escaped):
+    text = formatted(Table("T", ("h",), ((cell,),)), "latex")
+    assert text.splitlines() == [
+        r"\begin{tabular}{l}", r"\toprule", r"h \\", r"\midrule", rf"{escaped} \\", r"\bottomrule", r"\end{tabular}",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("style", FORMATS)
+def test_every_format_holds_every_cell_of_a_real_table(style, summary):
+    table = summary_table([summary({"verdict": "weakly faithful to faithful"}, {"attribution": "attention"})])
+    text = formatted(table, style)
+    for cell in ("gradient", "attention", "[68.1, 78.5]", "weakly faithful to faithful", "+1.23"):
+        assert cell in text
+
+
+@pytest.mark.parametrize("style", FORMATS)
+def test_every_format_takes_a_table_without_rows(style, summary):
+    assert "attribution" in formatted(agreement_table([summary()]), style)
+
+
+def test_notes_give_accuracy_and_the_smallest_detectable_win_rate(summary):
+    assert notes(summary()) == [
+        "The model is right on 90.0 % of the examples.",
+        "Smallest mean win rate that this many examples can tell from chance (power 80 %): 58.0 %.",
+    ]
+
+
+def test_notes_give_a_range_where_configurations_differ(summary):
+    found = notes(summary({"detectable_win_rate": 0.55}, {"detectable_win_rate": 0.6}, {"detectable_win_rate": None}))
+    assert any(note.endswith("55.0 % to 60.0 %.") for note in found)
+
+
+def test_notes_leave_out_what_is_not_known(summary):
+    assert notes(summary({"accuracy": None, "detectable_win_rate": None})) == []
+
+
+def test_notes_tell_of_skipped_examples_and_of_tests_that_cannot_reject(summary):
+    reason = "no p-value can be small enough"
+    found = notes(summary({"n_skipped": 3, "significant_reason": reason}, {"n_skipped": 1}))
+    assert "3 examples take no part; examples.jsonl says why." in found
+    assert "Single examples: fewer than 19.6 % significant ones cannot be told from none; raise m." in found
+
+
+def test_notes_explain_every_flag_once(summary):
+    found = notes(summary({"flags": ["small_n", "ties"]}, {"flags": ["small_n"]}))
+    assert [note for note in found if note.startswith("small_n")] == [f"small_n: {FLAGS['small_n']}"]
+    assert f"ties: {FLAGS['ties']}" in found
+
+
+def test_notes_survive_a_run_without_examples(summary, line):
+    empty = {
+        name: None for name in line() if name not in {"model", "task", "attribution", "operator", "direction", "k"}
+    }
+    found = notes(summary({**empty, "n": 0, "n_skipped": 2, "flags": ["no_examples"]}))
+    assert found == ["2 examples take no part; examples.jsonl says why.", "no_examples: no example could be evaluated."]

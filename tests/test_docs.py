@@ -1,0 +1,53 @@
+"""What the documentation works out by hand is what the program says."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import ice_eval as ice
+from ice_eval.attributions import attributions
+from ice_eval.models import models
+from ice_eval.operators import operators
+from ice_eval.report.tables import FLAGS
+
+ROOT = Path(__file__).parent.parent
+
+
+def test_the_example_worked_by_hand_in_concepts():
+    task = ice.Task(
+        data=ice.Records([{"text": "a gorgeous film with a slow start"}]),
+        prompt="Review: {text}\nSentiment:",
+        label_words={"negative": " negative", "positive": " positive"},
+    )
+    words = {
+        name: lambda item, name=name: [float(text == name) for text in item.texts]
+        for name in ("gorgeous", "slow", "film")
+    }
+    examples = ice.evaluate("toy", task, attributions=words, operators=["delete"]).examples().set_index("attribution")
+    assert examples["score_full"].tolist() == pytest.approx([0.88] * 3, abs=0.005)
+    assert examples["win_rate"].to_dict() == {"gorgeous": 1.0, "slow": 0.0, "film": 0.5}
+    assert examples.loc["gorgeous", "p_value"] == pytest.approx(1 / 7)
+    assert examples.loc["slow", "p_value"] == 1
+    assert examples.loc["slow", "p_lower"] == pytest.approx(1 / 7)
+
+
+@pytest.mark.parametrize("page", ["README.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))])
+def test_links_between_pages_lead_somewhere(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for target in re.findall(r"\]\((?!http)([^)#]+)", text):
+        assert ((ROOT / page).parent / target).exists(), f"{page} links to {target}"
+
+
+@pytest.mark.parametrize("registry", [attributions, operators, models], ids=lambda registry: registry.kind)
+def test_every_registered_name_has_a_line(registry):
+    for name, item in registry.items():
+        first = (item.__doc__ or "").strip().partition("\n")[0]
+        assert first.endswith("."), f"{registry.kind} {name} has no one-line description"
+
+
+def test_every_flag_that_a_summary_can_raise_is_explained():
+    sources = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "src/ice_eval").rglob("*.py"))
+    raised = set(re.findall(r'yield "([a-z_]+)"', sources)) | set(re.findall(r'flags\.append\("([a-z_]+)"\)', sources))
+    assert raised
+    assert raised <= set(FLAGS)

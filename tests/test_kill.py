@@ -1,0 +1,197 @@
+"""A run that is killed, however often and wherever, ends as if nothing had happened."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+
+import pytest
+
+from ice_eval.results import RunFolder
+from ice_eval.results.files import DRAFT
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL and fork")
+
+# Runs happen in forks of one process that has imported everything; that process kills them.
+SETUP = """
+import os, random, signal, sys, time
+from pathlib import Path
+
+import pandas, pyarrow.dataset  # pyarrow imports them on first use: once here, not after every fork
+import ice_eval.api
+from ice_eval.models.toy import Toy
+from ice_eval.tasks import Records, Task
+
+texts = [" ".join(f"w{(7 * i + j * j) % 211}" for j in range(7 + i % 4)) + " awful great dull" for i in range(96)]
+task = Task(
+    data=Records([{"text": text, "label": i % 2} for i, text in enumerate(texts)]),
+    prompt="Review: {text}\\nSentiment:",
+    label_words={"negative": " negative", "positive": " positive"},
+    name="kill",
+)
+
+class Slow(Toy):
+    pause = 0.0
+    def log_scores(self, batch, labels, *, prefix=0):
+        time.sleep(self.pause)
+        return super().log_scores(batch, labels, prefix=prefix)
+
+def run(out, **settings):
+    settings = {"attributions": ["attention", "random"], "m": 10, "token_budget": 512} | settings
+    return ice_eval.api.evaluate(Slow(), task, out=out, **settings)
+
+def start(work):
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        work()
+        os._exit(0)
+    except BaseException as exc:
+        print(f"{type(exc).__name__}: {exc}", file=sys.stderr, flush=True)
+        os._exit(1)
+
+def wait(pid):
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+os.fsync = lambda handle: None  # a killed process loses nothing that it wrote; only a crash of the machine does
+root = Path(sys.argv[1])
+"""
+
+AT_RANDOM = """
+Slow.pause = 0.02
+began = time.monotonic()
+assert wait(start(lambda: run(root / "reference"))) == 0
+whole = time.monotonic() - began
+moments = random.Random(20240601)
+for _ in range(10):
+    pid = start(lambda: run(root / "killed"))
+    time.sleep(moments.uniform(0.05, 0.4) * whole)
+    os.kill(pid, signal.SIGKILL)
+    print("killed" if wait(pid) == -signal.SIGKILL else "too late", len(list((root / "killed").glob("inputs/part-*"))))
+print("continued", wait(start(lambda: run(root / "killed"))))
+"""
+
+# Every file is renamed into place, so the moments just before and just after each rename are all the states that a
+# kill can leave.
+AT_EVERY_RENAME = """
+def die_at(count, after):
+    rename, seen = Path.replace, [0]
+    def replace(self, target):
+        seen[0] += 1
+        if seen[0] == count and not after:
+            os.kill(os.getpid(), signal.SIGKILL)
+        done = rename(self, target)
+        if seen[0] == count and after:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return done
+    Path.replace = replace
+
+small = {"n": 20, "operators": ["delete"], "attributions": ["random"]}
+
+def killed(out, count, after):
+    die_at(count, after)
+    run(out, **small)
+
+assert wait(start(lambda: run(root / "reference", **small))) == 0
+for count in range(1, 100):
+    for after in (False, True):
+        out = root / f"{count:02d}-{'after' if after else 'before'}"
+        code = wait(start(lambda: killed(out, count, after)))
+        if code == 0:
+            print("renames", count - 1)
+            sys.exit(0)
+        assert code == -signal.SIGKILL, code
+        print(out.name, wait(start(lambda: run(out, **small))))
+"""
+
+INTERRUPTED = """
+from ice_eval.cli import main
+plain = Toy.log_scores
+def log_scores(self, batch, labels, *, prefix=0):
+    time.sleep(float(os.environ["PAUSE"]))
+    return plain(self, batch, labels, prefix=prefix)
+Toy.log_scores = log_scores
+main()
+"""
+
+
+def forks(code, root):
+    """The words of each line that a program of forks prints, and what the forks said on standard error."""
+    # Without threads of its own a process can be forked safely.
+    quiet = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
+    done = subprocess.run([sys.executable, "-c", SETUP + code, root], capture_output=True, text=True, env=quiet)
+    assert done.returncode == 0, done.stderr
+    return [tuple(line.split(" ")) for line in done.stdout.splitlines()], done.stderr
+
+
+def assert_same_run(path, reference):
+    for name in ("summary.json", "examples.jsonl"):
+        assert (path / name).read_bytes() == (reference / name).read_bytes(), path / name
+    assert not list(path.rglob(f"{DRAFT}*"))
+    ours, theirs = RunFolder.existing(path), RunFolder.existing(reference)
+    keys = Counter(row.key for part in ours.parts() for row in ours.ledger(part))
+    assert set(keys.values()) == {1}, path
+    assert set(keys) == {row.key for part in theirs.parts() for row in theirs.ledger(part)}
+    assert ours.manifest()["status"] == "complete"
+    assert ours.manifest()["rows_by_kind"] == theirs.manifest()["rows_by_kind"]
+
+
+def test_ten_kills_at_random_moments_change_nothing(tmp_path):
+    [*kills, continued], errors = forks(AT_RANDOM, tmp_path)
+    assert len(kills) == 10
+    n_parts = [int(parts) for _, parts in kills]
+    assert sum(how == "killed" for how, _ in kills) >= 5, "the run ended before most kills: they tested little"
+    assert len(set(n_parts)) >= 2, f"all kills found the run at the same part: {n_parts}"
+    assert continued == ("continued", "0"), errors
+    assert_same_run(tmp_path / "killed", tmp_path / "reference")
+
+
+@pytest.fixture(scope="module")
+def killed_at_renames(tmp_path_factory):
+    root = tmp_path_factory.mktemp("renames")
+    [*points, (_, n_renames)], errors = forks(AT_EVERY_RENAME, root)
+    # At least: manifest, ledger and inputs of two parts, manifest, examples, summary.
+    assert int(n_renames) >= 8
+    assert len(points) == 2 * int(n_renames)
+    return root, dict(points), errors
+
+
+def test_a_kill_at_any_rename_can_be_continued(killed_at_renames):
+    _, codes, errors = killed_at_renames
+    assert set(codes.values()) == {"0"}, errors
+
+
+def test_a_kill_at_any_rename_changes_nothing(killed_at_renames):
+    root, codes, _ = killed_at_renames
+    for name in codes:
+        assert_same_run(root / name, root / "reference")
+
+
+def test_an_interrupt_says_how_to_continue_and_the_same_command_does(tmp_path):
+    def command(out, pause):
+        # The script reads its own first argument, and `ice` the ones from there on.
+        arguments = ["run", "--model", "toy", "--task", "demo", "--m", "10", "--token-budget", "1024", "--out", out]
+        options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        code = [sys.executable, "-c", SETUP + INTERRUPTED, *arguments]
+        return subprocess.Popen(code, env={**os.environ, "PAUSE": str(pause)}, **options)
+
+    out = tmp_path / "run"
+    child = command(out, 0.05)
+    deadline = time.monotonic() + 60
+    while not RunFolder(out).parts() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    child.send_signal(signal.SIGINT)
+    stdout, stderr = child.communicate(timeout=60)
+    assert child.returncode == 130
+    assert "Traceback" not in stderr and stdout == ""
+    assert not (out / "summary.json").exists()
+    assert "the same command again continues" in stderr
+
+    both = [command(folder, 0) for folder in (out, tmp_path / "whole")]
+    for child in both:
+        _, stderr = child.communicate(timeout=60)
+        assert child.returncode == 0, stderr
+    assert_same_run(out, tmp_path / "whole")

@@ -1,0 +1,173 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ice_eval.errors import OutOfMemoryError
+from ice_eval.models import Labels, Model
+from ice_eval.records import ModelInput
+from ice_eval.scoring import Scorer
+
+LABELS = Labels(("no", "yes"), ((0,), (1,)))
+
+
+class Recorder(Model):
+    """Answers with the sum of a row's ids and segments, and remembers what it was asked; `fits` tokens at most."""
+
+    name = "recorder"
+
+    def __init__(self, fits=10**9):
+        self.batches = []
+        self.prefixes = set()
+        self.fits = fits
+
+    codec = fingerprint = None
+
+    def labels(self, task, *, scoring=None):
+        return LABELS
+
+    def log_scores(self, batch, labels, *, prefix=0):
+        if len(batch) * max(len(row.ids) - prefix for row in batch) > self.fits:
+            raise OutOfMemoryError("too large")
+        self.batches.append([row.ids.tolist() for row in batch])
+        self.prefixes.add(prefix)
+        return np.array([[-float(row.ids.sum()), -float(row.segments.sum())] for row in batch])
+
+
+def row(*ids, segments=None):
+    return ModelInput(np.array(ids, dtype=np.int64), np.array(segments or [0] * len(ids), dtype=np.int64))
+
+
+def expected(rows):
+    return [[-float(r.ids.sum()), -float(r.segments.sum())] for r in rows]
+
+
+ROWS = [row(1), row(2, 3, 4), row(5, 6), row(7, 8, 9, 10), row(11, 12), row(13)]
+
+
+def test_scores_come_back_in_the_order_of_the_rows():
+    scores = Scorer(Recorder(), LABELS, budget=5).score(ROWS)
+    assert scores.tolist() == expected(ROWS)
+
+
+def test_equal_rows_get_one_forward():
+    model = Recorder()
+    scorer = Scorer(model, LABELS, budget=100)
+    rows = [row(1, 2), row(3), row(1, 2), row(1, 2)]
+    assert scorer.score(rows).tolist() == expected(rows)
+    assert sorted(sum(model.batches, [])) == [[1, 2], [3]]
+    assert (scorer.counts.rows, scorer.counts.forwards, scorer.counts.tokens) == (4, 2, 3)
+
+
+def test_rows_with_equal_ids_and_other_segments_are_not_equal():
+    model = Recorder()
+    rows = [row(1, 2, segments=[0, 1]), row(1, 2, segments=[1, 1])]
+    assert Scorer(model, LABELS, budget=100).score(rows).tolist() == expected(rows)
+    assert sum(map(len, model.batches)) == 2
+
+
+def test_longest_rows_go_first_and_equal_lengths_keep_their_order():
+    model = Recorder()
+    Scorer(model, LABELS, budget=1).score(ROWS)
+    assert model.batches == [[[7, 8, 9, 10]], [[2, 3, 4]], [[5, 6]], [[11, 12]], [[1]], [[13]]]
+
+
+def test_a_batch_holds_as_many_rows_as_fit_the_budget_with_padding():
+    model = Recorder()
+    Scorer(model, LABELS, budget=8).score(ROWS)
+    assert model.batches == [[[7, 8, 9, 10], [2, 3, 4]], [[5, 6], [11, 12], [1], [13]]]
+
+
+def test_a_row_larger_than_the_budget_goes_alone():
+    model = Recorder()
+    Scorer(model, LABELS, budget=3).score([row(1, 2, 3, 4, 5), row(6, 7, 8, 9), row(1), row(2)])
+    assert [len(batch) for batch in model.batches] == [1, 1, 2]
+
+
+def test_the_shared_prefix_is_passed_on_and_does_not_count():
+    model = Recorder()
+    scorer = Scorer(model, LABELS, budget=4)
+    rows = [row(9, 9, 9, 1), row(9, 9, 9, 2, 3), row(9, 9, 9, 4, 5), row(9, 9, 9)]
+    assert scorer.score(rows, prefix=3).tolist() == expected(rows)
+    assert model.batches == [[[9, 9, 9, 2, 3], [9, 9, 9, 4, 5]], [[9, 9, 9, 1], [9, 9, 9]]]
+    assert model.prefixes == {3}
+    assert scorer.counts.tokens == 5
+
+
+def test_no_rows_ask_nothing():
+    model = Recorder()
+    assert Scorer(model, LABELS, budget=10).score([]).shape == (0, 2)
+    assert model.batches == []
+
+
+def test_counts_add_up_over_calls():
+    scorer = Scorer(Recorder(), LABELS, budget=10)
+    scorer.score(ROWS)
+    scorer.score(ROWS[:2])
+    assert (scorer.counts.rows, scorer.counts.forwards, scorer.counts.tokens) == (8, 8, 17)
+
+
+def test_progress_adds_up_to_the_number_of_rows_with_duplicates():
+    seen = []
+    rows = [*ROWS, *ROWS[:3], ROWS[3]]
+    Scorer(Recorder(), LABELS, budget=4).score(rows, progress=seen.append)
+    assert sum(seen) == len(rows)
+    assert len(seen) > 1
+
+
+def test_progress_adds_up_when_memory_runs_out():
+    seen = []
+    Scorer(Recorder(fits=4), LABELS, budget=100).score([*ROWS, *ROWS], progress=seen.append)
+    assert sum(seen) == 2 * len(ROWS)
+
+
+def test_running_out_of_memory_halves_the_batch_and_gives_the_same_scores():
+    model = Recorder(fits=8)
+    scorer = Scorer(model, LABELS, budget=32)
+    assert scorer.score(ROWS).tolist() == expected(ROWS)
+    assert scorer.halvings == 2  # 6 rows of 4, then 3 rows of 4
+    assert scorer.budget == 8
+    assert model.batches[:2] == [[[7, 8, 9, 10], [2, 3, 4]], [[5, 6]]]
+    assert (scorer.counts.rows, scorer.counts.forwards, scorer.counts.tokens) == (6, 6, 13)
+
+
+def test_a_smaller_budget_is_kept_for_what_follows():
+    model = Recorder(fits=8)
+    scorer = Scorer(model, LABELS, budget=16)
+    rows = [row(*range(index, index + 4)) for index in range(12)]
+    scorer.score(rows)
+    assert scorer.halvings == 1
+    assert all(len(batch) == 2 for batch in model.batches)
+
+
+def test_running_out_of_memory_on_one_row_is_an_error():
+    with pytest.raises(OutOfMemoryError, match="too large"):
+        Scorer(Recorder(fits=3), LABELS, budget=100).score(ROWS)
+
+
+def test_nothing_is_halved_when_memory_is_enough():
+    scorer = Scorer(Recorder(), LABELS, budget=8)
+    scorer.score(ROWS)
+    assert scorer.halvings == 0 and scorer.budget == 8
+
+
+def test_other_errors_pass_through():
+    class Broken(Recorder):
+        def log_scores(self, batch, labels, *, prefix=0):
+            raise RuntimeError("a bug")
+
+    with pytest.raises(RuntimeError, match="a bug"):
+        Scorer(Broken(), LABELS, budget=8).score(ROWS)
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=6), max_size=20), st.integers(1, 30), st.integers(6, 40)
+)
+def test_budget_and_memory_never_change_a_score(ids, budget, fits):
+    rows = [row(*each) for each in ids]
+    model, seen = Recorder(fits=fits), []
+    scorer = Scorer(model, LABELS, budget=budget)
+    assert scorer.score(rows, progress=seen.append).tolist() == expected(rows)
+    assert sum(seen) == scorer.counts.rows == len(rows)
+    assert scorer.counts.forwards == len({tuple(each) for each in ids})
+    assert all(len(batch) == 1 or len(batch) * len(batch[0]) <= budget for batch in model.batches)
