@@ -5,12 +5,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 from ice_eval.encoding import encode
 from ice_eval.models import load_model
 from ice_eval.models.toy import Toy
 from ice_eval.records import Example
 from ice_eval.tasks import Records, Task
+
+# A busy machine makes an example slow, not wrong.
+settings.register_profile("ice", deadline=None)
+settings.load_profile("ice")
 
 PROMPT = "Review: {text}\nSentiment:"
 LABEL_WORDS = {"negative": " negative", "positive": " positive"}

@@ -172,14 +172,13 @@ def test_a_kill_at_any_rename_changes_nothing(killed_at_renames):
 
 def test_an_interrupt_says_how_to_continue_and_the_same_command_does(tmp_path):
     def command(out, pause):
-        # The script reads its own first argument, and `ice` the ones from there on.
-        arguments = ["run", "--model", "toy", "--task", "demo", "--m", "10", "--token-budget", "1024", "--out", out]
+        arguments = ["run", "--model", "toy", "--task", "demo", "--m", "10", "--operators", "delete", "--out", out]
         options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         code = [sys.executable, "-c", SETUP + INTERRUPTED, *arguments]
         return subprocess.Popen(code, env={**os.environ, "PAUSE": str(pause)}, **options)
 
     out = tmp_path / "run"
-    child = command(out, 0.05)
+    child = command(out, 0.2)
     deadline = time.monotonic() + 60
     while not RunFolder(out).parts() and time.monotonic() < deadline:
         time.sleep(0.01)

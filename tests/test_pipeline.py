@@ -649,7 +649,7 @@ VECTORS = [list(range(12 + index % 3)) for index in range(24)]
     [
         ([[1.0, 2.0]] * 24, "the attribution 'mine' gave 2 numbers for example '0', which has 12 units"),
         (VECTORS[:23] + [[1.0, 2.0]], "the attribution 'mine' gave 2 numbers for example '23', which has 14 units"),
-        (VECTORS[:20], "the attribution 'mine' has 20 arrays, and there are 24 examples; give one for each"),
+        (VECTORS[:20], "the attribution 'mine' has no values for example '20'"),
         (dict(enumerate(VECTORS[:20])), "the attribution 'mine' has no values for example '20'"),
         ({}, "the attribution 'mine' has no values for example '0'"),
         ([[[1.0]] * 12] * 24, "the attribution 'mine' gave"),

@@ -68,7 +68,12 @@ class Registry(Generic[T]):
             if not module.name.startswith("_"):
                 importlib.import_module(f"{self._package}.{module.name}")
         for entry in importlib.metadata.entry_points(group=f"ice_eval.{self.kind}s"):
-            entry.load()
+            try:
+                entry.load()
+            except Exception as exc:  # a plug-in can fail in any way, and must be named when it does
+                raise ConfigError(
+                    f"the {self.kind} plug-in '{entry.name}' ({entry.value}) cannot be loaded: {exc}."
+                ) from exc
 
 
 def did_you_mean(name: str, known: list[str]) -> str:

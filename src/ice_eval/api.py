@@ -3,7 +3,7 @@
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -71,8 +71,7 @@ class Run:
 
     def rescore(self) -> None:
         """Compute all statistics again from the ledger, without a model."""
-        if self.folder.manifest()["status"] != "complete":
-            raise ConfigError(f"{self.path} holds an unfinished run; run the same command again to finish it.")
+        self.folder.require_complete()
         rescore(self.folder)
 
     def __repr__(self) -> str:
@@ -88,8 +87,8 @@ def evaluate(
     model: ModelRef,
     task: str | Task,
     *,
-    attributions: Sequence[str] | Mapping[str, AttributionSpec] = ("attention", "gradient", "random"),
-    operators: Sequence[str] = ("delete", "infill"),
+    attributions: str | Sequence[str] | Mapping[str, AttributionSpec] = ("attention", "gradient", "random"),
+    operators: str | Sequence[str] = ("delete", "infill"),
     k: float | Sequence[float] = 0.2,
     n: int = 500,
     m: int = 50,
@@ -130,14 +129,19 @@ def evaluate(
         ConfigError: What was asked cannot be done; nothing has been written.
         ModelError: The model failed, or no example could be evaluated.
     """
-    ks = (float(k),) if isinstance(k, int | float) else tuple(float(value) for value in k)
     config = _config(
-        attributions=tuple(attributions), operators=tuple(operators), k=ks, n=n, m=m, seed=seed, **settings
+        attributions=_several(attributions),
+        operators=_several(operators),
+        k=_shares(k),
+        n=n,
+        m=m,
+        seed=seed,
+        **settings,
     )
     chosen = load_task(task) if isinstance(task, str) else task
     if data is not None:
         chosen = replace(chosen, data=FileData(Path(data)))
-    methods = {name: None if not isinstance(attributions, Mapping) else attributions[name] for name in attributions}
+    methods = {name: attributions[name] if isinstance(attributions, Mapping) else None for name in config.attributions}
     for name, spec in methods.items():
         if spec is None:
             attribution_registry.get(name)
@@ -165,6 +169,15 @@ class _Temporary:
     def __init__(self) -> None:
         self.path = Path(tempfile.mkdtemp(prefix="ice-"))
         weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+
+
+def _several(names: str | Iterable[str]) -> tuple[str, ...]:
+    """One name or several."""
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def _shares(k: float | Sequence[float]) -> tuple[float, ...]:
+    return tuple(float(value) for value in np.atleast_1d(np.asarray(k, dtype=np.float64)))
 
 
 def _config(**values: Any) -> RunConfig:

@@ -54,7 +54,7 @@ def _order(n_units: int, size: int, rng: np.random.Generator) -> Iterator[Units]
             yield every[index]
         return
     seen: set[Units] = set()
-    while True:
+    while len(seen) < n_sets(n_units, size):
         units = tuple(sorted(int(u) for u in rng.choice(n_units, size, replace=False)))
         if units not in seen:
             seen.add(units)

@@ -156,8 +156,13 @@ def test_a_pool_where_everything_is_blacklisted_is_refused():
         FillPool([pooled("a", 1), pooled("b", 2)], blacklist=blacklist(tokens=[1, 2]))
 
 
-def test_an_example_that_alone_has_units_is_refused_by_its_id(handmade):
-    pool = FillPool([pooled("a", 1, 2), pooled("b")], blacklist=NOTHING)
+def test_a_pool_that_one_example_fills_alone_is_refused():
+    with pytest.raises(DataError, match="only one example has units that may be written"):
+        FillPool([pooled("a", 1, 2), pooled("b")], blacklist=NOTHING)
+
+
+def test_an_example_for_which_no_other_has_a_unit_short_enough_is_named(handmade):
+    pool = FillPool([pooled("a", 1), pooled("b", (2, 3))], blacklist=NOTHING)
     with pytest.raises(DataError, match="infill found no unit of other examples for example 'a': its data are too few"):
         fills(pool, handmade((9,), example_id="a"))
 

@@ -24,7 +24,7 @@ def show(
     from ice_eval.results import RunFolder
 
     run = RunFolder.existing(folder)
-    run.summary()
+    run.require_complete()
     found, ledger = _find(run, example)
     outcomes = [line for line in run.examples() if line["example_id"] == example]
     labels = run.manifest()["labels"]

@@ -110,12 +110,16 @@ class FillPool:
                 "or use --operators delete."
             )
         self.blacklist = blacklist
+        self.knows_labels = any(entry.gold is not None for entry in pool)
+        """Whether gold labels told which tokens give a label away."""
         self._buckets: dict[int, list[tuple[int, ...]]] = {}
         self._own: dict[tuple[int, str], tuple[int, int]] = {}
         for entry in pool:
             self._add(entry)
         if not self._buckets:
             raise DataError("infill found no unit that may be written: every unit of the data is on the blacklist.")
+        if len({example_id for _, example_id in self._own}) < 2:
+            raise DataError("infill draws from other examples, and only one example has units that may be written.")
 
     def _add(self, entry: PooledUnits) -> None:
         for ids, text in entry.units:

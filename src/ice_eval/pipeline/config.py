@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, get_args
@@ -45,9 +46,10 @@ class RunConfig:
     label_scoring: LabelScoring | None = None
 
     def __post_init__(self) -> None:
-        for name, least in (("n", 1), ("m", 1), ("n_fills", 1)):
-            if getattr(self, name) < least:
-                raise ConfigError(f"{name} = {getattr(self, name)}: at least {least} is needed.")
+        for name in ("n", "m", "seed", "n_fills"):
+            object.__setattr__(self, name, operator.index(getattr(self, name)))  # of numpy too, but no fractions
+            if getattr(self, name) < 1 and name != "seed":
+                raise ConfigError(f"{name} = {getattr(self, name)}: at least 1 is needed.")
         for k in self.k:
             if not 0 < k < 1:
                 raise ConfigError(f"k = {k}: a share between 0 and 1 is expected, such as 0.2.")

@@ -43,6 +43,10 @@ class Engine:
     pool: FillPool | None
     """None where no operator writes fills."""
 
+    def encode(self, example: Example) -> Encoded:
+        """An example as this run's model sees it."""
+        return encode(self.model.codec, self.task, example, reserve=self.scorer.labels.reserve)
+
 
 @dataclass
 class PartResult:
@@ -77,7 +81,7 @@ def run_part(
     before = {row.example_id: row for row in known_inputs}
     result = PartResult()
     started, counts = time.monotonic(), replace(engine.scorer.counts)
-    items = {e.id: encode(engine.model.codec, engine.task, e, reserve=engine.scorer.labels.reserve) for e in examples}
+    items = {example.id: engine.encode(example) for example in examples}
     alive = [item for item in items.values() if item.n_units > 1]
     prefix = shared_prefix(alive) if alive and engine.model.shares_prefix else 0
 

@@ -3,8 +3,7 @@
 import datetime
 import importlib.metadata
 import platform
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -53,17 +52,6 @@ class Silent:
     def stop(self) -> None: ...
 
 
-@dataclass(frozen=True)
-class _Prepared:
-    """A run that is known to be possible; nothing has been written yet."""
-
-    engine: Engine
-    examples: Sequence[Example]
-    identity: Mapping[str, Any]
-    manifest: dict[str, Any]
-    threads: int | None
-
-
 def execute(
     config: RunConfig,
     *,
@@ -99,11 +87,18 @@ def execute(
     stored = _stored(folder, asked)
     if stored is not None:
         config = config.extended_by(stored["config"])
-    prepared = _prepare(config, model, task, attributions, examples, asked, stored, token_budget, reporter)
+    engine = _engine(config, model, task, attributions, examples, _budget(model, token_budget, stored, reporter))
+    evaluated = examples[: config.n]
+    _check_given(engine, evaluated)
+    manifest = _manifest(engine, asked, len(evaluated), stored)
+    manifest["messages"] = _check_model(engine, evaluated)
+    for message in (*_remarks(manifest, config), *manifest["messages"]):
+        reporter.say(message)
     with folder.opened():
-        _score_parts(folder, prepared, stored, reporter)
-        _finish(folder, prepared)
-        summary = rescore(folder)
+        if stored is None:
+            folder.write_manifest(manifest)
+        _score_parts(folder, engine, evaluated, manifest, reporter)
+        summary = _finish(folder, engine, manifest)
     if not any(line["n"] for line in summary["configurations"]):
         first = next(iter(folder.examples()))
         raise ModelError(
@@ -123,57 +118,64 @@ def _stored(folder: RunFolder, asked: Mapping[str, Any]) -> dict[str, Any] | Non
     return manifest
 
 
-def _prepare(
+def _budget(model: Model, asked: int | None, stored: Mapping[str, Any] | None, reporter: Reporter) -> int:
+    """Tokens per batch. The batches of a run stay the same when it is continued, or scores would move by rounding."""
+    if asked is not None and asked < 1:
+        raise ConfigError(f"token budget = {asked}: at least 1 is needed.")
+    if stored is None:
+        return asked or model.default_budget()
+    kept = int(stored["token_budget"])
+    if asked is not None and asked != kept:
+        reporter.say(f"the run goes on with its token budget of {kept}, not {asked}.")
+    return kept
+
+
+def _engine(
     config: RunConfig,
     model: Model,
     task: Task,
     attributions: Mapping[str, Attribution],
     examples: Sequence[Example],
-    asked: Mapping[str, Any],
-    stored: Mapping[str, Any] | None,
-    token_budget: int | None,
-    reporter: Reporter,
-) -> _Prepared:
-    if token_budget is not None and token_budget < 1:
-        raise ConfigError(f"token budget = {token_budget}: at least 1 is needed.")
+    budget: int,
+) -> Engine:
     chosen = _attributions(config, attributions, model)
     labels = model.labels(task, scoring=config.label_scoring)
-    # The batches of a run stay the same when it is continued, or scores would move by rounding.
-    budget = stored["token_budget"] if stored is not None else token_budget or model.default_budget()
-    threads = model.use_threads(stored["threads"] if stored is not None else None)
-    scorer = Scorer(model, labels, budget=budget)
     acts = {name: operators.get(name)() for name in config.operators}
-    flags: list[str] = []
-    pool = None
-    if any(act.needs_fills for act in acts.values()):
-        pool = _pool(model, task, labels, examples[:POOL_EXAMPLES], flags, reporter)
-    evaluated = examples[: config.n]
-    _check_given(chosen, model, task, labels, evaluated)
-    if len(evaluated) < config.n:
-        reporter.say(f"{config.n} examples were asked for, and the data hold {len(evaluated)}: all of them are used.")
-    messages = _check_model(model, task, labels, evaluated)
-    for message in messages:
-        reporter.say(message)
-    engine = Engine(config, task, model, scorer, acts, chosen, pool)
-    manifest = {
+    fills = any(act.needs_fills for act in acts.values())
+    pool = _pool(model, task, labels, examples[:POOL_EXAMPLES]) if fills else None
+    return Engine(config, task, model, Scorer(model, labels, budget=budget), acts, chosen, pool)
+
+
+def _manifest(
+    engine: Engine, asked: Mapping[str, Any], n_examples: int, stored: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    model, task, labels = engine.model, engine.task, engine.scorer.labels
+    return {
         "status": "running",
-        "config": {"model": model.name, "task": task.name, **_plain(config)},
+        "config": {"model": model.name, "task": task.name, **_plain(engine.config)},
         "config_hash": config_hash(asked),
         "identity": dict(asked),
         "labels": list(labels.names),
         "label_ids": [list(ids) for ids in labels.ids],
         "label_scoring": labels.scoring,
-        "data": {"origin": task.data.origin, "examples": len(evaluated)},
+        "data": {"origin": task.data.origin, "examples": n_examples},
         "prompt": task.prompt,
         "device": model.device,
-        "threads": threads,
-        "token_budget": budget,
-        "flags": flags,
-        "messages": messages,
+        "threads": model.use_threads(stored["threads"] if stored is not None else None),
+        "token_budget": engine.scorer.budget,
+        "flags": ["blacklist_without_gold"] if engine.pool is not None and not engine.pool.knows_labels else [],
         "versions": _versions(),
         "started": stored["started"] if stored is not None else _now(),
     }
-    return _Prepared(engine, evaluated, asked, manifest, threads)
+
+
+def _remarks(manifest: Mapping[str, Any], config: RunConfig) -> Iterator[str]:
+    """What a user should know before the first row."""
+    n_examples = manifest["data"]["examples"]
+    if n_examples < config.n:
+        yield f"{config.n} examples were asked for, and the data hold {n_examples}: all of them are used."
+    if "blacklist_without_gold" in manifest["flags"]:
+        yield "the data have no labels, so infill avoids the label words only, not label-indicative words."
 
 
 def _attributions(config: RunConfig, given: Mapping[str, Attribution], model: Model) -> dict[str, Attribution]:
@@ -192,57 +194,49 @@ def _attributions(config: RunConfig, given: Mapping[str, Attribution], model: Mo
     return {name: given[name] for name in config.attributions}
 
 
-def _check_given(
-    chosen: Mapping[str, Attribution], model: Model, task: Task, labels: Labels, examples: Sequence[Example]
-) -> None:
+def _check_given(engine: Engine, examples: Sequence[Example]) -> None:
     """Numbers that a user brings must fit the units, and are checked before the first row is scored."""
-    given = {name: method for name, method in chosen.items() if isinstance(method, Given)}
+    given = {name: method for name, method in engine.attributions.items() if isinstance(method, Given)}
     for example in examples if given else ():
-        item = encode(model.codec, task, example, reserve=labels.reserve)
+        item = engine.encode(example)
         for name, method in given.items():
             if item.n_units > 1:
                 method.of(name, item)
 
 
-def _pool(
-    model: Model, task: Task, labels: Labels, examples: Sequence[Example], flags: list[str], reporter: Reporter
-) -> FillPool:
+def _pool(model: Model, task: Task, labels: Labels, examples: Sequence[Example]) -> FillPool:
     """What infill may write: units of the data, without those that give the label away."""
     units = [PooledUnits.of(encode(model.codec, task, e, reserve=labels.reserve), e.gold) for e in examples]
-    if not any(entry.gold is not None for entry in units):
-        flags.append("blacklist_without_gold")
-        reporter.say("the data have no labels, so infill avoids the label words only, not label-indicative words.")
     words = frozenset(word.strip().casefold() for word in (*task.label_words.values(), *task.labels))
     lexicon = frozenset(word.casefold() for word in task.lexicon)
     return FillPool(units, blacklist=Blacklist(words, lexicon, label_indicative(units)))
 
 
-def _check_model(model: Model, task: Task, labels: Labels, examples: Sequence[Example]) -> list[str]:
+def _check_model(engine: Engine, examples: Sequence[Example]) -> list[str]:
     """Compare fast and plain scores on a few rows before anything depends on them."""
-    items = [encode(model.codec, task, e, reserve=labels.reserve) for e in examples[: 2 * _CHECKED_EXAMPLES]]
-    items = [item for item in items if item.n_units > 1][:_CHECKED_EXAMPLES]
-    if not items:
+    items = [item for item in map(engine.encode, examples[: 2 * _CHECKED_EXAMPLES]) if item.n_units > 1]
+    rows = [row for item in items[:_CHECKED_EXAMPLES] for row in (item.full(), item.empty())]
+    if not rows:
         return []
-    rows = [row for item in items for row in (item.full(), item.empty())]
-    return model.check(rows, labels, prefix=shared_prefix(items))
+    return engine.model.check(rows, engine.scorer.labels, prefix=shared_prefix(items[:_CHECKED_EXAMPLES]))
 
 
-def _score_parts(folder: RunFolder, prepared: _Prepared, stored: Mapping[str, Any] | None, reporter: Reporter) -> None:
-    engine, examples = prepared.engine, prepared.examples
-    if stored is None:
-        folder.write_manifest(prepared.manifest)
-    estimate = len(examples) * _rows_per_example(engine.config)
+def _score_parts(
+    folder: RunFolder, engine: Engine, examples: Sequence[Example], manifest: Mapping[str, Any], reporter: Reporter
+) -> None:
+    per_example = _rows_per_example(engine.config)
+    estimate = len(examples) * per_example
     reporter.start(estimate)
     try:
         for index, start in enumerate(range(0, len(examples), PART_SIZE)):
             batch = examples[start : start + PART_SIZE]
             result = run_part(engine, batch, folder.inputs(index), folder.ledger(index), reporter.advance)
             reporter.advance(result.n_wanted - len(result.ledger), scored=False)
-            estimate += result.n_wanted - len(batch) * _rows_per_example(engine.config)
+            estimate += result.n_wanted - len(batch) * per_example
             reporter.correct(estimate)
             if result.inputs:
                 # A finished folder is called unfinished only when something is added to it.
-                folder.write_manifest(prepared.manifest)
+                folder.write_manifest(manifest)
                 folder.write_part(index, result.inputs, result.ledger, result.cost)
     finally:
         reporter.stop()
@@ -255,29 +249,26 @@ def _rows_per_example(config: RunConfig) -> int:
     return 2 + per_operator * draws
 
 
-def _finish(folder: RunFolder, prepared: _Prepared) -> None:
+def _finish(folder: RunFolder, engine: Engine, manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Sum up the costs, compute all statistics, and call the run complete, in this order."""
     costs = folder.costs()
-    totals = {name: sum(cost[name] for cost in costs) for name in ("rows", "forwards", "tokens")}
-    seconds = {
-        name: round(sum(c["attribution_seconds"].get(name, 0.0) for c in costs), 3)
-        for name in prepared.engine.attributions
-    }
     kinds = sorted({kind for cost in costs for kind in cost["rows_by_kind"]})
-    flags = list(prepared.manifest["flags"]) + (
-        ["out_of_memory"] if any(cost["out_of_memory"] for cost in costs) else []
-    )
-    folder.write_manifest(
-        {
-            **prepared.manifest,
-            "status": "complete",
-            "flags": flags,
-            **totals,
-            "rows_by_kind": {kind: sum(cost["rows_by_kind"].get(kind, 0) for cost in costs) for kind in kinds},
-            "attribution_seconds": seconds,
-            "seconds": round(sum(cost["seconds"] for cost in costs), 3),
-            "finished": _now(),
-        }
-    )
+    content = {
+        **manifest,
+        **{name: sum(cost[name] for cost in costs) for name in ("rows", "forwards", "tokens")},
+        "rows_by_kind": {kind: sum(cost["rows_by_kind"].get(kind, 0) for cost in costs) for kind in kinds},
+        "attribution_seconds": {
+            name: round(sum(cost["attribution_seconds"].get(name, 0.0) for cost in costs), 3)
+            for name in engine.attributions
+        },
+        "seconds": round(sum(cost["seconds"] for cost in costs), 3),
+    }
+    if any(cost["out_of_memory"] for cost in costs):
+        content["flags"] = [*manifest["flags"], "out_of_memory"]
+    folder.write_manifest(content)
+    summary = rescore(folder)
+    folder.write_manifest({**content, "status": "complete", "finished": _now()})
+    return summary
 
 
 def _plain(config: RunConfig) -> dict[str, Any]:

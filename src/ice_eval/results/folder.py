@@ -143,15 +143,22 @@ class RunFolder:
         paths = sorted((self.path / "ledger").glob("part-*.parquet"))
         return [json.loads(pq.read_schema(path).metadata[_COST]) for path in paths]
 
-    def summary(self) -> dict[str, Any]:
-        path = self.path / "summary.json"
-        if not path.is_file():
+    def require_complete(self) -> None:
+        """Refuse a run that is not finished.
+
+        Raises:
+            ConfigError: It is not: it was interrupted, or something is being added to it.
+        """
+        if self.manifest().get("status") != "complete":
             raise ConfigError(f"{self.path} holds an unfinished run; run the same command again to finish it.")
-        return _read_json(path)
+
+    def summary(self) -> dict[str, Any]:
+        self.require_complete()
+        return _read_json(self.path / "summary.json")
 
     def examples(self) -> Iterator[dict[str, Any]]:
         """The lines of `examples.jsonl`."""
-        self.summary()
+        self.require_complete()
         with (self.path / "examples.jsonl").open(encoding="utf-8") as lines:
             for line in lines:
                 yield json.loads(line)

@@ -4,6 +4,7 @@ import csv
 import importlib.resources
 import itertools
 import json
+import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -59,11 +60,12 @@ class FileData(DataSource):
     def rows(self) -> Iterator[Row]:
         if not self.path.is_file():
             raise DataError(f"no such file: {self.path}. --data takes a .jsonl or .csv file.")
-        if self.path.suffix not in {".jsonl", ".csv"}:
+        kind = self.path.suffix.lower()
+        if kind not in {".jsonl", ".csv"}:
             raise DataError(f"{self.path} is neither .jsonl nor .csv; convert it to one of them.")
         try:
             with self.path.open(encoding="utf-8-sig", newline="") as lines:
-                yield from (_csv_rows if self.path.suffix == ".csv" else _jsonl_rows)(lines, self.origin)
+                yield from (_csv_rows if kind == ".csv" else _jsonl_rows)(lines, self.origin)
         except UnicodeDecodeError as exc:
             raise DataError(
                 f"{self.path} is not UTF-8 text ({exc.reason} at byte {exc.start}); save it as UTF-8."
@@ -111,7 +113,7 @@ class HubData(DataSource):
     revision: str | None = None
     """A commit of the data set's repository, or the beginning of one."""
     fields: Mapping[str, str] = field(default_factory=dict)
-    """Our field name -> column of the data set."""
+    """Our field name -> column of the data set; columns that have our names need no entry."""
     labels: Mapping[int, str] = field(default_factory=dict)
     """Value of the column `label` -> label name."""
     shuffle_seed: int = 0
@@ -140,9 +142,12 @@ class HubData(DataSource):
         missing = [theirs for theirs in self.fields.values() if theirs not in row]
         if missing:
             raise DataError(f"the data set '{self.origin}' has no column '{missing[0]}'; it has {', '.join(row)}.")
-        found = {ours: row[theirs] for ours, theirs in self.fields.items()}
         label: Any = row.get("label")
-        return {**found, "label": self.labels.get(label, label)}
+        return {
+            **row,
+            **{ours: row[theirs] for ours, theirs in self.fields.items()},
+            "label": self.labels.get(label, label),
+        }
 
     def _commit(self) -> str | None:
         """The full commit that `revision` begins; the hub itself resolves only full ones."""
@@ -238,8 +243,8 @@ def _gold(label: object, labels: Sequence[str], where: str) -> int | None:
     if isinstance(label, str) and folded.count(label.strip().casefold()) == 1:
         return folded.index(label.strip().casefold())
     index = int(label) if isinstance(label, str) and label.isdecimal() else label
-    if isinstance(index, int) and not isinstance(index, bool) and 0 <= index < len(labels):
-        return index
+    if isinstance(index, numbers.Integral) and not isinstance(index, bool) and 0 <= int(index) < len(labels):
+        return int(index)
     raise DataError(
         f"{where}: the label {label!r} is none of {', '.join(labels)}, nor an index below {len(labels)}; see --labels."
     )
