@@ -279,6 +279,24 @@ def test_random_sets_are_the_same_under_every_operator(tmp_path):
     assert deleted == filled and len(deleted) == 24 * 9
 
 
+def test_every_example_has_random_sets_of_its_own(tmp_path):
+    found = run([{**record, "text": reviews(1)[0]["text"]} for record in reviews(6)], out=tmp_path / "run")
+    sets = {
+        tuple(row.kept for row in rows_of(found, "random", operator="delete", example_id=str(index)))
+        for index in range(6)
+    }
+    assert len(sets) == 6
+
+
+def test_ties_of_an_attribution_are_broken_by_chance_and_not_by_position(tmp_path):
+    flat = {"flat": lambda item: np.zeros(item.n_units)}
+    first, again = (run(attributions=flat, out=tmp_path / name) for name in "ab")
+    chosen = [line["rationale"] for line in lines_of(first, operator="delete")]
+    assert len({tuple(units) for units in chosen}) > 12
+    assert np.mean([unit for units in chosen for unit in units]) == pytest.approx(6, abs=1.5)
+    assert chosen == [line["rationale"] for line in lines_of(again, operator="delete")]
+
+
 def test_shares_of_equal_size_share_their_rows(tmp_path):
     # 12 to 14 units: 0.2 and 0.21 both give two, 0.35 gives four.
     found = run(k=[0.2, 0.21, 0.35], out=tmp_path / "run")
@@ -516,6 +534,20 @@ def test_a_folder_in_use_is_refused_and_its_drafts_are_left_alone(tmp_path):
         with pytest.raises(ConfigError, match="another process is writing to"):
             run(out=tmp_path / "run")
         assert draft.exists()
+
+
+def test_a_folder_that_another_process_filled_meanwhile_is_refused(tmp_path):
+    class Overtaken(Toy):
+        """While it is being planned, a run with another seed starts and ends in the same folder."""
+
+        def labels(self, task, *, scoring=None):
+            if not (tmp_path / "run").exists():
+                run(seed=1, out=tmp_path / "run")
+            return super().labels(task, scoring=scoring)
+
+    with pytest.raises(ConfigError, match="holds another run: seed is 1 there and 0 here"):
+        run(model=Overtaken(), seed=0, out=tmp_path / "run")
+    assert RunFolder.existing(tmp_path / "run").manifest()["config"]["seed"] == 1
 
 
 # --- examples that take no part -----------------------------------------------------------------------------------

@@ -10,7 +10,8 @@ unit            -1   -1   0    1     2      3   -1   -1
 ```
 
 A token that touches template characters other than spaces is protected. Tokens that share a character (the bytes of
-one emoji, say) form one unit, so a unit never splits a character.
+one emoji, a letter and its accent) form one unit, so a unit never splits a character. With word units, so do tokens
+that share a word.
 """
 
 from collections.abc import Sequence
@@ -18,11 +19,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ice_eval.errors import ConfigError, DataError
-from ice_eval.records import PROTECTED, Encoded, Example, Ids, LabelIds, Span, SpecialIds
+from ice_eval.records import PROTECTED, Encoded, Example, Ids, LabelIds, Span, SpecialIds, Unit
 from ice_eval.tasks import Piece, Task
+from ice_eval.words import character_starts, word_spans
 
 MAX_CONTENT_TOKENS = 512
 """Longer texts are cut, as in the paper."""
@@ -61,7 +62,7 @@ class Codec(Protocol):
         ...
 
 
-def encode(codec: Codec, task: Task, example: Example, *, reserve: int = 0) -> Encoded:
+def encode(codec: Codec, task: Task, example: Example, *, unit: Unit = "token", reserve: int = 0) -> Encoded:
     """Tokenise the rendered prompt of one example and find its units.
 
     Texts beyond `MAX_CONTENT_TOKENS`, or beyond what the model takes less `reserve` tokens, lose the end of their
@@ -72,22 +73,21 @@ def encode(codec: Codec, task: Task, example: Example, *, reserve: int = 0) -> E
     """
     fields = dict(example.fields)
     while True:
-        encoded, cut = _encode_once(codec, task, example, fields, reserve)
+        encoded, cut = _encode_once(codec, task, example, fields, unit, reserve)
         if cut is None:
             return encoded
         fields[cut.field] = fields[cut.field][: cut.start].rstrip()
 
 
 def _encode_once(
-    codec: Codec, task: Task, example: Example, fields: dict[str, str], reserve: int
+    codec: Codec, task: Task, example: Example, fields: dict[str, str], unit: Unit, reserve: int
 ) -> tuple[Encoded, Span | None]:
     """The encoding, and where a field must be cut for it to fit (None when it fits)."""
     pieces = _sequences(codec, task, fields)
     texts = ["".join(piece.text for piece in part) for part in pieces]
     tokens = codec.tokenize(texts[0], texts[1] if pieces[1] else None)
-    sources = [_Source.of(part, task.explained) for part in pieces]
-    groups = _groups(tokens, sources)
-    unit_of, spans = _units(tokens, sources, groups)
+    sources = [_Source.of(part, task.explained, unit) for part in pieces]
+    unit_of, spans = _units(tokens, sources, _groups(tokens, sources), unit)
     encoded = Encoded(
         example_id=example.id,
         ids=tokens.ids,
@@ -98,7 +98,7 @@ def _encode_once(
         special=codec.special,
         truncated=fields != dict(example.fields),
     )
-    return encoded, _cut(encoded, codec.max_tokens - reserve, codec)
+    return encoded, _cut(encoded, codec.max_tokens - reserve)
 
 
 def _sequences(codec: Codec, task: Task, fields: dict[str, str]) -> tuple[list[Piece], list[Piece]]:
@@ -115,22 +115,28 @@ class _Source:
     """Index into `fields`, or `_TEMPLATE` / `_TEMPLATE_SPACE`."""
     offset: Ids
     """Position of the character in its field."""
+    atom: Ids
+    """What must not be split: the character that a code point is part of, or the word. Ascending."""
     fields: tuple[str, ...]
     text: str
 
     @classmethod
-    def of(cls, pieces: Sequence[Piece], explained: Sequence[str]) -> "_Source":
-        kinds: list[NDArray[np.int64]] = [np.zeros(0, dtype=np.int64)]
-        offsets: list[NDArray[np.int64]] = [np.zeros(0, dtype=np.int64)]
+    def of(cls, pieces: Sequence[Piece], explained: Sequence[str], unit: Unit) -> "_Source":
+        kinds, offsets, atoms = [_NONE], [_NONE], [_NONE]
+        place = 0
         for piece in pieces:
-            if piece.field is not None and piece.field in explained:
-                kinds.append(np.full(len(piece.text), list(explained).index(piece.field)))
-            else:
-                kinds.append(
-                    np.array([_TEMPLATE_SPACE if c.isspace() else _TEMPLATE for c in piece.text], dtype=np.int64)
-                )
+            content = piece.field is not None and piece.field in explained
+            kinds.append(_field_kind(piece, explained) if content else _template_kind(piece.text))
             offsets.append(np.arange(len(piece.text)))
-        return cls(np.concatenate(kinds), np.concatenate(offsets), tuple(explained), "".join(p.text for p in pieces))
+            atoms.append(place + (_word_starts if content and unit == "word" else character_starts)(piece.text))
+            place += len(piece.text)
+        return cls(
+            kind=np.concatenate(kinds),
+            offset=np.concatenate(offsets),
+            atom=np.concatenate(atoms),
+            fields=tuple(explained),
+            text="".join(piece.text for piece in pieces),
+        )
 
     def is_content(self, start: int, end: int) -> bool:
         """Whether these characters may be removed: some belong to a field, and none to the words of the template.
@@ -153,37 +159,64 @@ class _Source:
         return Span(self.fields[field], int(self.offset[chosen[0]]), int(self.offset[last]) + 1)
 
 
+_NONE: Ids = np.zeros(0, dtype=np.int64)
+
+
+def _field_kind(piece: Piece, explained: Sequence[str]) -> Ids:
+    return np.full(len(piece.text), list(explained).index(piece.field or ""), dtype=np.int64)
+
+
+def _template_kind(text: str) -> Ids:
+    return np.array([_TEMPLATE_SPACE if c.isspace() else _TEMPLATE for c in text], dtype=np.int64)
+
+
+def _word_starts(text: str) -> Ids:
+    """For each character where its word begins; spaces stand for themselves."""
+    starts = character_starts(text)
+    for start, end in word_spans(text):
+        starts[start:end] = start
+    return starts
+
+
 def _groups(tokens: Tokens, sources: Sequence[_Source]) -> list[list[int]]:
-    """Consecutive tokens of one text that share a character, in order; special and empty tokens are left out."""
+    """Consecutive tokens of one text that share a character or a word; special and empty tokens are left out."""
     groups: list[list[int]] = []
-    reach, sequence = 0, PROTECTED
+    reach, sequence = -1, PROTECTED
     for index in range(len(tokens.ids)):
         if tokens.sequence[index] < 0 or tokens.start[index] >= tokens.end[index]:
             continue
-        if tokens.end[index] > len(sources[tokens.sequence[index]].text):
+        source = sources[tokens.sequence[index]]
+        if tokens.end[index] > len(source.text):
             raise DataError(f"the tokenizer places token {index} beyond the end of the text.")
-        if tokens.sequence[index] == sequence and tokens.start[index] < reach:
+        if tokens.sequence[index] != sequence:
+            reach, sequence = -1, int(tokens.sequence[index])
+        if source.atom[tokens.start[index]] <= reach:
             groups[-1].append(index)
         else:
             groups.append([index])
-        reach = max(int(tokens.end[index]), reach if tokens.sequence[index] == sequence else 0)
-        sequence = int(tokens.sequence[index])
+        reach = max(int(source.atom[tokens.end[index] - 1]), reach)
     return groups
 
 
-def _units(tokens: Tokens, sources: Sequence[_Source], groups: Sequence[Sequence[int]]) -> tuple[Ids, tuple[Span, ...]]:
+def _units(
+    tokens: Tokens, sources: Sequence[_Source], groups: Sequence[list[int]], unit: Unit
+) -> tuple[Ids, tuple[Span, ...]]:
     unit_of = np.full(len(tokens.ids), PROTECTED, dtype=np.int64)
     spans: list[Span] = []
     for group in groups:
         source = sources[tokens.sequence[group[0]]]
-        start, end = int(tokens.start[list(group)].min()), int(tokens.end[list(group)].max())
-        if source.is_content(start, end):
-            unit_of[list(group)] = len(spans)
-            spans.append(source.span(start, end))
+        start, end = int(tokens.start[group].min()), int(tokens.end[group].max())
+        if not source.is_content(start, end):
+            continue
+        span = source.span(start, end)
+        # Spaces that are tokens of their own go with the word before them: a word unit is no space.
+        if unit == "token" or not source.text[start:end].isspace() or not spans or spans[-1].field != span.field:
+            spans.append(span)
+        unit_of[group] = len(spans) - 1
     return unit_of, tuple(spans)
 
 
-def _cut(encoded: Encoded, max_tokens: int, codec: Codec) -> Span | None:
+def _cut(encoded: Encoded, max_tokens: int) -> Span | None:
     """The first unit of the longest field that must go, if the input is too long."""
     sizes = np.bincount(encoded.unit_of[encoded.unit_of != PROTECTED], minlength=encoded.n_units)
     excess = max(int(sizes.sum()) - MAX_CONTENT_TOKENS, len(encoded.ids) - max_tokens)

@@ -27,6 +27,7 @@ LogScores = NDArray[np.float64]  # (rows, labels); log-probabilities, normalised
 Fills = Sequence[Ids]  # one replacement per unit, as many tokens as the unit has
 LabelIds = tuple[tuple[int, ...], ...]  # token ids of each label word, or the class index of each label
 
+Unit = Literal["token", "word"]
 Direction = Literal["sufficiency", "necessity"]
 PROTECTED = -1
 """`Encoded.unit_of` of a token that no operator may touch."""
@@ -61,6 +62,8 @@ class SpecialIds:
     unk: int | None = None
     pad: int | None = None
     mask: int | None = None
+    end: int | None = None
+    """End of text: stands in where another is missing."""
 
 
 @dataclass(frozen=True)

@@ -238,6 +238,12 @@ def test_an_unknown_format_exits_2(ice, finished):
     assert_refused(ice("report", finished, "--format", "xls"), "no format 'xls'; use md, csv, latex")
 
 
+def test_a_page_that_cannot_be_written_exits_2(ice, finished, reviews):
+    assert_refused(ice("report", finished, "--html", finished), str(finished))
+    assert_refused(ice("report", finished, "--html", reviews / "page.html"), str(reviews))
+    assert not [path for path in finished.parent.rglob("*") if "draft" in path.name]
+
+
 def test_an_unknown_list_exits_2(ice):
     assert_refused(ice("list", "operator"), "cannot list 'operator'; did you mean 'operators'? Known: tasks, models")
 
@@ -415,7 +421,7 @@ def test_an_example_is_shown_as_text(ice, finished):
     assert "explained label: positive, gold: positive" in done.out
     assert "[gorgeous]" in done.out
     assert "2 of 7 random rows under delete" in done.out and "2 of 7 random rows under infill" in done.out
-    assert re.search(r"attention under delete, k = 0.2: win rate \d+ % of 6, p = 0\.\d{3}", done.out)
+    assert re.search(r"attention under delete, sufficiency, k = 0.2: win rate \d+ % of 6, p = 0\.\d{3}", done.out)
 
 
 def test_an_example_is_shown_as_json(ice, finished):

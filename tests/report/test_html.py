@@ -118,7 +118,7 @@ def edited(hostile):
 
 
 def test_values_that_are_undefined_read_as_a_dash(edited, tmp_path):
-    names = ("win_rate", "win_rate_ci", "effect_size", "p_value", "verdict", "accuracy", "detectable_win_rate")
+    names = ("win_rate", "win_rate_ci", "effect_size_median", "p_value", "verdict", "accuracy", "detectable_win_rate")
     text = edited(tmp_path / "page.html", **dict.fromkeys(names))
     assert text.count("<td>–</td>") >= 5
     assert "None" not in text and "nan" not in text

@@ -6,7 +6,7 @@ import pytest
 from ice_eval.report import FORMATS, Table, agreement_table, formatted, notes, summary_table
 from ice_eval.report.tables import FLAGS, interval, number, p_value, percent
 
-ALWAYS = ("attribution", "operator", "n", "win rate", "95 % CI", "effect", "p", "verdict")
+ALWAYS = ("attribution", "operator", "n", "win rate", "95 % CI", "median effect", "p", "verdict")
 
 
 def columns(table):
@@ -18,7 +18,7 @@ def test_a_configuration_reads_as_its_numbers(summary):
     table = summary_table([summary()])
     assert table.title == "Faithfulness"
     assert table.header == ALWAYS
-    assert table.rows == (("gradient", "delete", "60", "73.2 %", "[68.1, 78.5]", "+1.23", "0.0001", "faithful"),)
+    assert table.rows == (("gradient", "delete", "60", "73.2 %", "[68.1, 78.5]", "+1.10", "0.0001", "faithful"),)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_what_differs_between_runs_is_shown(summary):
 
 
 def test_values_that_are_undefined_read_as_a_dash(summary):
-    names = ("win_rate", "win_rate_ci", "effect_size", "p_value", "verdict")
+    names = ("win_rate", "win_rate_ci", "effect_size_median", "p_value", "verdict")
     table = summary_table([summary(dict.fromkeys(names), {})])
     assert table.rows[0] == ("gradient", "delete", "60", "–", "–", "–", "–", "–")
     assert "–" not in table.rows[1]
@@ -129,7 +129,7 @@ def test_latex_escapes_its_special_characters(cell, escaped):
 def test_every_format_holds_every_cell_of_a_real_table(style, summary):
     table = summary_table([summary({"verdict": "weakly faithful to faithful"}, {"attribution": "attention"})])
     text = formatted(table, style)
-    for cell in ("gradient", "attention", "[68.1, 78.5]", "weakly faithful to faithful", "+1.23"):
+    for cell in ("gradient", "attention", "[68.1, 78.5]", "weakly faithful to faithful", "+1.10"):
         assert cell in text
 
 

@@ -2,6 +2,7 @@
 
 import signal
 import sys
+import threading
 
 from ice_eval.cli._app import app
 from ice_eval.errors import ConfigError, IceError
@@ -11,7 +12,8 @@ __all__ = ["app", "main"]
 
 def main() -> None:
     """Run the command line: exit 0 when done, 1 when a run failed, 2 for bad input."""
-    signal.signal(signal.SIGINT, _interrupted)
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, _interrupted)
     try:
         app(prog_name="ice")
     except ConfigError as exc:

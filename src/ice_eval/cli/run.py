@@ -22,6 +22,10 @@ def run(
         str, typer.Option(help="Comma-separated; see `ice list attributions`.")
     ] = "attention,gradient,random",
     operators: Annotated[str, typer.Option(help="Comma-separated; see `ice list operators`.")] = "delete,infill",
+    direction: Annotated[
+        str, typer.Option(help="sufficiency (keep the rationale), necessity (remove it), or both.")
+    ] = "sufficiency",
+    unit: Annotated[str, typer.Option(help="What is kept or removed: token or word.")] = "token",
     k: Annotated[str, typer.Option(help="Share of units in a rationale; several, comma-separated.")] = "0.2",
     n: Annotated[int, typer.Option(help="Examples, from the first on.")] = 500,
     m: Annotated[int, typer.Option(help="Random sets that each rationale is compared with.")] = 50,
@@ -69,6 +73,8 @@ def run(
         _task(task, data, prompt, labels, explain),
         attributions=names(attributions),
         operators=names(operators),
+        directions=names(direction),
+        unit=unit,
         k=_shares(k),
         n=n,
         m=m,

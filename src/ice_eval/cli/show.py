@@ -88,10 +88,13 @@ def _lines(
     for outcome in outcomes:
         if outcome["operator"] != "all":
             lines += ["", *_outcome_lines(outcome, found, ledger, labels)]
-    for operator in dict.fromkeys(row.key.operator for row in ledger if row.key.operator):
-        random = [row for row in ledger if row.key.operator == operator and row.key.kind == "random"]
+    for operator, direction in dict.fromkeys(
+        (row.key.operator, row.key.direction) for row in ledger if row.key.operator
+    ):
+        place = ("random", operator, direction)
+        random = [row for row in ledger if (row.key.kind, row.key.operator, row.key.direction) == place]
         shown = random if n_random < 0 else random[:n_random]
-        lines += ["", Text(f"{len(shown)} of {len(random)} random rows under {operator}", style="bold")]
+        lines += ["", Text(f"{len(shown)} of {len(random)} random rows under {operator}, {direction}", style="bold")]
         lines += [_score_line(row, found, labels) for row in shown]
     return lines
 
@@ -101,13 +104,14 @@ def _outcome_lines(
 ) -> list[Any]:
     from rich.text import Text
 
-    title = f"{outcome['attribution']} under {outcome['operator']}, k = {outcome['k']:g}"
+    title = f"{outcome['attribution']} under {outcome['operator']}, {outcome['direction']}, k = {outcome['k']:g}"
     if "error" in outcome:
         return [Text(f"{title}: {outcome['error']}")]
     numbers = f"win rate {100 * outcome['win_rate']:.0f} % of {outcome['m']}, p = {outcome['p_value']:.3f}"
     marked = _marked(found, outcome["rationale"])
     kind, size = f"rationale:{outcome['attribution']}", len(outcome["rationale"])
-    rows = [r for r in ledger if r.key.kind == kind and r.key.operator == outcome["operator"] and r.key.size == size]
+    place = (kind, outcome["operator"], outcome["direction"], size)
+    rows = [r for r in ledger if (r.key.kind, r.key.operator, r.key.direction, r.key.size) == place]
     return [Text(f"{title}: {numbers}", style="bold"), marked, *(_score_line(row, found, labels) for row in rows)]
 
 

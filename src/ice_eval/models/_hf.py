@@ -29,7 +29,12 @@ class HFCodec:
         self.tokenizer = tokenizer
         self.reads_pairs = reads_pairs
         self.max_tokens = max_tokens
-        self.special = SpecialIds(unk=tokenizer.unk_token_id, pad=tokenizer.pad_token_id, mask=tokenizer.mask_token_id)
+        self.special = SpecialIds(
+            unk=tokenizer.unk_token_id,
+            pad=tokenizer.pad_token_id,
+            mask=tokenizer.mask_token_id,
+            end=tokenizer.eos_token_id if tokenizer.eos_token_id is not None else tokenizer.sep_token_id,
+        )
 
     def tokenize(self, text: str, pair: str | None = None) -> Tokens:
         found = self.tokenizer(text, pair, return_offsets_mapping=True, truncation=False, verbose=False)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
 from ice_eval._registry import Registry
-from ice_eval.records import Encoded, Fills, Ids, KeepMasks, ModelInput
+from ice_eval.errors import CapabilityError
+from ice_eval.records import Encoded, Fills, Ids, KeepMasks, ModelInput, SpecialIds
 
 _Class = TypeVar("_Class", bound="type[Operator]")
 
@@ -22,6 +23,14 @@ class Operator(ABC):
     needs_fills: ClassVar[bool] = False
     """Whether `build` reads `fills`: a replacement for every unit, drawn once per example."""
 
+    def prepare(self, special: SpecialIds) -> list[str]:
+        """Whether a model has what the operator writes; returns flags for the manifest.
+
+        Raises:
+            CapabilityError: It has not, and nothing can stand in.
+        """
+        return []
+
     @abstractmethod
     def build(self, item: Encoded, keep: KeepMasks, *, fills: Fills) -> list[Ids]:
         """Ids of one input per row of `keep`."""
@@ -33,6 +42,15 @@ class Operator(ABC):
             ModelInput(ids, item.segments if len(ids) == len(item.ids) else item.segments[item.tokens_kept(row)])
             for ids, row in rows
         ]
+
+
+def or_end_of_text(name: str, token: int | None, special: SpecialIds) -> tuple[int, list[str]]:
+    """A special token, or the end-of-text token in its place, with a flag that says so."""
+    if token is not None:
+        return token, []
+    if special.end is None:
+        raise CapabilityError(f"the operator '{name}' needs a token to write, and this model has no such token.")
+    return special.end, [f"{name}_writes_end_of_text"]
 
 
 operators: Registry[type[Operator]] = Registry("operator", "ice_eval.operators")

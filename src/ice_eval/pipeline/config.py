@@ -11,7 +11,7 @@ from ice_eval._registry import did_you_mean
 from ice_eval.errors import ConfigError
 from ice_eval.models import LabelScoring
 from ice_eval.operators import operators as operator_registry
-from ice_eval.records import Example
+from ice_eval.records import Direction, Example, Unit
 from ice_eval.tasks import Task
 
 Target = Literal["predicted", "gold"]
@@ -35,7 +35,7 @@ class RunConfig:
     m: int = 50
     """Random sets that a rationale is compared with."""
     seed: int = 0
-    unit: str = "token"
+    unit: Unit = "token"
     scope: str = "content"
     target: Target = "predicted"
     """Which label is explained: the model's own prediction, or the right one."""
@@ -55,12 +55,12 @@ class RunConfig:
                 raise ConfigError(f"k = {k}: a share between 0 and 1 is expected, such as 0.2.")
         _one_of("target", self.target, get_args(Target))
         _one_of("fills", self.fills, get_args(FillMode))
-        _one_of("unit", self.unit, ("token",))
+        _one_of("unit", self.unit, get_args(Unit))
         _one_of("scope", self.scope, ("content",))
         if self.label_scoring is not None:
             _one_of("label-scoring", self.label_scoring, get_args(LabelScoring))
         for direction in self.directions:
-            _one_of("direction", direction, ("sufficiency",))
+            _one_of("direction", direction, get_args(Direction))
         for name in self.operators:
             operator_registry.get(name)
         for name in ADDABLE:

@@ -45,7 +45,7 @@ class Engine:
 
     def encode(self, example: Example) -> Encoded:
         """An example as this run's model sees it."""
-        return encode(self.model.codec, self.task, example, reserve=self.scorer.labels.reserve)
+        return encode(self.model.codec, self.task, example, unit=self.config.unit, reserve=self.scorer.labels.reserve)
 
 
 @dataclass

@@ -4,13 +4,14 @@ import datetime
 import importlib.metadata
 import platform
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from ice_eval.attributions import Attribution, Given
-from ice_eval.encoding import encode, shared_prefix
+from ice_eval.encoding import shared_prefix
 from ice_eval.errors import CapabilityError, ConfigError, ModelError
-from ice_eval.models import Labels, Model
+from ice_eval.models import Model
 from ice_eval.operators import POOL_EXAMPLES, Blacklist, FillPool, PooledUnits, label_indicative, operators
 from ice_eval.pipeline.config import ADDABLE, RunConfig, config_hash, identity, refuse_other_run
 from ice_eval.pipeline.part import PART_SIZE, Engine, run_part
@@ -95,6 +96,8 @@ def execute(
     for message in (*_remarks(manifest, config), *manifest["messages"]):
         reporter.say(message)
     with folder.opened():
+        if _stored(folder, asked) != stored:
+            raise ConfigError(f"another process wrote to {folder.path} in the meantime; run the same command again.")
         if stored is None:
             folder.write_manifest(manifest)
         _score_parts(folder, engine, evaluated, manifest, reporter)
@@ -141,9 +144,12 @@ def _engine(
     chosen = _attributions(config, attributions, model)
     labels = model.labels(task, scoring=config.label_scoring)
     acts = {name: operators.get(name)() for name in config.operators}
-    fills = any(act.needs_fills for act in acts.values())
-    pool = _pool(model, task, labels, examples[:POOL_EXAMPLES]) if fills else None
-    return Engine(config, task, model, Scorer(model, labels, budget=budget), acts, chosen, pool)
+    for act in acts.values():
+        act.prepare(model.codec.special)
+    engine = Engine(config, task, model, Scorer(model, labels, budget=budget), acts, chosen, pool=None)
+    if any(act.needs_fills for act in acts.values()):
+        engine = replace(engine, pool=_pool(engine, examples[:POOL_EXAMPLES]))
+    return engine
 
 
 def _manifest(
@@ -163,10 +169,18 @@ def _manifest(
         "device": model.device,
         "threads": model.use_threads(stored["threads"] if stored is not None else None),
         "token_budget": engine.scorer.budget,
-        "flags": ["blacklist_without_gold"] if engine.pool is not None and not engine.pool.knows_labels else [],
+        "flags": _flags(engine),
         "versions": _versions(),
         "started": stored["started"] if stored is not None else _now(),
     }
+
+
+def _flags(engine: Engine) -> list[str]:
+    """What a reader of the numbers must know of how they came about."""
+    flags = [flag for act in engine.operators.values() for flag in act.prepare(engine.model.codec.special)]
+    if engine.pool is not None and not engine.pool.knows_labels:
+        flags.append("blacklist_without_gold")
+    return flags
 
 
 def _remarks(manifest: Mapping[str, Any], config: RunConfig) -> Iterator[str]:
@@ -204,9 +218,10 @@ def _check_given(engine: Engine, examples: Sequence[Example]) -> None:
                 method.of(name, item)
 
 
-def _pool(model: Model, task: Task, labels: Labels, examples: Sequence[Example]) -> FillPool:
+def _pool(engine: Engine, examples: Sequence[Example]) -> FillPool:
     """What infill may write: units of the data, without those that give the label away."""
-    units = [PooledUnits.of(encode(model.codec, task, e, reserve=labels.reserve), e.gold) for e in examples]
+    task = engine.task
+    units = [PooledUnits.of(engine.encode(example), example.gold) for example in examples]
     words = frozenset(word.strip().casefold() for word in (*task.label_words.values(), *task.labels))
     lexicon = frozenset(word.casefold() for word in task.lexicon)
     return FillPool(units, blacklist=Blacklist(words, lexicon, label_indicative(units)))

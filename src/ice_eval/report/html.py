@@ -7,6 +7,7 @@ from pathlib import Path
 import jinja2
 
 from ice_eval import __version__
+from ice_eval.errors import ConfigError
 from ice_eval.report.tables import agreement_table, notes, summary_table
 from ice_eval.results import RunFolder, write_atomically
 
@@ -32,9 +33,12 @@ def write_html(folders: Sequence[RunFolder], path: Path) -> Path:
         for folder in folders
     ]
     page = _template("report.html").render(runs=runs, version=__version__)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with write_atomically(path) as stream:
-        stream.write(page.encode("utf-8"))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with write_atomically(path) as stream:
+            stream.write(page.encode("utf-8"))
+    except OSError as exc:
+        raise ConfigError(f"{path} cannot be written: {exc.strerror}.") from exc
     return path
 
 

@@ -55,7 +55,8 @@ def summary_table(summaries: Sequence[Mapping[str, Any]]) -> Table:
         ("n", lambda line: str(line["n"])),
         ("win rate", lambda line: percent(line["win_rate"])),
         ("95 % CI", lambda line: interval(line["win_rate_ci"])),
-        ("effect", lambda line: number(line["effect_size"])),
+        # The mean is in summary.json: a null with next to no spread makes it arbitrarily large.
+        ("median effect", lambda line: number(line["effect_size_median"])),
         ("p", lambda line: p_value(line["p_value"])),
         ("verdict", lambda line: str(line["verdict"] or "–")),
     ]
@@ -95,6 +96,8 @@ FLAGS = {
     "depends_on_score_order": "the verdict would differ if sets were ranked by how well they reproduce s(x).",
     "exact_for_some": "short texts have fewer sets than were asked for: all of them were used, and the test is exact.",
     "blacklist_without_gold": "the data have no labels: infill avoided the label words only.",
+    "mask-unk_writes_end_of_text": "the model has no unknown token: mask-unk wrote end-of-text tokens.",
+    "mask-pad_writes_end_of_text": "the model has no padding token: mask-pad wrote end-of-text tokens.",
     "out_of_memory": "the device ran out of memory: batches were made smaller, which may move scores by rounding.",
     "no_examples": "no example could be evaluated.",
 }

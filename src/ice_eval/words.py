@@ -1,0 +1,32 @@
+"""Words and characters as people count them, in any script."""
+
+import numpy as np
+import regex
+from numpy.typing import NDArray
+
+_UNSPACED = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tibetan}]"
+"""Scripts that are written without spaces: there each character stands for itself."""
+_LETTER = rf"(?:(?!{_UNSPACED})[\w\p{{M}}\u200c\u200d])"
+_WORD = regex.compile(
+    # don't · well-made · 3.14 are one word; any other mark, emoji or unspaced character is one by itself
+    rf"{_LETTER}+(?:['’\-]{_LETTER}+|(?<=\d)[.,](?=\d){_LETTER}+)*|(?!\s)\X"
+)
+_CLUSTER = regex.compile(r"\X")
+
+
+def word_spans(text: str) -> list[tuple[int, int]]:
+    """Where the words of a text stand: non-space runs with punctuation split off, or single unspaced characters."""
+    return [match.span() for match in _WORD.finditer(text)]
+
+
+def character_starts(text: str) -> NDArray[np.int64]:
+    """For each code point, where the character begins that it is part of.
+
+    A character may be several code points: a letter and its accents, an emoji and its skin tone.
+    """
+    starts = np.arange(len(text))
+    if text.isascii():
+        return starts  # "\r\n" is one character to Unicode, but nobody minds it split
+    for match in _CLUSTER.finditer(text):
+        starts[match.start() : match.end()] = match.start()
+    return starts

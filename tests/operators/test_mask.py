@@ -1,0 +1,45 @@
+from dataclasses import replace
+
+import pytest
+
+from ice_eval.errors import CapabilityError
+from ice_eval.operators.mask import Mask
+from ice_eval.operators.mask_pad import MaskPad
+from ice_eval.operators.mask_unk import MaskUnk
+from ice_eval.records import SpecialIds
+
+WRITES = [(Mask, "mask"), (MaskUnk, "unk"), (MaskPad, "pad")]
+
+
+@pytest.mark.parametrize(("operator", "token"), WRITES)
+def test_the_special_token_lands_only_on_units_not_kept(encoded, no_fills, operator, token):
+    item = encoded("a b c")
+    [ids] = operator().build(item, keep=[[True, False, True]], fills=no_fills)
+    expected = [
+        getattr(item.special, token) if unit == 1 else i for i, unit in zip(item.ids, item.unit_of, strict=True)
+    ]
+    assert ids.tolist() == expected
+
+
+def test_unknown_token_of_a_text_is_what_the_tokenizer_writes(encoded, no_fills):
+    [ids] = MaskUnk().build(encoded("a b c"), keep=[[True, False, True]], fills=no_fills)
+    assert ids.tolist() == encoded("a <unk> c").ids.tolist()
+
+
+@pytest.mark.parametrize(("operator", "name"), [(MaskUnk, "mask-unk"), (MaskPad, "mask-pad")])
+def test_end_of_text_stands_in_and_is_flagged(encoded, no_fills, operator, name):
+    item = replace(encoded("a b"), special=SpecialIds(end=7))
+    [ids] = operator().build(item, keep=[[False, True]], fills=no_fills)
+    assert ids[item.unit_of == 0].tolist() == [7]
+    assert operator().prepare(item.special) == [f"{name}_writes_end_of_text"]
+
+
+def test_a_model_without_a_mask_token_is_refused():
+    with pytest.raises(CapabilityError, match="'mask' needs a mask token, and this model has none; use mask-unk"):
+        Mask().prepare(SpecialIds(unk=1, pad=2, end=3))
+
+
+@pytest.mark.parametrize("operator", [MaskUnk, MaskPad])
+def test_a_model_without_any_special_token_is_refused(operator):
+    with pytest.raises(CapabilityError, match="needs a token to write, and this model has no such token"):
+        operator().prepare(SpecialIds())

@@ -1,0 +1,47 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ice_eval.words import character_starts, word_spans
+
+
+def words(text):
+    return [text[start:end] for start, end in word_spans(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("don't stop, it's 3.14!", ["don't", "stop", ",", "it's", "3.14", "!"]),
+        ("a well-made (good/bad) film...", ["a", "well-made", "(", "good", "/", "bad", ")", "film", ".", ".", "."]),
+        ("电影很好。ok", ["电", "影", "很", "好", "。", "ok"]),
+        ("映画はいい", ["映", "画", "は", "い", "い"]),
+        ("ที่นี่ดี", ["ที่", "นี่", "ดี"]),
+        ("भारत में अच्छी", ["भारत", "में", "अच्छी"]),
+        ("فيلم رائع، جدا", ["فيلم", "رائع", "،", "جدا"]),
+        ("nice 👍🏽 👨\u200d👩\u200d👧", ["nice", "👍🏽", "👨\u200d👩\u200d👧"]),
+        ("e\u0301te\u0301", ["e\u0301te\u0301"]),
+        (" \n ", []),
+    ],
+)
+def test_words_are_what_a_reader_would_count(text, expected):
+    assert words(text) == expected
+
+
+@given(st.text())
+def test_words_cover_every_character_but_spaces_once_and_in_order(text):
+    covered = [index for start, end in word_spans(text) for index in range(start, end)]
+    assert covered == sorted(set(covered))
+    assert all(character.isspace() for index, character in enumerate(text) if index not in set(covered))
+
+
+@given(st.text())
+def test_a_word_never_splits_a_character(text):
+    starts = character_starts(text)
+    for start, _ in word_spans(text):
+        assert starts[start] == start
+
+
+def test_accents_and_skin_tones_belong_to_what_they_stand_on():
+    assert character_starts("ae\u0301b").tolist() == [0, 1, 1, 3]
+    assert character_starts("👍🏽!").tolist() == [0, 0, 2]
