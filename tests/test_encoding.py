@@ -34,7 +34,7 @@ class Codec:
     """Whether every byte is a token, so that several tokens share a character."""
     special: SpecialIds = field(default_factory=SpecialIds)
 
-    def tokenize(self, text, pair=None):
+    def tokenize(self, text, pair=None, *, framed=False):
         rows = [(BEGIN, 0, -1, 0, 0)] if self.special_tokens else []
         for sequence, part in enumerate([text] if pair is None else [text, pair]):
             rows += [(self.id(piece), sequence, sequence, a, b) for piece, a, b in self.pieces(part)]

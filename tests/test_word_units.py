@@ -20,7 +20,7 @@ class Pieces:
     max_tokens = 100_000
     special = SpecialIds()
 
-    def tokenize(self, text, pair=None):
+    def tokenize(self, text, pair=None, *, framed=False):
         owner = [index for index, character in enumerate(text) for _ in character.encode()]
         cuts = range(0, len(owner), 3)
         start = np.array([owner[i] for i in cuts], dtype=np.int64)

@@ -94,6 +94,8 @@ def evaluate(
     m: int = 50,
     seed: int = 0,
     data: str | Path | None = None,
+    chat: bool | None = None,
+    system: str | None = None,
     device: str = "auto",
     dtype: str = "auto",
     token_budget: int | None = None,
@@ -117,13 +119,16 @@ def evaluate(
         m: Random sets that each rationale is compared with.
         seed: Defines random sets, fills and the random control.
         data: A `.jsonl` or `.csv` file to use instead of the task's own data.
+        chat: Make the prompt a user turn of the model's chat template; by default as the task says.
+        system: System turn of the chat.
         device: `auto`, `cpu`, `cuda`, …
         dtype: `auto` (bfloat16 on a GPU, else float32), `float32`, `bfloat16`, `float16`.
         token_budget: Tokens per batch; by default what suits the device.
         out: The run folder, continued if it holds the same run. By default a temporary one that goes with the result.
         default_out: Without `out`, use a folder under `ice-runs/` that is named after the configuration.
         reporter: Gets progress and messages.
-        **settings: Further fields of `RunConfig`: `target`, `fills`, `n_fills`, `label_scoring`.
+        **settings: Further fields of `RunConfig`: `directions`, `unit`, `target`, `fills`, `n_fills`, `label_scoring`,
+            `calibration`.
 
     Raises:
         ConfigError: What was asked cannot be done; nothing has been written.
@@ -141,6 +146,8 @@ def evaluate(
     chosen = load_task(task) if isinstance(task, str) else task
     if data is not None:
         chosen = replace(chosen, data=FileData(Path(data)))
+    if chat is not None or system is not None:
+        chosen = replace(chosen, chat=chosen.chat if chat is None else chat, system=system)
     methods = {name: attributions[name] if isinstance(attributions, Mapping) else None for name in config.attributions}
     for name, spec in methods.items():
         if spec is None:

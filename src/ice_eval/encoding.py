@@ -53,8 +53,15 @@ class Codec(Protocol):
     """Longest input that the model takes."""
     special: SpecialIds
 
-    def tokenize(self, text: str, pair: str | None = None) -> Tokens:
-        """Ids with special tokens by the model's own convention, and the characters behind each."""
+    def tokenize(self, text: str, pair: str | None = None, *, framed: bool = False) -> Tokens:
+        """Ids with special tokens by the model's own convention, and the characters behind each.
+
+        A `framed` text comes out of a chat template and holds its special tokens already.
+        """
+        ...
+
+    def chat_frame(self, turns: Sequence[tuple[str, str]]) -> tuple[str, str]:
+        """What the chat template writes before and after a last user turn that follows `turns`."""
         ...
 
     def decode(self, rows: Sequence[Ids]) -> list[str]:
@@ -85,7 +92,7 @@ def _encode_once(
     """The encoding, and where a field must be cut for it to fit (None when it fits)."""
     pieces = _sequences(codec, task, fields)
     texts = ["".join(piece.text for piece in part) for part in pieces]
-    tokens = codec.tokenize(texts[0], texts[1] if pieces[1] else None)
+    tokens = codec.tokenize(texts[0], texts[1] if pieces[1] else None, framed=task.chat)
     sources = [_Source.of(part, task.explained, unit) for part in pieces]
     unit_of, spans = _units(tokens, sources, _groups(tokens, sources), unit)
     encoded = Encoded(
@@ -104,7 +111,10 @@ def _encode_once(
 def _sequences(codec: Codec, task: Task, fields: dict[str, str]) -> tuple[list[Piece], list[Piece]]:
     if codec.reads_pairs:
         return task.classifier_pieces(fields)
-    return task.prompt_pieces(fields), []
+    if not task.chat:
+        return task.prompt_pieces(fields), []
+    before, after = codec.chat_frame(task.turns())
+    return [Piece(before), *task.template.render(fields), Piece(after)], []
 
 
 @dataclass(frozen=True)
@@ -155,8 +165,10 @@ class _Source:
         solid = [int(i) for i in inside if not self.text[i].isspace()]
         chosen = solid or [int(i) for i in inside]
         field = int(self.kind[chosen[0]])
+        # An accent may stand on a space: then the space is part of the character.
+        first = max(int(self.atom[chosen[0]]), int(inside[0]))
         last = [i for i in chosen if self.kind[i] == field][-1]
-        return Span(self.fields[field], int(self.offset[chosen[0]]), int(self.offset[last]) + 1)
+        return Span(self.fields[field], int(self.offset[first]), int(self.offset[last]) + 1)
 
 
 _NONE: Ids = np.zeros(0, dtype=np.int64)
@@ -245,11 +257,12 @@ def label_ids(codec: Codec, task: Task) -> LabelIds:
     Raises:
         ConfigError: A label has no token of its own, or its ids are the beginning of another's.
     """
-    body = "".join(piece.text for piece in task.prompt_pieces({name: "x" for name in task.template.fields}))
-    prompt = codec.tokenize(body).ids.tolist()
+    pieces, _ = _sequences(codec, task, {name: "x" for name in task.template.fields})
+    body = "".join(piece.text for piece in pieces)
+    prompt = codec.tokenize(body, framed=task.chat).ids.tolist()
     found = []
-    for label, word in task.label_words.items():
-        joint = codec.tokenize(body + word).ids.tolist()
+    for label, word in zip(task.labels, task.answers, strict=True):
+        joint = codec.tokenize(body + word, framed=task.chat).ids.tolist()
         ids = tuple(joint[len(prompt) :] if joint[: len(prompt)] == prompt else _alone(codec, word))
         if not ids:
             raise ConfigError(

@@ -158,7 +158,7 @@ def test_notes_tell_of_skipped_examples_and_of_tests_that_cannot_reject(summary)
     reason = "no p-value can be small enough"
     found = notes(summary({"n_skipped": 3, "significant_reason": reason}, {"n_skipped": 1}))
     assert "3 examples take no part; examples.jsonl says why." in found
-    assert "Single examples: fewer than 19.6 % significant ones cannot be told from none; raise m." in found
+    assert "Single examples: at this m fewer than 19.6 % significant ones cannot be told from none; raise m." in found
 
 
 def test_notes_explain_every_flag_once(summary):

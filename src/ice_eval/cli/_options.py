@@ -1,8 +1,12 @@
 """Options that several commands share."""
 
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
+
+from ice_eval._registry import did_you_mean
+from ice_eval.errors import ConfigError
 
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
@@ -10,3 +14,37 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 def names(text: str) -> tuple[str, ...]:
     """`"a, b"` as a tuple."""
     return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def read_config(context: typer.Context, path: Path | None) -> Path | None:
+    """Take the defaults of a command's options from a YAML file; what is given on the command line comes first.
+
+    Raises:
+        ConfigError: The file is not there, is no mapping, or has a key that is no option.
+    """
+    if path is None:
+        return None
+    known = {option.name: option for option in context.command.params if option.name not in {None, "config", "as_json"}}
+    values: dict[str, Any] = {}
+    for key, value in _mapping(path).items():
+        name = str(key).replace("-", "_")
+        if name not in known:
+            flags = [str(option).replace("_", "-") for option in known]
+            raise ConfigError(f"{path}: no option '{key}'{did_you_mean(str(key), flags)} Known: {', '.join(flags)}.")
+        values[name] = ",".join(map(str, value)) if isinstance(value, list) else value
+    context.default_map = {**(context.default_map or {}), **values}
+    return path
+
+
+def _mapping(path: Path) -> dict[str, Any]:
+    import yaml
+
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as exc:
+        raise ConfigError(f"{path} cannot be read: {exc.strerror}.") from exc
+    except (yaml.YAMLError, UnicodeDecodeError) as exc:
+        raise ConfigError(f"{path} is not YAML: {exc}") from exc
+    if not isinstance(content, dict):
+        raise ConfigError(f"{path}: keys and values are expected, as in 'model: smollm2'.")
+    return content

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ice_eval.cli._options import Json, names
+from ice_eval.cli._options import Json, names, read_config
 from ice_eval.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -50,6 +50,13 @@ def run(
     label_scoring: Annotated[
         str | None, typer.Option(help="first (token) or full (chain rule); by default whichever decides.")
     ] = None,
+    calibration: Annotated[
+        str, typer.Option(help="contextual divides the label prior of the empty input out of every score; or none.")
+    ] = "none",
+    chat: Annotated[
+        bool, typer.Option("--chat", help="Make the prompt a user turn of the model's chat template.")
+    ] = False,
+    system: Annotated[str | None, typer.Option(help="System turn of the chat.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, …")] = "auto",
     dtype: Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")] = "auto",
     token_budget: Annotated[
@@ -57,6 +64,14 @@ def run(
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Run folder; by default one under ice-runs/ named after the configuration.")
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            help="YAML file with any of these options as keys; what is given here takes precedence.",
+            callback=read_config,
+            is_eager=True,
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -83,6 +98,9 @@ def run(
         fills=fills,
         n_fills=n_fills,
         label_scoring=label_scoring,
+        calibration=calibration,
+        chat=chat or None,
+        system=system,
         device=device,
         dtype=dtype,
         token_budget=token_budget,

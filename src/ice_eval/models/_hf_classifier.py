@@ -27,6 +27,8 @@ class SequenceClassifier(HFModel):
         _float32_head(model)
 
     def labels(self, task: Task, *, scoring: LabelScoring | None = None) -> Labels:
+        if task.chat:
+            raise ConfigError(f"{self.name} is a sequence classifier and has no chat; leave out --chat.")
         names = {str(name).casefold(): int(index) for index, name in self.model.config.id2label.items()}
         if len(names) < len(task.labels):
             raise ConfigError(

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ice_eval.encoding import Tokens
+from ice_eval.errors import ConfigError
 from ice_eval.models._base import Gradients, Labels, LabelScoring, Model, model, normalised
 from ice_eval.records import Encoded, Ids, LogScores, ModelInput, PerToken, SpecialIds
 from ice_eval.tasks import Task
@@ -42,12 +43,15 @@ class ToyCodec:
     def __init__(self) -> None:
         self._words = {_UNK: "<unk>", _PAD: "<pad>", _MASK: "<mask>"} | {index: word for word, index in _KNOWN.items()}
 
-    def tokenize(self, text: str, pair: str | None = None) -> Tokens:
+    def tokenize(self, text: str, pair: str | None = None, *, framed: bool = False) -> Tokens:
         matches = list(_WORD.finditer(text))
         ids = np.array([self._id(match.group()) for match in matches], dtype=np.int64)
         none = np.zeros(len(ids), dtype=np.int64)
         spans = np.array([match.span() for match in matches], dtype=np.int64).reshape(-1, 2)
         return Tokens(ids=ids, segments=none, sequence=none, start=spans[:, 0], end=spans[:, 1])
+
+    def chat_frame(self, turns: Sequence[tuple[str, str]]) -> tuple[str, str]:
+        raise ConfigError("the toy model has no chat template; leave out --chat.")
 
     def decode(self, rows: Sequence[Ids]) -> list[str]:
         return [" ".join(self._words[int(i)] for i in row) for row in rows]

@@ -16,6 +16,7 @@ from ice_eval.tasks import Task
 
 Target = Literal["predicted", "gold"]
 FillMode = Literal["shared", "own"]
+Calibration = Literal["none", "contextual"]
 
 ADDABLE = ("attributions", "operators", "directions", "k")
 """Fields that a later command may extend; all others must be as the folder has them."""
@@ -44,6 +45,8 @@ class RunConfig:
     n_fills: int = 1
     """Fills per unit; several are averaged as probabilities."""
     label_scoring: LabelScoring | None = None
+    calibration: Calibration = "none"
+    """Whether the label prior of the empty input is divided out of every score."""
 
     def __post_init__(self) -> None:
         for name in ("n", "m", "seed", "n_fills"):
@@ -55,6 +58,7 @@ class RunConfig:
                 raise ConfigError(f"k = {k}: a share between 0 and 1 is expected, such as 0.2.")
         _one_of("target", self.target, get_args(Target))
         _one_of("fills", self.fills, get_args(FillMode))
+        _one_of("calibration", self.calibration, get_args(Calibration))
         _one_of("unit", self.unit, get_args(Unit))
         _one_of("scope", self.scope, ("content",))
         if self.label_scoring is not None:
@@ -90,6 +94,8 @@ def identity(config: RunConfig, *, model: Mapping[str, str], task: Task, example
         "dtype": model["dtype"],
         "task": task.name,
         "data": _hash([asdict(example) for example in examples]),
+        "chat": task.chat,
+        "system": task.system,
         "prompt": _hash(
             [
                 task.prompt,

@@ -153,7 +153,8 @@ def _target(
     right = gold[item.example_id]
     if config.target == "gold" and right is not None:
         return right
-    return int(np.argmax(scores[RowKey(item.example_id, "full")]))
+    full, prior = (np.array(scores[RowKey(item.example_id, kind)]) for kind in ("full", "empty"))
+    return int(np.argmax(full - prior if config.calibration == "contextual" else full))
 
 
 def _attribute(

@@ -121,9 +121,13 @@ def notes(summary: Mapping[str, Any]) -> list[str]:
         found.append(f"{skipped} examples take no part; examples.jsonl says why.")
     shares = sorted({line["significant_floor_share"] for line in lines if line["significant_reason"]})
     if shares:
-        found.append(
-            f"Single examples: fewer than {percent(shares[-1])} significant ones cannot be told from none; raise m."
+        share = percent(shares[-1])
+        limit = (
+            "none can be significant"
+            if shares[-1] > 1
+            else f"fewer than {share} significant ones cannot be told from none"
         )
+        found.append(f"Single examples: at this m {limit}; raise m.")
     flags = sorted({flag for line in lines for flag in line["flags"]})
     return found + [f"{flag}: {FLAGS.get(flag, '')}" for flag in flags]
 

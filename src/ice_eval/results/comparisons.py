@@ -98,8 +98,10 @@ class _Values:
 class ExampleLedger:
     """The rows of one example, by what they are."""
 
-    def __init__(self, example: InputRow, rows: Sequence[LedgerRow]) -> None:
+    def __init__(self, example: InputRow, rows: Sequence[LedgerRow], *, calibrated: bool = False) -> None:
         self.example = example
+        if calibrated:
+            rows = _calibrated(rows)
         self._rows = {row.key: row for row in rows}
         self._sets: dict[tuple[str, str, int], list[LedgerRow]] = defaultdict(list)
         for row in rows:
@@ -228,10 +230,20 @@ def sigmoid(log_odds: NDArray[np.float64]) -> NDArray[np.float64]:
     return result
 
 
-def examples_of(inputs: Sequence[InputRow], rows: Sequence[LedgerRow]) -> Iterator[ExampleLedger]:
+def _calibrated(rows: Sequence[LedgerRow]) -> list[LedgerRow]:
+    """Log-scores less those of the empty input: contextual calibration (Zhao et al., 2021)."""
+    prior = next((row.scores for row in rows if row.key.kind == "empty"), None)
+    if prior is None:
+        return list(rows)
+    return [row._replace(scores=tuple(np.subtract(row.scores, prior).tolist())) for row in rows]
+
+
+def examples_of(
+    inputs: Sequence[InputRow], rows: Sequence[LedgerRow], *, calibrated: bool = False
+) -> Iterator[ExampleLedger]:
     """The examples of a part, each with its rows."""
     by_example: Mapping[str, list[LedgerRow]] = defaultdict(list)
     for row in rows:
         by_example[row.key.example_id].append(row)
     for example in inputs:
-        yield ExampleLedger(example, by_example[example.example_id])
+        yield ExampleLedger(example, by_example[example.example_id], calibrated=calibrated)

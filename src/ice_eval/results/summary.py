@@ -45,7 +45,8 @@ def configurations(config: Mapping[str, Any]) -> list[Configuration]:
 def _outcomes(folder: RunFolder, config: Mapping[str, Any]) -> Iterator[Outcome]:
     cells = configurations(config)
     for part in folder.parts():
-        for ledger in examples_of(folder.inputs(part), folder.ledger(part)):
+        rows = folder.ledger(part)
+        for ledger in examples_of(folder.inputs(part), rows, calibrated=config.get("calibration") == "contextual"):
             for cell in cells:
                 operators = config["operators"] if cell.operator == ALL else [cell.operator]
                 yield ledger.outcome(cell, operators, config["m"])

@@ -31,6 +31,10 @@ class Task:
     """Fields whose units are kept or removed; None: all fields of the prompt. Others are protected."""
     classifier_prompt: str | None = None
     """Prompt for sequence classifiers, which were not trained on prompts; None: the bare fields."""
+    chat: bool = False
+    """Whether the prompt is a user turn of the model's chat template; shots become turns before it."""
+    system: str | None = None
+    """System turn of a chat; None: whatever the template does without one."""
     lexicon: frozenset[str] = frozenset()
     """Words that give the label away, kept out of infill beside the label words."""
     language: str = "en"
@@ -52,6 +56,8 @@ class Task:
             raise ConfigError(f"no field to explain; the prompt has {', '.join(self.template.fields)}.")
         for shot in self.shots:
             self._check_shot(shot)
+        if self.system is not None and not self.chat:
+            raise ConfigError("a system prompt needs a chat; give --chat too.")
         if len(self.label_words) < 2:
             raise ConfigError(
                 f"a task needs at least two labels, and {list(self.label_words)} was given; see --labels."
@@ -83,11 +89,23 @@ class Task:
         """The first `limit` examples, checked."""
         return self.data.load(self.template.fields, self.labels, limit=limit)
 
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """What the model would write for each label: in a chat its turn begins with the word, not with a space."""
+        return tuple(word.lstrip() if self.chat else word for word in self.label_words.values())
+
     def prompt_pieces(self, fields: Mapping[str, str]) -> list[Piece]:
-        """What a language model reads: the shots, then the question."""
-        return (
-            [Piece(self._shots_text()), *self.template.render(fields)] if self.shots else self.template.render(fields)
-        )
+        """What a language model reads without a chat: the shots, then the question."""
+        question = self.template.render(fields)
+        return [Piece(self._shots_text()), *question] if self.shots else question
+
+    def turns(self) -> list[tuple[str, str]]:
+        """Role and text of the turns before the question, in a chat."""
+        before = [] if self.system is None else [("system", self.system)]
+        for shot in self.shots:
+            question = "".join(piece.text for piece in self.template.render(shot.fields))
+            before += [("user", question), ("assistant", self.label_words[shot.label].lstrip())]
+        return before
 
     def classifier_pieces(self, fields: Mapping[str, str]) -> tuple[list[Piece], list[Piece]]:
         """What a sequence classifier reads: the pieces of the text, and those of the text pair (perhaps none).

@@ -1,0 +1,68 @@
+import json
+
+import pytest
+
+
+@pytest.fixture
+def run(ice, tmp_path):
+    """`ice run` with a configuration file of this text."""
+
+    def run(text, *options):
+        path = tmp_path / "config.yaml"
+        path.write_text(text)
+        return ice("run", "--config", path, *options)
+
+    return run
+
+
+GOOD = """
+model: toy
+task: demo
+attributions: [gradient, random]
+operators: delete
+m: 6
+n: 5
+k: [0.2, 0.4]
+label-scoring: first
+"""
+
+
+def test_a_file_says_what_flags_say(run, ice, tmp_path):
+    by_file = run(GOOD, "--out", tmp_path / "file", "--json")
+    by_flags = ice(
+        "run", "--model", "toy", "--task", "demo", "--attributions", "gradient,random", "--operators", "delete",
+        "--m", "6", "--n", "5", "--k", "0.2,0.4", "--label-scoring", "first", "--out", tmp_path / "flags", "--json",
+    )  # fmt: skip
+    assert by_file.code == by_flags.code == 0
+    found, expected = json.loads(by_file.out), json.loads(by_flags.out)
+    assert found["configurations"] == expected["configurations"]
+    assert len(found["configurations"]) == 4
+
+
+def test_flags_take_precedence(run, tmp_path):
+    done = run(GOOD, "--out", tmp_path / "run", "--n", "3", "--json")
+    assert {line["n"] for line in json.loads(done.out)["configurations"]} == {3}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("model: toy\nattribution: x\n", "no option 'attribution'; did you mean 'attributions'?"),
+        ("- a\n- b\n", "keys and values are expected"),
+        ("model: [unclosed\n", "is not YAML"),
+        ("model: toy\ntask: demo\nm: many\n", "Invalid value for '--m'"),
+        ("model: !!python/object/apply:os.system ['true']\n", "is not YAML"),
+    ],
+)
+def test_a_bad_file_exits_2_with_one_message(run, tmp_path, text, message):
+    done = run(text, "--out", tmp_path / "run")
+    assert done.code == 2
+    assert message in done.err
+    assert "Traceback" not in done.err
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_missing_file_exits_2(ice, tmp_path):
+    done = ice("run", "--config", tmp_path / "none.yaml")
+    assert done.code == 2
+    assert "cannot be read: No such file" in done.err
