@@ -10,18 +10,41 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, 
 from ice_eval.tasks import load_task
 
 _SMALL = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 48}
+_LLAMA = {**_SMALL, "num_key_value_heads": 2, "max_position_embeddings": 256}
 _CAUSAL = {
+    "gemma3": lambda v: transformers.Gemma3TextConfig(vocab_size=v, head_dim=8, sliding_window=16, **_LLAMA),
     "gpt2": lambda v: transformers.GPT2Config(vocab_size=v, n_embd=32, n_layer=3, n_head=4, n_positions=256),
-    "llama": lambda v: transformers.LlamaConfig(
-        vocab_size=v, num_key_value_heads=2, max_position_embeddings=256, **_SMALL
+    "lfm2": lambda v: transformers.Lfm2Config(
+        vocab_size=v, full_attn_idxs=[1], layer_types=["conv", "full_attention", "conv"], **_LLAMA
     ),
-    "mistral": lambda v: transformers.MistralConfig(
-        vocab_size=v, num_key_value_heads=2, sliding_window=16, max_position_embeddings=256, **_SMALL
+    "llama": lambda v: transformers.LlamaConfig(vocab_size=v, **_LLAMA),
+    "mistral": lambda v: transformers.MistralConfig(vocab_size=v, sliding_window=16, **_LLAMA),
+    "opt": lambda v: transformers.OPTConfig(
+        vocab_size=v, hidden_size=32, num_hidden_layers=3, num_attention_heads=4, ffn_dim=48,
+        max_position_embeddings=256, word_embed_proj_dim=32,
     ),
-}
+    "phi": lambda v: transformers.PhiConfig(vocab_size=v, max_position_embeddings=256, **_SMALL),
+    "qwen2": lambda v: transformers.Qwen2Config(vocab_size=v, **_LLAMA),
+}  # fmt: skip
 _CLASSIFIERS = {
     "bert": lambda v: transformers.BertConfig(vocab_size=v, max_position_embeddings=64, **_SMALL),
-}
+    "deberta-v2": lambda v: transformers.DebertaV2Config(
+        vocab_size=v, max_position_embeddings=64, relative_attention=True, pos_att_type=["p2c", "c2p"],
+        type_vocab_size=0, **_SMALL,
+    ),
+    "distilbert": lambda v: transformers.DistilBertConfig(
+        vocab_size=v, dim=32, n_layers=3, n_heads=4, hidden_dim=48, max_position_embeddings=64
+    ),
+    "modernbert": lambda v: transformers.ModernBertConfig(
+        vocab_size=v, max_position_embeddings=64, pad_token_id=0, bos_token_id=2, eos_token_id=3, cls_token_id=2,
+        sep_token_id=3, **_SMALL,
+    ),
+    "roberta": lambda v: transformers.RobertaConfig(
+        vocab_size=v, max_position_embeddings=66, pad_token_id=0, type_vocab_size=1, **_SMALL
+    ),
+}  # fmt: skip
+_SPARE = 8
+"""Rows of the embedding beyond the vocabulary: some tokenizers add tokens of their family when they are loaded."""
 CAUSAL, CLASSIFIERS = sorted(_CAUSAL), sorted(_CLASSIFIERS)
 
 
@@ -60,10 +83,10 @@ def save_tiny(folder: Path, family: str) -> None:
     torch.manual_seed(0)
     if family in _CAUSAL:
         tokenizer = _byte_level()
-        model = transformers.AutoModelForCausalLM.from_config(_CAUSAL[family](len(tokenizer)))
+        model = transformers.AutoModelForCausalLM.from_config(_CAUSAL[family](len(tokenizer) + _SPARE))
     else:
         tokenizer = _word_pieces()
-        config = _CLASSIFIERS[family](len(tokenizer))
+        config = _CLASSIFIERS[family](len(tokenizer) + _SPARE)
         config.id2label, config.label2id = {0: "negative", 1: "positive"}, {"negative": 0, "positive": 1}
         model = transformers.AutoModelForSequenceClassification.from_config(config)
     with torch.no_grad():

@@ -20,7 +20,8 @@ class AttentionTap:
     def __init__(self, model: Any, position: torch.Tensor) -> None:
         self._model = model
         self._position = position
-        self._heard: set[str] = set()
+        self.heard: set[str] = set()
+        """Names of the attention modules that returned weights."""
         self._total: torch.Tensor | None = None
         self._handles: list[Any] = []
 
@@ -44,9 +45,9 @@ class AttentionTap:
                 and output[1].dim() == 4
             ):
                 return
-            if any(other.startswith(f"{name}.") for other in self._heard):
+            if any(other.startswith(f"{name}.") for other in self.heard):
                 return
-            self._heard.add(name)
+            self.heard.add(name)
             rows = torch.arange(len(output[1]), device=output[1].device)
             seen = output[1][rows, :, self._position.to(output[1].device)].float().mean(dim=1)
             self._total = seen if self._total is None else self._total + seen.to(self._total.device)
@@ -57,7 +58,7 @@ class AttentionTap:
         """(rows, keys): mean over the layers and heads that were heard."""
         if self._total is None:
             raise CapabilityError("the model returned no attention weights, so it offers no attention attribution.")
-        return self._total / len(self._heard)
+        return self._total / len(self.heard)
 
 
 @contextlib.contextmanager

@@ -136,16 +136,19 @@ class HFModel(Model):
 
     def _attentions(self, batch: Sequence[ModelInput]) -> list[PerToken]:
         ids, mask, segments = self.padded(batch)
-        position = self._scoring_position(mask.sum(dim=1))
-        with (
-            translated_memory_errors(),
-            torch.inference_mode(),
-            eager_attention(self.model),
-            AttentionTap(self.model, position) as tap,
-        ):
-            self.model.base_model(input_ids=ids, attention_mask=mask, **self._segments(segments), **self._no_cache())
+        arguments = {"input_ids": ids, "attention_mask": mask, **self._segments(segments), **self._no_cache()}
+        tap = self._tapped(arguments)
+        if not tap.heard:  # some models hand their weights on only when asked to, and then keep those of all layers
+            tap = self._tapped({**arguments, "output_attentions": True})
         mean = tap.mean().double().cpu().numpy()
         return [row[: len(item.ids)] for row, item in zip(mean, batch, strict=True)]
+
+    def _tapped(self, arguments: dict[str, Any]) -> AttentionTap:
+        position = self._scoring_position(arguments["attention_mask"].sum(dim=1))
+        with translated_memory_errors(), torch.inference_mode(), eager_attention(self.model):
+            with AttentionTap(self.model, position) as tap:
+                self.model.base_model(**arguments)
+        return tap
 
     def gradients(self, batch: Sequence[Encoded], targets: Sequence[int], labels: Labels) -> list[Gradients]:
         found: list[Gradients] = []
