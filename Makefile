@@ -13,7 +13,7 @@ PIP    := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constr
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
-demo: $(STAMP)  ## evaluate explanations of the embedded model on 64 short reviews, end to end
+demo: $(STAMP)  ## evaluate explanations of the embedded model on 60 short reviews, end to end
 	@$(BIN)/ice demo
 
 test: $(STAMP)  ## run the tests, all but slow and gpu ones

@@ -34,6 +34,9 @@ class Codec:
     """Whether every byte is a token, so that several tokens share a character."""
     special: SpecialIds = field(default_factory=SpecialIds)
 
+    def writes_special(self, text):
+        return False
+
     def tokenize(self, text, pair=None, *, framed=False):
         rows = [(BEGIN, 0, -1, 0, 0)] if self.special_tokens else []
         for sequence, part in enumerate([text] if pair is None else [text, pair]):

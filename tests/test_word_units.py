@@ -20,6 +20,9 @@ class Pieces:
     max_tokens = 100_000
     special = SpecialIds()
 
+    def writes_special(self, text):
+        return False
+
     def tokenize(self, text, pair=None, *, framed=False):
         owner = [index for index, character in enumerate(text) for _ in character.encode()]
         cuts = range(0, len(owner), 3)

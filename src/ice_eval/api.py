@@ -72,7 +72,8 @@ class Run:
     def rescore(self) -> None:
         """Compute all statistics again from the ledger, without a model."""
         self.folder.require_complete()
-        rescore(self.folder)
+        with self.folder.opened():
+            rescore(self.folder)
 
     def __repr__(self) -> str:
         return f"Run({str(self.path)!r})"
@@ -184,7 +185,10 @@ def _several(names: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def _shares(k: float | Sequence[float]) -> tuple[float, ...]:
-    return tuple(float(value) for value in np.atleast_1d(np.asarray(k, dtype=np.float64)))
+    try:
+        return tuple(float(value) for value in np.atleast_1d(np.asarray(k, dtype=np.float64)))
+    except (TypeError, ValueError) as exc:
+        raise ConfigError(f"k = {k!r}: a share between 0 and 1 is expected, or several.") from exc
 
 
 def _config(**values: Any) -> RunConfig:

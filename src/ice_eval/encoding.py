@@ -56,8 +56,13 @@ class Codec(Protocol):
     def tokenize(self, text: str, pair: str | None = None, *, framed: bool = False) -> Tokens:
         """Ids with special tokens by the model's own convention, and the characters behind each.
 
-        A `framed` text comes out of a chat template and holds its special tokens already.
+        A `framed` text brings its special tokens along, written out, and gets no others. In any other text, what looks
+        like a special token is just characters.
         """
+        ...
+
+    def writes_special(self, text: str) -> bool:
+        """Whether a text holds the name of a special token."""
         ...
 
     def chat_frame(self, turns: Sequence[tuple[str, str]]) -> tuple[str, str]:
@@ -92,7 +97,7 @@ def _encode_once(
     """The encoding, and where a field must be cut for it to fit (None when it fits)."""
     pieces = _sequences(codec, task, fields)
     texts = ["".join(piece.text for piece in part) for part in pieces]
-    tokens = codec.tokenize(texts[0], texts[1] if pieces[1] else None, framed=task.chat)
+    tokens = codec.tokenize(texts[0], texts[1] if pieces[1] else None, framed=_is_framed(codec, task))
     sources = [_Source.of(part, task.explained, unit) for part in pieces]
     unit_of, spans = _units(tokens, sources, _groups(tokens, sources), unit)
     encoded = Encoded(
@@ -106,6 +111,11 @@ def _encode_once(
         truncated=fields != dict(example.fields),
     )
     return encoded, _cut(encoded, codec.max_tokens - reserve)
+
+
+def _is_framed(codec: Codec, task: Task) -> bool:
+    """Whether the prompt brings its special tokens along: by a chat template, or written out by hand."""
+    return task.chat or any(part.field is None and codec.writes_special(part.text) for part in task.template.parts)
 
 
 def _sequences(codec: Codec, task: Task, fields: dict[str, str]) -> tuple[list[Piece], list[Piece]]:
@@ -240,7 +250,9 @@ def _cut(encoded: Encoded, max_tokens: int) -> Span | None:
             f"tokens, and the model takes {max_tokens}; shorten the prompt or use fewer shots."
         )
     fields = [span.field for span in encoded.spans]
-    lengths = {name: sum(int(s) for s, f in zip(sizes, fields, strict=True) if f == name) for name in fields}
+    lengths = dict.fromkeys(fields, 0)
+    for size, name in zip(sizes.tolist(), fields, strict=True):
+        lengths[name] += size
     longest = max(lengths, key=lambda name: lengths[name])
     units = [unit for unit, name in enumerate(fields) if name == longest]
     removed = 0
@@ -259,10 +271,11 @@ def label_ids(codec: Codec, task: Task) -> LabelIds:
     """
     pieces, _ = _sequences(codec, task, {name: "x" for name in task.template.fields})
     body = "".join(piece.text for piece in pieces)
-    prompt = codec.tokenize(body, framed=task.chat).ids.tolist()
+    framed = _is_framed(codec, task)
+    prompt = codec.tokenize(body, framed=framed).ids.tolist()
     found = []
     for label, word in zip(task.labels, task.answers, strict=True):
-        joint = codec.tokenize(body + word, framed=task.chat).ids.tolist()
+        joint = codec.tokenize(body + word, framed=framed).ids.tolist()
         ids = tuple(joint[len(prompt) :] if joint[: len(prompt)] == prompt else _alone(codec, word))
         if not ids:
             raise ConfigError(

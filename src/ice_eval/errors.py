@@ -39,7 +39,3 @@ class ModelError(IceError):
 
 class OutOfMemoryError(ModelError):
     """A batch did not fit into the memory of the device."""
-
-
-class DegenerateDataWarning(UserWarning):
-    """A number is defined but doubtful, for example because all draws are equal."""

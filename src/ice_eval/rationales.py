@@ -18,9 +18,9 @@ _ENUMERATE = 10_000
 
 
 def set_size(n_units: int, k: float) -> int:
-    """How many units the top `k` share of `n_units` holds: `max(1, floor(k * n))`."""
+    """How many units the top `k` share of `n_units` holds: `max(1, floor(k * n))`, never all of several."""
     # 0.3 * 10 is 2.9999999999999996 in floating point: a whole number must not be floored to the one below.
-    return max(1, math.floor(k * n_units + 1e-9))
+    return max(1, min(math.floor(k * n_units + 1e-9), n_units - 1))
 
 
 def n_sets(n_units: int, size: int) -> int:

@@ -64,6 +64,8 @@ class SpecialIds:
     mask: int | None = None
     end: int | None = None
     """End of text: stands in where another is missing."""
+    every: frozenset[int] = frozenset()
+    """All control tokens: nothing that a text may be filled with."""
 
 
 @dataclass(frozen=True)
@@ -133,4 +135,7 @@ class Encoded:
     def empty(self) -> ModelInput:
         """The same template with empty content: what gives `s(∅)`, whatever the operator."""
         bare = self.unit_of == PROTECTED
+        if not bare.any() and self.special.end is not None:
+            # A model must read something: where the prompt is nothing but the text, the end of another text.
+            return ModelInput(np.array([self.special.end], dtype=np.int64), np.zeros(1, dtype=np.int64))
         return ModelInput(self.ids[bare], self.segments[bare])

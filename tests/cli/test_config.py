@@ -62,6 +62,30 @@ def test_a_bad_file_exits_2_with_one_message(run, tmp_path, text, message):
     assert not (tmp_path / "run").exists()
 
 
+def test_other_labels_change_nothing_but_the_labels(ice, tmp_path):
+    data = tmp_path / "d.jsonl"
+    data.write_text("".join(json.dumps({"text": t, "label": "bad"}) + "\n" for t in ("a good film", "an awful mess")))
+    common = ("--model", "toy", "--task", "demo", "--attributions", "random", "--data", data, "--m", "2")
+    done = ice("run", *common, "--labels", "bad,fine", "--out", tmp_path / "run")
+    assert done.code == 0
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
+    assert manifest["labels"] == ["bad", "fine"]
+    shown = json.loads(ice("show", tmp_path / "run", "--example", "0", "--json").out)
+    full = next(row for row in shown["rows"] if row["kind"] == "full")
+    assert len(full["input_ids"]) > 40  # the shots are still there
+    assert ice("run", *common, "--labels", "a,b,c", "--out", tmp_path / "x").code == 2
+
+
+def test_control_characters_of_a_text_do_not_reach_the_terminal(ice, tmp_path):
+    data = tmp_path / "d.jsonl"
+    data.write_text("".join(json.dumps({"text": f"a \x1b[31mred\x07 film {i}"}) + "\n" for i in range(2)))
+    run = ("--model", "toy", "--prompt", "{text} :", "--labels", "a,b", "--attributions", "random", "--m", "2")
+    assert ice("run", *run, "--data", data, "--operators", "delete", "--out", tmp_path / "run").code == 0
+    shown = ice("show", tmp_path / "run", "--example", "0").out
+    assert "red" in shown
+    assert "\x1b" not in shown and "\x07" not in shown
+
+
 def test_a_missing_file_exits_2(ice, tmp_path):
     done = ice("run", "--config", tmp_path / "none.yaml")
     assert done.code == 2

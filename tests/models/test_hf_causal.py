@@ -3,11 +3,13 @@ import pytest
 import torch
 from tests.helpers import CAUSAL
 
+import ice_eval as ice
 from ice_eval.encoding import encode, shared_prefix
 from ice_eval.errors import ConfigError
 from ice_eval.models._hf_causal import CausalLM
 from ice_eval.operators import operators
 from ice_eval.records import ModelInput
+from ice_eval.tasks import Records, adhoc_task
 
 
 def rows_of(model, task, n=5):
@@ -115,3 +117,29 @@ def test_a_row_that_is_all_prefix_is_still_answered(tiny, reviews):
     labels = model.labels(reviews)
     row = ModelInput(np.arange(5), np.zeros(5, dtype=np.int64))
     np.testing.assert_allclose(model.log_scores([row], labels, prefix=5), model.log_scores([row], labels), atol=2e-5)
+
+
+def test_special_tokens_that_a_prompt_writes_out_are_special(tiny):
+    model = tiny("llama")
+    codec, end = model.codec, model.codec.tokenizer.eos_token
+    data = Records([{"text": f"a {end} film"}])
+    plain = adhoc_task(data, prompt="{text} is", labels=["good", "bad"])
+    framed = adhoc_task(data, prompt=f"{end}{{text}} is", labels=["good", "bad"])
+    assert codec.tokenizer.eos_token_id not in encode(codec, plain, plain.examples()[0]).ids
+    assert encode(codec, framed, framed.examples()[0]).ids[0] == codec.tokenizer.eos_token_id
+
+
+def test_a_prompt_that_is_nothing_but_the_text_has_an_empty_input_all_the_same(tiny):
+    model = tiny("gpt2")
+    data = Records([{"text": "a film with a warm start", "label": 0}, {"text": "the room is cold", "label": 1}])
+    task = adhoc_task(data, prompt="{text}", labels=["good", "bad"])
+    run = ice.evaluate(model, task, attributions=["gradient"], m=3)
+    assert run.summary()["n"].tolist() == [2, 2, 2]
+
+
+def test_a_changed_row_of_weights_changes_the_fingerprint(tiny):
+    model = tiny("gpt2")
+    before = model.fingerprint
+    with torch.no_grad():
+        model.model.get_output_embeddings().weight[37] += 1e-3
+    assert model.fingerprint != before

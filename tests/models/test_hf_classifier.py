@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+import ice_eval as ice
 from ice_eval.encoding import encode
 from ice_eval.errors import ConfigError
 from ice_eval.models import load_model
@@ -65,10 +66,33 @@ def test_labels_match_classes_by_name_in_any_order(tiny):
     assert tiny("bert").labels(task).ids == ((1,), (0,))
 
 
-def test_other_names_are_taken_in_order_with_a_warning(tiny):
-    task = adhoc_task(Records([{"text": "a b"}]), prompt="{text}", labels=["bad", "good"])
-    with pytest.warns(UserWarning, match="taken in order: negative = bad, positive = good"):
-        assert tiny("bert").labels(task).ids == ((0,), (1,))
+def test_other_names_are_taken_in_order_and_the_run_says_so(tiny):
+    task = adhoc_task(Records([{"text": "a b c"}]), prompt="{text}", labels=["bad", "good"])
+    model = tiny("bert")
+    assert model.labels(task).ids == ((0,), (1,))
+    run = ice.evaluate(model, task, attributions=["random"], operators=["delete"], m=2)
+    [message] = run.folder.manifest()["messages"]
+    assert "taken in order: negative = bad, positive = good" in message
+
+
+def test_names_that_match_in_part_are_refused(tiny):
+    task = adhoc_task(Records([{"text": "a b"}]), prompt="{text}", labels=["positive", "neg"])
+    with pytest.raises(ConfigError, match=r"labels positive, neg are not the classes of .* \(negative, positive\)"):
+        tiny("bert").labels(task)
+
+
+def test_labels_of_classes_have_no_tokens_to_score_in_full(tiny, reviews):
+    with pytest.raises(ConfigError, match="its labels have no tokens to score in full"):
+        tiny("bert").labels(reviews, scoring="full")
+
+
+def test_special_tokens_in_a_text_are_just_characters(tiny):
+    model = tiny("bert")
+    data = Records([{"text": "the [SEP] room [MASK] was [PAD] warm"}, {"text": "a film and a book"}])
+    task = adhoc_task(data, prompt="{text}", labels=["negative", "positive"])
+    item = encode(model.codec, task, task.examples()[0])
+    assert not set(item.ids[item.unit_of >= 0].tolist()) & (model.codec.special.every - {model.codec.special.unk})
+    assert item.ids[0] == 2 and item.ids[-1] == 3  # its own are still added
 
 
 def test_more_labels_than_classes_are_refused(tiny):

@@ -84,7 +84,7 @@ def test_what_the_model_saw_is_read_only_when_asked_for(folder):
 
 def test_an_id_beyond_the_column_is_refused_rather_than_wrapped(folder):
     with pytest.raises((pa.ArrowInvalid, OverflowError)):
-        folder.write_part(0, [], [full_row()._replace(input_ids=(2**31,))], {})
+        folder.write_part(0, [], [full_row()._replace(input_ids=(2**63,))], {})
     assert folder.parts() == [] and folder.ledger(0) == []
 
 
@@ -234,12 +234,16 @@ def test_another_format_is_refused(folder, schema):
 
 
 def test_a_manifest_carries_the_format_and_comes_back(folder):
-    folder.write_manifest({"status": "running", "labels": ["négatif"]})
-    assert RunFolder.existing(folder.path).manifest() == {
-        "schema": SCHEMA,
-        "status": "running",
-        "labels": ["négatif"],
-    }
+    content = {"status": "running", "config": {}, "identity": {}, "labels": ["négatif"]}
+    folder.write_manifest(content)
+    assert RunFolder.existing(folder.path).manifest() == {"schema": SCHEMA, **content}
+
+
+@pytest.mark.parametrize("name", ["status", "config", "identity"])
+def test_a_manifest_without_its_parts_is_damaged(folder, name):
+    folder.write_manifest({key: {} for key in ("status", "config", "identity") if key != name})
+    with pytest.raises(ConfigError, match=rf"manifest\.json is damaged: it has no {name}"):
+        RunFolder.existing(folder.path)
 
 
 def test_results_of_an_unfinished_run_are_refused(folder):

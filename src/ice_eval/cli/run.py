@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 
 def run(
-    model: Annotated[str, typer.Option(help="Hub id, folder, .gguf file, or a name from `ice list models`.")],
+    model: Annotated[
+        str, typer.Option(help="Hub id, folder, .gguf file, python:module:function, or a name from `ice list models`")
+    ],
     task: Annotated[
         str | None, typer.Option(help="A name from `ice list tasks`; or give --data, --prompt and --labels.")
     ] = None,
@@ -120,7 +122,7 @@ def _shares(text: str) -> list[float]:
 
 
 def _task(task: str | None, data: Path | None, prompt: str | None, labels: str | None, explain: str | None) -> "Task":
-    from ice_eval.tasks import FileData, adhoc_task, load_task
+    from ice_eval.tasks import FileData, adhoc_task, load_task, relabelled
 
     prompt = None if prompt is None else prompt.replace("\\n", "\n").replace("\\t", "\t")
     if task is None:
@@ -139,10 +141,10 @@ def _task(task: str | None, data: Path | None, prompt: str | None, labels: str |
             name=data.stem,
         )
     chosen = load_task(task)
-    if prompt is not None or labels is not None:
-        words = names(labels) if labels is not None else chosen.labels
-        asked = adhoc_task(chosen.data, prompt=prompt or chosen.prompt, labels=words, name=chosen.name)
-        chosen = replace(asked, lexicon=chosen.lexicon, language=chosen.language)
+    if prompt is not None:
+        chosen = replace(chosen, prompt=prompt, classifier_prompt=prompt)
+    if labels is not None:
+        chosen = relabelled(chosen, names(labels))
     if explain is not None:
         chosen = replace(chosen, explain=names(explain))
     return chosen if data is None else replace(chosen, data=FileData(data))

@@ -1,5 +1,6 @@
 """`ice show`."""
 
+import unicodedata
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -40,7 +41,15 @@ def show(
         return
     out = console()
     for line in _lines(found, ledger, outcomes, labels, rows):
-        out.print(line, soft_wrap=True)
+        out.print(_harmless(line), soft_wrap=True)
+
+
+def _harmless(line: Any) -> Any:
+    """Without the control characters that a text may hold: they would be obeyed by the terminal."""
+    if isinstance(line, str):
+        return line
+    line.plain = "".join("\ufffd" if unicodedata.category(c) == "Cc" and c not in "\n\t" else c for c in line.plain)
+    return line
 
 
 def _find(run: "RunFolder", example: str) -> "tuple[InputRow, list[LedgerRow]]":

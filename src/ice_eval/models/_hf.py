@@ -39,11 +39,18 @@ class HFCodec:
             pad=tokenizer.pad_token_id,
             mask=tokenizer.mask_token_id,
             end=tokenizer.eos_token_id if tokenizer.eos_token_id is not None else tokenizer.sep_token_id,
+            every=frozenset(tokenizer.all_special_ids),
         )
 
     def tokenize(self, text: str, pair: str | None = None, *, framed: bool = False) -> Tokens:
         found = self.tokenizer(
-            text, pair, add_special_tokens=not framed, return_offsets_mapping=True, truncation=False, verbose=False
+            text,
+            pair,
+            add_special_tokens=not framed,
+            split_special_tokens=not framed,
+            return_offsets_mapping=True,
+            truncation=False,
+            verbose=False,
         )
         offsets = np.array(found["offset_mapping"], dtype=np.int64).reshape(-1, 2)
         sequence = np.array([-1 if s is None else s for s in found.sequence_ids(0)], dtype=np.int64)
@@ -54,6 +61,9 @@ class HFCodec:
         while not self.reads_pairs and stop and sequence[stop - 1] < 0:
             stop -= 1
         return Tokens(ids[:stop], segments[:stop], sequence[:stop], offsets[:stop, 0], offsets[:stop, 1])
+
+    def writes_special(self, text: str) -> bool:
+        return any(token in text for token in self.tokenizer.all_special_tokens)
 
     def chat_frame(self, turns: Sequence[tuple[str, str]]) -> tuple[str, str]:
         if self.reads_pairs or not self.tokenizer.chat_template:
@@ -96,9 +106,10 @@ class HFModel(Model):
     def fingerprint(self) -> str:
         digest = hashlib.sha256()
         for name, tensor in self.model.state_dict().items():
-            flat = tensor.detach().flatten()
-            sample = flat[:: max(1, flat.numel() // 512)].float().cpu().numpy()
-            digest.update(f"{name}{tuple(tensor.shape)}".encode())
+            # The bits of all values, summed as integers: exact in any order, and moved by any change of a few rows.
+            bits = tensor.detach().contiguous().flatten().view(torch.uint8)
+            sample = bits[:: max(1, bits.numel() // 4096)].cpu().numpy()
+            digest.update(f"{name}{tuple(tensor.shape)}{_bit_sums(bits)}".encode())
             digest.update(sample.tobytes())
         return digest.hexdigest()[:32]
 
@@ -186,6 +197,13 @@ class HFModel(Model):
     def _no_cache(self) -> dict[str, bool]:
         """Arguments that keep a forward pass from building a key-value cache."""
         return {}
+
+
+def _bit_sums(bits: torch.Tensor) -> list[int]:
+    """Sum of the bytes at each place of a word."""
+    width = 2 if bits.numel() % 4 else 4
+    even = bits[: bits.numel() - bits.numel() % width].reshape(-1, width)
+    return [int(column.sum(dtype=torch.int64)) for column in even.unbind(dim=1)]
 
 
 def log_odds(scores: torch.Tensor, targets: Sequence[int]) -> torch.Tensor:

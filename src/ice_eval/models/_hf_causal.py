@@ -14,7 +14,7 @@ from ice_eval.models._hf import HFCodec, HFModel
 from ice_eval.records import ModelInput
 from ice_eval.tasks import Task
 
-_TOLERANCE = {"float32": 1e-3}
+_TOLERANCE = {"float32": 1e-4}
 """Largest difference of two log-scores that rounding explains; a wrong prefix gives 1 or more."""
 _HALF_TOLERANCE = 0.3
 
@@ -156,7 +156,7 @@ class CausalLM(HFModel):
 def _with_labels(batch: Sequence[ModelInput], labels: Labels) -> list[ModelInput]:
     """Every row followed by all but the last token of every label: what the chain rule reads."""
     return [
-        ModelInput(np.append(row.ids, ids[:-1]).astype(np.int64), np.append(row.segments, ids[:-1]).astype(np.int64))
+        ModelInput(np.append(row.ids, ids[:-1]).astype(np.int64), np.pad(row.segments, (0, len(ids) - 1)))
         for row in batch
         for ids in labels.ids
     ]

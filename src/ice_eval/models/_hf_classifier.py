@@ -1,6 +1,5 @@
 """Sequence classifiers: the score of a label is the logit of its class."""
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -35,17 +34,20 @@ class SequenceClassifier(HFModel):
                 f"the task has {len(task.labels)} labels ({', '.join(task.labels)}), and {self.name} has "
                 f"{len(names)} classes ({', '.join(names)}); give --labels."
             )
-        if all(label.casefold() in names for label in task.labels):
+        if scoring == "full":
+            raise ConfigError(f"{self.name} is a sequence classifier: its labels have no tokens to score in full.")
+        known = [label for label in task.labels if label.casefold() in names]
+        if len(known) == len(task.labels):
             return Labels(task.labels, tuple((names[label.casefold()],) for label in task.labels))
-        if len(names) != len(task.labels):
+        if known or len(names) != len(task.labels):
             raise ConfigError(
                 f"the labels {', '.join(task.labels)} are not the classes of {self.name} ({', '.join(names)}); "
                 "give --labels."
             )
         classes = [self.model.config.id2label[index] for index in range(len(names))]
         pairs = ", ".join(f"{c} = {label}" for c, label in zip(classes, task.labels, strict=True))
-        warnings.warn(f"{self.name} names its classes otherwise than the task; taken in order: {pairs}.", stacklevel=2)
-        return Labels(task.labels, tuple((index,) for index in range(len(task.labels))))
+        note = f"{self.name} names its classes otherwise than the task; taken in order: {pairs}."
+        return Labels(task.labels, tuple((index,) for index in range(len(task.labels))), note=note)
 
     def _label_scores(self, batch: Sequence[ModelInput], labels: Labels, prefix: int) -> torch.Tensor:
         ids, mask, segments = self.padded(batch)

@@ -17,7 +17,7 @@ import huggingface_hub
 import torch
 import transformers
 
-from ice_eval.errors import ConfigError, ModelError
+from ice_eval.errors import ConfigError, IceError, ModelError
 from ice_eval.models._base import Model
 from ice_eval.models._hf_causal import CausalLM
 from ice_eval.models._hf_classifier import SequenceClassifier
@@ -46,7 +46,7 @@ def from_folder(path: Path, *, name: str, device: str, dtype: str) -> Model:
     try:
         return _load(str(path), name=name, device=device, dtype=dtype)
     except (OSError, ValueError, KeyError, RuntimeError) as exc:
-        raise ModelError(f"the model in {path} could not be loaded: {_first_line(exc)}") from exc
+        raise _refusal(f"the model in {path}", exc) from exc
 
 
 def from_hub(ref: str, *, device: str, dtype: str) -> Model:
@@ -62,7 +62,13 @@ def from_hub(ref: str, *, device: str, dtype: str) -> Model:
     except OSError as exc:
         raise NotOnHubError(_first_line(exc)) from exc
     except (ValueError, KeyError, RuntimeError) as exc:
-        raise ModelError(f"the model '{ref}' could not be loaded: {_first_line(exc)}") from exc
+        raise _refusal(f"the model '{ref}'", exc) from exc
+
+
+def _refusal(what: str, exc: Exception) -> IceError:
+    if "trust_remote_code" in str(exc):
+        return ConfigError(f"{what} needs code of its own to be run, which is never done.")
+    return ModelError(f"{what} could not be loaded: {_first_line(exc)}")
 
 
 def _ask_hub(path: str, revision: str) -> None:
@@ -77,6 +83,9 @@ def _ask_hub(path: str, revision: str) -> None:
 
 def from_gguf(path: Path, *, name: str, device: str, dtype: str) -> Model:
     """A GGUF file: converted once into the cache, then loaded like any folder."""
+    with path.open("rb") as stream:
+        if stream.read(4) != b"GGUF":
+            raise ConfigError(f"{path} is not a GGUF file.")
     folder = cache_folder() / f"gguf-{_sha256(path)[:32]}"
     if not folder.is_dir():
         print(f"converting {path.name} once into {folder} …", file=sys.stderr, flush=True)
@@ -97,14 +106,33 @@ def cache_folder() -> Path:
 
 def _load(path: str, *, name: str, device: str, dtype: str, revision: str = "main") -> Model:
     with _quiet():
-        config = transformers.AutoConfig.from_pretrained(path, revision=revision)
-        architectures = config.architectures or []
-        classifier = any(a.endswith("ForSequenceClassification") for a in architectures)
-        auto = transformers.AutoModelForSequenceClassification if classifier else transformers.AutoModelForCausalLM
+        source: dict[str, Any] = {"revision": revision, "trust_remote_code": False}
+        config = transformers.AutoConfig.from_pretrained(path, **source)
+        auto: Any = _auto_class(config.architectures or [], name)
         place = _device(device)
-        tokenizer = transformers.AutoTokenizer.from_pretrained(path, revision=revision)
-        model: Any = auto.from_pretrained(path, revision=revision, dtype=_dtype(dtype, place), use_safetensors=True)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(path, **source)
+        model, report = auto.from_pretrained(
+            path, dtype=_dtype(dtype, place), use_safetensors=True, output_loading_info=True, **source
+        )
+    if report["missing_keys"]:
+        missing = sorted(report["missing_keys"])
+        raise ConfigError(
+            f"the weights of '{name}' lack {len(missing)} parts of a {config.architectures[0]}, {missing[0]} among "
+            "them: they would be random, so this is not the trained model."
+        )
     return wrap(model.requires_grad_(False).to(device=place), tokenizer, name=name)
+
+
+def _auto_class(architectures: list[str], name: str) -> Any:
+    """How a model is loaded: by what it says it is, since others would get a random head."""
+    if any(each.endswith("ForSequenceClassification") for each in architectures):
+        return transformers.AutoModelForSequenceClassification
+    if any(each.endswith(("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")) for each in architectures):
+        return transformers.AutoModelForCausalLM
+    raise ConfigError(
+        f"'{name}' is a {' or '.join(architectures) or 'model of no stated kind'}; a language model (…ForCausalLM) "
+        "or a sequence classifier (…ForSequenceClassification) is needed."
+    )
 
 
 def _device(asked: str) -> str:
@@ -133,9 +161,11 @@ def _convert_gguf(path: Path, folder: Path) -> None:
     draft = Path(tempfile.mkdtemp(prefix=".converting-", dir=folder.parent))
     try:
         with _quiet():
-            tokenizer = transformers.AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
+            tokenizer = transformers.AutoTokenizer.from_pretrained(
+                path.parent, gguf_file=path.name, trust_remote_code=False
+            )
             model = transformers.AutoModelForCausalLM.from_pretrained(
-                path.parent, gguf_file=path.name, dtype=torch.float32
+                path.parent, gguf_file=path.name, dtype=torch.float32, trust_remote_code=False
             )
             # A model that still carries its GGUF quantisation config refuses to be saved, plain as its weights are.
             for holder in (model, model.config):

@@ -6,10 +6,19 @@ from typing import Any
 from ice_eval._registry import did_you_mean
 from ice_eval.errors import ConfigError
 from ice_eval.models._base import Model, models
+from ice_eval.models._function import FunctionModel, LabelFunction, from_path
 
-ModelRef = str | Model | tuple[Any, Any]
-"""A registered name, a folder, a `.gguf` file, a hub id (`org/name`, `org/name@revision`), a `Model`, or a pair of a
-transformers model and its tokenizer."""
+ModelRef = str | Model | tuple[Any, Any] | LabelFunction
+"""A registered name, a folder, a `.gguf` file, a hub id (`org/name`, `org/name@revision`), `python:module:function`, a
+`Model`, a pair of a transformers model and its tokenizer, or a function from texts to label probabilities."""
+
+
+def _from_function(function: LabelFunction) -> Model:
+    if hasattr(function, "config") and hasattr(function, "get_input_embeddings"):
+        raise ConfigError("a transformers model needs its tokenizer too: give the pair (model, tokenizer).")
+    if not callable(function):
+        raise ConfigError(f"a {type(function).__name__} is no model; see `evaluate` for what may be given.")
+    return FunctionModel(function, name=getattr(function, "__qualname__", type(function).__name__))
 
 
 def load_model(ref: ModelRef, *, device: str = "auto", dtype: str = "auto") -> Model:
@@ -25,6 +34,10 @@ def load_model(ref: ModelRef, *, device: str = "auto", dtype: str = "auto") -> M
         from ice_eval.models._hf_load import wrap
 
         return wrap(*ref)
+    if not isinstance(ref, str):
+        return _from_function(ref)
+    if ref.startswith("python:"):
+        return from_path(ref.removeprefix("python:"))
     if ref in models:
         return models.get(ref)(device, dtype)
     from ice_eval.models import _hf_load

@@ -50,6 +50,9 @@ class ToyCodec:
         spans = np.array([match.span() for match in matches], dtype=np.int64).reshape(-1, 2)
         return Tokens(ids=ids, segments=none, sequence=none, start=spans[:, 0], end=spans[:, 1])
 
+    def writes_special(self, text: str) -> bool:
+        return False
+
     def chat_frame(self, turns: Sequence[tuple[str, str]]) -> tuple[str, str]:
         raise ConfigError("the toy model has no chat template; leave out --chat.")
 

@@ -110,7 +110,7 @@ class FillPool:
                 "or use --operators delete."
             )
         self.blacklist = blacklist
-        self.knows_labels = any(entry.gold is not None for entry in pool)
+        self.knows_labels = len({entry.gold for entry in pool if entry.gold is not None}) > 1
         """Whether gold labels told which tokens give a label away."""
         self._buckets: dict[int, list[tuple[int, ...]]] = {}
         self._own: dict[tuple[int, str], tuple[int, int]] = {}
@@ -130,6 +130,11 @@ class FillPool:
             bucket.append(ids)
             self._own[len(ids), entry.example_id] = (start, stop + 1)
 
+    def can_fill(self, item: Encoded) -> bool:
+        """Whether other examples have units to fill every unit of this one with."""
+        lengths = set(np.bincount(item.unit_of[item.unit_of >= 0], minlength=item.n_units).tolist())
+        return all(self._sizes(length, item.example_id) is not None for length in lengths)
+
     def draw(self, item: Encoded, rng: np.random.Generator) -> list[Ids]:
         """One replacement for every unit of `item`, from the other examples."""
         # One uniform number per token is enough for any composition, and keeps the stream independent of the pool.
@@ -142,17 +147,22 @@ class FillPool:
 
     def _fill(self, length: int, example_id: str, numbers: NDArray[np.float64]) -> Ids:
         """A pooled unit of `length` tokens, else shorter ones joined, longest first."""
-        found: list[int] = []
-        for number in numbers:
-            if len(found) == length:
-                break
-            size = next(n for n in range(length - len(found), -1, -1) if n == 0 or self._available(n, example_id))
-            if size == 0:
-                raise DataError(
-                    f"infill found no unit of other examples for example '{example_id}': its data are too few."
-                )
-            found += self._pick(size, example_id, number)
+        sizes = self._sizes(length, example_id)
+        if sizes is None:
+            raise DataError(f"infill found no unit of other examples for example '{example_id}': its data are too few.")
+        found = [i for size, number in zip(sizes, numbers, strict=False) for i in self._pick(size, example_id, number)]
         return np.asarray(found, dtype=np.int64)
+
+    def _sizes(self, length: int, example_id: str) -> list[int] | None:
+        """Token counts of the pooled units that make up `length`, or None where there are none."""
+        sizes: list[int] = []
+        while sum(sizes) < length:
+            left = length - sum(sizes)
+            size = next((n for n in range(left, 0, -1) if self._available(n, example_id)), None)
+            if size is None:
+                return None
+            sizes.append(size)
+        return sizes
 
     def _available(self, size: int, example_id: str) -> int:
         start, stop = self._own.get((size, example_id), (0, 0))

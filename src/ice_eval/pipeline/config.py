@@ -93,6 +93,7 @@ def identity(config: RunConfig, *, model: Mapping[str, str], task: Task, example
         "weights": model["fingerprint"],
         "dtype": model["dtype"],
         "task": task.name,
+        "task_version": task.version,
         "data": _hash([asdict(example) for example in examples]),
         "chat": task.chat,
         "system": task.system,

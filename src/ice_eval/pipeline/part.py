@@ -78,6 +78,7 @@ def run_part(
 ) -> PartResult:
     """Score what is missing of a part."""
     known = {row.key: row for row in known_rows}
+    answered = {_input_of(row).key(): row.scores for row in known_rows}
     before = {row.example_id: row for row in known_inputs}
     result = PartResult()
     started, counts = time.monotonic(), replace(engine.scorer.counts)
@@ -85,22 +86,25 @@ def run_part(
     alive = [item for item in items.values() if item.n_units > 1]
     prefix = shared_prefix(alive) if alive and engine.model.shares_prefix else 0
 
-    references = _score(engine, list(_reference_rows(alive, known)), prefix, result, progress)
+    references = _score(engine, list(_reference_rows(alive, known)), prefix, result, answered, progress)
     scores = {**{key: row.scores for key, row in known.items()}, **references}
-    skipped = {e.id: _skip_reason(items[e.id], e, scores, engine.config) for e in examples}
+    skipped = {e.id: _skip_reason(engine, items[e.id], e, scores) for e in examples}
     alive = [item for item in alive if skipped[item.example_id] is None]
     gold = {e.id: e.gold for e in examples}
     targets = {item.example_id: _target(engine.config, gold, scores, item) for item in alive}
 
     vectors, seconds = _attribute(engine, alive, targets, before)
     wanted = [row for item in alive for row in _wanted_rows(engine, item, vectors)]
+    for row in wanted:
+        if row.key in known and known[row.key].kept != row.kept:
+            raise _changed(row.key.kind.removeprefix("rationale:"), row.key.example_id)
     missing = [row for row in wanted if row.key not in known]
-    _score(engine, missing, prefix, result, progress)
+    _score(engine, missing, prefix, result, answered, progress)
 
     result.inputs = [_input_row(e, items[e.id], targets.get(e.id), skipped[e.id], vectors) for e in examples]
     result.n_wanted = len(wanted) + 2 * sum(item.n_units > 1 for item in items.values())
     result.cost = {
-        "rows": engine.scorer.counts.rows - counts.rows,
+        "rows": len(result.ledger),
         "forwards": engine.scorer.counts.forwards - counts.forwards,
         "tokens": engine.scorer.counts.tokens - counts.tokens,
         "seconds": round(time.monotonic() - started, 3),
@@ -132,18 +136,18 @@ def _reference_rows(items: Sequence[Encoded], known: Mapping[RowKey, LedgerRow])
 
 
 def _skip_reason(
-    item: Encoded, example: Example, scores: Mapping[RowKey, Sequence[float]], config: RunConfig
+    engine: Engine, item: Encoded, example: Example, scores: Mapping[RowKey, Sequence[float]]
 ) -> str | None:
-    if item.n_units < 2:
-        return (
-            "the text has no unit"
-            if item.n_units == 0
-            else "the text has one unit, so there is no other set to compare with"
-        )
+    if item.n_units == 0:
+        return "the text has no unit"
+    if item.n_units == 1:
+        return "the text has one unit, so there is no other set to compare with"
     if not all(np.isfinite(scores[RowKey(item.example_id, kind)]).all() for kind in ("full", "empty")):
         return "the model's score of the full or the empty input is not finite"
-    if config.target == "gold" and example.gold is None:
+    if engine.config.target == "gold" and example.gold is None:
         return "the example has no gold label to explain"
+    if engine.pool is not None and not engine.pool.can_fill(item):
+        return "infill finds no units of other examples that fit this one"
     return None
 
 
@@ -173,17 +177,17 @@ def _attribute(
                 vectors[name, item.example_id] = one_per_unit(name, item, np.asarray(vector, dtype=np.float64))
             seconds[name] = round(time.monotonic() - started, 3)
         for example_id, vector in stored.items():
-            _refuse_changed(name, example_id, vector, vectors.get((name, example_id), vector))
+            if not np.array_equal(vector, vectors.get((name, example_id), vector), equal_nan=True):
+                raise _changed(name, example_id)
             vectors[name, example_id] = vector
     return vectors, seconds
 
 
-def _refuse_changed(name: str, example_id: str, stored: PerUnit, given: PerUnit) -> None:
-    if not np.array_equal(stored, given, equal_nan=True):
-        raise ConfigError(
-            f"the folder holds other values of the attribution '{name}' for example '{example_id}'; give it another "
-            "name, or use another folder."
-        )
+def _changed(name: str, example_id: str) -> ConfigError:
+    return ConfigError(
+        f"the folder holds other values of the attribution '{name}' for example '{example_id}'; give it another "
+        "name, or use another folder."
+    )
 
 
 def _wanted_rows(engine: Engine, item: Encoded, vectors: Mapping[tuple[str, str], PerUnit]) -> Iterator[_Row]:
@@ -238,18 +242,27 @@ def _fills(engine: Engine, item: Encoded, *purpose: str | int | None) -> Fills:
     return engine.pool.draw(item, rng_for(engine.config.seed, item.example_id, "fills", *(str(p) for p in purpose)))
 
 
+Answers = dict[tuple[bytes, bytes], tuple[float, ...]]
+"""Scores by what the model saw. An input is scored once per part: twice would differ by rounding, and untie a tie."""
+
+
 def _score(
-    engine: Engine, rows: Sequence[_Row], prefix: int, result: PartResult, progress: Progress
+    engine: Engine, rows: Sequence[_Row], prefix: int, result: PartResult, answered: Answers, progress: Progress
 ) -> dict[RowKey, tuple[float, ...]]:
     """Score rows and note them in the ledger."""
-    if not rows:
-        return {}
-    scores: LogScores = engine.scorer.score([row.input for row in rows], prefix=prefix, progress=progress)
+    new = [row for row in rows if row.input.key() not in answered]
+    if new:
+        scores: LogScores = engine.scorer.score([row.input for row in new], prefix=prefix, progress=progress)
+        answered.update({row.input.key(): tuple(values) for row, values in zip(new, scores.tolist(), strict=True)})
     texts = engine.model.codec.decode([_content(row) for row in rows])
-    for row, values, text in zip(rows, scores.tolist(), texts, strict=True):
+    for row, text in zip(rows, texts, strict=True):
         ids, segments = row.input.ids.tolist(), row.input.segments.tolist()
-        result.ledger.append(LedgerRow(row.key, row.kept, tuple(ids), tuple(segments), tuple(values), text))
-    return {row.key: tuple(values) for row, values in zip(rows, scores.tolist(), strict=True)}
+        result.ledger.append(LedgerRow(row.key, row.kept, tuple(ids), tuple(segments), answered[row.input.key()], text))
+    return {row.key: answered[row.input.key()] for row in rows}
+
+
+def _input_of(row: LedgerRow) -> ModelInput:
+    return ModelInput(np.array(row.input_ids, dtype=np.int64), np.array(row.segment_ids, dtype=np.int64))
 
 
 def _content(row: _Row) -> Any:

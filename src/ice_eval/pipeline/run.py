@@ -3,13 +3,16 @@
 import datetime
 import importlib.metadata
 import platform
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+
 from ice_eval.attributions import Attribution, Given
-from ice_eval.encoding import shared_prefix
+from ice_eval.attributions import attributions as attribution_registry
+from ice_eval.encoding import Codec, shared_prefix
 from ice_eval.errors import CapabilityError, ConfigError, ModelError
 from ice_eval.models import Model
 from ice_eval.operators import POOL_EXAMPLES, Blacklist, FillPool, PooledUnits, label_indicative, operators
@@ -22,6 +25,8 @@ from ice_eval.tasks import Task
 
 _VERSIONS = ("ice-eval", "torch", "transformers", "numpy", "scipy", "tokenizers")
 _CHECKED_EXAMPLES = 4
+_MIN_PIECE = 3
+"""Characters from which on a piece of a label word is kept out of infill: 'neg' is, 'N' is not."""
 
 
 class Reporter(Protocol):
@@ -92,7 +97,8 @@ def execute(
     evaluated = examples[: config.n]
     _check_given(engine, evaluated)
     manifest = _manifest(engine, asked, len(evaluated), stored)
-    manifest["messages"] = _check_model(engine, evaluated)
+    note = engine.scorer.labels.note
+    manifest["messages"] = [*([note] if note else []), *_check_model(engine, evaluated)]
     for message in (*_remarks(manifest, config), *manifest["messages"]):
         reporter.say(message)
     with folder.opened():
@@ -203,9 +209,13 @@ def _attributions(config: RunConfig, given: Mapping[str, Attribution], model: Mo
         if lacking:
             raise CapabilityError(
                 f"the attribution '{name}' needs {' and '.join(sorted(lacking))}, which the model '{model.name}' "
-                "does not offer."
+                f"does not offer. Attributions that work with it: {', '.join(_supported(model))}, or your own."
             )
     return {name: given[name] for name in config.attributions}
+
+
+def _supported(model: Model) -> list[str]:
+    return [name for name, method in attribution_registry.items() if method.needs <= model.offers]
 
 
 def _check_given(engine: Engine, examples: Sequence[Example]) -> None:
@@ -220,11 +230,21 @@ def _check_given(engine: Engine, examples: Sequence[Example]) -> None:
 
 def _pool(engine: Engine, examples: Sequence[Example]) -> FillPool:
     """What infill may write: units of the data, without those that give the label away."""
-    task = engine.task
+    task, codec = engine.task, engine.model.codec
     units = [PooledUnits.of(engine.encode(example), example.gold) for example in examples]
-    words = frozenset(word.strip().casefold() for word in (*task.label_words.values(), *task.labels))
+    words = frozenset(part.casefold() for word in (*task.label_words.values(), *task.labels) for part in word.split())
     lexicon = frozenset(word.casefold() for word in task.lexicon)
-    return FillPool(units, blacklist=Blacklist(words, lexicon, label_indicative(units)))
+    tokens = label_indicative(units) | codec.special.every | _forms(codec, words)
+    return FillPool(units, blacklist=Blacklist(words, lexicon, tokens))
+
+
+def _forms(codec: Codec, words: Collection[str]) -> frozenset[int]:
+    """Tokens of the label words in every casing, with and without a space before; short pieces say too little."""
+    casings = {form for word in words for form in (word, word.upper(), word.capitalize())}
+    found = [codec.tokenize(space + form) for form in casings for space in ("", " ")]
+    ids = {int(i) for tokens in found for i in tokens.ids[tokens.sequence >= 0]}
+    pieces = dict(zip(sorted(ids), codec.decode([np.array([i]) for i in sorted(ids)]), strict=True))
+    return frozenset(i for i, piece in pieces.items() if len(piece.strip().strip("#")) >= _MIN_PIECE)
 
 
 def _check_model(engine: Engine, examples: Sequence[Example]) -> list[str]:
@@ -245,7 +265,8 @@ def _score_parts(
     try:
         for index, start in enumerate(range(0, len(examples), PART_SIZE)):
             batch = examples[start : start + PART_SIZE]
-            result = run_part(engine, batch, folder.inputs(index), folder.ledger(index), reporter.advance)
+            known = folder.inputs(index), folder.ledger(index, inputs=True)
+            result = run_part(engine, batch, *known, reporter.advance)
             reporter.advance(result.n_wanted - len(result.ledger), scored=False)
             estimate += result.n_wanted - len(batch) * per_example
             reporter.correct(estimate)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ice_eval.errors import ConfigError
 from ice_eval.rationales import Units, null_of, set_size
 from ice_eval.results.schema import InputRow, LedgerRow, RowKey, rationale_kind
 from ice_eval.stats import compare, effect_size, member_win_rates
@@ -125,6 +126,11 @@ class ExampleLedger:
         direction, n_units = blank.configuration.direction, blank.n_units
         kind = rationale_kind(blank.configuration.attribution)
         place = RowKey(blank.example_id, kind, operators[0], direction, size, None, 0)
+        if place not in self._rows:
+            raise ConfigError(
+                f"the ledger has no row of the attribution '{blank.configuration.attribution}' for example "
+                f"'{blank.example_id}'; run the same command again to score what is missing."
+            )
         rationale = _set_of(self._rows[place], n_units)
         sets = [_set_of(row, n_units) for row in self._sorted_sets(operators[0], direction, size)]
         chosen = null_of(rationale, sets, m)

@@ -41,9 +41,13 @@ class RunFolder:
         if not (path / "manifest.json").is_file():
             raise ConfigError(f"{path} holds no run (no manifest.json there).")
         folder = cls(path)
-        schema = folder.manifest().get("schema")
+        manifest = folder.manifest()
+        schema = manifest.get("schema")
         if schema != SCHEMA:
             raise ConfigError(f"{path} is in format {schema}, and this version reads format {SCHEMA}.")
+        missing = {"status", "config", "identity"} - set(manifest)
+        if missing:
+            raise ConfigError(f"{path / 'manifest.json'} is damaged: it has no {sorted(missing)[0]}.")
         return folder
 
     @property
@@ -170,7 +174,7 @@ class RunFolder:
 def _read_json(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as exc:  # not JSON, or not text
+    except (ValueError, OSError) as exc:  # not JSON, not text, not there
         raise ConfigError(f"{path} is damaged: {exc}.") from exc
     if not isinstance(content, dict):
         raise ConfigError(f"{path} is damaged: an object is expected, not {type(content).__name__}.")

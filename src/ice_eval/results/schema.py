@@ -20,7 +20,7 @@ LEDGER = pa.schema(
         pa.field("set_index", pa.int32()),  # place of a random set in the order of (example, size)
         pa.field("draw", pa.int32()),  # which fill, where an operator needs one
         pa.field("kept", pa.list_(pa.int32()), nullable=False),  # units that the input keeps
-        pa.field("input_ids", pa.list_(pa.int32()), nullable=False),
+        pa.field("input_ids", pa.list_(pa.int64()), nullable=False),
         pa.field("segment_ids", pa.list_(pa.int32()), nullable=False),
         pa.field("scores", pa.list_(pa.float64()), nullable=False),  # log-probability of each label, manifest order
         pa.field("text", pa.string()),  # the content as the model saw it, decoded

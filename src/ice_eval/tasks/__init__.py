@@ -1,6 +1,6 @@
 """Data, prompt and label words. One file per task."""
 
-from ice_eval.tasks._base import Shot, Task, adhoc_task, load_task, task, tasks
+from ice_eval.tasks._base import Shot, Task, adhoc_task, load_task, relabelled, task, tasks
 from ice_eval.tasks._data import DataSource, FileData, HubData, PackageData, Records
 from ice_eval.tasks._prompt import Piece, Template
 
@@ -16,6 +16,7 @@ __all__ = [
     "Template",
     "adhoc_task",
     "load_task",
+    "relabelled",
     "task",
     "tasks",
 ]

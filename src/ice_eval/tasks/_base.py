@@ -145,16 +145,29 @@ def load_task(name: str) -> Task:
     return replace(factory(), name=name, description=description)
 
 
+def relabelled(task: Task, labels: Sequence[str]) -> Task:
+    """A task with other labels in place of its own, in their order; its shots follow."""
+    if len(labels) != len(task.labels):
+        raise ConfigError(f"the task '{task.name}' has {len(task.labels)} labels, and {len(labels)} were given.")
+    names = dict(zip(task.labels, labels, strict=True))
+    shots = tuple(replace(shot, label=names[shot.label]) for shot in task.shots)
+    return replace(task, label_words=_words(task.prompt, labels), shots=shots)
+
+
+def _words(prompt: str, labels: Sequence[str]) -> dict[str, str]:
+    space = "" if prompt[-1:].isspace() else " "
+    return {label: space + label for label in labels}
+
+
 def adhoc_task(
     data: DataSource, *, prompt: str, labels: Sequence[str], explain: Sequence[str] | None = None, name: str = "custom"
 ) -> Task:
     """A task from flags: a space goes before each label unless the prompt ends in whitespace."""
-    space = "" if prompt[-1:].isspace() else " "
     return Task(
         data=data,
         prompt=prompt,
         classifier_prompt=prompt,
-        label_words={label: space + label for label in labels},
+        label_words=_words(prompt, labels),
         explain=None if explain is None else tuple(explain),
         name=name,
     )

@@ -1,0 +1,150 @@
+"""Functions from texts to probabilities, as models."""
+
+import re
+import runpy
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ice_eval as ice
+from ice_eval.models import load_model
+from ice_eval.models._function import WordCodec
+
+WEIGHTS = {"good": 2.0, "great": 3.0, "bad": -2.0, "dull": -1.0}
+TEXTS = ["A good film, with a great cast!", "bad sound and a dull plot… really", "it isn't good; it's great"]
+
+
+def judge(texts):
+    """Probabilities of (negative, positive), from the words of each text."""
+    odds = np.array([sum(WEIGHTS.get(word, 0.0) for word in re.findall(r"\w+", text.lower())) for text in texts])
+    return np.stack([1 / (1 + np.exp(odds)), 1 / (1 + np.exp(-odds))], axis=1)
+
+
+def task(**changes):
+    return ice.Task(
+        **{
+            "data": ice.Records([{"text": text, "label": i % 2} for i, text in enumerate(TEXTS)]),
+            "prompt": "Review: {text}\nSentiment:",
+            "label_words": {"negative": " negative", "positive": " positive"},
+            **changes,
+        }
+    )
+
+
+def test_the_function_sees_the_text_that_the_ledger_shows():
+    seen = []
+
+    def spy(texts):
+        seen.extend(texts)
+        return judge(texts)
+
+    run = ice.evaluate(spy, task(), attributions=["random"], m=5)
+    shown = {row.text for row in run.folder.ledger(0, inputs=True)}
+    assert shown == set(seen)
+    assert set(TEXTS) <= shown  # nothing removed: the text to the letter, and without the prompt's words
+
+
+def test_scores_are_the_functions_log_probabilities():
+    run = ice.evaluate(judge, task(), attributions=["random"], m=5)
+    for row in run.folder.ledger(0, inputs=True):
+        np.testing.assert_allclose(row.scores, np.log(judge([row.text])[0]), atol=1e-12)
+
+
+def test_a_planted_explanation_is_faithful_and_its_opposite_is_not():
+    planted = {
+        "best": lambda item: [abs(WEIGHTS.get(text.lower(), 0.0)) for text in item.texts],
+        "worst": lambda item: [-abs(WEIGHTS.get(text.lower(), 0.0)) for text in item.texts],
+    }
+    run = ice.evaluate(judge, task(), attributions=planted, operators=["delete"], k=0.1, m=30)
+    rates = run.summary().set_index("attribution")["win_rate"]
+    assert rates["best"] > 0.9
+    assert rates["worst"] < 0.5
+
+
+def test_two_fields_come_as_pairs():
+    seen = []
+
+    def spy(pairs):
+        seen.extend(pairs)
+        return np.full((len(pairs), 2), 0.5)
+
+    pairs = task(data=ice.Records([{"a": "one two", "b": "three four"}] * 1), prompt="{a} {b}")
+    ice.evaluate(spy, pairs, attributions=["random"], operators=["delete"], m=3)
+    assert ("one two", "three four") in seen
+
+
+def test_certain_answers_are_finite():
+    def rules(texts):
+        return [[0.0, 1.0] if "good" in text else [1.0, 0.0] for text in texts]
+
+    run = ice.evaluate(rules, task(), attributions=["random"], operators=["delete"], m=5)
+    assert all(np.isfinite(row.scores).all() for row in run.folder.ledger(0))
+    assert run.summary()["n"].tolist() == [3]
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (
+            lambda texts: [0.5] * len(texts),
+            r"returned shape \(\d+,\) for \d+ texts and 2 labels \(negative, positive\)",
+        ),
+        (lambda texts: [[0.5, -0.5]] * len(texts), "returned negative values"),
+        (lambda texts: 1 / 0, "failed: ZeroDivisionError"),
+    ],
+)
+def test_a_function_that_answers_wrongly_is_told_so(answer, message):
+    with pytest.raises(ice.ModelError, match=message):
+        ice.evaluate(answer, task(), attributions=["random"], m=2)
+
+
+def test_attention_is_refused_at_planning_with_what_works():
+    with pytest.raises(ice.ConfigError, match="'attention' needs attentions.*that work with it: random, or your own"):
+        ice.evaluate(judge, task())
+
+
+def test_ids_do_not_depend_on_what_was_read_before():
+    one, other = WordCodec(), WordCodec()
+    other.tokenize("something else first")
+    assert one.tokenize(TEXTS[0]).ids.tolist() == other.tokenize(TEXTS[0]).ids.tolist()
+
+
+def test_spaces_are_put_back_where_words_move():
+    codec = WordCodec()
+    ids = codec.tokenize("Good film, really (good)!").ids
+    assert codec.decode([ids]) == ["Good film, really (good)!"]
+    assert codec.decode([ids[[1, 0]]]) == ["film Good"]
+    assert codec.decode([ids[[0, 2, 4]]]) == ["Good, ("]
+
+
+def test_a_function_is_found_by_its_path(tmp_path, monkeypatch):
+    (tmp_path / "my_rules.py").write_text("def judge(texts):\n    return [[0.4, 0.6]] * len(texts)\nnumber = 3\n")
+    monkeypatch.chdir(tmp_path)
+    before = list(sys.path)
+    assert load_model("python:my_rules:judge").name == "my_rules:judge"
+    assert sys.path == before
+    for path, message in [
+        ("my_rules:jugde", "cannot be imported"),
+        ("no_such_module:f", "cannot be imported"),
+        ("my_rules", "names no function"),
+        ("my_rules:number", "is no function"),
+    ]:
+        with pytest.raises(ice.ConfigError, match=message):
+            load_model(f"python:{path}")
+
+
+def test_a_transformers_model_without_its_tokenizer_is_refused(tiny):
+    with pytest.raises(ice.ConfigError, match=r"needs its tokenizer too: give the pair \(model, tokenizer\)"):
+        load_model(tiny("bert").model)
+
+
+def test_the_example_with_scikit_learn_runs(monkeypatch, capsys):
+    pytest.importorskip("sklearn", reason="the example needs scikit-learn")
+    root = Path(__file__).parents[2]
+    monkeypatch.setattr(sys, "argv", ["example", str(root / "src/ice_eval/tasks/data/demo.jsonl")])
+    runpy.run_path(str(root / "examples/sklearn_classifier.py"), run_name="__main__")
+    printed = capsys.readouterr().out
+    assert "weights" in printed
+    assert "verdict" in printed
