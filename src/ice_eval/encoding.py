@@ -14,7 +14,7 @@ one emoji, a letter and its accent) form one unit, so a unit never splits a char
 that share a word.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -95,7 +95,7 @@ def _encode_once(
     codec: Codec, task: Task, example: Example, fields: dict[str, str], unit: Unit, reserve: int
 ) -> tuple[Encoded, Span | None]:
     """The encoding, and where a field must be cut for it to fit (None when it fits)."""
-    pieces = _sequences(codec, task, fields)
+    pieces = rendered(codec, task, fields)
     texts = ["".join(piece.text for piece in part) for part in pieces]
     tokens = codec.tokenize(texts[0], texts[1] if pieces[1] else None, framed=_is_framed(codec, task))
     sources = [_Source.of(part, task.explained, unit) for part in pieces]
@@ -118,7 +118,8 @@ def _is_framed(codec: Codec, task: Task) -> bool:
     return task.chat or any(part.field is None and codec.writes_special(part.text) for part in task.template.parts)
 
 
-def _sequences(codec: Codec, task: Task, fields: dict[str, str]) -> tuple[list[Piece], list[Piece]]:
+def rendered(codec: Codec, task: Task, fields: Mapping[str, str]) -> tuple[list[Piece], list[Piece]]:
+    """What a model reads: the pieces of the prompt or of a classifier's text, and those of its pair (perhaps none)."""
     if codec.reads_pairs:
         return task.classifier_pieces(fields)
     if not task.chat:
@@ -269,7 +270,7 @@ def label_ids(codec: Codec, task: Task) -> LabelIds:
     Raises:
         ConfigError: A label has no token of its own, or its ids are the beginning of another's.
     """
-    pieces, _ = _sequences(codec, task, {name: "x" for name in task.template.fields})
+    pieces, _ = rendered(codec, task, {name: "x" for name in task.template.fields})
     body = "".join(piece.text for piece in pieces)
     framed = _is_framed(codec, task)
     prompt = codec.tokenize(body, framed=framed).ids.tolist()

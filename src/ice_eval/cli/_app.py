@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from ice_eval import __version__
-from ice_eval.cli import demo, listing, report, rescore, run, show
+from ice_eval.cli import demo, listing, report, rescore, run, show, task
 
 app = typer.Typer(
     name="ice",
@@ -37,3 +37,4 @@ app.command("rescore")(rescore.rescore)
 app.command("report")(report.report)
 app.command("show")(show.show)
 app.command("list")(listing.listing)
+app.add_typer(task.app, name="task")

@@ -3,6 +3,7 @@
 import json
 import sys
 import time
+import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,12 @@ if TYPE_CHECKING:
 def console() -> Console:
     """Standard output; wide enough for whole tables when it is not a terminal."""
     return Console(highlight=False) if sys.stdout.isatty() else Console(highlight=False, width=160)
+
+
+def harmless(line: Text) -> Text:
+    """Without the control characters that a text may hold: they would be obeyed by the terminal."""
+    line.plain = "".join("\ufffd" if unicodedata.category(c) == "Cc" and c not in "\n\t" else c for c in line.plain)
+    return line
 
 
 def print_json(content: Any) -> None:

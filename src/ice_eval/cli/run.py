@@ -87,7 +87,7 @@ def run(
 
     result = evaluate(
         model,
-        _task(task, data, prompt, labels, explain),
+        task_from_flags(task, data, prompt, labels, explain),
         attributions=names(attributions),
         operators=names(operators),
         directions=names(direction),
@@ -121,7 +121,10 @@ def _shares(text: str) -> list[float]:
         raise ConfigError(f"--k {text}: numbers between 0 and 1 are expected, such as 0.2 or 0.1,0.2.") from exc
 
 
-def _task(task: str | None, data: Path | None, prompt: str | None, labels: str | None, explain: str | None) -> "Task":
+def task_from_flags(
+    task: str | None, data: Path | None, prompt: str | None, labels: str | None, explain: str | None
+) -> "Task":
+    """A known task with what was given in place of its own, or one made of a file, a prompt and labels."""
     from ice_eval.tasks import FileData, adhoc_task, load_task, relabelled
 
     prompt = None if prompt is None else prompt.replace("\\n", "\n").replace("\\t", "\t")

@@ -1,6 +1,5 @@
 """`ice show`."""
 
-import unicodedata
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,7 +20,7 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show one example: its text, its rationales, and every counterfactual that was scored."""
-    from ice_eval.cli._output import console, print_json
+    from ice_eval.cli._output import console, harmless, print_json
     from ice_eval.results import RunFolder
 
     run = RunFolder.existing(folder)
@@ -41,15 +40,7 @@ def show(
         return
     out = console()
     for line in _lines(found, ledger, outcomes, labels, rows):
-        out.print(_harmless(line), soft_wrap=True)
-
-
-def _harmless(line: Any) -> Any:
-    """Without the control characters that a text may hold: they would be obeyed by the terminal."""
-    if isinstance(line, str):
-        return line
-    line.plain = "".join("\ufffd" if unicodedata.category(c) == "Cc" and c not in "\n\t" else c for c in line.plain)
-    return line
+        out.print(line if isinstance(line, str) else harmless(line), soft_wrap=True)
 
 
 def _find(run: "RunFolder", example: str) -> "tuple[InputRow, list[LedgerRow]]":

@@ -25,6 +25,8 @@ class Labels:
     """Token ids of the label words; for a classifier the index of the class, alone."""
     scoring: LabelScoring = "first"
     """By the first token of the label word, or by all of them (chain rule)."""
+    are_classes: bool = False
+    """Whether `ids` are indices of classes, not tokens."""
     note: str | None = None
     """What a user should know of how labels were matched."""
 

@@ -79,7 +79,7 @@ class FunctionModel(Model):
     def labels(self, task: Task, *, scoring: LabelScoring | None = None) -> Labels:
         if task.chat:
             raise ConfigError(f"{self.name} is a function and has no chat; leave out --chat.")
-        return Labels(task.labels, tuple((index,) for index in range(len(task.labels))))
+        return Labels(task.labels, tuple((index,) for index in range(len(task.labels))), are_classes=True)
 
     def log_scores(self, batch: Sequence[ModelInput], labels: Labels, *, prefix: int = 0) -> LogScores:
         try:

@@ -38,7 +38,7 @@ class SequenceClassifier(HFModel):
             raise ConfigError(f"{self.name} is a sequence classifier: its labels have no tokens to score in full.")
         known = [label for label in task.labels if label.casefold() in names]
         if len(known) == len(task.labels):
-            return Labels(task.labels, tuple((names[label.casefold()],) for label in task.labels))
+            return Labels(task.labels, tuple((names[label.casefold()],) for label in task.labels), are_classes=True)
         if known or len(names) != len(task.labels):
             raise ConfigError(
                 f"the labels {', '.join(task.labels)} are not the classes of {self.name} ({', '.join(names)}); "
@@ -47,7 +47,8 @@ class SequenceClassifier(HFModel):
         classes = [self.model.config.id2label[index] for index in range(len(names))]
         pairs = ", ".join(f"{c} = {label}" for c, label in zip(classes, task.labels, strict=True))
         note = f"{self.name} names its classes otherwise than the task; taken in order: {pairs}."
-        return Labels(task.labels, tuple((index,) for index in range(len(task.labels))), note=note)
+        classes_in_order = tuple((index,) for index in range(len(task.labels)))
+        return Labels(task.labels, classes_in_order, are_classes=True, note=note)
 
     def _label_scores(self, batch: Sequence[ModelInput], labels: Labels, prefix: int) -> torch.Tensor:
         ids, mask, segments = self.padded(batch)

@@ -83,7 +83,7 @@ class Toy(Model):
         return f"{zlib.crc32(repr((BIAS, WEIGHTS)).encode()):08x}"
 
     def labels(self, task: Task, *, scoring: LabelScoring | None = None) -> Labels:
-        return Labels(task.labels, tuple((index,) for index in range(len(task.labels))))
+        return Labels(task.labels, tuple((index,) for index in range(len(task.labels))), are_classes=True)
 
     def log_scores(self, batch: Sequence[ModelInput], labels: Labels, *, prefix: int = 0) -> LogScores:
         log_odds = np.array([BIAS + _weights(row.ids).sum() for row in batch])

@@ -1,0 +1,106 @@
+"""Does a task say to a model what its author meant? What it reads, what is explained, what it answers."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ice_eval.encoding import encode, rendered, shared_prefix
+from ice_eval.models import Labels, LabelScoring, Model
+from ice_eval.records import Encoded, Example, Span, Unit
+from ice_eval.scoring import Scorer
+from ice_eval.tasks import Piece, Task
+
+N_SHOWN, N_SCORED = 3, 50
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A run of characters of a rendered prompt."""
+
+    text: str
+    kind: Literal["protected", "unit", "between"]
+    """The template, a unit that may be removed, or spaces between units."""
+
+
+@dataclass(frozen=True)
+class LabelLine:
+    """One label: its word, its tokens, what the model says to an empty text, and how often it says it."""
+
+    label: str
+    word: str
+    token_ids: tuple[int, ...]
+    tokens: tuple[str, ...]
+    prior: float
+    predicted: float
+    """Share of the scored examples that get this label."""
+
+
+@dataclass(frozen=True)
+class TaskCheck:
+    """What `check_task` found."""
+
+    prompts: tuple[tuple[Segment, ...], ...]
+    """A few rendered prompts."""
+    labels: tuple[LabelLine, ...]
+    label_scoring: LabelScoring
+    n: int
+    """Examples that were scored."""
+    accuracy: float | None
+    """None where the data have no gold labels."""
+    truncated: int
+    """Scored examples that lost the end of a text."""
+    median_units: float
+    notes: tuple[str, ...]
+
+
+def check_task(model: Model, task: Task, *, unit: Unit = "token") -> TaskCheck:
+    """Render, encode and score the first examples of a task."""
+    labels = model.labels(task)
+    examples = task.examples(limit=N_SCORED)
+    items = [encode(model.codec, task, example, unit=unit, reserve=labels.reserve) for example in examples]
+    scorer = Scorer(model, labels, budget=model.default_budget())
+    prefix = shared_prefix(items) if model.shares_prefix else 0
+    rows = [items[0].empty(), *(item.full() for item in items)]
+    notes = [*([labels.note] if labels.note else []), *model.check(rows[:4], labels, prefix=prefix)]
+    scores = np.exp(scorer.score(rows, prefix=prefix))
+    answers = scores[1:].argmax(axis=1)
+    right = [int(a) == e.gold for a, e in zip(answers, examples, strict=True) if e.gold is not None]
+    return TaskCheck(
+        prompts=tuple(tuple(_segments(model, task, e, i)) for e, i in zip(examples[:N_SHOWN], items, strict=False)),
+        labels=tuple(_label_lines(model, task, labels, scores[0], answers)),
+        label_scoring=labels.scoring,
+        n=len(items),
+        accuracy=float(np.mean(right)) if right else None,
+        truncated=sum(item.truncated for item in items),
+        median_units=float(np.median([item.n_units for item in items])),
+        notes=tuple(notes),
+    )
+
+
+def _label_lines(
+    model: Model, task: Task, labels: Labels, prior: NDArray[np.float64], answers: NDArray[np.int64]
+) -> Iterator[LabelLine]:
+    for index, (name, word, ids) in enumerate(zip(labels.names, task.answers, labels.ids, strict=True)):
+        tokens = [] if labels.are_classes else model.codec.decode([np.array([i]) for i in ids])
+        yield LabelLine(name, word, ids, tuple(tokens), float(prior[index]), float(np.mean(answers == index)))
+
+
+def _segments(model: Model, task: Task, example: Example, item: Encoded) -> Iterator[Segment]:
+    """The rendered prompt of one example, cut at its units."""
+    for sequence in rendered(model.codec, task, example.fields):
+        for piece in sequence:
+            yield from _piece_segments(piece, [span for span in item.spans if span.field == piece.field])
+
+
+def _piece_segments(piece: Piece, spans: Sequence[Span]) -> Iterator[Segment]:
+    place = 0
+    for span in spans:
+        if span.start > place:
+            yield Segment(piece.text[place : span.start], "between")
+        yield Segment(piece.text[span.start : span.end], "unit")
+        place = span.end
+    if place < len(piece.text):
+        yield Segment(piece.text[place:], "between" if spans else "protected")

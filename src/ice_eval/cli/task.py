@@ -1,0 +1,82 @@
+"""`ice task`."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ice_eval.cli._options import Json
+from ice_eval.cli.run import task_from_flags
+
+if TYPE_CHECKING:
+    from ice_eval.analysis import TaskCheck
+
+app = typer.Typer(help="Look at a task before running it.", no_args_is_help=True)
+
+
+@app.callback()
+def _root() -> None:
+    pass
+
+
+@app.command("check")
+def check(
+    task: Annotated[str, typer.Argument(help="A name from `ice list tasks`, or a .jsonl or .csv file.")],
+    model: Annotated[str, typer.Option(help="The model that is to read it; see `ice run --help`.")],
+    prompt: Annotated[str | None, typer.Option(help="Prompt with fields, for a file.")] = None,
+    labels: Annotated[str | None, typer.Option(help="Label words, comma-separated, for a file.")] = None,
+    explain: Annotated[str | None, typer.Option(help="Fields to explain, comma-separated.")] = None,
+    data: Annotated[Path | None, typer.Option(help="A file to use with a known task.")] = None,
+    unit: Annotated[str, typer.Option(help="token or word.")] = "token",
+    chat: Annotated[bool, typer.Option("--chat", help="Make the prompt a user turn of the chat template.")] = False,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, …")] = "auto",
+    as_json: Json = False,
+) -> None:
+    """Show three rendered prompts, what is protected in them, the label tokens, and how the model does on 50 rows."""
+    from dataclasses import replace
+
+    from ice_eval.analysis import check_task
+    from ice_eval.cli._output import print_json
+    from ice_eval.models import load_model
+
+    is_file = Path(task).suffix.lower() in {".jsonl", ".csv"}
+    chosen = task_from_flags(None if is_file else task, Path(task) if is_file else data, prompt, labels, explain)
+    chosen.examples(limit=1)  # a bad file is told before a model is loaded
+    found = check_task(load_model(model, device=device), replace(chosen, chat=chat or chosen.chat), unit=unit)  # type: ignore[arg-type]
+    if as_json:
+        print_json(asdict(found))
+    else:
+        _print(found)
+
+
+def _print(found: "TaskCheck") -> None:
+    from rich.text import Text
+
+    from ice_eval.cli._output import console, harmless
+
+    out = console()
+    for number, prompt in enumerate(found.prompts, start=1):
+        out.print(Text(f"prompt {number} (units in brackets, the rest is protected)", style="bold"))
+        line = Text()
+        for segment in prompt:
+            shown = f"[{segment.text}]" if segment.kind == "unit" else segment.text
+            line.append(shown, style="reverse" if segment.kind == "unit" else "dim")
+        out.print(harmless(line), soft_wrap=True)
+        out.print()
+    for text in _facts(found):
+        out.print(Text(text), soft_wrap=True)
+
+
+def _facts(found: "TaskCheck") -> list[str]:
+    lines: list[Any] = [f"label scoring: by {'the first token' if found.label_scoring == 'first' else 'all tokens'}"]
+    for label in found.labels:
+        tokens = " ".join(repr(token) for token in label.tokens) or f"class {label.token_ids[0]}"
+        lines.append(
+            f"  {label.label}: {label.word!r} = {tokens}; said to an empty text with probability {label.prior:.2f}, "
+            f"to {100 * label.predicted:.0f} % of {found.n} examples"
+        )
+    accuracy = "unknown (no gold labels)" if found.accuracy is None else f"{100 * found.accuracy:.0f} %"
+    lines.append(f"accuracy on {found.n} examples: {accuracy}")
+    lines.append(f"units per text: {found.median_units:g} in the median; texts cut to fit: {found.truncated}")
+    return [*lines, *found.notes]
