@@ -1,7 +1,6 @@
 """One self-contained HTML file per run."""
 
 from collections.abc import Sequence
-from importlib.resources import files
 from pathlib import Path
 
 import jinja2
@@ -12,14 +11,16 @@ from ice_eval.report.tables import agreement_table, notes, summary_table
 from ice_eval.results import RunFolder, write_atomically
 
 
-def _environment() -> jinja2.Environment:
-    # Whatever a user's file holds, a model's name included, is text in the page, never markup.
-    return jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-
-
 def _template(name: str) -> jinja2.Template:
-    text = (files("ice_eval.report") / "templates" / name).read_text(encoding="utf-8")
-    return _environment().from_string(text)
+    # Whatever a user's file holds, a model's name included, is text in the page, never markup.
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("ice_eval.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template(name)
 
 
 def write_html(folders: Sequence[RunFolder], path: Path) -> Path:
