@@ -1,5 +1,5 @@
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
@@ -416,3 +416,16 @@ def test_the_unknown_token_can_be_written_out_in_a_test(encoded):
     assert item.texts == ("a", "<unk>", "c")
     assert item.spans == encoded("a xxxxx c").spans
     assert item.empty().key() == encoded("b").empty().key()
+
+
+def test_a_span_takes_the_accent_along_that_the_tokenizer_composed_away():
+    class Composes(Codec):
+        """Reports the letter alone for a letter and its accent, as tokenizers that normalise do."""
+
+        def tokenize(self, text, pair=None, *, framed=False):
+            tokens = super().tokenize(text, pair, framed=framed)
+            accents = np.array([text[end - 1] == "\u0301" for end in tokens.end])
+            return replace(tokens, end=tokens.end - accents)
+
+    item = encode_text("te\u0301 b", Composes())
+    assert item.texts[0] == "te\u0301"

@@ -179,6 +179,9 @@ class _Source:
         # An accent may stand on a space: then the space is part of the character.
         first = max(int(self.atom[chosen[0]]), int(inside[0]))
         last = [i for i in chosen if self.kind[i] == field][-1]
+        # Nor does a span end inside a character: tokenizers that compose an accent report the letter alone.
+        while last + 1 < len(self.atom) and self.kind[last + 1] == field and self.atom[last + 1] == self.atom[last]:
+            last += 1
         return Span(self.fields[field], int(self.offset[first]), int(self.offset[last]) + 1)
 
 
