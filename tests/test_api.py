@@ -338,3 +338,12 @@ def test_dir_lists_the_public_names():
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="module 'ice_eval' has no attribute 'evalute'"):
         ice_eval.evalute  # noqa: B018
+
+
+def test_one_direction_may_be_given_by_its_name(evaluate):
+    assert evaluate(m=3, directions="necessity").summary()["direction"].unique().tolist() == ["necessity"]
+
+
+def test_a_setting_that_does_not_exist_is_told_which_do(evaluate):
+    with pytest.raises(ConfigError, match="unexpected keyword argument 'direction'.*settings are .*directions"):
+        evaluate(m=3, direction="necessity")

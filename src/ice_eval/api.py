@@ -4,7 +4,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -135,15 +135,14 @@ def evaluate(
         ConfigError: What was asked cannot be done; nothing has been written.
         ModelError: The model failed, or no example could be evaluated.
     """
-    config = _config(
-        attributions=_several(attributions),
-        operators=_several(operators),
-        k=_shares(k),
-        n=n,
-        m=m,
-        seed=seed,
-        **settings,
-    )
+    several: dict[str, Any] = {
+        "attributions": _several(attributions),
+        "operators": _several(operators),
+        "k": _shares(k),
+    }
+    if "directions" in settings:
+        several["directions"] = _several(settings.pop("directions"))
+    config = _config(**several, n=n, m=m, seed=seed, **settings)
     chosen = load_task(task) if isinstance(task, str) else task
     if data is not None:
         chosen = replace(chosen, data=FileData(Path(data)))
@@ -195,7 +194,8 @@ def _config(**values: Any) -> RunConfig:
     try:
         return RunConfig(**values)
     except TypeError as exc:
-        raise ConfigError(f"{exc}".replace("RunConfig.__init__()", "evaluate()")) from exc
+        known = ", ".join(field.name for field in fields(RunConfig))
+        raise ConfigError(f"{exc}".replace("RunConfig.__init__()", "evaluate()") + f"; settings are {known}.") from exc
 
 
 class _Methods(dict[str, Attribution]):

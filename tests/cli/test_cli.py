@@ -504,3 +504,9 @@ def test_the_toy_path_imports_no_torch(tmp_path):
     command = [sys.executable, "-c", WITH_IMPORTS, *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0 and done.stderr.splitlines()[-1] == "False"
+
+
+def test_a_second_run_says_that_nothing_is_left_to_do(ice, tmp_path):
+    command = ("run", "--model", "toy", "--task", "demo", "--n", "4", "--m", "3", "--out", tmp_path / "run")
+    assert "nothing left to score" not in ice(*command).err
+    assert "nothing left to score: all rows are in the folder." in ice(*command).err

@@ -50,3 +50,9 @@ def test_every_way_of_running_out_of_memory_is_one_error(error):
 def test_other_failures_are_not_called_out_of_memory():
     with pytest.raises(RuntimeError, match="shapes differ"), translated_memory_errors():
         raise RuntimeError("shapes differ")
+
+
+@pytest.mark.parametrize("path", ["./no-such-folder", "/no/such/folder"])
+def test_a_path_that_is_not_there_is_not_looked_for_on_the_hub(path):
+    with pytest.raises(ConfigError, match=f"no such folder: {path}"):
+        load_model(path)

@@ -141,7 +141,7 @@ def test_every_format_takes_a_table_without_rows(style, summary):
 def test_notes_give_accuracy_and_the_smallest_detectable_win_rate(summary):
     assert notes(summary()) == [
         "The model is right on 90.0 % of the examples.",
-        "Smallest mean win rate that this many examples can tell from chance (power 80 %): 58.0 %.",
+        "Smallest mean win rate told from chance with power 80 %: 58.0 %.",
     ]
 
 
@@ -164,7 +164,12 @@ def test_notes_tell_of_skipped_examples_and_of_tests_that_cannot_reject(summary)
 def test_notes_explain_every_flag_once(summary):
     found = notes(summary({"flags": ["small_n", "ties"]}, {"flags": ["small_n"]}))
     assert [note for note in found if note.startswith("small_n")] == [f"small_n: {FLAGS['small_n']}"]
-    assert f"ties: {FLAGS['ties']}" in found
+    assert f"ties (gradient under delete): {FLAGS['ties']}" in found  # it is about one row of two
+
+
+def test_notes_say_when_no_win_rate_could_be_detected(summary):
+    found = notes(summary({"detectable_win_rate": 0.92}, {"detectable_win_rate": 1.04}))
+    assert "Smallest mean win rate told from chance with power 80 %: 92.0 % to none (too few examples)." in found
 
 
 def test_notes_survive_a_run_without_examples(summary, line):

@@ -14,16 +14,15 @@ def main() -> None:
     """Run the command line: exit 0 when done, 1 when a run failed, 2 for bad input."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, _interrupted)
+        if hasattr(signal, "SIGPIPE"):
+            # `ice report … | head`: end quietly with the reader, as other tools do, instead of failing.
+            signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
         app(prog_name="ice")
     except ConfigError as exc:
         _fail(exc, code=2)
     except IceError as exc:
         _fail(exc, code=1)
-    except BrokenPipeError:
-        # The reader went away (`ice list | head`): not our failure, and not worth a traceback.
-        sys.stderr.close()
-        sys.exit(141)
 
 
 def _interrupted(number: int, frame: object) -> None:

@@ -105,6 +105,8 @@ class Bar:
             self._progress.stop()
         if self._scored:
             self.say(f"{self._scored} rows in {time.monotonic() - self._started:.0f} s ({self._rate():.0f} rows/s)")
+        elif self._done:
+            self.say("nothing left to score: all rows are in the folder.")
 
     def _rate(self) -> float:
         return self._scored / max(time.monotonic() - self._started, 1e-6)

@@ -21,7 +21,7 @@ def report(
     from ice_eval.results import RunFolder
 
     if style is not None and style not in FORMATS:
-        raise ConfigError(f"no format '{style}'; use {', '.join(FORMATS)}.")
+        raise ConfigError(f"no format '{style}'; use {', '.join(FORMATS)}, or --html FILE for a page.")
     found = [RunFolder.existing(path) for path in folders]
     summaries = [folder.summary() for folder in found]
     if html is not None:

@@ -25,7 +25,7 @@ def run(
     ] = "attention,gradient,random",
     operators: Annotated[str, typer.Option(help="Comma-separated; see `ice list operators`.")] = "delete,infill",
     direction: Annotated[
-        str, typer.Option(help="sufficiency (keep the rationale), necessity (remove it), or both.")
+        str, typer.Option(help="sufficiency (keep the rationale), necessity (remove it), or both with a comma.")
     ] = "sufficiency",
     unit: Annotated[str, typer.Option(help="What is kept or removed: token or word.")] = "token",
     k: Annotated[str, typer.Option(help="Share of units in a rationale; several, comma-separated.")] = "0.2",

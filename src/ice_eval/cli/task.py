@@ -69,7 +69,8 @@ def _print(found: "TaskCheck") -> None:
 
 
 def _facts(found: "TaskCheck") -> list[str]:
-    lines: list[Any] = [f"label scoring: by {'the first token' if found.label_scoring == 'first' else 'all tokens'}"]
+    way = {"first": "by the first token", "full": "by all tokens"}[found.label_scoring]
+    lines: list[Any] = [f"label scoring: {way if any(label.tokens for label in found.labels) else 'by class'}"]
     for label in found.labels:
         tokens = " ".join(repr(token) for token in label.tokens) or f"class {label.token_ids[0]}"
         lines.append(

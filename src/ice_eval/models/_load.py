@@ -52,6 +52,8 @@ def load_model(ref: ModelRef, *, device: str = "auto", dtype: str = "auto") -> M
                 f"{', '.join(models.names())}."
             )
         return _hf_load.from_gguf(path, name=path.stem, device=device, dtype=dtype)
+    if ref.startswith((".", "/", "~")):
+        raise ConfigError(f"no such folder: {ref}.")
     try:
         return _hf_load.from_hub(ref, device=device, dtype=dtype)
     except _hf_load.NotOnHubError as exc:

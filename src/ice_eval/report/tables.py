@@ -104,6 +104,12 @@ FLAGS = {
 """What the flags of a summary mean."""
 
 
+def _span(rates: Sequence[float]) -> str:
+    """The range of some win rates, where above 100 % means that there is none."""
+    low, high = (percent(rate) if rate <= 1 else "none (too few examples)" for rate in (min(rates), max(rates)))
+    return low if low == high else f"{low} to {high}"
+
+
 def notes(summary: Mapping[str, Any]) -> list[str]:
     """What a reader must know beside the numbers."""
     lines = summary["configurations"]
@@ -113,9 +119,7 @@ def notes(summary: Mapping[str, Any]) -> list[str]:
         found.append(f"The model is right on {percent(max(a for a in accuracy if a is not None))} of the examples.")
     detectable = [line["detectable_win_rate"] for line in lines if line["detectable_win_rate"] is not None]
     if detectable:
-        low, high = min(detectable), max(detectable)
-        span = percent(low) if f"{low:.3f}" == f"{high:.3f}" else f"{percent(low)} to {percent(high)}"
-        found.append(f"Smallest mean win rate that this many examples can tell from chance (power 80 %): {span}.")
+        found.append(f"Smallest mean win rate told from chance with power 80 %: {_span(detectable)}.")
     skipped = max(line["n_skipped"] for line in lines)
     if skipped:
         found.append(f"{skipped} examples take no part; examples.jsonl says why.")
@@ -129,7 +133,13 @@ def notes(summary: Mapping[str, Any]) -> list[str]:
         )
         found.append(f"Single examples: at this m {limit}; raise m.")
     flags = sorted({flag for line in lines for flag in line["flags"]})
-    return found + [f"{flag}: {FLAGS.get(flag, '')}" for flag in flags]
+    return found + [f"{flag}{_where(flag, lines)}: {FLAGS.get(flag, '')}" for flag in flags]
+
+
+def _where(flag: str, lines: Sequence[Line]) -> str:
+    """The rows that a flag is about, unless it is about all."""
+    flagged = [f"{line['attribution']} under {line['operator']}" for line in lines if flag in line["flags"]]
+    return "" if len(flagged) == len(lines) else f" ({', '.join(dict.fromkeys(flagged))})"
 
 
 def _markdown(table: Table) -> str:
