@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from ice_eval.errors import ConfigError, OutOfMemoryError
-from ice_eval.models import load_model, models
+from ice_eval.errors import ConfigError, ModelError, OutOfMemoryError
+from ice_eval.models import _hf_load, load_model, models
 from ice_eval.models._hf import translated_memory_errors
 from ice_eval.models._hf_load import cache_folder
 
@@ -24,6 +24,30 @@ def test_an_unknown_model_gets_a_suggestion(monkeypatch):
 def test_a_missing_gguf_file_is_named():
     with pytest.raises(ConfigError, match="no such file: nowhere.gguf"):
         load_model("nowhere.gguf")
+
+
+def test_a_conversion_that_cannot_be_kept_is_an_error_and_one_that_came_first_is_not(monkeypatch, tmp_path):
+    monkeypatch.setattr(_hf_load.transformers.AutoTokenizer, "from_pretrained", lambda *_, **__: _Saved())
+    monkeypatch.setattr(_hf_load.transformers.AutoModelForCausalLM, "from_pretrained", lambda *_, **__: _Saved())
+    monkeypatch.setattr(_hf_load.Path, "rename", _fail)
+    with pytest.raises(ModelError, match="could not be converted: the disk is full"):
+        _hf_load._convert_gguf(tmp_path / "model.gguf", tmp_path / "cache" / "model")
+    (tmp_path / "cache" / "model").mkdir()
+    _hf_load._convert_gguf(tmp_path / "model.gguf", tmp_path / "cache" / "model")
+    assert [path.name for path in (tmp_path / "cache").iterdir()] == ["model"]
+
+
+class _Saved:
+    """A model or tokenizer that saves nothing."""
+
+    config = None
+
+    def save_pretrained(self, folder):
+        assert folder.is_dir()
+
+
+def _fail(*_):
+    raise OSError("the disk is full")
 
 
 def test_known_names_are_listed_without_loading_them():

@@ -174,8 +174,11 @@ def _convert_gguf(path: Path, folder: Path) -> None:
                         delattr(holder, attribute)
             model.save_pretrained(draft)
             tokenizer.save_pretrained(draft)
-        with contextlib.suppress(FileExistsError, OSError):  # another process was faster: its folder is as good
+        try:
             draft.rename(folder)
+        except OSError:
+            if not folder.is_dir():  # unless another process was faster: its folder is as good
+                raise
     except (OSError, ValueError, RuntimeError) as exc:
         raise ModelError(f"{path} could not be converted: {_first_line(exc)}") from exc
     finally:
