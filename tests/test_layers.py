@@ -14,7 +14,7 @@ ROOT = Path(ice_eval.__file__).parent
 
 LAYERS = [
     {"records", "errors", "_registry", "_seeding", "_extras"},
-    {"tasks", "operators", "rationales", "stats", "words"},
+    {"tasks", "operators", "rationales", "stats", "words", "protocols"},
     {"models", "encoding"},
     {"scoring"},
     {"attributions", "executors", "results"},

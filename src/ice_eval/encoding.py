@@ -15,18 +15,22 @@ that share a word.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ice_eval.errors import ConfigError, DataError
-from ice_eval.records import PROTECTED, Encoded, Example, Ids, LabelIds, Span, SpecialIds, Unit
+from ice_eval.records import PROTECTED, Encoded, Example, Ids, LabelIds, Scope, Span, SpecialIds, Unit
 from ice_eval.tasks import Piece, Task
 from ice_eval.words import character_starts, word_spans
 
 MAX_CONTENT_TOKENS = 512
 """Longer texts are cut, as in the paper."""
+
+WHOLE = ("whole prompt", "whole pair")
+"""What spans point into when all of the prompt may go: no name of a field has a space in it."""
 
 _TEMPLATE, _TEMPLATE_SPACE = -1, -2
 
@@ -74,43 +78,58 @@ class Codec(Protocol):
         ...
 
 
-def encode(codec: Codec, task: Task, example: Example, *, unit: Unit = "token", reserve: int = 0) -> Encoded:
+def encode(
+    codec: Codec, task: Task, example: Example, *, unit: Unit = "token", scope: Scope = "content", reserve: int = 0
+) -> Encoded:
     """Tokenise the rendered prompt of one example and find its units.
 
     Texts beyond `MAX_CONTENT_TOKENS`, or beyond what the model takes less `reserve` tokens, lose the end of their
-    longest explained field, never a part of the template.
+    longest explained field, never a part of the template. With `scope="prompt"` the template's tokens are units like
+    those of the text, and only special tokens are protected.
 
     Raises:
         DataError: The template alone does not fit.
     """
     fields = dict(example.fields)
     while True:
-        encoded, cut = _encode_once(codec, task, example, fields, unit, reserve)
+        encoded = _encoded(codec, task, example, fields, unit, "content")
+        cut = _cut(encoded, codec.max_tokens - reserve)
         if cut is None:
-            return encoded
+            return encoded if scope == "content" else _encoded(codec, task, example, fields, unit, scope)
         fields[cut.field] = fields[cut.field][: cut.start].rstrip()
 
 
-def _encode_once(
-    codec: Codec, task: Task, example: Example, fields: dict[str, str], unit: Unit, reserve: int
-) -> tuple[Encoded, Span | None]:
-    """The encoding, and where a field must be cut for it to fit (None when it fits)."""
-    pieces = rendered(codec, task, fields)
+def _encoded(
+    codec: Codec, task: Task, example: Example, fields: Mapping[str, str], unit: Unit, scope: Scope
+) -> Encoded:
+    pieces: Sequence[Sequence[Piece]] = rendered(codec, task, fields)
     texts = ["".join(piece.text for piece in part) for part in pieces]
     tokens = codec.tokenize(texts[0], texts[1] if pieces[1] else None, framed=_is_framed(codec, task))
-    sources = [_Source.of(part, task.explained, unit) for part in pieces]
+    explained, whole = task.explained, dict[str, str]()
+    if scope == "prompt":
+        explained, whole = WHOLE, {name: text for name, text in zip(WHOLE, texts, strict=True) if text}
+        pieces = [[Piece(text, name)] for name, text in zip(WHOLE, texts, strict=True)]
+        # Special tokens that the prompt writes out stay: what is left must still be an input of this model.
+        tokens = replace(tokens, sequence=np.where(_written_special(codec, tokens), -1, tokens.sequence))
+    sources = [_Source.of(part, explained, unit) for part in pieces]
     unit_of, spans = _units(tokens, sources, _groups(tokens, sources), unit)
-    encoded = Encoded(
+    found = {**fields, **whole}
+    return Encoded(
         example_id=example.id,
         ids=tokens.ids,
         segments=tokens.segments,
         unit_of=unit_of,
         spans=spans,
-        texts=tuple(fields[span.field][span.start : span.end] for span in spans),
+        texts=tuple(found[span.field][span.start : span.end] for span in spans),
+        whole=whole,
         special=codec.special,
-        truncated=fields != dict(example.fields),
+        truncated=fields != example.fields,
     )
-    return encoded, _cut(encoded, codec.max_tokens - reserve)
+
+
+def _written_special(codec: Codec, tokens: Tokens) -> NDArray[np.bool_]:
+    """Which tokens are control tokens; the unknown token stands for a piece of the text."""
+    return np.isin(tokens.ids, list(codec.special.every - {codec.special.unk}))
 
 
 def _is_framed(codec: Codec, task: Task) -> bool:

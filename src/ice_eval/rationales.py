@@ -47,6 +47,12 @@ def random_sets(n_units: int, size: int, count: int, *, seed: int, example_id: s
     return list(itertools.islice(_order(n_units, size, rng), count))
 
 
+def independent_sets(n_units: int, size: int, count: int, *, seed: int, example_id: str, kind: str) -> list[Units]:
+    """`count` sets drawn one by one, for rows of one kind: they may repeat, and a rationale may be among them."""
+    rng = rng_for(seed, example_id, "independent-sets", kind, size)
+    return [tuple(sorted(int(u) for u in rng.choice(n_units, size, replace=False))) for _ in range(count)]
+
+
 def _order(n_units: int, size: int, rng: np.random.Generator) -> Iterator[Units]:
     if n_sets(n_units, size) <= _ENUMERATE:
         every = list(itertools.combinations(range(n_units), size))

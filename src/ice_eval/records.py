@@ -28,6 +28,7 @@ Fills = Sequence[Ids]  # one replacement per unit, as many tokens as the unit ha
 LabelIds = tuple[tuple[int, ...], ...]  # token ids of each label word, or the class index of each label
 
 Unit = Literal["token", "word"]
+Scope = Literal["content", "prompt"]
 Direction = Literal["sufficiency", "necessity"]
 PROTECTED = -1
 """`Encoded.unit_of` of a token that no operator may touch."""
@@ -99,6 +100,8 @@ class Encoded:
     """Where each unit stands in the fields of the example."""
     texts: tuple[str, ...]
     """The characters of each unit."""
+    whole: Mapping[str, str] = field(default_factory=dict)
+    """What spans point into where that is no field of the example: the rendered prompt, with `scope="prompt"`."""
     special: SpecialIds = field(default_factory=SpecialIds)
     truncated: bool = False
     """Whether the end of a field was cut to fit."""

@@ -43,6 +43,18 @@ def test_shots_and_system_prompt_are_turns_of_their_own(chatty, reviews):
         assert f"{shot.fields['text']}\nSentiment:<end><assistant>{shot.label}<end>" in text
 
 
+def test_with_the_whole_prompt_the_frame_may_go_but_no_special_token(chatty, reviews):
+    task = replace(reviews, shots=(), chat=True)
+    example = task.examples()[0]
+    item = encode(chatty.codec, task, example, scope="prompt")
+    whole = f"<user>Review: {example.fields['text']}\nSentiment:<end><assistant>"
+    assert item.whole == {"whole prompt": whole}
+    assert set(chatty.codec.decode([item.empty().ids])) == {"<end>"}
+    covered = "".join(item.texts).replace(" ", "").replace("\n", "")
+    assert covered == whole.replace("<end>", "").replace(" ", "").replace("\n", "")
+    assert np.array_equal(item.ids, encode(chatty.codec, task, example).ids)
+
+
 def test_labels_follow_the_assistant_header_without_a_space(chatty, reviews):
     codec = chatty.codec
     words = [codec.decode([np.array(ids)])[0] for ids in label_ids(codec, replace(reviews, chat=True))]

@@ -45,9 +45,14 @@ def run(
         str | None, typer.Option(help="Fields to explain, comma-separated; by default all of the prompt's.")
     ] = None,
     target: Annotated[str, typer.Option(help="Label to explain: predicted or gold.")] = "predicted",
+    scope: Annotated[
+        str | None,
+        typer.Option(help="What may be removed: content (by default) or prompt (the template's tokens too)."),
+    ] = None,
     fills: Annotated[
-        str, typer.Option(help="Infill: shared (one fill per unit for all rows) or own (one per row, as in the paper).")
-    ] = "shared",
+        str | None,
+        typer.Option(help="Infill: shared (by default: one fill per unit for all rows) or own (one for each row)."),
+    ] = None,
     n_fills: Annotated[int, typer.Option(help="Fills per unit, averaged.")] = 1,
     label_scoring: Annotated[
         str | None, typer.Option(help="first (token) or full (chain rule); by default whichever decides.")
@@ -55,6 +60,9 @@ def run(
     calibration: Annotated[
         str, typer.Option(help="contextual divides the label prior of the empty input out of every score; or none.")
     ] = "none",
+    protocol: Annotated[
+        str, typer.Option(help="Whose choices to follow: default, paper, or released (the paper's package).")
+    ] = "default",
     chat: Annotated[
         bool, typer.Option("--chat", help="Make the prompt a user turn of the model's chat template.")
     ] = False,
@@ -97,10 +105,12 @@ def run(
         m=m,
         seed=seed,
         target=target,
+        scope=scope,
         fills=fills,
         n_fills=n_fills,
         label_scoring=label_scoring,
         calibration=calibration,
+        protocol=protocol,
         chat=chat or None,
         system=system,
         device=device,

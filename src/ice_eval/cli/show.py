@@ -91,8 +91,8 @@ def _lines(
     for operator, direction in dict.fromkeys(
         (row.key.operator, row.key.direction) for row in ledger if row.key.operator
     ):
-        place = ("random", operator, direction)
-        random = [row for row in ledger if (row.key.kind, row.key.operator, row.key.direction) == place]
+        sets = [row for row in ledger if row.key.set_index is not None]
+        random = [row for row in sets if (row.key.operator, row.key.direction) == (operator, direction)]
         shown = random if n_random < 0 else random[:n_random]
         lines += ["", Text(f"{len(shown)} of {len(random)} random rows under {operator}, {direction}", style="bold")]
         lines += [_score_line(row, found, labels) for row in shown]
@@ -120,8 +120,8 @@ def _marked(found: "InputRow", rationale: list[int]) -> Any:
     from rich.text import Text
 
     line = Text("  ")
-    for name, text in found.fields.items():
-        place = 0
+    for name in dict.fromkeys(span.field for span in found.spans):
+        text, place = found.fields[name], 0
         for unit in rationale:
             span = found.spans[unit]
             if span.field == name:

@@ -11,11 +11,11 @@ from ice_eval._registry import did_you_mean
 from ice_eval.errors import ConfigError
 from ice_eval.models import LabelScoring
 from ice_eval.operators import operators as operator_registry
-from ice_eval.records import Direction, Example, Unit
+from ice_eval.protocols import PROTOCOLS, FillMode, Protocol, ProtocolName
+from ice_eval.records import Direction, Example, Scope, Unit
 from ice_eval.tasks import Task
 
 Target = Literal["predicted", "gold"]
-FillMode = Literal["shared", "own"]
 Calibration = Literal["none", "contextual"]
 
 ADDABLE = ("attributions", "operators", "directions", "k")
@@ -37,16 +37,19 @@ class RunConfig:
     """Random sets that a rationale is compared with."""
     seed: int = 0
     unit: Unit = "token"
-    scope: str = "content"
+    scope: Scope | None = None
+    """What may be removed: the content, or the whole prompt; None: as the protocol says."""
     target: Target = "predicted"
     """Which label is explained: the model's own prediction, or the right one."""
-    fills: FillMode = "shared"
-    """Infill: the same fill of a unit in every row, or one of its own in each (the paper's)."""
+    fills: FillMode | None = None
+    """Infill: the same fill of a unit in every row, or one of its own in each; None: as the protocol says."""
     n_fills: int = 1
     """Fills per unit; several are averaged as probabilities."""
     label_scoring: LabelScoring | None = None
     calibration: Calibration = "none"
     """Whether the label prior of the empty input is divided out of every score."""
+    protocol: ProtocolName = "default"
+    """Whose choices are followed where the paper's text and its package differ from ours."""
 
     def __post_init__(self) -> None:
         for name in ("n", "m", "seed", "n_fills"):
@@ -56,11 +59,15 @@ class RunConfig:
         for k in self.k:
             if not 0 < k < 1:
                 raise ConfigError(f"k = {k}: a share between 0 and 1 is expected, such as 0.2.")
+        _one_of("protocol", self.protocol, get_args(ProtocolName))
+        for name in ("scope", "fills"):
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, getattr(self.choices, name))
         _one_of("target", self.target, get_args(Target))
         _one_of("fills", self.fills, get_args(FillMode))
         _one_of("calibration", self.calibration, get_args(Calibration))
         _one_of("unit", self.unit, get_args(Unit))
-        _one_of("scope", self.scope, ("content",))
+        _one_of("scope", self.scope, get_args(Scope))
         if self.label_scoring is not None:
             _one_of("label-scoring", self.label_scoring, get_args(LabelScoring))
         for direction in self.directions:
@@ -74,15 +81,20 @@ class RunConfig:
             if len(set(values)) < len(values):
                 raise ConfigError(f"{name} names something twice: {', '.join(map(str, values))}.")
 
+    @property
+    def choices(self) -> Protocol:
+        """What the protocol stands for."""
+        return PROTOCOLS[self.protocol]
+
     def extended_by(self, stored: Mapping[str, Any]) -> "RunConfig":
         """This configuration, and what the folder already holds before it."""
         union: Any = {name: tuple(dict.fromkeys([*stored[name], *getattr(self, name)])) for name in ADDABLE}
         return replace(self, **union)
 
 
-def _one_of(name: str, value: str, allowed: Sequence[str]) -> None:
+def _one_of(name: str, value: str | None, allowed: Sequence[str]) -> None:
     if value not in allowed:
-        raise ConfigError(f"{name} '{value}'{did_you_mean(value, list(allowed))} Expected: {', '.join(allowed)}.")
+        raise ConfigError(f"{name} '{value}'{did_you_mean(str(value), list(allowed))} Expected: {', '.join(allowed)}.")
 
 
 def identity(config: RunConfig, *, model: Mapping[str, str], task: Task, examples: Sequence[Example]) -> dict[str, Any]:

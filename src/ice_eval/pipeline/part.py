@@ -21,9 +21,9 @@ from ice_eval.errors import ConfigError
 from ice_eval.models import Model
 from ice_eval.operators import FillPool, Operator
 from ice_eval.pipeline.config import RunConfig
-from ice_eval.rationales import Units, keep_mask, random_sets, set_size, top_k
+from ice_eval.rationales import Units, independent_sets, keep_mask, random_sets, set_size, top_k
 from ice_eval.records import Encoded, Example, Fills, LogScores, ModelInput, PerUnit
-from ice_eval.results.schema import InputRow, LedgerRow, RowKey, rationale_kind
+from ice_eval.results.schema import InputRow, LedgerRow, RowKey, null_kind, rationale_kind
 from ice_eval.scoring import Progress, Scorer
 from ice_eval.tasks import Task
 
@@ -45,7 +45,14 @@ class Engine:
 
     def encode(self, example: Example) -> Encoded:
         """An example as this run's model sees it."""
-        return encode(self.model.codec, self.task, example, unit=self.config.unit, reserve=self.scorer.labels.reserve)
+        return encode(
+            self.model.codec,
+            self.task,
+            example,
+            unit=self.config.unit,
+            scope=self.config.scope or "content",
+            reserve=self.scorer.labels.reserve,
+        )
 
 
 @dataclass
@@ -194,12 +201,7 @@ def _wanted_rows(engine: Engine, item: Encoded, vectors: Mapping[tuple[str, str]
     """Every logical row of one example, whether it was scored before or not."""
     config = engine.config
     for size in dict.fromkeys(set_size(item.n_units, k) for k in config.k):
-        sets: dict[tuple[str, int | None], Units] = {
-            ("random", index): units
-            for index, units in enumerate(
-                random_sets(item.n_units, size, config.m + 1, seed=config.seed, example_id=item.example_id)
-            )
-        }
+        sets = dict(_null_sets(engine, item, size))
         for name in engine.attributions:
             vector = vectors[name, item.example_id]
             if np.isfinite(vector).all():
@@ -208,6 +210,17 @@ def _wanted_rows(engine: Engine, item: Encoded, vectors: Mapping[tuple[str, str]
         for operator in engine.operators:
             for direction in config.directions:
                 yield from _operator_rows(engine, item, operator, direction, size, sets)
+
+
+def _null_sets(engine: Engine, item: Encoded, size: int) -> Iterator[tuple[tuple[str, int | None], Units]]:
+    """The random sets of one size: one order for all attributions, or draws for each."""
+    config, example_id = engine.config, item.example_id
+    for kind in dict.fromkeys(null_kind(name, config.choices) for name in engine.attributions):
+        if config.choices.own_null:
+            drawn = independent_sets(item.n_units, size, config.m, seed=config.seed, example_id=example_id, kind=kind)
+        else:
+            drawn = random_sets(item.n_units, size, config.m + 1, seed=config.seed, example_id=example_id)
+        yield from (((kind, index), units) for index, units in enumerate(drawn))
 
 
 def _operator_rows(
@@ -276,7 +289,7 @@ def _input_row(
 ) -> InputRow:
     return InputRow(
         example_id=example.id,
-        fields=dict(example.fields),
+        fields={**example.fields, **item.whole},
         spans=item.spans,
         gold=example.gold,
         target=target,

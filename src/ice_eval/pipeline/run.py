@@ -184,6 +184,10 @@ def _manifest(
 def _flags(engine: Engine) -> list[str]:
     """What a reader of the numbers must know of how they came about."""
     flags = [flag for act in engine.operators.values() for flag in act.prepare(engine.model.codec.special)]
+    if engine.config.protocol != "default":
+        flags.append(f"protocol_{engine.config.protocol}")
+    if engine.config.scope == "prompt":
+        flags.append("scope_prompt")
     if engine.pool is not None and not engine.pool.knows_labels:
         flags.append("blacklist_without_gold")
     return flags
@@ -233,8 +237,10 @@ def _pool(engine: Engine, examples: Sequence[Example]) -> FillPool:
     task, codec = engine.task, engine.model.codec
     units = [PooledUnits.of(engine.encode(example), example.gold) for example in examples]
     words = frozenset(part.casefold() for word in (*task.label_words.values(), *task.labels) for part in word.split())
-    lexicon = frozenset(word.casefold() for word in task.lexicon)
-    tokens = label_indicative(units) | codec.special.every | _forms(codec, words)
+    alone = engine.config.choices.label_words_only
+    lexicon = frozenset(word.casefold() for word in task.lexicon if not alone)
+    tokens = frozenset[int]() if alone else label_indicative(units)
+    tokens |= codec.special.every | _forms(codec, words)
     return FillPool(units, blacklist=Blacklist(words, lexicon, tokens))
 
 
@@ -280,7 +286,9 @@ def _score_parts(
 
 def _rows_per_example(config: RunConfig) -> int:
     """Rows of an example that has more sets than it needs; short texts have fewer."""
-    per_operator = (config.m + 1 + len(config.attributions)) * len(config.k) * len(config.directions)
+    methods = len(config.attributions)
+    null = config.m * methods if config.choices.own_null else config.m + 1
+    per_operator = (null + methods) * len(config.k) * len(config.directions)
     draws = sum(config.n_fills if operators.get(name).needs_fills else 1 for name in config.operators)
     return 2 + per_operator * draws
 

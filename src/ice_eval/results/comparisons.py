@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ice_eval.errors import ConfigError
+from ice_eval.protocols import PROTOCOLS, Protocol
 from ice_eval.rationales import Units, null_of, set_size
-from ice_eval.results.schema import InputRow, LedgerRow, RowKey, rationale_kind
+from ice_eval.results.schema import InputRow, LedgerRow, RowKey, null_kind, rationale_kind
 from ice_eval.stats import compare, effect_size, member_win_rates
 
 WEAK_SIGNAL = 0.05
@@ -89,25 +90,36 @@ class Outcome:
 
 @dataclass(frozen=True)
 class _Values:
-    """How the rows of one (operator, direction, size) compare: by log-odds, and as probabilities."""
+    """How the rows of one (operator, direction, size) compare; the rationale's comes first."""
 
     order: NDArray[np.float64]
     """What rows are compared by; larger means a better rationale."""
+    measure: NDArray[np.float64]
+    """What effect sizes are measured in; larger means a better rationale."""
     probability: NDArray[np.float64]
 
 
 class ExampleLedger:
     """The rows of one example, by what they are."""
 
-    def __init__(self, example: InputRow, rows: Sequence[LedgerRow], *, calibrated: bool = False) -> None:
+    def __init__(
+        self,
+        example: InputRow,
+        rows: Sequence[LedgerRow],
+        *,
+        calibrated: bool = False,
+        protocol: Protocol = PROTOCOLS["default"],
+    ) -> None:
         self.example = example
+        self._protocol = protocol
         if calibrated:
             rows = _calibrated(rows)
         self._rows = {row.key: row for row in rows}
-        self._sets: dict[tuple[str, str, int], list[LedgerRow]] = defaultdict(list)
+        self._sets: dict[tuple[str, str, str, int], list[LedgerRow]] = defaultdict(list)
         for row in rows:
-            if row.key.kind == "random" and row.key.draw == 0:
-                self._sets[str(row.key.operator), str(row.key.direction), int(row.key.size or 0)].append(row)
+            if row.key.set_index is not None and row.key.draw == 0:
+                place = row.key.kind, str(row.key.operator), str(row.key.direction), int(row.key.size or 0)
+                self._sets[place].append(row)
 
     def outcome(self, configuration: Configuration, operators: Sequence[str], m: int) -> Outcome:
         """Compare one rationale with its null; `operators` are averaged over."""
@@ -132,26 +144,28 @@ class ExampleLedger:
                 f"'{blank.example_id}'; run the same command again to score what is missing."
             )
         rationale = _set_of(self._rows[place], n_units)
-        sets = [_set_of(row, n_units) for row in self._sorted_sets(operators[0], direction, size)]
-        chosen = null_of(rationale, sets, m)
-        keys = [(kind, None), *(("random", index) for index in chosen)]
-        values = self._values(keys, operators, direction, size)
-        reference = [self._probability(self._rows[RowKey(blank.example_id, k)].scores) for k in ("full", "empty")]
-        if not (np.isfinite(values.order).all() and np.isfinite(reference).all()):
+        random = null_kind(blank.configuration.attribution, self._protocol)
+        sets = [_set_of(row, n_units) for row in self._sorted_sets(random, operators[0], direction, size)]
+        chosen = range(len(sets)) if self._protocol.own_null else null_of(rationale, sets, m)
+        keys = [(kind, None), *((random, index) for index in chosen)]
+        full, empty = (self._probability(self._rows[RowKey(blank.example_id, k)].scores) for k in ("full", "empty"))
+        values = self._values(keys, operators, direction, size, full, empty)
+        if not (np.isfinite(values.order).all() and np.isfinite([full, empty]).all()):
             return _failed(blank, "a score is not finite")
-        return _scored(
-            blank,
-            values,
-            rationale,
-            *reference,
-            predicted=int(np.argmax(self._rows[RowKey(blank.example_id, "full")].scores)),
-        )
+        predicted = int(np.argmax(self._rows[RowKey(blank.example_id, "full")].scores))
+        return _scored(blank, values, rationale, full, empty, predicted=predicted, strict=self._protocol.strict)
 
-    def _sorted_sets(self, operator: str, direction: str, size: int) -> list[LedgerRow]:
-        return sorted(self._sets[operator, direction, size], key=lambda row: int(row.key.set_index or 0))
+    def _sorted_sets(self, kind: str, operator: str, direction: str, size: int) -> list[LedgerRow]:
+        return sorted(self._sets[kind, operator, direction, size], key=lambda row: int(row.key.set_index or 0))
 
     def _values(
-        self, keys: Sequence[tuple[str, int | None]], operators: Sequence[str], direction: str, size: int
+        self,
+        keys: Sequence[tuple[str, int | None]],
+        operators: Sequence[str],
+        direction: str,
+        size: int,
+        full: float,
+        empty: float,
     ) -> _Values:
         """Values of sets, averaged as probabilities over draws and operators where there are several."""
         log_odds = [
@@ -163,9 +177,14 @@ class ExampleLedger:
         ]
         # One answer per set: compared as log-odds, which do not saturate. Several: averaged as probabilities.
         single = len(operators) == 1 and all(len(draws) == 1 for draws in log_odds[0])
-        probability = np.mean([[np.mean(sigmoid(np.array(draws))) for draws in row] for row in log_odds], axis=0)
-        order = np.array([draws[0] for draws in log_odds[0]]) if single else probability
-        return _Values(order if direction == "sufficiency" else -order, probability)
+        by_operator = np.array([[np.mean(sigmoid(np.array(draws))) for draws in row] for row in log_odds])
+        probability = by_operator.mean(axis=0)
+        if self._protocol.by_clipped_nsr:
+            order = measure = clipped_nsr(by_operator, full, empty).mean(axis=0)
+        else:
+            order, measure = np.array([draws[0] for draws in log_odds[0]]) if single else probability, probability
+        sign = 1.0 if direction == "sufficiency" else -1.0
+        return _Values(sign * order, sign * measure, probability)
 
     def _draws(self, kind: str, operator: str, direction: str, size: int, index: int | None) -> Iterator[LedgerRow]:
         draw = 0
@@ -186,11 +205,11 @@ def _failed(blank: Outcome, reason: str) -> Outcome:
     return Outcome(blank.example_id, blank.configuration, blank.n_units, blank.target, blank.gold, error=reason)
 
 
-def _scored(blank: Outcome, values: _Values, rationale: Units, full: float, empty: float, *, predicted: int) -> Outcome:
+def _scored(
+    blank: Outcome, values: _Values, rationale: Units, full: float, empty: float, *, predicted: int, strict: bool
+) -> Outcome:
     found = compare(float(values.order[0]), values.order[1:])
     score, signal = float(values.probability[0]), full - empty
-    sign = 1.0 if blank.configuration.direction == "sufficiency" else -1.0
-    effect = effect_size(sign * score, sign * values.probability[1:])
     weak = abs(signal) < WEAK_SIGNAL
     flags = [("weak_signal", weak), ("negative_signal", signal < 0), ("ties", found.tie_rate > TIE_FLAG)]
     return Outcome(
@@ -198,12 +217,12 @@ def _scored(blank: Outcome, values: _Values, rationale: Units, full: float, empt
         predicted=predicted,
         rationale=rationale,
         m=found.null.size,
-        win_rate=found.win_rate,
+        win_rate=found.win_rate_strict if strict else found.win_rate,
         win_rate_strict=found.win_rate_strict,
         tie_rate=found.tie_rate,
         p_value=found.p_value,
         p_lower=found.p_lower,
-        effect_size=effect,
+        effect_size=effect_size(float(values.measure[0]), values.measure[1:]),
         nsr=None if weak else (score - empty) / signal,
         score=score,
         score_full=full,
@@ -236,6 +255,14 @@ def sigmoid(log_odds: NDArray[np.float64]) -> NDArray[np.float64]:
     return result
 
 
+def clipped_nsr(probability: NDArray[np.float64], full: float, empty: float) -> NDArray[np.float64]:
+    """`(s - s(∅)) / (s(x) - s(∅))` as the released package has it: within [-2, 2], and 0 where the signal is weak."""
+    if abs(full - empty) < WEAK_SIGNAL:
+        return np.zeros_like(probability)
+    clipped: NDArray[np.float64] = np.clip((probability - empty) / (full - empty), -2.0, 2.0)
+    return clipped
+
+
 def _calibrated(rows: Sequence[LedgerRow]) -> list[LedgerRow]:
     """Log-scores less those of the empty input: contextual calibration (Zhao et al., 2021)."""
     prior = next((row.scores for row in rows if row.key.kind == "empty"), None)
@@ -245,11 +272,15 @@ def _calibrated(rows: Sequence[LedgerRow]) -> list[LedgerRow]:
 
 
 def examples_of(
-    inputs: Sequence[InputRow], rows: Sequence[LedgerRow], *, calibrated: bool = False
+    inputs: Sequence[InputRow],
+    rows: Sequence[LedgerRow],
+    *,
+    calibrated: bool = False,
+    protocol: Protocol = PROTOCOLS["default"],
 ) -> Iterator[ExampleLedger]:
     """The examples of a part, each with its rows."""
     by_example: Mapping[str, list[LedgerRow]] = defaultdict(list)
     for row in rows:
         by_example[row.key.example_id].append(row)
     for example in inputs:
-        yield ExampleLedger(example, by_example[example.example_id], calibrated=calibrated)
+        yield ExampleLedger(example, by_example[example.example_id], calibrated=calibrated, protocol=protocol)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from ice_eval.protocols import Protocol
 from ice_eval.records import Span
 
 SCHEMA = 1
@@ -15,7 +16,7 @@ LEDGER = pa.schema(
         pa.field("example_id", pa.string(), nullable=False),
         pa.field("operator", pa.string()),  # null for the rows no operator touched: full and empty
         pa.field("size", pa.int32()),  # units in the set
-        pa.field("kind", pa.string(), nullable=False),  # full, empty, random, rationale:NAME
+        pa.field("kind", pa.string(), nullable=False),  # full, empty, random, rationale:NAME, random:NAME
         pa.field("direction", pa.string()),
         pa.field("set_index", pa.int32()),  # place of a random set in the order of (example, size)
         pa.field("draw", pa.int32()),  # which fill, where an operator needs one
@@ -82,6 +83,11 @@ class InputRow:
     """Why the example takes no part; None for those that do."""
     attributions: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     """Attribution -> a number per unit."""
+
+
+def null_kind(attribution: str, protocol: Protocol) -> str:
+    """`kind` of the rows that an attribution is compared with: all share them, unless the protocol says otherwise."""
+    return f"random:{attribution}" if protocol.own_null else "random"
 
 
 def rationale_kind(attribution: str) -> str:

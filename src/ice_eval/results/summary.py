@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ice_eval import stats
 from ice_eval._seeding import rng_for
+from ice_eval.protocols import PROTOCOLS, Protocol
 from ice_eval.results.comparisons import ALL, TIE_FLAG, WEAK_SIGNAL, Configuration, Outcome, examples_of
 from ice_eval.results.files import write_atomically, write_json
 from ice_eval.results.folder import RunFolder
@@ -18,6 +19,8 @@ from ice_eval.results.schema import SCHEMA
 
 ALPHA = 0.10
 """False discovery rate that `significant_rate` allows."""
+PAPER_RESAMPLES = 200
+"""Resamples of the paper's percentile interval."""
 SMALL_N = 50
 """Below this many examples a BCa interval is flagged as rough."""
 
@@ -46,10 +49,15 @@ def _outcomes(folder: RunFolder, config: Mapping[str, Any]) -> Iterator[Outcome]
     cells = configurations(config)
     for part in folder.parts():
         rows = folder.ledger(part)
-        for ledger in examples_of(folder.inputs(part), rows, calibrated=config.get("calibration") == "contextual"):
+        calibrated = config.get("calibration") == "contextual"
+        for ledger in examples_of(folder.inputs(part), rows, calibrated=calibrated, protocol=_protocol(config)):
             for cell in cells:
                 operators = config["operators"] if cell.operator == ALL else [cell.operator]
                 yield ledger.outcome(cell, operators, config["m"])
+
+
+def _protocol(config: Mapping[str, Any]) -> Protocol:
+    return PROTOCOLS[config.get("protocol", "default")]
 
 
 def summarise(
@@ -164,7 +172,10 @@ def _flags(used: Sequence[Outcome], measures: Measures, config: Mapping[str, Any
 
 def _interval(rates: NDArray[np.float64], config: Mapping[str, Any]) -> stats.Interval | None:
     # One stream for all configurations: intervals of the same examples resample the same examples.
-    return stats.mean_interval(rates, rng=rng_for(config["seed"], "bootstrap"))
+    rng = rng_for(config["seed"], "bootstrap")
+    if _protocol(config).percentile:
+        return stats.mean_interval(rates, rng=rng, n_resamples=PAPER_RESAMPLES, method="percentile")
+    return stats.mean_interval(rates, rng=rng)
 
 
 def _column(used: Sequence[Outcome], name: str) -> NDArray[np.float64]:

@@ -1,0 +1,193 @@
+"""`--scope prompt`, `--protocol paper` and `--protocol released`, on models whose answers are known."""
+
+import json
+
+import numpy as np
+import pytest
+
+import ice_eval as ice
+from ice_eval.protocols import PROTOCOLS
+from ice_eval.rationales import independent_sets
+from ice_eval.results.comparisons import clipped_nsr
+from ice_eval.stats import mean_interval
+
+TEXTS = ["a good warm film", "a bad cold slow film", "good food and good wine", "we waited and it was bad"]
+
+
+@pytest.fixture
+def evaluate(toy, sentiment_task):
+    kept = []  # a run's folder goes with the run
+
+    def run(**settings):
+        task = sentiment_task(TEXTS, ["positive", "negative", "positive", "negative"])
+        settings = {"attributions": ["gradient", "random"], "k": 0.3, "m": 8, **settings}
+        kept.append(ice.evaluate(toy, task, **settings))
+        return kept[-1]
+
+    return run
+
+
+def rows(run, **wanted):
+    found = run.folder.ledger(0, inputs=True)
+    return [row for row in found if all(getattr(row.key, name) == value for name, value in wanted.items())]
+
+
+def test_with_the_whole_prompt_every_word_of_the_template_may_go(evaluate):
+    run = evaluate(scope="prompt", operators=["delete"])
+    example = run.folder.inputs(0)[0]
+    whole = example.fields["whole prompt"]
+    assert whole == "Review: a good warm film\nSentiment:"
+    assert [whole[span.start : span.end] for span in example.spans] == [
+        "Review", ":", "a", "good", "warm", "film", "Sentiment", ":",
+    ]  # fmt: skip
+    for row in rows(run, kind="random", example_id=example.example_id):
+        assert len(row.input_ids) == row.key.size == 2
+
+
+def test_content_alone_is_the_default(evaluate):
+    example = evaluate(operators=["delete"]).folder.inputs(0)[0]
+    assert "whole prompt" not in example.fields
+    assert [span.field for span in example.spans] == ["text"] * 4
+
+
+def test_a_protocol_sets_scope_and_fills_and_a_flag_overrides_it(evaluate):
+    released = evaluate(protocol="released").folder.manifest()["config"]
+    assert (released["scope"], released["fills"]) == ("prompt", "own")
+    mixed = evaluate(protocol="released", scope="content").folder.manifest()["config"]
+    assert (mixed["scope"], mixed["fills"]) == ("content", "own")
+    paper = evaluate(protocol="paper").folder.manifest()["config"]
+    assert (paper["scope"], paper["fills"]) == ("content", "own")
+
+
+def test_an_unknown_protocol_is_refused(evaluate):
+    with pytest.raises(ice.ConfigError, match="protocol 'relased'; did you mean 'released'"):
+        evaluate(protocol="relased")
+
+
+def test_every_attribution_of_the_released_protocol_has_random_sets_of_its_own(evaluate):
+    run = evaluate(protocol="released")
+    first = {row.key.kind for row in run.folder.ledger(0)}
+    assert first == {
+        "full", "empty", "random:gradient", "random:random", "rationale:gradient", "rationale:random"
+    }  # fmt: skip
+    sets = {kind: [row.kept for row in rows(run, kind=kind, operator="delete")] for kind in first}
+    assert len(sets["random:gradient"]) == len(sets["random:random"]) == 8 * len(TEXTS)
+    assert sets["random:gradient"] != sets["random:random"]
+    assert all(line["m"] == 8 for line in run.folder.examples())
+
+
+def test_independent_sets_repeat_and_hold_every_set():
+    drawn = independent_sets(4, 1, 400, seed=0, example_id="x", kind="random:a")
+    shares = np.bincount([unit for (unit,) in drawn], minlength=4) / 400
+    np.testing.assert_allclose(shares, 0.25, atol=0.08)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "win_rate", "p_value"), [("default", 0.5, 1.0), ("paper", 0.0, 1.0), ("released", 0.0, 1.0)]
+)
+def test_what_a_model_without_an_opinion_is_given(toy, sentiment_task, protocol, win_rate, p_value):
+    """All rows tie: half a win for us, a loss for the paper and its package."""
+    task = sentiment_task(["one two three four five", "six seven eight nine ten"], [0, 1])
+    run = ice.evaluate(toy, task, attributions=["random"], operators=["delete"], m=4, protocol=protocol)
+    assert run.summary()["win_rate"].tolist() == [win_rate]
+    assert run.examples()["p_value"].tolist() == [p_value] * 2
+
+
+def test_nsr_is_cut_and_a_weak_signal_is_nothing():
+    values = np.array([0.9, 0.5, 0.1])
+    np.testing.assert_allclose(clipped_nsr(values, 0.6, 0.5), [2.0, 0.0, -2.0])
+    np.testing.assert_allclose(clipped_nsr(values, 0.9, 0.1), [1.0, 0.5, 0.0])
+    assert clipped_nsr(values, 0.54, 0.5).tolist() == [0.0, 0.0, 0.0]
+    assert clipped_nsr(values, 0.1, 0.5).tolist() == [-1.0, 0.0, 1.0]  # a negative signal turns the order round
+
+
+@pytest.mark.parametrize("protocol", ["paper", "released"])
+@pytest.mark.parametrize("direction", ["sufficiency", "necessity"])
+def test_numbers_follow_from_the_ledger_by_the_rules_of_the_protocol(evaluate, protocol, direction):
+    """Every win rate, p-value and effect size once more, with loops, from the rows alone."""
+    run = evaluate(protocol=protocol, directions=[direction], m=20)
+    targets = {row.example_id: row.target for row in run.folder.inputs(0)}
+    ledger = run.folder.ledger(0)
+
+    def chance(row):
+        return np.exp(row.scores[targets[row.key.example_id]])
+
+    def measure(found, operators, example_id):
+        """One value per set: their mean over operators."""
+        full, empty = (chance(r) for k in ("full", "empty") for r in ledger if r.key[:2] == (example_id, k))
+        values = []
+        for operator in operators:
+            chosen = [r for r in found if r.key.operator == operator and r.key.example_id == example_id]
+            scores = np.array([chance(r) for r in sorted(chosen, key=lambda r: r.key.set_index or 0)])
+            if protocol == "released":
+                scores = np.clip((scores - empty) / (full - empty), -2, 2) if abs(full - empty) >= 0.05 else 0 * scores
+            values.append(scores)
+        return np.mean(values, axis=0) * (1 if direction == "sufficiency" else -1)
+
+    checked = 0
+    for line in run.folder.examples():
+        name, operators = line["attribution"], [line["operator"]]
+        if operators == ["all"]:
+            operators = ["delete", "infill"]
+        kind = f"random:{name}" if protocol == "released" else "random"
+        [observed] = measure([r for r in ledger if r.key.kind == f"rationale:{name}"], operators, line["example_id"])
+        kept = next(r.kept for r in ledger if r.key[:3] == (line["example_id"], f"rationale:{name}", operators[0]))
+        random = [r for r in ledger if r.key.kind == kind]
+        if protocol == "paper":  # sets that differ from the rationale, the first m of them
+            random = [r for r in random if r.kept != kept]
+        null = measure(random, operators, line["example_id"])[:20]
+        assert line["m"] == len(null)
+        assert line["win_rate"] == pytest.approx(np.mean(observed > null + 1e-12))
+        assert line["p_value"] == pytest.approx((1 + np.sum(null >= observed - 1e-12)) / (len(null) + 1))
+        if line["effect_size"] is not None:
+            assert line["effect_size"] == pytest.approx((observed - null.mean()) / null.std(), abs=1e-6)
+        checked += 1
+    assert checked == len(TEXTS) * 2 * 3
+
+
+@pytest.mark.parametrize("protocol", ["paper", "released"])
+def test_intervals_are_percentiles_of_200_resamples(evaluate, protocol):
+    run = evaluate(protocol=protocol, m=20)
+    from ice_eval._seeding import rng_for
+
+    for line in run.folder.summary()["configurations"]:
+        rates = np.array(
+            [e["win_rate"] for e in run.folder.examples() if all(e[n] == line[n] for n in ("attribution", "operator"))]
+        )
+        assert line["win_rate"] == pytest.approx(rates.mean())
+        rng = rng_for(0, "bootstrap")
+        interval = mean_interval(rates, rng=rng, n_resamples=200, method="percentile")
+        assert line["win_rate_ci"] == (None if interval is None else list(interval))
+
+
+def test_released_infill_may_write_what_gives_the_label_away(toy, sentiment_task):
+    """The package keeps label words out and nothing else; we keep out what the labels tell apart."""
+    texts = [word for n in range(12) for word in (f"good film number w{n}", f"bad film number w{n}")]
+    task = sentiment_task(texts, [1, 0] * 12)
+
+    def written(protocol):
+        run = ice.evaluate(toy, task, attributions=["random"], operators=["infill"], m=8, protocol=protocol)
+        return {word for part in run.folder.parts() for row in run.folder.ledger(part, inputs=True)
+                if row.key.kind.startswith("random") for unit, word in enumerate((row.text or "").split())
+                if word in {"good", "bad"} and unit not in row.kept}  # fmt: skip
+
+    assert written("default") == set()
+    assert written("released") == {"good", "bad"}
+
+
+def test_the_manifest_names_the_protocol_and_rescore_follows_it(evaluate, tmp_path):
+    run = evaluate(protocol="released", out=tmp_path / "run")
+    before = json.loads((run.path / "summary.json").read_text())
+    assert run.folder.manifest()["config"]["protocol"] == "released"
+    assert all({"protocol_released", "scope_prompt"} <= set(line["flags"]) for line in before["configurations"])
+    page = run.report().read_text()
+    assert "the choices of the paper&#39;s released package" in page
+    run.rescore()
+    assert json.loads((run.path / "summary.json").read_text()) == before
+    assert set(PROTOCOLS) == {"default", "paper", "released"}
+
+
+def test_a_folder_of_another_protocol_is_not_continued(evaluate, tmp_path):
+    evaluate(out=tmp_path / "run", fills="own")
+    with pytest.raises(ice.ConfigError, match="protocol is 'default' there and 'paper' here"):
+        evaluate(out=tmp_path / "run", protocol="paper")
