@@ -92,10 +92,10 @@ def _table(title: str, lines: Sequence[Line], columns: Sequence[tuple[str, Calla
 
 FLAGS = {
     "small_n": "fewer than 50 examples: the intervals are rough.",
-    "ties": "more than 1 % of random sets tie with the rationale; a tie counts one half.",
+    "ties": "more than 1 % of random sets tie with the rationale: a tie says nothing for or against it.",
     "depends_on_score_order": "the verdict would differ if sets were ranked by how well they reproduce s(x).",
     "exact_for_some": "short texts have fewer sets than were asked for: all of them were used, and the test is exact.",
-    "protocol_paper": "the choices of the paper's text: fills of its own in every row, ties lost, percentile intervals.",
+    "protocol_paper": "the choices of the paper's text: own fills in every row, ties lost, percentile intervals.",
     "protocol_released": "the choices of the paper's released package; not to be mixed with other results.",
     "scope_prompt": "words of the prompt's template were removed too, not only those of the text.",
     "blacklist_without_gold": "the data have no labels: infill avoided the label words only.",
