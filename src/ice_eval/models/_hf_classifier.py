@@ -7,7 +7,8 @@ import torch
 
 from ice_eval.errors import ConfigError
 from ice_eval.models._base import Labels, LabelScoring
-from ice_eval.models._hf import HFCodec, HFModel
+from ice_eval.models._hf import HFModel
+from ice_eval.models._hf_codec import HFCodec
 from ice_eval.records import ModelInput
 from ice_eval.tasks import Task
 
