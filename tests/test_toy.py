@@ -56,15 +56,16 @@ def test_deleting_a_word_moves_the_log_odds_by_its_weight(toy, encoded, sentimen
     )
 
 
-def test_attention_is_the_size_of_the_weights(toy, encoded):
+def test_attention_is_the_size_of_the_weights(toy, encoded, sentiment_task):
     item = encoded("a gorgeous but dull film")
-    assert item.per_unit(toy.attentions([item])[0]).tolist() == [0, 2.5, 0, 1.0, 0]
+    [found] = toy.observe([item], [1], toy.labels(sentiment_task(["x"])), {"attentions"}).attentions
+    assert item.per_unit(found).tolist() == [0, 2.5, 0, 1.0, 0]
 
 
 @pytest.mark.parametrize(("target", "sign"), [(1, 1), (0, -1)])
 def test_the_gradient_is_the_weight_towards_the_target(toy, encoded, sentiment_task, target, sign):
     item = encoded("a gorgeous but dull film")
-    [found] = toy.gradients([item], [target], toy.labels(sentiment_task(["x"])))
+    [found] = toy.observe([item], [target], toy.labels(sentiment_task(["x"])), {"gradients"}).gradients
     assert found.embedding.shape == found.gradient.shape == (len(item.ids), 1)
     assert item.per_unit(found.gradient[:, 0]).tolist() == [0, sign * 2.5, 0, sign * -1.0, 0]
 

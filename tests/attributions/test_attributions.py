@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 import ice_eval
-from ice_eval.attributions import Attribution, Lens, attribution, attributions
+from ice_eval.attributions import Attribution, Lens, Observer, attribution, attributions
 from ice_eval.errors import CapabilityError, ConfigError, DataError
 from ice_eval.models.toy import Toy
 
@@ -19,7 +19,8 @@ def lens(toy, sentiment_task):
 
     def build(*needs, name="mine", seed=0, targets=None):
         labels = toy.labels(sentiment_task(["x"]))
-        return Lens(toy, labels, targets or {str(index): 1 for index in range(9)}, frozenset(needs), seed, name)
+        observer = Observer(toy, labels, targets or {str(index): 1 for index in range(9)}, needs)
+        return Lens(observer, frozenset(needs), seed, name)
 
     return build
 

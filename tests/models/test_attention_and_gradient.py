@@ -11,6 +11,14 @@ from ice_eval.models._attention import AttentionTap
 from ice_eval.models._hf_load import wrap
 
 
+def attentions(model, items, task):
+    return model.observe(items, [0] * len(items), model.labels(task), {"attentions"}).attentions
+
+
+def gradients(model, items, targets, labels):
+    return model.observe(items, targets, labels, {"gradients"}).gradients
+
+
 def items_of(model, task, n=4):
     return [encode(model.codec, task, example) for example in task.examples()[:n]]
 
@@ -19,7 +27,7 @@ def items_of(model, task, n=4):
 def test_attention_is_the_mean_over_layers_and_heads_from_the_scoring_position(tiny, reviews, family):
     model = tiny(family)
     items = items_of(model, reviews)
-    found = model.attentions(items)
+    found = attentions(model, items, reviews)
     model.model.set_attn_implementation("eager")
     position = 0 if family in CLASSIFIERS else -1
     for item, weights in zip(items, found, strict=True):
@@ -37,7 +45,7 @@ def test_gradient_agrees_with_finite_differences(tiny, reviews, family):
     labels = model.labels(reviews)
     items = items_of(model, reviews, n=3)
     targets = [0, 1, 1]
-    found = model.gradients(items, targets, labels)
+    found = gradients(model, items, targets, labels)
     for item, target, pair in zip(items, targets, found, strict=True):
         _assert_slope(model, pair, item, target, labels)
 
@@ -45,6 +53,7 @@ def test_gradient_agrees_with_finite_differences(tiny, reviews, family):
 def _assert_slope(model, pair, item, target, labels):
     """The gradient predicts the change of the log-odds along a random direction."""
     direction = np.random.default_rng(0).standard_normal(pair.embedding.shape)
+    direction[: item.content.start] = 0  # what all examples begin with gets no gradient
     step = 1e-5
     up, down = (_log_odds(model, pair.embedding + sign * step * direction, item, target, labels) for sign in (1, -1))
     # The label head is computed in float32, which limits how far a difference of 1e-5 can be resolved.
@@ -63,20 +72,23 @@ def test_gradient_of_long_labels_reaches_every_token_of_the_prompt(tiny, long_la
     model.model.double()
     labels = model.labels(long_labels)
     item = encode(model.codec, long_labels, long_labels.examples()[0])
-    [pair] = model.gradients([item], [1], labels)
+    [pair] = gradients(model, [item], [1], labels)
     assert pair.gradient.shape == (len(item.ids), 32)
-    assert np.abs(pair.gradient).sum(axis=1).min() > 0
+    start = item.content.start
+    assert np.abs(pair.gradient[start:]).sum(axis=1).min() > 0
+    assert start > 0
+    assert not pair.gradient[:start].any()
     _assert_slope(model, pair, item, 1, labels)
 
 
 def test_batches_do_not_change_gradients_or_attentions(tiny, reviews):
     model = tiny("llama")
     labels, items = model.labels(reviews), items_of(model, reviews, n=6)
-    together, targets = model.gradients(items, [0] * 6, labels), model.attentions(items)
+    together, targets = gradients(model, items, [0] * 6, labels), attentions(model, items, reviews)
     for index, item in enumerate(items):
-        alone = model.gradients([item], [0], labels)[0].gradient
+        alone = gradients(model, [item], [0], labels)[0].gradient
         np.testing.assert_allclose(together[index].gradient, alone, atol=1e-4 * np.abs(alone).max())
-        np.testing.assert_allclose(targets[index], model.attentions([item])[0], atol=1e-6)
+        np.testing.assert_allclose(targets[index], attentions(model, [item], reviews)[0], atol=1e-6)
 
 
 def test_hooks_are_gone_and_the_kernel_is_back_even_after_an_exception(tiny, reviews):
@@ -87,11 +99,11 @@ def test_hooks_are_gone_and_the_kernel_is_back_even_after_an_exception(tiny, rev
     def n_hooks():
         return sum(len(module._forward_hooks) for module in model.model.modules())
 
-    model.attentions(items)
+    attentions(model, items, reviews)
     assert n_hooks() == 0
     handle = model.model.model.layers[1].register_forward_pre_hook(lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError, match="division by zero"):
-        model.attentions(items)
+        attentions(model, items, reviews)
     handle.remove()
     assert n_hooks() == 0
     assert model.model.config._attn_implementation == before != "eager"
@@ -110,6 +122,6 @@ def test_the_callers_gradients_are_not_touched(tiny, reviews):
     owned = tiny("llama")
     mine = copy.deepcopy(owned.model).requires_grad_(True)
     wrapped = wrap(mine, owned.codec.tokenizer)
-    wrapped.gradients(items_of(wrapped, reviews), [0] * 4, wrapped.labels(reviews))
+    gradients(wrapped, items_of(wrapped, reviews), [0] * 4, wrapped.labels(reviews))
     assert all(parameter.grad is None for parameter in mine.parameters())
     assert all(parameter.requires_grad for parameter in mine.parameters())

@@ -81,6 +81,8 @@ def test_a_prefix_that_disagrees_is_given_up_with_a_message(tiny, reviews, monke
     right = model.log_scores(rows, labels)
     expand = CausalLM._expanded
     monkeypatch.setattr(CausalLM, "_expanded", lambda self, ids, n: expand(self, ids[::-1].copy(), n))
+    packed = CausalLM._prefix
+    monkeypatch.setattr(CausalLM, "_prefix", lambda self, ids: packed(self, ids[::-1].copy()))
     assert np.abs(model.log_scores(rows, labels, prefix=prefix) - right).max() > 1e-2
     [message] = model.check(rows[:4], labels, prefix=prefix)
     assert "prefixes are not shared" in message

@@ -1,9 +1,9 @@
 """The seam that every attribution fills, and the lens through which it sees the model."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,39 @@ NEEDS = frozenset({"attentions", "gradients"})
 """What an attribution may declare."""
 
 
+class Seen(NamedTuple):
+    """What a model showed of one example; None what nobody needs."""
+
+    attention: Any
+    gradients: Any
+
+
+class Observer:
+    """Looks at the examples of a part once, for all attributions that will ask.
+
+    Args:
+        model: What is looked at.
+        labels: Its labels.
+        targets: Example id -> index of the label that is explained.
+        needs: What the attributions need, all together.
+    """
+
+    def __init__(self, model: Model, labels: Labels, targets: Mapping[str, int], needs: Collection[str]) -> None:
+        self._model, self._labels, self._targets, self._needs = model, labels, targets, needs
+        self._seen: dict[str, Seen] = {}
+
+    def see(self, batch: Sequence[Encoded]) -> list[Seen]:
+        """What the model showed of each example."""
+        new = [item for item in batch if item.example_id not in self._seen]
+        if new:
+            targets = [self._targets[item.example_id] for item in new]
+            found = self._model.observe(new, targets, self._labels, self._needs)
+            nothing = [None] * len(new)
+            pairs = zip(new, found.attentions or nothing, found.gradients or nothing, strict=True)
+            self._seen.update({item.example_id: Seen(attention, slopes) for item, attention, slopes in pairs})
+        return [self._seen[item.example_id] for item in batch]
+
+
 @dataclass(frozen=True)
 class Lens:
     """What one attribution may ask of a model: only what it declared.
@@ -26,10 +59,7 @@ class Lens:
     Always for a batch of encoded examples, so that forward passes are shared.
     """
 
-    model: Model
-    labels: Labels
-    targets: Mapping[str, int]
-    """Example id -> index of the label that is explained."""
+    observer: "Observer"
     needs: frozenset[str]
     seed: int
     name: str
@@ -38,12 +68,12 @@ class Lens:
     def attentions(self, batch: Sequence[Encoded]) -> list[PerToken]:
         """Attention from the scoring position to every token, mean over layers and heads."""
         self._allow("attentions")
-        return self.model.attentions(batch)
+        return [seen.attention for seen in self.observer.see(batch)]
 
     def gradients(self, batch: Sequence[Encoded]) -> list[Gradients]:
         """Embedding of every token, and the gradient of the target's log-odds there."""
         self._allow("gradients")
-        return self.model.gradients(batch, [self.targets[item.example_id] for item in batch], self.labels)
+        return [seen.gradients for seen in self.observer.see(batch)]
 
     def rng(self, item: Encoded) -> np.random.Generator:
         """Random numbers that belong to this attribution and this example."""

@@ -1,8 +1,8 @@
 """The seam that every model fills."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -37,10 +37,26 @@ class Labels:
 
 
 class Gradients(NamedTuple):
-    """Embedding of every token, and the gradient of the target's log-odds there; both (tokens, width)."""
+    """Embedding of every token, and the gradient of the target's log-odds there; both (tokens, width).
+
+    Tokens that all examples begin with, which are computed once for all, have no gradient: they belong to no unit.
+    """
 
     embedding: NDArray[np.float64]
     gradient: NDArray[np.float64]
+
+
+@dataclass
+class Observations:
+    """What one look at some examples showed, in their order; empty where it was not asked for."""
+
+    attentions: list[PerToken] = field(default_factory=list)
+    gradients: list[Gradients] = field(default_factory=list)
+
+    def __iadd__(self, other: "Observations") -> "Observations":
+        self.attentions += other.attentions
+        self.gradients += other.gradients
+        return self
 
 
 class Model(ABC):
@@ -95,13 +111,15 @@ class Model(ABC):
         """Compute with this many threads, as rounding depends on it; None: as many as now. Returns the number."""
         return None
 
-    def attentions(self, batch: Sequence[Encoded]) -> list[PerToken]:
-        """Attention from the scoring position to every token, mean over layers and heads."""
-        raise TypeError(f"{self.name} offers no attentions")
+    def observe(
+        self, batch: Sequence[Encoded], targets: Sequence[int], labels: Labels, needs: Collection[str]
+    ) -> Observations:
+        """What attributions need to see of full inputs, from as few passes as the model can.
 
-    def gradients(self, batch: Sequence[Encoded], targets: Sequence[int], labels: Labels) -> list[Gradients]:
-        """Gradient of the target's log-odds with respect to the embedding of every token."""
-        raise TypeError(f"{self.name} offers no gradients")
+        "attentions" is the attention from the scoring position to every token, mean over layers and heads; "gradients"
+        that of the target's log-odds with respect to the embedding of every token.
+        """
+        raise TypeError(f"{self.name} offers no {' and '.join(sorted(needs))}")
 
 
 ModelFactory = Callable[[str, str], Model]  # (device, dtype) -> model

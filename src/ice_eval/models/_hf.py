@@ -3,20 +3,22 @@
 import contextlib
 import hashlib
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from ice_eval.errors import OutOfMemoryError
 from ice_eval.models._attention import AttentionTap, eager_attention
-from ice_eval.models._base import Gradients, Labels, Model, normalised
+from ice_eval.models._base import Gradients, Labels, Model, Observations, normalised
+from ice_eval.models._checkpoint import checkpointed
 from ice_eval.models._hf_codec import HFCodec
 from ice_eval.records import Encoded, LogScores, ModelInput, PerToken
 
 _CPU_BUDGET, _GPU_BUDGET = 1024, 32_768
-_ATTRIBUTION_TOKENS = 4096
+_ATTRIBUTION_TOKENS = 2048
 """Tokens per batch of attention and gradient passes, which hold more per token than scoring does."""
 
 
@@ -74,11 +76,37 @@ class HFModel(Model):
     ) -> torch.Tensor:
         """Log-scores of the labels from token embeddings, in float32, with a graph."""
 
-    def attentions(self, batch: Sequence[Encoded]) -> list[PerToken]:
-        found: list[PerToken] = []
-        for chunk in _chunks(batch):
-            found += self._attentions([item.full() for item in chunk])
+    def observe(
+        self, batch: Sequence[Encoded], targets: Sequence[int], labels: Labels, needs: Collection[str]
+    ) -> Observations:
+        found = Observations()
+        for start, stop in self._chunks(batch):
+            found += self._observed(batch[start:stop], targets[start:stop], labels, needs)
         return found
+
+    def _observed(
+        self, batch: Sequence[Encoded], targets: Sequence[int], labels: Labels, needs: Collection[str]
+    ) -> Observations:
+        """One look, or one at each half where memory does not reach."""
+        try:
+            with translated_memory_errors():
+                return self._observe(batch, targets, labels, needs)
+        except OutOfMemoryError:
+            if len(batch) == 1:
+                raise
+        half = len(batch) // 2
+        found = self._observed(batch[:half], targets[:half], labels, needs)
+        found += self._observed(batch[half:], targets[half:], labels, needs)
+        return found
+
+    def _observe(
+        self, batch: Sequence[Encoded], targets: Sequence[int], labels: Labels, needs: Collection[str]
+    ) -> Observations:
+        inputs = [item.full() for item in batch]
+        return Observations(
+            attentions=self._attentions(inputs) if "attentions" in needs else [],
+            gradients=self._gradients(inputs, targets, labels) if "gradients" in needs else [],
+        )
 
     def _attentions(self, batch: Sequence[ModelInput]) -> list[PerToken]:
         ids, mask, segments = self.padded(batch)
@@ -91,25 +119,28 @@ class HFModel(Model):
 
     def _tapped(self, arguments: dict[str, Any]) -> AttentionTap:
         position = self._scoring_position(arguments["attention_mask"].sum(dim=1))
-        with translated_memory_errors(), torch.inference_mode(), eager_attention(self.model):
+        with torch.inference_mode(), eager_attention(self.model):
             with AttentionTap(self.model, position) as tap:
                 self.model.base_model(**arguments)
         return tap
 
-    def gradients(self, batch: Sequence[Encoded], targets: Sequence[int], labels: Labels) -> list[Gradients]:
-        found: list[Gradients] = []
-        for chunk, chosen in zip(_chunks(batch), _chunks_like(targets, batch), strict=True):
-            found += self._gradients([item.full() for item in chunk], chosen, labels)
-        return found
-
     def _gradients(self, batch: Sequence[ModelInput], targets: Sequence[int], labels: Labels) -> list[Gradients]:
         ids, mask, _ = self.padded(batch)
-        with translated_memory_errors(), torch.enable_grad():
+        with torch.enable_grad(), checkpointed(self.model, ids.numel()):
             embedded = self.model.get_input_embeddings()(ids).detach().requires_grad_(True)
             scores = self._differentiable_scores(embedded, batch, mask, labels)
             (gradient,) = torch.autograd.grad(log_odds(scores, targets).sum(), embedded)
         states, slopes = embedded.detach().double().cpu().numpy(), gradient.double().cpu().numpy()
         return [Gradients(states[i, : len(row.ids)], slopes[i, : len(row.ids)]) for i, row in enumerate(batch)]
+
+    def _chunks(self, batch: Sequence[Encoded]) -> Iterator[tuple[int, int]]:
+        """Consecutive examples whose padded batch stays within `_ATTRIBUTION_TOKENS`, one at least."""
+        start = 0
+        for stop in range(1, len(batch) + 1):
+            longest = max(len(item.ids) for item in batch[start : stop + 1])
+            if stop == len(batch) or longest * (stop + 1 - start) > _ATTRIBUTION_TOKENS:
+                yield start, stop
+                start = stop
 
     def padded(self, batch: Sequence[ModelInput], *, start: int = 0) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Ids from `start` on, mask and segments of a batch, padded on the right."""
@@ -124,6 +155,10 @@ class HFModel(Model):
                 row.segments[start:],
             )
         return tuple(torch.from_numpy(array).to(self.device) for array in (ids, mask, segments))  # type: ignore[return-value]
+
+    def _put(self, array: NDArray[np.int64]) -> torch.Tensor:
+        """Numbers on the model's device; the host does not wait for them to arrive."""
+        return torch.from_numpy(np.ascontiguousarray(array)).to(self.device, non_blocking=True)
 
     def _segments(self, segments: torch.Tensor) -> dict[str, torch.Tensor]:
         """Segment ids, for models that read them."""
@@ -147,23 +182,6 @@ def log_odds(scores: torch.Tensor, targets: Sequence[int]) -> torch.Tensor:
     chosen = scores.gather(1, index)[:, 0]
     others = scores.scatter(1, index, -torch.inf)
     return chosen - torch.logsumexp(others, dim=1)
-
-
-def _chunks(batch: Sequence[Encoded]) -> Iterator[Sequence[Encoded]]:
-    """Consecutive examples whose padded batch stays within `_ATTRIBUTION_TOKENS`, one at least."""
-    start = 0
-    for stop in range(1, len(batch) + 1):
-        longest = max(len(item.ids) for item in batch[start : stop + 1])
-        if stop == len(batch) or longest * (stop + 1 - start) > _ATTRIBUTION_TOKENS:
-            yield batch[start:stop]
-            start = stop
-
-
-def _chunks_like(values: Sequence[int], batch: Sequence[Encoded]) -> Iterator[Sequence[int]]:
-    start = 0
-    for chunk in _chunks(batch):
-        yield values[start : start + len(chunk)]
-        start += len(chunk)
 
 
 @contextlib.contextmanager

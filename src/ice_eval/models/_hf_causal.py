@@ -1,23 +1,32 @@
 """Causal language models: the score of a label is the log-probability of its word after the prompt."""
 
 import copy
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Literal
 
 import numpy as np
 import torch
 
-from ice_eval.encoding import label_ids
+from ice_eval.encoding import label_ids, shared_prefix
 from ice_eval.errors import ConfigError
-from ice_eval.models._base import Labels, LabelScoring
-from ice_eval.models._hf import HFModel
+from ice_eval.models._base import Gradients, Labels, LabelScoring, Observations
+from ice_eval.models._checkpoint import checkpointed
+from ice_eval.models._hf import HFModel, log_odds
 from ice_eval.models._hf_codec import HFCodec
-from ice_eval.records import ModelInput
+from ice_eval.models._packed import NotPackableError, PackedPass, Packing, Prefix, packed
+from ice_eval.records import Encoded, Ids, ModelInput
 from ice_eval.tasks import Task
 
 _TOLERANCE = {"float32": 1e-4}
 """Largest difference of two log-scores that rounding explains; a wrong prefix gives 1 or more."""
 _HALF_TOLERANCE = 0.3
+
+
+Way = Literal["packed", "shared", "plain"]
+"""How rows are computed: as a tree of tokens after a shared prefix, padded after a shared prefix, or padded whole."""
+StatesAt = Callable[[Ids, Ids], torch.Tensor]
+"""(rows, positions after the prefix) -> hidden states, (places, width)."""
 
 
 class CausalLM(HFModel):
@@ -32,13 +41,15 @@ class CausalLM(HFModel):
     def __init__(self, model: Any, tokenizer: Any, *, name: str) -> None:
         window = int(getattr(model.config, "max_position_embeddings", None) or tokenizer.model_max_length)
         super().__init__(model, HFCodec(tokenizer, reads_pairs=False, max_tokens=window), name=name)
-        self._cached: tuple[bytes, Any] | None = None
-        self._shares_prefix = True
+        self._cached: tuple[Any, Any] | None = None
+        mixes = set(getattr(model.config, "layer_types", None) or ["full_attention"])
+        # Convolutions and recurrences would run on from one packed row into the next.
+        self._way: Way = "packed" if all("attention" in kind for kind in mixes) else "shared"
         self._own_head = True
 
     @property
     def shares_prefix(self) -> bool:
-        return self._shares_prefix
+        return self._way != "plain"
 
     def labels(self, task: Task, *, scoring: LabelScoring | None = None) -> Labels:
         ids = label_ids(self.codec, task)
@@ -52,53 +63,94 @@ class CausalLM(HFModel):
         tolerance = _TOLERANCE.get(self.dtype, _HALF_TOLERANCE)
         plain = self._plain_scores(batch, labels)
 
-        def agrees(shared: int) -> bool:
-            return bool(np.abs(self.log_scores(batch, labels, prefix=shared) - plain).max() <= tolerance)
+        def agrees(way: Way, own_head: bool) -> bool:
+            self._way, self._own_head = way, own_head
+            try:
+                return bool(np.abs(self.log_scores(batch, labels, prefix=prefix) - plain).max() <= tolerance)
+            except NotPackableError:
+                return False
 
-        if agrees(prefix):
+        if (self._way == "packed" and agrees("packed", True)) or agrees("shared", True):
             return []
-        if prefix and agrees(0):
-            self._shares_prefix = False
+        if agrees("plain", True):
             return [
                 f"{self.name}: scores from a shared prefix differ from plain ones, so prefixes are not shared "
                 "(slower, same numbers)."
             ]
-        self._own_head = self._shares_prefix = False
+        self._way, self._own_head = "plain", False
         return [
             f"{self.name}: the label head differs from the model's own logits, so the model's own are used (slower)."
         ]
 
     def _plain_scores(self, batch: Sequence[ModelInput], labels: Labels) -> np.ndarray[Any, np.dtype[np.float64]]:
         """One row at a time through the whole model: slow, and right by construction."""
-        head, shares, self._own_head, self._shares_prefix = self._own_head, self._shares_prefix, False, False
+        before, self._way, self._own_head = (self._way, self._own_head), "plain", False
         try:
             return np.concatenate([self.log_scores([row], labels) for row in batch])
         finally:
-            self._own_head, self._shares_prefix = head, shares
+            self._way, self._own_head = before
 
     def _label_scores(self, batch: Sequence[ModelInput], labels: Labels, prefix: int) -> torch.Tensor:
-        rows = _with_labels(batch, labels) if labels.scoring == "full" else batch
         # One token at least must be left to compute after the prefix.
-        start = min(prefix, min(len(row.ids) for row in batch) - 1) if self._shares_prefix else 0
+        start = min(prefix, min(len(row.ids) for row in batch) - 1) if self.shares_prefix else 0
+        lengths = np.array([len(row.ids) - start for row in batch])
+        rows = _with_labels(batch, labels) if labels.scoring == "full" else batch
+        states = (self._packed_states if self._way == "packed" else self._padded_states)(rows, start)
+        return self._read(states, lengths, labels)
+
+    def _packed_states(self, rows: Sequence[ModelInput], start: int) -> StatesAt:
+        with self._packed(rows, start) as forward:
+            ids = self._put(forward.packing.ids)
+            states = self._states({"input_ids": ids[None], "use_cache": False, **forward.arguments()})
+        return self._at_nodes(states, forward.packing)
+
+    def _packed(
+        self, rows: Sequence[ModelInput], start: int, *, groups: Ids | None = None, watch: Ids | None = None
+    ) -> AbstractContextManager[PackedPass]:
+        """A pass over the rows from `start` on, after the keys and values of what stands before."""
+        prefix = self._prefix(rows[0].ids[:start]) if start else {}
+        packing = Packing.of([row.ids[start:] for row in rows], groups=groups)
+        forward = PackedPass(packing, self.device, prefix=prefix, n_prefix=start, watch=watch)
+        return packed(self.model, forward)
+
+    def _prefix(self, ids: Ids) -> Prefix:
+        """Keys and values of a prefix; those of the last one are kept."""
+        key = ("packed", ids.tobytes())
+        if self._cached is None or self._cached[0] != key:
+            self._cached = None
+            noted: Prefix = {}
+            forward = PackedPass(Packing.of([ids]), self.device, records=noted)
+            with torch.inference_mode(False), torch.no_grad(), packed(self.model, forward):
+                self.model.base_model(input_ids=self._put(ids)[None], use_cache=False, **forward.arguments())
+            self._cached = (key, noted)
+        found: Prefix = self._cached[1]
+        return found
+
+    def _padded_states(self, rows: Sequence[ModelInput], start: int) -> StatesAt:
         ids, mask, _ = self.padded(rows, start=start)
         arguments: dict[str, Any] = {"input_ids": ids, "use_cache": False}
         if start:
-            arguments |= {"past_key_values": self._expanded(batch[0].ids[:start], len(rows)), "use_cache": True}
+            arguments |= {"past_key_values": self._expanded(rows[0].ids[:start], len(rows)), "use_cache": True}
             mask = torch.cat([mask.new_ones(len(rows), start), mask], dim=1)
         if len({len(row.ids) for row in rows}) > 1:  # rows of equal length need no mask, and kernels are faster without
             arguments["attention_mask"] = mask
-        return self._read(arguments, [len(row.ids) - start for row in batch], labels)
+        return self._at_places(self._states(arguments))
 
-    def _read(self, arguments: dict[str, Any], lengths: Sequence[int], labels: Labels) -> torch.Tensor:
+    def _at_places(self, states: torch.Tensor) -> StatesAt:
+        return lambda rows, positions: states[self._put(rows), self._put(positions)]
+
+    def _at_nodes(self, states: torch.Tensor, packing: Packing) -> StatesAt:
+        return lambda rows, positions: states[0, self._put(packing.path[rows, positions])]
+
+    def _read(self, states: StatesAt, lengths: Ids, labels: Labels) -> torch.Tensor:
         """Label scores, from the states that follow the last token of each prompt."""
-        states = self._states(arguments)
-        rows, last = torch.arange(len(lengths), device=self.device), torch.tensor(lengths, device=self.device) - 1
+        rows, last = np.arange(len(lengths)), lengths - 1
         if labels.scoring == "first":
-            return self._head(states[rows, last], torch.tensor([ids[0] for ids in labels.ids], device=self.device))
+            return self._head(states(rows, last), self._put(np.array([ids[0] for ids in labels.ids])))
         columns = []
         for place, ids in enumerate(labels.ids):
             # The chain rule: each token of the label after those before it.
-            after = [self._head(states[rows * len(labels.ids) + place, last + step]) for step in range(len(ids))]
+            after = [self._head(states(rows * len(labels.ids) + place, last + step)) for step in range(len(ids))]
             steps = [torch.log_softmax(logits, dim=-1)[:, token] for logits, token in zip(after, ids, strict=True)]
             columns.append(torch.stack(steps).sum(dim=0))
         return torch.stack(columns, dim=1)
@@ -127,13 +179,55 @@ class CausalLM(HFModel):
             self._cached = (key, self.model.base_model(input_ids=ids, use_cache=True).past_key_values)
         return _expand(self._cached[1], n_rows)
 
+    def _observe(
+        self, batch: Sequence[Encoded], targets: Sequence[int], labels: Labels, needs: Collection[str]
+    ) -> Observations:
+        """Attention and gradient from one pass, which begins where the inputs begin to differ."""
+        if self._way != "packed":
+            return super()._observe(batch, targets, labels, needs)
+        slopes = "gradients" in needs
+        inputs = [item.full() for item in batch]
+        start = min(shared_prefix(batch), min(len(row.ids) for row in inputs) - 1)
+        last: Ids = np.array([len(row.ids) - start - 1 for row in inputs])
+        copies = len(labels.ids) if slopes and labels.scoring == "full" else 1
+        rows = _with_labels(inputs, labels) if copies > 1 else inputs
+        # Examples share no node: the gradient of one must not reach another.
+        groups = np.arange(len(inputs)).repeat(copies)
+        watch = last.repeat(copies) if "attentions" in needs else None
+        with self._packed(rows, start, groups=groups, watch=watch) as forward:
+            nodes = self._put(forward.packing.ids)[None]
+            with torch.enable_grad() if slopes else torch.no_grad(), checkpointed(self.model, nodes.numel()):
+                embedded = self.model.get_input_embeddings()(nodes).detach().requires_grad_(slopes)
+                states = self._states({"inputs_embeds": embedded, "use_cache": False, **forward.arguments()})
+                if slopes:
+                    scores = self._read(self._at_nodes(states, forward.packing), last + 1, labels)
+                    (slope,) = torch.autograd.grad(log_odds(scores, targets).sum(), embedded)
+        found = Observations()
+        if slopes:
+            own = [forward.packing.path[index * copies, : last[index] + 1] for index in range(len(inputs))]
+            found.gradients = self._split(embedded.detach()[0], slope[0], own, inputs[0].ids[:start])
+        if forward.watched is not None:
+            mean = (forward.watched / forward.n_watched)[::copies].double().cpu().numpy()
+            found.attentions = [row[: len(item.ids)] for row, item in zip(mean, inputs, strict=True)]
+        return found
+
+    def _split(self, embedded: torch.Tensor, slope: torch.Tensor, own: Sequence[Ids], prefix: Ids) -> list[Gradients]:
+        """Embeddings and gradients of each example, from those of its nodes; a shared prefix has no gradient."""
+        before = self.model.get_input_embeddings()(self._put(prefix)).detach()
+        states = [
+            torch.cat([head, nodes]).double().cpu().numpy()
+            for head, nodes in ((before, embedded), (torch.zeros_like(before), slope))
+        ]
+        head = np.arange(len(prefix))
+        return [Gradients(*(each[np.append(head, len(prefix) + nodes)] for each in states)) for nodes in own]
+
     def _differentiable_scores(
         self, embedded: torch.Tensor, batch: Sequence[ModelInput], mask: torch.Tensor, labels: Labels
     ) -> torch.Tensor:
         if labels.scoring == "full":
             embedded, mask = self._embedded_with_labels(embedded, batch, labels)
         arguments = {"inputs_embeds": embedded, "attention_mask": mask, "use_cache": False}
-        return self._read(arguments, [len(row.ids) for row in batch], labels)
+        return self._read(self._at_places(self._states(arguments)), np.array([len(row.ids) for row in batch]), labels)
 
     def _embedded_with_labels(
         self, embedded: torch.Tensor, batch: Sequence[ModelInput], labels: Labels

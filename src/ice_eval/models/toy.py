@@ -7,13 +7,13 @@ is the size of its weight, so the right ranking is known. It needs no torch.
 
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
 from ice_eval.encoding import Tokens
 from ice_eval.errors import ConfigError
-from ice_eval.models._base import Gradients, Labels, LabelScoring, Model, model, normalised
+from ice_eval.models._base import Gradients, Labels, LabelScoring, Model, Observations, model, normalised
 from ice_eval.records import Encoded, Ids, LogScores, ModelInput, PerToken, SpecialIds
 from ice_eval.tasks import Task
 
@@ -92,16 +92,18 @@ class Toy(Model):
         scores[:, 0], scores[:, 1] = 0.0, log_odds
         return normalised(scores)
 
-    def attentions(self, batch: Sequence[Encoded]) -> list[PerToken]:
-        return [np.abs(_weights(item.ids)) for item in batch]
-
-    def gradients(self, batch: Sequence[Encoded], targets: Sequence[int], labels: Labels) -> list[Gradients]:
-        ones = [np.ones((len(item.ids), 1)) for item in batch]
+    def observe(
+        self, batch: Sequence[Encoded], targets: Sequence[int], labels: Labels, needs: Collection[str]
+    ) -> Observations:
+        weights = [_weights(item.ids) for item in batch]
         signs = [1.0 if target == 1 else -1.0 for target in targets]
-        return [
-            Gradients(one, sign * _weights(item.ids)[:, None])
-            for item, one, sign in zip(batch, ones, signs, strict=True)
-        ]
+        return Observations(
+            attentions=[np.abs(each) for each in weights],
+            gradients=[
+                Gradients(np.ones((len(each), 1)), sign * each[:, None])
+                for each, sign in zip(weights, signs, strict=True)
+            ],
+        )
 
 
 def _weights(ids: Ids) -> PerToken:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ice_eval._seeding import rng_for
-from ice_eval.attributions import Attribution, Lens, one_per_unit
+from ice_eval.attributions import Attribution, Lens, Observer, one_per_unit
 from ice_eval.encoding import encode, shared_prefix
 from ice_eval.errors import ConfigError
 from ice_eval.models import Model
@@ -174,12 +174,21 @@ def _attribute(
     """(attribution, example) -> a number per unit, and the seconds that each attribution took."""
     vectors: dict[tuple[str, str], PerUnit] = {}
     seconds: dict[str, float] = {}
+    stored_of = {
+        name: {e: np.array(row.attributions[name]) for e, row in before.items() if name in row.attributions}
+        for name in engine.attributions
+    }
+    unknown = {
+        name: [item for item in items if method.brought or item.example_id not in stored_of[name]]
+        for name, method in engine.attributions.items()
+    }
+    needs = {need for name, todo in unknown.items() if todo for need in engine.attributions[name].needs}
+    observer = Observer(engine.model, engine.scorer.labels, targets, needs)
     for name, method in engine.attributions.items():
-        stored = {e: np.array(row.attributions[name]) for e, row in before.items() if name in row.attributions}
-        todo = [item for item in items if method.brought or item.example_id not in stored]
+        stored, todo = stored_of[name], unknown[name]
         if todo:
             started = time.monotonic()
-            lens = Lens(engine.model, engine.scorer.labels, targets, method.needs, engine.config.seed, name)
+            lens = Lens(observer, method.needs, engine.config.seed, name)
             for item, vector in zip(todo, method.attribute(lens, todo), strict=True):
                 vectors[name, item.example_id] = one_per_unit(name, item, np.asarray(vector, dtype=np.float64))
             seconds[name] = round(time.monotonic() - started, 3)

@@ -1,0 +1,209 @@
+"""Many rows as one packed sequence: what rows have in common is computed once, and nothing is padded.
+
+The rows of an example begin alike: first the template, then whatever they keep of the content. Their tokens form a
+tree, and a token's state depends on its ancestors alone, so every node is computed once:
+
+```text
+rows    Review : a warm film ⏎ Sentiment :        nodes   (Review :) ─ a ─ warm ─ film ─ ⏎ ─ Sentiment ─ :
+        Review : a film ⏎ Sentiment :                              │     └ film ─ ⏎ ─ Sentiment ─ :
+        Review : warm ⏎ Sentiment :                                └ warm ─ ⏎ ─ Sentiment ─ :
+```
+
+Matrix products see one long sequence of nodes. Only attention, a few percent of the work, gathers the path of each
+row, and it finds the keys and values of the shared prefix (in brackets) where one earlier pass left them.
+"""
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.nn.attention.bias import causal_lower_right
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+from ice_eval.records import Ids
+
+NAME = "ice-packed"
+"""The attention implementation that models are switched to."""
+
+Prefix = dict[Any, tuple[torch.Tensor, torch.Tensor]]
+"""Attention module -> keys and values of the shared prefix, (1, heads, tokens, width) each."""
+
+
+class NotPackableError(Exception):
+    """The model's attention does more than softmax over keys, so its rows cannot be packed."""
+
+
+@dataclass(frozen=True)
+class Packing:
+    """Rows as nodes of a tree."""
+
+    ids: Ids
+    """(nodes,): the token of each node, parents before children."""
+    depth: Ids
+    """(nodes,): how many tokens of its rows stand before it, the prefix left out."""
+    row: Ids
+    """(nodes,): one of the rows that pass through it."""
+    path: NDArray[np.int64]
+    """(rows, longest): the nodes of each row, the last one repeated to the end."""
+    lengths: Ids
+    """(rows,): tokens of each row."""
+
+    @classmethod
+    def of(cls, rows: Sequence[Ids], *, groups: Ids | None = None) -> "Packing":
+        """Pack rows of at least one token each; those of different `groups` share no node."""
+        lengths = np.array([len(row) for row in rows], dtype=np.int64)
+        tokens = np.zeros((len(rows), int(lengths.max())), dtype=np.int64)
+        tokens[np.arange(tokens.shape[1]) < lengths[:, None]] = np.concatenate(rows)
+        path = np.zeros_like(tokens)
+        ids, depths, owners = [], [], []
+        parent = np.zeros(len(rows), dtype=np.int64) if groups is None else groups.copy()
+        n_nodes = 0
+        for depth, column in enumerate(tokens.T):
+            alive = np.flatnonzero(lengths > depth)
+            # Two rows share a node when they share its parent and its token.
+            _, first, place = np.unique(
+                parent[alive] * (1 + int(tokens.max())) + column[alive], return_index=True, return_inverse=True
+            )
+            path[:, depth] = path[:, depth - 1] if depth else 0
+            path[alive, depth] = n_nodes + place
+            parent[alive] = place
+            ids.append(column[alive][first])
+            depths.append(np.full(len(first), depth))
+            owners.append(alive[first])
+            n_nodes += len(first)
+        return cls(np.concatenate(ids), np.concatenate(depths), np.concatenate(owners), path, lengths)
+
+    def nodes(self, row: int) -> Ids:
+        """The nodes of one row."""
+        return self.path[row, : self.lengths[row]]
+
+
+@dataclass
+class PackedPass:
+    """One forward pass over a packing: what its attention needs to know, and what it notes on the way."""
+
+    packing: Packing
+    device: str
+    prefix: Prefix = field(default_factory=dict)
+    n_prefix: int = 0
+    records: Prefix | None = None
+    """Where keys and values are left for later passes; None: nowhere."""
+    watch: Ids | None = None
+    """(rows,): the place after the prefix whose attention is summed up, in each row; None: in none."""
+    watched: torch.Tensor | None = None
+    """(rows, prefix + longest): that sum over layers, of the mean over heads."""
+    n_watched: int = 0
+
+    def __post_init__(self) -> None:
+        self.shape = self.packing.path.shape
+        self.path = self._put(self.packing.path.reshape(-1))
+        self.place = self._put(self.packing.row * self.shape[1] + self.packing.depth)
+        self._masks: dict[int | None, torch.Tensor] = {}
+
+    def _put(self, array: NDArray[np.int64]) -> torch.Tensor:
+        return torch.from_numpy(np.ascontiguousarray(array)).to(self.device, non_blocking=True)
+
+    def arguments(self) -> dict[str, torch.Tensor]:
+        """Inputs of the model, but for the tokens themselves."""
+        return {"position_ids": self._put(self.packing.depth + self.n_prefix)[None]}
+
+    def attend(
+        self, module: Any, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float, window: int | None
+    ) -> torch.Tensor:
+        """(1, heads, nodes, width) each -> what every node reads, (1, nodes, heads, width)."""
+        if self.records is not None:
+            self.records[module] = key, value
+        queries, keys, values = (self._by_row(each) for each in (query, key, value))
+        if self.n_prefix:
+            before = (each.expand(len(queries), -1, -1, -1) for each in self.prefix[module])
+            keys, values = (torch.cat(pair, dim=2) for pair in zip(before, (keys, values), strict=True))
+        if self.watch is not None:
+            self._note(queries.detach(), keys.detach(), self._put(self.watch), scale, window)
+        out = self._softmax(queries, keys, values, scale, window)
+        return out.transpose(1, 2).flatten(0, 1).index_select(0, self.place)[None]
+
+    def _by_row(self, nodes: torch.Tensor) -> torch.Tensor:
+        """(1, heads, nodes, width) -> (rows, heads, longest, width)."""
+        gathered = nodes[0].transpose(0, 1).index_select(0, self.path)
+        return gathered.view(*self.shape, *gathered.shape[1:]).transpose(1, 2)
+
+    def _softmax(
+        self, queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, scale: float, window: int | None
+    ) -> torch.Tensor:
+        """Every token reads itself and what stands before it, as far back as the window reaches."""
+        n_queries, n_keys = queries.shape[2], keys.shape[2]
+        bounded = window is not None and n_keys > window
+        if queries.is_cuda and queries.dtype != torch.float32 and not bounded:
+            mask: Any = causal_lower_right(n_queries, n_keys)  # what flash attention takes as it is
+            grouped = True
+        else:
+            mask, grouped = self._mask(n_queries, n_keys, window if bounded else None), False
+            repeats = queries.shape[1] // keys.shape[1]
+            if repeats > 1:
+                keys, values = keys.repeat_interleave(repeats, dim=1), values.repeat_interleave(repeats, dim=1)
+        return torch.nn.functional.scaled_dot_product_attention(
+            queries, keys, values, attn_mask=mask, scale=scale, enable_gqa=grouped
+        )
+
+    def _mask(self, n_queries: int, n_keys: int, window: int | None) -> torch.Tensor:
+        if window not in self._masks:
+            behind = torch.arange(n_keys - n_queries, n_keys)[:, None] - torch.arange(n_keys)[None]
+            self._masks[window] = ((behind >= 0) & (behind < (window or n_keys))).to(self.device)
+        return self._masks[window]
+
+    def _note(
+        self, queries: torch.Tensor, keys: torch.Tensor, watch: torch.Tensor, scale: float, window: int | None
+    ) -> None:
+        """Add one layer's attention from the watched places: a row of weights per head, never a square of them."""
+        rows, n_keys = torch.arange(len(queries), device=queries.device), keys.shape[2]
+        last = queries[rows, :, watch].float()  # (rows, heads, width)
+        grouped = last.view(len(last), keys.shape[1], -1, last.shape[-1])  # several heads may read the same keys
+        weights = torch.einsum("rgqd,rgkd->rgqk", grouped, keys.float()) * scale
+        behind = (self.n_prefix + watch)[:, None] - torch.arange(n_keys, device=queries.device)[None]
+        hidden = (behind < 0) | (behind >= (window or n_keys + 1))
+        shares = weights.masked_fill(hidden[:, None, None], -torch.inf).softmax(dim=-1).mean(dim=(1, 2))
+        self.watched = shares if self.watched is None else self.watched + shares
+        self.n_watched += 1
+
+
+_PASSES: list[PackedPass] = []
+"""The pass that models are in; the attention of a model finds it here."""
+
+
+def _attend(
+    module: Any,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: Any = None,
+    scaling: float | None = None,
+    dropout: float = 0.0,
+    sliding_window: int | None = None,
+    **others: Any,
+) -> tuple[torch.Tensor, None]:
+    """What transformers calls in place of its own attention."""
+    odd = [name for name in ("softcap", "s_aux", "position_bias") if others.get(name) is not None]
+    if odd or others.get("is_causal") is False or not getattr(module, "is_causal", True):
+        raise NotPackableError(f"{type(module).__name__}: {', '.join(odd) or 'attention in both directions'}")
+    scale = scaling if scaling is not None else query.shape[-1] ** -0.5
+    return _PASSES[-1].attend(module, query, key, value, scale, sliding_window), None
+
+
+ALL_ATTENTION_FUNCTIONS.register(NAME, _attend)
+
+
+@contextlib.contextmanager
+def packed(model: Any, forward: PackedPass) -> Iterator[PackedPass]:
+    """Let a model's attention follow the rows of a packing, for one pass."""
+    before = model.config._attn_implementation
+    model.set_attn_implementation(NAME)
+    _PASSES.append(forward)
+    try:
+        yield forward
+    finally:
+        _PASSES.pop()
+        model.set_attn_implementation(before)
