@@ -67,7 +67,7 @@ class HFModel(Model):
         """Log-scores of the labels up to a constant per row, in float32."""
 
     @abstractmethod
-    def _scoring_position(self, lengths: torch.Tensor) -> torch.Tensor:
+    def _scoring_position(self, ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         """The position whose state answers, for each row of a right-padded batch."""
 
     @abstractmethod
@@ -118,7 +118,7 @@ class HFModel(Model):
         return [row[: len(item.ids)] for row, item in zip(mean, batch, strict=True)]
 
     def _tapped(self, arguments: dict[str, Any]) -> AttentionTap:
-        position = self._scoring_position(arguments["attention_mask"].sum(dim=1))
+        position = self._scoring_position(arguments["input_ids"], arguments["attention_mask"].sum(dim=1))
         with torch.inference_mode(), eager_attention(self.model):
             with AttentionTap(self.model, position) as tap:
                 self.model.base_model(**arguments)

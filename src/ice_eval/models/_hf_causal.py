@@ -241,7 +241,7 @@ class CausalLM(HFModel):
         wide = torch.nn.functional.pad(embedded, (0, 0, 0, plain.shape[1] - embedded.shape[1]))
         return torch.where(own[:, :, None], wide.repeat_interleave(len(labels.ids), dim=0), plain), mask
 
-    def _scoring_position(self, lengths: torch.Tensor) -> torch.Tensor:
+    def _scoring_position(self, ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         return lengths - 1
 
     def _no_cache(self) -> dict[str, bool]:

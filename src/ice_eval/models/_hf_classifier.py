@@ -14,16 +14,18 @@ from ice_eval.tasks import Task
 
 
 class SequenceClassifier(HFModel):
-    """Any `AutoModelForSequenceClassification`."""
+    """Any `AutoModelForSequenceClassification`.
+
+    One that is built on a causal model reads its answer off the last token that is not its padding token. Left to
+    itself it takes the padding of a batch for text where the tokenizer pads with another token or with none, and
+    always where it gets embeddings. So the token is looked for here, in the row's own ids.
+    """
 
     def __init__(self, model: Any, tokenizer: Any, *, name: str) -> None:
         super().__init__(
             model, HFCodec(tokenizer, reads_pairs=True, max_tokens=_window(model.config, tokenizer)), name=name
         )
-        # A classifier that is built on a causal model answers at the last token that is not padding.
-        self._last = bool(getattr(model.config, "is_decoder", False)) or hasattr(model, "score")
-        if self._last and model.config.pad_token_id is None:
-            model.config.pad_token_id = self._pad
+        self._last = hasattr(model, "score") and not model.config.is_encoder_decoder
         _float32_head(model)
 
     def labels(self, task: Task, *, scoring: LabelScoring | None = None) -> Labels:
@@ -52,22 +54,34 @@ class SequenceClassifier(HFModel):
         return Labels(task.labels, classes_in_order, are_classes=True, note=note)
 
     def _label_scores(self, batch: Sequence[ModelInput], labels: Labels, prefix: int) -> torch.Tensor:
-        ids, mask, segments = self.padded(batch)
-        logits = self.model(input_ids=ids, attention_mask=mask, **self._segments(segments)).logits
-        return self._chosen(logits, labels)
+        ids, mask, _ = self.padded(batch)
+        return self._read({"input_ids": ids, "attention_mask": mask}, batch, labels)
 
     def _differentiable_scores(
         self, embedded: torch.Tensor, batch: Sequence[ModelInput], mask: torch.Tensor, labels: Labels
     ) -> torch.Tensor:
-        _, _, segments = self.padded(batch)
-        logits = self.model(inputs_embeds=embedded, attention_mask=mask, **self._segments(segments)).logits
-        return self._chosen(logits, labels)
+        return self._read({"inputs_embeds": embedded, "attention_mask": mask}, batch, labels)
 
-    def _chosen(self, logits: torch.Tensor, labels: Labels) -> torch.Tensor:
-        return logits[:, [index for (index,) in labels.ids]].float()
+    def _read(self, arguments: dict[str, Any], batch: Sequence[ModelInput], labels: Labels) -> torch.Tensor:
+        ids, mask, segments = self.padded(batch)
+        arguments |= self._segments(segments)
+        if self._last:
+            states = self.model.base_model(**arguments).last_hidden_state
+            position = self._scoring_position(ids, mask.sum(dim=1))
+            logits = self.model.score(states[torch.arange(len(batch), device=self.device), position])
+        else:
+            logits = self.model(**arguments).logits
+        return logits[:, [index for (index,) in labels.ids]].float()  # type: ignore[no-any-return]
 
-    def _scoring_position(self, lengths: torch.Tensor) -> torch.Tensor:
-        return lengths - 1 if self._last else torch.zeros_like(lengths)
+    def _scoring_position(self, ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        if not self._last:
+            return torch.zeros_like(lengths)
+        place = torch.arange(ids.shape[1], device=ids.device)
+        read = place < lengths[:, None]
+        skipped = self.model.config.get_text_config().pad_token_id
+        if skipped is not None:
+            read = read & (ids != skipped)
+        return (place * read).argmax(dim=1)
 
     def _segments(self, segments: torch.Tensor) -> dict[str, torch.Tensor]:
         return {"token_type_ids": segments} if getattr(self.model.config, "type_vocab_size", 0) > 1 else {}
