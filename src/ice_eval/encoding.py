@@ -60,7 +60,8 @@ class Codec(Protocol):
     def tokenize(self, text: str, pair: str | None = None, *, framed: bool = False) -> Tokens:
         """Ids with special tokens by the model's own convention, and the characters behind each.
 
-        A `framed` text brings its special tokens along, written out, and gets no others. In any other text, what looks
+        A `framed` text brings its special tokens along, written out, and gets no others but the one that every text of
+        the model begins with. In any other text, what looks
         like a special token is just characters.
         """
         ...

@@ -29,6 +29,7 @@ def test_a_missing_gguf_file_is_named():
 def test_a_conversion_that_cannot_be_kept_is_an_error_and_one_that_came_first_is_not(monkeypatch, tmp_path):
     monkeypatch.setattr(_hf_load.transformers.AutoTokenizer, "from_pretrained", lambda *_, **__: _Saved())
     monkeypatch.setattr(_hf_load.transformers.AutoModelForCausalLM, "from_pretrained", lambda *_, **__: _Saved())
+    monkeypatch.setattr(_hf_load, "_keep_bos", lambda *_: None)
     monkeypatch.setattr(_hf_load.Path, "rename", _fail)
     with pytest.raises(ModelError, match="could not be converted: the disk is full"):
         _hf_load._convert_gguf(tmp_path / "model.gguf", tmp_path / "cache" / "model")

@@ -85,6 +85,11 @@ class Model(ABC):
     def fingerprint(self) -> str:
         """A hash that changes when the weights do."""
 
+    @property
+    def notes(self) -> Sequence[str]:
+        """What a user should know of how the model is used."""
+        return ()
+
     @abstractmethod
     def labels(self, task: Task, *, scoring: LabelScoring | None = None) -> Labels:
         """How the labels of a task are asked for; `scoring` forces a way, None takes the cheapest that decides."""

@@ -40,6 +40,10 @@ class HFModel(Model):
         return self._codec
 
     @property
+    def notes(self) -> list[str]:
+        return [f"{self.name}: {note}" for note in self._codec.notes]
+
+    @property
     def fingerprint(self) -> str:
         digest = hashlib.sha256()
         for name, tensor in self.model.state_dict().items():

@@ -40,7 +40,14 @@ class CausalLM(HFModel):
 
     def __init__(self, model: Any, tokenizer: Any, *, name: str) -> None:
         window = int(getattr(model.config, "max_position_embeddings", None) or tokenizer.model_max_length)
-        super().__init__(model, HFCodec(tokenizer, reads_pairs=False, max_tokens=window), name=name)
+        codec = HFCodec(
+            tokenizer,
+            reads_pairs=False,
+            max_tokens=window,
+            family=model.config.model_type,
+            n_ids=model.get_input_embeddings().weight.shape[0],
+        )
+        super().__init__(model, codec, name=name)
         self._cached: tuple[Any, Any] | None = None
         mixes = set(getattr(model.config, "layer_types", None) or ["full_attention"])
         # Convolutions and recurrences would run on from one packed row into the next.

@@ -5,6 +5,7 @@ Weights are read from safetensors or GGUF only, and no code of a model folder is
 
 import contextlib
 import hashlib
+import json
 import os
 import shutil
 import sys
@@ -13,9 +14,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import gguf
 import huggingface_hub
 import torch
 import transformers
+from transformers.models.auto.tokenization_auto import get_tokenizer_config
 
 from ice_eval.errors import ConfigError, IceError, ModelError
 from ice_eval.models._base import Model
@@ -110,7 +113,7 @@ def _load(path: str, *, name: str, device: str, dtype: str, revision: str = "mai
         config = transformers.AutoConfig.from_pretrained(path, **source)
         auto: Any = _auto_class(config.architectures or [], name)
         place = _device(device)
-        tokenizer = transformers.AutoTokenizer.from_pretrained(path, **source)
+        tokenizer = _tokenizer(path, **source)
         model, report = auto.from_pretrained(
             path, dtype=_dtype(dtype, place), use_safetensors=True, output_loading_info=True, **source
         )
@@ -121,6 +124,15 @@ def _load(path: str, *, name: str, device: str, dtype: str, revision: str = "mai
             "them: they would be random, so this is not the trained model."
         )
     return wrap(model.requires_grad_(False).to(device=place), tokenizer, name=name)
+
+
+def _tokenizer(path: str, **source: Any) -> Any:
+    """A tokenizer, with what its configuration says of BOS: transformers drops that where there is a tokenizer.json."""
+    tokenizer = transformers.AutoTokenizer.from_pretrained(path, **source)
+    said = get_tokenizer_config(path, **source).get("add_bos_token")
+    if said is not None:
+        tokenizer.init_kwargs["add_bos_token"] = bool(said)
+    return tokenizer
 
 
 def _auto_class(architectures: list[str], name: str) -> Any:
@@ -174,6 +186,7 @@ def _convert_gguf(path: Path, folder: Path) -> None:
                         delattr(holder, attribute)
             model.save_pretrained(draft)
             tokenizer.save_pretrained(draft)
+            _keep_bos(path, draft)
         try:
             draft.rename(folder)
         except OSError:
@@ -183,6 +196,15 @@ def _convert_gguf(path: Path, folder: Path) -> None:
         raise ModelError(f"{path} could not be converted: {_first_line(exc)}") from exc
     finally:
         shutil.rmtree(draft, ignore_errors=True)
+
+
+def _keep_bos(path: Path, folder: Path) -> None:
+    """Write down whether a GGUF file asks for BOS: transformers does not read it."""
+    field = gguf.GGUFReader(path).get_field("tokenizer.ggml.add_bos_token")
+    if field is not None:
+        config = folder / "tokenizer_config.json"
+        said = {**json.loads(config.read_text(encoding="utf-8")), "add_bos_token": bool(field.contents())}
+        config.write_text(json.dumps(said, ensure_ascii=False, indent=2), encoding="utf-8")
 
 
 def _sha256(path: Path) -> str:

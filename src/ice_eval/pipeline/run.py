@@ -98,7 +98,7 @@ def execute(
     _check_given(engine, evaluated)
     manifest = _manifest(engine, asked, len(evaluated), stored)
     note = engine.scorer.labels.note
-    manifest["messages"] = [*([note] if note else []), *_check_model(engine, evaluated)]
+    manifest["messages"] = [*model.notes, *([note] if note else []), *_check_model(engine, evaluated)]
     for message in (*_remarks(manifest, config), *manifest["messages"]):
         reporter.say(message)
     with folder.opened():
