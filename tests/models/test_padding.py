@@ -91,13 +91,14 @@ def test_gradients_and_attention_of_a_causal_classifier_do_not_see_the_padding(f
     model = wrap(build(family, "classifier"), byte_level())
     items = [encode(model.codec, TASK, example) for example in TASK.examples()]
     labels = model.labels(TASK)
-    together = model.gradients(items, [0] * len(items), labels)
-    alone = [model.gradients([item], [0], labels)[0] for item in items]
-    for one, other in zip(together, alone, strict=True):
-        np.testing.assert_allclose(one.gradient, other.gradient, rtol=1e-2, atol=1e-3)
-        assert np.abs(one.gradient).max() > 1
-    for row, item in zip(model.attentions(items), items, strict=True):
-        np.testing.assert_allclose(row, model.attentions([item])[0], atol=1e-6)
+    needs = {"attentions", "gradients"}
+    together = model.observe(items, [0] * len(items), labels, needs)
+    for index, item in enumerate(items):
+        alone = model.observe([item], [0], labels, needs)
+        slope = together.gradients[index].gradient
+        np.testing.assert_allclose(slope, alone.gradients[0].gradient, rtol=1e-2, atol=1e-3)
+        assert np.abs(slope).max() > 1
+        np.testing.assert_allclose(together.attentions[index], alone.attentions[0], atol=1e-6)
 
 
 def test_wrapping_a_model_leaves_its_configuration_alone():
