@@ -126,7 +126,7 @@ def test_running_out_of_memory_halves_the_batch_and_gives_the_same_scores():
     scorer = Scorer(model, LABELS, budget=32)
     assert scorer.score(ROWS).tolist() == expected(ROWS)
     assert scorer.halvings == 2  # 6 rows of 4, then 3 rows of 4
-    assert scorer.budget == 8
+    assert (scorer.budget, scorer.lowered) == (32, {4: 8})  # rows of up to 4 tokens get smaller batches from now on
     assert model.batches[:2] == [[[7, 8, 9, 10], [2, 3, 4]], [[5, 6]]]
     assert (scorer.counts.rows, scorer.counts.forwards, scorer.counts.tokens) == (6, 6, 13)
 

@@ -36,6 +36,15 @@ class Labels:
         return max(len(ids) for ids in self.ids) - 1 if self.scoring == "full" else 0
 
 
+class Pending(NamedTuple):
+    """Scores that a device may still be computing."""
+
+    collect: Callable[[], LogScores]
+    """Waits for them."""
+    tokens: int
+    """Tokens that they cost."""
+
+
 class Gradients(NamedTuple):
     """Embedding of every token, and the gradient of the target's log-odds there; both (tokens, width).
 
@@ -103,6 +112,21 @@ class Model(ABC):
         Raises:
             OutOfMemoryError: The batch does not fit; nothing has changed, and a smaller one may.
         """
+
+    def submit(self, batch: Sequence[ModelInput], labels: Labels, *, prefix: int = 0) -> Pending:
+        """`log_scores`, without waiting for the answer."""
+        scores = self.log_scores(batch, labels, prefix=prefix)
+        return Pending(lambda: scores, sum(len(row.ids) - prefix for row in batch))
+
+    @property
+    def pads(self) -> bool:
+        """Whether the rows of a batch cost as much as the longest of them."""
+        return True
+
+    @property
+    def works_ahead(self) -> bool:
+        """Whether the host may go on while scores are computed."""
+        return False
 
     def check(self, batch: Sequence[ModelInput], labels: Labels, *, prefix: int) -> list[str]:
         """Compare the fast way of scoring with the plain one, give up what disagrees, and say so."""

@@ -12,12 +12,17 @@ from numpy.typing import NDArray
 
 from ice_eval.errors import OutOfMemoryError
 from ice_eval.models._attention import AttentionTap, eager_attention
-from ice_eval.models._base import Gradients, Labels, Model, Observations, normalised
+from ice_eval.models._base import Gradients, Labels, Model, Observations, Pending, normalised
 from ice_eval.models._checkpoint import checkpointed
 from ice_eval.models._hf_codec import HFCodec
+from ice_eval.models._packed import to_device
 from ice_eval.records import Encoded, LogScores, ModelInput, PerToken
 
 _CPU_BUDGET, _GPU_BUDGET = 1024, 32_768
+"""Tokens per batch beyond which these devices gain nothing."""
+_MIN_BUDGET = 256
+_MEMORY_SHARE = 0.5
+"""Part of the free memory that a batch may take."""
 _ATTRIBUTION_TOKENS = 2048
 """Tokens per batch of attention and gradient passes, which hold more per token than scoring does."""
 
@@ -54,8 +59,26 @@ class HFModel(Model):
             digest.update(sample.tobytes())
         return digest.hexdigest()[:32]
 
+    @property
+    def works_ahead(self) -> bool:
+        return self.device.startswith("cuda")
+
     def default_budget(self) -> int:
-        return _GPU_BUDGET if self.device.startswith("cuda") else _CPU_BUDGET
+        if not self.works_ahead:
+            return _CPU_BUDGET
+        per_token = self._bytes_per_token()
+        free, _ = torch.cuda.mem_get_info(self.device)
+        fits = 1 << int(np.log2(_MEMORY_SHARE * free / per_token))
+        return max(_MIN_BUDGET, min(_GPU_BUDGET, fits))
+
+    def _bytes_per_token(self) -> float:
+        """Memory that a token of a batch takes, from a small batch."""
+        ids = torch.zeros((1, _MIN_BUDGET), dtype=torch.long, device=self.device)
+        torch.cuda.reset_peak_memory_stats(self.device)
+        before = torch.cuda.memory_allocated(self.device)
+        with translated_memory_errors(), torch.inference_mode():
+            self.model.base_model(input_ids=ids, **self._no_cache())
+        return max(1.0, (torch.cuda.max_memory_allocated(self.device) - before) / ids.numel())
 
     def use_threads(self, n_threads: int | None) -> int | None:
         if n_threads is not None and n_threads != torch.get_num_threads():
@@ -63,12 +86,16 @@ class HFModel(Model):
         return torch.get_num_threads()
 
     def log_scores(self, batch: Sequence[ModelInput], labels: Labels, *, prefix: int = 0) -> LogScores:
+        return self.submit(batch, labels, prefix=prefix).collect()
+
+    def submit(self, batch: Sequence[ModelInput], labels: Labels, *, prefix: int = 0) -> Pending:
         with translated_memory_errors(), torch.inference_mode():
-            return normalised(self._label_scores(batch, labels, prefix).double().cpu().numpy())
+            scores, tokens = self._label_scores(batch, labels, prefix)
+        return Pending(lambda: normalised(scores.double().cpu().numpy()), tokens)
 
     @abstractmethod
-    def _label_scores(self, batch: Sequence[ModelInput], labels: Labels, prefix: int) -> torch.Tensor:
-        """Log-scores of the labels up to a constant per row, in float32."""
+    def _label_scores(self, batch: Sequence[ModelInput], labels: Labels, prefix: int) -> tuple[torch.Tensor, int]:
+        """Log-scores of the labels up to a constant per row, in float32, and how many tokens they cost."""
 
     @abstractmethod
     def _scoring_position(self, ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
@@ -158,11 +185,10 @@ class HFModel(Model):
                 1,
                 row.segments[start:],
             )
-        return tuple(torch.from_numpy(array).to(self.device) for array in (ids, mask, segments))  # type: ignore[return-value]
+        return self._put(ids), self._put(mask), self._put(segments)
 
     def _put(self, array: NDArray[np.int64]) -> torch.Tensor:
-        """Numbers on the model's device; the host does not wait for them to arrive."""
-        return torch.from_numpy(np.ascontiguousarray(array)).to(self.device, non_blocking=True)
+        return to_device(array, self.device)
 
     def _segments(self, segments: torch.Tensor) -> dict[str, torch.Tensor]:
         """Segment ids, for models that read them."""
@@ -174,10 +200,9 @@ class HFModel(Model):
 
 
 def _bit_sums(bits: torch.Tensor) -> list[int]:
-    """Sum of the bytes at each place of a word."""
-    width = 2 if bits.numel() % 4 else 4
-    even = bits[: bits.numel() - bits.numel() % width].reshape(-1, width)
-    return [int(column.sum(dtype=torch.int64)) for column in even.unbind(dim=1)]
+    """Sum of the words of four bytes, and of the bytes left over."""
+    even = bits.numel() - bits.numel() % 4
+    return [int(part.sum(dtype=torch.int64)) for part in (bits[:even].view(torch.int32), bits[even:])]
 
 
 def log_odds(scores: torch.Tensor, targets: Sequence[int]) -> torch.Tensor:

@@ -97,19 +97,23 @@ class CausalLM(HFModel):
         finally:
             self._way, self._own_head = before
 
-    def _label_scores(self, batch: Sequence[ModelInput], labels: Labels, prefix: int) -> torch.Tensor:
+    @property
+    def pads(self) -> bool:
+        return self._way != "packed"
+
+    def _label_scores(self, batch: Sequence[ModelInput], labels: Labels, prefix: int) -> tuple[torch.Tensor, int]:
         # One token at least must be left to compute after the prefix.
         start = min(prefix, min(len(row.ids) for row in batch) - 1) if self.shares_prefix else 0
         lengths = np.array([len(row.ids) - start for row in batch])
         rows = _with_labels(batch, labels) if labels.scoring == "full" else batch
-        states = (self._packed_states if self._way == "packed" else self._padded_states)(rows, start)
-        return self._read(states, lengths, labels)
+        states, tokens = (self._packed_states if self._way == "packed" else self._padded_states)(rows, start)
+        return self._read(states, lengths, labels), tokens
 
-    def _packed_states(self, rows: Sequence[ModelInput], start: int) -> StatesAt:
+    def _packed_states(self, rows: Sequence[ModelInput], start: int) -> tuple[StatesAt, int]:
         with self._packed(rows, start) as forward:
             ids = self._put(forward.packing.ids)
             states = self._states({"input_ids": ids[None], "use_cache": False, **forward.arguments()})
-        return self._at_nodes(states, forward.packing)
+        return self._at_nodes(states, forward.packing), len(forward.packing.ids)
 
     def _packed(
         self, rows: Sequence[ModelInput], start: int, *, groups: Ids | None = None, watch: Ids | None = None
@@ -133,7 +137,7 @@ class CausalLM(HFModel):
         found: Prefix = self._cached[1]
         return found
 
-    def _padded_states(self, rows: Sequence[ModelInput], start: int) -> StatesAt:
+    def _padded_states(self, rows: Sequence[ModelInput], start: int) -> tuple[StatesAt, int]:
         ids, mask, _ = self.padded(rows, start=start)
         arguments: dict[str, Any] = {"input_ids": ids, "use_cache": False}
         if start:
@@ -141,7 +145,7 @@ class CausalLM(HFModel):
             mask = torch.cat([mask.new_ones(len(rows), start), mask], dim=1)
         if len({len(row.ids) for row in rows}) > 1:  # rows of equal length need no mask, and kernels are faster without
             arguments["attention_mask"] = mask
-        return self._at_places(self._states(arguments))
+        return self._at_places(self._states(arguments)), sum(len(row.ids) - start for row in rows)
 
     def _at_places(self, states: torch.Tensor) -> StatesAt:
         return lambda rows, positions: states[self._put(rows), self._put(positions)]

@@ -53,9 +53,10 @@ class SequenceClassifier(HFModel):
         classes_in_order = tuple((index,) for index in range(len(task.labels)))
         return Labels(task.labels, classes_in_order, are_classes=True, note=note)
 
-    def _label_scores(self, batch: Sequence[ModelInput], labels: Labels, prefix: int) -> torch.Tensor:
+    def _label_scores(self, batch: Sequence[ModelInput], labels: Labels, prefix: int) -> tuple[torch.Tensor, int]:
         ids, mask, _ = self.padded(batch)
-        return self._read({"input_ids": ids, "attention_mask": mask}, batch, labels)
+        scores = self._read({"input_ids": ids, "attention_mask": mask}, batch, labels)
+        return scores, sum(len(row.ids) for row in batch)
 
     def _differentiable_scores(
         self, embedded: torch.Tensor, batch: Sequence[ModelInput], mask: torch.Tensor, labels: Labels

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from torch.nn.attention.bias import causal_lower_right
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
+from ice_eval.models._norms import fused_norms
 from ice_eval.records import Ids
 
 NAME = "ice-packed"
@@ -31,6 +32,12 @@ NAME = "ice-packed"
 
 Prefix = dict[Any, tuple[torch.Tensor, torch.Tensor]]
 """Attention module -> keys and values of the shared prefix, (1, heads, tokens, width) each."""
+
+
+def to_device(array: NDArray[np.int64], device: str) -> torch.Tensor:
+    """Numbers on a device. Only from pinned memory does the host not wait until the device has come to them."""
+    tensor = torch.from_numpy(np.ascontiguousarray(array))
+    return tensor.pin_memory().to(device, non_blocking=True) if device.startswith("cuda") else tensor.to(device)
 
 
 class NotPackableError(Exception):
@@ -102,10 +109,11 @@ class PackedPass:
         self.shape = self.packing.path.shape
         self.path = self._put(self.packing.path.reshape(-1))
         self.place = self._put(self.packing.row * self.shape[1] + self.packing.depth)
+        self.watching = None if self.watch is None else self._put(self.watch)
         self._masks: dict[int | None, torch.Tensor] = {}
 
     def _put(self, array: NDArray[np.int64]) -> torch.Tensor:
-        return torch.from_numpy(np.ascontiguousarray(array)).to(self.device, non_blocking=True)
+        return to_device(array, self.device)
 
     def arguments(self) -> dict[str, torch.Tensor]:
         """Inputs of the model, but for the tokens themselves."""
@@ -121,8 +129,8 @@ class PackedPass:
         if self.n_prefix:
             before = (each.expand(len(queries), -1, -1, -1) for each in self.prefix[module])
             keys, values = (torch.cat(pair, dim=2) for pair in zip(before, (keys, values), strict=True))
-        if self.watch is not None:
-            self._note(queries.detach(), keys.detach(), self._put(self.watch), scale, window)
+        if self.watching is not None:
+            self._note(queries.detach(), keys.detach(), self.watching, scale, window)
         out = self._softmax(queries, keys, values, scale, window)
         return out.transpose(1, 2).flatten(0, 1).index_select(0, self.place)[None]
 
@@ -203,7 +211,8 @@ def packed(model: Any, forward: PackedPass) -> Iterator[PackedPass]:
     model.set_attn_implementation(NAME)
     _PASSES.append(forward)
     try:
-        yield forward
+        with fused_norms(model):
+            yield forward
     finally:
         _PASSES.pop()
         model.set_attn_implementation(before)

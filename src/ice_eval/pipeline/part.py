@@ -22,9 +22,9 @@ from ice_eval.models import Model
 from ice_eval.operators import FillPool, Operator
 from ice_eval.pipeline.config import RunConfig
 from ice_eval.rationales import Units, independent_sets, keep_mask, random_sets, set_size, top_k
-from ice_eval.records import Encoded, Example, Fills, LogScores, ModelInput, PerUnit
+from ice_eval.records import Encoded, Example, Fills, ModelInput, PerUnit
 from ice_eval.results.schema import InputRow, LedgerRow, RowKey, null_kind, rationale_kind
-from ice_eval.scoring import Progress, Scorer
+from ice_eval.scoring import Progress, Scorer, Submitted
 from ice_eval.tasks import Task
 
 PART_SIZE = 16
@@ -76,25 +76,79 @@ class _Row:
     item: Encoded
 
 
-def run_part(
+Answers = dict[tuple[bytes, bytes], tuple[float, ...]]
+"""Scores by what the model saw. An input is scored once per part: twice would differ by rounding, and untie a tie."""
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """Rows on their way through the model."""
+
+    rows: Sequence[_Row]
+    new: Sequence[_Row]
+    """Those whose input has no answer yet."""
+    submitted: Submitted
+
+    @classmethod
+    def of(cls, engine: Engine, rows: Sequence[_Row], prefix: int, answered: Answers, progress: Progress) -> "_Asked":
+        new = [row for row in rows if row.input.key() not in answered]
+        return cls(rows, new, engine.scorer.submit([row.input for row in new], prefix=prefix, progress=progress))
+
+    def answers(self, answered: Answers) -> dict[RowKey, tuple[float, ...]]:
+        """The score of every row, as soon as the model has it; what is new is noted in `answered`."""
+        scores = self.submitted.collect().tolist()
+        answered.update({row.input.key(): tuple(values) for row, values in zip(self.new, scores, strict=True)})
+        return {row.key: answered[row.input.key()] for row in self.rows}
+
+
+@dataclass
+class PartInFlight:
+    """A part whose last rows may still be on their way through the model."""
+
+    engine: Engine
+    result: PartResult
+    references: _Asked
+    asked: _Asked
+    answered: Answers
+    before: Mapping[str, InputRow]
+
+    def __len__(self) -> int:
+        """Rows that were missing."""
+        return len(self.references.rows) + len(self.asked.rows)
+
+    def finish(self) -> PartResult:
+        """Wait for the scores, and note every row in the ledger."""
+        self.asked.answers(self.answered)
+        rows = [*self.references.rows, *self.asked.rows]
+        texts = self.engine.model.codec.decode([_content(row) for row in rows])
+        for row, text in zip(rows, texts, strict=True):
+            ids, segments = row.input.ids.tolist(), row.input.segments.tolist()
+            scores = self.answered[row.input.key()]
+            self.result.ledger.append(LedgerRow(row.key, row.kept, tuple(ids), tuple(segments), scores, text))
+        self.result.cost |= {"rows": len(rows), "rows_by_kind": _count_kinds(self.result.ledger)}
+        if not _anything_new(self.result, self.before):
+            self.result.inputs = []
+        return self.result
+
+
+def start_part(
     engine: Engine,
     examples: Sequence[Example],
     known_inputs: Sequence[InputRow],
     known_rows: Sequence[LedgerRow],
     progress: Progress,
-) -> PartResult:
-    """Score what is missing of a part."""
+) -> PartInFlight:
+    """Send what is missing of a part to the model."""
     known = {row.key: row for row in known_rows}
-    answered = {_input_of(row).key(): row.scores for row in known_rows}
+    answered = {row.input.key(): row.scores for row in known_rows}
     before = {row.example_id: row for row in known_inputs}
-    result = PartResult()
-    started, counts = time.monotonic(), replace(engine.scorer.counts)
+    counts = replace(engine.scorer.counts)
     items = {example.id: engine.encode(example) for example in examples}
     alive = [item for item in items.values() if item.n_units > 1]
     prefix = shared_prefix(alive) if alive and engine.model.shares_prefix else 0
 
-    references = _score(engine, list(_reference_rows(alive, known)), prefix, result, answered, progress)
-    scores = {**{key: row.scores for key, row in known.items()}, **references}
+    references = _Asked.of(engine, list(_reference_rows(alive, known)), prefix, answered, progress)
+    scores = {**{key: row.scores for key, row in known.items()}, **references.answers(answered)}
     skipped = {e.id: _skip_reason(engine, items[e.id], e, scores) for e in examples}
     alive = [item for item in alive if skipped[item.example_id] is None]
     gold = {e.id: e.gold for e in examples}
@@ -106,22 +160,19 @@ def run_part(
         if row.key in known and known[row.key].kept != row.kept:
             raise _changed(row.key.kind.removeprefix("rationale:"), row.key.example_id)
     missing = [row for row in wanted if row.key not in known]
-    _score(engine, missing, prefix, result, answered, progress)
-
-    result.inputs = [_input_row(e, items[e.id], targets.get(e.id), skipped[e.id], vectors) for e in examples]
-    result.n_wanted = len(wanted) + 2 * sum(item.n_units > 1 for item in items.values())
-    result.cost = {
-        "rows": len(result.ledger),
-        "forwards": engine.scorer.counts.forwards - counts.forwards,
-        "tokens": engine.scorer.counts.tokens - counts.tokens,
-        "seconds": round(time.monotonic() - started, 3),
-        "attribution_seconds": seconds,
-        "rows_by_kind": _count_kinds(result.ledger),
-        "out_of_memory": engine.scorer.halvings,
-    }
-    if not _anything_new(result, before):
-        result.inputs = []
-    return result
+    asked = _Asked.of(engine, missing, prefix, answered, progress)
+    result = PartResult(
+        inputs=[_input_row(e, items[e.id], targets.get(e.id), skipped[e.id], vectors) for e in examples],
+        n_wanted=len(wanted) + 2 * sum(item.n_units > 1 for item in items.values()),
+        cost={
+            "forwards": engine.scorer.counts.forwards - counts.forwards,
+            "tokens": engine.scorer.counts.tokens - counts.tokens,
+            "attribution_seconds": seconds,
+            "out_of_memory": engine.scorer.halvings,
+            "lowered_budgets": {str(length): budget for length, budget in engine.scorer.lowered.items()},
+        },
+    )
+    return PartInFlight(engine, result, references, asked, answered, before)
 
 
 def _anything_new(result: PartResult, before: Mapping[str, InputRow]) -> bool:
@@ -262,29 +313,6 @@ def _fills(engine: Engine, item: Encoded, *purpose: str | int | None) -> Fills:
     """One replacement per unit, drawn for a purpose: a draw shared by all rows, or one row alone."""
     assert engine.pool is not None, "an operator that needs fills has a pool"
     return engine.pool.draw(item, rng_for(engine.config.seed, item.example_id, "fills", *(str(p) for p in purpose)))
-
-
-Answers = dict[tuple[bytes, bytes], tuple[float, ...]]
-"""Scores by what the model saw. An input is scored once per part: twice would differ by rounding, and untie a tie."""
-
-
-def _score(
-    engine: Engine, rows: Sequence[_Row], prefix: int, result: PartResult, answered: Answers, progress: Progress
-) -> dict[RowKey, tuple[float, ...]]:
-    """Score rows and note them in the ledger."""
-    new = [row for row in rows if row.input.key() not in answered]
-    if new:
-        scores: LogScores = engine.scorer.score([row.input for row in new], prefix=prefix, progress=progress)
-        answered.update({row.input.key(): tuple(values) for row, values in zip(new, scores.tolist(), strict=True)})
-    texts = engine.model.codec.decode([_content(row) for row in rows])
-    for row, text in zip(rows, texts, strict=True):
-        ids, segments = row.input.ids.tolist(), row.input.segments.tolist()
-        result.ledger.append(LedgerRow(row.key, row.kept, tuple(ids), tuple(segments), answered[row.input.key()], text))
-    return {row.key: answered[row.input.key()] for row in rows}
-
-
-def _input_of(row: LedgerRow) -> ModelInput:
-    return ModelInput(np.array(row.input_ids, dtype=np.int64), np.array(row.segment_ids, dtype=np.int64))
 
 
 def _content(row: _Row) -> Any:

@@ -3,6 +3,7 @@
 import datetime
 import importlib.metadata
 import platform
+import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,8 @@ from ice_eval.errors import CapabilityError, ConfigError, ModelError
 from ice_eval.models import Model
 from ice_eval.operators import POOL_EXAMPLES, Blacklist, FillPool, PooledUnits, label_indicative, operators
 from ice_eval.pipeline.config import ADDABLE, RunConfig, config_hash, identity, refuse_other_run
-from ice_eval.pipeline.part import PART_SIZE, Engine, run_part
+from ice_eval.pipeline.noise import noise_guard
+from ice_eval.pipeline.part import PART_SIZE, Engine, PartInFlight, start_part
 from ice_eval.records import Example
 from ice_eval.results import RunFolder, rescore
 from ice_eval.scoring import Scorer
@@ -93,7 +95,8 @@ def execute(
     stored = _stored(folder, asked)
     if stored is not None:
         config = config.extended_by(stored["config"])
-    engine = _engine(config, model, task, attributions, examples, _budget(model, token_budget, stored, reporter))
+    engine = _engine(config, model, task, attributions, examples)
+    engine = replace(engine, scorer=_scorer(engine, folder, token_budget, stored, reporter))
     evaluated = examples[: config.n]
     _check_given(engine, evaluated)
     manifest = _manifest(engine, asked, len(evaluated), stored)
@@ -107,7 +110,7 @@ def execute(
         if stored is None:
             folder.write_manifest(manifest)
         _score_parts(folder, engine, evaluated, manifest, reporter)
-        summary = _finish(folder, engine, manifest)
+        summary = _finish(folder, engine, manifest, stored)
     if not any(line["n"] for line in summary["configurations"]):
         first = next(iter(folder.examples()))
         raise ModelError(
@@ -127,16 +130,23 @@ def _stored(folder: RunFolder, asked: Mapping[str, Any]) -> dict[str, Any] | Non
     return manifest
 
 
-def _budget(model: Model, asked: int | None, stored: Mapping[str, Any] | None, reporter: Reporter) -> int:
-    """Tokens per batch. The batches of a run stay the same when it is continued, or scores would move by rounding."""
+def _scorer(
+    engine: Engine, folder: RunFolder, asked: int | None, stored: Mapping[str, Any] | None, reporter: Reporter
+) -> Scorer:
+    """The batches of a run stay the same when it is continued, or scores would move by rounding."""
     if asked is not None and asked < 1:
         raise ConfigError(f"token budget = {asked}: at least 1 is needed.")
     if stored is None:
-        return asked or model.default_budget()
+        return Scorer(engine.model, engine.scorer.labels, budget=asked or engine.model.default_budget())
     kept = int(stored["token_budget"])
     if asked is not None and asked != kept:
         reporter.say(f"the run goes on with its token budget of {kept}, not {asked}.")
-    return kept
+    return Scorer(engine.model, engine.scorer.labels, budget=kept, lowered=_lowered(folder))
+
+
+def _lowered(folder: RunFolder) -> dict[int, int]:
+    """Budgets that memory did not reach for, by length of row."""
+    return {int(length): budget for cost in folder.costs() for length, budget in cost["lowered_budgets"].items()}
 
 
 def _engine(
@@ -145,14 +155,13 @@ def _engine(
     task: Task,
     attributions: Mapping[str, Attribution],
     examples: Sequence[Example],
-    budget: int,
 ) -> Engine:
     chosen = _attributions(config, attributions, model)
     labels = model.labels(task, scoring=config.label_scoring)
     acts = {name: operators.get(name)() for name in config.operators}
     for act in acts.values():
         act.prepare(model.codec.special)
-    engine = Engine(config, task, model, Scorer(model, labels, budget=budget), acts, chosen, pool=None)
+    engine = Engine(config, task, model, Scorer(model, labels, budget=1), acts, chosen, pool=None)
     if any(act.needs_fills for act in acts.values()):
         engine = replace(engine, pool=_pool(engine, examples[:POOL_EXAMPLES]))
     return engine
@@ -268,20 +277,46 @@ def _score_parts(
     per_example = _rows_per_example(engine.config)
     estimate = len(examples) * per_example
     reporter.start(estimate)
+    writer = _Writer(folder, manifest)
     try:
         for index, start in enumerate(range(0, len(examples), PART_SIZE)):
             batch = examples[start : start + PART_SIZE]
             known = folder.inputs(index), folder.ledger(index, inputs=True)
-            result = run_part(engine, batch, *known, reporter.advance)
-            reporter.advance(result.n_wanted - len(result.ledger), scored=False)
-            estimate += result.n_wanted - len(batch) * per_example
+            part = start_part(engine, batch, *known, reporter.advance)
+            reporter.advance(part.result.n_wanted - len(part), scored=False)
+            estimate += part.result.n_wanted - len(batch) * per_example
             reporter.correct(estimate)
-            if result.inputs:
-                # A finished folder is called unfinished only when something is added to it.
-                folder.write_manifest(manifest)
-                folder.write_part(index, result.inputs, result.ledger, result.cost)
+            writer.add(index, part)
+            if not engine.model.works_ahead:
+                writer.flush()
+        writer.flush()
     finally:
         reporter.stop()
+
+
+class _Writer:
+    """Writes a part while the device works on the next one, where it does so by itself."""
+
+    def __init__(self, folder: RunFolder, manifest: Mapping[str, Any]) -> None:
+        self._folder, self._manifest = folder, manifest
+        self._waiting: tuple[int, PartInFlight] | None = None
+        self._last = time.monotonic()
+
+    def add(self, index: int, part: PartInFlight) -> None:
+        self.flush()
+        self._waiting = index, part
+
+    def flush(self) -> None:
+        if self._waiting is None:
+            return
+        index, part = self._waiting
+        self._waiting = None
+        result, now = part.finish(), time.monotonic()
+        seconds, self._last = round(now - self._last, 3), now
+        if result.inputs:
+            # A finished folder is called unfinished only when something is added to it.
+            self._folder.write_manifest(self._manifest)
+            self._folder.write_part(index, result.inputs, result.ledger, {**result.cost, "seconds": seconds})
 
 
 def _rows_per_example(config: RunConfig) -> int:
@@ -293,7 +328,9 @@ def _rows_per_example(config: RunConfig) -> int:
     return 2 + per_operator * draws
 
 
-def _finish(folder: RunFolder, engine: Engine, manifest: Mapping[str, Any]) -> dict[str, Any]:
+def _finish(
+    folder: RunFolder, engine: Engine, manifest: Mapping[str, Any], stored: Mapping[str, Any] | None
+) -> dict[str, Any]:
     """Sum up the costs, compute all statistics, and call the run complete, in this order."""
     costs = folder.costs()
     kinds = sorted({kind for cost in costs for kind in cost["rows_by_kind"]})
@@ -307,7 +344,11 @@ def _finish(folder: RunFolder, engine: Engine, manifest: Mapping[str, Any]) -> d
         },
         "seconds": round(sum(cost["seconds"] for cost in costs), 3),
     }
+    content["noise_guard"] = (stored or {}).get("noise_guard") or noise_guard(
+        engine.model, engine.scorer.labels, folder.ledger(0, inputs=True), seed=engine.config.seed
+    )
     if any(cost["out_of_memory"] for cost in costs):
+        content["token_budgets_by_length"] = _lowered(folder)
         content["flags"] = [*manifest["flags"], "out_of_memory"]
     folder.write_manifest(content)
     summary = rescore(folder)

@@ -101,6 +101,7 @@ FLAGS = {
     "blacklist_without_gold": "the data have no labels: infill avoided the label words only.",
     "mask-unk_writes_end_of_text": "the model has no unknown token: mask-unk wrote end-of-text tokens.",
     "mask-pad_writes_end_of_text": "the model has no padding token: mask-pad wrote end-of-text tokens.",
+    "effect_below_noise": "the effect is smaller than what rounding moves a score by: the verdict rests on rounding.",
     "out_of_memory": "the device ran out of memory: batches were made smaller, which may move scores by rounding.",
     "no_examples": "no example could be evaluated.",
 }

@@ -50,6 +50,8 @@ class Outcome:
     tie_rate: float = np.nan
     p_value: float = np.nan
     p_lower: float = np.nan
+    effect: float = np.nan
+    """What is gained over the mean of the null, as a probability."""
     effect_size: float | None = None
     nsr: float | None = None
     score: float = np.nan
@@ -77,8 +79,8 @@ class Outcome:
         if self.error is not None:
             return {**head, "error": self.error}
         names = (
-            "predicted", "m", "win_rate", "win_rate_strict", "tie_rate", "p_value", "p_lower", "effect_size", "nsr",
-            "score", "score_full", "score_empty",
+            "predicted", "m", "win_rate", "win_rate_strict", "tie_rate", "p_value", "p_lower", "effect",
+            "effect_size", "nsr", "score", "score_full", "score_empty",
         )  # fmt: skip
         return {
             **head,
@@ -222,6 +224,7 @@ def _scored(
         tie_rate=found.tie_rate,
         p_value=found.p_value,
         p_lower=found.p_lower,
+        effect=float(values.measure[0] - values.measure[1:].mean()),
         effect_size=effect_size(float(values.measure[0]), values.measure[1:]),
         nsr=None if weak else (score - empty) / signal,
         score=score,

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from ice_eval.protocols import Protocol
-from ice_eval.records import Span
+from ice_eval.records import ModelInput, Span
 
 SCHEMA = 1
 
@@ -65,6 +66,11 @@ class LedgerRow(NamedTuple):
     segment_ids: tuple[int, ...]
     scores: tuple[float, ...]
     text: str | None = None
+
+    @property
+    def input(self) -> ModelInput:
+        """What the model saw."""
+        return ModelInput(np.array(self.input_ids, dtype=np.int64), np.array(self.segment_ids, dtype=np.int64))
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,9 @@ def rescore(folder: RunFolder) -> dict[str, Any]:
         for outcome in _outcomes(folder, config):
             grouped[outcome.configuration].append(outcome)
             stream.write(json.dumps(outcome.line(), ensure_ascii=False, allow_nan=False).encode("utf-8") + b"\n")
-    summary = summarise(grouped, config, notes=folder.manifest().get("flags", []))
+    manifest = folder.manifest()
+    noise = (manifest.get("noise_guard") or {}).get("probability", 0.0)
+    summary = summarise(grouped, config, notes=manifest.get("flags", []), noise=noise)
     write_json(folder.path / "summary.json", summary)
     return summary
 
@@ -61,21 +63,25 @@ def _protocol(config: Mapping[str, Any]) -> Protocol:
 
 
 def summarise(
-    grouped: Mapping[Configuration, Sequence[Outcome]], config: Mapping[str, Any], *, notes: Sequence[str] = ()
+    grouped: Mapping[Configuration, Sequence[Outcome]],
+    config: Mapping[str, Any],
+    *,
+    notes: Sequence[str] = (),
+    noise: float = 0.0,
 ) -> dict[str, Any]:
     """`summary.json`: one record per configuration, and the agreement of every pair of operators."""
-    lines = [_line(cell, outcomes, config, notes) for cell, outcomes in grouped.items()]
+    lines = [_line(cell, outcomes, config, notes, noise) for cell, outcomes in grouped.items()]
     return {"schema": SCHEMA, "configurations": lines, "agreement": list(_agreements(grouped, config))}
 
 
 def _line(
-    cell: Configuration, outcomes: Sequence[Outcome], config: Mapping[str, Any], notes: Sequence[str]
+    cell: Configuration, outcomes: Sequence[Outcome], config: Mapping[str, Any], notes: Sequence[str], noise: float
 ) -> dict[str, Any]:
     head = {"model": config["model"], "task": config["task"], **cell._asdict()}
     used = [outcome for outcome in outcomes if outcome.error is None]
     counts = {"n": len(used), "n_skipped": len(outcomes) - len(used), "accuracy": _accuracy(used)}
     measures = _measures(used, config) if used else Measures()
-    flags = {*_flags(used, measures, config), *notes} if used else {"no_examples"}
+    flags = {*_flags(used, measures, config, noise), *notes} if used else {"no_examples"}
     return {**head, **counts, **asdict(measures), "flags": sorted(flags)}
 
 
@@ -96,6 +102,8 @@ class Measures:
     tie_rate: float | None = None
     p_value: float | None = None
     """Two-sided test of a mean win rate of one half."""
+    effect: float | None = None
+    """Mean of what the rationale gains over its null, as a probability."""
     effect_size: float | None = None
     effect_size_median: float | None = None
     effect_size_undefined: int | None = None
@@ -137,6 +145,7 @@ def _measures(used: Sequence[Outcome], config: Mapping[str, Any]) -> Measures:
         win_rate_strict=float(_column(used, "win_rate_strict").mean()),
         tie_rate=float(_column(used, "tie_rate").mean()),
         p_value=test.p_value,
+        effect=float(_column(used, "effect").mean()),
         effect_size=float(np.mean(effects)) if effects else None,
         effect_size_median=_median(effects),
         effect_size_undefined=len(used) - len(effects),
@@ -159,7 +168,7 @@ def _measures(used: Sequence[Outcome], config: Mapping[str, Any]) -> Measures:
     )
 
 
-def _flags(used: Sequence[Outcome], measures: Measures, config: Mapping[str, Any]) -> Iterator[str]:
+def _flags(used: Sequence[Outcome], measures: Measures, config: Mapping[str, Any], noise: float) -> Iterator[str]:
     if len(used) < SMALL_N:
         yield "small_n"
     if measures.tie_rate is not None and measures.tie_rate > TIE_FLAG:
@@ -168,6 +177,8 @@ def _flags(used: Sequence[Outcome], measures: Measures, config: Mapping[str, Any
         yield "depends_on_score_order"
     if any(outcome.m < config["m"] for outcome in used):
         yield "exact_for_some"
+    if measures.effect is not None and abs(measures.effect) < noise:
+        yield "effect_below_noise"
 
 
 def _interval(rates: NDArray[np.float64], config: Mapping[str, Any]) -> stats.Interval | None:

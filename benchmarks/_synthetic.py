@@ -1,0 +1,50 @@
+"""Models of real size with random weights, and texts for them: nothing to download."""
+
+from typing import Any
+
+import numpy as np
+import torch
+import transformers
+from tokenizers import Tokenizer, models, pre_tokenizers
+
+import ice_eval as ice
+from ice_eval.models._hf_load import wrap
+
+_WORDS = 20_000
+_TEMPLATE = "Review: {text}\nSentiment:"
+_CONFIGS: dict[str, dict[str, Any]] = {
+    "qwen2-7b": {"hidden_size": 3584, "intermediate_size": 18944, "num_hidden_layers": 28, "num_attention_heads": 28,
+                 "num_key_value_heads": 4, "vocab_size": 152_064, "max_position_embeddings": 32_768},
+    "qwen2-tiny": {"hidden_size": 256, "intermediate_size": 1024, "num_hidden_layers": 4, "num_attention_heads": 4,
+                   "num_key_value_heads": 2, "vocab_size": 32_000, "max_position_embeddings": 8192},
+}  # fmt: skip
+
+
+def random_model(name: str, *, device: str, dtype: torch.dtype) -> Any:
+    """A Qwen2 of a known size with random weights, and a tokenizer that knows numbered words."""
+    torch.manual_seed(0)
+    config = transformers.Qwen2Config(**_CONFIGS[name], tie_word_embeddings=False)
+    with torch.device(device):
+        model = transformers.AutoModelForCausalLM.from_config(config, dtype=dtype)
+    return wrap(model.requires_grad_(False), _tokenizer(), name=f"random:{name}")
+
+
+def _tokenizer() -> Any:
+    words = ["<unk>", "<end>", "Review", ":", "Sentiment", "negative", "positive", *(f"w{i}" for i in range(_WORDS))]
+    tokenizer = Tokenizer(models.WordLevel({word: index for index, word in enumerate(words)}, unk_token="<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, unk_token="<unk>", eos_token="<end>", model_max_length=8192
+    )
+
+
+def random_task(n: int, *, tokens: int | None, seed: int = 0) -> ice.Task:
+    """Texts of random words: of `tokens` tokens each, or as long as the sentences of SST-2."""
+    rng = np.random.default_rng(seed)
+    lengths = np.full(n, tokens) if tokens else np.clip(rng.gamma(4.5, 5.3, n), 4, 60).astype(int)
+    rows = [
+        {"text": " ".join(f"w{i}" for i in rng.integers(0, _WORDS, length)), "label": int(rng.integers(2))}
+        for length in lengths
+    ]
+    words = {"negative": " negative", "positive": " positive"}
+    return ice.Task(data=ice.Records(rows), prompt=_TEMPLATE, label_words=words, name="random-words")
