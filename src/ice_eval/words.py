@@ -15,8 +15,23 @@ _CLUSTER = regex.compile(r"\X")
 
 
 def word_spans(text: str) -> list[tuple[int, int]]:
-    """Where the words of a text stand: non-space runs with punctuation split off, or single unspaced characters."""
-    return [match.span() for match in _WORD.finditer(text)]
+    """Where the words of a text stand: non-space runs with punctuation split off, or single unspaced characters.
+
+    A word begins and ends with whole characters: with the space that its first accent stands on, say.
+    """
+    found = [match.span() for match in _WORD.finditer(text)]
+    if text.isascii():
+        return found
+    starts = [*character_starts(text).tolist(), len(text)]
+    words: list[tuple[int, int]] = []
+    for start, end in found:
+        start = starts[start]
+        while starts[end] < end:
+            end += 1
+        if words and start < words[-1][1]:
+            start, _ = words.pop()
+        words.append((start, end))
+    return words
 
 
 def character_starts(text: str) -> NDArray[np.int64]:
