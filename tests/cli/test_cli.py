@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import ice_eval
+from ice_eval.cli.show import _quoted
 from ice_eval.results import RunFolder
 
 PROMPT = r"Review: {text}\nSentiment:"
@@ -442,6 +443,30 @@ def test_text_that_looks_like_markup_is_shown_as_it_is(run, ice, tmp_path, tmp_p
     assert "text: a [bold]dull[/bold] film [/] :smile:" in ice("show", tmp_path / "run", "--example", "0").out
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("می\u200cخواهم 👨\u200d👩\u200d👧", "'می\u200cخواهم 👨\u200d👩\u200d👧'"),  # joiners are part of the script
+        ('it\'s\u3000\\ "so"', "'it's\u3000\\ \"so\"'"),
+        ("a\nb\u2028c\x1b[1md\ud800", "'a\\nb\\u2028c\\x1b[1md\\ud800'"),
+    ],
+)
+def test_a_row_is_quoted_as_it_is_written_but_on_one_line(text, shown):
+    assert _quoted(text) == shown
+
+
+def test_a_rationale_is_marked_in_each_field_by_its_name(run, ice, tmp_path, tmp_path_factory):
+    path = tmp_path_factory.mktemp("pair") / "d.jsonl"
+    rows = [{"plot": f"a witty plot {i}", "cast": f"an awful cast {i}", "note": "none"} for i in range(2)]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    prompt = "{note} {plot}\n{cast}\nSentiment:"
+    assert run("--explain", "plot,cast", "--k", "0.9", "--operators", "delete", data=path, prompt=prompt).code == 0
+    shown = ice("show", tmp_path / "run", "--example", "0").out
+    [plot, cast] = re.search("p = .*\n  plot: (.*)\n  cast: (.*)\n  0", shown).groups()
+    assert plot.count("[") + cast.count("[") == 7  # of 8 words
+    assert re.sub(r"[\[\]]", "", plot + cast) == "a witty plot 0an awful cast 0"
+
+
 def test_an_example_that_takes_no_part_is_shown_with_the_reason(run, ice, tmp_path, tmp_path_factory):
     path = tmp_path_factory.mktemp("short") / "d.jsonl"
     path.write_text('{"text": "awful"}\n{"text": "a fun film"}\n')
@@ -492,6 +517,7 @@ def test_bad_input_through_a_pipe_is_one_line(tmp_path):
 WITH_IMPORTS = """
 import sys
 from ice_eval.cli import main
+from ice_eval.cli.show import _quoted
 try:
     main()
 finally:

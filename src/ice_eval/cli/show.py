@@ -1,5 +1,6 @@
 """`ice show`."""
 
+import unicodedata
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -108,28 +109,34 @@ def _outcome_lines(
     if "error" in outcome:
         return [Text(f"{title}: {outcome['error']}")]
     numbers = f"win rate {100 * outcome['win_rate']:.0f} % of {outcome['m']}, p = {outcome['p_value']:.3f}"
-    marked = _marked(found, outcome["rationale"])
     kind, size = f"rationale:{outcome['attribution']}", len(outcome["rationale"])
     place = (kind, outcome["operator"], outcome["direction"], size)
     rows = [r for r in ledger if (r.key.kind, r.key.operator, r.key.direction, r.key.size) == place]
-    return [Text(f"{title}: {numbers}", style="bold"), marked, *(_score_line(row, found, labels) for row in rows)]
+    return [
+        Text(f"{title}: {numbers}", style="bold"),
+        *_marked(found, outcome["rationale"]),
+        *(_score_line(row, found, labels) for row in rows),
+    ]
 
 
-def _marked(found: "InputRow", rationale: list[int]) -> Any:
-    """The text, with the rationale in brackets, bold in a terminal."""
+def _marked(found: "InputRow", rationale: list[int]) -> list[Any]:
+    """The text, with the rationale in brackets, bold in a terminal; a line per field, named if there are several."""
     from rich.text import Text
 
-    line = Text("  ")
-    for name in dict.fromkeys(span.field for span in found.spans):
-        text, place = found.fields[name], 0
+    explained = {span.field for span in found.spans}
+    lines = []
+    for name, text in found.fields.items():
+        if name not in explained:
+            continue
+        line, place = Text(f"  {name}: " if len(explained) > 1 else "  "), 0
         for unit in rationale:
             span = found.spans[unit]
             if span.field == name:
                 line.append(text[place : span.start])
                 line.append(f"[{text[span.start : span.end]}]", style="bold reverse")
                 place = span.end
-        line.append(text[place:] + "  ")
-    return line
+        lines.append(line.append(text[place:]))
+    return lines
 
 
 def _score_line(row: "LedgerRow", found: "InputRow", labels: list[str]) -> Any:
@@ -138,4 +145,10 @@ def _score_line(row: "LedgerRow", found: "InputRow", labels: list[str]) -> Any:
     target = labels[found.target or 0]
     probability = _probabilities(row, labels)[target]
     value = "not finite" if probability is None else f"{probability:.3f}"
-    return Text(f"  {value}  {row.key.kind:<20} {(row.text or '').strip()!r}")
+    return Text(f"  {value}  {row.key.kind:<20} {_quoted((row.text or '').strip())}")
+
+
+def _quoted(text: str) -> str:
+    """On one line, in quotes. `repr` would also escape the joiners of emoji and of Persian or Hindi words."""
+    escaped = (repr(c)[1:-1] if unicodedata.category(c) in {"Cc", "Cs", "Zl", "Zp"} else c for c in text)
+    return f"'{''.join(escaped)}'"
