@@ -3,6 +3,7 @@
 import json
 import unicodedata
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 import transformers
@@ -65,7 +66,10 @@ def check(codec, text, unit, prompt="Review: {text}\nSentiment:"):
         text = text[: item.spans[-1].end]
     before, after = prompt.split("{text}")
     expected = codec.tokenizer(before + text + after, split_special_tokens=True, return_offsets_mapping=True)
-    assert item.ids.tolist() == expected["input_ids"]
+    # Where the file adds no BOS and the model was trained with one, it comes first.
+    n_added = len(item.ids) - len(expected["input_ids"])
+    assert item.ids.tolist() == [codec.tokenizer.bos_token_id] * n_added + expected["input_ids"]
+    assert n_added in {0, 1}
 
     # Units stand in order and hold all of the text but spaces; between them they have every token of the text alone.
     assert all(one.end <= other.start for one, other in pairwise(item.spans))
@@ -75,7 +79,7 @@ def check(codec, text, unit, prompt="Review: {text}\nSentiment:"):
     assert owners == sorted(owners)
     assert set(owners) == set(range(item.n_units))
     first, stop = (len(before + text) - len(text.lstrip()), len(before + text.rstrip()))  # outer spaces may be shared
-    for owner, (start, end) in zip(item.unit_of, expected["offset_mapping"], strict=True):
+    for owner, (start, end) in zip(item.unit_of[n_added:], expected["offset_mapping"], strict=True):
         assert owner != PROTECTED or not first <= start < end <= stop
 
     # None begins or ends inside a character, or a word.
@@ -89,6 +93,14 @@ def check(codec, text, unit, prompt="Review: {text}\nSentiment:"):
     assert [bare(part) for part in codec.decode(item.unit_ids())] == [bare(part) for part in item.texts]
     template = codec.decode([item.ids[item.unit_of == PROTECTED]])[0]
     assert bare(template).removeprefix(codec.tokenizer.bos_token or "") == bare(before + after)
+
+
+def test_every_text_begins_as_its_model_was_trained(codec):
+    [family] = [name for name in FAMILIES if folder(name) == Path(codec.tokenizer.name_or_path)]
+    begins = {"gpt2": "The", "llama3": "<|begin_of_text|>", "qwen2_5": "The", "gemma3": "<bos>", "mistral_nemo": "<s>"}
+    ids = codec.tokenize("The film").ids[:2].tolist()
+    assert codec.tokenizer.convert_ids_to_tokens(ids)[0] == begins[family]
+    assert ids[0] != ids[1]
 
 
 @pytest.mark.parametrize("unit", ["token", "word"])

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -43,6 +44,8 @@ class Pending(NamedTuple):
     """Waits for them."""
     tokens: int
     """Tokens that they cost."""
+    holds: object = None
+    """What the device still reads for them."""
 
 
 class Gradients(NamedTuple):
@@ -127,6 +130,10 @@ class Model(ABC):
     def works_ahead(self) -> bool:
         """Whether the host may go on while scores are computed."""
         return False
+
+    def ahead(self) -> AbstractContextManager[None]:
+        """What is asked inside overtakes the rows that are still being scored, where the device can do so."""
+        return nullcontext()
 
     def check(self, batch: Sequence[ModelInput], labels: Labels, *, prefix: int) -> list[str]:
         """Compare the fast way of scoring with the plain one, give up what disagrees, and say so."""

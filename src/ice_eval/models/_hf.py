@@ -3,7 +3,7 @@
 import contextlib
 import hashlib
 from abc import abstractmethod
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,7 @@ class HFModel(Model):
         self.dtype = str(model.dtype).removeprefix("torch.")
         self.device = str(model.device)
         self._pad = codec.special.pad if codec.special.pad is not None else 0
+        self._side: Any = None
 
     @property
     def codec(self) -> HFCodec:
@@ -66,19 +67,27 @@ class HFModel(Model):
     def default_budget(self) -> int:
         if not self.works_ahead:
             return _CPU_BUDGET
-        per_token = self._bytes_per_token()
         free, _ = torch.cuda.mem_get_info(self.device)
-        fits = 1 << int(np.log2(_MEMORY_SHARE * free / per_token))
+        fits = 1 << int(np.log2(_MEMORY_SHARE * free / self._bytes_per_token()))
         return max(_MIN_BUDGET, min(_GPU_BUDGET, fits))
 
-    def _bytes_per_token(self) -> float:
-        """Memory that a token of a batch takes, from a small batch."""
-        ids = torch.zeros((1, _MIN_BUDGET), dtype=torch.long, device=self.device)
-        torch.cuda.reset_peak_memory_stats(self.device)
-        before = torch.cuda.memory_allocated(self.device)
-        with translated_memory_errors(), torch.inference_mode():
-            self.model.base_model(input_ids=ids, **self._no_cache())
-        return max(1.0, (torch.cuda.max_memory_allocated(self.device) - before) / ids.numel())
+    def _bytes_per_token(self) -> int:
+        """About what a token of a batch takes: a few states inside a layer, a few of the widest kind."""
+        widths = [module.out_features for module in self.model.base_model.modules() if hasattr(module, "out_features")]
+        hidden = self.model.get_input_embeddings().weight.shape[1]
+        return int(self.model.dtype.itemsize * (4 * max(widths, default=hidden) + 16 * hidden))
+
+    @contextlib.contextmanager
+    def ahead(self) -> Iterator[None]:
+        if not self.works_ahead:
+            yield
+            return
+        if self._side is None:
+            self._side = torch.cuda.Stream(self.device, priority=-1)  # type: ignore[no-untyped-call]
+        with torch.cuda.stream(self._side):
+            yield
+        # Whatever was computed here is there before the other stream goes on.
+        torch.cuda.current_stream(self.device).wait_stream(self._side)
 
     def use_threads(self, n_threads: int | None) -> int | None:
         if n_threads is not None and n_threads != torch.get_num_threads():
@@ -91,7 +100,12 @@ class HFModel(Model):
     def submit(self, batch: Sequence[ModelInput], labels: Labels, *, prefix: int = 0) -> Pending:
         with translated_memory_errors(), torch.inference_mode():
             scores, tokens = self._label_scores(batch, labels, prefix)
-        return Pending(lambda: normalised(scores.double().cpu().numpy()), tokens)
+            arrived = _on_its_way(scores)
+        return Pending(lambda: normalised(arrived().double().numpy()), tokens, self._in_use())
+
+    def _in_use(self) -> Any:
+        """What a pass reads beside its own tensors: it must last until the rows are answered."""
+        return None
 
     @abstractmethod
     def _label_scores(self, batch: Sequence[ModelInput], labels: Labels, prefix: int) -> tuple[torch.Tensor, int]:
@@ -197,6 +211,22 @@ class HFModel(Model):
     def _no_cache(self) -> dict[str, bool]:
         """Arguments that keep a forward pass from building a key-value cache."""
         return {}
+
+
+def _on_its_way(tensor: torch.Tensor) -> Callable[[], torch.Tensor]:
+    """Copy a tensor to the host behind what the device is doing now; whoever calls waits for that, and no longer."""
+    if not tensor.is_cuda:
+        return lambda: tensor
+    copied = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
+    copied.copy_(tensor, non_blocking=True)
+    done = torch.cuda.Event()  # type: ignore[no-untyped-call]
+    done.record()
+
+    def wait() -> torch.Tensor:
+        done.synchronize()
+        return copied
+
+    return wait
 
 
 def _bit_sums(bits: torch.Tensor) -> list[int]:

@@ -137,6 +137,9 @@ class CausalLM(HFModel):
         found: Prefix = self._cached[1]
         return found
 
+    def _in_use(self) -> Any:
+        return self._cached
+
     def _padded_states(self, rows: Sequence[ModelInput], start: int) -> tuple[StatesAt, int]:
         ids, mask, _ = self.padded(rows, start=start)
         arguments: dict[str, Any] = {"input_ids": ids, "use_cache": False}

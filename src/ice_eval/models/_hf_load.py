@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import gguf
 import huggingface_hub
 import torch
 import transformers
@@ -200,6 +199,8 @@ def _convert_gguf(path: Path, folder: Path) -> None:
 
 def _keep_bos(path: Path, folder: Path) -> None:
     """Write down whether a GGUF file asks for BOS: transformers does not read it."""
+    import gguf  # not there on every machine that evaluates models from a folder
+
     field = gguf.GGUFReader(path).get_field("tokenizer.ggml.add_bos_token")
     if field is not None:
         config = folder / "tokenizer_config.json"

@@ -19,7 +19,7 @@ from ice_eval.attributions import Attribution, Lens, Observer, one_per_unit
 from ice_eval.encoding import encode, shared_prefix
 from ice_eval.errors import ConfigError
 from ice_eval.models import Model
-from ice_eval.operators import FillPool, Operator
+from ice_eval.operators import POOL_EXAMPLES, FillPool, Operator
 from ice_eval.pipeline.config import RunConfig
 from ice_eval.rationales import Units, independent_sets, keep_mask, random_sets, set_size, top_k
 from ice_eval.records import Encoded, Example, Fills, ModelInput, PerUnit
@@ -42,10 +42,13 @@ class Engine:
     attributions: Mapping[str, Attribution]
     pool: FillPool | None
     """None where no operator writes fills."""
+    _encoded: dict[str, Encoded] = field(default_factory=dict, repr=False)
 
     def encode(self, example: Example) -> Encoded:
-        """An example as this run's model sees it."""
-        return encode(
+        """An example as this run's model sees it; those of the pool are kept, for they are needed twice."""
+        if example.id in self._encoded:
+            return self._encoded[example.id]
+        found = encode(
             self.model.codec,
             self.task,
             example,
@@ -53,6 +56,9 @@ class Engine:
             scope=self.config.scope or "content",
             reserve=self.scorer.labels.reserve,
         )
+        if len(self._encoded) < POOL_EXAMPLES:
+            self._encoded[example.id] = found
+        return found
 
 
 @dataclass
@@ -147,14 +153,15 @@ def start_part(
     alive = [item for item in items.values() if item.n_units > 1]
     prefix = shared_prefix(alive) if alive and engine.model.shares_prefix else 0
 
-    references = _Asked.of(engine, list(_reference_rows(alive, known)), prefix, answered, progress)
-    scores = {**{key: row.scores for key, row in known.items()}, **references.answers(answered)}
-    skipped = {e.id: _skip_reason(engine, items[e.id], e, scores) for e in examples}
-    alive = [item for item in alive if skipped[item.example_id] is None]
-    gold = {e.id: e.gold for e in examples}
-    targets = {item.example_id: _target(engine.config, gold, scores, item) for item in alive}
-
-    vectors, seconds = _attribute(engine, alive, targets, before)
+    # Rows depend on what comes first, and the device may still be busy with the rows of the part before.
+    with engine.model.ahead():
+        references = _Asked.of(engine, list(_reference_rows(alive, known)), prefix, answered, progress)
+        scores = {**{key: row.scores for key, row in known.items()}, **references.answers(answered)}
+        skipped = {e.id: _skip_reason(engine, items[e.id], e, scores) for e in examples}
+        alive = [item for item in alive if skipped[item.example_id] is None]
+        gold = {e.id: e.gold for e in examples}
+        targets = {item.example_id: _target(engine.config, gold, scores, item) for item in alive}
+        vectors, seconds = _attribute(engine, alive, targets, before)
     wanted = [row for item in alive for row in _wanted_rows(engine, item, vectors)]
     for row in wanted:
         if row.key in known and known[row.key].kept != row.kept:

@@ -116,12 +116,10 @@ class ExampleLedger:
         self._protocol = protocol
         if calibrated:
             rows = _calibrated(rows)
-        self._rows = {row.key: row for row in rows}
-        self._sets: dict[tuple[str, str, str, int], list[LedgerRow]] = defaultdict(list)
-        for row in rows:
-            if row.key.set_index is not None and row.key.draw == 0:
-                place = row.key.kind, str(row.key.operator), str(row.key.direction), int(row.key.size or 0)
-                self._sets[place].append(row)
+        self._rows = rows
+        self._place = {row.key: index for index, row in enumerate(rows)}
+        self._log_odds = _log_odds(np.array([row.scores for row in rows]), example.target) if rows else np.zeros(0)
+        self._known_sets: dict[tuple[str, str, str, int], list[Units]] = {}
 
     def outcome(self, configuration: Configuration, operators: Sequence[str], m: int) -> Outcome:
         """Compare one rationale with its null; `operators` are averaged over."""
@@ -140,25 +138,33 @@ class ExampleLedger:
         direction, n_units = blank.configuration.direction, blank.n_units
         kind = rationale_kind(blank.configuration.attribution)
         place = RowKey(blank.example_id, kind, operators[0], direction, size, None, 0)
-        if place not in self._rows:
+        if place not in self._place:
             raise ConfigError(
                 f"the ledger has no row of the attribution '{blank.configuration.attribution}' for example "
                 f"'{blank.example_id}'; run the same command again to score what is missing."
             )
-        rationale = _set_of(self._rows[place], n_units)
+        rationale = _set_of(self._rows[self._place[place]], n_units)
         random = null_kind(blank.configuration.attribution, self._protocol)
-        sets = [_set_of(row, n_units) for row in self._sorted_sets(random, operators[0], direction, size)]
+        sets = self._sets(random, operators[0], direction, size)
         chosen = range(len(sets)) if self._protocol.own_null else null_of(rationale, sets, m)
         keys = [(kind, None), *((random, index) for index in chosen)]
-        full, empty = (self._probability(self._rows[RowKey(blank.example_id, k)].scores) for k in ("full", "empty"))
+        references = [self._place[RowKey(blank.example_id, k)] for k in ("full", "empty")]
+        full, empty = sigmoid(self._log_odds[references]).tolist()
         values = self._values(keys, operators, direction, size, full, empty)
         if not (np.isfinite(values.order).all() and np.isfinite([full, empty]).all()):
             return _failed(blank, "a score is not finite")
-        predicted = int(np.argmax(self._rows[RowKey(blank.example_id, "full")].scores))
+        predicted = int(np.argmax(self._rows[references[0]].scores))
         return _scored(blank, values, rationale, full, empty, predicted=predicted, strict=self._protocol.strict)
 
-    def _sorted_sets(self, kind: str, operator: str, direction: str, size: int) -> list[LedgerRow]:
-        return sorted(self._sets[kind, operator, direction, size], key=lambda row: int(row.key.set_index or 0))
+    def _sets(self, kind: str, operator: str, direction: str, size: int) -> list[Units]:
+        """The random sets of one kind and size, in their order."""
+        place = kind, operator, direction, size
+        if place not in self._known_sets:
+            found: list[Units] = []
+            while (key := RowKey(self.example.example_id, *place, len(found), 0)) in self._place:
+                found.append(_set_of(self._rows[self._place[key]], len(self.example.spans)))
+            self._known_sets[place] = found
+        return self._known_sets[place]
 
     def _values(
         self,
@@ -170,37 +176,28 @@ class ExampleLedger:
         empty: float,
     ) -> _Values:
         """Values of sets, averaged as probabilities over draws and operators where there are several."""
+        # (sets, draws) of each operator
         log_odds = [
-            [
-                [log_odds_of(row.scores, self._target) for row in self._draws(kind, operator, direction, size, index)]
-                for kind, index in keys
-            ]
+            self._log_odds[[self._draws(kind, operator, direction, size, index) for kind, index in keys]]
             for operator in operators
         ]
         # One answer per set: compared as log-odds, which do not saturate. Several: averaged as probabilities.
-        single = len(operators) == 1 and all(len(draws) == 1 for draws in log_odds[0])
-        by_operator = np.array([[np.mean(sigmoid(np.array(draws))) for draws in row] for row in log_odds])
+        single = len(operators) == 1 and log_odds[0].shape[1] == 1
+        by_operator = np.stack([sigmoid(each).mean(axis=1) for each in log_odds])
         probability = by_operator.mean(axis=0)
         if self._protocol.by_clipped_nsr:
             order = measure = clipped_nsr(by_operator, full, empty).mean(axis=0)
         else:
-            order, measure = np.array([draws[0] for draws in log_odds[0]]) if single else probability, probability
+            order, measure = log_odds[0][:, 0] if single else probability, probability
         sign = 1.0 if direction == "sufficiency" else -1.0
         return _Values(sign * order, sign * measure, probability)
 
-    def _draws(self, kind: str, operator: str, direction: str, size: int, index: int | None) -> Iterator[LedgerRow]:
-        draw = 0
-        while (key := RowKey(self.example.example_id, kind, operator, direction, size, index, draw)) in self._rows:
-            yield self._rows[key]
-            draw += 1
-
-    @property
-    def _target(self) -> int:
-        assert self.example.target is not None, "examples without a target are skipped"
-        return self.example.target
-
-    def _probability(self, scores: Sequence[float]) -> float:
-        return float(sigmoid(np.array(log_odds_of(scores, self._target))))
+    def _draws(self, kind: str, operator: str, direction: str, size: int, index: int | None) -> list[int]:
+        """Places of the rows of one set, one for each draw of its fills."""
+        place, found = (self.example.example_id, kind, operator, direction, size, index), list[int]()
+        while (key := RowKey(*place, len(found))) in self._place:
+            found.append(self._place[key])
+        return found
 
 
 def _failed(blank: Outcome, reason: str) -> Outcome:
@@ -244,11 +241,19 @@ def _set_of(row: LedgerRow, n_units: int) -> Units:
 
 def log_odds_of(scores: Sequence[float], target: int) -> float:
     """`z_y - logsumexp(z_others)`: the order of the probability, without its saturation."""
-    z = np.asarray(scores, dtype=np.float64)
-    others = np.delete(z, target)
-    top = others.max()
+    return float(_log_odds(np.array([scores], dtype=np.float64), target)[0])
+
+
+def _log_odds(scores: NDArray[np.float64], target: int | None) -> NDArray[np.float64]:
+    """`log_odds_of` of every row of (rows, labels); NaN where no target is explained."""
+    if target is None:
+        return np.full(len(scores), np.nan)
+    others = np.delete(scores, target, axis=1)
+    top = others.max(axis=1, keepdims=True)
     with np.errstate(invalid="ignore"):  # scores that are not finite give NaN, which the caller reports
-        return float(z[target] - top - np.log(np.exp(others - top).sum()))
+        rest = top[:, 0] + np.log(np.exp(others - top).sum(axis=1))
+        result: NDArray[np.float64] = scores[:, target] - rest
+    return result
 
 
 def sigmoid(log_odds: NDArray[np.float64]) -> NDArray[np.float64]:
