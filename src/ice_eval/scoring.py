@@ -86,9 +86,14 @@ class Scorer:
         return submitted
 
     def _batches(self, rows: Sequence[ModelInput], prefix: int) -> Iterator[list[int]]:
-        """Indices of rows, longest first, so that memory runs out early or not at all and little is padded."""
+        """Indices of rows, longest first, so that memory runs out early or not at all and little is padded.
+
+        Among rows of equal length those that begin alike are neighbours: a model may compute once what they share.
+        """
         lengths = np.array([max(1, len(row.ids) - prefix) for row in rows], dtype=np.int64)
-        order = np.argsort(-lengths, kind="stable")
+        order = np.array(
+            sorted(range(len(rows)), key=lambda i: (-lengths[i], rows[i].ids[prefix:].tolist())), dtype=int
+        )
         while order.size:
             longest, budget = int(lengths[order[0]]), self._budget(int(lengths[order[0]]))
             room = budget // longest

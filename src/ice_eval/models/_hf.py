@@ -18,7 +18,7 @@ from ice_eval.models._hf_codec import HFCodec
 from ice_eval.models._packed import to_device
 from ice_eval.records import Encoded, LogScores, ModelInput, PerToken
 
-_CPU_BUDGET, _GPU_BUDGET = 1024, 32_768
+_CPU_BUDGET, _GPU_BUDGET = 2048, 32_768
 """Tokens per batch beyond which these devices gain nothing."""
 _MIN_BUDGET = 256
 _MEMORY_SHARE = 0.5

@@ -16,7 +16,7 @@ row, and it finds the keys and values of the shared prefix (in brackets) where o
 import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -38,6 +38,10 @@ def to_device(array: NDArray[np.int64], device: str) -> torch.Tensor:
     """Numbers on a device. Only from pinned memory does the host not wait until the device has come to them."""
     tensor = torch.from_numpy(np.ascontiguousarray(array))
     return tensor.pin_memory().to(device, non_blocking=True) if device.startswith("cuda") else tensor.to(device)
+
+
+_SPLIT_UP_TO = 512
+"""Tokens of a row up to which the square of its weights is small."""
 
 
 class NotPackableError(Exception):
@@ -111,6 +115,7 @@ class PackedPass:
         self.place = self._put(self.packing.row * self.shape[1] + self.packing.depth)
         self.watching = None if self.watch is None else self._put(self.watch)
         self._masks: dict[int | None, torch.Tensor] = {}
+        self._mask_of_later: torch.Tensor | None = None
 
     def _put(self, array: NDArray[np.int64]) -> torch.Tensor:
         return to_device(array, self.device)
@@ -126,6 +131,9 @@ class PackedPass:
         if self.records is not None:
             self.records[module] = key, value
         queries, keys, values = (self._by_row(each) for each in (query, key, value))
+        reach = self.n_prefix + self.shape[1]
+        if self.n_prefix and self._splits(query) and reach <= (window or reach):
+            return self._in_two_parts(query, (queries, keys, values), self.prefix[module], scale)
         if self.n_prefix:
             before = (each.expand(len(queries), -1, -1, -1) for each in self.prefix[module])
             keys, values = (torch.cat(pair, dim=2) for pair in zip(before, (keys, values), strict=True))
@@ -133,6 +141,40 @@ class PackedPass:
             self._note(queries.detach(), keys.detach(), self.watching, scale, window)
         out = self._softmax(queries, keys, values, scale, window)
         return out.transpose(1, 2).flatten(0, 1).index_select(0, self.place)[None]
+
+    def _splits(self, query: torch.Tensor) -> bool:
+        """Whether two small products are faster than a copy of the prefix for every row, as without flash attention."""
+        fast = query.is_cuda and query.dtype != torch.float32
+        return not fast and self.watching is None and self.shape[1] <= _SPLIT_UP_TO
+
+    def _in_two_parts(
+        self,
+        query: torch.Tensor,
+        own: tuple[torch.Tensor, torch.Tensor, torch.Tensor],
+        prefix: tuple[torch.Tensor, torch.Tensor],
+        scale: float,
+    ) -> torch.Tensor:
+        """Sums over the prefix, once per node, and over the row's own tokens; added up, and divided at the end."""
+        n_heads, width = query.shape[1], query.shape[3]
+        n_groups, (rows, longest) = own[1].shape[1], self.shape
+        # Heads that read the same keys are one product: (groups, heads of a group × nodes, width).
+        first = _sums(query.reshape(n_groups, -1, width), prefix[0][0], prefix[1][0], scale)
+        queries, keys, values = (each.reshape(rows * n_groups, -1, width) for each in own)
+        second = _sums(queries, keys, values, scale, self._later(n_heads // n_groups, query.dtype))
+        by_node = _Sums(*(each.reshape(n_heads, -1, each.shape[-1]).transpose(0, 1) for each in first))
+        by_row = _Sums(*(self._at_nodes(each.reshape(rows, n_heads, longest, -1)) for each in second))
+        return by_node.with_(by_row)[None]
+
+    def _at_nodes(self, by_row: torch.Tensor) -> torch.Tensor:
+        """(rows, heads, longest, width) -> (nodes, heads, width)."""
+        return by_row.transpose(1, 2).flatten(0, 1).index_select(0, self.place)
+
+    def _later(self, repeats: int, dtype: torch.dtype) -> torch.Tensor:
+        """-inf where a token of a row would read a later one; as often as heads share keys."""
+        if self._mask_of_later is None:
+            square = torch.full((self.shape[1], self.shape[1]), -torch.inf, dtype=dtype, device=self.device)
+            self._mask_of_later = square.triu(1).repeat(repeats, 1)
+        return self._mask_of_later
 
     def _by_row(self, nodes: torch.Tensor) -> torch.Tensor:
         """(1, heads, nodes, width) -> (rows, heads, longest, width)."""
@@ -176,6 +218,35 @@ class PackedPass:
         shares = weights.masked_fill(hidden[:, None, None], -torch.inf).softmax(dim=-1).mean(dim=(1, 2))
         self.watched = shares if self.watched is None else self.watched + shares
         self.n_watched += 1
+
+
+class _Sums(NamedTuple):
+    """A softmax before its division."""
+
+    values: torch.Tensor
+    """Sum of the values, each times its weight."""
+    weights: torch.Tensor
+    """Sum of the weights, of which the largest is 1."""
+    top: torch.Tensor
+    """Logarithm of what the weights were divided by to make it so."""
+
+    def with_(self, other: "_Sums") -> torch.Tensor:
+        """The softmax over both."""
+        top = torch.maximum(self.top, other.top)
+        mine, theirs = (self.top - top).exp(), (other.top - top).exp()
+        total = self.weights * mine + other.weights * theirs
+        return self.values * (mine / total) + other.values * (theirs / total)
+
+
+def _sums(
+    queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, scale: float, mask: torch.Tensor | None = None
+) -> _Sums:
+    """What queries read from keys, (batch, tokens, width) each."""
+    start = mask if mask is not None else queries.new_zeros(())
+    weights = torch.baddbmm(start, queries, keys.transpose(1, 2), beta=0 if mask is None else 1, alpha=scale)
+    top = weights.detach().amax(dim=-1, keepdim=True)
+    shares = (weights - top).exp()
+    return _Sums(shares @ values, shares.sum(dim=-1, keepdim=True), top)
 
 
 _PASSES: list[PackedPass] = []
