@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ice_eval.errors import OutOfMemoryError
-from ice_eval.models import Labels, Model
+from ice_eval.models import Labels, Model, Pending
 from ice_eval.records import ModelInput
 from ice_eval.scoring import Scorer
 
@@ -138,6 +138,57 @@ def test_a_smaller_budget_is_kept_for_what_follows():
     scorer.score(rows)
     assert scorer.halvings == 1
     assert all(len(batch) == 2 for batch in model.batches)
+
+
+class Packer(Recorder):
+    """Rows cost what they hold, not what the longest holds."""
+
+    pads = False
+
+
+def test_a_model_that_packs_gets_as_many_rows_as_hold_the_budget():
+    model = Packer()
+    Scorer(model, LABELS, budget=7).score(ROWS)
+    assert [sum(map(len, batch)) for batch in model.batches] == [7, 6]
+
+
+def test_one_long_row_does_not_make_a_batch_of_many_short_ones_wide():
+    model = Packer()
+    rows = [row(*range(64)), *(row(index) for index in range(100, 200))]
+    Scorer(model, LABELS, budget=160).score(rows)
+    assert max(len(batch) * max(map(len, batch)) for batch in model.batches) <= 4 * 160
+    assert len(model.batches) == 2
+
+
+def test_rows_that_begin_alike_are_neighbours():
+    model = Packer()
+    Scorer(model, LABELS, budget=100).score([row(2, 1), row(1, 1), row(2, 0), row(1, 0), row(3)])
+    assert model.batches == [[[1, 0], [1, 1], [2, 0], [2, 1], [3]]]
+
+
+def test_budgets_are_lowered_for_rows_of_one_length_only():
+    model = Recorder(fits=8)
+    scorer = Scorer(model, LABELS, budget=16, lowered={4: 8})
+    scorer.score([row(*range(i, i + 4)) for i in range(6)])
+    assert scorer.halvings == 0
+    assert all(len(batch) == 2 for batch in model.batches)
+    scorer.score([row(i, i) for i in range(6)])
+    assert scorer.lowered == {4: 8, 2: 8}
+
+
+def test_rows_are_sent_before_any_answer_is_waited_for():
+    events = []
+
+    class Slow(Recorder):
+        def submit(self, batch, labels, *, prefix=0):
+            scores = self.log_scores(batch, labels, prefix=prefix)
+            events.append("sent")
+            return Pending(lambda: events.append("waited") or scores, len(batch))
+
+    scores = Scorer(Slow(), LABELS, budget=4).score(ROWS)
+    assert scores.tolist() == expected(ROWS)
+    assert events == ["sent"] * (len(events) // 2) + ["waited"] * (len(events) // 2)
+    assert len(events) > 2
 
 
 def test_running_out_of_memory_on_one_row_is_an_error():

@@ -91,9 +91,8 @@ class Scorer:
         Among rows of equal length those that begin alike are neighbours: a model may compute once what they share.
         """
         lengths = np.array([max(1, len(row.ids) - prefix) for row in rows], dtype=np.int64)
-        order = np.array(
-            sorted(range(len(rows)), key=lambda i: (-lengths[i], rows[i].ids[prefix:].tolist())), dtype=int
-        )
+        by_beginning = sorted(range(len(rows)), key=lambda i: (-len(rows[i].ids), rows[i].ids[prefix:].tolist()))
+        order = np.array(by_beginning, dtype=np.int64)
         while order.size:
             longest, budget = int(lengths[order[0]]), self._budget(int(lengths[order[0]]))
             room = budget // longest
