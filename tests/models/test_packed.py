@@ -145,7 +145,7 @@ def test_long_inputs_forget_their_states_and_give_the_same_gradient(tiny, review
     labels = model.labels(reviews)
     kept = model.observe([item], [1], labels, {"gradients"}).gradients[0].gradient
     passes = []
-    model.model.model.layers[0].mlp.register_forward_hook(lambda *_: passes.append(1))
+    model.model.model.layers[0].mlp.register_forward_pre_hook(lambda *_: passes.append(1))
     monkeypatch.setattr("ice_eval.models._checkpoint.MIN_TOKENS", 1)
     again = model.observe([item], [1], labels, {"gradients"}).gradients[0].gradient
     np.testing.assert_allclose(again, kept, atol=1e-5 * np.abs(kept).max())

@@ -1,0 +1,72 @@
+"""On a GPU: batches in half precision against plain forwards, and parts that overtake each other."""
+
+import gc
+
+import numpy as np
+import pytest
+import torch
+from tests.helpers import save_tiny
+
+import ice_eval as ice
+from ice_eval.models import load_model
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.fixture
+def evaluate(tmp_path):
+    if not torch.cuda.is_available():
+        pytest.skip("needs a CUDA device")
+    save_tiny(tmp_path / "model", "qwen2")
+
+    def run(device, dtype, m=10, **settings):
+        model = load_model(str(tmp_path / "model"), device=device, dtype=dtype)
+        found = ice.evaluate(model, "demo", n=40, m=m, attributions=["attention", "gradient", "random"], **settings)
+        return found, [row for part in found.folder.parts() for row in found.folder.ledger(part, inputs=True)]
+
+    return run
+
+
+def test_float32_on_a_gpu_gives_the_scores_of_a_cpu(evaluate):
+    here, there = evaluate("cuda", "float32"), evaluate("cpu", "float32")
+    assert [row.key for row in here[1]] == [row.key for row in there[1]]
+    same = [a for a, b in zip(here[1], there[1], strict=True) if a.input_ids == b.input_ids]
+    assert len(same) > 0.98 * len(here[1])  # a near-tie of two attributions may fall either way
+    for a, b in zip(here[1], there[1], strict=True):
+        if a.input_ids == b.input_ids:
+            np.testing.assert_allclose(a.scores, b.scores, atol=2e-3)
+
+
+def test_a_second_run_is_the_same_bit_for_bit(evaluate):
+    first, second = evaluate("cuda", "bfloat16"), evaluate("cuda", "bfloat16")
+    assert first[1] == second[1]
+    assert first[0].folder.summary() == second[0].folder.summary()
+
+
+def test_half_precision_stays_within_its_noise(evaluate):
+    exact = {row.key: row for row in evaluate("cpu", "float32")[1]}
+    found, rows = evaluate("cuda", "bfloat16")
+    assert found.folder.manifest()["noise_guard"]["probability"] < 0.1
+    close = [
+        np.abs(np.exp(row.scores) - np.exp(exact[row.key].scores)).max()
+        for row in rows
+        if row.input_ids == exact[row.key].input_ids
+    ]
+    assert np.median(close) < 0.02
+
+
+def test_running_out_of_memory_is_survived(evaluate):
+    plain = evaluate("cuda", "float32", m=600)[1]
+    gc.collect()
+    torch.cuda.empty_cache()
+    total = torch.cuda.get_device_properties(0).total_memory
+    torch.cuda.set_per_process_memory_fraction((torch.cuda.memory_reserved() + 3e8) / total)
+    try:
+        found, rows = evaluate("cuda", "float32", m=600, token_budget=2**22)
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0)
+    assert "out_of_memory" in found.folder.manifest()["flags"]
+    assert found.folder.manifest()["token_budgets_by_length"]
+    for a, b in zip(rows, plain, strict=True):
+        if a.input_ids == b.input_ids:
+            np.testing.assert_allclose(a.scores, b.scores, atol=2e-3)
