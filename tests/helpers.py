@@ -52,7 +52,7 @@ def _texts() -> list[str]:
     return [example.fields["text"] for example in load_task("demo").examples()]
 
 
-def _byte_level() -> Any:
+def byte_level() -> Any:
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -82,7 +82,7 @@ def save_tiny(folder: Path, family: str) -> None:
     """Write a tiny model of a family and its tokenizer into a folder."""
     torch.manual_seed(0)
     if family in _CAUSAL:
-        tokenizer = _byte_level()
+        tokenizer = byte_level()
         model = transformers.AutoModelForCausalLM.from_config(_CAUSAL[family](len(tokenizer) + _SPARE))
     else:
         tokenizer = _word_pieces()

@@ -191,3 +191,17 @@ def test_a_folder_of_another_protocol_is_not_continued(evaluate, tmp_path):
     evaluate(out=tmp_path / "run", fills="own")
     with pytest.raises(ice.ConfigError, match="protocol is 'default' there and 'paper' here"):
         evaluate(out=tmp_path / "run", protocol="paper")
+
+
+def test_nsr_order_is_the_order_of_the_released_protocol_and_the_mirror_of_the_others(evaluate):
+    for protocol in ("default", "paper", "released"):
+        run = evaluate(protocol=protocol, m=20)
+        lines = {(e["attribution"], e["operator"], e["example_id"]): e for e in run.folder.examples()}
+        for line in run.folder.summary()["configurations"]:
+            used = [e for key, e in lines.items() if key[:2] == (line["attribution"], line["operator"])]
+            lost = [e["tie_rate"] if protocol == "paper" else 0.0 for e in used]
+            mirrored = [
+                1 - e["win_rate"] - tie if "negative_signal" in e["flags"] and protocol != "released" else e["win_rate"]
+                for e, tie in zip(used, lost, strict=True)
+            ]
+            assert line["win_rate_nsr_order"] == pytest.approx(np.mean(mirrored))

@@ -8,7 +8,9 @@ import torch
 from tests.helpers import save_tiny
 
 import ice_eval as ice
+from ice_eval.encoding import encode, shared_prefix
 from ice_eval.models import load_model
+from ice_eval.tasks import load_task
 
 pytestmark = pytest.mark.gpu
 
@@ -70,3 +72,20 @@ def test_running_out_of_memory_is_survived(evaluate):
     for a, b in zip(rows, plain, strict=True):
         if a.input_ids == b.input_ids:
             np.testing.assert_allclose(a.scores, b.scores, atol=2e-3)
+
+
+def test_a_prefix_is_not_read_before_it_is_there(evaluate, tmp_path):
+    """Computed behind other work on one stream, read at once on the other."""
+    model = load_model(str(tmp_path / "model"), device="cuda", dtype="bfloat16")
+    task = load_task("demo")
+    items = [encode(model.codec, task, example) for example in task.examples()[:4]]
+    rows, labels, prefix = [item.full() for item in items], model.labels(task), shared_prefix(items)
+    right = model.log_scores(rows, labels, prefix=prefix)
+    for _ in range(3):
+        model._cached = None
+        torch.cuda._sleep(200_000_000)  # a tenth of a second
+        behind = model.submit(rows, labels, prefix=prefix)
+        with model.ahead():
+            at_once = model.log_scores(rows, labels, prefix=prefix)
+        np.testing.assert_array_equal(at_once, right)
+        np.testing.assert_array_equal(behind.collect(), right)

@@ -99,6 +99,13 @@ def test_a_chat_begins_with_bos_once_whoever_writes_it(reviews, template, own):
     assert ids.count(codec.tokenizer.bos_token_id) == 1
 
 
+def test_a_chat_is_what_its_template_writes_where_plain_texts_get_bos(reviews):
+    codec = codec_of(byte_level(bos_token="<s>", add_bos_token=True, chat_template=WRITES_NONE), "llama")
+    task = replace(reviews, chat=True)
+    assert begins(codec) == 1
+    assert codec.tokenizer.bos_token_id not in encode(codec, task, task.examples()[0]).ids
+
+
 def test_a_chat_of_a_model_without_bos_gets_none(reviews):
     codec = codec_of(byte_level(bos_token="<|im_start|>", chat_template=SPELLS_IT_OUT), "llama")
     task = replace(reviews, chat=True, shots=())

@@ -37,13 +37,18 @@ def missing_bos(tokenizer: Any, *, family: str) -> str | None:
     asked = tokenizer.init_kwargs.get("add_bos_token")
     if asked:
         return "its configuration asks for it"
-    if _ALWAYS in family:
+    if always_begins(family):
         return f"texts of {family} models always begin with it"
     if _template_begins_with_bos(tokenizer):
         return "its chat template begins with it"
     if asked is None and family in _USUALLY and _is_beginning(token) and token != tokenizer.eos_token:
         return f"texts of {family} models usually begin with it"
     return None
+
+
+def always_begins(family: str) -> bool:
+    """Whether no text of the family goes without BOS, a chat included."""
+    return _ALWAYS in family
 
 
 def _template_begins_with_bos(tokenizer: Any) -> bool:

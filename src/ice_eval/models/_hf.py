@@ -84,10 +84,12 @@ class HFModel(Model):
             return
         if self._side is None:
             self._side = torch.cuda.Stream(self.device, priority=-1)  # type: ignore[no-untyped-call]
-        with torch.cuda.stream(self._side):
-            yield
-        # Whatever was computed here is there before the other stream goes on.
-        torch.cuda.current_stream(self.device).wait_stream(self._side)
+        try:
+            with torch.cuda.stream(self._side):
+                yield
+        finally:
+            # Whatever was computed here is there before the other stream goes on.
+            torch.cuda.current_stream(self.device).wait_stream(self._side)
 
     def use_threads(self, n_threads: int | None) -> int | None:
         if n_threads is not None and n_threads != torch.get_num_threads():
@@ -211,6 +213,15 @@ class HFModel(Model):
     def _no_cache(self) -> dict[str, bool]:
         """Arguments that keep a forward pass from building a key-value cache."""
         return {}
+
+
+def note_event(device: str) -> Callable[[], None]:
+    """Marks what the current stream has been given so far; who calls lets the stream it is in wait for that."""
+    if not device.startswith("cuda"):
+        return lambda: None
+    done = torch.cuda.Event()  # type: ignore[no-untyped-call]
+    done.record()
+    return lambda: torch.cuda.current_stream(device).wait_event(done)
 
 
 def _on_its_way(tensor: torch.Tensor) -> Callable[[], torch.Tensor]:

@@ -9,12 +9,12 @@ import numpy as np
 import torch
 
 from ice_eval.encoding import label_ids, shared_prefix
-from ice_eval.errors import ConfigError
+from ice_eval.errors import ConfigError, OutOfMemoryError
 from ice_eval.models._base import Gradients, Labels, LabelScoring, Observations
 from ice_eval.models._checkpoint import checkpointed
-from ice_eval.models._hf import HFModel, log_odds
+from ice_eval.models._hf import HFModel, log_odds, note_event
 from ice_eval.models._hf_codec import HFCodec
-from ice_eval.models._packed import NotPackableError, PackedPass, Packing, Prefix, packed
+from ice_eval.models._packed import PackedPass, Packing, Prefix, packed
 from ice_eval.records import Encoded, Ids, ModelInput
 from ice_eval.tasks import Task
 
@@ -49,9 +49,11 @@ class CausalLM(HFModel):
         )
         super().__init__(model, codec, name=name)
         self._cached: tuple[Any, Any] | None = None
-        mixes = set(getattr(model.config, "layer_types", None) or ["full_attention"])
+        self._ready: Callable[[], None] = lambda: None
+        mixes = set(getattr(model.config.get_text_config(), "layer_types", None) or ["full_attention"])
         # Convolutions and recurrences would run on from one packed row into the next.
-        self._way: Way = "packed" if all("attention" in kind for kind in mixes) else "shared"
+        self._way: Way = "packed" if mixes <= {"full_attention", "sliding_attention"} else "shared"
+        self._heard_window = False
         self._own_head = True
 
     @property
@@ -74,20 +76,31 @@ class CausalLM(HFModel):
             self._way, self._own_head = way, own_head
             try:
                 return bool(np.abs(self.log_scores(batch, labels, prefix=prefix) - plain).max() <= tolerance)
-            except NotPackableError:
+            except OutOfMemoryError:
+                raise
+            except Exception:  # of a model that does not work this way; what the plain way raises came through above
                 return False
 
-        if (self._way == "packed" and agrees("packed", True)) or agrees("shared", True):
+        if self._way == "packed" and agrees("packed", True) and (self._heard_window or not self._has_window()):
+            return []
+        if agrees("shared", True):
             return []
         if agrees("plain", True):
             return [
                 f"{self.name}: scores from a shared prefix differ from plain ones, so prefixes are not shared "
                 "(slower, same numbers)."
             ]
-        self._way, self._own_head = "plain", False
+        if not agrees("shared", False):
+            self._way = "plain"
         return [
             f"{self.name}: the label head differs from the model's own logits, so the model's own are used (slower)."
         ]
+
+    def _has_window(self) -> bool:
+        """Whether layers read only so far back; a packed pass must then hear from them how far."""
+        config = self.model.config.get_text_config()
+        reach = [getattr(config, name, None) for name in ("sliding_window", "attention_chunk_size")]
+        return any(each is not None and each < self.codec.max_tokens for each in reach)
 
     def _plain_scores(self, batch: Sequence[ModelInput], labels: Labels) -> np.ndarray[Any, np.dtype[np.float64]]:
         """One row at a time through the whole model: slow, and right by construction."""
@@ -113,6 +126,7 @@ class CausalLM(HFModel):
         with self._packed(rows, start) as forward:
             ids = self._put(forward.packing.ids)
             states = self._states({"input_ids": ids[None], "use_cache": False, **forward.arguments()})
+        self._heard_window = self._heard_window or forward.has_window
         return self._at_nodes(states, forward.packing), len(forward.packing.ids)
 
     def _packed(
@@ -134,6 +148,9 @@ class CausalLM(HFModel):
             with torch.inference_mode(False), torch.no_grad(), packed(self.model, forward):
                 self.model.base_model(input_ids=self._put(ids)[None], use_cache=False, **forward.arguments())
             self._cached = (key, noted)
+            self._ready = note_event(self.device)
+        # It may have been computed on another stream, which may not be there yet.
+        self._ready()
         found: Prefix = self._cached[1]
         return found
 

@@ -67,7 +67,7 @@ class SequenceClassifier(HFModel):
         ids, mask, segments = self.padded(batch)
         arguments |= self._segments(segments)
         if self._last:
-            states = self.model.base_model(**arguments).last_hidden_state
+            states = self.model.base_model(**arguments, use_cache=False).last_hidden_state
             position = self._scoring_position(ids, mask.sum(dim=1))
             logits = self.model.score(states[torch.arange(len(batch), device=self.device), position])
         else:

@@ -10,7 +10,7 @@ import numpy as np
 from ice_eval.encoding import Tokens
 from ice_eval.errors import ConfigError, DataError
 from ice_eval.models._alignment import Spans, align, are_plausible
-from ice_eval.models._bos import missing_bos
+from ice_eval.models._bos import always_begins, missing_bos
 from ice_eval.records import Ids, SpecialIds
 
 _QUESTION = "\ue000question\ue000"
@@ -74,6 +74,8 @@ class HFCodec:
         """What must be put before the tokenizer's own ids."""
         if not framed:
             return self._beginning if self._why_bos is not None else ()
+        if self._why_bos is None and not always_begins(self._family):
+            return ()  # a chat template that writes no BOS means it, even where plain texts get one
         written = "".join(self.tokenizer.convert_ids_to_tokens(list(self._beginning)))
         return () if text.lstrip().startswith(written) else self._beginning
 

@@ -14,6 +14,7 @@ row, and it finds the keys and values of the shared prefix (in brackets) where o
 """
 
 import contextlib
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -108,6 +109,10 @@ class PackedPass:
     watched: torch.Tensor | None = None
     """(rows, prefix + longest): that sum over layers, of the mean over heads."""
     n_watched: int = 0
+    n_attended: int = 0
+    """How many layers asked."""
+    has_window: bool = False
+    """Whether a layer said how far back it reads."""
 
     def __post_init__(self) -> None:
         self.shape = self.packing.path.shape
@@ -128,6 +133,8 @@ class PackedPass:
         self, module: Any, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float, window: int | None
     ) -> torch.Tensor:
         """(1, heads, nodes, width) each -> what every node reads, (1, nodes, heads, width)."""
+        self.n_attended += 1
+        self.has_window = self.has_window or window is not None
         if self.records is not None:
             self.records[module] = key, value
         queries, keys, values = (self._by_row(each) for each in (query, key, value))
@@ -159,7 +166,7 @@ class PackedPass:
         n_groups, (rows, longest) = own[1].shape[1], self.shape
         # Heads that read the same keys are one product: (groups, heads of a group × nodes, width).
         first = _sums(query.reshape(n_groups, -1, width), prefix[0][0], prefix[1][0], scale)
-        queries, keys, values = (each.reshape(rows * n_groups, -1, width) for each in own)
+        queries, keys, values = (each.reshape(rows * n_groups, -1, each.shape[-1]) for each in own)
         second = _sums(queries, keys, values, scale, self._later(n_heads // n_groups, query.dtype))
         by_node = _Sums(*(each.reshape(n_heads, -1, each.shape[-1]).transpose(0, 1) for each in first))
         by_row = _Sums(*(self._at_nodes(each.reshape(rows, n_heads, longest, -1)) for each in second))
@@ -201,8 +208,9 @@ class PackedPass:
 
     def _mask(self, n_queries: int, n_keys: int, window: int | None) -> torch.Tensor:
         if window not in self._masks:
-            behind = torch.arange(n_keys - n_queries, n_keys)[:, None] - torch.arange(n_keys)[None]
-            self._masks[window] = ((behind >= 0) & (behind < (window or n_keys))).to(self.device)
+            keys = torch.arange(n_keys, device=self.device)
+            behind = keys[n_keys - n_queries :, None] - keys[None]
+            self._masks[window] = (behind >= 0) & (behind < (window or n_keys))
         return self._masks[window]
 
     def _note(
@@ -250,7 +258,9 @@ def _sums(
 
 
 _PASSES: list[PackedPass] = []
-"""The pass that models are in; the attention of a model finds it here."""
+"""The pass that a model is in; its attention finds it here."""
+_ALONE = threading.RLock()
+"""One pass at a time: a layer knows its pass only by this."""
 
 
 def _attend(
@@ -277,13 +287,21 @@ ALL_ATTENTION_FUNCTIONS.register(NAME, _attend)
 
 @contextlib.contextmanager
 def packed(model: Any, forward: PackedPass) -> Iterator[PackedPass]:
-    """Let a model's attention follow the rows of a packing, for one pass."""
+    """Let a model's attention follow the rows of a packing, for one pass.
+
+    Raises:
+        NotPackableError: Layers did not ask for it, so that rows have read each other's tokens.
+    """
     before = model.config._attn_implementation
-    model.set_attn_implementation(NAME)
-    _PASSES.append(forward)
-    try:
-        with fused_norms(model):
-            yield forward
-    finally:
-        _PASSES.pop()
-        model.set_attn_implementation(before)
+    with _ALONE:
+        model.set_attn_implementation(NAME)
+        _PASSES.append(forward)
+        try:
+            with fused_norms(model):
+                yield forward
+        finally:
+            _PASSES.pop()
+            model.set_attn_implementation(before)
+    n_layers = model.config.get_text_config().num_hidden_layers
+    if forward.n_attended < n_layers:
+        raise NotPackableError(f"{forward.n_attended} of {n_layers} layers asked")

@@ -98,6 +98,7 @@ class _Asked:
     @classmethod
     def of(cls, engine: Engine, rows: Sequence[_Row], prefix: int, answered: Answers, progress: Progress) -> "_Asked":
         new = [row for row in rows if row.input.key() not in answered]
+        progress(len(rows) - len(new))
         return cls(rows, new, engine.scorer.submit([row.input for row in new], prefix=prefix, progress=progress))
 
     def answers(self, answered: Answers) -> dict[RowKey, tuple[float, ...]]:

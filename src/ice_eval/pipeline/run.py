@@ -2,6 +2,7 @@
 
 import datetime
 import importlib.metadata
+import itertools
 import platform
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -26,7 +27,7 @@ from ice_eval.scoring import Scorer
 from ice_eval.tasks import Task
 
 _VERSIONS = ("ice-eval", "torch", "transformers", "numpy", "scipy", "tokenizers")
-_CHECKED_EXAMPLES = 1
+_CHECKED_EXAMPLES = 2
 _MIN_PIECE = 3
 """Characters from which on a piece of a label word is kept out of infill: 'neg' is, 'N' is not."""
 
@@ -146,7 +147,11 @@ def _scorer(
 
 def _lowered(folder: RunFolder) -> dict[int, int]:
     """Budgets that memory did not reach for, by length of row."""
-    return {int(length): budget for cost in folder.costs() for length, budget in cost["lowered_budgets"].items()}
+    found: dict[int, int] = {}
+    for cost in folder.costs():
+        for length, budget in cost["lowered_budgets"].items():
+            found[int(length)] = min(budget, found.get(int(length), budget))
+    return found
 
 
 def _engine(
@@ -264,11 +269,12 @@ def _forms(codec: Codec, words: Collection[str]) -> frozenset[int]:
 
 def _check_model(engine: Engine, examples: Sequence[Example]) -> list[str]:
     """Compare fast and plain scores on a few rows before anything depends on them."""
-    items = [item for item in map(engine.encode, examples[: 2 * _CHECKED_EXAMPLES]) if item.n_units > 1]
-    rows = [row for item in items[:_CHECKED_EXAMPLES] for row in (item.full(), item.empty())]
-    if not rows:
+    evaluated = (item for item in map(engine.encode, examples) if item.n_units > 1)
+    items = list(itertools.islice(evaluated, _CHECKED_EXAMPLES))
+    if not items:
         return []
-    return engine.model.check(rows, engine.scorer.labels, prefix=shared_prefix(items[:_CHECKED_EXAMPLES]))
+    rows = [row for item in items for row in (item.full(), item.empty())]
+    return engine.model.check(rows, engine.scorer.labels, prefix=shared_prefix(items))
 
 
 def _score_parts(

@@ -133,7 +133,7 @@ class Measures:
 def _measures(used: Sequence[Outcome], config: Mapping[str, Any]) -> Measures:
     rates, p_values = _column(used, "win_rate"), _column(used, "p_value")
     interval = _interval(rates, config)
-    by_nsr = np.where(_signals(used) < 0, 1 - rates, rates)
+    by_nsr = _in_nsr_order(used, rates, _protocol(config))
     test = stats.mean_test([o.family for o in used if o.family is not None], rng=rng_for(config["seed"], "mean-test"))
     upper = stats.significant_rate(p_values, floor=_floor(used), alpha=ALPHA)
     lower = stats.significant_rate(_column(used, "p_lower"), floor=_floor(used), alpha=ALPHA)
@@ -168,6 +168,14 @@ def _measures(used: Sequence[Outcome], config: Mapping[str, Any]) -> Measures:
     )
 
 
+def _in_nsr_order(used: Sequence[Outcome], rates: NDArray[np.float64], protocol: Protocol) -> NDArray[np.float64]:
+    """Win rates if sets were ranked by how well they reproduce s(x): the mirror image where the signal is negative."""
+    if protocol.by_clipped_nsr:
+        return rates  # they are in this order already
+    lost = _column(used, "tie_rate") if protocol.strict else 0.0  # a tie is lost in either order
+    return np.where(_signals(used) < 0, 1 - rates - lost, rates)
+
+
 def _flags(used: Sequence[Outcome], measures: Measures, config: Mapping[str, Any], noise: float) -> Iterator[str]:
     if len(used) < SMALL_N:
         yield "small_n"
@@ -177,7 +185,7 @@ def _flags(used: Sequence[Outcome], measures: Measures, config: Mapping[str, Any
         yield "depends_on_score_order"
     if any(outcome.m < config["m"] for outcome in used):
         yield "exact_for_some"
-    if measures.effect is not None and abs(measures.effect) < noise:
+    if measures.effect is not None and abs(measures.effect) < noise and not _protocol(config).by_clipped_nsr:
         yield "effect_below_noise"
 
 
