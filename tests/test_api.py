@@ -311,10 +311,12 @@ def test_progress_is_reported_and_adds_up(evaluate):
         def stop(self):
             self.stopped = True
 
-    first, second = Listener(), Listener()
+    first, second, third = Listener(), Listener(), Listener()
     run = evaluate(reporter=first)
     evaluate(reporter=second)
     assert first.rows == first.total == run.folder.manifest()["rows"] == second.rows == second.total
+    run = evaluate(reporter=third, attributions=["random", "gradient"])  # some of its rows are answered already
+    assert third.rows == third.total == run.folder.manifest()["rows"] > first.rows
     assert first.stopped and second.stopped
     assert first.said == ["500 examples were asked for, and the data hold 4: all of them are used."]
 

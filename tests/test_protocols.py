@@ -114,9 +114,11 @@ def test_numbers_follow_from_the_ledger_by_the_rules_of_the_protocol(evaluate, p
 
     def measure(found, operators, example_id):
         """One value per set: their mean over operators."""
-        full, empty = (chance(r) for k in ("full", "empty") for r in ledger if r.key[:2] == (example_id, k))
+        [full] = [chance(r) for r in ledger if r.key[:2] == (example_id, "full")]
         values = []
         for operator in operators:
+            place = (example_id, "empty", operator if protocol == "released" else None)
+            [empty] = [chance(r) for r in ledger if r.key[:3] == place]
             chosen = [r for r in found if r.key.operator == operator and r.key.example_id == example_id]
             scores = np.array([chance(r) for r in sorted(chosen, key=lambda r: r.key.set_index or 0)])
             if protocol == "released":
@@ -205,3 +207,14 @@ def test_nsr_order_is_the_order_of_the_released_protocol_and_the_mirror_of_the_o
                 for e, tie in zip(used, lost, strict=True)
             ]
             assert line["win_rate_nsr_order"] == pytest.approx(np.mean(mirrored))
+
+
+def test_the_released_package_has_an_empty_input_for_each_operator(evaluate):
+    run = evaluate(protocol="released")
+    words = {word.lower() for text in TEXTS for word in text.split()} | {"review", ":", "sentiment"}
+    found = {row.key.operator: row.text for row in rows(run, kind="empty")}
+    assert set(found) == {None, "delete", "infill"}
+    assert len(found["infill"].split()) == 5
+    assert {word.lower() for word in found["infill"].split()} <= words
+    assert len({row.input_ids for row in rows(run, kind="empty", operator="infill")}) == 1  # the same for all examples
+    assert run.folder.manifest()["rows"] == len(run.folder.ledger(0))

@@ -23,6 +23,8 @@ class Protocol:
     """Whether infill avoids the label words alone, not all tokens that are used differently under the labels."""
     by_clipped_nsr: bool = False
     """Whether rows are compared by their NSR, cut to [-2, 2] and 0 where the signal is weak, not by their score."""
+    own_empty: bool = False
+    """Whether s(∅) is the operator's: one token where tokens are deleted, five of the pool where they are filled in."""
     strict: bool = False
     """Whether a tie counts as lost."""
     percentile: bool = False
@@ -38,6 +40,7 @@ PROTOCOLS: dict[str, Protocol] = {
         own_null=True,
         label_words_only=True,
         by_clipped_nsr=True,
+        own_empty=True,
         strict=True,
         percentile=True,
     ),

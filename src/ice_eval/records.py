@@ -65,6 +65,8 @@ class SpecialIds:
     mask: int | None = None
     end: int | None = None
     """End of text: stands in where another is missing."""
+    start: int | None = None
+    """Beginning of text."""
     every: frozenset[int] = frozenset()
     """All control tokens: nothing that a text may be filled with."""
 

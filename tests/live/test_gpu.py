@@ -21,9 +21,9 @@ def evaluate(tmp_path):
         pytest.skip("needs a CUDA device")
     save_tiny(tmp_path / "model", "qwen2")
 
-    def run(device, dtype, m=10, **settings):
+    def run(device, dtype, n=40, m=10, **settings):
         model = load_model(str(tmp_path / "model"), device=device, dtype=dtype)
-        found = ice.evaluate(model, "demo", n=40, m=m, attributions=["attention", "gradient", "random"], **settings)
+        found = ice.evaluate(model, "demo", n=n, m=m, attributions=["attention", "gradient", "random"], **settings)
         return found, [row for part in found.folder.parts() for row in found.folder.ledger(part, inputs=True)]
 
     return run
@@ -58,13 +58,13 @@ def test_half_precision_stays_within_its_noise(evaluate):
 
 
 def test_running_out_of_memory_is_survived(evaluate):
-    plain = evaluate("cuda", "float32", m=600)[1]
+    plain = evaluate("cuda", "float32", n=16, m=300)[1]
     gc.collect()
     torch.cuda.empty_cache()
     total = torch.cuda.get_device_properties(0).total_memory
-    torch.cuda.set_per_process_memory_fraction((torch.cuda.memory_reserved() + 3e8) / total)
+    torch.cuda.set_per_process_memory_fraction((torch.cuda.memory_reserved() + 1e8) / total)
     try:
-        found, rows = evaluate("cuda", "float32", m=600, token_budget=2**22)
+        found, rows = evaluate("cuda", "float32", n=16, m=300, token_budget=2**22)
     finally:
         torch.cuda.set_per_process_memory_fraction(1.0)
     assert "out_of_memory" in found.folder.manifest()["flags"]

@@ -49,6 +49,7 @@ class HFCodec:
             pad=tokenizer.pad_token_id,
             mask=tokenizer.mask_token_id,
             end=tokenizer.eos_token_id if tokenizer.eos_token_id is not None else tokenizer.sep_token_id,
+            start=tokenizer.bos_token_id,
             every=frozenset(tokenizer.all_special_ids),
         )
 

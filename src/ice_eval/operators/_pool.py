@@ -145,6 +145,13 @@ class FillPool:
             self._fill(int(n), item.example_id, numbers[end - n : end]) for n, end in zip(lengths, ends, strict=True)
         ]
 
+    def tokens(self, count: int, rng: np.random.Generator) -> Ids:
+        """Units of one token each, of any example."""
+        if 1 not in self._buckets:
+            raise DataError("infill found no unit of one token in the data.")
+        bucket = self._buckets[1]
+        return np.array([bucket[int(i)][0] for i in rng.integers(len(bucket), size=count)], dtype=np.int64)
+
     def _fill(self, length: int, example_id: str, numbers: NDArray[np.float64]) -> Ids:
         """A pooled unit of `length` tokens, else shorter ones joined, longest first."""
         sizes = self._sizes(length, example_id)

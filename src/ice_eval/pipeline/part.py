@@ -22,12 +22,14 @@ from ice_eval.models import Model
 from ice_eval.operators import POOL_EXAMPLES, FillPool, Operator
 from ice_eval.pipeline.config import RunConfig
 from ice_eval.rationales import Units, independent_sets, keep_mask, random_sets, set_size, top_k
-from ice_eval.records import Encoded, Example, Fills, ModelInput, PerUnit
+from ice_eval.records import PROTECTED, Encoded, Example, Fills, ModelInput, PerUnit
 from ice_eval.results.schema import InputRow, LedgerRow, RowKey, null_kind, rationale_kind
 from ice_eval.scoring import Progress, Scorer, Submitted
 from ice_eval.tasks import Task
 
 PART_SIZE = 16
+_EMPTY_WORDS = 5
+"""Tokens of an empty input of the released package, where tokens are filled in."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +158,7 @@ def start_part(
 
     # Rows depend on what comes first, and the device may still be busy with the rows of the part before.
     with engine.model.ahead():
-        references = _Asked.of(engine, list(_reference_rows(alive, known)), prefix, answered, progress)
+        references = _Asked.of(engine, list(_reference_rows(engine, alive, known)), prefix, answered, progress)
         scores = {**{key: row.scores for key, row in known.items()}, **references.answers(answered)}
         skipped = {e.id: _skip_reason(engine, items[e.id], e, scores) for e in examples}
         alive = [item for item in alive if skipped[item.example_id] is None]
@@ -171,7 +173,7 @@ def start_part(
     asked = _Asked.of(engine, missing, prefix, answered, progress)
     result = PartResult(
         inputs=[_input_row(e, items[e.id], targets.get(e.id), skipped[e.id], vectors) for e in examples],
-        n_wanted=len(wanted) + 2 * sum(item.n_units > 1 for item in items.values()),
+        n_wanted=len(wanted) + _n_references(engine) * sum(item.n_units > 1 for item in items.values()),
         cost={
             "forwards": engine.scorer.counts.forwards - counts.forwards,
             "tokens": engine.scorer.counts.tokens - counts.tokens,
@@ -192,13 +194,31 @@ def _anything_new(result: PartResult, before: Mapping[str, InputRow]) -> bool:
     )
 
 
-def _reference_rows(items: Sequence[Encoded], known: Mapping[RowKey, LedgerRow]) -> Iterator[_Row]:
+def _reference_rows(engine: Engine, items: Sequence[Encoded], known: Mapping[RowKey, LedgerRow]) -> Iterator[_Row]:
     for item in items:
-        every = tuple(range(item.n_units))
-        for kind, kept, seen in (("full", every, item.full()), ("empty", (), item.empty())):
-            key = RowKey(item.example_id, kind)
+        name, every = item.example_id, tuple(range(item.n_units))
+        rows = [(RowKey(name, "full"), every, item.full()), (RowKey(name, "empty"), (), item.empty())]
+        if engine.config.choices.own_empty:
+            rows += [(RowKey(name, "empty", each), (), _own_empty(engine, item, each)) for each in engine.operators]
+        for key, kept, seen in rows:
             if key not in known:
                 yield _Row(key, kept, seen, item)
+
+
+def _n_references(engine: Engine) -> int:
+    return 2 + (len(engine.operators) if engine.config.choices.own_empty else 0)
+
+
+def _own_empty(engine: Engine, item: Encoded, operator: str) -> ModelInput:
+    """What the released package calls empty: special tokens or one of them, or a few words of the data."""
+    bare, content = item.unit_of == PROTECTED, item.content
+    if engine.pool is not None and engine.operators[operator].needs_fills:
+        words = engine.pool.tokens(_EMPTY_WORDS, rng_for(engine.config.seed, "empty", operator))
+        ids = np.concatenate([item.ids[: content.start], words, item.ids[content.stop :]])
+        return ModelInput(ids, np.zeros_like(ids))
+    if not bare.any() and item.special.start is not None:
+        return ModelInput(np.array([item.special.start], dtype=np.int64), np.zeros(1, dtype=np.int64))
+    return item.empty()
 
 
 def _skip_reason(

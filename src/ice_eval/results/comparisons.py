@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -150,7 +151,8 @@ class ExampleLedger:
         keys = [(kind, None), *((random, index) for index in chosen)]
         references = [self._place[RowKey(blank.example_id, k)] for k in ("full", "empty")]
         full, empty = sigmoid(self._log_odds[references]).tolist()
-        values = self._values(keys, operators, direction, size, full, empty)
+        empties = [self._place.get(RowKey(blank.example_id, "empty", each), references[1]) for each in operators]
+        values = self._values(keys, operators, direction, size, full, sigmoid(self._log_odds[empties]))
         if not (np.isfinite(values.order).all() and np.isfinite([full, empty]).all()):
             return _failed(blank, "a score is not finite")
         predicted = int(np.argmax(self._rows[references[0]].scores))
@@ -173,7 +175,7 @@ class ExampleLedger:
         direction: str,
         size: int,
         full: float,
-        empty: float,
+        empty: NDArray[np.float64],
     ) -> _Values:
         """Values of sets, averaged as probabilities over draws and operators where there are several."""
         # (sets, draws) of each operator
@@ -186,7 +188,7 @@ class ExampleLedger:
         by_operator = np.stack([sigmoid(each).mean(axis=1) for each in log_odds])
         probability = by_operator.mean(axis=0)
         if self._protocol.by_clipped_nsr:
-            order = measure = clipped_nsr(by_operator, full, empty).mean(axis=0)
+            order = measure = np.mean(list(map(clipped_nsr, by_operator, repeat(full), empty.tolist())), axis=0)
         else:
             order, measure = log_odds[0][:, 0] if single else probability, probability
         sign = 1.0 if direction == "sufficiency" else -1.0
