@@ -145,7 +145,8 @@ def _score_line(row: "LedgerRow", found: "InputRow", labels: list[str]) -> Any:
     target = labels[found.target or 0]
     probability = _probabilities(row, labels)[target]
     value = "not finite" if probability is None else f"{probability:.3f}"
-    return Text(f"  {value}  {row.key.kind:<20} {_quoted((row.text or '').strip())}")
+    kind = f"empty ({row.key.operator})" if row.key.kind == "empty" and row.key.operator else row.key.kind
+    return Text(f"  {value}  {kind:<20} {_quoted((row.text or '').strip())}")
 
 
 def _quoted(text: str) -> str:
