@@ -63,8 +63,9 @@ def test_odd_models_are_scored_as_one_row_at_a_time(reviews, family):
 def test_half_precision_hides_no_attention_that_was_never_asked(reviews, family):
     model = build(family, torch.bfloat16)
     rows, prefix = rows_of(model, reviews, n=1)
-    model.check(rows, model.labels(reviews), prefix=prefix)
+    messages = model.check(rows, model.labels(reviews), prefix=prefix)
     assert model.pads
+    assert len(messages) == 1
 
 
 def test_a_window_that_only_the_mask_knows_is_not_packed(reviews):

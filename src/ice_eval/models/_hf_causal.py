@@ -71,6 +71,7 @@ class CausalLM(HFModel):
     def check(self, batch: Sequence[ModelInput], labels: Labels, *, prefix: int) -> list[str]:
         tolerance = _TOLERANCE.get(self.dtype, _HALF_TOLERANCE)
         plain = self._plain_scores(batch, labels)
+        hoped_to_pack, faults = self._way == "packed", list[str]()
 
         def agrees(way: Way, own_head: bool) -> bool:
             self._way, self._own_head = way, own_head
@@ -78,13 +79,16 @@ class CausalLM(HFModel):
                 return bool(np.abs(self.log_scores(batch, labels, prefix=prefix) - plain).max() <= tolerance)
             except OutOfMemoryError:
                 raise
-            except Exception:  # of a model that does not work this way; what the plain way raises came through above
+            except Exception as exc:  # a model that does not work this way; the plain way has worked above
+                faults.append(f" ({type(exc).__name__}: {exc})")
                 return False
 
-        if self._way == "packed" and agrees("packed", True) and (self._heard_window or not self._has_window()):
+        if hoped_to_pack and agrees("packed", True) and (self._heard_window or not self._has_window()):
             return []
         if agrees("shared", True):
-            return []
+            if not hoped_to_pack:
+                return []
+            return [f"{self.name}: its rows cannot be packed{''.join(faults[:1])}, so they are padded (slower)."]
         if agrees("plain", True):
             return [
                 f"{self.name}: scores from a shared prefix differ from plain ones, so prefixes are not shared "
