@@ -8,59 +8,23 @@ What the folder already holds of the part is never scored again.
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from ice_eval._seeding import rng_for
-from ice_eval.attributions import Attribution, Lens, Observer, one_per_unit
-from ice_eval.encoding import encode, shared_prefix
+from ice_eval.attributions import Lens, Observer, one_per_unit
+from ice_eval.encoding import shared_prefix
 from ice_eval.errors import ConfigError
-from ice_eval.models import Model
-from ice_eval.operators import POOL_EXAMPLES, FillPool, Operator
 from ice_eval.pipeline.config import RunConfig
-from ice_eval.rationales import Units, independent_sets, keep_mask, random_sets, set_size, top_k
-from ice_eval.records import PROTECTED, Encoded, Example, Fills, ModelInput, PerUnit
-from ice_eval.results.schema import InputRow, LedgerRow, RowKey, null_kind, rationale_kind
-from ice_eval.scoring import Progress, Scorer, Submitted
-from ice_eval.tasks import Task
+from ice_eval.pipeline.engine import Engine
+from ice_eval.pipeline.rows import Row, content_of, n_references, reference_rows, wanted_rows
+from ice_eval.records import Encoded, Example, PerUnit
+from ice_eval.results.schema import InputRow, LedgerRow, RowKey
+from ice_eval.scoring import Progress, Submitted
 
 PART_SIZE = 16
-_EMPTY_WORDS = 5
-"""Tokens of an empty input of the released package, where tokens are filled in."""
-
-
-@dataclass(frozen=True)
-class Engine:
-    """What every part of a run needs."""
-
-    config: RunConfig
-    task: Task
-    model: Model
-    scorer: Scorer
-    operators: Mapping[str, Operator]
-    attributions: Mapping[str, Attribution]
-    pool: FillPool | None
-    """None where no operator writes fills."""
-    _encoded: dict[str, Encoded] = field(default_factory=dict, repr=False)
-
-    def encode(self, example: Example) -> Encoded:
-        """An example as this run's model sees it; those of the pool are kept, for they are needed twice."""
-        if example.id in self._encoded:
-            return self._encoded[example.id]
-        found = encode(
-            self.model.codec,
-            self.task,
-            example,
-            unit=self.config.unit,
-            scope=self.config.scope or "content",
-            reserve=self.scorer.labels.reserve,
-        )
-        if len(self._encoded) < POOL_EXAMPLES:
-            self._encoded[example.id] = found
-        return found
 
 
 @dataclass
@@ -74,16 +38,6 @@ class PartResult:
     """Logical rows of the part, those that were there before included."""
 
 
-@dataclass(frozen=True)
-class _Row:
-    """A row that is to be scored."""
-
-    key: RowKey
-    kept: Units
-    input: ModelInput
-    item: Encoded
-
-
 Answers = dict[tuple[bytes, bytes], tuple[float, ...]]
 """Scores by what the model saw. An input is scored once per part: twice would differ by rounding, and untie a tie."""
 
@@ -92,13 +46,13 @@ Answers = dict[tuple[bytes, bytes], tuple[float, ...]]
 class _Asked:
     """Rows on their way through the model."""
 
-    rows: Sequence[_Row]
-    new: Sequence[_Row]
+    rows: Sequence[Row]
+    new: Sequence[Row]
     """Those whose input has no answer yet."""
     submitted: Submitted
 
     @classmethod
-    def of(cls, engine: Engine, rows: Sequence[_Row], prefix: int, answered: Answers, progress: Progress) -> "_Asked":
+    def of(cls, engine: Engine, rows: Sequence[Row], prefix: int, answered: Answers, progress: Progress) -> "_Asked":
         new = [row for row in rows if row.input.key() not in answered]
         progress(len(rows) - len(new))
         return cls(rows, new, engine.scorer.submit([row.input for row in new], prefix=prefix, progress=progress))
@@ -129,7 +83,7 @@ class PartInFlight:
         """Wait for the scores, and note every row in the ledger."""
         self.asked.answers(self.answered)
         rows = [*self.references.rows, *self.asked.rows]
-        texts = self.engine.model.codec.decode([_content(row) for row in rows])
+        texts = self.engine.model.codec.decode([content_of(row) for row in rows])
         for row, text in zip(rows, texts, strict=True):
             ids, segments = row.input.ids.tolist(), row.input.segments.tolist()
             scores = self.answered[row.input.key()]
@@ -158,14 +112,14 @@ def start_part(
 
     # Rows depend on what comes first, and the device may still be busy with the rows of the part before.
     with engine.model.ahead():
-        references = _Asked.of(engine, list(_reference_rows(engine, alive, known)), prefix, answered, progress)
+        references = _Asked.of(engine, list(reference_rows(engine, alive, known)), prefix, answered, progress)
         scores = {**{key: row.scores for key, row in known.items()}, **references.answers(answered)}
         skipped = {e.id: _skip_reason(engine, items[e.id], e, scores) for e in examples}
         alive = [item for item in alive if skipped[item.example_id] is None]
         gold = {e.id: e.gold for e in examples}
         targets = {item.example_id: _target(engine.config, gold, scores, item) for item in alive}
         vectors, seconds = _attribute(engine, alive, targets, before)
-    wanted = [row for item in alive for row in _wanted_rows(engine, item, vectors)]
+    wanted = [row for item in alive for row in wanted_rows(engine, item, vectors)]
     for row in wanted:
         if row.key in known and known[row.key].kept != row.kept:
             raise _changed(row.key.kind.removeprefix("rationale:"), row.key.example_id)
@@ -173,7 +127,7 @@ def start_part(
     asked = _Asked.of(engine, missing, prefix, answered, progress)
     result = PartResult(
         inputs=[_input_row(e, items[e.id], targets.get(e.id), skipped[e.id], vectors) for e in examples],
-        n_wanted=len(wanted) + _n_references(engine) * sum(item.n_units > 1 for item in items.values()),
+        n_wanted=len(wanted) + n_references(engine) * sum(item.n_units > 1 for item in items.values()),
         cost={
             "forwards": engine.scorer.counts.forwards - counts.forwards,
             "tokens": engine.scorer.counts.tokens - counts.tokens,
@@ -192,33 +146,6 @@ def _anything_new(result: PartResult, before: Mapping[str, InputRow]) -> bool:
         row.example_id not in before or set(row.attributions) - set(before[row.example_id].attributions)
         for row in result.inputs
     )
-
-
-def _reference_rows(engine: Engine, items: Sequence[Encoded], known: Mapping[RowKey, LedgerRow]) -> Iterator[_Row]:
-    for item in items:
-        name, every = item.example_id, tuple(range(item.n_units))
-        rows = [(RowKey(name, "full"), every, item.full()), (RowKey(name, "empty"), (), item.empty())]
-        if engine.config.choices.own_empty:
-            rows += [(RowKey(name, "empty", each), (), _own_empty(engine, item, each)) for each in engine.operators]
-        for key, kept, seen in rows:
-            if key not in known:
-                yield _Row(key, kept, seen, item)
-
-
-def _n_references(engine: Engine) -> int:
-    return 2 + (len(engine.operators) if engine.config.choices.own_empty else 0)
-
-
-def _own_empty(engine: Engine, item: Encoded, operator: str) -> ModelInput:
-    """What the released package calls empty: special tokens or one of them, or a few words of the data."""
-    bare, content = item.unit_of == PROTECTED, item.content
-    if engine.pool is not None and engine.operators[operator].needs_fills:
-        words = engine.pool.tokens(_EMPTY_WORDS, rng_for(engine.config.seed, "empty", operator))
-        ids = np.concatenate([item.ids[: content.start], words, item.ids[content.stop :]])
-        return ModelInput(ids, np.zeros_like(ids))
-    if not bare.any() and item.special.start is not None:
-        return ModelInput(np.array([item.special.start], dtype=np.int64), np.zeros(1, dtype=np.int64))
-    return item.empty()
 
 
 def _skip_reason(
@@ -283,70 +210,6 @@ def _changed(name: str, example_id: str) -> ConfigError:
         f"the folder holds other values of the attribution '{name}' for example '{example_id}'; give it another "
         "name, or use another folder."
     )
-
-
-def _wanted_rows(engine: Engine, item: Encoded, vectors: Mapping[tuple[str, str], PerUnit]) -> Iterator[_Row]:
-    """Every logical row of one example, whether it was scored before or not."""
-    config = engine.config
-    for size in dict.fromkeys(set_size(item.n_units, k) for k in config.k):
-        sets = dict(_null_sets(engine, item, size))
-        for name in engine.attributions:
-            vector = vectors[name, item.example_id]
-            if np.isfinite(vector).all():
-                ties = rng_for(config.seed, item.example_id, "ties", name)
-                sets[rationale_kind(name), None] = top_k(vector, size, rng=ties)
-        for operator in engine.operators:
-            for direction in config.directions:
-                yield from _operator_rows(engine, item, operator, direction, size, sets)
-
-
-def _null_sets(engine: Engine, item: Encoded, size: int) -> Iterator[tuple[tuple[str, int | None], Units]]:
-    """The random sets of one size: one order for all attributions, or draws for each."""
-    config, example_id = engine.config, item.example_id
-    for kind in dict.fromkeys(null_kind(name, config.choices) for name in engine.attributions):
-        if config.choices.own_null:
-            drawn = independent_sets(item.n_units, size, config.m, seed=config.seed, example_id=example_id, kind=kind)
-        else:
-            drawn = random_sets(item.n_units, size, config.m + 1, seed=config.seed, example_id=example_id)
-        yield from (((kind, index), units) for index, units in enumerate(drawn))
-
-
-def _operator_rows(
-    engine: Engine,
-    item: Encoded,
-    operator: str,
-    direction: str,
-    size: int,
-    sets: Mapping[tuple[str, int | None], Units],
-) -> Iterator[_Row]:
-    """The rows of all sets under one operator, for every draw of its fills."""
-    act = engine.operators[operator]
-    masks = np.stack([keep_mask(units, item.n_units) for units in sets.values()])
-    if direction == "necessity":
-        masks = ~masks
-    for draw in range(engine.config.n_fills if act.needs_fills else 1):
-        keys = [RowKey(item.example_id, kind, operator, direction, size, index, draw) for kind, index in sets]
-        if act.needs_fills and engine.config.fills == "own":
-            built = [
-                act.inputs(item, mask[None], fills=_fills(engine, item, *key[1:]))[0]
-                for key, mask in zip(keys, masks, strict=True)
-            ]
-        else:
-            built = act.inputs(item, masks, fills=_fills(engine, item, draw) if act.needs_fills else ())
-        for key, mask, seen in zip(keys, masks, built, strict=True):
-            yield _Row(key, tuple(int(u) for u in np.flatnonzero(mask)), seen, item)
-
-
-def _fills(engine: Engine, item: Encoded, *purpose: str | int | None) -> Fills:
-    """One replacement per unit, drawn for a purpose: a draw shared by all rows, or one row alone."""
-    assert engine.pool is not None, "an operator that needs fills has a pool"
-    return engine.pool.draw(item, rng_for(engine.config.seed, item.example_id, "fills", *(str(p) for p in purpose)))
-
-
-def _content(row: _Row) -> Any:
-    """The ids between the template's head and tail."""
-    content = row.item.content
-    return row.input.ids[content.start : len(row.input.ids) - (len(row.item.ids) - content.stop)]
 
 
 def _input_row(

@@ -19,8 +19,9 @@ from ice_eval.errors import CapabilityError, ConfigError, ModelError
 from ice_eval.models import Model
 from ice_eval.operators import POOL_EXAMPLES, Blacklist, FillPool, PooledUnits, label_indicative, operators
 from ice_eval.pipeline.config import ADDABLE, RunConfig, config_hash, identity, refuse_other_run
+from ice_eval.pipeline.engine import Engine
 from ice_eval.pipeline.noise import noise_guard
-from ice_eval.pipeline.part import PART_SIZE, Engine, PartInFlight, start_part
+from ice_eval.pipeline.part import PART_SIZE, PartInFlight, start_part
 from ice_eval.records import Example
 from ice_eval.results import RunFolder, rescore
 from ice_eval.scoring import Scorer

@@ -1,0 +1,44 @@
+"""What every part of a run needs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ice_eval.attributions import Attribution
+from ice_eval.encoding import encode
+from ice_eval.models import Model
+from ice_eval.operators import POOL_EXAMPLES, FillPool, Operator
+from ice_eval.pipeline.config import RunConfig
+from ice_eval.records import Encoded, Example
+from ice_eval.scoring import Scorer
+from ice_eval.tasks import Task
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A configuration, and all that it names."""
+
+    config: RunConfig
+    task: Task
+    model: Model
+    scorer: Scorer
+    operators: Mapping[str, Operator]
+    attributions: Mapping[str, Attribution]
+    pool: FillPool | None
+    """None where no operator writes fills."""
+    _encoded: dict[str, Encoded] = field(default_factory=dict, repr=False)
+
+    def encode(self, example: Example) -> Encoded:
+        """An example as this run's model sees it; those of the pool are kept, for they are needed twice."""
+        if example.id in self._encoded:
+            return self._encoded[example.id]
+        found = encode(
+            self.model.codec,
+            self.task,
+            example,
+            unit=self.config.unit,
+            scope=self.config.scope or "content",
+            reserve=self.scorer.labels.reserve,
+        )
+        if len(self._encoded) < POOL_EXAMPLES:
+            self._encoded[example.id] = found
+        return found
