@@ -22,6 +22,7 @@ from ice_eval.stats.randomization import (
     member_win_rates,
     upper_pvalue,
 )
+from ice_eval.stats.sequential import STOP_AFTER, SequentialComparison, compare_sequentially
 from ice_eval.stats.verdict import Taxonomy, detectable_win_rate, excludes_chance, taxonomy, verdict
 
 __all__ = [
@@ -34,10 +35,13 @@ __all__ = [
     "MeanTest",
     "Method",
     "NonnullShare",
+    "STOP_AFTER",
+    "SequentialComparison",
     "SignificantRate",
     "Taxonomy",
     "agreement",
     "compare",
+    "compare_sequentially",
     "detectable_win_rate",
     "difference_interval",
     "effect_size",
