@@ -1,5 +1,6 @@
 """Statistics of win rates: numpy and scipy only, no idea what a language model is."""
 
+from ice_eval.stats._groups import Groups
 from ice_eval.stats.agreement import Agreement, Crossing, agreement
 from ice_eval.stats.bootstrap import (
     Interval,
@@ -18,6 +19,7 @@ from ice_eval.stats.randomization import (
     compare,
     effect_size,
     lower_pvalue,
+    mean_t_test,
     mean_test,
     member_win_rates,
     upper_pvalue,
@@ -31,6 +33,7 @@ __all__ = [
     "Comparison",
     "Crossing",
     "Draws",
+    "Groups",
     "Interval",
     "MeanTest",
     "Method",
@@ -49,6 +52,7 @@ __all__ = [
     "interval_from_means",
     "lower_pvalue",
     "mean_interval",
+    "mean_t_test",
     "mean_test",
     "member_win_rates",
     "nonnull_share",

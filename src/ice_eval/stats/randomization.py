@@ -5,8 +5,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtr
 
 from ice_eval.errors import DataError
+from ice_eval.stats._groups import Grouping, Groups, grouping_of
 from ice_eval.stats._values import (
     ROUND_OFF,
     batches,
@@ -130,17 +132,23 @@ def member_win_rates(values: Draws) -> Draws:
 
 @dataclass(frozen=True)
 class MeanTest:
-    """Result of `mean_test`."""
+    """Result of `mean_test` or `mean_t_test`."""
 
     statistic: float
     """Studentized distance of the mean win rate from one half; infinite where all are equal to something else."""
     p_value: float
     """Two-sided."""
     n_draws: int
+    """Draws of the randomization test; 0 for the t-test."""
 
 
 def mean_test(
-    families: Sequence[Draws], *, rng: np.random.Generator, n_draws: int = 9999, batch: int | None = None
+    families: Sequence[Draws],
+    *,
+    rng: np.random.Generator,
+    n_draws: int = 9999,
+    batch: int | None = None,
+    groups: Groups | None = None,
 ) -> MeanTest:
     """Two-sided studentized randomization test of "the mean win rate is one half".
 
@@ -150,29 +158,64 @@ def mean_test(
     counts as a draw: the p-value is never 0, and the test holds its level at every N and M, with ties and unequal
     families too.
 
+    With `groups`, rationales are still swapped example by example, but T is studentized with the cluster-robust
+    standard error. Win rates may then depend on each other within a group, which a swap does not imitate; groups must
+    be independent. The level is no longer exact: it rests on T having nearly the same distribution either way, as it
+    does for some twenty groups or more of similar size. A single group has p = 1, or nearly.
+
     Args:
         families: For each example `member_win_rates` of its scored sets, the rationale first; lengths may differ.
         rng: Source of the draws.
         n_draws: Number of draws.
         batch: Draws held in memory at once; the result does not depend on it.
+        groups: One label per example; None where all are independent.
 
     Raises:
-        DataError: If there is no example, a family is empty, or a win rate is not in [0, 1].
+        DataError: If there is no example, a family is empty, a win rate is not in [0, 1], or a label is missing.
     """
     checked = [_checked_family(family) for family in families]
     if not checked:
         raise DataError("need the win rates of at least one example, got none")
     if n_draws < 1:
         raise DataError(f"need at least one draw, got n_draws={n_draws}")
-    statistic = float(_studentized(np.array([[family[0] for family in checked]]))[0])
-    null = np.abs(_swapped_statistics(checked, rng=rng, n_draws=n_draws, batch=batch))
+    grouping = grouping_of(groups, n=len(checked))
+    statistic = float(_studentized(np.array([[family[0] for family in checked]]), grouping)[0])
+    null = np.abs(_swapped_statistics(checked, grouping, rng=rng, n_draws=n_draws, batch=batch))
     slack = _finite_slack(np.append(null, abs(statistic)))
     n_extreme = int(np.count_nonzero(null >= abs(statistic) - slack))
     return MeanTest(statistic, (1 + n_extreme) / (n_draws + 1), n_draws)
 
 
+def mean_t_test(win_rates: Draws, *, groups: Groups | None = None) -> MeanTest:
+    """Two-sided one-sample t-test of "the mean win rate is one half".
+
+    For win rates whose families were not all scored, so that nothing can be swapped: comparisons that stop early. It
+    assumes that the mean is nearly normal, as it is for some dozens of examples. With `groups` the standard error is
+    the cluster-robust one, with G - 1 degrees of freedom.
+
+    Where all win rates are equal T is infinite, and a p-value of 0 would claim too much: N examples on one side of one
+    half have the sign test's instead, `2 ** (1 - N)`, which excludes one half exactly where the limits of
+    `mean_interval` for N wins out of N do. A single example, or group, has p = 1.
+
+    Args:
+        win_rates: One win rate per example.
+        groups: One label per example; None where all are independent.
+
+    Raises:
+        DataError: If there are no win rates, one is not in [0, 1], or a label is missing.
+    """
+    rates = _checked_rates(win_rates, hint="percentages are divided by 100 first")
+    grouping = grouping_of(groups, n=rates.size)
+    statistic = float(_studentized(rates[None, :], grouping)[0])
+    if grouping.n == 1 or np.isinf(statistic):
+        p_value = 2.0 ** (1 - grouping.n)
+    else:
+        p_value = 2 * float(stdtr(grouping.n - 1, -abs(statistic)))
+    return MeanTest(statistic, max(p_value, float(np.finfo(np.float64).tiny)), 0)  # thousands of examples underflow
+
+
 def _swapped_statistics(
-    families: Sequence[Draws], *, rng: np.random.Generator, n_draws: int, batch: int | None
+    families: Sequence[Draws], grouping: Grouping, *, rng: np.random.Generator, n_draws: int, batch: int | None
 ) -> Draws:
     """T of each draw; families lie end to end in one vector, so that a swap is one index."""
     members = np.concatenate(families)
@@ -180,18 +223,16 @@ def _swapped_statistics(
     starts = np.cumsum(lengths) - lengths
     return np.concatenate(
         [
-            _studentized(members[starts + rng.integers(0, lengths, size=(n, lengths.size))])
+            _studentized(members[starts + rng.integers(0, lengths, size=(n, lengths.size))], grouping)
             for n in batches(n_draws, width=lengths.size, batch=batch)
         ]
     )
 
 
-def _studentized(win_rates: Draws) -> Draws:
+def _studentized(win_rates: Draws, grouping: Grouping) -> Draws:
     """T of each row; without spread it is 0 at a mean of one half and infinite elsewhere."""
-    n = win_rates.shape[1]
     mean = win_rates.mean(axis=1)
-    squares = ((win_rates - mean[:, None]) ** 2).sum(axis=1)
-    error = np.sqrt(squares / max(n - 1, 1) / n)
+    error = grouping.standard_errors(win_rates)
     # Win rates are fractions of 1, so round-off is measured against 1.
     distance = np.where(np.abs(mean - CHANCE) <= ROUND_OFF, 0.0, mean - CHANCE)
     without_spread = np.where(distance == 0.0, 0.0, np.copysign(np.inf, distance))
@@ -212,9 +253,11 @@ def _checked(observed: float, null: Draws) -> Draws:
 
 
 def _checked_family(family: Draws) -> Draws:
-    rates = finite_vector(family, what="win rate")
+    return _checked_rates(family, hint="pass member_win_rates")
+
+
+def _checked_rates(win_rates: Draws, *, hint: str) -> Draws:
+    rates = finite_vector(win_rates, what="win rate")
     if rates.min() < 0 or rates.max() > 1:
-        raise DataError(
-            f"win rates lie in [0, 1], got values from {rates.min()} to {rates.max()}; pass member_win_rates"
-        )
+        raise DataError(f"win rates lie in [0, 1], got values from {rates.min()} to {rates.max()}; {hint}")
     return rates
