@@ -101,6 +101,16 @@ def test_one_example_has_no_detectable_win_rate():
     assert detectable_win_rate(np.array([0.7])) is None
 
 
+def test_detectable_win_rate_of_groups_has_the_cluster_robust_error(rng):
+    rates = rng.random((12, 5))
+    error = rates.mean(axis=1).std(ddof=1) / np.sqrt(12)
+    groups = np.repeat(np.arange(12), 5)
+    assert detectable_win_rate(rates.ravel(), groups=groups) == pytest.approx(0.5 + 2.80 * error)
+    copies = np.repeat(rng.random(12), 5)
+    assert detectable_win_rate(copies, groups=groups) > 2 * detectable_win_rate(copies) - 0.5
+    assert detectable_win_rate(copies, groups=["a"] * 60) is None
+
+
 def test_detectable_win_rate_of_nothing_is_refused():
     with pytest.raises(DataError, match="at least one win rate"):
         detectable_win_rate(np.array([]))

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
+from ice_eval.stats._groups import Groups
 from ice_eval.stats._values import ROUND_OFF, Values, finite_vector, is_constant
 from ice_eval.stats.bootstrap import (
     Interval,
@@ -30,7 +31,7 @@ class Agreement:
     gap: float
     """Mean win rate under the first operator less that under the second."""
     gap_ci: Interval | None
-    """Paired 95 % interval; None where the gap is the same for every example, or there is one example."""
+    """Paired 95 % interval; None where the gap is the same for every example, or there is one example or group."""
     p_crosses: float
     """Share of paired resamples with the two means on opposite sides of the threshold."""
     crosses_threshold: Crossing
@@ -47,6 +48,7 @@ def agreement(
     rng: np.random.Generator,
     threshold: float = 0.55,
     n_resamples: int = 9999,
+    groups: Groups | None = None,
 ) -> Agreement:
     """Compare the win rates of the same examples under two operators.
 
@@ -58,23 +60,24 @@ def agreement(
         rng: Source of the resamples.
         threshold: Win rate that divides the two sides; the threshold itself belongs to the upper one.
         n_resamples: Number of resamples.
+        groups: One label per example, for resamples of whole groups; None where all are independent.
 
     Raises:
-        DataError: If the two differ in length, are empty, or hold a NaN or an infinity.
+        DataError: If the two differ in length, are empty, hold a NaN or an infinity, or a label is missing.
     """
     differences = paired_differences(first, second)
     left, right = finite_vector(first, what="win rate"), finite_vector(second, what="win rate")
-    means = resampled_means(np.stack([left, right], axis=1), rng=rng, n_resamples=n_resamples)
+    means = resampled_means(np.stack([left, right], axis=1), rng=rng, n_resamples=n_resamples, groups=groups)
     p_crosses = _share_crossing(means, threshold=threshold)
     mean_left, mean_right = float(left.mean()), float(right.mean())
     return Agreement(
         gap=mean_left - mean_right,
-        gap_ci=difference_interval_from_means(differences, means[:, 0] - means[:, 1]),
+        gap_ci=difference_interval_from_means(differences, means[:, 0] - means[:, 1], groups=groups),
         p_crosses=p_crosses,
         crosses_threshold=_crossing(
             bounds=(
-                interval_from_means(left, means[:, 0], level=_ONE_SIDED_LEVEL),
-                interval_from_means(right, means[:, 1], level=_ONE_SIDED_LEVEL),
+                interval_from_means(left, means[:, 0], level=_ONE_SIDED_LEVEL, groups=groups),
+                interval_from_means(right, means[:, 1], level=_ONE_SIDED_LEVEL, groups=groups),
             ),
             points_cross=reaches(mean_left, threshold) != reaches(mean_right, threshold),
             p_crosses=p_crosses,

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from ice_eval.errors import DataError
+from ice_eval.stats._groups import Grouping, Groups, grouping_of
 from ice_eval.stats._values import ROUND_OFF, Values, batches, count_against, finite_vector, is_constant, mid_rank
 
 Method = Literal["bca", "percentile"]
@@ -20,24 +21,34 @@ class Interval(NamedTuple):
 
 
 def resampled_means(
-    values: NDArray[np.float64], *, rng: np.random.Generator, n_resamples: int = 9999, batch: int | None = None
+    values: NDArray[np.float64],
+    *,
+    rng: np.random.Generator,
+    n_resamples: int = 9999,
+    batch: int | None = None,
+    groups: Groups | None = None,
 ) -> NDArray[np.float64]:
     """Means of resamples of `values` drawn with replacement.
 
     The draws are those of `scipy.stats.bootstrap` with the same generator, in bounded memory: the work is cut into
     batches, which changes no number.
 
+    With `groups`, G whole groups are drawn with replacement, and the mean of a resample is its sum over its number of
+    examples (the cluster bootstrap). It assumes that groups are independent and alike, sizes included, and nothing
+    about the examples within one; a dozen groups or fewer give intervals that are too short.
+
     Args:
         values: One value per example, (N,), or one row, (N, c); a row is drawn whole, so that columns stay paired.
         rng: Source of the resamples.
         n_resamples: Number of resamples, B.
         batch: Resamples held in memory at once.
+        groups: One label per example; None where all are independent.
 
     Returns:
         The means, (B,) or (B, c).
 
     Raises:
-        DataError: If there are no values, more than two axes, or a NaN or an infinity.
+        DataError: If there are no values, more than two axes, a NaN or an infinity, or a label is missing.
     """
     sample = np.asarray(values, dtype=np.float64)
     if sample.ndim not in (1, 2):
@@ -45,11 +56,12 @@ def resampled_means(
     finite_vector(sample.ravel(), what="value")
     if n_resamples < 1:
         raise DataError(f"need at least one resample, got n_resamples={n_resamples}")
-    columns = np.ascontiguousarray(sample.reshape(len(sample), -1).T)
+    grouping = grouping_of(groups, n=len(sample))
+    sums = grouping.sums(np.ascontiguousarray(sample.reshape(len(sample), -1).T))
     means = np.concatenate(
         [
-            _means_of_rows(columns, rows=rng.integers(0, len(sample), size=(n, len(sample))))
-            for n in batches(n_resamples, width=len(sample), batch=batch)
+            _means_of_rows(sums, grouping, rows=rng.integers(0, grouping.n, size=(n, grouping.n)))
+            for n in batches(n_resamples, width=grouping.n, batch=batch)
         ]
     )
     return means.reshape(n_resamples, *sample.shape[1:])
@@ -62,11 +74,15 @@ def mean_interval(
     n_resamples: int = 9999,
     level: float = 0.95,
     method: Method = "bca",
+    groups: Groups | None = None,
 ) -> Interval | None:
     """Confidence interval of the mean of rates in [0, 1], one per example.
 
     Where all rates equal 1 no resample differs from the data and a bootstrap interval has no width; the lower limit is
     then the exact one of N successes out of N, `((1 - level) / 2) ** (1 / N)`, and the mirror of it where all equal 0.
+
+    With `groups` (see `resampled_means`) a group counts as one draw wherever an example does: N is then the number of
+    groups, and the acceleration leaves out whole groups.
 
     Args:
         values: One rate per example.
@@ -74,26 +90,34 @@ def mean_interval(
         n_resamples: Number of resamples.
         level: Two-sided confidence level; each limit alone holds with confidence `(1 + level) / 2`.
         method: Bias-corrected and accelerated, or plain percentiles.
+        groups: One label per example; None where all are independent.
 
     Returns:
-        The interval, or None where it is undefined: one example, or all rates equal to something other than 0 and 1.
+        The interval, or None where it is undefined: one example or group, or all rates, or the means of all groups,
+        equal to something other than 0 and 1.
 
     Raises:
-        DataError: If there are no values, or one is NaN or infinite.
+        DataError: If there are no values, one is NaN or infinite, or a label is missing.
     """
-    means = resampled_means(finite_vector(values, what="value"), rng=rng, n_resamples=n_resamples)
-    return interval_from_means(values, means, level=level, method=method)
+    means = resampled_means(finite_vector(values, what="value"), rng=rng, n_resamples=n_resamples, groups=groups)
+    return interval_from_means(values, means, level=level, method=method, groups=groups)
 
 
 def interval_from_means(
-    values: NDArray[np.float64], means: NDArray[np.float64], *, level: float = 0.95, method: Method = "bca"
+    values: NDArray[np.float64],
+    means: NDArray[np.float64],
+    *,
+    level: float = 0.95,
+    method: Method = "bca",
+    groups: Groups | None = None,
 ) -> Interval | None:
-    """`mean_interval` from resampled means already at hand."""
+    """`mean_interval` from resampled means already at hand, drawn with the same groups."""
     sample = finite_vector(values, what="value")
     _check_level(level)
-    if sample.size > 1 and is_constant(sample):
-        return _exact_limits(float(sample[0]), n=sample.size, level=level)
-    return _limits(sample, means, level=level, method=method)
+    grouping = grouping_of(groups, n=sample.size)
+    if grouping.n > 1 and is_constant(sample):
+        return _exact_limits(float(sample[0]), n=grouping.n, level=level)
+    return _limits(sample, means, grouping, level=level, method=method)
 
 
 def difference_interval(
@@ -104,27 +128,35 @@ def difference_interval(
     n_resamples: int = 9999,
     level: float = 0.95,
     method: Method = "bca",
+    groups: Groups | None = None,
 ) -> Interval | None:
     """Paired confidence interval of `mean(first) - mean(second)` over the same examples.
 
+    Arguments are those of `mean_interval`.
+
     Returns:
-        The interval, or None where it is undefined: one example, or a difference that is the same for all.
+        The interval, or None where it is undefined: one example or group, or a difference that is the same for all.
 
     Raises:
-        DataError: If the two differ in length, are empty, or hold a NaN or an infinity.
+        DataError: If the two differ in length, are empty, hold a NaN or an infinity, or a label is missing.
     """
     differences = paired_differences(first, second)
-    means = resampled_means(differences, rng=rng, n_resamples=n_resamples)
-    return difference_interval_from_means(differences, means, level=level, method=method)
+    means = resampled_means(differences, rng=rng, n_resamples=n_resamples, groups=groups)
+    return difference_interval_from_means(differences, means, level=level, method=method, groups=groups)
 
 
 def difference_interval_from_means(
-    differences: NDArray[np.float64], means: NDArray[np.float64], *, level: float = 0.95, method: Method = "bca"
+    differences: NDArray[np.float64],
+    means: NDArray[np.float64],
+    *,
+    level: float = 0.95,
+    method: Method = "bca",
+    groups: Groups | None = None,
 ) -> Interval | None:
-    """`difference_interval` from resampled mean differences already at hand."""
+    """`difference_interval` from resampled mean differences already at hand, drawn with the same groups."""
     # No rule for data at the end of a scale here: a difference of 0 everywhere is the middle of its scale.
     _check_level(level)
-    return _limits(differences, means, level=level, method=method)
+    return _limits(differences, means, grouping_of(groups, n=differences.size), level=level, method=method)
 
 
 def paired_differences(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -139,9 +171,12 @@ def paired_differences(first: NDArray[np.float64], second: NDArray[np.float64]) 
     return left - right
 
 
-def _means_of_rows(columns: Values, *, rows: NDArray[np.int64]) -> Values:
-    """Mean of each column, (c, N), over each row of indices, (b, N) -> (b, c)."""
-    return np.stack([column[rows].mean(axis=1) for column in columns], axis=1)
+def _means_of_rows(sums: Values, grouping: Grouping, *, rows: NDArray[np.int64]) -> Values:
+    """Mean over the groups that each row of indices, (b, G), draws from their sums, (c, G) -> (b, c)."""
+    if grouping.order is None:
+        return np.stack([column[rows].mean(axis=1) for column in sums], axis=1)
+    n_examples = grouping.counts[rows].sum(axis=1)
+    return np.stack([column[rows].sum(axis=1) / n_examples for column in sums], axis=1)
 
 
 def _exact_limits(rate: float, *, n: int, level: float) -> Interval | None:
@@ -152,28 +187,33 @@ def _exact_limits(rate: float, *, n: int, level: float) -> Interval | None:
     return Interval(0.0, 1 - limit) if abs(rate) <= ROUND_OFF else None
 
 
-def _limits(sample: Values, means: Values, *, level: float, method: Method) -> Interval | None:
-    if sample.size < 2 or is_constant(sample):
+def _limits(sample: Values, means: Values, grouping: Grouping, *, level: float, method: Method) -> Interval | None:
+    # Groups with the same mean have no spread between them, whatever lies within: every resample has that mean too.
+    if grouping.n < 2 or is_constant(grouping.means(sample)):
         return None
     tails = np.array([(1 - level) / 2, (1 + level) / 2])
-    shares = tails if method == "percentile" else _bca_shares(sample, means, tails=tails)
+    shares = tails if method == "percentile" else _bca_shares(sample, means, grouping, tails=tails)
     low, high = np.quantile(means, shares)
     return Interval(float(low), float(high))
 
 
-def _bca_shares(sample: Values, means: Values, *, tails: Values) -> Values:
+def _bca_shares(sample: Values, means: Values, grouping: Grouping, *, tails: Values) -> Values:
     """Which quantiles of the resampled means are the BCa limits (Efron & Tibshirani, 1993, equations 14.9-14.15)."""
     # Ties count one half, as in scipy; with slack, because win rates are discrete and many resamples share the mean.
     share_below = mid_rank(count_against(float(sample.mean()), means))
     margin = 0.5 / means.size  # with very few resamples all may lie on one side, and the correction would be infinite
     bias = float(ndtri(np.clip(share_below, margin, 1 - margin)))
     shifted = bias + ndtri(tails)
-    return np.asarray(ndtr(bias + shifted / (1 - _acceleration(sample) * shifted)), dtype=np.float64)
+    return np.asarray(ndtr(bias + shifted / (1 - _acceleration(sample, grouping) * shifted)), dtype=np.float64)
 
 
-def _acceleration(sample: Values) -> float:
+def _acceleration(sample: Values, grouping: Grouping) -> float:
     """Jackknife acceleration: leaving out example i moves the mean by its deviation, so no jackknife loop is needed."""
-    deviations = sample - sample.mean()
+    if grouping.order is None:
+        deviations = sample - sample.mean()
+    else:
+        left_out = (sample.sum() - grouping.sums(sample)) / (sample.size - grouping.counts)
+        deviations = left_out.mean() - left_out
     return float((deviations**3).sum() / (6 * (deviations**2).sum() ** 1.5))
 
 

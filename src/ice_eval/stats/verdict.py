@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ice_eval.errors import DataError
+from ice_eval.stats._groups import Groups, grouping_of
 from ice_eval.stats._values import ROUND_OFF, finite_vector
 from ice_eval.stats.bootstrap import Interval
 from ice_eval.stats.randomization import CHANCE
@@ -16,9 +17,11 @@ Taxonomy = Literal["anti-faithful", "near-random", "weakly faithful", "faithful"
 NOT_DISTINGUISHABLE = "not distinguishable from random"
 UNDETERMINED = "undetermined (too few examples)"
 
+DETECTABLE_ERRORS = 2.80
+"""Standard errors from one half that are detected: 1.96 + 0.84, two-sided level 5 %, power 80 %."""
+
 _WEAKLY_FAITHFUL = 0.55
 _FAITHFUL = 0.60
-_DETECTABLE_ERRORS = 2.80  # 1.96 + 0.84: two-sided level 5 %, power 80 %
 
 
 def taxonomy(win_rate: float) -> Taxonomy:
@@ -65,24 +68,28 @@ def excludes_chance(interval: Interval | None) -> bool:
     return not (reaches(CHANCE, interval.low) and reaches(interval.high, CHANCE))
 
 
-def detectable_win_rate(win_rates: NDArray[np.float64]) -> float | None:
+def detectable_win_rate(win_rates: NDArray[np.float64], *, groups: Groups | None = None) -> float | None:
     """Smallest mean win rate that a data set of this size and spread detects with power 80 %.
 
     `1/2 + 2.80 * SE`: two-sided level 5 %. Above 1 means that no rationale could be told from random sets.
 
     Args:
         win_rates: One win rate per example.
+        groups: One label per example, for the cluster-robust standard error; None where all are independent.
 
     Returns:
-        The win rate, or None for a single example, which has no standard error.
+        The win rate, or None for a single example or group, which has no standard error.
 
     Raises:
-        DataError: If there are no win rates, or one is NaN or infinite.
+        DataError: If there are no win rates, one is NaN or infinite, or a label is missing.
     """
     rates = finite_vector(win_rates, what="win rate")
-    if rates.size < 2:
+    grouping = grouping_of(groups, n=rates.size)
+    if grouping.n < 2:
         return None
-    return CHANCE + _DETECTABLE_ERRORS * float(rates.std(ddof=1)) / math.sqrt(rates.size)
+    if grouping.order is None:
+        return CHANCE + DETECTABLE_ERRORS * float(rates.std(ddof=1)) / math.sqrt(rates.size)
+    return CHANCE + DETECTABLE_ERRORS * float(grouping.standard_errors(rates[None, :])[0])
 
 
 def reaches(rate: float, limit: float) -> bool:
