@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from scipy.stats import beta, binomtest, false_discovery_control
 
 from ice_eval.errors import DataError
-from ice_eval.stats import nonnull_share, significant, significant_rate
+from ice_eval.stats import adjusted, nonnull_share, significant, significant_rate
 
 FLOOR = 1 / 51
 
@@ -42,6 +42,54 @@ def test_p_values_that_meet_the_limit_exactly_are_rejected_despite_round_off(n):
 def test_more_is_rejected_at_a_larger_alpha(grid):
     p_values = np.array(grid) / 51
     assert np.all(significant(p_values, alpha=0.05) <= significant(p_values, alpha=0.2))
+
+
+def adjusted_by_definition(p_values, *, factor):
+    """The smallest alpha at which the step-up rule rejects each p-value, of n tests with a factor for dependence."""
+    n, order = p_values.size, np.argsort(p_values)
+    values, smallest = np.empty(n), 1.0
+    for rank in range(n, 0, -1):
+        smallest = min(smallest, p_values[order[rank - 1]] * factor * n / rank)
+        values[order[rank - 1]] = smallest
+    return values
+
+
+@pytest.mark.parametrize("n", [1, 2, 30])
+def test_adjusted_p_values_are_those_of_the_step_up_rule_and_of_scipy(n, rng):
+    for _ in range(20):
+        p_values = rng.random(n) ** 3
+        harmonic = sum(1 / i for i in range(1, n + 1))
+        for method, factor in (("bh", 1.0), ("by", harmonic)):
+            ours = adjusted(p_values, method=method)
+            np.testing.assert_allclose(ours, adjusted_by_definition(p_values, factor=factor), rtol=1e-12)
+            np.testing.assert_array_equal(ours, false_discovery_control(p_values, method=method))
+        np.testing.assert_array_equal(adjusted(p_values), adjusted(p_values, method="by"))
+        np.testing.assert_array_equal(adjusted(p_values, method="bh") <= 0.1, significant(p_values, alpha=0.1))
+
+
+def test_one_configuration_needs_no_adjustment():
+    np.testing.assert_array_equal(adjusted(np.array([0.03])), [0.03])
+
+
+def dependent_null_p_values(rng, *, n, alpha):
+    """Uniform each, but j of them lie just below the step-up rule's limit for j, with probability alpha / j."""
+    counts = np.arange(n + 1)
+    shares = np.r_[0.0, alpha / counts[1:]]
+    shares[0] = 1 - shares.sum()
+    n_small = rng.choice(counts, p=shares)
+    small = alpha * (n_small - 1 + rng.random(n_small)) / n
+    return np.r_[small, rng.uniform(alpha, 1, size=n - n_small)]
+
+
+def test_only_by_controls_false_discoveries_under_the_worst_dependence(rng):
+    n, alpha = 20, 0.1
+    data_sets = [dependent_null_p_values(rng, n=n, alpha=alpha) for _ in range(2000)]
+    bh, by = (
+        sum(bool((adjusted(p_values, method=method) <= alpha).any()) for p_values in data_sets)
+        for method in ("bh", "by")
+    )
+    assert bh > 0.3 * 2000
+    assert binomtest(by, 2000, alpha, alternative="greater").pvalue > 1e-3
 
 
 def test_rate_is_the_share_rejected():
@@ -88,7 +136,12 @@ def test_a_floor_above_alpha_can_reject_nothing_and_says_how_many_sets_are_neede
 
 @pytest.mark.parametrize("bad", [0.0, -0.1, 1.1])
 def test_p_values_outside_their_range_are_refused(bad):
-    for estimate in (significant, lambda p: significant_rate(p, floor=0.1), lambda p: nonnull_share(p, np.array([2]))):
+    for estimate in (
+        adjusted,
+        significant,
+        lambda p: significant_rate(p, floor=0.1),
+        lambda p: nonnull_share(p, np.array([2])),
+    ):
         with pytest.raises(DataError, match=r"p-values lie in \(0, 1\]"):
             estimate(np.array([bad]))
 

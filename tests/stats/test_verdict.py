@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ice_eval.errors import DataError
-from ice_eval.stats import Interval, Taxonomy, detectable_win_rate, excludes_chance, taxonomy, verdict
+from ice_eval.stats import Interval, Taxonomy, detectable_win_rate, effect_word, excludes_chance, taxonomy, verdict
 
 RATES = st.floats(min_value=0, max_value=1)
 
@@ -76,6 +76,37 @@ def test_verdict_names_a_direction_only_if_chance_is_excluded(one, other):
     if interval.low <= 0.5 <= interval.high:
         assert not excludes_chance(interval)
         assert "anti-faithful" not in words
+
+
+@pytest.mark.parametrize(
+    ("effect", "word"),
+    [
+        (0.0, "negligible"),
+        (0.1999, "negligible"),
+        (-0.1999, "negligible"),
+        (0.2, "small"),
+        (-0.2, "small negative"),
+        (0.4999, "small"),
+        (0.5, "medium"),
+        (-0.7999, "medium negative"),
+        (0.8, "large"),
+        (-3.0, "large negative"),
+        (float("inf"), "large"),
+    ],
+)
+def test_words_of_effect_sizes(effect, word):
+    assert effect_word(effect) == word
+
+
+@pytest.mark.parametrize("limit", [0.2, 0.5, 0.8])
+def test_round_off_does_not_move_an_effect_across_a_limit(limit):
+    for sign in (-1, 1):
+        assert effect_word(sign * np.nextafter(limit, 0)) == effect_word(sign * limit)
+
+
+def test_an_effect_size_that_is_no_number_is_refused():
+    with pytest.raises(DataError, match="an effect size is a number, got nan"):
+        effect_word(float("nan"))
 
 
 def test_an_undefined_interval_does_not_exclude_chance():

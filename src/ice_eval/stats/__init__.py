@@ -11,7 +11,7 @@ from ice_eval.stats.bootstrap import (
     mean_interval,
     resampled_means,
 )
-from ice_eval.stats.fdr import NonnullShare, SignificantRate, nonnull_share, significant, significant_rate
+from ice_eval.stats.fdr import NonnullShare, SignificantRate, adjusted, nonnull_share, significant, significant_rate
 from ice_eval.stats.randomization import (
     CHANCE,
     Comparison,
@@ -26,7 +26,7 @@ from ice_eval.stats.randomization import (
     upper_pvalue,
 )
 from ice_eval.stats.sequential import STOP_AFTER, SequentialComparison, compare_sequentially
-from ice_eval.stats.verdict import Taxonomy, detectable_win_rate, excludes_chance, taxonomy, verdict
+from ice_eval.stats.verdict import Taxonomy, detectable_win_rate, effect_word, excludes_chance, taxonomy, verdict
 
 __all__ = [
     "Agreement",
@@ -43,6 +43,7 @@ __all__ = [
     "SequentialComparison",
     "SignificantRate",
     "Taxonomy",
+    "adjusted",
     "agreement",
     "compare",
     "compare_sequentially",
@@ -50,6 +51,7 @@ __all__ = [
     "difference_interval",
     "difference_interval_from_means",
     "effect_size",
+    "effect_word",
     "excludes_chance",
     "interval_from_means",
     "lower_pvalue",

@@ -1,7 +1,7 @@
-"""How many examples carry a signal: Benjamini-Hochberg, and Storey's estimate for discrete p-values."""
+"""Many tests at once: false-discovery rates of examples and configurations, and Storey's share of non-null examples."""
 
 import math
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,9 +41,25 @@ def significant(p_values: NDArray[np.float64], *, alpha: float = 0.10) -> NDArra
     """
     if not 0 < alpha < 1:
         raise DataError(f"a false-discovery rate lies between 0 and 1, got {alpha}; 0.10 is usual")
-    adjusted = false_discovery_control(_checked(p_values), method="bh")
     # p-values of a permutation test lie on a grid that can meet alpha exactly.
-    return np.asarray(adjusted <= alpha * (1 + ROUND_OFF))
+    return np.asarray(adjusted(p_values, method="bh") <= alpha * (1 + ROUND_OFF))
+
+
+def adjusted(p_values: NDArray[np.float64], *, method: Literal["by", "bh"] = "by") -> NDArray[np.float64]:
+    """P-values of a grid of configurations, adjusted for its size.
+
+    Those at most `alpha` are the rejections at false-discovery rate `alpha`. Configurations share examples, nulls and
+    models, so their p-values depend on each other. Benjamini-Yekutieli holds under any dependence; Benjamini-Hochberg
+    is less strict, by a factor of `1 + 1/2 + ... + 1/n`, and needs independence or positive dependence.
+
+    Args:
+        p_values: One p-value per configuration.
+        method: Benjamini-Yekutieli (2001) or Benjamini-Hochberg (1995).
+
+    Raises:
+        DataError: If there are no p-values, or one is outside (0, 1].
+    """
+    return np.asarray(false_discovery_control(_checked(p_values), method=method), dtype=np.float64)
 
 
 def significant_rate(p_values: NDArray[np.float64], *, floor: float, alpha: float = 0.10) -> SignificantRate:

@@ -20,6 +20,7 @@ UNDETERMINED = "undetermined (too few examples)"
 DETECTABLE_ERRORS = 2.80
 """Standard errors from one half that are detected: 1.96 + 0.84, two-sided level 5 %, power 80 %."""
 
+_EFFECTS = ((0.8, "large"), (0.5, "medium"), (0.2, "small"))  # Cohen's (1988) words for a distance of at least
 _WEAKLY_FAITHFUL = 0.55
 _FAITHFUL = 0.60
 
@@ -53,12 +54,29 @@ def verdict(win_rate: float, interval: Interval | None) -> str:
         interval: Its 95 % interval; None where it is undefined.
     """
     if interval is None:
-        # Without an interval all win rates are equal, so the mean says whether each of them is one half.
+        # Without an interval all win rates (or group means) are equal, so the mean says whether each is one half.
         return NOT_DISTINGUISHABLE if abs(win_rate - CHANCE) <= ROUND_OFF else UNDETERMINED
     if not excludes_chance(interval):
         return NOT_DISTINGUISHABLE
     lowest, highest = taxonomy(interval.low), taxonomy(interval.high)
     return lowest if lowest == highest else f"{lowest} to {highest}"
+
+
+def effect_word(effect_size: float) -> str:
+    """Cohen's word for an effect size: negligible below 0.2, small below 0.5, medium below 0.8, else large.
+
+    A negative one reads, for instance, "large negative"; what is negligible has no sign. An effect that round-off has
+    moved off a limit counts as the limit.
+
+    Raises:
+        DataError: If `effect_size` is NaN.
+    """
+    if math.isnan(effect_size):
+        raise DataError("an effect size is a number, got nan; one that is undefined has no word")
+    word = next((word for limit, word in _EFFECTS if reaches(abs(effect_size), limit)), None)
+    if word is None:
+        return "negligible"
+    return word if effect_size > 0 else f"{word} negative"
 
 
 def excludes_chance(interval: Interval | None) -> bool:
