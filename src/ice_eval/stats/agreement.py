@@ -1,12 +1,16 @@
-"""Whether two operators say the same about an attribution, on the same examples."""
+"""Whether operators say the same about an attribution: on the same examples, and over configurations."""
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
 from scipy.stats import spearmanr
 
+from ice_eval.errors import DataError
 from ice_eval.stats._groups import Groups
 from ice_eval.stats._values import ROUND_OFF, Values, finite_vector, is_constant
 from ice_eval.stats.bootstrap import (
@@ -16,12 +20,19 @@ from ice_eval.stats.bootstrap import (
     paired_differences,
     resampled_means,
 )
-from ice_eval.stats.verdict import reaches, taxonomy
+from ice_eval.stats.randomization import CHANCE
+from ice_eval.stats.verdict import Taxonomy, reaches, taxonomy
 
 Crossing = Literal["confirmed", "possible", "no"]
+Side = Literal["above", "below", "unclear"]
+Robustness = Literal["robust", "operator-dependent", "inconclusive"]
+
+TAXONOMY: tuple[str, ...] = get_args(Taxonomy)
+"""The words of the taxonomy, from the lowest win rates to the highest."""
 
 _ONE_SIDED_LEVEL = 0.90  # each limit of a two-sided 90 % interval is a one-sided 95 % bound
 _POSSIBLE = 0.05
+_WILSON_ERRORS = float(ndtri(0.975))
 
 
 @dataclass(frozen=True)
@@ -39,6 +50,18 @@ class Agreement:
     same_taxonomy: bool
     rank_correlation: float | None
     """Spearman, over examples; None where a side is constant."""
+
+
+@dataclass(frozen=True)
+class RobustnessResult:
+    """Whether a finding holds under every operator."""
+
+    word: Robustness
+    """Robust: all operators are on one side of the threshold. Operator-dependent: two are on opposite sides."""
+    spread: float
+    """Largest mean win rate less the smallest."""
+    sides: tuple[Side, ...]
+    """Of each operator: above or below where its one-sided 95 % bound says so."""
 
 
 def agreement(
@@ -75,17 +98,162 @@ def agreement(
         gap_ci=difference_interval_from_means(differences, means[:, 0] - means[:, 1], groups=groups),
         p_crosses=p_crosses,
         crosses_threshold=_crossing(
-            bounds=(
-                interval_from_means(left, means[:, 0], level=_ONE_SIDED_LEVEL, groups=groups),
-                interval_from_means(right, means[:, 1], level=_ONE_SIDED_LEVEL, groups=groups),
-            ),
+            sides=_sides(np.stack([left, right], axis=1), means, threshold=threshold, groups=groups),
             points_cross=reaches(mean_left, threshold) != reaches(mean_right, threshold),
             p_crosses=p_crosses,
-            threshold=threshold,
         ),
         same_taxonomy=taxonomy(mean_left) == taxonomy(mean_right),
         rank_correlation=_rank_correlation(left, right),
     )
+
+
+def robustness(
+    win_rates: NDArray[np.float64],
+    *,
+    rng: np.random.Generator,
+    threshold: float = 0.55,
+    n_resamples: int = 9999,
+    groups: Groups | None = None,
+) -> RobustnessResult:
+    """Whether any number of operators put an attribution on the same side of the threshold.
+
+    An operator is above where its one-sided 95 % lower bound reaches the threshold, below where its upper bound does
+    not, by the same paired resamples and bounds as in `agreement`: two operators are operator-dependent where their
+    crossing is confirmed. Each bound errs 5 % of the time; they are not widened for the number of operators.
+
+    Args:
+        win_rates: One row per example, one column per operator.
+        rng: Source of the resamples.
+        threshold: Win rate that divides the two sides; the threshold itself belongs to the upper one.
+        n_resamples: Number of resamples.
+        groups: One label per example, for resamples of whole groups; None where all are independent.
+
+    Raises:
+        DataError: If there are no examples, fewer than two operators, a NaN or an infinity, or a label is missing.
+    """
+    rates = np.asarray(win_rates, dtype=np.float64)
+    if rates.ndim != 2 or rates.shape[1] < 2:
+        raise DataError(f"need one column of win rates per operator, two at least, got an array of shape {rates.shape}")
+    resampled = resampled_means(rates, rng=rng, n_resamples=n_resamples, groups=groups)
+    sides = _sides(rates, resampled, threshold=threshold, groups=groups)
+    return RobustnessResult(_robustness_word(sides), float(np.ptp(rates.mean(axis=0))), sides)
+
+
+def kappa(first: Sequence[str], second: Sequence[str], *, categories: Sequence[str] = TAXONOMY) -> float | None:
+    """Cohen's kappa with linear weights: agreement on the words for the same configurations, beyond chance.
+
+    Args:
+        first: Word of each configuration under the first operator.
+        second: Word of each configuration under the second one, in the same order.
+        categories: The possible words, in order; neighbours disagree least.
+
+    Returns:
+        1 for full agreement, 0 for what the two shares of words would give by chance; None where it is undefined: no
+        configurations, or all of them with one and the same word.
+
+    Raises:
+        DataError: If the two differ in length, or a word is not one of `categories`.
+    """
+    if len(first) != len(second):
+        raise DataError(f"need the same configurations on both sides, got {len(first)} and {len(second)} words")
+    left, right = _places(first, categories), _places(second, categories)
+    steps = np.abs(np.subtract.outer(np.arange(len(categories)), np.arange(len(categories))))
+    by_chance = np.bincount(left, minlength=len(steps)) @ steps @ np.bincount(right, minlength=len(steps))
+    if by_chance == 0:
+        return None
+    return 1 - len(first) * int(np.abs(left - right).sum()) / int(by_chance)
+
+
+def reliability(first_half: NDArray[np.float64], second_half: NDArray[np.float64]) -> float | None:
+    """Rank correlation that win rates would have with themselves, had the null been drawn a second time.
+
+    Spearman's correlation r of the win rates against two halves of the null, stepped up to the whole of it by Spearman
+    and Brown's formula, `2 r / (1 + r)`. It is the share of the spread between examples that is not the sampling noise
+    of the null; such a share is never negative, so that r <= 0 gives 0.
+
+    Args:
+        first_half: Win rate of each example against one half of its null.
+        second_half: Against the other half.
+
+    Returns:
+        A number from 0 to 1, or None where a side is constant.
+
+    Raises:
+        DataError: If the two differ in length, are empty, or hold a NaN or an infinity.
+    """
+    paired_differences(first_half, second_half)
+    correlation = _rank_correlation(
+        finite_vector(first_half, what="win rate"), finite_vector(second_half, what="win rate")
+    )
+    if correlation is None:
+        return None
+    return 2 * correlation / (1 + correlation) if correlation > 0 else 0.0
+
+
+def ceiling(first: float | None, second: float | None) -> float | None:
+    """Largest rank correlation that the win rates of two operators can be expected to show.
+
+    Even operators that agree fully are compared through the sampling noise of their nulls: `sqrt(first * second)`
+    (Spearman, 1904). It takes the two noises as independent; operators that score the same random sets share part of
+    it, and may come out somewhat higher.
+
+    Args:
+        first: `reliability` under the first operator.
+        second: `reliability` under the second one.
+
+    Returns:
+        The correlation, or None where a reliability is undefined.
+
+    Raises:
+        DataError: If a reliability is not in [0, 1].
+    """
+    if first is None or second is None:
+        return None
+    if not (0 <= first <= 1 and 0 <= second <= 1):  # NaN fails this too
+        raise DataError(f"a reliability lies in [0, 1], got {first} and {second}")
+    return math.sqrt(first * second)
+
+
+def sides_differ(
+    win_rate_a: NDArray[np.float64], win_rate_b: NDArray[np.float64], m_a: ArrayLike, m_b: ArrayLike
+) -> NDArray[np.bool_]:
+    """Which examples two operators put on opposite sides of chance, for more than sampling noise.
+
+    An example disagrees where the 95 % Wilson interval of its win rate lies above one half under one operator and
+    below one half under the other. The interval is about where this rationale stands among all sets of its size: it
+    allows for the sampling of the null, and for nothing else.
+
+    Args:
+        win_rate_a: Win rate of each example under the first operator.
+        win_rate_b: Under the second one, in the same order.
+        m_a: Number of random sets behind each win rate, or one number for all.
+        m_b: The same for the second operator.
+
+    Raises:
+        DataError: If lengths differ, a win rate is NaN or infinite, or there is no random set behind one.
+    """
+    paired_differences(win_rate_a, win_rate_b)
+    first, second = _clear_signs(win_rate_a, m_a), _clear_signs(win_rate_b, m_b)
+    return np.asarray(first * second < 0)
+
+
+def _clear_signs(win_rates: NDArray[np.float64], m: ArrayLike) -> Values:
+    """1 where the Wilson interval lies above one half, -1 where it lies below, else 0."""
+    rates, counts = finite_vector(win_rates, what="win rate"), np.asarray(m)
+    if counts.shape not in ((), rates.shape):
+        raise DataError(f"need one number of random sets per example, got {counts.size} for {rates.size} win rates")
+    if counts.min() < 1:
+        raise DataError(f"need at least one random set behind a win rate, got {counts.min()}")
+    # Wilson's limits invert the score test, whose error is taken at the value tested: 1 / (2 sqrt(m)) at one half.
+    errors = (rates - CHANCE) * 2 * np.sqrt(counts)
+    return np.where(np.abs(errors) > _WILSON_ERRORS, np.sign(errors), 0.0)
+
+
+def _places(words: Sequence[str], categories: Sequence[str]) -> NDArray[np.int64]:
+    unknown = sorted(set(words) - set(categories))
+    if unknown:
+        raise DataError(f"no word {unknown[0]!r} among the categories; known: {', '.join(categories)}")
+    return np.array([categories.index(word) for word in words], dtype=np.int64)
 
 
 def _share_crossing(means: Values, *, threshold: float) -> float:
@@ -93,19 +261,33 @@ def _share_crossing(means: Values, *, threshold: float) -> float:
     return float(np.mean(above[:, 0] != above[:, 1]))
 
 
-def _crossing(
-    *, bounds: tuple[Interval | None, Interval | None], points_cross: bool, p_crosses: float, threshold: float
-) -> Crossing:
-    first, second = bounds
-    # Without spread there are no bounds, and a mean alone confirms nothing.
-    if first is not None and second is not None and _apart(first, second, threshold=threshold):
+def _crossing(*, sides: tuple[Side, ...], points_cross: bool, p_crosses: float) -> Crossing:
+    if _robustness_word(sides) == "operator-dependent":
         return "confirmed"
     return "possible" if points_cross or p_crosses >= _POSSIBLE else "no"
 
 
-def _apart(first: Interval, second: Interval, *, threshold: float) -> bool:
-    lower, upper = sorted((first, second))
-    return reaches(upper.low, threshold) and not reaches(lower.high, threshold)
+def _sides(rates: Values, means: Values, *, threshold: float, groups: Groups | None) -> tuple[Side, ...]:
+    """Side of each column of win rates, (N, c), by its resampled means, (B, c)."""
+    bounds = (
+        interval_from_means(column, resampled, level=_ONE_SIDED_LEVEL, groups=groups)
+        for column, resampled in zip(rates.T, means.T, strict=True)
+    )
+    return tuple(_side(bound, threshold=threshold) for bound in bounds)
+
+
+def _side(bounds: Interval | None, *, threshold: float) -> Side:
+    if bounds is None:  # without spread there are no bounds, and a mean alone confirms nothing
+        return "unclear"
+    if reaches(bounds.low, threshold):
+        return "above"
+    return "unclear" if reaches(bounds.high, threshold) else "below"
+
+
+def _robustness_word(sides: tuple[Side, ...]) -> Robustness:
+    if "above" in sides and "below" in sides:
+        return "operator-dependent"
+    return "inconclusive" if "unclear" in sides else "robust"
 
 
 def _rank_correlation(first: Values, second: Values) -> float | None:
