@@ -1,0 +1,181 @@
+"""How many examples and how many random sets a question needs, from the spread of win rates seen so far."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
+
+from ice_eval.errors import DataError
+from ice_eval.stats._values import ROUND_OFF, finite_vector
+from ice_eval.stats.randomization import CHANCE
+from ice_eval.stats.verdict import DETECTABLE_ERRORS
+
+_FEWEST_EXAMPLES = 2  # one example has no standard error
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Variance of one example's win rate, `between + within / M`."""
+
+    between: float
+    """Variance of the true win rates of different examples; never below 0."""
+    within: float
+    """Variance that one random set adds: win or loss, `w * (1 - w)` on average."""
+
+    def __post_init__(self) -> None:
+        """Refuse what is no variance."""
+        if not (0 <= self.between < math.inf and 0 <= self.within < math.inf):  # NaN fails this too
+            raise DataError(f"a variance is finite and not negative, got {self}")
+
+    def variance(self, m: float) -> float:
+        """Variance of one example's win rate against `m` random sets."""
+        if not m >= 1:
+            raise DataError(f"need at least one random set, got m={m}")
+        return self.between + self.within / m
+
+
+def spread_of(
+    win_rates: NDArray[np.float64], m: int | NDArray[np.int64], *, exact: NDArray[np.bool_] | None = None
+) -> Spread:
+    """Spread of win rates, split into what examples and what random sets contribute.
+
+    `within` is the mean of `w (1 - w) m / (m - 1)`, unbiased for independent draws; `between` is the variance of the
+    win rates less the mean of each example's part of that over its m. Ties and draws without replacement add less noise
+    than that: where they are many, `within` is too large and `between` too small.
+
+    Args:
+        win_rates: One win rate per example.
+        m: Number of random sets behind each win rate, or one number for all.
+        exact: Which examples were compared with every set there is, so that nothing is left to chance; none if None.
+
+    Raises:
+        DataError: If there are fewer than two win rates, lengths differ, a value is out of range, or an example that is
+            not exact has fewer than two random sets.
+    """
+    rates = finite_vector(win_rates, what="win rate")
+    if rates.size < _FEWEST_EXAMPLES:
+        raise DataError("need the win rates of at least two examples to see a spread, got one")
+    if rates.min() < 0 or rates.max() > 1:
+        raise DataError(f"win rates lie in [0, 1], got values from {rates.min()} to {rates.max()}")
+    counts = _per_example(m, n=rates.size, what="number of random sets")
+    sampled = ~_per_example(False if exact is None else exact, n=rates.size, what="exact flag").astype(np.bool_)
+    if np.any(counts[sampled] < 2):
+        raise DataError("need at least two random sets behind a win rate to see their spread, got one; flag it exact")
+    within = np.where(sampled, rates * (1 - rates) * counts / np.maximum(counts - 1, 1), 0.0)
+    between = float(rates.var(ddof=1)) - float((within / np.maximum(counts, 1)).mean())
+    return Spread(between=max(0.0, between), within=float(within.mean()))
+
+
+def standard_error(spread: Spread, *, n: int, m: float) -> float:
+    """Standard error of the mean win rate of `n` examples against `m` random sets each.
+
+    Raises:
+        DataError: If `n` or `m` is below 1.
+    """
+    if n < 1:
+        raise DataError(f"need at least one example, got n={n}")
+    return math.sqrt(spread.variance(m) / n)
+
+
+def cheapest_m(spread: Spread, *, cost_example: float, cost_set: float) -> float:
+    """Number of random sets per example that gives the smallest standard error for a given cost in all.
+
+    An example costs `cost_example + M * cost_set`, so the cost of a standard error is proportional to
+    `(cost_example + M * cost_set) * (between + within / M)`, which is smallest at
+    `sqrt(within / between * cost_example / cost_set)`.
+
+    Args:
+        spread: Spread of the win rates.
+        cost_example: What an example costs before its first random set: attributions, the full and the empty input.
+        cost_set: What scoring one random set costs, in the same unit.
+
+    Returns:
+        The number, not rounded: infinite where examples do not differ, 0 where random sets add no noise.
+
+    Raises:
+        DataError: If a cost is not positive and finite.
+    """
+    if not (0 < cost_example < math.inf and 0 < cost_set < math.inf):
+        raise DataError(f"costs are positive and finite, got cost_example={cost_example} and cost_set={cost_set}")
+    if spread.within == 0:
+        return 0.0
+    if spread.between == 0:
+        return math.inf
+    return math.sqrt(spread.within / spread.between * cost_example / cost_set)
+
+
+def m_for_width(spread: Spread, *, m: int, wider: float) -> int:
+    """Smallest number of random sets whose interval is at most a share `wider` wider than with `m`; never above `m`.
+
+    Args:
+        spread: Spread of the win rates.
+        m: Number of random sets to compare with.
+        wider: Share by which the interval may grow: 0.06 for 6 %.
+
+    Raises:
+        DataError: If `m` is below 1 or `wider` is negative.
+    """
+    if not wider >= 0:
+        raise DataError(f"the share by which an interval may grow is not negative, got {wider}")
+    allowed = (1 + wider) ** 2 * spread.variance(m) - spread.between
+    # Without noise of random sets any number of them will do.
+    return min(m, _at_least(spread.within / allowed, fewest=1)) if spread.within > 0 else 1
+
+
+def n_for_width(spread: Spread, *, m: float, width: float, level: float = 0.95) -> int:
+    """Smallest number of examples, two at least, whose normal interval is at most `width` wide from end to end.
+
+    Args:
+        spread: Spread of the win rates.
+        m: Number of random sets per example.
+        width: Upper less lower limit: 0.10 for plus or minus five points.
+        level: Two-sided confidence level.
+
+    Raises:
+        DataError: If `m` is below 1, `width` is not positive, or `level` is not between 0 and 1.
+    """
+    if not width > 0:
+        raise DataError(f"the width of an interval is positive, got {width}")
+    if not 0 < level < 1:
+        raise DataError(f"a confidence level lies between 0 and 1, got {level}; 0.95 is usual")
+    errors = 2 * float(ndtri((1 + level) / 2))
+    return _at_least((errors / width) ** 2 * spread.variance(m), fewest=_FEWEST_EXAMPLES)
+
+
+def n_for_detectable(spread: Spread, *, m: float, win_rate: float) -> int:
+    """Smallest number of examples, two at least, that detects a mean win rate of `win_rate` with power 80 %.
+
+    Args:
+        spread: Spread of the win rates.
+        m: Number of random sets per example.
+        win_rate: The mean win rate to tell from one half.
+
+    Raises:
+        DataError: If `m` is below 1 or `win_rate` is not above one half and at most 1.
+    """
+    if not CHANCE < win_rate <= 1:
+        raise DataError(f"a win rate to detect lies above 0.5 and at most at 1, got {win_rate}")
+    return _at_least((DETECTABLE_ERRORS / (win_rate - CHANCE)) ** 2 * spread.variance(m), fewest=_FEWEST_EXAMPLES)
+
+
+def detectable(spread: Spread, *, n: int, m: float) -> float:
+    """Smallest mean win rate that `n` examples detect with power 80 %, `1/2 + 2.80 * SE` (see `detectable_win_rate`).
+
+    Raises:
+        DataError: If `n` or `m` is below 1.
+    """
+    return CHANCE + DETECTABLE_ERRORS * standard_error(spread, n=n, m=m)
+
+
+def _at_least(count: float, *, fewest: int) -> int:
+    """`count` rounded up, unless only round-off put it above a whole number."""
+    return max(fewest, math.ceil(count * (1 - ROUND_OFF)))
+
+
+def _per_example(values: ArrayLike, *, n: int, what: str) -> NDArray[np.int64]:
+    column = np.asarray(values, dtype=np.int64)
+    if column.shape not in ((), (n,)):
+        raise DataError(f"need one {what} per example, got an array of shape {column.shape} for {n} examples")
+    return np.broadcast_to(column, (n,))

@@ -1,0 +1,171 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ice_eval.errors import DataError
+from ice_eval.stats import (
+    Spread,
+    cheapest_m,
+    detectable,
+    detectable_win_rate,
+    m_for_width,
+    n_for_detectable,
+    n_for_width,
+    spread_of,
+    standard_error,
+)
+
+SPREADS = st.builds(Spread, between=st.floats(1e-4, 0.25), within=st.floats(1e-4, 0.25))
+SETS = st.integers(1, 500)
+
+
+def beta_moments(a, b):
+    """Variance of true win rates from Beta(a, b), and the mean of w (1 - w)."""
+    variance = a * b / ((a + b) ** 2 * (a + b + 1))
+    return variance, a * b / ((a + b) * (a + b + 1))
+
+
+@pytest.mark.parametrize(("a", "b"), [(2, 1), (5, 5)])
+@pytest.mark.parametrize("m", [5, 50])
+def test_spread_is_unbiased(a, b, m, rng):
+    spreads = []
+    for _ in range(1500):
+        win_rates = rng.binomial(m, rng.beta(a, b, size=500)) / m
+        spreads.append(spread_of(win_rates, m))
+    for name, truth in zip(("between", "within"), beta_moments(a, b), strict=True):
+        values = np.array([getattr(spread, name) for spread in spreads])
+        assert values.min() > 0  # nothing was cut off at 0
+        assert abs(values.mean() - truth) < 4 * values.std() / np.sqrt(values.size)
+
+
+def test_spread_of_unequal_and_exact_examples_is_unbiased(rng):
+    m = rng.integers(2, 40, size=200)
+    exact = rng.random(200) < 0.3
+    truths = rng.beta(2, 1, size=(2000, 200))
+    win_rates = np.where(exact, truths, rng.binomial(m, truths) / m)
+    spreads = [spread_of(row, m, exact=exact) for row in win_rates]
+    between, within = beta_moments(2, 1)
+    for values, truth in (
+        (np.array([spread.between for spread in spreads]), between),
+        (np.array([spread.within for spread in spreads]), within * np.mean(~exact)),
+    ):
+        assert abs(values.mean() - truth) < 4 * values.std() / np.sqrt(values.size)
+
+
+def test_spread_done_by_hand():
+    # Variance 1/8; each part of the noise is 1/4 * 3/4 * 4/3 = 1/4, over m = 4.
+    spread = spread_of(np.array([0.25, 0.75]), 4)
+    assert (spread.between, spread.within) == (pytest.approx(1 / 8 - 1 / 16), pytest.approx(1 / 4))
+    exact = spread_of(np.array([0.25, 0.75]), 4, exact=np.array([True, True]))
+    assert (exact.between, exact.within) == (pytest.approx(1 / 8), 0.0)
+
+
+def test_variance_between_examples_is_never_negative():
+    assert spread_of(np.array([0.5, 0.5, 0.6]), 10).between == 0.0
+
+
+def test_an_exact_example_may_have_one_other_set():
+    spread = spread_of(np.array([0.0, 1.0, 0.5]), np.array([1, 1, 20]), exact=np.array([True, True, False]))
+    assert spread.within == pytest.approx(0.25 * 20 / 19 / 3)
+
+
+@pytest.mark.parametrize(("n", "m"), [(20, 5), (100, 50)])
+def test_standard_error_is_the_spread_of_simulated_means(n, m, rng):
+    between, within = beta_moments(2, 1)
+    means = (rng.binomial(m, rng.beta(2, 1, size=(20_000, n))) / m).mean(axis=1)
+    assert standard_error(Spread(between, within), n=n, m=m) == pytest.approx(means.std(), rel=0.03)
+
+
+def test_error_and_detectable_win_rate_of_the_data_themselves_are_found_again(rng):
+    win_rates = rng.binomial(30, rng.beta(2, 1, size=80)) / 30
+    spread = spread_of(win_rates, 30)
+    assert standard_error(spread, n=80, m=30) == pytest.approx(win_rates.std(ddof=1) / np.sqrt(80))
+    assert detectable(spread, n=80, m=30) == pytest.approx(detectable_win_rate(win_rates))
+
+
+@pytest.mark.parametrize(("between", "within"), [(0.01, 0.2), (0.06, 0.17), (0.08, 0.01)])
+@pytest.mark.parametrize("cost_example", [0.5, 7.0, 300.0])
+def test_cheapest_number_of_sets_is_that_of_a_search(between, within, cost_example):
+    grid = np.linspace(0.05, 200, 400_000)
+    costs = (cost_example + 2.0 * grid) * (between + within / grid)
+    found = cheapest_m(Spread(between, within), cost_example=cost_example, cost_set=2.0)
+    assert found == pytest.approx(grid[costs.argmin()], abs=0.01)
+
+
+def test_cheapest_number_of_sets_at_the_ends():
+    assert cheapest_m(Spread(0.0, 0.2), cost_example=1, cost_set=1) == np.inf
+    assert cheapest_m(Spread(0.1, 0.0), cost_example=1, cost_set=1) == 0.0
+    assert cheapest_m(Spread(0.0, 0.0), cost_example=1, cost_set=1) == 0.0
+
+
+@given(SPREADS, SETS, st.floats(0, 1))
+def test_number_of_sets_for_a_width_is_the_smallest(spread, m, wider):
+    fewer = m_for_width(spread, m=m, wider=wider)
+    limit = (1 + wider) * standard_error(spread, n=100, m=m)
+    assert 1 <= fewer <= m
+    assert standard_error(spread, n=100, m=fewer) <= limit * (1 + 1e-9)
+    assert fewer == 1 or standard_error(spread, n=100, m=fewer - 1) > limit * (1 - 1e-9)
+
+
+def test_number_of_sets_for_no_wider_an_interval_is_the_same():
+    for m in range(1, 300):
+        assert m_for_width(Spread(0.06, 0.17), m=m, wider=0.0) == m
+    assert m_for_width(Spread(0.06, 0.0), m=50, wider=0.0) == 1
+    assert m_for_width(Spread(0.0, 0.2), m=100, wider=1.0) == 25
+
+
+@given(SPREADS, SETS, st.floats(0.005, 0.5), st.sampled_from([0.8, 0.95, 0.99]))
+def test_number_of_examples_for_a_width_is_the_smallest(spread, m, width, level):
+    n = n_for_width(spread, m=m, width=width, level=level)
+    errors = {0.8: 1.2815515655, 0.95: 1.9599639845, 0.99: 2.5758293035}[level]
+    assert 2 * errors * standard_error(spread, n=n, m=m) <= width * (1 + 1e-9)
+    assert n == 2 or 2 * errors * standard_error(spread, n=n - 1, m=m) > width * (1 - 1e-9)
+
+
+@given(SPREADS, SETS, st.floats(0.505, 1))
+def test_number_of_examples_for_a_win_rate_is_the_smallest(spread, m, win_rate):
+    n = n_for_detectable(spread, m=m, win_rate=win_rate)
+    assert detectable(spread, n=n, m=m) <= win_rate * (1 + 1e-9)
+    assert n == 2 or detectable(spread, n=n - 1, m=m) > win_rate * (1 - 1e-9)
+
+
+def test_round_off_asks_for_no_further_example():
+    # 1/2 + 2.80 * sqrt(0.04 / 100) = 0.556; 0.56 / 10 is not 0.056 in binary.
+    assert n_for_detectable(Spread(0.04, 0.0), m=50, win_rate=0.5 + 0.56 / 10) == 100
+
+
+def test_uniform_win_rates_need_the_sizes_that_are_always_printed():
+    uniform = Spread(1 / 12 - 1 / 6 / 50, 1 / 6)
+    for n, expected in [(20, 0.68), (100, 0.58), (500, 0.537)]:
+        assert detectable(uniform, n=n, m=50) == pytest.approx(expected, abs=0.005)
+
+
+def test_bad_input_is_refused():
+    spread = Spread(0.06, 0.17)
+    with pytest.raises(DataError, match="at least two examples to see a spread, got one"):
+        spread_of(np.array([0.5]), 50)
+    with pytest.raises(DataError, match=r"win rates lie in \[0, 1\], got values from 40.0 to 60.0"):
+        spread_of(np.array([40.0, 60.0]), 50)
+    with pytest.raises(DataError, match="at least two random sets behind a win rate"):
+        spread_of(np.array([0.0, 1.0]), 1)
+    with pytest.raises(DataError, match="one number of random sets per example, got an array of shape"):
+        spread_of(np.array([0.1, 0.2]), np.array([5, 5, 5]))
+    with pytest.raises(DataError, match="one exact flag per example"):
+        spread_of(np.array([0.1, 0.2]), 5, exact=np.array([True]))
+    with pytest.raises(DataError, match="a variance is finite and not negative"):
+        Spread(-0.1, 0.2)
+    with pytest.raises(DataError, match="at least one example, got n=0"):
+        standard_error(spread, n=0, m=50)
+    with pytest.raises(DataError, match="at least one random set, got m=0"):
+        detectable(spread, n=10, m=0)
+    with pytest.raises(DataError, match="costs are positive and finite, got cost_example=0"):
+        cheapest_m(spread, cost_example=0, cost_set=1)
+    with pytest.raises(DataError, match="not negative, got -0.1"):
+        m_for_width(spread, m=50, wider=-0.1)
+    with pytest.raises(DataError, match="width of an interval is positive, got 0"):
+        n_for_width(spread, m=50, width=0)
+    with pytest.raises(DataError, match="confidence level lies between 0 and 1, got 95"):
+        n_for_width(spread, m=50, width=0.1, level=95)
+    with pytest.raises(DataError, match="lies above 0.5 and at most at 1, got 0.5"):
+        n_for_detectable(spread, m=50, win_rate=0.5)
