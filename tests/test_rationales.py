@@ -1,4 +1,6 @@
+import hashlib
 import itertools
+import json
 import math
 from collections import Counter
 from fractions import Fraction
@@ -12,7 +14,7 @@ from scipy import stats
 from ice_eval import rationales
 from ice_eval._seeding import rng_for
 from ice_eval.errors import DataError
-from ice_eval.rationales import keep_mask, n_sets, null_of, random_sets, set_size, top_k
+from ice_eval.rationales import independent_sets, keep_mask, n_sets, null_of, random_sets, set_size, top_k
 
 
 @pytest.mark.parametrize(
@@ -168,6 +170,15 @@ def test_the_order_depends_on_seed_example_and_size_alone():
 def test_random_sets_are_the_ones_that_earlier_versions_drew():
     assert random_sets(6, 2, 4, seed=0, example_id="a") == [(0, 4), (3, 4), (4, 5), (1, 4)]
     assert random_sets(60, 12, 1, seed=0, example_id="a") == [(0, 1, 7, 11, 18, 21, 33, 37, 40, 42, 43, 56)]
+
+
+def test_whole_orders_of_sets_are_the_ones_that_earlier_versions_drew():
+    places = [(6, 2, 0), (9, 4, 1), (25, 4, 2), (60, 12, 3), (512, 102, 4)]  # listed twice, then drawn
+    orders = [random_sets(n, size, 500, seed=seed, example_id="a") for n, size, seed in places]
+    assert hashlib.sha256(json.dumps(orders).encode()).hexdigest().startswith("14fab8a199d28565")
+    places = [(6, 2, 0), (60, 12, 3)]
+    draws = [independent_sets(n, size, 50, seed=seed, example_id="a", kind="x") for n, size, seed in places]
+    assert hashlib.sha256(json.dumps(draws).encode()).hexdigest().startswith("bc3d7278363806e1")
 
 
 def test_the_null_leaves_out_the_rationale_itself_and_nothing_else():

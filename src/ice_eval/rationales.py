@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,21 +50,48 @@ def random_sets(n_units: int, size: int, count: int, *, seed: int, example_id: s
 def independent_sets(n_units: int, size: int, count: int, *, seed: int, example_id: str, kind: str) -> list[Units]:
     """`count` sets drawn one by one, for rows of one kind: they may repeat, and a rationale may be among them."""
     rng = rng_for(seed, example_id, "independent-sets", kind, size)
-    return [tuple(sorted(int(u) for u in rng.choice(n_units, size, replace=False))) for _ in range(count)]
+    return [_drawn(n_units, size, rng) for _ in range(count)]
 
 
-def _order(n_units: int, size: int, rng: np.random.Generator) -> Iterator[Units]:
-    if n_sets(n_units, size) <= _ENUMERATE:
-        every = list(itertools.combinations(range(n_units), size))
-        for index in rng.permutation(len(every)):
-            yield every[index]
+def in_random_order(
+    count: int,
+    every: Callable[[], Iterable[Units]],
+    draw: Callable[[np.random.Generator], Units],
+    *,
+    rng: np.random.Generator,
+) -> Iterator[Units]:
+    """Each of `count` different sets once, in a random order.
+
+    Args:
+        count: How many sets there are.
+        every: Lists them; called only where they are few.
+        draw: Gives one of them at random, all equally likely.
+        rng: Where the order comes from.
+    """
+    if count <= _ENUMERATE:
+        listed = list(every())
+        for index in rng.permutation(len(listed)):
+            yield listed[index]
         return
     seen: set[Units] = set()
-    while len(seen) < n_sets(n_units, size):
-        units = tuple(sorted(int(u) for u in rng.choice(n_units, size, replace=False)))
+    while len(seen) < count:
+        units = draw(rng)
         if units not in seen:
             seen.add(units)
             yield units
+
+
+def _order(n_units: int, size: int, rng: np.random.Generator) -> Iterator[Units]:
+    return in_random_order(
+        n_sets(n_units, size),
+        every=lambda: itertools.combinations(range(n_units), size),
+        draw=lambda rng: _drawn(n_units, size, rng),
+        rng=rng,
+    )
+
+
+def _drawn(n_units: int, size: int, rng: np.random.Generator) -> Units:
+    return tuple(sorted(int(u) for u in rng.choice(n_units, size, replace=False)))
 
 
 def null_of(rationale: Units, sets: list[Units], m: int) -> list[int]:
