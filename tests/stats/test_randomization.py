@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binomtest, chisquare, permutation_test, ttest_1samp
+from scipy.stats import binomtest, chisquare, monte_carlo_test, percentileofscore, permutation_test, ttest_1samp, zmap
 from scipy.stats import t as student_t
 
 from ice_eval.errors import DataError
@@ -103,6 +103,26 @@ def test_enumerated_null_agrees_with_the_exact_permutation_test_of_scipy():
             alternative="greater",
         )
         assert compare(weights[list(kept)].sum(), np.array(others)).p_value == pytest.approx(exact.pvalue)
+
+
+@pytest.mark.parametrize("n_values", [3, 10_000])
+def test_comparison_agrees_with_scipy(n_values, rng):
+    for _ in range(50):
+        observed, *null = rng.integers(0, n_values, size=31).astype(float)
+        result = compare(observed, np.array(null))
+        for tail, alternative in ((result.p_value, "greater"), (result.p_lower, "less")):
+            draws = iter(null)
+            theirs = monte_carlo_test(
+                [observed],
+                lambda size, draws=draws: np.array([[next(draws)] for _ in range(size[0])]),
+                lambda x, axis: x.sum(axis=axis),
+                vectorized=True,
+                n_resamples=30,
+                alternative=alternative,
+            )
+            assert tail == pytest.approx(theirs.pvalue)
+        assert result.win_rate == pytest.approx(percentileofscore(null, observed, kind="mean") / 100)
+        assert result.effect_size == pytest.approx(zmap(observed, null))
 
 
 def test_comparison_keeps_the_null_it_was_computed_from():
