@@ -14,7 +14,7 @@ ROOT = Path(ice_eval.__file__).parent
 
 LAYERS = [
     {"records", "errors", "_registry", "_seeding", "_extras"},
-    {"tasks", "operators", "rationales", "stats", "words", "protocols"},
+    {"tasks", "operators", "rationales", "nulls", "stats", "words", "protocols"},
     {"models", "encoding"},
     {"scoring"},
     {"attributions", "executors", "results"},
@@ -24,7 +24,12 @@ LAYERS = [
     {"cli"},
 ]
 LAYER_OF = {part: layer for layer, parts in enumerate(LAYERS) for part in parts}
-SIDEWAYS = {("_extras", "errors"), ("_registry", "errors"), ("models", "encoding")}
+SIDEWAYS = {
+    ("_extras", "errors"),
+    ("_registry", "errors"),
+    ("models", "encoding"),
+    ("nulls", "rationales"),  # the random order of sets is the same for sets of one size and for sets of one class
+}
 """Imports between parts of one layer: each is needed, and none has a way back."""
 FACADE = "ice_eval"
 """The package itself: it offers the public names of every layer, and others take no more than its version from it."""

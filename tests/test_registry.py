@@ -7,6 +7,7 @@ from ice_eval._registry import Registry, did_you_mean
 from ice_eval.attributions import attributions
 from ice_eval.errors import ConfigError
 from ice_eval.models import models
+from ice_eval.nulls import nulls
 from ice_eval.operators import operators
 from ice_eval.tasks import tasks
 
@@ -107,16 +108,17 @@ def test_a_plug_in_of_another_package_is_found_by_its_entry_point(folder, tmp_pa
     [
         (attributions, {"attention", "gradient", "random"}),
         (models, {"smollm2", "toy"}),
+        (nulls, {"frequency", "position", "size"}),
         (operators, {"delete", "infill"}),
         (tasks, {"demo", "sst2"}),
     ],
-    ids=["attributions", "models", "operators", "tasks"],
+    ids=["attributions", "models", "nulls", "operators", "tasks"],
 )
 def test_what_ships_is_found_without_being_imported_by_name(known, names):
     assert names <= set(known.names())
 
 
-@pytest.mark.parametrize("known", [attributions, models, operators, tasks], ids=lambda known: known.kind)
+@pytest.mark.parametrize("known", [attributions, models, nulls, operators, tasks], ids=lambda known: known.kind)
 def test_every_plug_in_describes_itself_in_one_line(known):
     for name, item in known.items():
         line = (item.__doc__ or "").strip().partition("\n")[0]

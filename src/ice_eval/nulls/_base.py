@@ -1,0 +1,102 @@
+"""The seam that every null fills: (encoded example, rationale) -> the sets that are like the rationale.
+
+A rationale that takes a run of adjacent units may beat scattered sets just for that. A matched null compares it with
+sets that are runs too: where it still wins, it wins by *which* units it takes.
+"""
+
+import itertools
+import json
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, TypeVar
+
+import numpy as np
+
+from ice_eval._registry import Registry
+from ice_eval._seeding import rng_for
+from ice_eval.rationales import Units, in_random_order
+from ice_eval.records import Encoded
+
+Key = tuple["int | Key", ...]  # what a class is told by: JSON can write it
+_Class = TypeVar("_Class", bound="type[Null]")
+
+
+class SetClass(ABC):
+    """All sets of units that a rationale is matched with, itself included."""
+
+    @property
+    @abstractmethod
+    def key(self) -> Key:
+        """What the sets have in common: two rationales of one example have equal keys if and only if one class."""
+
+    @property
+    @abstractmethod
+    def count(self) -> int:
+        """How many sets there are."""
+
+    @abstractmethod
+    def every(self) -> Iterator[Units]:
+        """Each set once, in an order that the class decides alone."""
+
+    @abstractmethod
+    def draw(self, rng: np.random.Generator) -> Units:
+        """One of the sets, all equally likely."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Null(ABC):
+    """Parts the sets of units of an example into classes, and finds the class of a rationale.
+
+    A class is decided by the units alone, never by attributions or scores: then a rationale that was picked at random
+    ranks uniformly among the sets of its class, whatever the model does.
+    """
+
+    name: ClassVar[str]
+    """What it is registered as."""
+    needs_counts: ClassVar[bool] = False
+    """Whether `class_of` reads how often units occur in the data."""
+
+    @abstractmethod
+    def class_of(self, item: Encoded, rationale: Units, *, counts: Mapping[str, int]) -> SetClass:
+        """The sets that a rationale is compared with; `counts` are those of `unit_counts`."""
+
+
+nulls: Registry[type[Null]] = Registry("null", "ice_eval.nulls")
+
+
+def null(name: str) -> Callable[[_Class], _Class]:
+    """Register a null class under `name`."""
+
+    def register(cls: _Class) -> _Class:
+        cls.name = name
+        nulls.add(name, cls)
+        return cls
+
+    return register
+
+
+def matched_sets(
+    null: str | Null, item: Encoded, rationale: Units, count: int, *, seed: int, counts: Mapping[str, int]
+) -> list[Units]:
+    """The first `count` sets of the one random order of the rationale's class that differ from it, all if fewer.
+
+    The order depends on seed, example, null and class alone: rationales of one class share it, whatever attribution
+    they come from, and a larger `count` only makes it longer.
+    """
+    chosen = nulls.get(null)() if isinstance(null, str) else null
+    alike = chosen.class_of(item, rationale, counts=counts)
+    rng = rng_for(seed, item.example_id, "matched-sets", chosen.name, json.dumps(alike.key))
+    order = in_random_order(alike.count, alike.every, alike.draw, rng=rng)
+    return list(itertools.islice((units for units in order if units != rationale), count))
+
+
+def unit_counts(texts: Iterable[Sequence[str]]) -> dict[str, int]:
+    """How often each unit occurs in the data, given the units' texts of each example; case and spaces do not count."""
+    return dict(Counter(bare(text) for units in texts for text in units))
+
+
+def bare(text: str) -> str:
+    """The text of a unit as it is counted."""
+    return text.casefold().strip()
