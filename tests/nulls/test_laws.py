@@ -173,8 +173,8 @@ def test_a_null_may_be_given_by_name_or_itself(name):
 
 
 def test_a_wrong_name_gets_a_suggestion():
-    with pytest.raises(ConfigError, match="no null named 'positions'; did you mean 'position'"):
-        matched("positions", LONG, (1,))
+    with pytest.raises(ConfigError, match="no null named 'continuity'; did you mean 'contiguity'"):
+        matched("continuity", LONG, (1,))
 
 
 @every_null
