@@ -29,6 +29,7 @@ SIDEWAYS = {
     ("_registry", "errors"),
     ("models", "encoding"),
     ("nulls", "rationales"),  # the random order of sets is the same for sets of one size and for sets of one class
+    ("nulls", "words"),  # which units are pieces of one word
 }
 """Imports between parts of one layer: each is needed, and none has a way back."""
 FACADE = "ice_eval"

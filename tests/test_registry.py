@@ -108,7 +108,7 @@ def test_a_plug_in_of_another_package_is_found_by_its_entry_point(folder, tmp_pa
     [
         (attributions, {"attention", "gradient", "random"}),
         (models, {"smollm2", "toy"}),
-        (nulls, {"contiguity", "frequency", "position", "size"}),
+        (nulls, {"contiguity", "frequency", "position", "size", "sub-word"}),
         (operators, {"delete", "infill"}),
         (tasks, {"demo", "sst2"}),
     ],

@@ -172,6 +172,12 @@ def test_a_null_may_be_given_by_name_or_itself(name):
     assert matched(chosen, LONG, (1, 2, 5)) == matched(name, LONG, (1, 2, 5))
 
 
+def test_nulls_have_orders_of_their_own():
+    item = ITEMS["words"]  # every word is one unit: the classes of "size" and "sub-word" hold the same sets
+    assert sorted(class_of("size", item, (1, 2)).every()) == sorted(class_of("sub-word", item, (1, 2)).every())
+    assert matched("size", item, (1, 2)) != matched("sub-word", item, (1, 2))
+
+
 def test_a_wrong_name_gets_a_suggestion():
     with pytest.raises(ConfigError, match="no null named 'continuity'; did you mean 'contiguity'"):
         matched("continuity", LONG, (1,))

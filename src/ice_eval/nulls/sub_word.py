@@ -1,0 +1,126 @@
+"""Sets that take as many pieces of as many words."""
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ice_eval.nulls._base import Key, Null, SetClass, null
+from ice_eval.nulls._lines import lines
+from ice_eval.nulls._strata import Strata
+from ice_eval.rationales import Units
+from ice_eval.records import PROTECTED, Encoded
+from ice_eval.words import word_spans
+
+Word = tuple[Units, ...]  # its units of one token, those of two tokens, and so on, where it has such
+Shape = tuple[tuple[int, int], ...]  # (tokens, how many units of the word have so many) for each of these
+Taken = tuple[int, ...]  # how many units of each of these are in a set
+
+
+@null("sub-word")
+@dataclass(frozen=True, kw_only=True)
+class SubWord(Null):
+    """Sets of as many pieces from as many words of as many pieces; with word units, as many words of as many tokens.
+
+    Pieces are told apart by their number of tokens, so that one definition holds for both: what is matched is how many
+    words have one of their three pieces in the set, say, or how many whole words of three tokens are in it.
+    """
+
+    def class_of(self, item: Encoded, rationale: Units, *, counts: Mapping[str, int]) -> "Pieces":
+        tokens = np.bincount(item.unit_of[item.unit_of != PROTECTED], minlength=item.n_units).tolist()
+        alike: dict[Shape, list[Word]] = {}
+        for units in words_of(item):
+            shape = tuple(sorted(Counter(tokens[unit] for unit in units).items()))
+            word = tuple(tuple(unit for unit in units if tokens[unit] == number) for number, _ in shape)
+            alike.setdefault(shape, []).append(word)
+        return Pieces(tuple(WordsAlike.of(shape, alike[shape], rationale) for shape in sorted(alike)))
+
+
+def words_of(item: Encoded) -> list[Units]:
+    """The units of each word: a unit belongs to the word of its first character, and one of spaces stands alone."""
+    found: list[Units] = []
+    for line in lines(item):
+        words = itertools.groupby(line, _word_starts(item, line).__getitem__)
+        found += [tuple(units) for _, units in words]
+    return found
+
+
+def _word_starts(item: Encoded, line: range) -> dict[int, int]:
+    """Where the word of each unit begins in the field, as far as the units spell it; below 0 for no word."""
+    text = [" "] * item.spans[line[-1]].end
+    for unit in line:
+        text[item.spans[unit].start : item.spans[unit].end] = item.texts[unit]
+    start_of = {place: start for start, end in word_spans("".join(text)) for place in range(start, end)}
+    return {unit: start_of.get(item.spans[unit].start, -1 - unit) for unit in line}
+
+
+@dataclass(frozen=True)
+class WordsAlike:
+    """The words of one shape, and what a set takes of them, whichever they are."""
+
+    shape: Shape
+    words: tuple[Word, ...]
+    taken: tuple[tuple[Taken, int], ...]
+    """What is taken of a word, and of how many words; those of which nothing is taken are left out."""
+
+    @classmethod
+    def of(cls, shape: Shape, words: Sequence[Word], rationale: Units) -> "WordsAlike":
+        inside = set(rationale)
+        found = Counter(tuple(len(inside.intersection(units)) for units in word) for word in words)
+        return cls(shape, tuple(words), tuple((taken, found[taken]) for taken in sorted(found) if any(taken)))
+
+    @property
+    def count(self) -> int:
+        """Ways to choose the words, times ways to choose among the units of each."""
+        left, ways = len(self.words), 1
+        for taken, number in self.taken:
+            ways *= math.comb(left, number) * Strata(self.words[0], taken).count ** number
+            left -= number
+        return ways
+
+    def every(self) -> Iterator[Units]:
+        return _every(self.words, self.taken)
+
+    def draw(self, rng: np.random.Generator) -> Iterator[int]:
+        """The units of one choice, in any order."""
+        order = iter(rng.permutation(len(self.words)).tolist())
+        for taken, number in self.taken:
+            for place in itertools.islice(order, number):
+                yield from Strata(self.words[place], taken).draw(rng)
+
+
+def _every(words: Sequence[Word], kinds: Sequence[tuple[Taken, int]]) -> Iterator[Units]:
+    if not kinds:
+        yield ()
+        return
+    (taken, number), *others = kinds
+    for chosen in itertools.combinations(words, number):
+        rest = list(_every([word for word in words if word not in chosen] if others else [], others))
+        for units in itertools.product(*(Strata(word, taken).every() for word in chosen)):
+            yield from (tuple(itertools.chain(*units, more)) for more in rest)
+
+
+@dataclass(frozen=True)
+class Pieces(SetClass):
+    """All sets that take the same of as many words of each shape."""
+
+    alike: tuple[WordsAlike, ...]
+
+    @property
+    def key(self) -> Key:
+        """`((((1, 3),), (2,), 5),)`: of five words of three one-token units two units each."""
+        return tuple((words.shape, taken, number) for words in self.alike for taken, number in words.taken)
+
+    @property
+    def count(self) -> int:
+        return math.prod(words.count for words in self.alike)
+
+    def every(self) -> Iterator[Units]:
+        for chosen in itertools.product(*(words.every() for words in self.alike)):
+            yield tuple(sorted(itertools.chain(*chosen)))
+
+    def draw(self, rng: np.random.Generator) -> Units:
+        return tuple(sorted(unit for words in self.alike for unit in words.draw(rng)))
