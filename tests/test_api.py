@@ -318,7 +318,12 @@ def test_progress_is_reported_and_adds_up(evaluate):
     run = evaluate(reporter=third, attributions=["random", "gradient"])  # some of its rows are answered already
     assert third.rows == third.total == run.folder.manifest()["rows"] > first.rows
     assert first.stopped and second.stopped
-    assert first.said == ["500 examples were asked for, and the data hold 4: all of them are used."]
+    assert first.said == [
+        "500 examples were asked for, and the data hold 4: all of them are used.",
+        "4 examples tell win rates from about 97 % on from chance: weaker explanations will read as not "
+        "distinguishable from random.",
+        "with 6 random sets no single example can be significant; 9 are the least.",
+    ]
 
 
 # --- public names -------------------------------------------------------------------------------------------------

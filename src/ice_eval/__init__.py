@@ -8,7 +8,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ice_eval.api import Run, evaluate, randomization_test
+    from ice_eval.api import Run, evaluate, plan, randomization_test
     from ice_eval.errors import ConfigError, DataError, IceError, ModelError
     from ice_eval.tasks import FileData, HubData, Records, Shot, Task
 
@@ -26,11 +26,12 @@ __all__ = [
     "Shot",
     "Task",
     "evaluate",
+    "plan",
     "randomization_test",
 ]
 
 _HOME = {
-    **dict.fromkeys(("Run", "evaluate", "randomization_test"), "ice_eval.api"),
+    **dict.fromkeys(("Run", "evaluate", "plan", "randomization_test"), "ice_eval.api"),
     **dict.fromkeys(("ConfigError", "DataError", "IceError", "ModelError"), "ice_eval.errors"),
     **dict.fromkeys(("FileData", "HubData", "Records", "Shot", "Task"), "ice_eval.tasks"),
 }

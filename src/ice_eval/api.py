@@ -17,10 +17,11 @@ from ice_eval.attributions import attributions as attribution_registry
 from ice_eval.errors import ConfigError, DataError
 from ice_eval.models import ModelRef, load_model
 from ice_eval.operators import POOL_EXAMPLES
-from ice_eval.pipeline import Reporter, RunConfig, execute
+from ice_eval.pipeline import PILOT_SETS, Reporter, RunConfig, execute
 from ice_eval.rationales import keep_mask, null_of, random_sets
 from ice_eval.records import Example
-from ice_eval.results import RunFolder, rescore
+from ice_eval.results import Plan, RunFolder, rescore
+from ice_eval.results import plan as plan_from
 from ice_eval.tasks import FileData, Task, load_task
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def evaluate(
     operators: str | Sequence[str] = ("delete", "infill"),
     k: float | Sequence[float] = 0.2,
     n: int = 500,
-    m: int = 50,
+    m: int | None = None,
     seed: int = 0,
     data: str | Path | None = None,
     chat: bool | None = None,
@@ -117,7 +118,7 @@ def evaluate(
         operators: What happens to the units that are not kept.
         k: Share of units in a rationale; several are evaluated side by side.
         n: Examples, from the first on.
-        m: Random sets that each rationale is compared with.
+        m: Random sets that each rationale is compared with: 50 by default. With `adaptive` the most of them.
         seed: Defines random sets, fills and the random control.
         data: A `.jsonl` or `.csv` file to use instead of the task's own data.
         chat: Make the prompt a user turn of the model's chat template; by default as the task says.
@@ -129,7 +130,7 @@ def evaluate(
         default_out: Without `out`, use a folder under `ice-runs/` that is named after the configuration.
         reporter: Gets progress and messages.
         **settings: Further fields of `RunConfig`: `directions`, `unit`, `scope`, `target`, `fills`, `n_fills`,
-            `label_scoring`, `calibration`, `protocol`.
+            `label_scoring`, `calibration`, `protocol`, `nulls`, `adaptive`.
 
     Raises:
         ConfigError: What was asked cannot be done; nothing has been written.
@@ -140,12 +141,11 @@ def evaluate(
         "operators": _several(operators),
         "k": _shares(k),
     }
-    if "directions" in settings:
-        several["directions"] = _several(settings.pop("directions"))
-    config = _config(**several, n=n, m=m, seed=seed, **settings)
-    chosen = load_task(task) if isinstance(task, str) else task
-    if data is not None:
-        chosen = replace(chosen, data=FileData(Path(data)))
+    several |= {name: _several(settings.pop(name)) for name in ("directions", "nulls") if name in settings}
+    if m is not None:
+        settings["m"] = m
+    config = _config(**several, n=n, seed=seed, **settings)
+    chosen = _task(task, data)
     if chat is not None or system is not None:
         chosen = replace(chosen, chat=chosen.chat if chat is None else chat, system=system)
     methods = {name: attributions[name] if isinstance(attributions, Mapping) else None for name in config.attributions}
@@ -168,6 +168,61 @@ def evaluate(
     run = Run(folder.path)
     run._temporary = temporary  # the folder lives as long as its run
     return run
+
+
+def plan(
+    model: ModelRef,
+    task: str | Task,
+    *,
+    n: int = 500,
+    m: int | None = None,
+    adaptive: str | None = None,
+    width: float | None = None,
+    detect: float | None = None,
+    pilot: int = 32,
+    **settings: Any,
+) -> Plan:
+    """Say what an evaluation would take, and how sure its answer would be, from a small pilot that is not kept.
+
+    Args:
+        model: As `evaluate` takes it.
+        task: As `evaluate` takes it.
+        n: Examples that are asked for.
+        m: Random sets that are asked for.
+        adaptive: As asked for; the pilot itself is not.
+        width: Wanted width of the 95 % intervals, as 0.05: how many examples and sets it takes at the least cost.
+        detect: Wanted smallest detectable win rate, as 0.55: the same.
+        pilot: Examples of the pilot.
+        **settings: Further arguments of `evaluate`.
+
+    Raises:
+        ConfigError: What was asked cannot be done.
+    """
+    asked = _config(n=n, adaptive=adaptive, **({} if m is None else {"m": m}))
+    if pilot < 2:
+        raise ConfigError(f"pilot = {pilot}: at least 2 examples are needed.")
+    for name, goal, low in (("width", width, 0.0), ("detect", detect, 0.5)):
+        if goal is not None and not low < goal < 1:
+            raise ConfigError(f"{name} = {goal}: a number between {low:g} and 1 is expected, as 0.05 for 5 %.")
+    chosen = _task(task, settings.pop("data", None))
+    limit = max(n, POOL_EXAMPLES)
+    n_examples = len(chosen.examples(limit=limit))
+    found = evaluate(model, chosen, n=min(n, pilot), m=min(asked.m, PILOT_SETS), **settings)
+    return plan_from(
+        found.folder,
+        n=min(n, n_examples),
+        m=asked.m,
+        adaptive=asked.adaptive,
+        width=width,
+        detect=detect,
+        available=n_examples if n_examples < limit else None,
+    )
+
+
+def _task(task: str | Task, data: str | Path | None) -> Task:
+    """A known task or a user's, with a file in place of its data if one is given."""
+    chosen = load_task(task) if isinstance(task, str) else task
+    return chosen if data is None else replace(chosen, data=FileData(Path(data)))
 
 
 class _Temporary:

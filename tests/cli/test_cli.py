@@ -383,7 +383,7 @@ def test_a_report_is_printed_as_markdown(ice, finished):
 
 
 def test_a_report_is_printed_as_csv(ice, finished):
-    first, second = ice("report", finished, "--format", "csv").out.strip().split("\n\n")
+    first, second, third = ice("report", finished, "--format", "csv").out.strip().split("\n\n")
     rows = list(csv.DictReader(first.splitlines()))
     assert [(row["attribution"], row["operator"]) for row in rows[:3]] == [
         ("attention", "delete"),
@@ -392,11 +392,12 @@ def test_a_report_is_printed_as_csv(ice, finished):
     ]
     assert len(rows) == 9
     assert len(list(csv.DictReader(second.splitlines()))) == 3
+    assert [row["conclusion"] for row in csv.DictReader(third.splitlines())] == ["inconclusive"] * 3
 
 
 def test_a_report_is_printed_as_latex(ice, finished):
     text = ice("report", finished, "--format", "latex").out
-    assert text.count(r"\begin{tabular}") == text.count(r"\end{tabular}") == 2
+    assert text.count(r"\begin{tabular}") == text.count(r"\end{tabular}") == 3
     assert r"95 \% CI" in text and not re.search(r"(?<!\\)%", text)
 
 

@@ -6,7 +6,7 @@ import pytest
 from ice_eval.report import FORMATS, Table, agreement_table, formatted, notes, summary_table
 from ice_eval.report.tables import FLAGS, interval, number, p_value, percent
 
-ALWAYS = ("attribution", "operator", "n", "win rate", "95 % CI", "median effect", "p", "verdict")
+ALWAYS = ("attribution", "operator", "n", "win rate", "95 % CI", "median effect", "p", "p adj.", "verdict")
 
 
 def columns(table):
@@ -18,7 +18,9 @@ def test_a_configuration_reads_as_its_numbers(summary):
     table = summary_table([summary()])
     assert table.title == "Faithfulness"
     assert table.header == ALWAYS
-    assert table.rows == (("gradient", "delete", "60", "73.2 %", "[68.1, 78.5]", "+1.10", "0.0001", "faithful"),)
+    assert table.rows == (
+        ("gradient", "delete", "60", "73.2 %", "[68.1, 78.5]", "+1.10 large", "0.0001", "0.0001", "faithful"),
+    )
 
 
 @pytest.mark.parametrize(
@@ -28,6 +30,7 @@ def test_a_configuration_reads_as_its_numbers(summary):
         ("task", ["demo", "sst2"], ("demo", "sst2")),
         ("direction", ["sufficiency", "necessity"], ("sufficiency", "necessity")),
         ("k", [0.1, 0.2], ("0.1", "0.2")),
+        ("null", ["size", "contiguity"], ("size", "contiguity")),
     ],
 )
 def test_a_column_that_varies_is_shown_and_no_other(summary, name, values, cells):
@@ -42,23 +45,31 @@ def test_what_differs_between_runs_is_shown(summary):
 
 
 def test_values_that_are_undefined_read_as_a_dash(summary):
-    names = ("win_rate", "win_rate_ci", "effect_size_median", "p_value", "verdict")
+    names = ("win_rate", "win_rate_ci", "effect_size_median", "effect_word", "p_value", "verdict")
     table = summary_table([summary(dict.fromkeys(names), {})])
-    assert table.rows[0] == ("gradient", "delete", "60", "–", "–", "–", "–", "–")
+    assert table.rows[0] == ("gradient", "delete", "60", "–", "–", "–", "–", "–", "–")
     assert "–" not in table.rows[1]
 
 
 def test_agreement_reads_as_gap_interval_and_words(summary):
     table = agreement_table([summary(agreements=[{}])])
-    assert table.header == ("attribution", "operators", "gap", "95 % CI", "crosses 55 %", "same word")
-    assert table.rows == (("gradient", "delete − infill", "+4.6 pp", "[-1.2, +10.3]", "no", "yes"),)
+    assert table.header == (
+        "attribution", "operators", "gap", "95 % CI", "crosses 55 %", "same word", "rank corr. (ceiling)",
+        "examples that disagree",
+    )  # fmt: skip
+    assert table.rows == (
+        ("gradient", "delete − infill", "+4.6 pp", "[-1.2, +10.3]", "no", "yes", "0.41 (0.93)", "12.5 %"),
+    )
 
 
 def test_agreement_that_is_undefined_reads_as_a_dash(summary):
-    names = ("gap", "gap_ci", "crosses_threshold", "same_taxonomy")
+    names = (
+        "gap", "gap_ci", "crosses_threshold", "same_taxonomy", "rank_correlation", "rank_correlation_ceiling",
+        "disagree_rate",
+    )  # fmt: skip
     table = agreement_table([summary(agreements=[dict.fromkeys(names), {"same_taxonomy": False}])])
-    assert table.rows[0][2:] == ("–", "–", "–", "–")
-    assert table.rows[1][-1] == "no"
+    assert table.rows[0][2:] == ("–", "–", "–", "–", "– –", "–")
+    assert table.rows[1][5] == "no"
 
 
 def test_one_operator_alone_has_no_agreement(summary):

@@ -326,6 +326,7 @@ def test_a_skipped_example_carries_its_reason(book):
         "operator": "delete",
         "direction": "sufficiency",
         "k": 1.0,
+        "null": "size",
         "n_units": 1,
         "target": None,
         "gold": None,
@@ -354,7 +355,7 @@ def test_rows_go_to_the_example_they_belong_to(book):
     one = book("e1").reference().null(SETS[:4], [0.2, 0.3, 0.4, 0.5]).rationale((2, 3), 0.6)
     two = book("e2").reference().null(SETS[:4], [0.2, 0.3, 0.4, 0.5]).rationale((2, 3), 0.1)
     mixed = [row for pair in zip(one.rows, two.rows, strict=True) for row in pair]
-    found = list(examples_of([one.input, two.input], mixed))
+    found = list(examples_of([one.input, two.input], mixed, {}))
     configuration = one.outcome().configuration
     assert [type(ledger) for ledger in found] == [ExampleLedger, ExampleLedger]
     assert [ledger.outcome(configuration, ["delete"], 4).win_rate for ledger in found] == [1.0, 0.0]

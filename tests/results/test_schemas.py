@@ -59,4 +59,6 @@ def test_schemas_name_every_number():
     described = schema("summary")["properties"]["configurations"]["items"]["properties"]
     assert {field.name for field in fields(Measures)} <= set(described)
     evaluated = schema("examples")["oneOf"][0]["properties"]
-    assert set(evaluated) - {"attribution", "operator", "direction", "k"} <= {field.name for field in fields(Outcome)}
+    assert set(evaluated) - {"attribution", "operator", "direction", "k", "null"} <= {
+        field.name for field in fields(Outcome)
+    }

@@ -169,3 +169,13 @@ def test_bad_input_is_refused():
         n_for_width(spread, m=50, width=0.1, level=95)
     with pytest.raises(DataError, match="lies above 0.5 and at most at 1, got 0.5"):
         n_for_detectable(spread, m=50, win_rate=0.5)
+
+
+def test_ties_add_less_noise_than_wins_and_losses(rng):
+    # 40 % of the sets tie, which count one half: the variance of one comparison is 0.3 + 0.4/4 - 0.5**2 = 0.15.
+    outcomes = rng.choice([0.0, 0.5, 1.0], p=[0.3, 0.4, 0.3], size=(4000, 20))
+    rates, ties = outcomes.mean(axis=1), (outcomes == 0.5).mean(axis=1)
+    spread = spread_of(rates, 20, tie_rates=ties)
+    assert spread.within == pytest.approx(0.15, abs=0.003)
+    assert spread.between == pytest.approx(0.0, abs=0.001)
+    assert spread_of(rates, 20).within == pytest.approx(0.25 + 0.1 / 19, abs=0.003)

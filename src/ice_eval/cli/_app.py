@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from ice_eval import __version__
-from ice_eval.cli import demo, listing, report, rescore, run, show, task
+from ice_eval.cli import demo, listing, plan, report, rescore, run, show, task
 
 app = typer.Typer(
     name="ice",
@@ -33,6 +33,7 @@ def _root(
 
 app.command("demo")(demo.demo)
 app.command("run")(run.run)
+app.command("plan")(plan.plan)
 app.command("rescore")(rescore.rescore)
 app.command("report")(report.report)
 app.command("show")(show.show)

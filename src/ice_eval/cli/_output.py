@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
     from ice_eval.report import Table
-    from ice_eval.results import RunFolder
+    from ice_eval.results import Plan, RunFolder
 
 
 def console() -> Console:
@@ -42,13 +42,26 @@ def print_run(folder: "RunFolder", *, as_json: bool) -> None:
 
 
 def print_summaries(summaries: Sequence[Mapping[str, Any]]) -> None:
-    from ice_eval.report import agreement_table, notes, summary_table
+    from ice_eval.report import notes, tables
 
     out = console()
-    for table in (summary_table(summaries), agreement_table(summaries)):
-        if table.rows:
-            out.print(_rich(table))
-    for note in dict.fromkeys(note for summary in summaries for note in notes(summary)):
+    for table in tables(summaries):
+        out.print(_rich(table))
+    for note in notes(*summaries):
+        out.print(Text(f"• {note}"))
+
+
+def print_plan(plan: "Plan", *, as_json: bool, hourly_price: float | None = None) -> None:
+    """What a run would take: as JSON, or as a table and a few lines."""
+    from ice_eval.report import plan_notes, plan_table
+
+    if as_json:
+        price = None if hourly_price is None else [c.minutes / 60 * hourly_price for c in plan.choices]
+        print_json({**plan.as_dict(), **({} if price is None else {"dollars": price})})
+        return
+    out = console()
+    out.print(_rich(plan_table(plan, hourly_price=hourly_price)))
+    for note in plan_notes(plan):
         out.print(Text(f"• {note}"))
 
 

@@ -11,7 +11,7 @@ from ice_eval.errors import ConfigError
 
 
 def listing(
-    what: Annotated[str, typer.Argument(help="tasks, models, attributions or operators.")],
+    what: Annotated[str, typer.Argument(help="tasks, models, attributions, operators or nulls.")],
     as_json: Json = False,
 ) -> None:
     """List what is known by name, with a line on each."""
@@ -34,7 +34,8 @@ def listing(
 def _registries() -> Mapping[str, Any]:
     from ice_eval.attributions import attributions
     from ice_eval.models import models
+    from ice_eval.nulls import nulls
     from ice_eval.operators import operators
     from ice_eval.tasks import tasks
 
-    return {"tasks": tasks, "models": models, "attributions": attributions, "operators": operators}
+    return {"tasks": tasks, "models": models, "attributions": attributions, "operators": operators, "nulls": nulls}

@@ -17,7 +17,7 @@ def report(
 ) -> None:
     """Print the tables of one or several runs, or write them as a page."""
     from ice_eval.cli._output import print_json, print_summaries
-    from ice_eval.report import FORMATS, agreement_table, formatted, summary_table, write_html
+    from ice_eval.report import FORMATS, formatted, tables, write_html
     from ice_eval.results import RunFolder
 
     if style is not None and style not in FORMATS:
@@ -29,7 +29,6 @@ def report(
     elif as_json:
         print_json([{"folder": str(folder.path), **summary} for folder, summary in zip(found, summaries, strict=True)])
     elif style is not None:
-        tables = [table for table in (summary_table(summaries), agreement_table(summaries)) if table.rows]
-        print("\n\n".join(formatted(table, style) for table in tables))
+        print("\n\n".join(formatted(table, style) for table in tables(summaries)))
     else:
         print_summaries(summaries)

@@ -1,163 +1,37 @@
 """`ice run`."""
 
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
-from ice_eval.cli._options import Json, names, read_config
-from ice_eval.errors import ConfigError
-
-if TYPE_CHECKING:
-    from ice_eval.tasks import Task
+from ice_eval.cli._evaluation import takes_evaluation
+from ice_eval.cli._options import Json
 
 
+@takes_evaluation
 def run(
-    model: Annotated[
-        str, typer.Option(help="Hub id, folder, .gguf file, python:module:function, or a name from `ice list models`")
-    ],
-    task: Annotated[
-        str | None, typer.Option(help="A name from `ice list tasks`; or give --data, --prompt and --labels.")
-    ] = None,
-    attributions: Annotated[
-        str, typer.Option(help="Comma-separated; see `ice list attributions`.")
-    ] = "attention,gradient,random",
-    operators: Annotated[str, typer.Option(help="Comma-separated; see `ice list operators`.")] = "delete,infill",
-    direction: Annotated[
-        str, typer.Option(help="sufficiency (keep the rationale), necessity (remove it), or both with a comma.")
-    ] = "sufficiency",
-    unit: Annotated[str, typer.Option(help="What is kept or removed: token or word.")] = "token",
-    k: Annotated[str, typer.Option(help="Share of units in a rationale; several, comma-separated.")] = "0.2",
-    n: Annotated[int, typer.Option(help="Examples, from the first on.")] = 500,
-    m: Annotated[int, typer.Option(help="Random sets that each rationale is compared with.")] = 50,
-    seed: Annotated[int, typer.Option(help="Defines random sets, fills and the random control.")] = 0,
-    data: Annotated[
-        Path | None, typer.Option(help=".jsonl or .csv with the prompt's fields, and perhaps `label` and `id`.")
-    ] = None,
-    prompt: Annotated[
-        str | None, typer.Option(help="Prompt with fields, as 'Review: {text}\\nSentiment:' (\\n is a new line).")
-    ] = None,
-    labels: Annotated[
-        str | None, typer.Option(help="Label words, comma-separated, in the order of label indices.")
-    ] = None,
-    explain: Annotated[
-        str | None, typer.Option(help="Fields to explain, comma-separated; by default all of the prompt's.")
-    ] = None,
-    target: Annotated[str, typer.Option(help="Label to explain: predicted or gold.")] = "predicted",
-    scope: Annotated[
-        str | None,
-        typer.Option(help="What may be removed: content (by default) or prompt (the template's tokens too)."),
-    ] = None,
-    fills: Annotated[
-        str | None,
-        typer.Option(help="Infill: shared (by default: one fill per unit for all rows) or own (one for each row)."),
-    ] = None,
-    n_fills: Annotated[int, typer.Option(help="Fills per unit, averaged.")] = 1,
-    label_scoring: Annotated[
-        str | None, typer.Option(help="first (token) or full (chain rule); by default whichever decides.")
-    ] = None,
-    calibration: Annotated[
-        str, typer.Option(help="contextual divides the label prior of the empty input out of every score; or none.")
-    ] = "none",
-    protocol: Annotated[
-        str, typer.Option(help="Whose choices to follow: default, paper, or released (the paper's package).")
-    ] = "default",
-    chat: Annotated[
-        bool, typer.Option("--chat", help="Make the prompt a user turn of the model's chat template.")
-    ] = False,
-    system: Annotated[str | None, typer.Option(help="System turn of the chat.")] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, …")] = "auto",
-    dtype: Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")] = "auto",
-    token_budget: Annotated[
-        int | None, typer.Option(help="Tokens per batch; by default what suits the device.")
-    ] = None,
+    arguments: dict[str, Any],
     out: Annotated[
         Path | None, typer.Option(help="Run folder; by default one under ice-runs/ named after the configuration.")
     ] = None,
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            help="YAML file with any of these options as keys; what is given here takes precedence.",
-            callback=read_config,
-            is_eager=True,
-        ),
-    ] = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Score a small pilot only and say what the run would take, as `ice plan`."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Evaluate explanations of a model against random ones of equal size.
 
-    The same command again continues. Attributions, operators and k may be added later and score only what is missing;
-    any other change needs another folder.
+    The same command again continues. Attributions, operators, nulls and k may be added later and score only what is
+    missing; any other change needs another folder.
     """
-    from ice_eval.api import evaluate
-    from ice_eval.cli._output import Bar, print_run
+    from ice_eval.api import evaluate, plan
+    from ice_eval.cli._output import Bar, print_plan, print_run
 
-    result = evaluate(
-        model,
-        task_from_flags(task, data, prompt, labels, explain),
-        attributions=names(attributions),
-        operators=names(operators),
-        directions=names(direction),
-        unit=unit,
-        k=_shares(k),
-        n=n,
-        m=m,
-        seed=seed,
-        target=target,
-        scope=scope,
-        fills=fills,
-        n_fills=n_fills,
-        label_scoring=label_scoring,
-        calibration=calibration,
-        protocol=protocol,
-        chat=chat or None,
-        system=system,
-        device=device,
-        dtype=dtype,
-        token_budget=token_budget,
-        out=out,
-        default_out=True,
-        reporter=Bar(),
-    )
+    if dry_run:
+        print_plan(plan(**arguments, reporter=Bar()), as_json=as_json)
+        return
+    result = evaluate(**arguments, out=out, default_out=True, reporter=Bar())
     result.report()
     print_run(result.folder, as_json=as_json)
-
-
-def _shares(text: str) -> list[float]:
-    try:
-        return [float(part) for part in names(text)]
-    except ValueError as exc:
-        raise ConfigError(f"--k {text}: numbers between 0 and 1 are expected, such as 0.2 or 0.1,0.2.") from exc
-
-
-def task_from_flags(
-    task: str | None, data: Path | None, prompt: str | None, labels: str | None, explain: str | None
-) -> "Task":
-    """A known task with what was given in place of its own, or one made of a file, a prompt and labels."""
-    from ice_eval.tasks import FileData, adhoc_task, load_task, relabelled
-
-    prompt = None if prompt is None else prompt.replace("\\n", "\n").replace("\\t", "\t")
-    if task is None:
-        missing = [
-            flag for flag, value in (("--data", data), ("--prompt", prompt), ("--labels", labels)) if value is None
-        ]
-        if data is None or prompt is None or labels is None:
-            raise ConfigError(
-                f"without --task, {', '.join(missing)} must be given too; `ice list tasks` shows the known tasks."
-            )
-        return adhoc_task(
-            FileData(data),
-            prompt=prompt,
-            labels=names(labels),
-            explain=None if explain is None else names(explain),
-            name=data.stem,
-        )
-    chosen = load_task(task)
-    if prompt is not None:
-        chosen = replace(chosen, prompt=prompt, classifier_prompt=prompt)
-    if labels is not None:
-        chosen = relabelled(chosen, names(labels))
-    if explain is not None:
-        chosen = replace(chosen, explain=names(explain))
-    return chosen if data is None else replace(chosen, data=FileData(data))

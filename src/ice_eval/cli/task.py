@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ice_eval.cli._evaluation import task_from_flags
 from ice_eval.cli._options import Json
-from ice_eval.cli.run import task_from_flags
 
 if TYPE_CHECKING:
     from ice_eval.analysis import TaskCheck

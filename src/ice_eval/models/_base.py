@@ -1,5 +1,6 @@
 """The seam that every model fills."""
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -142,6 +143,15 @@ class Model(ABC):
     def default_budget(self) -> int:
         """Tokens in one batch that suit the device."""
         return 4096
+
+    def peak_memory(self) -> int | None:
+        """The most bytes held so far where the model computes; None where that cannot be told."""
+        try:
+            import resource
+        except ImportError:  # not a POSIX system
+            return None
+        unit = 1 if sys.platform == "darwin" else 1024
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
     def use_threads(self, n_threads: int | None) -> int | None:
         """Compute with this many threads, as rounding depends on it; None: as many as now. Returns the number."""

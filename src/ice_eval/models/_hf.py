@@ -64,6 +64,11 @@ class HFModel(Model):
     def works_ahead(self) -> bool:
         return self.device.startswith("cuda")
 
+    def peak_memory(self) -> int | None:
+        if not self.works_ahead:
+            return super().peak_memory()
+        return int(torch.cuda.max_memory_allocated(self.device))
+
     def default_budget(self) -> int:
         if not self.works_ahead:
             return _CPU_BUDGET

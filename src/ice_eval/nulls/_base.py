@@ -63,6 +63,8 @@ class Null(ABC):
         """The sets that a rationale is compared with; `counts` are those of `unit_counts`."""
 
 
+SIZE = "size"
+"""Name of the null of all sets of equal size, the paper's: all attributions share it."""
 nulls: Registry[type[Null]] = Registry("null", "ice_eval.nulls")
 
 

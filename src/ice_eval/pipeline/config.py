@@ -10,6 +10,8 @@ from typing import Any, Literal, get_args
 from ice_eval._registry import did_you_mean
 from ice_eval.errors import ConfigError
 from ice_eval.models import LabelScoring
+from ice_eval.nulls import SIZE
+from ice_eval.nulls import nulls as null_registry
 from ice_eval.operators import operators as operator_registry
 from ice_eval.protocols import PROTOCOLS, FillMode, Protocol, ProtocolName
 from ice_eval.records import Direction, Example, Scope, Unit
@@ -17,9 +19,13 @@ from ice_eval.tasks import Task
 
 Target = Literal["predicted", "gold"]
 Calibration = Literal["none", "contextual"]
+Adaptive = Literal["dataset", "examples"]
 
-ADDABLE = ("attributions", "operators", "directions", "k")
+ADDABLE = ("attributions", "operators", "directions", "k", "nulls")
 """Fields that a later command may extend; all others must be as the folder has them."""
+DEFAULT_M, SEQUENTIAL_M = 50, 499
+"""Random sets by default, and the least that a sequential test may be cut off at: p-values down to 0.002."""
+_NOT_GIVEN = -1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,8 +39,13 @@ class RunConfig:
     """Share of units that a rationale holds."""
     n: int = 500
     """Examples, from the first on."""
-    m: int = 50
-    """Random sets that a rationale is compared with."""
+    m: int = _NOT_GIVEN
+    """Random sets that a rationale is compared with, the most of them if `adaptive`; by default 50, or 499 with
+    `adaptive="examples"`."""
+    nulls: tuple[str, ...] = (SIZE,)
+    """What else than the size of a rationale the random sets are matched on."""
+    adaptive: Adaptive | None = None
+    """Fewer random sets: as few as a pilot finds enough for the data set, or for each example as its test needs."""
     seed: int = 0
     unit: Unit = "token"
     scope: Scope | None = None
@@ -52,6 +63,8 @@ class RunConfig:
     """Whose choices are followed where the paper's text and its package differ from ours."""
 
     def __post_init__(self) -> None:
+        if self.m == _NOT_GIVEN:
+            object.__setattr__(self, "m", SEQUENTIAL_M if self.adaptive == "examples" else DEFAULT_M)
         for name in ("n", "m", "seed", "n_fills"):
             object.__setattr__(self, name, operator.index(getattr(self, name)))  # of numpy too, but no fractions
             if getattr(self, name) < 1 and name != "seed":
@@ -70,6 +83,20 @@ class RunConfig:
         _one_of("scope", self.scope, get_args(Scope))
         if self.label_scoring is not None:
             _one_of("label-scoring", self.label_scoring, get_args(LabelScoring))
+        if self.adaptive is not None:
+            _one_of("adaptive", self.adaptive, get_args(Adaptive))
+        if self.adaptive == "examples" and self.m < SEQUENTIAL_M:
+            raise ConfigError(
+                f"m = {self.m}: with adaptive 'examples' m is the most sets that an example may take, at least "
+                f"{SEQUENTIAL_M}; most examples take far fewer."
+            )
+        if self.choices.own_null and (self.nulls != (SIZE,) or self.adaptive is not None):
+            raise ConfigError(
+                f"the protocol '{self.protocol}' draws random sets of its own: neither another null nor adaptive goes "
+                "with it."
+            )
+        for name in self.nulls:
+            null_registry.get(name)
         for direction in self.directions:
             _one_of("direction", direction, get_args(Direction))
         for name in self.operators:
@@ -88,7 +115,9 @@ class RunConfig:
 
     def extended_by(self, stored: Mapping[str, Any]) -> "RunConfig":
         """This configuration, and what the folder already holds before it."""
-        union: Any = {name: tuple(dict.fromkeys([*stored[name], *getattr(self, name)])) for name in ADDABLE}
+        # Folders of earlier versions know the null of equal size only, and do not name it.
+        before = {"nulls": [SIZE], **stored}
+        union: Any = {name: tuple(dict.fromkeys([*before[name], *getattr(self, name)])) for name in ADDABLE}
         return replace(self, **union)
 
 

@@ -25,6 +25,8 @@ class Engine:
     attributions: Mapping[str, Attribution]
     pool: FillPool | None
     """None where no operator writes fills."""
+    unit_counts: Mapping[str, int] = field(default_factory=dict, repr=False)
+    """How often units occur in the data; empty where no null asks."""
     _encoded: dict[str, Encoded] = field(default_factory=dict, repr=False)
 
     def encode(self, example: Example) -> Encoded:

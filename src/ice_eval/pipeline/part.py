@@ -8,7 +8,8 @@ What the folder already holds of the part is never scored again.
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,7 +20,8 @@ from ice_eval.encoding import shared_prefix
 from ice_eval.errors import ConfigError
 from ice_eval.pipeline.config import RunConfig
 from ice_eval.pipeline.engine import Engine
-from ice_eval.pipeline.rows import Row, content_of, n_references, reference_rows, wanted_rows
+from ice_eval.pipeline.rows import ExampleRows, Row, content_of, n_references, reference_rows
+from ice_eval.pipeline.stopping import undecided
 from ice_eval.records import Encoded, Example, PerUnit
 from ice_eval.results.schema import InputRow, LedgerRow, RowKey
 from ice_eval.scoring import Progress, Submitted
@@ -51,17 +53,35 @@ class _Asked:
     """Those whose input has no answer yet."""
     submitted: Submitted
 
-    @classmethod
-    def of(cls, engine: Engine, rows: Sequence[Row], prefix: int, answered: Answers, progress: Progress) -> "_Asked":
-        new = [row for row in rows if row.input.key() not in answered]
-        progress(len(rows) - len(new))
-        return cls(rows, new, engine.scorer.submit([row.input for row in new], prefix=prefix, progress=progress))
-
     def answers(self, answered: Answers) -> dict[RowKey, tuple[float, ...]]:
         """The score of every row, as soon as the model has it; what is new is noted in `answered`."""
-        scores = self.submitted.collect().tolist()
-        answered.update({row.input.key(): tuple(values) for row, values in zip(self.new, scores, strict=True)})
+        if any(row.input.key() not in answered for row in self.new):
+            scores = self.submitted.collect().tolist()
+            answered.update({row.input.key(): tuple(values) for row, values in zip(self.new, scores, strict=True)})
         return {row.key: answered[row.input.key()] for row in self.rows}
+
+
+@dataclass(frozen=True)
+class _Desk:
+    """Sends the rows of a part to the model, except those that the folder holds."""
+
+    engine: Engine
+    prefix: int
+    known: Mapping[RowKey, LedgerRow]
+    answered: Answers
+    progress: Progress
+
+    def ask(self, rows: Iterable[Row]) -> _Asked:
+        missing = [row for row in rows if not self._is_known(row)]
+        new = [row for row in missing if row.input.key() not in self.answered]
+        self.progress(len(missing) - len(new))
+        inputs = [row.input for row in new]
+        return _Asked(missing, new, self.engine.scorer.submit(inputs, prefix=self.prefix, progress=self.progress))
+
+    def _is_known(self, row: Row) -> bool:
+        if row.key in self.known and self.known[row.key].kept != row.kept:
+            raise _changed(row.key.kind.removeprefix("rationale:"), row.key.example_id)
+        return row.key in self.known
 
 
 @dataclass
@@ -71,18 +91,20 @@ class PartInFlight:
     engine: Engine
     result: PartResult
     references: _Asked
-    asked: _Asked
+    rounds: Sequence[_Asked]
+    """One; more where a sequential test went on asking."""
     answered: Answers
     before: Mapping[str, InputRow]
 
     def __len__(self) -> int:
         """Rows that were missing."""
-        return len(self.references.rows) + len(self.asked.rows)
+        return len(self.references.rows) + sum(len(asked.rows) for asked in self.rounds)
 
     def finish(self) -> PartResult:
         """Wait for the scores, and note every row in the ledger."""
-        self.asked.answers(self.answered)
-        rows = [*self.references.rows, *self.asked.rows]
+        for asked in self.rounds:
+            asked.answers(self.answered)
+        rows = [*self.references.rows, *(row for asked in self.rounds for row in asked.rows)]
         texts = self.engine.model.codec.decode([content_of(row) for row in rows])
         for row, text in zip(rows, texts, strict=True):
             ids, segments = row.input.ids.tolist(), row.input.segments.tolist()
@@ -110,33 +132,65 @@ def start_part(
     alive = [item for item in items.values() if item.n_units > 1]
     prefix = shared_prefix(alive) if alive and engine.model.shares_prefix else 0
 
+    desk = _Desk(engine, prefix, known, answered, progress)
+
     # Rows depend on what comes first, and the device may still be busy with the rows of the part before.
     with engine.model.ahead():
-        references = _Asked.of(engine, list(reference_rows(engine, alive, known)), prefix, answered, progress)
+        references = desk.ask(reference_rows(engine, alive))
         scores = {**{key: row.scores for key, row in known.items()}, **references.answers(answered)}
         skipped = {e.id: _skip_reason(engine, items[e.id], e, scores) for e in examples}
         alive = [item for item in alive if skipped[item.example_id] is None]
         gold = {e.id: e.gold for e in examples}
         targets = {item.example_id: _target(engine.config, gold, scores, item) for item in alive}
         vectors, seconds = _attribute(engine, alive, targets, before)
-    wanted = [row for item in alive for row in wanted_rows(engine, item, vectors)]
-    for row in wanted:
-        if row.key in known and known[row.key].kept != row.kept:
-            raise _changed(row.key.kind.removeprefix("rationale:"), row.key.example_id)
-    missing = [row for row in wanted if row.key not in known]
-    asked = _Asked.of(engine, missing, prefix, answered, progress)
+    inputs = [_input_row(e, items[e.id], targets.get(e.id), skipped[e.id], vectors) for e in examples]
+    wanted = [ExampleRows(engine, item, vectors) for item in alive]
+    rounds = [desk.ask(row for rows in wanted for row in rows.new())]
+    if engine.config.adaptive == "examples":
+        rounds += _further_rounds(desk, wanted, inputs, [references, *rounds])
     result = PartResult(
-        inputs=[_input_row(e, items[e.id], targets.get(e.id), skipped[e.id], vectors) for e in examples],
-        n_wanted=len(wanted) + n_references(engine) * sum(item.n_units > 1 for item in items.values()),
+        inputs=inputs,
+        n_wanted=sum(map(len, wanted)) + n_references(engine) * sum(item.n_units > 1 for item in items.values()),
         cost={
             "forwards": engine.scorer.counts.forwards - counts.forwards,
             "tokens": engine.scorer.counts.tokens - counts.tokens,
             "attribution_seconds": seconds,
+            "attribution_tokens": _attribution_tokens(engine, alive, before),
             "out_of_memory": engine.scorer.halvings,
             "lowered_budgets": {str(length): budget for length, budget in engine.scorer.lowered.items()},
         },
     )
-    return PartInFlight(engine, result, references, asked, answered, before)
+    return PartInFlight(engine, result, references, rounds, answered, before)
+
+
+def _further_rounds(
+    desk: _Desk, wanted: Sequence[ExampleRows], inputs: Sequence[InputRow], asked: Sequence[_Asked]
+) -> Iterator[_Asked]:
+    """Go on with the examples that a sequential test has not decided."""
+    example_of = {row.example_id: row for row in inputs}
+    scored = _by_example(desk.known.values())
+    while wanted:
+        for each in asked:
+            for row, scores in zip(each.rows, each.answers(desk.answered).values(), strict=True):
+                scored[row.key.example_id].append(LedgerRow(row.key, row.kept, (), (), scores))
+        going_on = []
+        for rows in wanted:
+            name = rows.item.example_id
+            streams = undecided(example_of[name], rows, scored[name])
+            for stream in streams:
+                rows.grow(stream)
+            going_on += [rows] if streams else []
+        wanted = going_on
+        if wanted:
+            asked = [desk.ask(row for rows in wanted for row in rows.new())]
+            yield asked[0]
+
+
+def _by_example(rows: Iterable[LedgerRow]) -> dict[str, list[LedgerRow]]:
+    found: dict[str, list[LedgerRow]] = defaultdict(list)
+    for row in rows:
+        found[row.key.example_id].append(row)
+    return found
 
 
 def _anything_new(result: PartResult, before: Mapping[str, InputRow]) -> bool:
@@ -203,6 +257,16 @@ def _attribute(
                 raise _changed(name, example_id)
             vectors[name, example_id] = vector
     return vectors, seconds
+
+
+def _attribution_tokens(engine: Engine, items: Sequence[Encoded], before: Mapping[str, InputRow]) -> int:
+    """Tokens that attributions sent through the model: one pass for all that look, three for those that go back too."""
+    total = 0
+    for item in items:
+        stored = before[item.example_id].attributions if item.example_id in before else {}
+        needs = {need for name, method in engine.attributions.items() if name not in stored for need in method.needs}
+        total += (3 if "gradients" in needs else 1 if needs else 0) * len(item.ids)
+    return total
 
 
 def _changed(name: str, example_id: str) -> ConfigError:

@@ -1,17 +1,22 @@
 """The rows of one example: what is kept, and what the model sees."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ice_eval._seeding import rng_for
+from ice_eval.nulls import SIZE, matched_sets
 from ice_eval.pipeline.engine import Engine
 from ice_eval.rationales import Units, independent_sets, keep_mask, random_sets, set_size, top_k
 from ice_eval.records import PROTECTED, Encoded, Fills, ModelInput, PerUnit
-from ice_eval.results.schema import LedgerRow, RowKey, null_kind, rationale_kind
+from ice_eval.results.schema import RowKey, null_kind, rationale_kind
 
+_FIRST_SETS = 21
+"""Sets that a sequential test begins with: 20 decide both tails at the earliest, and one may be the rationale."""
+_GROWTH = 1.5
 _EMPTY_WORDS = 5
 """Tokens of an empty input of the released package, where tokens are filled in."""
 
@@ -26,15 +31,14 @@ class Row:
     item: Encoded
 
 
-def reference_rows(engine: Engine, items: Sequence[Encoded], known: Mapping[RowKey, LedgerRow]) -> Iterator[Row]:
+def reference_rows(engine: Engine, items: Sequence[Encoded]) -> Iterator[Row]:
+    """What every score is measured against: the full input, and the empty one."""
     for item in items:
         name, every = item.example_id, tuple(range(item.n_units))
         rows = [(RowKey(name, "full"), every, item.full()), (RowKey(name, "empty"), (), item.empty())]
         if engine.config.choices.own_empty:
             rows += [(RowKey(name, "empty", each), (), _own_empty(engine, item, each)) for each in engine.operators]
-        for key, kept, seen in rows:
-            if key not in known:
-                yield Row(key, kept, seen, item)
+        yield from (Row(key, kept, seen, item) for key, kept, seen in rows)
 
 
 def n_references(engine: Engine) -> int:
@@ -53,56 +57,145 @@ def _own_empty(engine: Engine, item: Encoded, operator: str) -> ModelInput:
     return item.empty()
 
 
-def wanted_rows(engine: Engine, item: Encoded, vectors: Mapping[tuple[str, str], PerUnit]) -> Iterator[Row]:
-    """Every logical row of one example, whether it was scored before or not."""
-    config = engine.config
-    for size in dict.fromkeys(set_size(item.n_units, k) for k in config.k):
-        sets = dict(_null_sets(engine, item, size))
-        for name in engine.attributions:
-            vector = vectors[name, item.example_id]
+class Stream(NamedTuple):
+    """The random sets of one kind and size under one operator: an order, scored from its beginning as far as asked."""
+
+    size: int
+    kind: str
+    operator: str
+    direction: str
+
+
+class ExampleRows:
+    """The rows of one example.
+
+    With a fixed number of sets every stream is scored to its end. A sequential test begins with a few sets of each, and
+    the streams that have decided nothing yet grow.
+    """
+
+    def __init__(self, engine: Engine, item: Encoded, vectors: Mapping[tuple[str, str], PerUnit]) -> None:
+        self.engine, self.item = engine, item
+        self._rationales: dict[int, dict[str, Units]] = {}
+        self._orders: dict[tuple[int, str], list[Units]] = {}
+        for size in dict.fromkeys(set_size(item.n_units, k) for k in engine.config.k):
+            self._rationales[size] = dict(self._top(size, vectors))
+            self._orders |= {(size, kind): sets for kind, sets in self._nulls(size)}
+        self._reach = {
+            Stream(*key, operator, direction): self._begin(len(sets))
+            for key, sets in self._orders.items()
+            for operator in engine.operators
+            for direction in engine.config.directions
+        }
+        self._given: dict[Stream, int] = {}
+
+    def __len__(self) -> int:
+        """Rows asked for so far."""
+        config = self.engine.config
+        draws = {name: self._n_draws(name) for name in self.engine.operators}
+        n_rationales = sum(map(len, self._rationales.values())) * len(config.directions)
+        n_random = sum(reach * draws[stream.operator] for stream, reach in self._reach.items())
+        return n_rationales * sum(draws.values()) + n_random
+
+    def new(self) -> Iterator[Row]:
+        """The rows asked for since the last call."""
+        for size in self._rationales:
+            for operator in self.engine.operators:
+                for direction in self.engine.config.directions:
+                    sets = dict(self._new_sets(size, operator, direction))
+                    if sets:
+                        yield from self._under(operator, direction, size, sets)
+
+    def has(self, stream: Stream) -> bool:
+        """Whether there is such a stream; an attribution that is not finite has none of its own."""
+        return stream in self._reach
+
+    def reach(self, stream: Stream) -> int:
+        """How many sets of a stream have been asked for."""
+        return self._reach[stream]
+
+    def at_end(self, stream: Stream) -> bool:
+        """Whether a stream has no further set."""
+        return self._reach[stream] == len(self._orders[stream.size, stream.kind])
+
+    def grow(self, stream: Stream) -> None:
+        """Ask for half as many sets again: few rounds, and at most a third of all sets beyond the one that decides."""
+        longest = len(self._orders[stream.size, stream.kind])
+        self._reach[stream] = min(math.ceil(_GROWTH * self._reach[stream]), longest)
+
+    def _begin(self, n_sets: int) -> int:
+        return min(_FIRST_SETS, n_sets) if self.engine.config.adaptive == "examples" else n_sets
+
+    def _n_draws(self, operator: str) -> int:
+        return self.engine.config.n_fills if self.engine.operators[operator].needs_fills else 1
+
+    def _top(self, size: int, vectors: Mapping[tuple[str, str], PerUnit]) -> Iterator[tuple[str, Units]]:
+        for name in self.engine.attributions:
+            vector = vectors[name, self.item.example_id]
             if np.isfinite(vector).all():
-                ties = rng_for(config.seed, item.example_id, "ties", name)
-                sets[rationale_kind(name), None] = top_k(vector, size, rng=ties)
-        for operator in engine.operators:
-            for direction in config.directions:
-                yield from _operator_rows(engine, item, operator, direction, size, sets)
+                ties = rng_for(self.engine.config.seed, self.item.example_id, "ties", name)
+                yield name, top_k(vector, size, rng=ties)
 
+    def _nulls(self, size: int) -> Iterator[tuple[str, list[Units]]]:
+        """The random sets of one size, by kind: one order for all attributions, or one for each."""
+        config, item = self.engine.config, self.item
+        for null in config.nulls:
+            if null == SIZE and not config.choices.own_null:
+                sets = random_sets(item.n_units, size, config.m + 1, seed=config.seed, example_id=item.example_id)
+                yield null_kind("", null, config.choices), sets
+                continue
+            for name in self.engine.attributions:
+                kind = null_kind(name, null, config.choices)
+                if null == SIZE:
+                    yield (
+                        kind,
+                        independent_sets(
+                            item.n_units, size, config.m, seed=config.seed, example_id=item.example_id, kind=kind
+                        ),
+                    )
+                elif name in self._rationales[size]:
+                    yield (
+                        kind,
+                        matched_sets(
+                            null,
+                            item,
+                            self._rationales[size][name],
+                            config.m,
+                            seed=config.seed,
+                            counts=self.engine.unit_counts,
+                        ),
+                    )
 
-def _null_sets(engine: Engine, item: Encoded, size: int) -> Iterator[tuple[tuple[str, int | None], Units]]:
-    """The random sets of one size: one order for all attributions, or draws for each."""
-    config, example_id = engine.config, item.example_id
-    for kind in dict.fromkeys(null_kind(name, config.choices) for name in engine.attributions):
-        if config.choices.own_null:
-            drawn = independent_sets(item.n_units, size, config.m, seed=config.seed, example_id=example_id, kind=kind)
-        else:
-            drawn = random_sets(item.n_units, size, config.m + 1, seed=config.seed, example_id=example_id)
-        yield from (((kind, index), units) for index, units in enumerate(drawn))
+    def _new_sets(self, size: int, operator: str, direction: str) -> Iterator[tuple[tuple[str, int | None], Units]]:
+        for (own_size, kind), sets in self._orders.items():
+            if own_size == size:
+                stream = Stream(size, kind, operator, direction)
+                before, self._given[stream] = self._given.get(stream, 0), self._reach[stream]
+                yield from (((kind, index), sets[index]) for index in range(before, self._reach[stream]))
+        once = Stream(size, "rationales", operator, direction)
+        if once not in self._given:
+            self._given[once] = len(self._rationales[size])
+            yield from (((rationale_kind(name), None), units) for name, units in self._rationales[size].items())
 
-
-def _operator_rows(
-    engine: Engine,
-    item: Encoded,
-    operator: str,
-    direction: str,
-    size: int,
-    sets: Mapping[tuple[str, int | None], Units],
-) -> Iterator[Row]:
-    """The rows of all sets under one operator, for every draw of its fills."""
-    act = engine.operators[operator]
-    masks = np.stack([keep_mask(units, item.n_units) for units in sets.values()])
-    if direction == "necessity":
-        masks = ~masks
-    for draw in range(engine.config.n_fills if act.needs_fills else 1):
-        keys = [RowKey(item.example_id, kind, operator, direction, size, index, draw) for kind, index in sets]
-        if act.needs_fills and engine.config.fills == "own":
-            built = [
-                act.inputs(item, mask[None], fills=_fills(engine, item, *key[1:]))[0]
-                for key, mask in zip(keys, masks, strict=True)
-            ]
-        else:
-            built = act.inputs(item, masks, fills=_fills(engine, item, draw) if act.needs_fills else ())
-        for key, mask, seen in zip(keys, masks, built, strict=True):
-            yield Row(key, tuple(int(u) for u in np.flatnonzero(mask)), seen, item)
+    def _under(
+        self, operator: str, direction: str, size: int, sets: Mapping[tuple[str, int | None], Units]
+    ) -> Iterator[Row]:
+        """The rows of sets under one operator, for every draw of its fills."""
+        act, item = self.engine.operators[operator], self.item
+        masks = np.stack([keep_mask(units, item.n_units) for units in sets.values()])
+        if direction == "necessity":
+            masks = ~masks
+        for draw in range(self._n_draws(operator)):
+            keys = [RowKey(item.example_id, kind, operator, direction, size, index, draw) for kind, index in sets]
+            if act.needs_fills and self.engine.config.fills == "own":
+                built = [
+                    act.inputs(item, mask[None], fills=_fills(self.engine, item, *key[1:]))[0]
+                    for key, mask in zip(keys, masks, strict=True)
+                ]
+            else:
+                fills = _fills(self.engine, item, draw) if act.needs_fills else ()
+                built = act.inputs(item, masks, fills=fills)
+            for key, mask, seen in zip(keys, masks, built, strict=True):
+                yield Row(key, tuple(int(u) for u in np.flatnonzero(mask)), seen, item)
 
 
 def _fills(engine: Engine, item: Encoded, *purpose: str | int | None) -> Fills:

@@ -6,17 +6,19 @@ import itertools
 import platform
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
+from ice_eval import stats
 from ice_eval.attributions import Attribution, Given
 from ice_eval.attributions import attributions as attribution_registry
 from ice_eval.encoding import Codec, shared_prefix
 from ice_eval.errors import CapabilityError, ConfigError, ModelError
 from ice_eval.models import Model
+from ice_eval.nulls import SIZE, nulls, unit_counts
 from ice_eval.operators import POOL_EXAMPLES, Blacklist, FillPool, PooledUnits, label_indicative, operators
 from ice_eval.pipeline.config import ADDABLE, RunConfig, config_hash, identity, refuse_other_run
 from ice_eval.pipeline.engine import Engine
@@ -24,11 +26,21 @@ from ice_eval.pipeline.noise import noise_guard
 from ice_eval.pipeline.part import PART_SIZE, PartInFlight, start_part
 from ice_eval.records import Example
 from ice_eval.results import RunFolder, rescore
+from ice_eval.results.planning import cost_of, sets_for, spreads_of
+from ice_eval.results.summary import ALPHA
 from ice_eval.scoring import Scorer
 from ice_eval.tasks import Task
 
 _VERSIONS = ("ice-eval", "torch", "transformers", "numpy", "scipy", "tokenizers")
 _CHECKED_EXAMPLES = 2
+PILOT_EXAMPLES, PILOT_SETS = 48, 16
+"""What `adaptive="dataset"` looks at before it decides: three parts, and sets to spare for the usual decision."""
+_USUAL_SEQUENTIAL = 85
+"""Sets that a sequential test takes on average where the rationale is no better than random."""
+_RANDOM = stats.Spread(between=1 / 12, within=1 / 6)
+"""Of win rates of random rationales, which are uniform: what to expect before anything is scored."""
+_CLEARLY_FAITHFUL = 0.60
+_COUNTED = ("rows", "forwards", "tokens", "attribution_tokens")
 _MIN_PIECE = 3
 """Characters from which on a piece of a label word is kept out of infill: 'neg' is, 'N' is not."""
 
@@ -111,6 +123,8 @@ def execute(
             raise ConfigError(f"another process wrote to {folder.path} in the meantime; run the same command again.")
         if stored is None:
             folder.write_manifest(manifest)
+        if config.adaptive == "dataset":
+            engine, manifest = _with_enough_sets(folder, engine, evaluated, manifest, stored, reporter)
         _score_parts(folder, engine, evaluated, manifest, reporter)
         summary = _finish(folder, engine, manifest, stored)
     if not any(line["n"] for line in summary["configurations"]):
@@ -119,6 +133,35 @@ def execute(
             f"no example could be evaluated (example '{first['example_id']}': {first['error']}); see {folder.path}."
         )
     return folder
+
+
+def _with_enough_sets(
+    folder: RunFolder,
+    engine: Engine,
+    examples: Sequence[Example],
+    manifest: dict[str, Any],
+    stored: Mapping[str, Any] | None,
+    reporter: Reporter,
+) -> tuple[Engine, dict[str, Any]]:
+    """The same run with as many random sets as its first examples show to be enough for the data set.
+
+    The sets of an example have one order, so those that the pilot scored are not lost. How many are enough depends on
+    how win rates spread, which is the same for an explanation and for its opposite: the choice favours neither.
+    """
+    found = (stored or {}).get("planned")
+    if found is None:
+        pilot = replace(engine, config=replace(engine.config, m=min(PILOT_SETS, engine.config.m)))
+        reporter.say(f"pilot: {len(examples[:PILOT_EXAMPLES])} examples with {pilot.config.m} random sets each.")
+        _score_parts(folder, pilot, examples[:PILOT_EXAMPLES], manifest, reporter)
+        spreads = spreads_of(folder, {**manifest["config"], "m": pilot.config.m})
+        enough = sets_for(spreads, cost_of(folder), m=engine.config.m)
+        found = {"pilot_n": len(examples[:PILOT_EXAMPLES]), "pilot_m": pilot.config.m, **asdict(enough)}
+        reporter.say(
+            f"{enough.m} random sets are enough: intervals are about {100 * enough.wider:.0f} % wider than with "
+            f"{engine.config.m}."
+        )
+    planned = replace(engine, config=replace(engine.config, m=found["m"]))
+    return planned, {**manifest, "planned": found, "config": {**manifest["config"], "m": found["m"]}}
 
 
 def _stored(folder: RunFolder, asked: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -170,6 +213,9 @@ def _engine(
     engine = Engine(config, task, model, Scorer(model, labels, budget=1), acts, chosen, pool=None)
     if any(act.needs_fills for act in acts.values()):
         engine = replace(engine, pool=_pool(engine, examples[:POOL_EXAMPLES]))
+    if any(nulls.get(name).needs_counts for name in config.nulls):
+        texts = (engine.encode(example).texts for example in examples[:POOL_EXAMPLES])
+        engine = replace(engine, unit_counts=unit_counts(texts))
     return engine
 
 
@@ -213,6 +259,14 @@ def _remarks(manifest: Mapping[str, Any], config: RunConfig) -> Iterator[str]:
     n_examples = manifest["data"]["examples"]
     if n_examples < config.n:
         yield f"{config.n} examples were asked for, and the data hold {n_examples}: all of them are used."
+    detectable = stats.detectable(_RANDOM, n=max(min(n_examples, config.n), 1), m=config.m)
+    if detectable > _CLEARLY_FAITHFUL:
+        yield (
+            f"{n_examples} examples tell win rates from about {100 * min(detectable, 1):.0f} % on from chance: weaker "
+            "explanations will read as not distinguishable from random."
+        )
+    if config.adaptive is None and config.m + 1 < 1 / ALPHA:
+        yield f"with {config.m} random sets no single example can be significant; {round(1 / ALPHA) - 1} are the least."
     if "blacklist_without_gold" in manifest["flags"]:
         yield "the data have no labels, so infill avoids the label words only, not label-indicative words."
 
@@ -329,7 +383,9 @@ class _Writer:
 def _rows_per_example(config: RunConfig) -> int:
     """Rows of an example that has more sets than it needs; short texts have fewer."""
     methods = len(config.attributions)
-    null = config.m * methods if config.choices.own_null else config.m + 1
+    m = min(config.m, _USUAL_SEQUENTIAL) if config.adaptive == "examples" else config.m
+    matched = m * methods * len([null for null in config.nulls if null != SIZE])
+    null = (m * methods if config.choices.own_null else (m + 1) * (SIZE in config.nulls)) + matched
     per_operator = (null + methods) * len(config.k) * len(config.directions)
     draws = sum(config.n_fills if operators.get(name).needs_fills else 1 for name in config.operators)
     return 2 + per_operator * draws
@@ -343,13 +399,14 @@ def _finish(
     kinds = sorted({kind for cost in costs for kind in cost["rows_by_kind"]})
     content = {
         **manifest,
-        **{name: sum(cost[name] for cost in costs) for name in ("rows", "forwards", "tokens")},
+        **{name: sum(cost.get(name, 0) for cost in costs) for name in _COUNTED},
         "rows_by_kind": {kind: sum(cost["rows_by_kind"].get(kind, 0) for cost in costs) for kind in kinds},
         "attribution_seconds": {
             name: round(sum(cost["attribution_seconds"].get(name, 0.0) for cost in costs), 3)
             for name in engine.attributions
         },
         "seconds": round(sum(cost["seconds"] for cost in costs), 3),
+        "peak_memory": engine.model.peak_memory(),
     }
     content["noise_guard"] = (stored or {}).get("noise_guard") or noise_guard(
         engine.model, engine.scorer.labels, folder.ledger(0, inputs=True), seed=engine.config.seed

@@ -1,6 +1,29 @@
 """Tables and pages from run folders; never from models."""
 
 from ice_eval.report.html import summary_html, write_html
-from ice_eval.report.tables import FORMATS, Table, agreement_table, formatted, notes, summary_table
+from ice_eval.report.plans import plan_notes, plan_table
+from ice_eval.report.tables import (
+    FORMATS,
+    Table,
+    agreement_table,
+    formatted,
+    notes,
+    robustness_table,
+    summary_table,
+    tables,
+)
 
-__all__ = ["FORMATS", "Table", "agreement_table", "formatted", "notes", "summary_html", "summary_table", "write_html"]
+__all__ = [
+    "FORMATS",
+    "Table",
+    "agreement_table",
+    "formatted",
+    "notes",
+    "plan_notes",
+    "plan_table",
+    "robustness_table",
+    "summary_html",
+    "summary_table",
+    "tables",
+    "write_html",
+]

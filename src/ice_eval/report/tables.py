@@ -6,6 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from ice_eval import stats
+from ice_eval.results.agreements import kappas
+
 Line = Mapping[str, Any]
 
 
@@ -36,19 +41,23 @@ def number(value: float | None) -> str:
 def p_value(value: float | None) -> str:
     if value is None:
         return "–"
+    if value < 0.00005:
+        return "<0.0001"
     return f"{value:.4f}" if value < 0.1 else f"{value:.2f}"
 
 
 def summary_table(summaries: Sequence[Mapping[str, Any]]) -> Table:
     """Win rate, interval, effect size, p-value and verdict of every configuration.
 
-    Columns that say the same in every row (a single model, task, k or direction) are left out.
+    Columns that say the same in every row (a single model, task, null, k or direction) are left out. P-values are
+    adjusted over all rows of the table, whichever runs they come from.
     """
-    lines = [line for summary in summaries for line in summary["configurations"]]
+    lines = _adjusted([line for summary in summaries for line in summary["configurations"]])
     columns: list[tuple[str, Callable[[Line], str]]] = [
         ("model", lambda line: str(line["model"])),
         ("task", lambda line: str(line["task"])),
         ("attribution", lambda line: str(line["attribution"])),
+        ("null", lambda line: str(line.get("null", "size"))),
         ("operator", lambda line: str(line["operator"])),
         ("direction", lambda line: str(line["direction"])),
         ("k", lambda line: f"{line['k']:g}"),
@@ -56,8 +65,9 @@ def summary_table(summaries: Sequence[Mapping[str, Any]]) -> Table:
         ("win rate", lambda line: percent(line["win_rate"])),
         ("95 % CI", lambda line: interval(line["win_rate_ci"])),
         # The mean is in summary.json: a null with next to no spread makes it arbitrarily large.
-        ("median effect", lambda line: number(line["effect_size_median"])),
+        ("median effect", lambda line: _effect(line)),
         ("p", lambda line: p_value(line["p_value"])),
+        ("p adj.", lambda line: p_value(line.get("p_adjusted"))),
         ("verdict", lambda line: str(line["verdict"] or "–")),
     ]
     return _table("Faithfulness", lines, columns)
@@ -70,6 +80,7 @@ def agreement_table(summaries: Sequence[Mapping[str, Any]]) -> Table:
         ("model", lambda line: str(line["model"])),
         ("task", lambda line: str(line["task"])),
         ("attribution", lambda line: str(line["attribution"])),
+        ("null", lambda line: str(line.get("null", "size"))),
         ("operators", lambda line: " − ".join(line["operators"])),
         ("direction", lambda line: str(line["direction"])),
         ("k", lambda line: f"{line['k']:g}"),
@@ -77,11 +88,61 @@ def agreement_table(summaries: Sequence[Mapping[str, Any]]) -> Table:
         ("95 % CI", lambda line: interval(line["gap_ci"], signed=True)),
         ("crosses 55 %", lambda line: str(line["crosses_threshold"] or "–")),
         ("same word", lambda line: {True: "yes", False: "no", None: "–"}[line["same_taxonomy"]]),
+        ("rank corr. (ceiling)", _rank_correlation),
+        ("examples that disagree", lambda line: percent(line.get("disagree_rate"))),
     ]
     return _table("Operator agreement", lines, columns)
 
 
-_OPTIONAL = {"model", "task", "direction", "k"}
+def robustness_table(summaries: Sequence[Mapping[str, Any]]) -> Table:
+    """Whether a conclusion stands under every operator, in a word."""
+    lines = [line for summary in summaries for line in summary.get("robustness", ())]
+    columns: list[tuple[str, Callable[[Line], str]]] = [
+        ("model", lambda line: str(line["model"])),
+        ("task", lambda line: str(line["task"])),
+        ("attribution", lambda line: str(line["attribution"])),
+        ("null", lambda line: str(line["null"])),
+        ("direction", lambda line: str(line["direction"])),
+        ("k", lambda line: f"{line['k']:g}"),
+        ("against 55 %", _sides),
+        ("spread", lambda line: "–" if line["spread"] is None else f"{100 * line['spread']:.1f} pp"),
+        ("conclusion", lambda line: str(line["word"] or "–")),
+    ]
+    return _table("Over all operators", lines, columns)
+
+
+def tables(summaries: Sequence[Mapping[str, Any]]) -> list[Table]:
+    """All tables of some runs that have a row."""
+    found = (summary_table(summaries), agreement_table(summaries), robustness_table(summaries))
+    return [table for table in found if table.rows]
+
+
+def _adjusted(lines: Sequence[Line]) -> list[Line]:
+    """Lines with the p-values of all of them adjusted together (Benjamini-Yekutieli)."""
+    p_values = [line["p_value"] for line in lines if line["p_value"] is not None]
+    found = iter(stats.adjusted(np.array(p_values)).tolist() if p_values else ())
+    return [{**line, "p_adjusted": None if line["p_value"] is None else next(found)} for line in lines]
+
+
+def _effect(line: Line) -> str:
+    word = (line.get("effect_word") or "").removesuffix(" negative")
+    return f"{number(line['effect_size_median'])} {word}".strip()
+
+
+def _rank_correlation(line: Line) -> str:
+    return " ".join(
+        "–" if value is None else text.format(value)
+        for value, text in ((line["rank_correlation"], "{:.2f}"), (line.get("rank_correlation_ceiling"), "({:.2f})"))
+    )
+
+
+def _sides(line: Line) -> str:
+    if line["sides"] is None:
+        return "–"
+    return ", ".join(f"{name} {side}" for name, side in zip(line["operators"], line["sides"], strict=True))
+
+
+_OPTIONAL = {"model", "task", "null", "direction", "k"}
 
 
 def _table(title: str, lines: Sequence[Line], columns: Sequence[tuple[str, Callable[[Line], str]]]) -> Table:
@@ -94,6 +155,10 @@ FLAGS = {
     "small_n": "fewer than 50 examples: the intervals are rough.",
     "ties": "more than 1 % of random sets tie with the rationale: a tie says nothing for or against it.",
     "depends_on_score_order": "the verdict would differ if sets were ranked by how well they reproduce s(x).",
+    "few_groups": "fewer than 20 groups: intervals are too narrow, at 12 groups they cover 92 % instead of 95 %.",
+    "grouped": "several examples share a passage: whole groups were resampled, and errors allow for it.",
+    "adaptive_dataset": "a pilot chose the number of random sets: enough for the data set, not for single examples.",
+    "adaptive_examples": "each example took as many random sets as its test needed; the data set's p is a t-test.",
     "exact_for_some": "short texts have fewer sets than were asked for: all of them were used, and the test is exact.",
     "protocol_paper": "the choices of the paper's text: own fills in every row, ties lost, percentile intervals.",
     "protocol_released": "the choices of the paper's released package; not to be mixed with other results.",
@@ -114,8 +179,28 @@ def _span(rates: Sequence[float]) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def notes(summary: Mapping[str, Any]) -> list[str]:
-    """What a reader must know beside the numbers."""
+def notes(*summaries: Mapping[str, Any]) -> list[str]:
+    """What a reader must know beside the numbers, each thing once."""
+    several = [*(note for summary in summaries for note in _notes(summary)), *_kappa_notes(summaries)]
+    return list(dict.fromkeys(several))
+
+
+_ENOUGH_FOR_KAPPA = 8
+_NAMED = 5
+
+
+def _kappa_notes(summaries: Sequence[Mapping[str, Any]]) -> list[str]:
+    """How far operators agree on a word over all configurations; a handful of them says nothing."""
+    lines = [line for summary in summaries for line in summary["configurations"]]
+    return [
+        f"{' and '.join(found['operators'])} agree on the word with weighted κ = {found['kappa']:.2f} over "
+        f"{found['n_configurations']} configurations."
+        for found in kappas(lines)
+        if found["kappa"] is not None and found["n_configurations"] >= _ENOUGH_FOR_KAPPA
+    ]
+
+
+def _notes(summary: Mapping[str, Any]) -> list[str]:
     lines = summary["configurations"]
     found = []
     accuracy = {line["accuracy"] for line in lines}
@@ -127,7 +212,10 @@ def notes(summary: Mapping[str, Any]) -> list[str]:
     skipped = max(line["n_skipped"] for line in lines)
     if skipped:
         found.append(f"{skipped} examples take no part; examples.jsonl says why.")
-    shares = sorted({line["significant_floor_share"] for line in lines if line["significant_reason"]})
+    reasons = {line["significant_reason"] for line in lines if line["significant_floor_share"] is None} - {None}
+    found += [f"Single examples: {reason}." for reason in sorted(reasons)]
+    by_floor = [line for line in lines if line["significant_reason"] and line["significant_floor_share"] is not None]
+    shares = sorted({line["significant_floor_share"] for line in by_floor})
     if shares:
         share = percent(shares[-1])
         limit = (
@@ -136,8 +224,19 @@ def notes(summary: Mapping[str, Any]) -> list[str]:
             else f"fewer than {share} significant ones cannot be told from none"
         )
         found.append(f"Single examples: at this m {limit}; raise m.")
+    found += [_disagreement(line) for line in summary["agreement"] if line.get("disagree")]
     flags = sorted({flag for line in lines for flag in line["flags"]})
     return found + [f"{flag}{_where(flag, lines)}: {FLAGS.get(flag, '')}" for flag in flags]
+
+
+def _disagreement(line: Line) -> str:
+    """The examples that two operators judge most differently."""
+    named = ", ".join(line["disagree"][:_NAMED])
+    null = "" if line["null"] == "size" else f" (null: {line['null']})"
+    return (
+        f"{line['attribution']}{null}: {' and '.join(line['operators'])} disagree most about the examples {named}; "
+        "`ice show` prints what the model saw of them."
+    )
 
 
 def _where(flag: str, lines: Sequence[Line]) -> str:

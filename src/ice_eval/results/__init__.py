@@ -2,7 +2,20 @@
 
 from ice_eval.results.files import write_atomically, write_json
 from ice_eval.results.folder import RunFolder
+from ice_eval.results.planning import Choice, Plan, plan
 from ice_eval.results.schema import SCHEMA, InputRow, LedgerRow, RowKey
 from ice_eval.results.summary import rescore
 
-__all__ = ["SCHEMA", "InputRow", "LedgerRow", "RowKey", "RunFolder", "rescore", "write_atomically", "write_json"]
+__all__ = [
+    "SCHEMA",
+    "Choice",
+    "InputRow",
+    "LedgerRow",
+    "Plan",
+    "RowKey",
+    "RunFolder",
+    "plan",
+    "rescore",
+    "write_atomically",
+    "write_json",
+]

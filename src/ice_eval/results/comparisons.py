@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import Any, NamedTuple
 
@@ -10,10 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ice_eval.errors import ConfigError
+from ice_eval.nulls import SIZE
 from ice_eval.protocols import PROTOCOLS, Protocol
 from ice_eval.rationales import Units, null_of, set_size
 from ice_eval.results.schema import InputRow, LedgerRow, RowKey, null_kind, rationale_kind
-from ice_eval.stats import compare, effect_size, member_win_rates
+from ice_eval.stats import (
+    Comparison,
+    SequentialComparison,
+    compare,
+    compare_sequentially,
+    effect_size,
+    member_win_rates,
+)
 
 WEAK_SIGNAL = 0.05
 """Below this size of `s(x) - s(∅)` a ratio to it says nothing."""
@@ -30,6 +38,7 @@ class Configuration(NamedTuple):
     operator: str
     direction: str
     k: float
+    null: str = SIZE
 
 
 @dataclass(frozen=True)
@@ -41,11 +50,14 @@ class Outcome:
     n_units: int
     target: int | None
     gold: int | None
+    group: str | None = None
     predicted: int | None = None
     error: str | None = None
     rationale: Units = ()
     m: int = 0
-    """Size of the null."""
+    """Random sets that were looked at."""
+    exact: bool = False
+    """Whether they were all there are."""
     win_rate: float = np.nan
     win_rate_strict: float = np.nan
     tie_rate: float = np.nan
@@ -60,7 +72,9 @@ class Outcome:
     score_full: float = np.nan
     score_empty: float = np.nan
     family: NDArray[np.float64] | None = None
-    """Win rates of all scored sets of the example, the rationale's first."""
+    """Win rates of all scored sets of the example, the rationale's first; None after a sequential test."""
+    halves: tuple[float, float] = (np.nan, np.nan)
+    """Win rates against every other set of the null, and against the rest."""
     flags: tuple[str, ...] = ()
 
     @property
@@ -102,6 +116,17 @@ class _Values:
     probability: NDArray[np.float64]
 
 
+@dataclass(frozen=True)
+class _Found:
+    """What the ledger says of one example under one configuration."""
+
+    values: _Values
+    rationale: Units
+    full: float
+    empty: float
+    predicted: int
+
+
 class ExampleLedger:
     """The rows of one example, by what they are."""
 
@@ -112,9 +137,11 @@ class ExampleLedger:
         *,
         calibrated: bool = False,
         protocol: Protocol = PROTOCOLS["default"],
+        sequential: bool = False,
     ) -> None:
         self.example = example
         self._protocol = protocol
+        self._sequential = sequential
         if calibrated:
             rows = _calibrated(rows)
         self._rows = rows
@@ -122,41 +149,71 @@ class ExampleLedger:
         self._log_odds = _log_odds(np.array([row.scores for row in rows]), example.target) if rows else np.zeros(0)
         self._known_sets: dict[tuple[str, str, str, int], list[Units]] = {}
 
+    @classmethod
+    def of(cls, example: InputRow, rows: Sequence[LedgerRow], config: Mapping[str, Any]) -> "ExampleLedger":
+        """The ledger of an example as a run's configuration reads it."""
+        return cls(
+            example,
+            rows,
+            calibrated=config.get("calibration") == "contextual",
+            protocol=PROTOCOLS[config.get("protocol", "default")],
+            sequential=config.get("adaptive") == "examples",
+        )
+
     def outcome(self, configuration: Configuration, operators: Sequence[str], m: int) -> Outcome:
         """Compare one rationale with its null; `operators` are averaged over."""
-        example, n_units = self.example, len(self.example.spans)
-        blank = Outcome(example.example_id, configuration, n_units, example.target, example.gold)
-        if example.skip_reason is not None:
-            return _failed(blank, example.skip_reason)
-        vector = example.attributions.get(configuration.attribution)
-        if vector is None:
-            return _failed(blank, f"the attribution '{configuration.attribution}' gave nothing")
-        if not np.isfinite(vector).all():
-            return _failed(blank, f"the attribution '{configuration.attribution}' is not finite")
-        return self._compared(blank, operators, set_size(n_units, configuration.k), m)
+        example = self.example
+        blank = Outcome(
+            example.example_id, configuration, len(example.spans), example.target, example.gold, example.group
+        )
+        found = self._found(configuration, operators, m)
+        if isinstance(found, str):
+            return _failed(blank, found)
+        observed, null = float(found.values.order[0]), found.values.order[1:]
+        # A stream of a finished run is as long as its test asked for: one that decides nothing has no further set.
+        compared = compare_sequentially(observed, null, whole=True) if self._sequential else compare(observed, null)
+        assert compared is not None, "a whole stream decides"
+        return _scored(blank, found, compared, m=m, strict=self._protocol.strict)
 
-    def _compared(self, blank: Outcome, operators: Sequence[str], size: int, m: int) -> Outcome:
-        direction, n_units = blank.configuration.direction, blank.n_units
-        kind = rationale_kind(blank.configuration.attribution)
-        place = RowKey(blank.example_id, kind, operators[0], direction, size, None, 0)
+    def decided(self, configuration: Configuration, operators: Sequence[str], m: int) -> bool:
+        """Whether a sequential test has seen enough sets, or can see none."""
+        found = self._found(configuration, operators, m)
+        if isinstance(found, str):
+            return True
+        return compare_sequentially(float(found.values.order[0]), found.values.order[1:], whole=False) is not None
+
+    def _found(self, cell: Configuration, operators: Sequence[str], m: int) -> _Found | str:
+        """The rationale's row and those of its null; or why there are none."""
+        example, n_units = self.example, len(self.example.spans)
+        if example.skip_reason is not None:
+            return example.skip_reason
+        vector = example.attributions.get(cell.attribution)
+        if vector is None:
+            return f"the attribution '{cell.attribution}' gave nothing"
+        if not np.isfinite(vector).all():
+            return f"the attribution '{cell.attribution}' is not finite"
+        direction, size, kind = cell.direction, set_size(n_units, cell.k), rationale_kind(cell.attribution)
+        place = RowKey(example.example_id, kind, operators[0], direction, size, None, 0)
         if place not in self._place:
             raise ConfigError(
-                f"the ledger has no row of the attribution '{blank.configuration.attribution}' for example "
-                f"'{blank.example_id}'; run the same command again to score what is missing."
+                f"the ledger has no row of the attribution '{cell.attribution}' for example "
+                f"'{example.example_id}'; run the same command again to score what is missing."
             )
         rationale = _set_of(self._rows[self._place[place]], n_units)
-        random = null_kind(blank.configuration.attribution, self._protocol)
-        sets = self._sets(random, operators[0], direction, size)
+        random = null_kind(cell.attribution, cell.null, self._protocol)
+        # Under several operators: the sets that all of them have scored.
+        sets = min((self._sets(random, each, direction, size) for each in operators), key=len)
         chosen = range(len(sets)) if self._protocol.own_null else null_of(rationale, sets, m)
+        if not chosen:
+            return f"no other set is matched with the rationale of '{cell.attribution}' ({cell.null})"
         keys = [(kind, None), *((random, index) for index in chosen)]
-        references = [self._place[RowKey(blank.example_id, k)] for k in ("full", "empty")]
+        references = [self._place[RowKey(example.example_id, k)] for k in ("full", "empty")]
         full, empty = sigmoid(self._log_odds[references]).tolist()
-        empties = [self._place.get(RowKey(blank.example_id, "empty", each), references[1]) for each in operators]
+        empties = [self._place.get(RowKey(example.example_id, "empty", each), references[1]) for each in operators]
         values = self._values(keys, operators, direction, size, full, sigmoid(self._log_odds[empties]))
         if not (np.isfinite(values.order).all() and np.isfinite([full, empty]).all()):
-            return _failed(blank, "a score is not finite")
-        predicted = int(np.argmax(self._rows[references[0]].scores))
-        return _scored(blank, values, rationale, full, empty, predicted=predicted, strict=self._protocol.strict)
+            return "a score is not finite"
+        return _Found(values, rationale, full, empty, int(np.argmax(self._rows[references[0]].scores)))
 
     def _sets(self, kind: str, operator: str, direction: str, size: int) -> list[Units]:
         """The random sets of one kind and size, in their order."""
@@ -203,35 +260,47 @@ class ExampleLedger:
 
 
 def _failed(blank: Outcome, reason: str) -> Outcome:
-    return Outcome(blank.example_id, blank.configuration, blank.n_units, blank.target, blank.gold, error=reason)
+    return replace(blank, error=reason)
 
 
-def _scored(
-    blank: Outcome, values: _Values, rationale: Units, full: float, empty: float, *, predicted: int, strict: bool
-) -> Outcome:
-    found = compare(float(values.order[0]), values.order[1:])
-    score, signal = float(values.probability[0]), full - empty
+def _scored(blank: Outcome, found: _Found, compared: Comparison, *, m: int, strict: bool) -> Outcome:
+    values, n_sets = found.values, compared.null.size
+    null = values.measure[1 : 1 + n_sets]  # a sequential test may look at fewer sets than were scored
+    score, signal = float(values.probability[0]), found.full - found.empty
     weak = abs(signal) < WEAK_SIGNAL
-    flags = [("weak_signal", weak), ("negative_signal", signal < 0), ("ties", found.tie_rate > TIE_FLAG)]
-    return Outcome(
-        **{name: getattr(blank, name) for name in ("example_id", "configuration", "n_units", "target", "gold")},
-        predicted=predicted,
-        rationale=rationale,
-        m=found.null.size,
-        win_rate=found.win_rate_strict if strict else found.win_rate,
-        win_rate_strict=found.win_rate_strict,
-        tie_rate=found.tie_rate,
-        p_value=found.p_value,
-        p_lower=found.p_lower,
-        effect=float(values.measure[0] - values.measure[1:].mean()),
-        effect_size=effect_size(float(values.measure[0]), values.measure[1:]),
-        nsr=None if weak else (score - empty) / signal,
+    flags = [("weak_signal", weak), ("negative_signal", signal < 0), ("ties", compared.tie_rate > TIE_FLAG)]
+    sequential = isinstance(compared, SequentialComparison)
+    n_used = compared.n_used if isinstance(compared, SequentialComparison) else n_sets
+    exact = n_used == n_sets < m
+    return replace(
+        blank,
+        predicted=found.predicted,
+        rationale=found.rationale,
+        m=n_used,
+        exact=exact,
+        win_rate=compared.win_rate_strict if strict else compared.win_rate,
+        win_rate_strict=compared.win_rate_strict,
+        tie_rate=compared.tie_rate,
+        p_value=compared.p_value,
+        p_lower=compared.p_lower,
+        effect=float(values.measure[0] - null.mean()),
+        effect_size=effect_size(float(values.measure[0]), null),
+        nsr=None if weak else (score - found.empty) / signal,
         score=score,
-        score_full=full,
-        score_empty=empty,
-        family=member_win_rates(values.order),
+        score_full=found.full,
+        score_empty=found.empty,
+        family=None if sequential else member_win_rates(values.order),
+        halves=_halves(compared, exact=exact),
         flags=tuple(name for name, raised in flags if raised),
     )
+
+
+def _halves(compared: Comparison, *, exact: bool) -> tuple[float, float]:
+    """Win rates against two halves of the null; a null of all sets there are has no second one, and no noise."""
+    if exact or compared.null.size < 2:
+        return compared.win_rate, compared.win_rate
+    first, second = (compare(compared.observed, compared.null[start::2]).win_rate for start in (0, 1))
+    return first, second
 
 
 def _set_of(row: LedgerRow, n_units: int) -> Units:
@@ -282,15 +351,11 @@ def _calibrated(rows: Sequence[LedgerRow]) -> list[LedgerRow]:
 
 
 def examples_of(
-    inputs: Sequence[InputRow],
-    rows: Sequence[LedgerRow],
-    *,
-    calibrated: bool = False,
-    protocol: Protocol = PROTOCOLS["default"],
+    inputs: Sequence[InputRow], rows: Sequence[LedgerRow], config: Mapping[str, Any]
 ) -> Iterator[ExampleLedger]:
-    """The examples of a part, each with its rows."""
+    """The examples of a part, each with its rows, as a run's configuration reads them."""
     by_example: Mapping[str, list[LedgerRow]] = defaultdict(list)
     for row in rows:
         by_example[row.key.example_id].append(row)
     for example in inputs:
-        yield ExampleLedger(example, by_example[example.example_id], calibrated=calibrated, protocol=protocol)
+        yield ExampleLedger.of(example, by_example[example.example_id], config)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from ice_eval.nulls import SIZE
 from ice_eval.protocols import Protocol
 from ice_eval.records import ModelInput, Span
 
@@ -17,7 +18,7 @@ LEDGER = pa.schema(
         pa.field("example_id", pa.string(), nullable=False),
         pa.field("operator", pa.string()),  # null for the rows no operator touched: full and empty
         pa.field("size", pa.int32()),  # units in the set
-        pa.field("kind", pa.string(), nullable=False),  # full, empty, random, rationale:NAME, random:NAME
+        pa.field("kind", pa.string(), nullable=False),  # full, empty, rationale:NAME, random, random:NULL:NAME
         pa.field("direction", pa.string()),
         pa.field("set_index", pa.int32()),  # place of a random set in the order of (example, size)
         pa.field("draw", pa.int32()),  # which fill, where an operator needs one
@@ -91,8 +92,14 @@ class InputRow:
     """Attribution -> a number per unit."""
 
 
-def null_kind(attribution: str, protocol: Protocol) -> str:
-    """`kind` of the rows that an attribution is compared with: all share them, unless the protocol says otherwise."""
+def null_kind(attribution: str, null: str, protocol: Protocol) -> str:
+    """`kind` of the rows that an attribution is compared with.
+
+    Sets of equal size are the same for all attributions, unless the protocol says otherwise; sets that are matched with
+    a rationale in other ways too are its own.
+    """
+    if null != SIZE:
+        return f"random:{null}:{attribution}"
     return f"random:{attribution}" if protocol.own_null else "random"
 
 

@@ -11,7 +11,10 @@ from numpy.typing import NDArray
 
 from ice_eval import stats
 from ice_eval._seeding import rng_for
+from ice_eval.nulls import SIZE
 from ice_eval.protocols import PROTOCOLS, Protocol
+from ice_eval.results.agreements import agreements, kappas, robustness
+from ice_eval.results.columns import Groups, column, groups_of
 from ice_eval.results.comparisons import ALL, TIE_FLAG, WEAK_SIGNAL, Configuration, Outcome, examples_of
 from ice_eval.results.files import write_atomically, write_json
 from ice_eval.results.folder import RunFolder
@@ -21,6 +24,8 @@ ALPHA = 0.10
 """False discovery rate that `significant_rate` allows."""
 PAPER_RESAMPLES = 200
 """Resamples of the paper's percentile interval."""
+FEW_GROUPS = 20
+"""Below this many groups intervals of grouped examples are too narrow."""
 SMALL_N = 50
 """Below this many examples a BCa interval is flagged as rough."""
 
@@ -28,7 +33,7 @@ SMALL_N = 50
 def rescore(folder: RunFolder) -> dict[str, Any]:
     """Compute `examples.jsonl` and `summary.json` again from inputs and ledger, and return the summary."""
     config = folder.manifest()["config"]
-    grouped: dict[Configuration, list[Outcome]] = {c: [] for c in configurations(config)}
+    grouped: dict[Configuration, list[Outcome]] = {cell: [] for cell, _ in configurations(config)}
     with write_atomically(folder.path / "examples.jsonl") as stream:
         for outcome in _outcomes(folder, config):
             grouped[outcome.configuration].append(outcome)
@@ -40,21 +45,37 @@ def rescore(folder: RunFolder) -> dict[str, Any]:
     return summary
 
 
-def configurations(config: Mapping[str, Any]) -> list[Configuration]:
-    """All that a run's folder can be asked about, the several-operator average last."""
-    operators = [*config["operators"], *([ALL] if len(config["operators"]) > 1 else [])]
-    grid = itertools.product(config["attributions"], operators, config["directions"], config["k"])
-    return [Configuration(*cell) for cell in grid]
+def outcomes_by_configuration(folder: RunFolder, config: Mapping[str, Any]) -> dict[Configuration, list[Outcome]]:
+    """Every example of a folder, finished or not, under every configuration."""
+    grouped: dict[Configuration, list[Outcome]] = {cell: [] for cell, _ in configurations(config)}
+    for outcome in _outcomes(folder, config):
+        grouped[outcome.configuration].append(outcome)
+    return grouped
+
+
+def configurations(config: Mapping[str, Any]) -> list[tuple[Configuration, Sequence[str]]]:
+    """All that a run's folder can be asked about, the several-operator average last; each with its operators."""
+    operators = {name: [name] for name in config["operators"]}
+    if len(operators) > 1:
+        operators[ALL] = list(config["operators"])
+    grid = itertools.product(config["attributions"], nulls_of(config), operators, config["directions"], config["k"])
+    return [
+        (Configuration(attribution, operator, direction, k, null), operators[operator])
+        for attribution, null, operator, direction, k in grid
+    ]
+
+
+def nulls_of(config: Mapping[str, Any]) -> Sequence[str]:
+    """The nulls of a run; folders of earlier versions know one only."""
+    names: Sequence[str] = config.get("nulls", (SIZE,))
+    return names
 
 
 def _outcomes(folder: RunFolder, config: Mapping[str, Any]) -> Iterator[Outcome]:
     cells = configurations(config)
     for part in folder.parts():
-        rows = folder.ledger(part)
-        calibrated = config.get("calibration") == "contextual"
-        for ledger in examples_of(folder.inputs(part), rows, calibrated=calibrated, protocol=_protocol(config)):
-            for cell in cells:
-                operators = config["operators"] if cell.operator == ALL else [cell.operator]
+        for ledger in examples_of(folder.inputs(part), folder.ledger(part), config):
+            for cell, operators in cells:
                 yield ledger.outcome(cell, operators, config["m"])
 
 
@@ -69,9 +90,15 @@ def summarise(
     notes: Sequence[str] = (),
     noise: float = 0.0,
 ) -> dict[str, Any]:
-    """`summary.json`: one record per configuration, and the agreement of every pair of operators."""
+    """`summary.json`: one record per configuration, and what the operators agree on."""
     lines = [_line(cell, outcomes, config, notes, noise) for cell, outcomes in grouped.items()]
-    return {"schema": SCHEMA, "configurations": lines, "agreement": list(_agreements(grouped, config))}
+    return {
+        "schema": SCHEMA,
+        "configurations": _with_adjusted_p(lines),
+        "agreement": list(agreements(grouped, config)),
+        "robustness": list(robustness(grouped, config)),
+        "kappa": kappas(lines),
+    }
 
 
 def _line(
@@ -83,6 +110,15 @@ def _line(
     measures = _measures(used, config) if used else Measures()
     flags = {*_flags(used, measures, config, noise), *notes} if used else {"no_examples"}
     return {**head, **counts, **asdict(measures), "flags": sorted(flags)}
+
+
+def _with_adjusted_p(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The p-values of all configurations, adjusted together."""
+    tested = [line for line in lines if line["p_value"] is not None]
+    adjusted = stats.adjusted(np.array([line["p_value"] for line in tested])) if tested else ()
+    for line, p_value in zip(tested, adjusted, strict=True):
+        line["p_adjusted"] = float(p_value)
+    return list(lines)
 
 
 def _accuracy(used: Sequence[Outcome]) -> float | None:
@@ -102,10 +138,14 @@ class Measures:
     tie_rate: float | None = None
     p_value: float | None = None
     """Two-sided test of a mean win rate of one half."""
+    p_adjusted: float | None = None
+    """Benjamini-Yekutieli, over the configurations of the run."""
     effect: float | None = None
     """Mean of what the rationale gains over its null, as a probability."""
     effect_size: float | None = None
     effect_size_median: float | None = None
+    effect_word: str | None = None
+    """Of the median: negligible, small, medium or large, from 0.2, 0.5 and 0.8 on."""
     effect_size_undefined: int | None = None
     """Examples whose null has no spread."""
     nsr: float | None = None
@@ -131,48 +171,75 @@ class Measures:
 
 
 def _measures(used: Sequence[Outcome], config: Mapping[str, Any]) -> Measures:
-    rates, p_values = _column(used, "win_rate"), _column(used, "p_value")
-    interval = _interval(rates, config)
+    rates, groups = column(used, "win_rate"), groups_of(used)
+    interval = _interval(rates, groups, config)
     by_nsr = _in_nsr_order(used, rates, _protocol(config))
-    test = stats.mean_test([o.family for o in used if o.family is not None], rng=rng_for(config["seed"], "mean-test"))
-    upper = stats.significant_rate(p_values, floor=_floor(used), alpha=ALPHA)
-    lower = stats.significant_rate(_column(used, "p_lower"), floor=_floor(used), alpha=ALPHA)
-    nonnull = stats.nonnull_share(p_values, np.array([outcome.m + 1 for outcome in used]))
     effects = [outcome.effect_size for outcome in used if outcome.effect_size is not None]
+    median = _median(effects)
     return Measures(
         win_rate=float(rates.mean()),
         win_rate_ci=None if interval is None else list(interval),
-        win_rate_strict=float(_column(used, "win_rate_strict").mean()),
-        tie_rate=float(_column(used, "tie_rate").mean()),
-        p_value=test.p_value,
-        effect=float(_column(used, "effect").mean()),
+        win_rate_strict=float(column(used, "win_rate_strict").mean()),
+        tie_rate=float(column(used, "tie_rate").mean()),
+        p_value=_test(used, groups, config).p_value,
+        effect=float(column(used, "effect").mean()),
         effect_size=float(np.mean(effects)) if effects else None,
-        effect_size_median=_median(effects),
+        effect_size_median=median,
+        effect_word=None if median is None else stats.effect_word(median),
         effect_size_undefined=len(used) - len(effects),
         nsr=_pooled_nsr(used),
         nsr_median=_median([outcome.nsr for outcome in used]),
-        significant_rate=upper.rate,
-        significant_reason=upper.reason,
-        significant_rate_lower=lower.rate,
-        significant_floor_share=upper.floor_share,
-        nonnull_share=nonnull.share,
-        nonnull_share_low=nonnull.low,
+        **_of_single_examples(used, config),
         weak_signal_rate=float((np.abs(_signals(used)) < WEAK_SIGNAL).mean()),
         negative_signal_rate=float((_signals(used) < 0).mean()),
         win_rate_nsr_order=float(by_nsr.mean()),
-        detectable_win_rate=stats.detectable_win_rate(rates),
+        detectable_win_rate=stats.detectable_win_rate(rates, groups=groups),
         taxonomy=stats.taxonomy(float(rates.mean())),
         verdict=stats.verdict(float(rates.mean()), interval),
-        verdict_nsr_order=stats.verdict(float(by_nsr.mean()), _interval(by_nsr, config)),
+        verdict_nsr_order=stats.verdict(float(by_nsr.mean()), _interval(by_nsr, groups, config)),
         excludes_chance=stats.excludes_chance(interval),
     )
+
+
+def _test(used: Sequence[Outcome], groups: Groups, config: Mapping[str, Any]) -> stats.MeanTest:
+    """Of a mean win rate of one half; families that were cut off early cannot be swapped within."""
+    families = [outcome.family for outcome in used if outcome.family is not None]
+    if len(families) < len(used):
+        return stats.mean_t_test(column(used, "win_rate"), groups=groups)
+    return stats.mean_test(families, rng=rng_for(config["seed"], "mean-test"), groups=groups)
+
+
+def _of_single_examples(used: Sequence[Outcome], config: Mapping[str, Any]) -> dict[str, Any]:
+    """How many examples are significant by themselves."""
+    if config.get("adaptive") == "dataset":
+        return {"significant_reason": "the random sets were chosen to be enough for the data set, not for an example"}
+    sequential = config.get("adaptive") == "examples"
+    floor = 1 / ((config["m"] if sequential else max(outcome.m for outcome in used)) + 1)
+    p_values = column(used, "p_value")
+    upper, lower = (
+        stats.significant_rate(column(used, name), floor=floor, alpha=ALPHA) for name in ("p_value", "p_lower")
+    )
+    n_values = np.array([outcome.m + 1 for outcome in used])
+    if sequential:
+        # A null p-value h/l is above one half with probability one half as soon as 2h sets can be scored. An example
+        # with fewer sets has used them all, and its p-value is on the usual grid at one half.
+        n_values = np.minimum(n_values, 2 * stats.STOP_AFTER)
+    nonnull = stats.nonnull_share(p_values, n_values)
+    return {
+        "significant_rate": upper.rate,
+        "significant_reason": upper.reason,
+        "significant_rate_lower": lower.rate,
+        "significant_floor_share": upper.floor_share,
+        "nonnull_share": nonnull.share,
+        "nonnull_share_low": nonnull.low,
+    }
 
 
 def _in_nsr_order(used: Sequence[Outcome], rates: NDArray[np.float64], protocol: Protocol) -> NDArray[np.float64]:
     """Win rates if sets were ranked by how well they reproduce s(x): the mirror image where the signal is negative."""
     if protocol.by_clipped_nsr:
         return rates  # they are in this order already
-    lost = _column(used, "tie_rate") if protocol.strict else 0.0  # a tie is lost in either order
+    lost = column(used, "tie_rate") if protocol.strict else 0.0  # a tie is lost in either order
     return np.where(_signals(used) < 0, 1 - rates - lost, rates)
 
 
@@ -183,31 +250,29 @@ def _flags(used: Sequence[Outcome], measures: Measures, config: Mapping[str, Any
         yield "ties"
     if measures.verdict != measures.verdict_nsr_order:
         yield "depends_on_score_order"
-    if any(outcome.m < config["m"] for outcome in used):
+    if any(outcome.exact for outcome in used):
         yield "exact_for_some"
+    groups = groups_of(used)
+    if groups is not None:
+        yield "grouped"
+        if len(set(groups)) < FEW_GROUPS:
+            yield "few_groups"
+    if config.get("adaptive"):
+        yield f"adaptive_{config['adaptive']}"
     if measures.effect is not None and abs(measures.effect) < noise and not _protocol(config).by_clipped_nsr:
         yield "effect_below_noise"
 
 
-def _interval(rates: NDArray[np.float64], config: Mapping[str, Any]) -> stats.Interval | None:
+def _interval(rates: NDArray[np.float64], groups: Groups, config: Mapping[str, Any]) -> stats.Interval | None:
     # One stream for all configurations: intervals of the same examples resample the same examples.
     rng = rng_for(config["seed"], "bootstrap")
     if _protocol(config).percentile:
-        return stats.mean_interval(rates, rng=rng, n_resamples=PAPER_RESAMPLES, method="percentile")
-    return stats.mean_interval(rates, rng=rng)
-
-
-def _column(used: Sequence[Outcome], name: str) -> NDArray[np.float64]:
-    return np.array([getattr(outcome, name) for outcome in used], dtype=np.float64)
+        return stats.mean_interval(rates, rng=rng, groups=groups, n_resamples=PAPER_RESAMPLES, method="percentile")
+    return stats.mean_interval(rates, rng=rng, groups=groups)
 
 
 def _signals(used: Sequence[Outcome]) -> NDArray[np.float64]:
-    return _column(used, "signal")
-
-
-def _floor(used: Sequence[Outcome]) -> float:
-    """The smallest p-value that any example could have."""
-    return 1 / (max(outcome.m for outcome in used) + 1)
+    return column(used, "signal")
 
 
 def _pooled_nsr(used: Sequence[Outcome]) -> float | None:
@@ -215,39 +280,9 @@ def _pooled_nsr(used: Sequence[Outcome]) -> float | None:
     total = float(_signals(used).sum())
     if abs(total) < 1e-9:
         return None
-    return float((_column(used, "score") - _column(used, "score_empty")).sum() / total)
+    return float((column(used, "score") - column(used, "score_empty")).sum() / total)
 
 
 def _median(values: Sequence[float | None]) -> float | None:
     found = [value for value in values if value is not None]
     return float(np.median(found)) if found else None
-
-
-def _agreements(
-    grouped: Mapping[Configuration, Sequence[Outcome]], config: Mapping[str, Any]
-) -> Iterator[dict[str, Any]]:
-    for attribution, k, direction in itertools.product(config["attributions"], config["k"], config["directions"]):
-        for pair in itertools.combinations(config["operators"], 2):
-            first, second = (grouped[Configuration(attribution, operator, direction, k)] for operator in pair)
-            both = [
-                (a.win_rate, b.win_rate)
-                for a, b in zip(first, second, strict=True)
-                if a.error is None and b.error is None
-            ]
-            head = {
-                "model": config["model"],
-                "task": config["task"],
-                "attribution": attribution,
-                "k": k,
-                "direction": direction,
-            }
-            yield {**head, "operators": list(pair), "n": len(both), **_agreement(np.array(both), config)}
-
-
-def _agreement(both: NDArray[np.float64], config: Mapping[str, Any]) -> dict[str, Any]:
-    names = ("gap", "gap_ci", "p_crosses", "crosses_threshold", "same_taxonomy", "rank_correlation")
-    if len(both) == 0:
-        return dict.fromkeys(names)
-    found = stats.agreement(both[:, 0], both[:, 1], rng=rng_for(config["seed"], "agreement"))
-    values = {name: getattr(found, name) for name in names}
-    return {**values, "gap_ci": None if found.gap_ci is None else list(found.gap_ci)}

@@ -37,18 +37,23 @@ class Spread:
 
 
 def spread_of(
-    win_rates: NDArray[np.float64], m: int | NDArray[np.int64], *, exact: NDArray[np.bool_] | None = None
+    win_rates: NDArray[np.float64],
+    m: int | NDArray[np.int64],
+    *,
+    exact: NDArray[np.bool_] | None = None,
+    tie_rates: NDArray[np.float64] | None = None,
 ) -> Spread:
     """Spread of win rates, split into what examples and what random sets contribute.
 
-    `within` is the mean of `w (1 - w) m / (m - 1)`, unbiased for independent draws; `between` is the variance of the
-    win rates less the mean of each example's part of that over its m. Ties and draws without replacement add less noise
-    than that: where they are many, `within` is too large and `between` too small.
+    `within` is the mean of `(w (1 - w) - t / 4) m / (m - 1)`, t the share of ties, which count one half: unbiased for
+    independent draws. `between` is the variance of the win rates less the mean of each example's part of that over its
+    m. Draws without replacement from few sets add less noise: `within` is then too large, and `between` too small.
 
     Args:
         win_rates: One win rate per example.
         m: Number of random sets behind each win rate, or one number for all.
         exact: Which examples were compared with every set there is, so that nothing is left to chance; none if None.
+        tie_rates: Share of ties behind each win rate; none if None.
 
     Raises:
         DataError: If there are fewer than two win rates, lengths differ, a value is out of range, or an example that is
@@ -63,7 +68,9 @@ def spread_of(
     sampled = ~_per_example(False if exact is None else exact, n=rates.size, what="exact flag").astype(np.bool_)
     if np.any(counts[sampled] < 2):
         raise DataError("need at least two random sets behind a win rate to see their spread, got one; flag it exact")
-    within = np.where(sampled, rates * (1 - rates) * counts / np.maximum(counts - 1, 1), 0.0)
+    ties = _per_example(0.0 if tie_rates is None else tie_rates, n=rates.size, what="tie rate")
+    one_draw = np.maximum(rates * (1 - rates) - ties / 4, 0.0)
+    within = np.where(sampled, one_draw * counts / np.maximum(counts - 1, 1), 0.0)
     between = float(rates.var(ddof=1)) - float((within / np.maximum(counts, 1)).mean())
     return Spread(between=max(0.0, between), within=float(within.mean()))
 

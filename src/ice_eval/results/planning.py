@@ -1,0 +1,263 @@
+"""What a small run says about a larger one: rows, tokens, time, and how sure its answer will be."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from ice_eval import stats
+from ice_eval.errors import ConfigError
+from ice_eval.results.columns import column
+from ice_eval.results.comparisons import ALL, Configuration, Outcome
+from ice_eval.results.folder import RunFolder
+from ice_eval.results.summary import outcomes_by_configuration
+
+FEWEST_SETS = 8
+WIDER = 0.06
+"""With fewer random sets an interval may become this much wider."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What an example of a run cost, apart from its random sets, and what each set cost, under all operators."""
+
+    rows_example: float
+    rows_set: float
+    tokens_example: float
+    """Tokens through the model; a backward pass counts as two forward passes."""
+    tokens_set: float
+    seconds_attribution: float
+    """Per example."""
+    seconds_token: float
+    """Per token of a row."""
+    tokens_attribution: float
+    bytes_row: float
+    """On disk."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A number of examples and of random sets, and what they come to."""
+
+    name: str
+    n: int
+    m: int
+    rows: int
+    tokens: int
+    minutes: float
+    disk_mb: float
+    width: float
+    """Of the widest of the 95 % intervals, about."""
+    detectable_win_rate: float
+    """By all configurations, with power 80 %."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a pilot says about a run."""
+
+    model: str
+    task: str
+    device: str
+    pilot: Mapping[str, float]
+    """Its n, m and seconds."""
+    cheapest_m: float | None
+    """Random sets at which a wanted interval costs the fewest tokens; None where the pilot shows no spread."""
+    choices: tuple[Choice, ...]
+    peak_memory_gb: float | None
+    warnings: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Sets:
+    """How many random sets are enough for a data set."""
+
+    m: int
+    cheapest_m: float | None
+    wider: float
+    """How much wider the interval is than with as many sets as were asked for, on average over configurations."""
+
+
+def plan(
+    folder: RunFolder,
+    *,
+    n: int,
+    m: int,
+    adaptive: str | None = None,
+    width: float | None = None,
+    detect: float | None = None,
+    available: int | None = None,
+) -> Plan:
+    """Scale a finished run up.
+
+    Args:
+        folder: The pilot.
+        n: Examples that are asked for.
+        m: Random sets that are asked for.
+        adaptive: `examples`: as many of them as each example's test will need.
+        width: Wanted width of the 95 % intervals.
+        detect: Wanted smallest detectable win rate.
+        available: Examples that the data hold; None where that is not known.
+    """
+    manifest = folder.manifest()
+    config = manifest["config"]
+    spreads, cost = spreads_of(folder, config), cost_of(folder)
+    enough = sets_for(spreads, cost, m=m)
+
+    def choice(name: str, n: int, m: int) -> Choice:
+        return _choice(name, n, m, spreads, cost)
+
+    choices = [choice("as asked", n, enough.m if adaptive == "dataset" else m)]
+    if adaptive == "examples":
+        choices = [choice("as asked, about", n, _sequential_sets(folder, config, m=m))]
+    elif enough.m < choices[0].m:
+        choices.append(choice("--adaptive dataset", n, enough.m))
+    for wanted, needed in (("width", width), ("detect", detect)):
+        if needed is not None:
+            choices.append(choice(_goal(wanted, needed), _examples_for(wanted, needed, spreads, enough.m), enough.m))
+    memory = manifest.get("peak_memory")
+    return Plan(
+        model=config["model"],
+        task=config["task"],
+        device=manifest["device"],
+        pilot={"n": manifest["data"]["examples"], "m": config["m"], "seconds": manifest["seconds"]},
+        cheapest_m=enough.cheapest_m,
+        choices=tuple(choices),
+        peak_memory_gb=None if memory is None else round(memory / 1e9, 2),
+        warnings=tuple(_warnings(choices, width, detect, available)),
+    )
+
+
+def _goal(wanted: str, needed: float) -> str:
+    return f"interval of {100 * needed:g} pp" if wanted == "width" else f"detect {100 * needed:g} %"
+
+
+def _examples_for(wanted: str, needed: float, spreads: Sequence[stats.Spread], m: int) -> int:
+    if wanted == "width":
+        return max(stats.n_for_width(spread, m=m, width=needed) for spread in spreads)
+    return max(stats.n_for_detectable(spread, m=m, win_rate=needed) for spread in spreads)
+
+
+def _choice(name: str, n: int, m: int, spreads: Sequence[stats.Spread], cost: Cost) -> Choice:
+    rows = n * (cost.rows_example + m * cost.rows_set)
+    tokens = n * (cost.tokens_example - cost.tokens_attribution + m * cost.tokens_set)
+    errors = [stats.standard_error(spread, n=n, m=m) for spread in spreads]
+    return Choice(
+        name=name,
+        n=n,
+        m=m,
+        rows=round(rows),
+        tokens=round(tokens + n * cost.tokens_attribution),
+        minutes=round((n * cost.seconds_attribution + tokens * cost.seconds_token) / 60, 2),
+        disk_mb=round(rows * cost.bytes_row / 1e6, 1),
+        width=2 * 1.96 * max(errors),
+        detectable_win_rate=max(stats.detectable(spread, n=n, m=m) for spread in spreads),
+    )
+
+
+def _warnings(
+    choices: Sequence[Choice], width: float | None, detect: float | None, available: int | None
+) -> Iterator[str]:
+    """What N and M cannot give of what was asked."""
+    asked = choices[0]
+    if width is not None and asked.width > width:
+        yield f"{asked.n} examples give an interval of {100 * asked.width:.1f} pp, wider than {100 * width:g} pp."
+    if detect is not None and asked.detectable_win_rate > detect:
+        yield (
+            f"{asked.n} examples tell a win rate of {100 * asked.detectable_win_rate:.1f} % from chance, not one of "
+            f"{100 * detect:g} %."
+        )
+    for choice in choices:
+        if available is not None and available < choice.n:
+            yield f"{choice.name}: {choice.n} examples are needed, and the data hold {available}."
+
+
+def _sequential_sets(folder: RunFolder, config: Mapping[str, Any], *, m: int) -> int:
+    """Sets that a sequential test will take per example, about, from what the pilot says of its win rates.
+
+    A tail that random sets reach with probability q stops after h/q of them on average; both tails must stop, of every
+    attribution.
+    """
+    needed: dict[tuple[Configuration, str], float] = {}
+    for cell, outcomes in outcomes_by_configuration(folder, config).items():
+        for outcome in outcomes:
+            if outcome.error is None and cell.operator != ALL:
+                place = cell._replace(attribution=""), outcome.example_id
+                rate = (outcome.win_rate * outcome.m + 0.5) / (outcome.m + 1)
+                draws = outcome.m if outcome.exact else stats.STOP_AFTER / min(rate, 1 - rate)
+                needed[place] = max(needed.get(place, 0.0), min(draws, m))
+    return math.ceil(np.mean(list(needed.values())))
+
+
+def spreads_of(folder: RunFolder, config: Mapping[str, Any]) -> list[stats.Spread]:
+    """The variance of every configuration's win rates, the average over operators left out.
+
+    Raises:
+        ConfigError: There are fewer than two examples to tell it from.
+    """
+    found = []
+    for cell, outcomes in outcomes_by_configuration(folder, config).items():
+        used = [outcome for outcome in outcomes if outcome.error is None]
+        if cell.operator != ALL and len(used) > 1:
+            found.append(_spread(used))
+    if not found:
+        raise ConfigError("the pilot has fewer than two examples that can be evaluated; a plan needs more.")
+    return found
+
+
+def _spread(used: Sequence[Outcome]) -> stats.Spread:
+    exact = np.array([outcome.exact for outcome in used])
+    rates, ties, m = (column(used, name) for name in ("win_rate", "tie_rate", "m"))
+    return stats.spread_of(rates, m.astype(int), exact=exact, tie_rates=ties)
+
+
+def sets_for(spreads: Sequence[stats.Spread], cost: Cost, *, m: int) -> Sets:
+    """The cheapest number of random sets, or more where intervals would become too wide; never more than `m`."""
+    pooled = stats.Spread(
+        between=float(np.mean([spread.between for spread in spreads])),
+        within=float(np.mean([spread.within for spread in spreads])),
+    )
+    cheapest = stats.cheapest_m(pooled, cost_example=cost.tokens_example, cost_set=cost.tokens_set)
+    enough = m
+    if math.isfinite(cheapest):
+        enough = max(round(cheapest), stats.m_for_width(pooled, m=m, wider=WIDER), FEWEST_SETS)
+    enough = min(enough, m)
+    wider = stats.standard_error(pooled, n=1, m=enough) / (stats.standard_error(pooled, n=1, m=m) or 1.0) - 1
+    return Sets(enough, cheapest if math.isfinite(cheapest) else None, wider)
+
+
+def cost_of(folder: RunFolder) -> Cost:
+    """What the rows of a folder cost, per example and per random set."""
+    costs = folder.costs()
+    total = {
+        name: sum(cost.get(name, 0) for cost in costs) for name in ("rows", "tokens", "attribution_tokens", "seconds")
+    }
+    attribution_seconds = sum(sum(cost["attribution_seconds"].values()) for cost in costs)
+    rows = [row for part in folder.parts() for row in folder.ledger(part, inputs=True)]
+    examples = {row.key.example_id for row in rows}
+    random = [row for row in rows if row.key.set_index is not None]
+    reached: dict[str, int] = {}
+    for row in random:
+        reached[row.key.example_id] = max(reached.get(row.key.example_id, 0), 1 + (row.key.set_index or 0))
+    n_sets = max(sum(reached.values()), 1)
+    lengths = {"all": sum(len(row.input_ids) for row in rows), "random": sum(len(row.input_ids) for row in random)}
+    # What rows share is computed once; it is spread over them by their length.
+    of_random = total["tokens"] * lengths["random"] / max(lengths["all"], 1)
+    n = max(len(examples), 1)
+    sizes = [path.stat().st_size for path in folder.path.rglob("*.parquet")]
+    return Cost(
+        rows_example=(len(rows) - len(random)) / n,
+        rows_set=len(random) / n_sets,
+        tokens_example=(total["tokens"] - of_random + total["attribution_tokens"]) / n,
+        tokens_set=of_random / n_sets,
+        tokens_attribution=total["attribution_tokens"] / n,
+        seconds_attribution=attribution_seconds / n,
+        seconds_token=max(total["seconds"] - attribution_seconds, 0.0) / max(total["tokens"], 1),
+        bytes_row=sum(sizes) / max(len(rows), 1),
+    )
