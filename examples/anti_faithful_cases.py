@@ -1,0 +1,49 @@
+"""Four explanations that point at the wrong word, and what the evaluation says of them.
+
+The paper shows four film reviews of which the gradient of Llama 3.1 names a function word ("a", "uses") and passes over
+the words that carry the sentiment. Here SmolLM2 is asked about the same choice, and about a reader's choice beside it.
+
+python examples/anti_faithful_cases.py [MODEL]
+"""
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+
+import ice_eval as ice
+from ice_eval.records import Encoded
+from ice_eval.stats import effect_word
+from ice_eval.tasks import load_task
+
+CASES = {  # text -> the word that the faulty explanation names, and the one that a reader would name
+    "a gorgeous, witty, seductive movie": ("a", "gorgeous"),
+    "a tender, heartfelt drama": ("a", "heartfelt"),
+    "a fast, funny, enjoyable ride": ("a", "enjoyable"),
+    "uses high comedy to reach real poignance": ("uses", "poignance"),
+}
+
+
+def naming(place: int) -> Callable[[Encoded], list[float]]:
+    """An explanation that gives everything to one word."""
+    words = {str(index): pair[place] for index, pair in enumerate(CASES.values())}
+    return lambda item: [float(text == words[item.example_id]) for text in item.texts]
+
+
+demo = load_task("demo")  # its prompt has four worked examples, and infill takes its words from the demo's reviews
+others = [{**example.fields, "label": demo.labels[example.gold or 0]} for example in demo.examples()]
+task = replace(demo, data=ice.Records([{"text": text} for text in CASES] + others), name="cases")
+run = ice.evaluate(
+    sys.argv[1] if len(sys.argv) > 1 else "smollm2",
+    task,
+    attributions={"function word": naming(0), "reader's word": naming(1)},
+    unit="word",
+    n=len(CASES),
+    n_fills=20,  # what one fill happens to say is averaged out
+)
+for (text, _), lines in zip(CASES.items(), run.examples().groupby("example_id", sort=True), strict=True):
+    print(text)
+    for line in lines[1][lines[1].operator != "all"].itertuples():
+        print(
+            f"  {line.attribution:<14} {line.operator:<7} win rate {100 * line.win_rate:3.0f} % of {line.m} sets   "
+            f"effect {line.effect_size:+.1f} ({effect_word(line.effect_size)})"
+        )
