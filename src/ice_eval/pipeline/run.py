@@ -33,8 +33,8 @@ from ice_eval.tasks import Task
 
 _VERSIONS = ("ice-eval", "torch", "transformers", "numpy", "scipy", "tokenizers")
 _CHECKED_EXAMPLES = 2
-PILOT_EXAMPLES, PILOT_SETS = 48, 16
-"""What `adaptive="dataset"` looks at before it decides: three parts, and sets to spare for the usual decision."""
+PILOT_EXAMPLES, PILOT_SETS = 48, 12
+"""What `adaptive="dataset"` looks at before it decides: three parts, and no more sets than it usually finds enough."""
 _USUAL_SEQUENTIAL = 85
 """Sets that a sequential test takes on average where the rationale is no better than random."""
 _RANDOM = stats.Spread(between=1 / 12, within=1 / 6)
@@ -157,8 +157,8 @@ def _with_enough_sets(
         enough = sets_for(spreads, cost_of(folder), m=engine.config.m)
         found = {"pilot_n": len(examples[:PILOT_EXAMPLES]), "pilot_m": pilot.config.m, **asdict(enough)}
         reporter.say(
-            f"{enough.m} random sets are enough: intervals are about {100 * enough.wider:.0f} % wider than with "
-            f"{engine.config.m}."
+            f"the run goes on with {enough.m} random sets: intervals become at most about {100 * enough.wider:.0f} % "
+            f"wider than with {engine.config.m}."
         )
     planned = replace(engine, config=replace(engine.config, m=found["m"]))
     return planned, {**manifest, "planned": found, "config": {**manifest["config"], "m": found["m"]}}

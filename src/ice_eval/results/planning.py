@@ -15,8 +15,10 @@ from ice_eval.results.folder import RunFolder
 from ice_eval.results.summary import outcomes_by_configuration
 
 FEWEST_SETS = 8
-WIDER = 0.06
-"""With fewer random sets an interval may become this much wider."""
+WIDER = 0.07
+"""With fewer random sets no interval should become wider by more than this share, …"""
+ROWS_SHARE = 1 / 3
+"""… unless that took more than this share of the rows."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,10 @@ class Cost:
     tokens_attribution: float
     bytes_row: float
     """On disk."""
+
+    def rows(self, m: int) -> float:
+        """Of an example with m random sets; one set more is scored, in case the rationale is among them."""
+        return self.rows_example + (m + 1) * self.rows_set
 
 
 @dataclass(frozen=True)
@@ -81,7 +87,7 @@ class Sets:
     m: int
     cheapest_m: float | None
     wider: float
-    """How much wider the interval is than with as many sets as were asked for, on average over configurations."""
+    """By what share intervals become wider than with as many sets as were asked for, the worst of them."""
 
 
 def plan(
@@ -145,8 +151,8 @@ def _examples_for(wanted: str, needed: float, spreads: Sequence[stats.Spread], m
 
 
 def _choice(name: str, n: int, m: int, spreads: Sequence[stats.Spread], cost: Cost) -> Choice:
-    rows = n * (cost.rows_example + m * cost.rows_set)
-    tokens = n * (cost.tokens_example - cost.tokens_attribution + m * cost.tokens_set)
+    rows = n * cost.rows(m)
+    tokens = n * (cost.tokens_example - cost.tokens_attribution + (m + 1) * cost.tokens_set)
     errors = [stats.standard_error(spread, n=n, m=m) for spread in spreads]
     return Choice(
         name=name,
@@ -218,17 +224,22 @@ def _spread(used: Sequence[Outcome]) -> stats.Spread:
 
 
 def sets_for(spreads: Sequence[stats.Spread], cost: Cost, *, m: int) -> Sets:
-    """The cheapest number of random sets, or more where intervals would become too wide; never more than `m`."""
+    """How many random sets are enough for statements about the data set; never more than `m`.
+
+    The cheapest number, by how win rates spread over all configurations; more where some interval would become too
+    wide, as long as the rows stay within a third of those with `m` sets.
+    """
     pooled = stats.Spread(
         between=float(np.mean([spread.between for spread in spreads])),
         within=float(np.mean([spread.within for spread in spreads])),
     )
     cheapest = stats.cheapest_m(pooled, cost_example=cost.tokens_example, cost_set=cost.tokens_set)
-    enough = m
-    if math.isfinite(cheapest):
-        enough = max(round(cheapest), stats.m_for_width(pooled, m=m, wider=WIDER), FEWEST_SETS)
-    enough = min(enough, m)
-    wider = stats.standard_error(pooled, n=1, m=enough) / (stats.standard_error(pooled, n=1, m=m) or 1.0) - 1
+    for_width = max(stats.m_for_width(spread, m=m, wider=WIDER) for spread in spreads)
+    for_a_third = math.floor((cost.rows(m) * ROWS_SHARE - cost.rows_example) / max(cost.rows_set, 1)) - 1
+    wanted = max(min(for_width, for_a_third), FEWEST_SETS)
+    enough = min(max(wanted, round(cheapest)) if math.isfinite(cheapest) else wanted, m)
+    errors = [[stats.standard_error(spread, n=1, m=each) for each in (enough, m)] for spread in spreads]
+    wider = max((few / many for few, many in errors if many > 0), default=1.0) - 1
     return Sets(enough, cheapest if math.isfinite(cheapest) else None, wider)
 
 
