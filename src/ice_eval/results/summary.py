@@ -35,7 +35,7 @@ def rescore(folder: RunFolder) -> dict[str, Any]:
     config = folder.manifest()["config"]
     grouped: dict[Configuration, list[Outcome]] = {cell: [] for cell, _ in configurations(config)}
     with write_atomically(folder.path / "examples.jsonl") as stream:
-        for outcome in _outcomes(folder, config):
+        for outcome in outcomes_of(folder, config):
             grouped[outcome.configuration].append(outcome)
             stream.write(json.dumps(outcome.line(), ensure_ascii=False, allow_nan=False).encode("utf-8") + b"\n")
     manifest = folder.manifest()
@@ -71,7 +71,8 @@ def nulls_of(config: Mapping[str, Any]) -> Sequence[str]:
     return names
 
 
-def _outcomes(folder: RunFolder, config: Mapping[str, Any]) -> Iterator[Outcome]:
+def outcomes_of(folder: RunFolder, config: Mapping[str, Any]) -> Iterator[Outcome]:
+    """Every example of a run under every configuration, from inputs and ledger."""
     cells = configurations(config)
     for part in folder.parts():
         for ledger in examples_of(folder.inputs(part), folder.ledger(part), config):
