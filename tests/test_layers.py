@@ -20,7 +20,7 @@ LAYERS = [
     {"attributions", "executors", "results"},
     {"pipeline", "cot", "analysis"},
     {"report"},
-    {"api", "bench"},
+    {"api", "bench", "selftest"},
     {"cli"},
 ]
 LAYER_OF = {part: layer for layer, parts in enumerate(LAYERS) for part in parts}

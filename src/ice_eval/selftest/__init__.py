@@ -1,0 +1,6 @@
+"""Does the method keep its promises? Tested on models whose truth is known."""
+
+from ice_eval.selftest.checks import Check
+from ice_eval.selftest.run import FULL, QUICK, Report, Sizes, selftest
+
+__all__ = ["FULL", "QUICK", "Check", "Report", "Sizes", "selftest"]

@@ -1,0 +1,96 @@
+"""What a run of the pipeline found, as arrays that checks read."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ice_eval import pipeline
+from ice_eval.attributions import Attribution
+from ice_eval.results import summary
+from ice_eval.results.comparisons import Outcome
+from ice_eval.selftest._known import KnownModel
+from ice_eval.selftest._texts import SHARE
+
+DIRECTIONS = ("sufficiency", "necessity")
+
+Column = NDArray[np.float64]  # (examples,)
+
+
+@dataclass(frozen=True)
+class About:
+    """What some trials are trials of."""
+
+    model: str
+    operator: str
+    direction: str
+    attribution: str
+
+    def __str__(self) -> str:
+        return f"{self.attribution} on {self.model}, {self.operator}, {self.direction}"
+
+
+@dataclass(frozen=True)
+class Trials:
+    """One explanation under one configuration, on many examples: all that a check of calibration needs.
+
+    Whatever gives p-values and win rates can be checked: another null, another test, another model.
+    """
+
+    about: About
+    p_value: Column
+    p_lower: Column
+    win_rate: Column
+    tie_rate: Column
+    m: NDArray[np.int64]
+    """Size of each example's null."""
+    families: Sequence[Column] = field(default=(), repr=False)
+    """Win rates of all scored sets of each example, the rationale's first; empty where a test has none."""
+
+    def __len__(self) -> int:
+        return self.win_rate.size
+
+
+def trials(
+    known: KnownModel,
+    methods: Mapping[str, Attribution],
+    *,
+    n: int,
+    m: int,
+    seed: int,
+    purpose: str,
+    operators: Sequence[str],
+    directions: Sequence[str] = DIRECTIONS,
+    folder: Path,
+) -> dict[About, Trials]:
+    """Run the whole pipeline on `n` fresh texts and read its outcomes."""
+    task = known.task(n, seed=seed, purpose=purpose)
+    config = pipeline.RunConfig(
+        attributions=tuple(methods),
+        operators=tuple(operators),
+        directions=tuple(directions),
+        k=(SHARE,),
+        n=n,
+        m=m,
+        seed=seed,
+    )
+    run = pipeline.execute(
+        config, model=known.model, task=task, examples=task.examples(), attributions=methods, out=folder
+    )
+    grouped: dict[About, list[Outcome]] = {}
+    for outcome in summary.outcomes_of(run, run.manifest()["config"]):
+        assert outcome.error is None, outcome.error
+        cell = outcome.configuration
+        grouped.setdefault(About(known.name, cell.operator, cell.direction, cell.attribution), []).append(outcome)
+    return {about: _gathered(about, outcomes) for about, outcomes in grouped.items()}
+
+
+def _gathered(about: About, outcomes: Iterable[Outcome]) -> Trials:
+    found = list(outcomes)
+    columns = {
+        name: np.array([getattr(outcome, name) for outcome in found])
+        for name in ("p_value", "p_lower", "win_rate", "tie_rate", "m")
+    }
+    return Trials(about, **columns, families=[outcome.family for outcome in found if outcome.family is not None])

@@ -1,0 +1,294 @@
+"""What must hold of trials on models with known truth: pure functions from arrays to checks.
+
+Every guarantee is tested with a one-sided test at `LIMIT`: it fails when what was seen would happen less than once in a
+thousand if it held. What is only measured is reported with its interval, and never fails.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binomtest, chisquare, ttest_1samp
+
+from ice_eval import stats
+from ice_eval.selftest._trials import About, Column, Trials
+from ice_eval.stats.verdict import NOT_DISTINGUISHABLE
+
+LIMIT = 0.001
+"""A guarantee whose p-value is smaller fails."""
+ALPHAS = (0.05, 0.10, 0.20)
+DETECTED = 0.05
+"""A data set is told from random ones when the p-value of its mean win rate is at most this."""
+POWER = 0.9
+"""Share of data sets in which the plain truth must be detected."""
+
+_N_DRAWS = 999
+_N_RESAMPLES = 999
+_N_BINS = 20
+_ROUND_OFF = 1e-12
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """Something that was seen in some trials, and what it was compared with."""
+
+    name: str
+    about: About
+    observed: float
+    low: float | None = None
+    """95 % interval of `observed`."""
+    high: float | None = None
+    bound: str
+    """What is promised, or what is expected of a measurement, in words."""
+    n: int
+    """Trials, or data sets."""
+    p: float | None = None
+    """How likely something as bad is while the promise holds; None where nothing is promised."""
+
+    @property
+    def is_guarantee(self) -> bool:
+        return self.p is not None
+
+    @property
+    def ok(self) -> bool:
+        return self.p is None or self.p >= LIMIT
+
+
+def at_most(name: str, about: About, hits: NDArray[np.bool_], limit: float) -> Check:
+    """The share of hits is at most `limit`."""
+    return _share(name, about, hits, limit, "greater")
+
+
+def at_least(name: str, about: About, hits: NDArray[np.bool_], limit: float) -> Check:
+    """The share of hits is at least `limit`."""
+    return _share(name, about, hits, limit, "less")
+
+
+def measured(name: str, about: About, hits: NDArray[np.bool_], expected: str) -> Check:
+    """A share that is reported and promises nothing."""
+    found = binomtest(int(hits.sum()), hits.size)
+    low, high = found.proportion_ci(0.95, method="exact")
+    return Check(name=name, about=about, observed=float(hits.mean()), low=low, high=high, bound=expected, n=hits.size)
+
+
+def _share(name: str, about: About, hits: NDArray[np.bool_], limit: float, worse: str) -> Check:
+    found = binomtest(int(hits.sum()), hits.size, limit, alternative=worse)  # type: ignore[arg-type]
+    low, high = binomtest(int(hits.sum()), hits.size).proportion_ci(0.95, method="exact")
+    return Check(
+        name=name,
+        about=about,
+        observed=float(hits.mean()),
+        low=float(low),
+        high=float(high),
+        bound=f"{'≤' if worse == 'greater' else '≥'} {limit:.0%}",
+        n=hits.size,
+        p=float(found.pvalue),
+    )
+
+
+# --- random attributions ------------------------------------------------------------------------------------------
+
+
+def calibration(trials: Trials, *, data_set: int, rng: np.random.Generator) -> Iterator[Check]:
+    """All that must hold of an explanation that knows nothing."""
+    yield from false_positives(trials)
+    yield uniform_ranks(trials, rng=rng)
+    yield mean_win_rate(trials)
+    if len(trials.families):
+        detected, _ = data_sets(trials, data_set, rng=rng)
+        yield at_most(f"data sets of {data_set} told from random, p ≤ {DETECTED:g}", trials.about, detected, DETECTED)
+    said = [verdict != NOT_DISTINGUISHABLE for verdict in verdicts(trials, data_set, rng=rng)]
+    yield measured(f"verdict on a data set of {data_set} is not random", trials.about, np.array(said), "about 5%")
+
+
+def false_positives(trials: Trials, alphas: Sequence[float] = ALPHAS) -> Iterator[Check]:
+    """Either tail's p-values reach `alpha` in at most a share `alpha` of examples."""
+    for alpha in alphas:
+        for tail, p_values in (("upper", trials.p_value), ("lower", trials.p_lower)):
+            yield at_most(
+                f"false positives, {tail} tail, α = {alpha:.2f}", trials.about, _reach(p_values, alpha), alpha
+            )
+
+
+def uniform_ranks(trials: Trials, *, rng: np.random.Generator) -> Check:
+    """Every place among the M + 1 sets is as likely as any other (χ²).
+
+    Tied places are broken by a draw, and a draw within its place spreads the rank over (0, 1), so that examples with
+    different M share the bins. A Kolmogorov-Smirnov test would reject valid p-values, which are discrete.
+    """
+    tied = trials.tie_rate * trials.m
+    below = trials.win_rate * trials.m - tied / 2
+    places = np.round(below) + np.floor(rng.random(len(trials)) * (np.round(tied) + 1))
+    spread = (places + rng.random(len(trials))) / (trials.m + 1)
+    counts = np.bincount(np.minimum((spread * _N_BINS).astype(int), _N_BINS - 1), minlength=_N_BINS)
+    found = chisquare(counts)
+    bound = f"χ² of {_N_BINS - 1} d.f."
+    return Check(
+        name="ranks are uniform",
+        about=trials.about,
+        observed=float(found.statistic),
+        bound=bound,
+        n=len(trials),
+        p=float(found.pvalue),
+    )
+
+
+def mean_win_rate(trials: Trials, *, promised: bool = True) -> Check:
+    """The mean win rate is one half (two-sided t-test), or whatever it is where nothing is promised."""
+    mean = float(trials.win_rate.mean())
+    low, high, p = mean, mean, float(mean == stats.CHANCE)
+    if np.ptp(trials.win_rate) > _ROUND_OFF:
+        found = ttest_1samp(trials.win_rate, stats.CHANCE)
+        low, high = (float(limit) for limit in found.confidence_interval(0.95))
+        p = float(found.pvalue)
+    return Check(
+        name="mean win rate",
+        about=trials.about,
+        observed=mean,
+        low=max(low, 0.0),
+        high=min(high, 1.0),
+        bound="= 50%" if promised else "power",
+        n=len(trials),
+        p=p if promised else None,
+    )
+
+
+def data_sets(trials: Trials, size: int, *, rng: np.random.Generator) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Cut the trials into data sets: which are told from random ones at all, and which of them by winning."""
+    starts = range(0, len(trials) - size + 1, size)
+    families = [trials.families[start : start + size] for start in starts]
+    tests = [stats.mean_test(each, rng=rng, n_draws=_N_DRAWS) for each in families]
+    told = np.array([test.p_value <= DETECTED + _ROUND_OFF for test in tests])
+    wins = np.array([trials.win_rate[start : start + size].mean() > stats.CHANCE for start in starts])
+    return told, told & wins
+
+
+def verdicts(trials: Trials, size: int, *, rng: np.random.Generator) -> list[str]:
+    """What would be said of each data set."""
+    cut = [trials.win_rate[start : start + size] for start in range(0, len(trials) - size + 1, size)]
+    return [
+        stats.verdict(float(rates.mean()), stats.mean_interval(rates, rng=rng, n_resamples=_N_RESAMPLES))
+        for rates in cut
+    ]
+
+
+# --- known truth --------------------------------------------------------------------------------------------------
+
+
+def truth(trials: Trials, *, exact: bool, unique: bool, data_set: int, rng: np.random.Generator) -> Iterator[Check]:
+    """All that must hold of an explanation that is the truth.
+
+    Args:
+        trials: Its trials.
+        exact: Whether no set can beat it; where fills are drawn, a lucky set may.
+        unique: Whether, on top, no other set ties with it.
+        data_set: Examples in a data set.
+        rng: Source of the draws.
+    """
+    about = trials.about
+    if exact:
+        yield at_most("a random set beats the truth", about, trials.p_lower < 1 - _ROUND_OFF, 0.0)
+    if exact and unique:
+        smallest = np.isclose(trials.p_value * (trials.m + 1), 1) & (trials.win_rate == 1)
+        yield at_least("the truth has the smallest p-value", about, smallest, 1.0)
+    else:
+        yield measured("p ≤ 0.05 on one example", about, _reach(trials.p_value, DETECTED), "power")
+    _, detected = data_sets(trials, data_set, rng=rng)
+    yield at_least(f"the truth is detected in a data set of {data_set}", about, detected, POWER)
+
+
+def negated_truth(
+    trials: Trials, *, exact: bool, unique: bool, data_set: int, rng: np.random.Generator
+) -> Iterator[Check]:
+    """All that must hold of an explanation that is the opposite of the truth; arguments as for `truth`."""
+    about = trials.about
+    if exact:
+        yield at_most("a random set does worse than the negated truth", about, trials.p_value < 1 - _ROUND_OFF, 0.0)
+    if exact and unique:
+        smallest = np.isclose(trials.p_lower * (trials.m + 1), 1) & (trials.win_rate == 0)
+        yield at_least("the negated truth has the smallest lower p-value", about, smallest, 1.0)
+    else:
+        yield measured("lower p ≤ 0.05 on one example", about, _reach(trials.p_lower, DETECTED), "power")
+    yield at_most("the negated truth passes, upper tail, α = 0.05", about, _reach(trials.p_value, 0.05), 0.05)
+    named = np.array([verdict == "anti-faithful" for verdict in verdicts(trials, data_set, rng=rng)])
+    yield at_least(f"a data set of {data_set} is called anti-faithful", about, named, POWER)
+
+
+def power(trials: Trials, *, data_set: int, rng: np.random.Generator) -> Iterator[Check]:
+    """How often an explanation is detected: measured, since nothing can be promised for a weak signal."""
+    yield mean_win_rate(trials, promised=False)
+    _, detected = data_sets(trials, data_set, rng=rng)
+    yield measured(f"detected in a data set of {data_set}", trials.about, detected, "power")
+    yield measured("p ≤ 0.05 on one example", trials.about, _reach(trials.p_value, DETECTED), "power")
+
+
+# --- many examples at once ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Discoveries:
+    """What Benjamini-Hochberg rejected in many mixed data sets."""
+
+    false_drawn: NDArray[np.bool_]
+    """Per data set: whether a rejected example that is drawn at random is a null one."""
+    n_rejected: NDArray[np.int64]
+
+
+def discoveries(
+    null: Column, signal: Column, *, n_null: int, n_signal: int, alpha: float, rng: np.random.Generator
+) -> Discoveries:
+    """Mix p-values of null examples and of others into data sets, and reject.
+
+    In each data set one rejected example is drawn. It is a null one with probability V / R, the false-discovery
+    proportion, whose mean is the false-discovery rate: so the count over data sets is binomial with that rate.
+    """
+    count = min(null.size // n_null, signal.size // n_signal)
+    drawn, rejected = np.zeros(count, dtype=bool), np.zeros(count, dtype=np.int64)
+    for index in range(count):
+        ours = null[index * n_null : (index + 1) * n_null], signal[index * n_signal : (index + 1) * n_signal]
+        found = np.flatnonzero(stats.significant(np.concatenate(ours), alpha=alpha))
+        rejected[index] = found.size
+        drawn[index] = found.size > 0 and rng.choice(found) < n_null
+    return Discoveries(drawn, rejected)
+
+
+def false_discoveries(
+    about: About,
+    null: Column,
+    signal: Column,
+    *,
+    n_null: int,
+    n_signal: int,
+    alpha: float,
+    rng: np.random.Generator,
+    tail: str = "upper",
+) -> Iterator[Check]:
+    """Benjamini-Hochberg keeps the false-discovery rate of one tail; how often it rejects anything is measured."""
+    found = discoveries(null, signal, n_null=n_null, n_signal=n_signal, alpha=alpha, rng=rng)
+    mixture = f"{n_null} null and {n_signal} true, {tail} tail, α = {alpha:.2f}"
+    yield at_most(f"false discoveries, {mixture}", about, found.false_drawn, alpha)
+    yield measured(f"data sets with a discovery, {mixture}", about, found.n_rejected > 0, "power")
+
+
+def coverage(
+    about: About, population: Column, *, size: int, n_data_sets: int, promised: bool, rng: np.random.Generator
+) -> Check:
+    """How often the 95 % interval of a data set drawn from a population covers the population's mean.
+
+    The interval is a bootstrap one, so its level is approximate: about 95 % with 100 examples whose win rates are
+    spread out, less where most equal 1. The number of data sets is such that a level of 94.5 % passes and one of 90 %
+    does not.
+    """
+    mean = population.mean()
+    covers = np.zeros(n_data_sets, dtype=bool)
+    for index in range(n_data_sets):
+        interval = stats.mean_interval(rng.choice(population, size), rng=rng, n_resamples=_N_RESAMPLES)
+        covers[index] = interval is not None and interval.low - _ROUND_OFF <= mean <= interval.high + _ROUND_OFF
+    name = f"95 % interval of {size} examples covers the mean"
+    return at_least(name, about, covers, 0.95) if promised else measured(name, about, covers, "about 95%")
+
+
+def _reach(p_values: Column, alpha: float) -> NDArray[np.bool_]:
+    reached: NDArray[np.bool_] = p_values <= alpha + _ROUND_OFF
+    return reached

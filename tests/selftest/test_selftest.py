@@ -1,0 +1,242 @@
+"""The self-test passes as it is, and fails, naming the guarantee, when a fault is planted."""
+
+import dataclasses
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from ice_eval import rationales, selftest, stats
+from ice_eval.operators import FillPool
+from ice_eval.pipeline import part
+from ice_eval.results import comparisons
+from ice_eval.selftest import QUICK, Sizes
+
+SMALL = Sizes(random=300, truth=100, weakened=50, mixture=20, covered=20)
+NOTHING = Sizes(random=25, truth=25, weakened=25, mixture=20, covered=2)
+
+
+def run(sizes=SMALL, operators=("delete",), with_transformer=False, **settings):
+    return selftest.selftest(sizes=sizes, operators=operators, with_transformer=with_transformer, **settings)
+
+
+def failures(**settings):
+    """Names of the guarantees that fail, each with what it failed on."""
+    return {(check.name, check.about.operator, check.about.direction) for check in run(**settings).failed}
+
+
+def names(**settings):
+    return {name for name, _, _ in failures(**settings)}
+
+
+# --- as it is -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def quick():
+    return run(QUICK, ["delete", "infill"], with_transformer=True)
+
+
+def test_a_quick_run_passes(quick):
+    assert quick.ok, quick.failed
+    assert quick.skipped == ()
+
+
+def test_every_operator_direction_and_model_is_calibrated(quick):
+    seen = {(c.about.model, c.about.operator, c.about.direction) for c in quick.checks if c.name == "ranks are uniform"}
+    assert seen == {
+        (model, operator, direction)
+        for model in ("toy", "planted")
+        for operator in ("delete", "infill", "all")
+        for direction in ("sufficiency", "necessity")
+    }
+
+
+def test_every_guarantee_has_a_p_value_and_a_share_its_interval(quick):
+    for check in quick.checks:
+        assert check.is_guarantee == (check.p is not None)
+        if check.low is not None:
+            assert 0 <= check.low <= check.observed <= check.high <= 1
+
+
+def test_its_content_is_plain_data(quick):
+    content = json.loads(json.dumps(quick.content(), allow_nan=False))
+    assert content["n_guarantees"] == len(quick.guarantees) > 100
+    assert (content["ok"], content["n_failed"], content["seed"], content["limit"]) == (True, 0, 0, 0.001)
+    assert {"model", "operator", "direction", "attribution", "name", "observed", "p", "ok"} <= set(content["checks"][0])
+
+
+def test_the_same_seed_gives_the_same_numbers():
+    first, second, other = (run(NOTHING, seed=seed).checks for seed in (1, 1, 2))
+    assert first == second != other
+
+
+def test_without_torch_the_transformer_is_skipped_and_said_to_be(monkeypatch):
+    monkeypatch.delitem(sys.modules, "ice_eval.selftest._planted", raising=False)
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
+    report = run(NOTHING, with_transformer=True)
+    assert report.skipped == ("the transformer is skipped: tokenizers is not installed.",)
+    assert {check.about.model for check in report.checks} == {"toy"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_full_run_passes(seed):
+    report = selftest.selftest(seed=seed)
+    assert report.ok, report.failed
+
+
+# --- planted faults -----------------------------------------------------------------------------------------------
+
+
+def compare_with(change):
+    """`stats.compare`, with a fault."""
+
+    def faulty(observed, null):
+        found = stats.compare(observed, null)
+        below = round(found.win_rate_strict * found.null.size)
+        tied = round(found.tie_rate * found.null.size)
+        return dataclasses.replace(found, **change(below, tied, found.null.size - below - tied, found.null.size))
+
+    return faulty
+
+
+def test_random_sets_that_prefer_early_units_are_found(monkeypatch):
+    def early(n_units, size, rng):
+        weights = np.geomspace(4, 1, n_units)
+        seen = set()
+        while len(seen) < rationales.n_sets(n_units, size):
+            units = tuple(sorted(rng.choice(n_units, size, replace=False, p=weights / weights.sum()).tolist()))
+            if units not in seen:
+                seen.add(units)
+                yield units
+
+    monkeypatch.setattr(rationales, "_order", early)
+    assert {"ranks are uniform", "mean win rate"} & names()
+
+
+def test_a_wrong_tail_is_found(monkeypatch):
+    swapped = compare_with(
+        lambda below, tied, above, m: {
+            "p_value": (1 + tied + below) / (m + 1),
+            "p_lower": (1 + tied + above) / (m + 1),
+        }
+    )
+    monkeypatch.setattr(comparisons, "compare", swapped)
+    assert {"a random set beats the truth", "a random set does worse than the negated truth"} <= names(sizes=NOTHING)
+
+
+def test_dropped_ties_are_found(monkeypatch):
+    dropped = compare_with(
+        lambda below, tied, above, m: {"p_value": (1 + above) / (m + 1), "p_lower": (1 + below) / (m + 1)}
+    )
+    monkeypatch.setattr(comparisons, "compare", dropped)
+    assert "false positives, lower tail, α = 0.05" in names()
+
+
+def test_ties_that_count_as_wins_are_found(monkeypatch):
+    generous = compare_with(lambda below, tied, above, m: {"win_rate": (below + tied) / m})
+    monkeypatch.setattr(comparisons, "compare", generous)
+    assert {"mean win rate", "ranks are uniform"} <= names()
+
+
+def test_a_p_value_that_leaves_out_the_rationale_itself_is_found(monkeypatch):
+    bare = compare_with(lambda below, tied, above, m: {"p_value": max(tied + above, 0.5) / m})
+    monkeypatch.setattr(comparisons, "compare", bare)
+    assert "the truth has the smallest p-value" in names(sizes=NOTHING, with_transformer=True)
+
+
+def test_a_null_that_holds_the_rationale_is_found(monkeypatch):
+    monkeypatch.setattr(comparisons, "null_of", lambda rationale, sets, m: list(range(min(len(sets), m))))
+    sizes = dataclasses.replace(NOTHING, truth=100)
+    assert "the truth has the smallest p-value" in names(sizes=sizes, with_transformer=True)
+
+
+def rationale_rows(monkeypatch, change):
+    """Let `change(engine, item, row)` be what the model sees of every rationale."""
+    real = part._operator_rows
+
+    def changed(engine, item, operator, direction, size, sets):
+        for row in real(engine, item, operator, direction, size, sets):
+            is_rationale = row.key.kind.startswith("rationale:")
+            yield dataclasses.replace(row, input=change(engine, item, row)) if is_rationale else row
+
+    monkeypatch.setattr(part, "_operator_rows", changed)
+
+
+def kept(item, row):
+    return np.isin(np.arange(item.n_units), row.kept)[None]
+
+
+def test_a_rationale_swapped_with_its_complement_is_found(monkeypatch):
+    def complement(engine, item, row):
+        return engine.operators[row.key.operator].inputs(item, ~kept(item, row), fills=())[0]
+
+    rationale_rows(monkeypatch, complement)
+    assert {"a random set beats the truth", "a random set does worse than the negated truth"} <= names(sizes=NOTHING)
+
+
+def test_the_least_important_units_in_place_of_the_most_important_are_found(monkeypatch):
+    monkeypatch.setattr(part, "top_k", lambda vector, size, *, rng: rationales.top_k(-vector, size, rng=rng))
+    assert "a random set beats the truth" in names(sizes=NOTHING)
+
+
+def test_a_wrong_sign_of_necessity_is_found_there_alone(monkeypatch):
+    real = comparisons.ExampleLedger._values
+
+    def wrong(self, keys, operators, direction, *rest):
+        values = real(self, keys, operators, direction, *rest)
+        sign = -1.0 if direction == "necessity" else 1.0
+        return dataclasses.replace(values, order=sign * values.order, measure=sign * values.measure)
+
+    monkeypatch.setattr(comparisons.ExampleLedger, "_values", wrong)
+    found = failures(sizes=NOTHING)
+    assert ("a random set beats the truth", "delete", "necessity") in found
+    assert {direction for _, _, direction in found} == {"necessity"}
+
+
+def test_fills_that_are_chosen_for_the_rationale_are_found(monkeypatch):
+    def best_of_three(engine, item, row):
+        if row.key.operator != "infill":
+            return row.input
+        drawn = [part._fills(engine, item, "fault", number) for number in range(3)]
+        inputs = [engine.operators["infill"].inputs(item, kept(item, row), fills=fills)[0] for fills in drawn]
+        scores = engine.model.log_scores([item.full(), *inputs], engine.scorer.labels)
+        gain = scores[1:, int(np.argmax(scores[0]))] * (1 if row.key.direction == "sufficiency" else -1)
+        return inputs[int(np.argmax(gain))]
+
+    rationale_rows(monkeypatch, best_of_three)
+    found = failures(operators=["delete", "infill"])
+    assert ("mean win rate", "infill", "sufficiency") in found
+    assert not any(operator == "delete" for _, operator, _ in found)
+
+
+def test_units_that_are_filled_with_themselves_are_found(monkeypatch):
+    monkeypatch.setattr(FillPool, "draw", lambda self, item, rng: item.unit_ids())
+    assert "the truth is detected in a data set of 25" in names(operators=["infill"])
+
+
+def test_raw_p_values_in_place_of_benjamini_hochberg_are_found(monkeypatch):
+    monkeypatch.setattr(stats, "significant", lambda p_values, *, alpha=0.1: np.asarray(p_values) <= alpha)
+    sizes = dataclasses.replace(NOTHING, mixture=600)
+    found = {name.partition(",")[0] for name in names(sizes=sizes, with_transformer=True)}
+    assert found == {"false discoveries"}
+
+
+def test_an_interval_that_is_too_narrow_is_found(monkeypatch):
+    real = stats.mean_interval
+    monkeypatch.setattr(stats, "mean_interval", lambda *values, **more: real(*values, **{**more, "level": 0.8}))
+    found = names(sizes=dataclasses.replace(NOTHING, random=100, weakened=100, covered=100))
+    assert found == {"95 % interval of 100 examples covers the mean"}
+
+
+def test_a_mean_test_that_is_too_easy_is_found(monkeypatch):
+    real = stats.mean_test
+
+    def easy(families, **more):
+        found = real(families, **more)
+        return dataclasses.replace(found, p_value=found.p_value / 8)
+
+    monkeypatch.setattr(stats, "mean_test", easy)
+    assert "data sets of 25 told from random, p ≤ 0.05" in names(sizes=dataclasses.replace(NOTHING, random=400))
