@@ -65,6 +65,10 @@ def print_plan(plan: "Plan", *, as_json: bool, hourly_price: float | None = None
         out.print(Text(f"• {note}"))
 
 
+def print_table(table: "Table") -> None:
+    console().print(_rich(table))
+
+
 def _rich(table: "Table") -> Any:
     from rich.table import Table as RichTable
 

@@ -1,0 +1,125 @@
+"""`ice selftest`."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ice_eval.cli._options import Json
+
+if TYPE_CHECKING:
+    from ice_eval.report import Table
+    from ice_eval.selftest import Check, Report
+
+
+def selftest(
+    seed: Annotated[int, typer.Option(help="Defines texts, random sets and every other draw.")] = 0,
+    quick: Annotated[bool, typer.Option("--quick", help="A fraction of the examples: gross faults only.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Print every check, not the worst of each kind.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Test the method itself, on models whose truth is known.
+
+    Random explanations must pass no more often than the level says, true ones must be found, opposite ones must be
+    called so: under every operator, in both directions. Exits with 1 when a guarantee fails, that is when what was seen
+    would happen less than once in a thousand if it held. About two minutes; needs no model and no data.
+    """
+    from ice_eval import selftest as tests
+    from ice_eval.cli._output import Bar, print_json
+
+    report = tests.selftest(seed=seed, sizes=tests.QUICK if quick else tests.FULL, say=Bar().say)
+    if as_json:
+        print_json(report.content())
+    else:
+        _print(report, every=every)
+    if not report.ok:
+        raise typer.Exit(1)
+
+
+def _print(report: "Report", *, every: bool) -> None:
+    from rich.text import Text
+
+    from ice_eval.cli._output import console, print_table
+
+    out = console()
+    for title, checks in (
+        ("Guarantees", report.guarantees),
+        ("Measured", [check for check in report.checks if not check.is_guarantee]),
+    ):
+        print_table(_table(title, [[check] for check in checks] if every else list(_alike(checks))))
+    for line in (*report.skipped, *_conclusion(report)):
+        out.print(Text(line), soft_wrap=True)
+
+
+def _alike(checks: "Sequence[Check]") -> "Iterator[list[Check]]":
+    """Checks of the same name, model and attribution, the worst first."""
+    groups: dict[tuple[str, str, str], list[Check]] = {}
+    for check in checks:
+        groups.setdefault((check.name, check.about.model, check.about.attribution), []).append(check)
+    for group in groups.values():
+        # Of those that are equally likely, the one that is furthest on the bad side.
+        worse = -1 if group[0].bound.startswith("≤") else 1
+        yield sorted(group, key=lambda check: (1.0 if check.p is None else check.p, worse * check.observed))
+
+
+def _table(title: str, groups: "Sequence[Sequence[Check]]") -> "Table":
+    from ice_eval.report import Table
+
+    promised = title == "Guarantees"
+    header = (
+        "model",
+        "explanation",
+        "what",
+        "checks",
+        "expected",
+        "worst" if promised else "least",
+        "95 % CI",
+        "where",
+    )
+    rows = [_row(group, promised=promised) for group in groups]
+    return Table(title, (*header, "n", *(("p", "holds") if promised else ())), tuple(rows))
+
+
+def _row(group: "Sequence[Check]", *, promised: bool) -> tuple[str, ...]:
+    worst = group[0]
+    about = worst.about
+    end = (_p_value(worst.p), "yes" if all(check.ok for check in group) else "NO") if promised else ()
+    return (
+        about.model,
+        about.attribution,
+        worst.name,
+        str(len(group)),
+        worst.bound,
+        _observed(worst),
+        _interval(worst),
+        f"{about.operator}, {about.direction}",
+        str(worst.n),
+        *end,
+    )
+
+
+def _observed(check: "Check") -> str:
+    return f"{check.observed:.1f}" if check.low is None else f"{100 * check.observed:.1f} %"
+
+
+def _interval(check: "Check") -> str:
+    from ice_eval.report.tables import interval
+
+    return interval(None if check.low is None or check.high is None else (check.low, check.high))
+
+
+def _p_value(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2g}"
+
+
+def _conclusion(report: "Report") -> Iterator[str]:
+    n = len(report.guarantees)
+    if report.ok:
+        yield f"All {n} guarantees hold (seed {report.seed}, {report.seconds:.0f} s)."
+        return
+    for check in report.failed:
+        yield (
+            f"fails: {check.name} ({check.about}): {_observed(check)} {_interval(check)} of {check.n}, expected "
+            f"{check.bound}, p = {_p_value(check.p)}"
+        )
+    yield f"{len(report.failed)} of {n} guarantees fail (seed {report.seed}, {report.seconds:.0f} s)."
