@@ -90,4 +90,4 @@ def test_a_small_run_end_to_end(ice, monkeypatch):
     monkeypatch.setattr(selftest, "QUICK", Sizes(random=50, truth=25, weakened=25, mixture=20, covered=5))
     done = ice("selftest", "--quick", "--json")
     assert done.code == 0, done.out
-    assert {check["model"] for check in json.loads(done.out)["checks"]} == {"toy", "planted"}
+    assert {"toy", "planted"} <= {check["model"] for check in json.loads(done.out)["checks"]}

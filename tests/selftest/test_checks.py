@@ -1,9 +1,11 @@
 """Each check on hand-made trials: it passes what is valid and fails what is not."""
 
+import itertools
+
 import numpy as np
 import pytest
 
-from ice_eval import stats
+from ice_eval import rationales, stats
 from ice_eval.selftest import checks
 from ice_eval.selftest._trials import About, Trials
 
@@ -170,3 +172,11 @@ def test_an_interval_of_the_wrong_level_does_not_cover(rng, monkeypatch):
     monkeypatch.setattr(stats, "mean_interval", lambda *args, **more: real(*args, level=0.85, **more))
     assert not checks.coverage(ABOUT, population, **settings, rng=rng).ok
     assert checks.coverage(ABOUT, population, **settings | {"promised": False}, rng=rng).ok
+
+
+def test_random_sets_are_uniform_and_ordered_ones_are_not(rng, monkeypatch):
+    settings = {"n": 1000, "seed": 0}
+    assert checks.uniform_sets(30, 6, **settings, rng=rng).ok
+    assert checks.uniform_sets(8, 2, **settings, rng=rng).ok
+    monkeypatch.setattr(rationales, "_order", lambda n_units, size, rng: itertools.combinations(range(n_units), size))
+    assert not checks.uniform_sets(8, 2, **settings, rng=rng).ok

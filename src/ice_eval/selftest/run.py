@@ -119,12 +119,19 @@ def selftest(
             models.append(planted())
         except ImportError as exc:
             skipped.append(f"the transformer is skipped: {exc.name} is not installed.")
-    found: list[Check] = []
+    found = list(_of_sampler(sizes, seed))
     with tempfile.TemporaryDirectory(prefix="ice-selftest-") as folder:
         for known in models:
             bench = _Bench(known, names, sizes, seed, Path(folder) / known.name, say)
             found += bench.checks()
     return Report(tuple(found), seed, tuple(skipped), time.monotonic() - started)
+
+
+def _of_sampler(sizes: Sizes, seed: int) -> Iterator[Check]:
+    """Sets that are listed and shuffled, and sets that are drawn because there are too many to list."""
+    for n_units, size in ((8, 2), (30, 6)):
+        rng = rng_for(seed, "selftest", "sampler", n_units)
+        yield checks.uniform_sets(n_units, size, n=sizes.random, seed=seed, rng=rng)
 
 
 @dataclass(frozen=True)
