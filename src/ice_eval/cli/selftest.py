@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from ice_eval.selftest import Check, Report
 
 
+_SMALL = ("about 5%",)
+"""What is expected of measurements of which less is better."""
+
+
 def selftest(
     seed: Annotated[int, typer.Option(help="Defines texts, random sets and every other draw.")] = 0,
     quick: Annotated[bool, typer.Option("--quick", help="A fraction of the examples: gross faults only.")] = False,
@@ -58,7 +62,7 @@ def _alike(checks: "Sequence[Check]") -> "Iterator[list[Check]]":
         groups.setdefault((check.name, check.about.model, check.about.attribution), []).append(check)
     for group in groups.values():
         # Of those that are equally likely, the one that is furthest on the bad side.
-        worse = -1 if group[0].bound.startswith("≤") else 1
+        worse = -1 if group[0].bound in _SMALL or group[0].bound.startswith("≤") else 1
         yield sorted(group, key=lambda check: (1.0 if check.p is None else check.p, worse * check.observed))
 
 
@@ -72,7 +76,7 @@ def _table(title: str, groups: "Sequence[Sequence[Check]]") -> "Table":
         "what",
         "checks",
         "expected",
-        "worst" if promised else "least",
+        "worst",
         "95 % CI",
         "where",
     )
