@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 from ice_eval import rationales, selftest, stats
+from ice_eval.nulls import matched_sets
 from ice_eval.operators import FillPool
-from ice_eval.pipeline import part
+from ice_eval.pipeline import rows
 from ice_eval.results import comparisons
 from ice_eval.selftest import QUICK, Sizes
 
-SMALL = Sizes(random=300, truth=100, weakened=50, mixture=20, covered=20)
-NOTHING = Sizes(random=25, truth=25, weakened=25, mixture=20, covered=2)
+SMALL = Sizes(random=300, truth=100, weakened=50, mixture=20, covered=20, matched=100, sequential=60)
+NOTHING = Sizes(random=25, truth=25, weakened=25, mixture=20, covered=2, matched=50, sequential=25)
 
 
 def run(sizes=SMALL, operators=("delete",), with_transformer=False, **settings):
@@ -167,14 +168,14 @@ def test_a_null_that_holds_the_rationale_is_found(monkeypatch):
 
 def rationale_rows(monkeypatch, change):
     """Let `change(engine, item, row)` be what the model sees of every rationale."""
-    real = part._operator_rows
+    real = rows.ExampleRows._under
 
-    def changed(engine, item, operator, direction, size, sets):
-        for row in real(engine, item, operator, direction, size, sets):
+    def changed(self, operator, direction, size, sets):
+        for row in real(self, operator, direction, size, sets):
             is_rationale = row.key.kind.startswith("rationale:")
-            yield dataclasses.replace(row, input=change(engine, item, row)) if is_rationale else row
+            yield dataclasses.replace(row, input=change(self.engine, self.item, row)) if is_rationale else row
 
-    monkeypatch.setattr(part, "_operator_rows", changed)
+    monkeypatch.setattr(rows.ExampleRows, "_under", changed)
 
 
 def kept(item, row):
@@ -190,7 +191,7 @@ def test_a_rationale_swapped_with_its_complement_is_found(monkeypatch):
 
 
 def test_the_least_important_units_in_place_of_the_most_important_are_found(monkeypatch):
-    monkeypatch.setattr(part, "top_k", lambda vector, size, *, rng: rationales.top_k(-vector, size, rng=rng))
+    monkeypatch.setattr(rows, "top_k", lambda vector, size, *, rng: rationales.top_k(-vector, size, rng=rng))
     assert "a random set beats the truth" in names(sizes=NOTHING)
 
 
@@ -212,7 +213,7 @@ def test_fills_that_are_chosen_for_the_rationale_are_found(monkeypatch):
     def best_of_three(engine, item, row):
         if row.key.operator != "infill":
             return row.input
-        drawn = [part._fills(engine, item, "fault", number) for number in range(3)]
+        drawn = [rows._fills(engine, item, "fault", number) for number in range(3)]
         inputs = [engine.operators["infill"].inputs(item, kept(item, row), fills=fills)[0] for fills in drawn]
         scores = engine.model.log_scores([item.full(), *inputs], engine.scorer.labels)
         gain = scores[1:, int(np.argmax(scores[0]))] * (1 if row.key.direction == "sufficiency" else -1)
@@ -252,3 +253,53 @@ def test_a_mean_test_that_is_too_easy_is_found(monkeypatch):
 
     monkeypatch.setattr(stats, "mean_test", easy)
     assert "data sets of 25 told from random, p ≤ 0.05" in names(sizes=dataclasses.replace(NOTHING, random=400))
+
+
+# --- matched nulls and sequential tests ---------------------------------------------------------------------------
+
+
+def explanations_that_fail(**settings):
+    return {check.about.attribution for check in run(**settings).failed}
+
+
+def test_every_null_and_the_sequential_test_are_calibrated(quick):
+    seen = {check.about.attribution for check in quick.checks if check.name == "mean win rate" and check.is_guarantee}
+    assert seen >= {
+        "random, null of contiguity",
+        "random, null of frequency",
+        "random, null of position",
+        "random, null of sub-word",
+        "random, sequential",
+    }
+
+
+def test_matched_sets_that_prefer_early_units_are_found(monkeypatch):
+    def early(null, item, rationale, count, **keys):
+        several = matched_sets(null, item, rationale, 4 * count, **keys)
+        return sorted(several, key=sum)[:count]
+
+    monkeypatch.setattr(rows, "matched_sets", early)
+    found = explanations_that_fail(sizes=dataclasses.replace(NOTHING, matched=400))
+    assert found and all("null of" in name for name in found)
+
+
+def test_a_sequential_p_value_that_forgets_where_it_stopped_is_found(monkeypatch):
+    def naive(observed, stream, *, whole):
+        found = stats.compare_sequentially(observed, stream, whole=whole)
+        return found and dataclasses.replace(found, p_value=max(found.p_value - 1 / found.n_upper, 1e-3))
+
+    monkeypatch.setattr(comparisons, "compare_sequentially", naive)
+    sizes = dataclasses.replace(NOTHING, sequential=800)
+    found = {(check.name.partition(",")[0], check.about.attribution) for check in run(sizes).failed}
+    assert found == {("false positives", "random, sequential")}
+
+
+def test_a_win_rate_that_counts_the_stopping_set_is_found(monkeypatch):
+    def naive(observed, stream, *, whole):
+        found = stats.compare_sequentially(observed, stream, whole=whole)
+        return found and dataclasses.replace(found, win_rate=1 - found.p_value)
+
+    monkeypatch.setattr(comparisons, "compare_sequentially", naive)
+    sizes = dataclasses.replace(NOTHING, sequential=800)
+    found = {(check.name, check.about.attribution) for check in run(sizes).failed}
+    assert found == {("mean win rate", "random, sequential")}

@@ -48,7 +48,7 @@ def rescore(folder: RunFolder) -> dict[str, Any]:
 def outcomes_by_configuration(folder: RunFolder, config: Mapping[str, Any]) -> dict[Configuration, list[Outcome]]:
     """Every example of a folder, finished or not, under every configuration."""
     grouped: dict[Configuration, list[Outcome]] = {cell: [] for cell, _ in configurations(config)}
-    for outcome in _outcomes(folder, config):
+    for outcome in outcomes_of(folder, config):
         grouped[outcome.configuration].append(outcome)
     return grouped
 

@@ -3,14 +3,16 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ice_eval import pipeline
 from ice_eval.attributions import Attribution
+from ice_eval.nulls import SIZE
 from ice_eval.results import summary
-from ice_eval.results.comparisons import Outcome
+from ice_eval.results.comparisons import Configuration, Outcome
 from ice_eval.selftest._known import KnownModel
 from ice_eval.selftest._texts import SHARE
 
@@ -64,8 +66,9 @@ def trials(
     operators: Sequence[str],
     directions: Sequence[str] = DIRECTIONS,
     folder: Path,
+    **settings: Any,
 ) -> dict[About, Trials]:
-    """Run the whole pipeline on `n` fresh texts and read its outcomes."""
+    """Run the whole pipeline on `n` fresh texts and read its outcomes; `settings` are further ones of a run."""
     task = known.task(n, seed=seed, purpose=purpose)
     config = pipeline.RunConfig(
         attributions=tuple(methods),
@@ -75,16 +78,27 @@ def trials(
         n=n,
         m=m,
         seed=seed,
+        **settings,
     )
     run = pipeline.execute(
         config, model=known.model, task=task, examples=task.examples(), attributions=methods, out=folder
     )
     grouped: dict[About, list[Outcome]] = {}
     for outcome in summary.outcomes_of(run, run.manifest()["config"]):
-        assert outcome.error is None, outcome.error
         cell = outcome.configuration
-        grouped.setdefault(About(known.name, cell.operator, cell.direction, cell.attribution), []).append(outcome)
+        if outcome.error is not None:
+            # A rationale may be alone in its class; nothing else may go wrong with these texts.
+            assert cell.null != SIZE, outcome.error
+            continue
+        about = About(known.name, cell.operator, cell.direction, _label(cell, config))
+        grouped.setdefault(about, []).append(outcome)
     return {about: _gathered(about, outcomes) for about, outcomes in grouped.items()}
+
+
+def _label(cell: Configuration, config: pipeline.RunConfig) -> str:
+    """The attribution, and how it was tested if in another way than by default."""
+    null = "" if cell.null == SIZE else f", null of {cell.null}"
+    return f"{cell.attribution}{null}{', sequential' if config.adaptive == 'examples' else ''}"
 
 
 def _gathered(about: About, outcomes: Iterable[Outcome]) -> Trials:

@@ -18,6 +18,7 @@ from ice_eval.stats.verdict import NOT_DISTINGUISHABLE
 LIMIT = 0.001
 """A guarantee whose p-value is smaller fails."""
 ALPHAS = (0.05, 0.10, 0.20)
+SEQUENTIAL_ALPHAS = (0.01, 0.05, 0.10)
 DETECTED = 0.05
 """A data set is told from random ones when the p-value of its mean win rate is at most this."""
 POWER = 0.9
@@ -92,15 +93,17 @@ def _share(name: str, about: About, hits: NDArray[np.bool_], limit: float, worse
 
 
 def calibration(trials: Trials, *, data_set: int, rng: np.random.Generator) -> Iterator[Check]:
-    """All that must hold of an explanation that knows nothing."""
-    yield from false_positives(trials)
-    yield uniform_ranks(trials, rng=rng)
+    """All that must hold of an explanation that knows nothing; sequential tests have no families, and so no ranks."""
+    yield from false_positives(trials, ALPHAS if len(trials.families) else SEQUENTIAL_ALPHAS)
     yield mean_win_rate(trials)
     if len(trials.families):
+        yield uniform_ranks(trials, rng=rng)
+    if len(trials.families) >= data_set:
         detected, _ = data_sets(trials, data_set, rng=rng)
         yield at_most(f"data sets of {data_set} told from random, p ≤ {DETECTED:g}", trials.about, detected, DETECTED)
     said = [verdict != NOT_DISTINGUISHABLE for verdict in verdicts(trials, data_set, rng=rng)]
-    yield measured(f"verdict on a data set of {data_set} is not random", trials.about, np.array(said), "about 5%")
+    if said:
+        yield measured(f"verdict on a data set of {data_set} is not random", trials.about, np.array(said), "about 5%")
 
 
 def false_positives(trials: Trials, alphas: Sequence[float] = ALPHAS) -> Iterator[Check]:

@@ -11,6 +11,8 @@ import numpy as np
 
 from ice_eval._seeding import rng_for
 from ice_eval.attributions import Attribution, attributions
+from ice_eval.nulls import SIZE
+from ice_eval.nulls import nulls as null_registry
 from ice_eval.operators import operators as operator_registry
 from ice_eval.selftest import checks
 from ice_eval.selftest._known import KnownModel, toy
@@ -19,7 +21,7 @@ from ice_eval.selftest.checks import Check
 
 M = 19
 """Random sets per rationale: p-values are multiples of 0.05."""
-M_DISCOVERIES = 99
+M_DISCOVERIES, M_SEQUENTIAL = 99, 499
 DATA_SET = 25
 NOISE = (1.0, 2.0, 4.0, 8.0)
 """Standard deviation of what is added to the truth, in spreads of the truth."""
@@ -42,10 +44,12 @@ class Sizes:
     weakened: int
     mixture: int
     covered: int
+    matched: int
+    sequential: int
 
 
-FULL = Sizes(random=800, truth=200, weakened=300, mixture=600, covered=400)
-QUICK = Sizes(random=200, truth=100, weakened=50, mixture=200, covered=100)
+FULL = Sizes(random=800, truth=200, weakened=300, mixture=600, covered=400, matched=400, sequential=400)
+QUICK = Sizes(random=200, truth=100, weakened=50, mixture=200, covered=100, matched=100, sequential=60)
 
 
 @dataclass(frozen=True)
@@ -150,6 +154,8 @@ class _Bench:
         weakened = self._weakened()
         for trial in null.values():
             yield from checks.calibration(trial, data_set=DATA_SET, rng=self._rng("calibration"))
+        for trial in [*self._matched().values(), *self._sequential().values()]:
+            yield from checks.calibration(trial, data_set=DATA_SET, rng=self._rng("calibration"))
         yield from self._of_truth(true)
         for trial in weakened.values():
             yield from checks.power(trial, data_set=DATA_SET, rng=self._rng("power"))
@@ -160,6 +166,20 @@ class _Bench:
     def _random(self) -> dict[About, Trials]:
         # Together, so that the average over operators is tested too.
         return self._run(RANDOM, {RANDOM: attributions.get(RANDOM)()}, [self.operators], n=self.sizes.random)
+
+    def _matched(self) -> dict[About, Trials]:
+        """Every null that is matched on more than size."""
+        names = tuple(name for name in null_registry.names() if name != SIZE)
+        chosen = [name for name in self.operators if name in _WEAKENED]
+        methods = {RANDOM: attributions.get(RANDOM)()}
+        alone = [[name] for name in chosen]
+        return self._run("matched", methods, alone, n=self.sizes.matched, directions=DIRECTIONS[:1], nulls=names)
+
+    def _sequential(self) -> dict[About, Trials]:
+        """Random sets until every test has decided."""
+        chosen = [name for name in self.operators if name in _WEAKENED]
+        methods = {RANDOM: attributions.get(RANDOM)()}
+        return self._run("sequential", methods, [chosen], n=self.sizes.sequential, m=M_SEQUENTIAL, adaptive="examples")
 
     def _truth(self) -> dict[About, Trials]:
         methods = {TRUTH: self.known.attribution(), NEGATED: self.known.attribution(sign=-1.0)}
@@ -240,9 +260,10 @@ class _Bench:
         n: int,
         m: int = M,
         directions: Sequence[str] = DIRECTIONS,
+        **settings: Any,
     ) -> dict[About, Trials]:
         """One run of the pipeline for each group of operators."""
-        self.say(f"{self.known.name}: {', '.join(methods)}, {n} texts …")
+        self.say(f"{self.known.name}: {', '.join(methods)} ({purpose}), {n} texts …")
         found: dict[About, Trials] = {}
         for index, group in enumerate(groups):
             found |= trials(
@@ -255,6 +276,7 @@ class _Bench:
                 operators=group,
                 directions=directions,
                 folder=self.folder / f"{purpose}-{index}",
+                **settings,
             )
         return found
 
