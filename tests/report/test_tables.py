@@ -55,7 +55,7 @@ def test_agreement_reads_as_gap_interval_and_words(summary):
     table = agreement_table([summary(agreements=[{}])])
     assert table.header == (
         "attribution", "operators", "gap", "95 % CI", "crosses 55 %", "same word", "rank corr. (ceiling)",
-        "examples that disagree",
+        "disagree",
     )  # fmt: skip
     assert table.rows == (
         ("gradient", "delete − infill", "+4.6 pp", "[-1.2, +10.3]", "no", "yes", "0.41 (0.93)", "12.5 %"),

@@ -89,7 +89,7 @@ def agreement_table(summaries: Sequence[Mapping[str, Any]]) -> Table:
         ("crosses 55 %", lambda line: str(line["crosses_threshold"] or "–")),
         ("same word", lambda line: {True: "yes", False: "no", None: "–"}[line["same_taxonomy"]]),
         ("rank corr. (ceiling)", _rank_correlation),
-        ("examples that disagree", lambda line: percent(line.get("disagree_rate"))),
+        ("disagree", lambda line: percent(line.get("disagree_rate"))),
     ]
     return _table("Operator agreement", lines, columns)
 
