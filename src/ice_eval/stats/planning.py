@@ -181,8 +181,8 @@ def _at_least(count: float, *, fewest: int) -> int:
     return max(fewest, math.ceil(count * (1 - ROUND_OFF)))
 
 
-def _per_example(values: ArrayLike, *, n: int, what: str) -> NDArray[np.int64]:
-    column = np.asarray(values, dtype=np.int64)
+def _per_example(values: ArrayLike, *, n: int, what: str) -> NDArray[np.float64]:
+    column = np.asarray(values, dtype=np.float64)
     if column.shape not in ((), (n,)):
         raise DataError(f"need one {what} per example, got an array of shape {column.shape} for {n} examples")
     return np.broadcast_to(column, (n,))
