@@ -211,6 +211,8 @@ class ExampleLedger:
         full, empty = sigmoid(self._log_odds[references]).tolist()
         empties = [self._place.get(RowKey(example.example_id, "empty", each), references[1]) for each in operators]
         values = self._values(keys, operators, direction, size, full, sigmoid(self._log_odds[empties]))
+        if self._sequential:
+            values = _looked_at(values)
         if not (np.isfinite(values.order).all() and np.isfinite([full, empty]).all()):
             return "a score is not finite"
         return _Found(values, rationale, full, empty, int(np.argmax(self._rows[references[0]].scores)))
@@ -257,6 +259,18 @@ class ExampleLedger:
         while (key := RowKey(*place, len(found))) in self._place:
             found.append(self._place[key])
         return found
+
+
+def _looked_at(values: _Values) -> _Values:
+    """Without the rows from the first that is not finite on, where a sequential test is decided before it.
+
+    Others may have asked for those rows, or the stream grew beyond the stop: they must not spoil a test that is over.
+    """
+    finite = np.isfinite(values.order)
+    n = len(finite) if finite.all() else int(np.argmin(finite))
+    if n < 2 or compare_sequentially(float(values.order[0]), values.order[1:n], whole=False) is None:
+        return values
+    return _Values(values.order[:n], values.measure[:n], values.probability[:n])
 
 
 def _failed(blank: Outcome, reason: str) -> Outcome:
