@@ -110,10 +110,15 @@ def plan(
         width: Wanted width of the 95 % intervals.
         detect: Wanted smallest detectable win rate.
         available: Examples that the data hold; None where that is not known.
+
+    Raises:
+        ConfigError: The pilot has fewer than two examples that can be evaluated.
     """
     manifest = folder.manifest()
     config = manifest["config"]
     spreads, cost = spreads_of(folder, config), cost_of(folder)
+    if not spreads:
+        raise ConfigError("the pilot has fewer than two examples that can be evaluated; a plan needs more.")
     enough = sets_for(spreads, cost, m=m)
 
     def choice(name: str, n: int, m: int) -> Choice:
@@ -204,16 +209,13 @@ def _sequential_sets(folder: RunFolder, config: Mapping[str, Any], *, m: int) ->
 def spreads_of(folder: RunFolder, config: Mapping[str, Any]) -> list[stats.Spread]:
     """The variance of every configuration's win rates, the average over operators left out.
 
-    Raises:
-        ConfigError: There are fewer than two examples to tell it from.
+    A configuration with fewer than two examples has none, and an example with a single random set says nothing of it.
     """
     found = []
     for cell, outcomes in outcomes_by_configuration(folder, config).items():
-        used = [outcome for outcome in outcomes if outcome.error is None]
+        used = [outcome for outcome in outcomes if outcome.error is None and (outcome.exact or outcome.m > 1)]
         if cell.operator != ALL and len(used) > 1:
             found.append(_spread(used))
-    if not found:
-        raise ConfigError("the pilot has fewer than two examples that can be evaluated; a plan needs more.")
     return found
 
 
@@ -229,6 +231,8 @@ def sets_for(spreads: Sequence[stats.Spread], cost: Cost, *, m: int) -> Sets:
     The cheapest number, by how win rates spread over all configurations; more where some interval would become too
     wide, as long as the rows stay within a third of those with `m` sets.
     """
+    if not spreads:
+        return Sets(m, None, 0.0)
     pooled = stats.Spread(
         between=float(np.mean([spread.between for spread in spreads])),
         within=float(np.mean([spread.within for spread in spreads])),
