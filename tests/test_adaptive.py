@@ -1,0 +1,522 @@
+"""Fewer random sets: for each example as its test needs, or as a pilot finds enough for the data set."""
+
+import json
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+from tests.small_runs import (
+    Plain,
+    Waves,
+    files_of,
+    line_of,
+    lines_of,
+    picks,
+    results_of,
+    rows_of,
+    run,
+    texts,
+)
+
+from ice_eval.errors import ConfigError, ModelError
+from ice_eval.pipeline.run import Silent
+from ice_eval.rationales import random_sets
+from ice_eval.results import RunFolder
+
+OPERATORS, DIRECTIONS = ["delete", "mask-unk"], ["sufficiency", "necessity"]
+METHODS = {"strong": picks("strong", towards=4), "hat": picks("hat"), "against": picks("against", towards=-4)}
+# Texts of 11 to 14 words have at most 91 sets of two; those of 24 words have 10,626 sets of four.
+TEXTS = [*texts(10), *texts(8, words=(24, 24), seed=1)]
+NUMBERS = ("win_rate", "p_value", "p_lower", "m")
+
+
+class Told(Silent):
+    """Remembers what a run says."""
+
+    def __init__(self):
+        self.messages = []
+
+    def say(self, message):
+        self.messages.append(message)
+
+
+class Interrupted(Waves):
+    """Is interrupted when it has answered a number of rows."""
+
+    def __init__(self, after):
+        super().__init__()
+        self.after = after
+
+    def log_scores(self, batch, labels, *, prefix=0):
+        if self.asked > self.after:
+            raise KeyboardInterrupt
+        return super().log_scores(batch, labels, prefix=prefix)
+
+
+def draw_by_draw(observed, stream, h=10):
+    """Besag and Clifford's rule, one draw after the other."""
+    seen, stops = [], {}
+    hits = {"p_value": 0, "p_lower": 0}
+    for value in stream:
+        seen.append(value)
+        hits["p_value"] += value >= observed
+        hits["p_lower"] += value <= observed
+        for tail, count in hits.items():
+            if count == h:
+                stops.setdefault(tail, len(seen))
+        if len(stops) == 2:
+            break
+    rated = seen[:-1] if len(stops) == 2 else seen
+    return {
+        "win_rate": sum(value < observed for value in rated) / len(rated),
+        "m": len(seen),
+        **{tail: h / stops[tail] if tail in stops else (count + 1) / (len(seen) + 1) for tail, count in hits.items()},
+    }
+
+
+@pytest.fixture(scope="module")
+def three():
+    """All three attributions at once."""
+    return run(TEXTS, attributions=METHODS, operators=OPERATORS, directions=DIRECTIONS, adaptive="examples", m=499)
+
+
+# --- as many sets as each example needs ---------------------------------------------------------------------------
+
+
+def test_every_number_is_that_of_the_rule_applied_draw_by_draw(three):
+    vectors = {row.example_id: row.attributions for part in (0, 1) for row in three.folder.inputs(part)}
+    lines = {
+        (line["example_id"], line["attribution"], line["operator"], line["direction"]): line for line in lines_of(three)
+    }
+    taken = Counter()
+    for index, text in enumerate(TEXTS):
+        plain = Plain(text)
+        size = plain.size(0.2)
+        order = random_sets(plain.n_units, size, 500, seed=0, example_id=str(index))
+        for direction in DIRECTIONS:
+            for operators in (["delete"], ["mask-unk"], OPERATORS):
+                value = {units: plain.value(units, operators, direction) for units in order}
+                for name in METHODS:
+                    rationale = plain.top(vectors[str(index)][name], size)
+                    stream = [value[units] for units in order if units != rationale][:499]
+                    expected = draw_by_draw(plain.value(rationale, operators, direction), stream)
+                    operator = operators[0] if len(operators) == 1 else "all"
+                    line = lines[str(index), name, operator, direction]
+                    assert {name: line[name] for name in NUMBERS} == pytest.approx(expected, abs=1e-12), (
+                        index, name, operator, direction,
+                    )  # fmt: skip
+                    taken["all" if expected["m"] == len(stream) else "some"] += 1
+    assert taken["some"] > 100 and taken["all"] > 20  # both endings were seen
+
+
+def test_stored_sets_are_the_beginning_of_the_order(three):
+    for index in (0, 15):
+        plain = Plain(TEXTS[index])
+        order = random_sets(plain.n_units, plain.size(0.2), 500, seed=0, example_id=str(index))
+        for operator in OPERATORS:
+            kept = [
+                row.kept
+                for row in rows_of(three, "random")
+                if (row.key.example_id, row.key.operator, row.key.direction) == (str(index), operator, "sufficiency")
+            ]
+            assert kept == order[: len(kept)] != []
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_stopping_time_is_an_attributions_own(three, name):
+    alone = run(
+        TEXTS, attributions={name: METHODS[name]}, operators=OPERATORS, directions=DIRECTIONS, adaptive="examples"
+    )
+    assert lines_of(alone) == lines_of(three, attribution=name)
+    assert alone.folder.manifest()["rows"] < three.folder.manifest()["rows"]
+
+
+def test_a_single_operator_has_a_stopping_time_of_its_own(three):
+    alone = run(TEXTS, attributions=METHODS, operators=["mask-unk"], directions=["necessity"], adaptive="examples")
+    assert lines_of(alone) == lines_of(three, operator="mask-unk", direction="necessity")
+
+
+def test_an_attribution_that_is_added_scores_what_is_missing_and_changes_nothing(tmp_path):
+    settings = {"operators": OPERATORS, "adaptive": "examples"}
+    model = Waves()
+    first = run(TEXTS, model=model, attributions={"hat": METHODS["hat"]}, out=tmp_path / "grown", **settings)
+    asked, rows, lines = model.asked, rows_of(first), lines_of(first)
+    both = {name: METHODS[name] for name in ("hat", "strong")}
+    grown = run(TEXTS, model=model, attributions=both, out=tmp_path / "grown", **settings)
+    assert lines_of(grown, attribution="hat") == lines
+    assert Counter(row.key for row in rows_of(grown)).most_common(1)[0][1] == 1
+    new = len(rows_of(grown)) - len(rows)
+    assert 0 < model.asked - asked <= new
+    whole = run(TEXTS, attributions=both, out=tmp_path / "whole", **settings)
+    assert results_of(grown) == results_of(whole)
+    assert {row.key for row in rows_of(grown)} == {row.key for row in rows_of(whole)}
+
+
+def test_an_operator_that_is_added_changes_nothing_of_the_first(tmp_path):
+    settings = {"attributions": {"strong": METHODS["strong"]}, "adaptive": "examples"}
+    first = run(TEXTS, operators=["delete"], out=tmp_path / "grown", **settings)
+    lines = lines_of(first)
+    grown = run(TEXTS, operators=OPERATORS, out=tmp_path / "grown", **settings)
+    assert lines_of(grown, operator="delete") == lines
+    whole = run(TEXTS, operators=OPERATORS, out=tmp_path / "whole", **settings)
+    assert results_of(grown) == results_of(whole)
+
+
+def test_the_same_run_again_asks_nothing(tmp_path):
+    model = Waves()
+    first = run(TEXTS, model=model, adaptive="examples", out=tmp_path / "run")
+    asked, results = model.asked, results_of(first)
+    assert results_of(run(TEXTS, model=model, adaptive="examples", out=tmp_path / "run")) == results
+    assert model.asked == asked
+
+
+def test_a_part_that_is_lost_is_scored_again_to_the_same_numbers(tmp_path):
+    found = run(TEXTS, attributions=METHODS, adaptive="examples", out=tmp_path / "run")
+    results, rows = results_of(found), rows_of(found)
+    for path in [*found.path.rglob("part-000001-*.parquet"), found.path / "summary.json"]:
+        path.unlink()
+    again = run(TEXTS, attributions=METHODS, adaptive="examples", out=tmp_path / "run")
+    assert results_of(again) == results
+    assert rows_of(again) == rows
+
+
+@pytest.mark.parametrize("after", [10, 500, 1500])
+def test_an_interrupted_run_ends_as_if_nothing_had_happened(tmp_path, after):
+    settings = {"attributions": {"strong": METHODS["strong"]}, "adaptive": "examples", "token_budget": 512}
+    whole = run(TEXTS, out=tmp_path / "whole", **settings)
+    with pytest.raises(KeyboardInterrupt):
+        run(TEXTS, model=Interrupted(after), out=tmp_path / "run", **settings)
+    assert results_of(run(TEXTS, out=tmp_path / "run", **settings)) == results_of(whole)
+
+
+def test_most_examples_need_far_fewer_sets_than_the_most():
+    found = run(texts(48, words=(24, 24)), adaptive="examples")
+    rows = found.folder.manifest()["rows_by_kind"]["random"]
+    assert rows < 48 * 500 / 3
+    used = [line["m"] for line in lines_of(found)]
+    assert min(used) >= 20 and max(used) <= 499
+    assert len(set(used)) > 20
+    [line] = found.folder.summary()["configurations"]
+    assert "adaptive_examples" in line["flags"]
+
+
+def test_matched_nulls_stop_by_themselves_too():
+    found = run(texts(6, words=(24, 24)), attributions=METHODS, nulls=["size", "position"], adaptive="examples", k=0.25)
+    for line in lines_of(found, null="position"):
+        plain = Plain(texts(6, words=(24, 24))[int(line["example_id"])])
+        rows = [
+            row
+            for row in rows_of(found, f"random:position:{line['attribution']}")
+            if row.key.example_id == line["example_id"]
+        ]
+        observed, *stream = (
+            plain.value(units, ["delete"], "sufficiency") for units in [line["rationale"], *(row.kept for row in rows)]
+        )
+        expected = draw_by_draw(observed, stream)
+        assert {name: line[name] for name in NUMBERS} == pytest.approx(expected, abs=1e-12)
+        quarters = Counter(4 * unit // 24 for unit in line["rationale"])
+        n_others = math.prod(math.comb(6, taken) for taken in quarters.values()) - 1
+        assert len(rows) == min(n_others, 499) or len(rows) < 1.5 * expected["m"] + 21
+        assert expected["m"] == min(n_others, 499) or expected["win_rate"] not in (0, 1)
+
+
+class Plague(Waves):
+    """Answers NaN where a word stands alone in a kept set: some rows of a stream, and not the full text."""
+
+    def __init__(self, word):
+        super().__init__()
+        self.bad = self.codec.tokenize(word).ids[0]
+
+    def log_scores(self, batch, labels, *, prefix=0):
+        scores = super().log_scores(batch, labels, prefix=prefix)
+        scores[[row.ids[2] == self.bad and len(row.ids) < 20 for row in batch]] = np.nan
+        return scores
+
+
+FEW = 0.05
+"""Two words of forty, so that one word is in a twentieth of the sets."""
+
+
+def first_with_the_first_word(text):
+    """How many sets of the order come before one that keeps the first word of a text."""
+    plain = Plain(text)
+    order = random_sets(plain.n_units, plain.size(FEW), 500, seed=0, example_id="0")
+    return next(place for place, units in enumerate(order) if 0 in units)
+
+
+def standing_at(place, text):
+    """An attribution whose rationale stands at a place among all sets: 0.5 is the middle, 1 the top."""
+    plain = Plain(text)
+    sets = sorted(plain.sets(plain.size(FEW)), key=lambda units: plain.value(units, ["delete"], "sufficiency"))
+    chosen = [units for units in sets if 0 not in units]
+    best = chosen[min(int(place * len(chosen)), len(chosen) - 1)]
+    return lambda item: [float(unit in best) for unit in range(item.n_units)]
+
+
+def test_a_score_that_is_not_finite_spoils_only_the_tests_that_look_at_it():
+    text = next(text for text in [" ".join(f"w{97 * i + j}" for j in range(40)) for i in range(500)]
+                if first_with_the_first_word(text) in range(30, 48))  # fmt: skip
+    methods = {"middle": standing_at(0.5, text), "top": standing_at(1, text)}
+    settings = {"adaptive": "examples", "k": FEW}
+    sound = run([text], attributions=methods, **settings)
+    spoiled = run([text], model=Plague(text.split()[0]), attributions=methods, **settings)
+    [line] = lines_of(sound, attribution="middle")
+    assert 20 <= line["m"] <= first_with_the_first_word(text) < lines_of(sound, attribution="top")[0]["m"]
+    assert lines_of(spoiled, attribution="middle") == [line]
+    assert lines_of(spoiled, attribution="top")[0]["error"] == "a score is not finite"
+    alone = run([text], model=Plague(text.split()[0]), attributions={"middle": methods["middle"]}, **settings)
+    assert lines_of(alone) == [line]
+
+
+def calibrated(n, seed=0):
+    """Random rationales of `n` texts of 18 words under a model that ties on nothing: all that chance can do."""
+    return run(texts(n, words=(18, 18), vocabulary=3000, seed=seed), adaptive="examples", n=n)
+
+
+def assert_calibrated(found, n):
+    lines = lines_of(found)
+    assert len(lines) == n
+    for tail in ("p_value", "p_lower"):
+        p_values = np.array([line[tail] for line in lines])
+        for alpha in (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5):
+            share, error = np.mean(p_values <= alpha), math.sqrt(alpha * (1 - alpha) / n)
+            assert share <= alpha + 4 * error, (tail, alpha, share)
+        # Not by being blunt: one in twenty is reached nearly as often as allowed.
+        assert np.mean(p_values <= 0.05) > 0.05 - 4 * math.sqrt(0.05 * 0.95 / n)
+    rates = np.array([line["win_rate"] for line in lines])
+    assert abs(rates.mean() - 0.5) < 4 * rates.std() / math.sqrt(n)
+    summary = line_of(found)
+    assert summary["p_value"] > 1e-4
+    assert summary["nonnull_share"] < 4 * 2 * math.sqrt(0.25 / n)
+
+
+def test_random_explanations_are_significant_no_more_often_than_allowed():
+    assert_calibrated(calibrated(1000), 1000)
+
+
+@pytest.mark.slow
+def test_random_explanations_are_significant_no_more_often_than_allowed_in_a_large_sample():
+    assert_calibrated(calibrated(6000, seed=1), 6000)
+
+
+def test_stopping_early_pulls_no_win_rate_towards_one_half():
+    found = texts(100, words=(18, 18), vocabulary=3000, seed=2)
+    settings = {"attributions": {"strong": picks("strong", towards=1)}, "operators": ["mask-unk"], "n": 100}
+    early, whole = run(found, adaptive="examples", **settings), run(found, m=150, **settings)
+    rates, full = (np.array([line["win_rate"] for line in lines_of(each)]) for each in (early, whole))
+    assert full.mean() > 0.65  # far enough from one half for a pull to show
+    gaps = rates - full
+    assert abs(gaps.mean()) < 4 * gaps.std() / math.sqrt(100)
+
+
+# --- as many sets as the data set needs ---------------------------------------------------------------------------
+
+DATA = texts(240, words=(16, 19), vocabulary=2000, seed=5)
+ASKED = {"attributions": METHODS, "operators": ["mask-unk"], "n": 240}
+
+
+@pytest.fixture(scope="module")
+def fixed():
+    return run(DATA, **ASKED)
+
+
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory):
+    told = Told()
+    settings = {**ASKED, "adaptive": "dataset", "out": tmp_path_factory.mktemp("planned") / "run"}
+    return run(DATA, reporter=told, **settings), told
+
+
+def test_a_pilot_chooses_how_many_sets_are_enough_and_says_so(planned):
+    found, told = planned
+    manifest = found.folder.manifest()
+    plan = manifest["planned"]
+    assert (plan["pilot_n"], plan["pilot_m"]) == (48, 16)
+    assert 8 <= plan["m"] < 50
+    assert manifest["config"]["m"] == plan["m"] and manifest["identity"]["m"] == 50
+    assert {line["m"] for line in lines_of(found)} == {plan["m"]}
+    assert "pilot: 48 examples with 16 random sets each." in told.messages
+    assert any(message.startswith(f"{plan['m']} random sets are enough:") for message in told.messages)
+
+
+def test_fewer_rows_give_nearly_the_same_intervals_and_the_same_verdicts(planned, fixed):
+    found, _ = planned
+    # Three attributions have three rationales, which a smaller m does not spare.
+    random, whole = (run.folder.manifest()["rows_by_kind"]["random"] for run in (found, fixed))
+    assert random <= whole / 3
+    wider = []
+    for name in METHODS:
+        ours, theirs = (line_of(each, attribution=name) for each in (found, fixed))
+        width, asked = (line["win_rate_ci"][1] - line["win_rate_ci"][0] for line in (ours, theirs))
+        wider.append(width / asked)
+        assert ours["verdict"] == theirs["verdict"]
+    # What is promised is about all configurations together, and widths have errors of their own.
+    assert np.mean(wider) < 1.10 and max(wider) < 1.15
+    assert {line_of(fixed, attribution=name)["taxonomy"] for name in ("strong", "against")} == {
+        "faithful",
+        "anti-faithful",
+    }
+
+
+def test_single_examples_are_not_tested_and_the_reason_is_given(planned):
+    found, _ = planned
+    for line in found.folder.summary()["configurations"]:
+        assert line["significant_rate"] is line["significant_rate_lower"] is line["nonnull_share"] is None
+        assert (
+            line["significant_reason"]
+            == "the random sets were chosen to be enough for the data set, not for an example"
+        )
+        assert "adaptive_dataset" in line["flags"]
+
+
+def test_a_finished_run_is_continued_with_the_same_number_and_no_second_pilot(planned):
+    found, _ = planned
+    results, rows = results_of(found), rows_of(found)
+    told, model = Told(), Waves()
+    again = run(DATA, model=model, adaptive="dataset", reporter=told, out=found.path, **ASKED)
+    assert results_of(again) == results and rows_of(again) == rows
+    assert not [message for message in told.messages if "pilot" in message or "enough" in message]
+    assert again.folder.manifest()["planned"] == found.folder.manifest()["planned"]
+
+
+def test_what_is_added_keeps_the_number_of_sets(tmp_path):
+    settings = {"n": 64, "adaptive": "dataset", "out": tmp_path / "run"}
+    first = run(DATA[:64], attributions={"hat": METHODS["hat"]}, **settings)
+    plan, lines = first.folder.manifest()["planned"], lines_of(first)
+    told = Told()
+    added = run(DATA[:64], attributions=METHODS, operators=OPERATORS, reporter=told, **settings)
+    assert added.folder.manifest()["planned"] == plan
+    assert [line for line in lines_of(added, operator="delete", attribution="hat")] == lines
+    assert {line["m"] for line in lines_of(added)} == {plan["m"]}
+    assert not [message for message in told.messages if "pilot" in message]
+
+
+@pytest.mark.parametrize("after", [5, 400, 700, 1100])
+def test_an_interrupted_pilot_goes_on(tmp_path, after):
+    # 48 examples of the pilot take some 1,000 rows: the last interrupt comes after it.
+    settings = {"n": 96, "adaptive": "dataset", "token_budget": 1024}
+    whole = run(DATA[:96], out=tmp_path / "whole", **settings)
+    with pytest.raises(KeyboardInterrupt):
+        run(DATA[:96], model=Interrupted(after), out=tmp_path / "run", **settings)
+    again = run(DATA[:96], out=tmp_path / "run", **settings)
+    assert results_of(again) == results_of(whole)
+    assert again.folder.manifest()["planned"] == whole.folder.manifest()["planned"]
+    assert {row.key for row in rows_of(again)} == {row.key for row in rows_of(whole)}
+
+
+def test_sets_of_the_pilot_beyond_the_number_chosen_are_kept_and_not_used(tmp_path):
+    settings = {"attributions": {"hat": METHODS["hat"]}, "operators": ["mask-unk"], "n": 240}
+    found = run(DATA, adaptive="dataset", out=tmp_path / "run", **settings)
+    m = found.folder.manifest()["planned"]["m"]
+    assert m < 16
+    assert lines_of(found) == lines_of(run(DATA, m=m, **settings))
+    assert found.folder.manifest()["rows"] <= 0.36 * 240 * (2 + 1 + 51)
+
+
+def test_a_data_set_of_a_single_example_takes_all_sets_that_were_asked_for(tmp_path):
+    found = run(DATA[:1], n=1, adaptive="dataset", m=20, out=tmp_path / "run")
+    assert found.folder.manifest()["planned"]["m"] == 20
+    assert [line["m"] for line in lines_of(found)] == [20]
+
+
+def test_a_single_random_set_is_enough_to_begin_with(tmp_path):
+    found = run(DATA[:4], n=4, adaptive="dataset", m=1, out=tmp_path / "run")
+    assert found.folder.manifest()["planned"]["m"] == 1
+
+
+def test_a_data_set_in_which_nothing_can_be_evaluated_fails_as_any_other(tmp_path):
+    with pytest.raises(ModelError, match="no example could be evaluated"):
+        run(["w1", "w2"], adaptive="dataset", out=tmp_path / "run")
+
+
+# --- what is refused ----------------------------------------------------------------------------------------------
+
+REFUSED = {
+    "too few": ({"adaptive": "examples", "m": 498}, "m = 498: with adaptive 'examples' m is the most sets .* 499"),
+    "unknown": ({"adaptive": "exmples"}, "adaptive 'exmples'; did you mean 'examples'"),
+    "released": ({"adaptive": "examples", "protocol": "released"}, "'released' draws random sets of its own"),
+    "released too": ({"adaptive": "dataset", "protocol": "released"}, "'released' draws random sets of its own"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_adaptive_is_refused_and_nothing_is_written(tmp_path, name):
+    settings, message = REFUSED[name]
+    with pytest.raises(ConfigError, match=message):
+        run(TEXTS[:3], out=tmp_path / "run", **settings)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("there", [None, "dataset", "examples"])
+@pytest.mark.parametrize("here", [None, "dataset", "examples"])
+def test_a_folder_is_continued_in_its_own_way_only(tmp_path, there, here):
+    run(TEXTS[:3], adaptive=there, m=499, out=tmp_path / "run")
+    before = files_of(tmp_path / "run")
+    if there == here:
+        run(TEXTS[:3], adaptive=here, m=499, out=tmp_path / "run")
+        return
+    with pytest.raises(ConfigError, match=f"adaptive is {there!r} there and {here!r} here"):
+        run(TEXTS[:3], adaptive=here, m=499, out=tmp_path / "run")
+    assert files_of(tmp_path / "run") == before
+
+
+def test_the_protocol_of_the_papers_text_goes_with_both():
+    for adaptive in ("dataset", "examples"):
+        found = run(TEXTS[:6], adaptive=adaptive, protocol="paper")
+        assert line_of(found)["n"] == 6
+
+
+# --- folders of earlier versions ----------------------------------------------------------------------------------
+
+
+def made_older(path):
+    """Take out of a manifest what earlier versions did not know."""
+    manifest = json.loads((path / "manifest.json").read_text())
+    for part in ("config", "identity"):
+        for name in ("nulls", "adaptive"):
+            manifest[part].pop(name, None)
+    (path / "manifest.json").write_text(json.dumps(manifest))
+
+
+def test_a_folder_without_nulls_and_adaptive_is_rescored_reported_and_continued(tmp_path):
+    from ice_eval.report import notes, tables
+
+    found = run(TEXTS, operators=OPERATORS, m=9, out=tmp_path / "run")
+    results = results_of(found)
+    made_older(found.path)
+    found.rescore()
+    assert results_of(found) == results
+    found.report()
+    assert [table.title for table in tables([found.folder.summary()])][0] == "Faithfulness"
+    assert notes(found.folder.summary())
+    model = Waves()
+    again = run(TEXTS, model=model, operators=OPERATORS, m=9, out=tmp_path / "run")
+    assert results_of(again) == results
+    made_older(found.path)
+    grown = run(TEXTS, operators=OPERATORS, m=9, nulls=["contiguity"], out=tmp_path / "run")
+    assert grown.folder.manifest()["config"]["nulls"] == ["size", "contiguity"]
+    assert [line for line in lines_of(grown) if line["null"] == "size"] == [
+        json.loads(line) for line in results[1].decode().splitlines()
+    ]
+
+
+def test_a_summary_of_an_earlier_version_is_still_shown(tmp_path):
+    from ice_eval.report import formatted, notes, tables
+
+    found = run(TEXTS, attributions=METHODS, operators=OPERATORS, m=9, out=tmp_path / "run")
+    summary = found.folder.summary()
+    for name in ("robustness", "kappa"):
+        summary.pop(name)
+    for line in summary["configurations"]:
+        for name in ("null", "p_adjusted", "effect_word"):
+            line.pop(name)
+    for line in summary["agreement"]:
+        for name in ("null", "rank_correlation_ceiling", "disagree_rate", "disagree"):
+            line.pop(name)
+    (found.path / "summary.json").write_text(json.dumps(summary))
+    shown = RunFolder.existing(found.path).summary()
+    assert [table.title for table in tables([shown])] == ["Faithfulness", "Operator agreement"]
+    assert all(formatted(table, style) for table in tables([shown]) for style in ("md", "csv", "latex"))
+    assert notes(shown)
+    found.report()
