@@ -12,6 +12,7 @@ from ice_eval.errors import ConfigError
 from ice_eval.results.columns import column
 from ice_eval.results.comparisons import ALL, Configuration, Outcome
 from ice_eval.results.folder import RunFolder
+from ice_eval.results.schema import SHARED_NULL, RowKey
 from ice_eval.results.summary import outcomes_by_configuration
 
 FEWEST_SETS = 8
@@ -256,10 +257,10 @@ def cost_of(folder: RunFolder) -> Cost:
     attribution_seconds = sum(sum(cost["attribution_seconds"].values()) for cost in costs)
     rows = [row for part in folder.parts() for row in folder.ledger(part, inputs=True)]
     examples = {row.key.example_id for row in rows}
-    random = [row for row in rows if row.key.set_index is not None]
+    random = [row for row in rows if _place(row.key)]
     reached: dict[str, int] = {}
     for row in random:
-        reached[row.key.example_id] = max(reached.get(row.key.example_id, 0), 1 + (row.key.set_index or 0))
+        reached[row.key.example_id] = max(reached.get(row.key.example_id, 0), _place(row.key))
     n_sets = max(sum(reached.values()), 1)
     lengths = {"all": sum(len(row.input_ids) for row in rows), "random": sum(len(row.input_ids) for row in random)}
     # What rows share is computed once; it is spread over them by their length.
@@ -276,3 +277,14 @@ def cost_of(folder: RunFolder) -> Cost:
         seconds_token=max(total["seconds"] - attribution_seconds, 0.0) / max(total["tokens"], 1),
         bytes_row=sum(sizes) / max(len(rows), 1),
     )
+
+
+def _place(key: RowKey) -> int:
+    """Which of the sets that a rationale is compared with a row is, from 1 on; 0 for rows that every example has.
+
+    Of the sets that all attributions share one more is scored than they are compared with, in place of a rationale that
+    is among them.
+    """
+    if key.set_index is None:
+        return 0
+    return key.set_index if key.kind == SHARED_NULL else key.set_index + 1

@@ -12,6 +12,8 @@ from ice_eval.protocols import Protocol
 from ice_eval.records import ModelInput, Span
 
 SCHEMA = 1
+SHARED_NULL = "random"
+"""`kind` of the random sets that all attributions are compared with."""
 
 LEDGER = pa.schema(
     [
@@ -100,7 +102,7 @@ def null_kind(attribution: str, null: str, protocol: Protocol) -> str:
     """
     if null != SIZE:
         return f"random:{null}:{attribution}"
-    return f"random:{attribution}" if protocol.own_null else "random"
+    return f"random:{attribution}" if protocol.own_null else SHARED_NULL
 
 
 def rationale_kind(attribution: str) -> str:
