@@ -17,7 +17,7 @@ from ice_eval.attributions import attributions as attribution_registry
 from ice_eval.errors import ConfigError, DataError
 from ice_eval.models import ModelRef, load_model
 from ice_eval.operators import POOL_EXAMPLES
-from ice_eval.pipeline import PILOT_SETS, Reporter, RunConfig, execute
+from ice_eval.pipeline import PILOT_SETS, Reporter, RunConfig, Silent, execute
 from ice_eval.rationales import keep_mask, null_of, random_sets
 from ice_eval.records import Example
 from ice_eval.results import Plan, RunFolder, rescore
@@ -136,15 +136,7 @@ def evaluate(
         ConfigError: What was asked cannot be done; nothing has been written.
         ModelError: The model failed, or no example could be evaluated.
     """
-    several: dict[str, Any] = {
-        "attributions": _several(attributions),
-        "operators": _several(operators),
-        "k": _shares(k),
-    }
-    several |= {name: _several(settings.pop(name)) for name in ("directions", "nulls") if name in settings}
-    if m is not None:
-        settings["m"] = m
-    config = _config(**several, n=n, seed=seed, **settings)
+    config = _config(attributions=attributions, operators=operators, k=k, n=n, m=m, seed=seed, **settings)
     chosen = _task(task, data)
     if chat is not None or system is not None:
         chosen = replace(chosen, chat=chosen.chat if chat is None else chat, system=system)
@@ -198,16 +190,21 @@ def plan(
     Raises:
         ConfigError: What was asked cannot be done.
     """
-    asked = _config(n=n, adaptive=adaptive, **({} if m is None else {"m": m}))
+    known = {field.name for field in fields(RunConfig)}
+    asked = _config(n=n, m=m, adaptive=adaptive, **{name: settings[name] for name in settings if name in known})
     if pilot < 2:
         raise ConfigError(f"pilot = {pilot}: at least 2 examples are needed.")
-    for name, goal, low in (("width", width, 0.0), ("detect", detect, 0.5)):
+    for name, goal, low, usual in (("width", width, 0.0, 0.05), ("detect", detect, 0.5, 0.55)):
         if goal is not None and not low < goal < 1:
-            raise ConfigError(f"{name} = {goal}: a number between {low:g} and 1 is expected, as 0.05 for 5 %.")
+            raise ConfigError(
+                f"{name} = {goal}: a number between {low:g} and 1 is expected, as {usual} for {100 * usual:.0f} %."
+            )
     chosen = _task(task, settings.pop("data", None))
     limit = max(n, POOL_EXAMPLES)
     n_examples = len(chosen.examples(limit=limit))
-    found = evaluate(model, chosen, n=min(n, pilot), m=min(asked.m, PILOT_SETS), **settings)
+    settings["reporter"] = _OfPilot(settings.get("reporter") or Silent())
+    # One random set shows no spread.
+    found = evaluate(model, chosen, n=min(n, pilot), m=min(max(asked.m, 2), PILOT_SETS), **settings)
     return plan_from(
         found.folder,
         n=min(n, n_examples),
@@ -217,6 +214,27 @@ def plan(
         detect=detect,
         available=n_examples if n_examples < limit else None,
     )
+
+
+class _OfPilot:
+    """Shows the progress of a pilot; what is said of its few examples and sets is not about the run that is planned."""
+
+    def __init__(self, shown: Reporter) -> None:
+        self._shown = shown
+
+    def say(self, message: str) -> None: ...
+
+    def start(self, total: int) -> None:
+        self._shown.start(total)
+
+    def advance(self, rows: int, *, scored: bool = True) -> None:
+        self._shown.advance(rows, scored=scored)
+
+    def correct(self, total: int) -> None:
+        self._shown.correct(total)
+
+    def stop(self) -> None:
+        self._shown.stop()
 
 
 def _task(task: str | Task, data: str | Path | None) -> Task:
@@ -245,7 +263,12 @@ def _shares(k: float | Sequence[float]) -> tuple[float, ...]:
         raise ConfigError(f"k = {k!r}: a share between 0 and 1 is expected, or several.") from exc
 
 
-def _config(**values: Any) -> RunConfig:
+def _config(*, m: int | None, **values: Any) -> RunConfig:
+    """The configuration of what a user gave: one name or several, a share or several, `m` or its default."""
+    several = ("attributions", "operators", "directions", "nulls")
+    values |= {name: _several(values[name]) for name in several if name in values}
+    values |= {"k": _shares(values["k"])} if "k" in values else {}
+    values |= {} if m is None else {"m": m}
     try:
         return RunConfig(**values)
     except TypeError as exc:

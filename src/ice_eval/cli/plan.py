@@ -1,11 +1,13 @@
 """`ice plan`."""
 
+import math
 from typing import Annotated, Any
 
 import typer
 
 from ice_eval.cli._evaluation import takes_evaluation
 from ice_eval.cli._options import Json
+from ice_eval.errors import ConfigError
 
 
 @takes_evaluation
@@ -29,5 +31,7 @@ def plan(
     from ice_eval.api import plan as make_plan
     from ice_eval.cli._output import Bar, print_plan
 
+    if hourly_price is not None and not 0 <= hourly_price < math.inf:
+        raise ConfigError(f"--hourly-price {hourly_price}: dollars are expected, such as 2.5.")
     found = make_plan(**arguments, width=width, detect=detect, pilot=pilot, reporter=Bar())
     print_plan(found, as_json=as_json, hourly_price=hourly_price)
