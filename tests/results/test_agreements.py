@@ -1,0 +1,326 @@
+"""What operators agree on, from outcomes whose answers are known by hand."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import false_discovery_control, spearmanr
+from sklearn.metrics import cohen_kappa_score
+
+from ice_eval.results.agreements import N_NAMED, agreements, kappas, robustness
+from ice_eval.results.comparisons import Configuration, Outcome
+from ice_eval.results.summary import summarise
+
+CONFIG = {"model": "by-hand", "task": "letters", "seed": 0, "m": 100}
+WORDS = ["anti-faithful", "near-random", "weakly faithful", "faithful"]
+
+
+def outcomes(cell, rates, *, m=100, halves=None, groups=None):
+    """An outcome per win rate; None stands for an example that failed."""
+    found = []
+    for index, rate in enumerate(rates):
+        head = {"example_id": f"e{index}", "configuration": cell, "n_units": 10, "target": 1, "gold": 1}
+        if rate is None:
+            found.append(Outcome(**head, error="a score is not finite"))
+            continue
+        found.append(
+            Outcome(
+                **head,
+                group=None if groups is None else groups[index],
+                predicted=1,
+                m=m,
+                win_rate=rate,
+                win_rate_strict=rate,
+                tie_rate=0.0,
+                p_value=1.0,
+                p_lower=1.0,
+                effect=0.1,
+                effect_size=rate,
+                score=0.5,
+                score_full=0.9,
+                score_empty=0.1,
+                halves=(rate, rate) if halves is None else halves[index],
+            )  # fmt: skip
+        )
+    return found
+
+
+def grouped(by_operator, *, attribution="mine", null="size", **more):
+    cells = {operator: Configuration(attribution, operator, "sufficiency", 0.2, null) for operator in by_operator}
+    return {cell: outcomes(cell, by_operator[operator], **more) for operator, cell in cells.items()}
+
+
+def around(mean, n=40, spread=0.05, seed=0):
+    """Win rates with just this mean."""
+    noise = np.random.default_rng(seed).normal(0, spread, n)
+    return (mean + noise - noise.mean()).tolist()
+
+
+def test_examples_on_opposite_sides_of_chance_disagree_and_the_widest_gap_comes_first():
+    # With 100 sets a win rate is told from one half from 0.5 ± 0.098 on.
+    first = [0.61, 0.90, 0.59, 0.30, 0.61, 0.50, 0.95, 0.40]
+    second = [0.39, 0.10, 0.39, 0.80, 0.45, 0.00, 0.99, 0.61]
+    [found] = agreements(grouped({"delete": first, "infill": second}), CONFIG)
+    assert found["disagree"] == ["e1", "e3", "e0", "e7"]
+    assert found["disagree_rate"] == 4 / 8
+    assert found["operators"] == ["delete", "infill"] and found["n"] == 8
+    assert found["gap"] == pytest.approx(np.mean(first) - np.mean(second))
+
+
+def test_fewer_sets_disagree_less_surely():
+    rates = {"delete": [0.7, 0.95], "infill": [0.3, 0.05]}
+    for m, expected in ((10, ["e1"]), (40, ["e1", "e0"])):
+        [found] = agreements(grouped(rates, m=m), CONFIG)
+        assert found["disagree"] == expected
+
+
+def test_no_more_examples_are_named_than_fit_and_all_are_counted():
+    first, second = ([value + 0.001 * i for i in range(30)] for value in (0.7, 0.1))
+    [found] = agreements(grouped({"delete": first, "infill": second}), CONFIG)
+    assert len(found["disagree"]) == N_NAMED == 20
+    assert found["disagree_rate"] == 1.0
+
+
+def test_examples_that_failed_under_one_operator_are_left_out_of_both():
+    rates = {"delete": [0.9, None, 0.9, 0.8], "infill": [0.1, 0.1, None, 0.7]}
+    [found] = agreements(grouped(rates), CONFIG)
+    assert (found["n"], found["disagree"]) == (2, ["e0"])
+    assert found["gap"] == pytest.approx((0.8 + 0.1) / 2)
+
+
+def test_three_operators_have_three_pairs_and_one_word():
+    rates = {"delete": around(0.8), "infill": around(0.7, seed=1), "mask-unk": around(0.3, seed=2)}
+    found = list(agreements(grouped(rates), CONFIG))
+    assert [line["operators"] for line in found] == [
+        ["delete", "infill"],
+        ["delete", "mask-unk"],
+        ["infill", "mask-unk"],
+    ]
+    assert [line["crosses_threshold"] for line in found] == ["no", "confirmed", "confirmed"]
+    [word] = robustness(grouped(rates), CONFIG)
+    assert word["operators"] == ["delete", "infill", "mask-unk"]
+    assert (word["word"], word["sides"]) == ("operator-dependent", ["above", "above", "below"])
+    assert word["spread"] == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("means", "word", "sides"),
+    [
+        ((0.8, 0.7), "robust", ["above", "above"]),
+        ((0.3, 0.4), "robust", ["below", "below"]),
+        ((0.8, 0.3), "operator-dependent", ["above", "below"]),
+        ((0.8, 0.55), "inconclusive", ["above", "unclear"]),
+        ((0.55, 0.55), "inconclusive", ["unclear", "unclear"]),
+        ((0.8, 0.3, 0.55), "operator-dependent", ["above", "below", "unclear"]),
+        ((0.8, 0.7, 0.55), "inconclusive", ["above", "above", "unclear"]),
+    ],
+)
+def test_the_word_on_all_operators_follows_from_their_sides(means, word, sides):
+    rates = {f"operator-{i}": around(mean, seed=i) for i, mean in enumerate(means)}
+    [found] = robustness(grouped(rates), CONFIG)
+    assert (found["word"], found["sides"]) == (word, sides)
+    assert found["spread"] == pytest.approx(max(means) - min(means))
+
+
+def test_one_operator_agrees_with_nothing():
+    one = grouped({"delete": around(0.7)})
+    assert list(agreements(one, CONFIG)) == [] and list(robustness(one, CONFIG)) == []
+    summary = summarise(one, CONFIG)
+    assert (summary["agreement"], summary["robustness"], summary["kappa"]) == ([], [], [])
+
+
+def test_operators_that_share_no_example_have_a_record_without_numbers():
+    none = grouped({"delete": [0.9, None], "infill": [None, 0.9]})
+    [pair], [word] = agreements(none, CONFIG), robustness(none, CONFIG)
+    assert pair["n"] == word["n"] == 0
+    assert all(
+        pair[name] is None for name in ("gap", "gap_ci", "rank_correlation_ceiling", "disagree_rate", "disagree")
+    )
+    assert word["word"] is word["spread"] is word["sides"] is None
+
+
+def test_the_average_over_operators_is_no_operator():
+    several = grouped({"delete": around(0.7), "infill": around(0.6), "all": around(0.9)})
+    assert [line["operators"] for line in agreements(several, CONFIG)] == [["delete", "infill"]]
+    assert [line["operators"] for line in robustness(several, CONFIG)] == [["delete", "infill"]]
+    assert [line["operators"] for line in summarise(several, CONFIG)["kappa"]] == [["delete", "infill"]]
+
+
+def test_attributions_and_nulls_have_records_of_their_own():
+    several = grouped({"delete": around(0.7), "infill": around(0.6)})
+    several |= grouped({"delete": around(0.7), "infill": around(0.2)}, null="position")
+    several |= grouped({"delete": around(0.2), "infill": around(0.2)}, attribution="other")
+    found = [(line["attribution"], line["null"], line["word"]) for line in robustness(several, CONFIG)]
+    assert found == [
+        ("mine", "size", "robust"),
+        ("mine", "position", "operator-dependent"),
+        ("other", "size", "robust"),
+    ]
+    assert len(list(agreements(several, CONFIG))) == 3
+
+
+def test_the_ceiling_is_one_where_the_null_adds_no_noise_and_follows_from_its_halves():
+    rates = {"delete": around(0.7), "infill": around(0.6, seed=1)}
+    [sure] = agreements(grouped(rates), CONFIG)
+    assert sure["rank_correlation_ceiling"] == pytest.approx(1.0)
+    rng = np.random.default_rng(5)
+    cells = grouped(rates)
+    reliabilities = []
+    for cell, found in cells.items():
+        halves = [
+            (o.win_rate + a, o.win_rate + b) for o, (a, b) in zip(found, rng.normal(0, 0.05, (40, 2)), strict=True)
+        ]
+        r = spearmanr(*np.array(halves).T).statistic
+        reliabilities.append(2 * r / (1 + r))
+        cells[cell] = outcomes(cell, rates[cell.operator], halves=halves)
+    [noisy] = agreements(cells, CONFIG)
+    assert 0.2 < noisy["rank_correlation_ceiling"] < 0.9
+    assert noisy["rank_correlation_ceiling"] == pytest.approx(math.prod(reliabilities) ** 0.5)
+    assert noisy["rank_correlation"] == sure["rank_correlation"]
+
+
+def lines(words, **more):
+    """Lines of a summary, one for each (operator, attribution), by their words."""
+    return [
+        {"model": "m", "task": "t", "attribution": f"a{i}", "operator": operator, "direction": "sufficiency", "k": 0.2,
+         "null": "size", "taxonomy": word, **more}
+        for operator, several in words.items()
+        for i, word in enumerate(several)
+    ]  # fmt: skip
+
+
+def test_kappa_is_cohens_with_linear_weights_over_configurations():
+    rng = np.random.default_rng(3)
+    first, second = ([WORDS[i] for i in rng.integers(0, 4, 30)] for _ in range(2))
+    second[:15] = first[:15]
+    [found] = kappas(lines({"delete": first, "infill": second}))
+    numbers = [[WORDS.index(word) for word in words] for words in (first, second)]
+    assert found["kappa"] == pytest.approx(cohen_kappa_score(*numbers, weights="linear"))
+    assert (found["operators"], found["n_configurations"]) == (["delete", "infill"], 30)
+
+
+def test_kappa_by_hand():
+    same, swapped = WORDS * 2, [WORDS[0], WORDS[1], WORDS[3], WORDS[2]] * 2
+    three = kappas(lines({"delete": same, "infill": same, "mask-unk": swapped}))
+    assert [(line["operators"], line["kappa"]) for line in three] == [
+        (["delete", "infill"], 1.0),
+        # One step apart in half of the configurations; by chance 1.25 steps apart on average.
+        (["delete", "mask-unk"], pytest.approx(1 - 0.5 / 1.25)),
+        (["infill", "mask-unk"], pytest.approx(1 - 0.5 / 1.25)),
+    ]
+
+
+def test_kappa_is_over_the_configurations_that_both_have():
+    found = lines({"delete": WORDS, "infill": WORDS[:2]}) + lines({"all": WORDS}) + lines({"infill": [None]}, k=0.3)
+    [pair] = kappas(found)
+    assert (pair["n_configurations"], pair["kappa"]) == (2, 1.0)
+
+
+def test_kappa_without_a_second_word_is_null():
+    [pair] = kappas(lines({"delete": WORDS[:1] * 3, "infill": WORDS[:1] * 3}))
+    assert (pair["n_configurations"], pair["kappa"]) == (3, None)
+
+
+def test_p_values_of_a_run_are_adjusted_together():
+    several = {}
+    for i, mean in enumerate((0.5, 0.52, 0.55, 0.6)):
+        rates = {"delete": around(mean, spread=0.1, seed=i), "infill": around(mean - 0.01, spread=0.1, seed=i + 9)}
+        several |= grouped(rates, attribution=f"a{i}")
+    several |= grouped({"delete": [None] * 40, "infill": [None] * 40}, attribution="failed")
+    found = summarise(several, {**CONFIG, "adaptive": "examples"})["configurations"]
+    tested = [line for line in found if line["attribution"] != "failed"]
+    p_values = [line["p_value"] for line in tested]
+    assert len({round(p, 6) for p in p_values}) > 4
+    assert [line["p_adjusted"] for line in tested] == pytest.approx(false_discovery_control(p_values, method="by"))
+    assert [line["p_adjusted"] for line in found if line["attribution"] == "failed"] == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "word"),
+    [((0.1, 0.19, 9.0), "negligible"), ((0.2,) * 3, "small"), ((0.1, 0.5, 0.9), "medium"), ((0.8,) * 3, "large")],
+)
+def test_the_effect_word_is_that_of_the_median(sizes, word):
+    cell = Configuration("mine", "delete", "sufficiency", 0.2)
+    found = [
+        Outcome(**{**vars(o), "effect_size": size}) for o, size in zip(outcomes(cell, [0.5] * 3), sizes, strict=True)
+    ]
+    [line] = summarise({cell: found}, {**CONFIG, "adaptive": "examples"})["configurations"]
+    assert (line["effect_word"], line["effect_size_median"]) == (word, sorted(sizes)[1])
+
+
+# --- examples that share a passage --------------------------------------------------------------------------------
+
+
+def cluster_interval(rates, groups, *, n_resamples=4000, level=0.95, seed=1):
+    """The bias-corrected and accelerated interval of whole groups, written out slowly."""
+    from scipy.stats import norm
+
+    rng, names = np.random.default_rng(seed), sorted(set(groups))
+    members = {name: [rate for rate, group in zip(rates, groups, strict=True) if group == name] for name in names}
+    mean = np.mean(rates)
+    means = []
+    for _ in range(n_resamples):
+        drawn = [rate for pick in rng.integers(0, len(names), len(names)) for rate in members[names[pick]]]
+        means.append(np.mean(drawn))
+    means = np.array(means)
+    left_out = np.array([np.mean([r for g in names if g != name for r in members[g]]) for name in names])
+    deviations = left_out.mean() - left_out
+    acceleration = (deviations**3).sum() / (6 * (deviations**2).sum() ** 1.5)
+    bias = norm.ppf(np.mean(means < mean) + np.mean(means == mean) / 2)
+    z = [bias + norm.ppf(q) for q in ((1 - level) / 2, (1 + level) / 2)]
+    return [float(np.quantile(means, norm.cdf(bias + each / (1 - acceleration * each)))) for each in z]
+
+
+def test_examples_of_one_group_are_resampled_together():
+    rng = np.random.default_rng(8)
+    sizes = [1, 2, 3, 6] * 8
+    groups = [f"g{number}" for number, size in enumerate(sizes) for _ in range(size)]
+    level = np.repeat(rng.uniform(0.3, 0.9, len(sizes)), sizes)
+    rates = np.clip(level + rng.normal(0, 0.03, len(groups)), 0, 1).tolist()
+    cell = Configuration("mine", "delete", "sufficiency", 0.2)
+    config = {**CONFIG, "adaptive": "examples"}
+    [alone] = summarise({cell: outcomes(cell, rates)}, config)["configurations"]
+    [shared] = summarise({cell: outcomes(cell, rates, groups=groups)}, config)["configurations"]
+    assert shared["win_rate"] == alone["win_rate"]
+    assert shared["win_rate_ci"] == pytest.approx(cluster_interval(rates, groups), abs=0.008)
+    widths = [line["win_rate_ci"][1] - line["win_rate_ci"][0] for line in (alone, shared)]
+    assert widths[1] > 1.5 * widths[0]
+    assert shared["p_value"] > alone["p_value"]
+    assert shared["detectable_win_rate"] > alone["detectable_win_rate"]
+    assert "grouped" in shared["flags"] and "few_groups" not in shared["flags"]
+    assert "grouped" not in alone["flags"]
+
+
+@pytest.mark.parametrize(("n_groups", "few"), [(19, True), (20, False)])
+def test_few_groups_are_flagged(n_groups, few):
+    cell = Configuration("mine", "delete", "sufficiency", 0.2)
+    groups = [f"g{i % n_groups}" for i in range(60)]
+    found = outcomes(cell, around(0.6, n=60), groups=groups)
+    [line] = summarise({cell: found}, {**CONFIG, "adaptive": "examples"})["configurations"]
+    assert ("few_groups" in line["flags"]) == few
+
+
+def test_groups_of_one_change_nothing():
+    cell = Configuration("mine", "delete", "sufficiency", 0.2)
+    rates, config = around(0.6, n=30), {**CONFIG, "adaptive": "examples"}
+    own = outcomes(cell, rates, groups=[f"g{i}" for i in range(30)])
+    assert summarise({cell: own}, config) == summarise({cell: outcomes(cell, rates)}, config)
+
+
+def test_an_example_without_a_group_stands_for_itself():
+    cell = Configuration("mine", "delete", "sufficiency", 0.2)
+    rates, config = around(0.6, n=30), {**CONFIG, "adaptive": "examples"}
+    some = [f"g{i // 2}" if i < 10 else None for i in range(30)]
+    named = [f"g{i // 2}" if i < 10 else f"own{i}" for i in range(30)]
+    assert summarise({cell: outcomes(cell, rates, groups=some)}, config) == summarise(
+        {cell: outcomes(cell, rates, groups=named)}, config
+    )
+
+
+def test_gaps_between_operators_allow_for_groups_too():
+    groups = [f"g{i // 5}" for i in range(100)]
+    level = np.repeat(np.random.default_rng(2).normal(0, 0.2, 20), 5)
+    rates = {"delete": (0.5 + level / 2).tolist(), "infill": (0.5 - level / 2).tolist()}
+    [alone], [shared] = (agreements(grouped(rates, groups=each), CONFIG) for each in (None, groups))
+    widths = [line["gap_ci"][1] - line["gap_ci"][0] for line in (alone, shared)]
+    assert widths[1] > 1.7 * widths[0]
