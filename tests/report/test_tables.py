@@ -1,10 +1,24 @@
 import csv
 import io
+from dataclasses import replace
 
 import pytest
+from scipy.stats import false_discovery_control
 
-from ice_eval.report import FORMATS, Table, agreement_table, formatted, notes, summary_table
+from ice_eval.report import (
+    FORMATS,
+    Table,
+    agreement_table,
+    formatted,
+    notes,
+    plan_notes,
+    plan_table,
+    robustness_table,
+    summary_table,
+    tables,
+)
 from ice_eval.report.tables import FLAGS, interval, number, p_value, percent
+from ice_eval.results import Choice, Plan
 
 ALWAYS = ("attribution", "operator", "n", "win rate", "95 % CI", "median effect", "p", "p adj.", "verdict")
 
@@ -189,3 +203,120 @@ def test_notes_survive_a_run_without_examples(summary, line):
     }
     found = notes(summary({**empty, "n": 0, "n_skipped": 2, "flags": ["no_examples"]}))
     assert found == ["2 examples take no part; examples.jsonl says why.", "no_examples: no example could be evaluated."]
+
+
+# --- adjusted p-values, the word on all operators, and plans ------------------------------------------------------
+
+
+def robust(**changes):
+    return {
+        "model": "toy", "task": "demo", "attribution": "gradient", "k": 0.2, "direction": "sufficiency", "null": "size",
+        "operators": ["delete", "infill"], "n": 60, "word": "robust", "spread": 0.0456, "sides": ["above", "above"],
+        **changes,
+    }  # fmt: skip
+
+
+def test_the_word_on_all_operators_reads_with_the_side_of_each(summary):
+    found = {**summary(), "robustness": [robust()]}
+    table = robustness_table([found])
+    assert table.title == "Over all operators"
+    assert table.header == ("attribution", "against 55 %", "spread", "conclusion")
+    assert table.rows == (("gradient", "delete above, infill above", "4.6 pp", "robust"),)
+
+
+def test_the_word_on_no_example_reads_as_a_dash(summary):
+    found = {**summary(), "robustness": [robust(word=None, spread=None, sides=None), robust(null="position")]}
+    table = robustness_table([found])
+    assert table.header == ("attribution", "null", "against 55 %", "spread", "conclusion")
+    assert table.rows[0] == ("gradient", "size", "–", "–", "–")
+
+
+def test_tables_without_a_row_are_left_out(summary):
+    assert [table.title for table in tables([summary()])] == ["Faithfulness"]
+    found = {**summary(agreements=[{}]), "robustness": [robust()]}
+    assert [table.title for table in tables([found])] == ["Faithfulness", "Operator agreement", "Over all operators"]
+
+
+def test_p_values_are_adjusted_over_all_runs_of_a_table(summary):
+    p_values = [0.001, 0.02, 0.04, 0.3]
+    one, other = summary({"p_value": 0.001}, {"p_value": 0.02}), summary({"p_value": 0.04}, {"p_value": 0.3})
+    expected = false_discovery_control(p_values, method="by")
+    assert columns(summary_table([one, other]))["p adj."] == tuple(p_value(p) for p in expected)
+    alone = false_discovery_control(p_values[:2], method="by")
+    assert columns(summary_table([one]))["p adj."] == tuple(p_value(p) for p in alone)
+
+
+def test_effects_carry_their_word_and_negative_ones_their_sign_alone(summary):
+    words = ({"effect_size_median": -1.0, "effect_word": "large negative"}, {"effect_word": None})
+    assert columns(summary_table([summary(*words)]))["median effect"] == ("-1.00 large", "+1.10")
+
+
+def test_notes_name_the_examples_that_operators_disagree_about(summary):
+    many = [str(number) for number in range(9)]
+    found = notes(summary(agreements=[{"disagree": many, "null": "position"}, {"disagree": []}]))
+    assert (
+        "gradient (null: position): delete and infill disagree most about the examples 0, 1, 2, 3, 4; "
+        "`ice show` prints what the model saw of them."
+    ) in found
+    assert len([note for note in found if "disagree" in note]) == 1
+
+
+@pytest.mark.parametrize(("n", "told"), [(7, False), (8, True)])
+def test_notes_give_kappa_where_there_are_enough_configurations(summary, n, told):
+    words = ["faithful", "near-random"] * n
+    lines = [
+        {"attribution": f"a{i}", "operator": operator, "taxonomy": words[i]}
+        for i in range(n)
+        for operator in ("delete", "infill")
+    ]
+    found = [note for note in notes(summary(*lines)) if "κ" in note]
+    assert found == (
+        ["delete and infill agree on the word with weighted κ = 1.00 over 8 configurations."] if told else []
+    )
+
+
+def test_notes_say_why_single_examples_were_not_tested(summary):
+    reason = "the random sets were chosen to be enough for the data set, not for an example"
+    found = notes(summary({"significant_reason": reason, "significant_floor_share": None, "significant_rate": None}))
+    assert f"Single examples: {reason}." in found
+
+
+PLAN = Plan(
+    model="toy", task="demo", device="cpu", pilot={"n": 32, "m": 16, "seconds": 1.2}, cheapest_m=4.4,
+    choices=(
+        Choice("as asked", 500, 50, 27000, 1_234_567, 90.0, 12.34, 0.061, 0.5437),
+        Choice("--adaptive dataset", 500, 12, 8000, 300_000, 20.0, 3.0, 0.064, 0.5457),
+    ),
+    peak_memory_gb=0.5, warnings=("too few.",),
+)  # fmt: skip
+
+
+def test_a_plan_reads_as_a_row_for_each_choice():
+    table = plan_table(PLAN)
+    assert table.title == "toy on demo, cpu"
+    assert table.rows[0] == (
+        "as asked", "500", "50", "27,000", "1,234,567", "90.0", "12.3 MB", "± 3.0 pp", "54.4 %",
+    )  # fmt: skip
+    assert "dollars" not in table.header
+
+
+def test_a_price_gives_dollars():
+    table = plan_table(PLAN, hourly_price=4)
+    assert columns(table)["dollars"] == ("6.00", "1.33")
+
+
+def test_the_notes_of_a_plan_say_what_it_rests_on():
+    found = plan_notes(PLAN)
+    assert found[0].startswith("From a pilot of 32 examples with 16 random sets each, in 1 s")
+    assert "Peak memory of the pilot: 0.50 GB; batches of the run are no larger." in found
+    assert "The fewest tokens for a given interval: about 4 random sets per example." in found
+    assert found[-1] == "too few."
+    bare = plan_notes(replace(PLAN, cheapest_m=None, peak_memory_gb=None, warnings=()))
+    assert len(bare) == 2
+
+
+@pytest.mark.parametrize("style", FORMATS)
+def test_every_format_takes_the_new_tables(style, summary):
+    found = {**summary(), "robustness": [robust()]}
+    assert "delete above" in formatted(robustness_table([found]), style)
+    assert "27,000" in formatted(plan_table(PLAN), style)
