@@ -45,7 +45,7 @@ def finished(tmp_path_factory):
     """A run of every kind, and its results."""
     root = tmp_path_factory.mktemp("kinds")
     methods = {"hat": picks("hat"), "strong": picks("strong", towards=4)}
-    data = [{"text": text, "label": i % 2} for i, text in enumerate([*texts(18, words=(14, 24)), "one", ""])]
+    data = [{"text": text, "label": i % 2} for i, text in enumerate([*texts(10, words=(14, 20)), "one", ""])]
     runs = {
         name: run(data, attributions=methods, operators=["delete", "infill"], out=root / name, **settings)
         for name, settings in KINDS.items()
