@@ -1,9 +1,10 @@
 """What each point where we differ from the paper or its package does to a verdict.
 
-python benchmarks/differences.py reviews.jsonl [--n 200] [--out FOLDER] [--only bf16-head]
+python benchmarks/differences.py reviews.jsonl [--n 200] [--out FOLDER] [--only bf16-head] [--device cuda]
 
 Runs SmolLM2 on the first reviews of a file (lines of {"text": …, "label": …}) with one choice changed at a time, and
-prints win rate, interval and verdict beside those of the default. About ten minutes per line on two cores.
+prints win rate, interval and verdict beside those of the default. The prompt has four worked examples, except where the
+whole prompt is in scope: there the default is repeated without them. About ten minutes per choice on two cores.
 """
 
 import argparse
@@ -13,13 +14,14 @@ from typing import Any
 
 import ice_eval as ice
 from ice_eval.models import Model, load_model
-from ice_eval.tasks import load_task
 
 CHOICES: dict[str, dict[str, Any]] = {
-    "default": {},
-    "whole-prompt scope": {"scope": "prompt"},
-    "own fills": {"fills": "own"},
-    "bf16 head": {},
+    "default": {"task": "demo"},
+    "own fills": {"task": "demo", "fills": "own"},
+    "bf16 head": {"task": "demo"},
+    "adaptive": {"task": "demo", "adaptive": "dataset"},
+    "no shots": {"task": "sst2"},
+    "whole-prompt scope": {"task": "sst2", "scope": "prompt"},
 }
 
 
@@ -39,16 +41,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("data", type=Path)
     parser.add_argument("--n", type=int, default=200)
+    parser.add_argument("--model", default="smollm2")
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--out", type=Path, help="keep the runs, and continue them")
     parser.add_argument("--only", choices=[name.replace(" ", "-") for name in CHOICES])
     given = parser.parse_args()
     for name, settings in CHOICES.items():
         slug = name.replace(" ", "-")
         if given.only in (None, slug):
-            model = load_model("smollm2", device="cpu")
+            model = load_model(given.model, device=given.device, dtype="float32")
             run = ice.evaluate(
                 with_bf16_head(model) if name == "bf16 head" else model,
-                load_task("sst2"),
                 data=given.data,
                 n=given.n,
                 out=None if given.out is None else given.out / slug,
