@@ -27,7 +27,7 @@ from ice_eval.results import RunFolder
 OPERATORS, DIRECTIONS = ["delete", "mask-unk"], ["sufficiency", "necessity"]
 METHODS = {"strong": picks("strong", towards=4), "hat": picks("hat"), "against": picks("against", towards=-4)}
 # Texts of 11 to 14 words have at most 91 sets of two; those of 24 words have 10,626 sets of four.
-TEXTS = [*texts(10), *texts(8, words=(24, 24), seed=1)]
+TEXTS = [*texts(13), *texts(4, words=(24, 24), seed=1)]
 NUMBERS = ("win_rate", "p_value", "p_lower", "m")
 
 
@@ -111,19 +111,20 @@ def test_every_number_is_that_of_the_rule_applied_draw_by_draw(three):
 
 
 def test_stored_sets_are_the_beginning_of_the_order(three):
+    rows = rows_of(three, "random")
     for index in (0, 15):
         plain = Plain(TEXTS[index])
         order = random_sets(plain.n_units, plain.size(0.2), 500, seed=0, example_id=str(index))
         for operator in OPERATORS:
             kept = [
                 row.kept
-                for row in rows_of(three, "random")
+                for row in rows
                 if (row.key.example_id, row.key.operator, row.key.direction) == (str(index), operator, "sufficiency")
             ]
             assert kept == order[: len(kept)] != []
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", ["strong", "hat"])
 def test_a_stopping_time_is_an_attributions_own(three, name):
     alone = run(
         TEXTS, attributions={name: METHODS[name]}, operators=OPERATORS, directions=DIRECTIONS, adaptive="examples"
@@ -181,7 +182,7 @@ def test_a_part_that_is_lost_is_scored_again_to_the_same_numbers(tmp_path):
     assert rows_of(again) == rows
 
 
-@pytest.mark.parametrize("after", [10, 900])
+@pytest.mark.parametrize("after", [10, 400])
 def test_an_interrupted_run_ends_as_if_nothing_had_happened(tmp_path, after):
     settings = {"attributions": {"strong": METHODS["strong"]}, "adaptive": "examples", "token_budget": 512}
     whole = run(TEXTS, out=tmp_path / "whole", **settings)
@@ -301,13 +302,13 @@ def test_random_explanations_are_significant_no_more_often_than_allowed_in_a_lar
 
 
 def test_stopping_early_pulls_no_win_rate_towards_one_half():
-    found = texts(100, words=(18, 18), vocabulary=3000, seed=2)
-    settings = {"attributions": {"strong": picks("strong", towards=1)}, "operators": ["mask-unk"], "n": 100}
+    found = texts(64, words=(18, 18), vocabulary=3000, seed=2)
+    settings = {"attributions": {"strong": picks("strong", towards=1)}, "operators": ["mask-unk"], "n": 64}
     early, whole = run(found, adaptive="examples", **settings), run(found, m=99, **settings)
     rates, full = (np.array([line["win_rate"] for line in lines_of(each)]) for each in (early, whole))
     assert full.mean() > 0.65  # far enough from one half for a pull to show
     gaps = rates - full
-    assert abs(gaps.mean()) < 4 * gaps.std() / math.sqrt(100)
+    assert abs(gaps.mean()) < 4 * gaps.std() / math.sqrt(64)
 
 
 # --- as many sets as the data set needs ---------------------------------------------------------------------------

@@ -186,12 +186,14 @@ def _set_of(row, n_units):
 
 def test_the_average_over_operators_is_of_the_same_matched_sets(many):
     _, done = many
+    rows = rows_of(done)
     for null in NULLS[1:]:
         kept = {
             operator: {
                 (row.key.example_id, row.key.set_index): row.kept
-                for row in rows_of(done, f"random:{null}:one")
-                if row.key.operator == operator and row.key.direction == "sufficiency"
+                for row in rows
+                if (row.key.kind, row.key.operator, row.key.direction)
+                == (f"random:{null}:one", operator, "sufficiency")
             }
             for operator in OPERATORS
         }

@@ -26,7 +26,7 @@ GRIDS = {
         "attributions": {**HAT, "gradient": None},
         "operators": ["delete", "infill"],
         "directions": ["sufficiency", "necessity"],
-        "k": [0.15, 0.3],
+        "k": [0.15, 0.2],
     },
     "fills": {"operators": ["infill"], "n_fills": 3},
     "nulls": {"nulls": ["size", "contiguity"], "k": 0.3},
