@@ -40,8 +40,8 @@ class Cost:
     """On disk."""
 
     def rows(self, m: int) -> float:
-        """Of an example with m random sets; one set more is scored, in case the rationale is among them."""
-        return self.rows_example + (m + 1) * self.rows_set
+        """Of an example with m random sets; the one that is scored beside them is a row of the example."""
+        return self.rows_example + m * self.rows_set
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ def _examples_for(wanted: str, needed: float, spreads: Sequence[stats.Spread], m
 
 def _choice(name: str, n: int, m: int, spreads: Sequence[stats.Spread], cost: Cost) -> Choice:
     rows = n * cost.rows(m)
-    tokens = n * (cost.tokens_example - cost.tokens_attribution + (m + 1) * cost.tokens_set)
+    tokens = n * (cost.tokens_example - cost.tokens_attribution + m * cost.tokens_set)
     errors = [stats.standard_error(spread, n=n, m=m) for spread in spreads]
     return Choice(
         name=name,
@@ -240,7 +240,7 @@ def sets_for(spreads: Sequence[stats.Spread], cost: Cost, *, m: int) -> Sets:
     )
     cheapest = stats.cheapest_m(pooled, cost_example=cost.tokens_example, cost_set=cost.tokens_set)
     for_width = max(stats.m_for_width(spread, m=m, wider=WIDER) for spread in spreads)
-    for_a_third = math.floor((cost.rows(m) * ROWS_SHARE - cost.rows_example) / max(cost.rows_set, 1)) - 1
+    for_a_third = math.floor((cost.rows(m) * ROWS_SHARE - cost.rows_example) / max(cost.rows_set, 1))
     wanted = max(min(for_width, for_a_third), FEWEST_SETS)
     enough = min(max(wanted, round(cheapest)) if math.isfinite(cheapest) else wanted, m)
     errors = [[stats.standard_error(spread, n=1, m=each) for each in (enough, m)] for spread in spreads]
