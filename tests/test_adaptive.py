@@ -333,27 +333,28 @@ def test_a_pilot_chooses_how_many_sets_are_enough_and_says_so(planned):
     found, told = planned
     manifest = found.folder.manifest()
     plan = manifest["planned"]
-    assert (plan["pilot_n"], plan["pilot_m"]) == (48, 16)
+    assert (plan["pilot_n"], plan["pilot_m"]) == (48, 12)
     assert 8 <= plan["m"] < 50
     assert manifest["config"]["m"] == plan["m"] and manifest["identity"]["m"] == 50
     assert {line["m"] for line in lines_of(found)} == {plan["m"]}
-    assert "pilot: 48 examples with 16 random sets each." in told.messages
-    assert any(message.startswith(f"{plan['m']} random sets are enough:") for message in told.messages)
+    assert "pilot: 48 examples with 12 random sets each." in told.messages
+    assert any(message.startswith(f"the run goes on with {plan['m']} random sets:") for message in told.messages)
 
 
-def test_fewer_rows_give_nearly_the_same_intervals_and_the_same_verdicts(planned, fixed):
+def test_a_third_of_the_rows_gives_nearly_the_same_intervals_and_the_same_verdicts(planned, fixed):
     found, _ = planned
-    # Three attributions have three rationales, which a smaller m does not spare.
-    random, whole = (run.folder.manifest()["rows_by_kind"]["random"] for run in (found, fixed))
-    assert random <= whole / 3
-    wider = []
+    rows, whole = (run.folder.manifest()["rows"] for run in (found, fixed))
+    assert rows <= whole / 3
+    widths = {}
     for name in METHODS:
         ours, theirs = (line_of(each, attribution=name) for each in (found, fixed))
-        width, asked = (line["win_rate_ci"][1] - line["win_rate_ci"][0] for line in (ours, theirs))
-        wider.append(width / asked)
+        widths[name] = [line["win_rate_ci"][1] - line["win_rate_ci"][0] for line in (ours, theirs)]
         assert ours["verdict"] == theirs["verdict"]
-    # What is promised is about all configurations together, and widths have errors of their own.
-    assert np.mean(wider) < 1.10 and max(wider) < 1.15
+    # The widest interval hardly grows; narrow ones grow more, but no more than was said, up to their own errors.
+    few, many = max(widths.values())
+    assert few < 1.10 * many
+    foretold = 1 + found.folder.manifest()["planned"]["wider"]
+    assert max(few / many for few, many in widths.values()) < 1.06 * foretold
     assert {line_of(fixed, attribution=name)["taxonomy"] for name in ("strong", "against")} == {
         "faithful",
         "anti-faithful",
@@ -377,7 +378,7 @@ def test_a_finished_run_is_continued_with_the_same_number_and_no_second_pilot(pl
     told, model = Told(), Waves()
     again = run(DATA, model=model, adaptive="dataset", reporter=told, out=found.path, **ASKED)
     assert results_of(again) == results and rows_of(again) == rows
-    assert not [message for message in told.messages if "pilot" in message or "enough" in message]
+    assert not [message for message in told.messages if "pilot" in message or "goes on" in message]
     assert again.folder.manifest()["planned"] == found.folder.manifest()["planned"]
 
 
@@ -406,13 +407,12 @@ def test_an_interrupted_pilot_goes_on(tmp_path, after):
     assert {row.key for row in rows_of(again)} == {row.key for row in rows_of(whole)}
 
 
-def test_sets_of_the_pilot_beyond_the_number_chosen_are_kept_and_not_used(tmp_path):
+def test_numbers_are_those_of_a_run_that_was_asked_for_so_many_sets(tmp_path):
     settings = {"attributions": {"hat": METHODS["hat"]}, "operators": ["mask-unk"], "n": 240}
     found = run(DATA, adaptive="dataset", out=tmp_path / "run", **settings)
     m = found.folder.manifest()["planned"]["m"]
-    assert m < 16
     assert lines_of(found) == lines_of(run(DATA, m=m, **settings))
-    assert found.folder.manifest()["rows"] <= 0.36 * 240 * (2 + 1 + 51)
+    assert found.folder.manifest()["rows"] <= 240 * (2 + 1 + 51) / 3
 
 
 def test_a_data_set_of_a_single_example_takes_all_sets_that_were_asked_for(tmp_path):

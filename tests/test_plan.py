@@ -99,7 +99,7 @@ def test_a_plan_is_json_and_leaves_nothing_behind(tmp_path, monkeypatch):
     found = plan(DATA[:40], n=40, m=20)
     content = json.loads(json.dumps(found.as_dict(), allow_nan=False))
     assert content["choices"][0]["n"] == 40
-    assert (content["pilot"]["n"], content["pilot"]["m"]) == (32, 16)
+    assert (content["pilot"]["n"], content["pilot"]["m"]) == (32, 12)
     assert list(tmp_path.iterdir()) == []
 
 
