@@ -40,7 +40,6 @@ class Run:
 
     def __init__(self, path: str | Path) -> None:
         self.folder = RunFolder.existing(Path(path))
-        self._temporary: _Temporary | None = None
 
     @property
     def path(self) -> Path:
@@ -158,7 +157,7 @@ def evaluate(
         reporter=reporter,
     )
     run = Run(folder.path)
-    run._temporary = temporary  # the folder lives as long as its run
+    run.folder.keeps = temporary  # a temporary folder lives as long as somebody looks into it
     return run
 
 

@@ -179,3 +179,15 @@ def test_ties_add_less_noise_than_wins_and_losses(rng):
     assert spread.within == pytest.approx(0.15, abs=0.003)
     assert spread.between == pytest.approx(0.0, abs=0.001)
     assert spread_of(rates, 20).within == pytest.approx(0.25 + 0.1 / 19, abs=0.003)
+
+
+def test_groups_make_a_mean_less_sure(rng):
+    n_groups, copies, m = 400, 4, 20
+    truth = np.repeat(rng.beta(2, 2, size=n_groups), copies)
+    win_rates, groups = rng.binomial(m, truth) / m, np.repeat(np.arange(n_groups), copies)
+    spread = spread_of(win_rates, m, groups=groups)
+    # Examples of a group share their true win rate, so a mean of N has the variance of N / 4 of them.
+    assert spread.between == pytest.approx(copies * truth.var(), rel=0.2)
+    assert spread.within == spread_of(win_rates, m).within
+    means = [rng.binomial(m, np.repeat(rng.beta(2, 2, size=n_groups), copies)).mean() / m for _ in range(2000)]
+    assert standard_error(spread, n=n_groups * copies, m=m) == pytest.approx(np.std(means), rel=0.1)

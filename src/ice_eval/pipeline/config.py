@@ -129,6 +129,8 @@ def _one_of(name: str, value: str | None, allowed: Sequence[str]) -> None:
 def identity(config: RunConfig, *, model: Mapping[str, str], task: Task, examples: Sequence[Example]) -> dict[str, Any]:
     """Everything that defines rows: two runs with the same identity score the same inputs."""
     plain = {f.name: getattr(config, f.name) for f in fields(config) if f.name not in ADDABLE}
+    if config.adaptive is None:
+        del plain["adaptive"]  # as in folders of earlier versions, whose names must not change
     return {
         "model": model["id"],
         "weights": model["fingerprint"],
@@ -169,9 +171,9 @@ def refuse_other_run(path: object, stored: Mapping[str, Any], asked: Mapping[str
         ConfigError: It holds another one; every field that differs is named.
     """
     differ = [
-        f"{name} is {stored.get(name)!r} there and {asked[name]!r} here"
-        for name in asked
-        if stored.get(name) != asked[name]
+        f"{name} is {stored.get(name)!r} there and {asked.get(name)!r} here"
+        for name in dict.fromkeys([*asked, *stored])
+        if stored.get(name) != asked.get(name)
     ]
     if differ:
         raise ConfigError(

@@ -191,7 +191,7 @@ _NAMED = 5
 
 def _kappa_notes(summaries: Sequence[Mapping[str, Any]]) -> list[str]:
     """How far operators agree on a word over all configurations; a handful of them says nothing."""
-    lines = [line for summary in summaries for line in summary["configurations"]]
+    lines = [{**line, "run": run} for run, summary in enumerate(summaries) for line in summary["configurations"]]
     return [
         f"{' and '.join(found['operators'])} agree on the word with weighted κ = {found['kappa']:.2f} over "
         f"{found['n_configurations']} configurations."

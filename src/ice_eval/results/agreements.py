@@ -77,7 +77,7 @@ def kappas(lines: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     words: dict[str, dict[tuple[Any, ...], str]] = {}
     for line in lines:
         if line["operator"] != ALL and line["taxonomy"] is not None:
-            place = tuple(line.get(name) for name in ("model", "task", "attribution", "direction", "k", "null"))
+            place = tuple(line.get(name) for name in _PLACE)
             words.setdefault(line["operator"], {})[place] = line["taxonomy"]
     found = []
     for first, second in itertools.combinations(words, 2):
@@ -85,6 +85,10 @@ def kappas(lines: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         kappa = stats.kappa([words[first][p] for p in shared], [words[second][p] for p in shared])
         found.append({"operators": [first, second], "n_configurations": len(shared), "kappa": kappa})
     return found
+
+
+_PLACE = ("run", "model", "task", "attribution", "direction", "k", "null")
+"""What names a configuration beside its operator; several runs are told apart by a number."""
 
 
 def _by_operator(grouped: Grouped) -> Iterator[tuple[Configuration, dict[str, Sequence[Outcome]]]]:

@@ -30,6 +30,8 @@ class RunFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.keeps: object = None
+        """What must live as long as the folder is looked into."""
 
     @classmethod
     def existing(cls, path: Path) -> "RunFolder":

@@ -9,12 +9,14 @@ import numpy as np
 
 from ice_eval import stats
 from ice_eval.errors import ConfigError
-from ice_eval.results.columns import column
+from ice_eval.rationales import set_size
+from ice_eval.results.columns import column, groups_of
 from ice_eval.results.comparisons import ALL, Configuration, Outcome
 from ice_eval.results.folder import RunFolder
 from ice_eval.results.schema import SHARED_NULL, RowKey
 from ice_eval.results.summary import outcomes_by_configuration
 
+_MANY = 10**9
 FEWEST_SETS = 8
 WIDER = 0.07
 """With fewer random sets no interval should become wider by more than this share, …"""
@@ -38,10 +40,16 @@ class Cost:
     tokens_attribution: float
     bytes_row: float
     """On disk."""
+    capacities: tuple[int, ...]
+    """Random sets that each example has at most: short texts have few."""
+
+    def sets(self, m: int) -> float:
+        """Random sets of an example, if m are asked for, on average."""
+        return float(np.minimum(m, self.capacities).mean())
 
     def rows(self, m: int) -> float:
         """Of an example with m random sets; the one that is scored beside them is a row of the example."""
-        return self.rows_example + m * self.rows_set
+        return self.rows_example + self.sets(m) * self.rows_set
 
 
 @dataclass(frozen=True)
@@ -158,7 +166,7 @@ def _examples_for(wanted: str, needed: float, spreads: Sequence[stats.Spread], m
 
 def _choice(name: str, n: int, m: int, spreads: Sequence[stats.Spread], cost: Cost) -> Choice:
     rows = n * cost.rows(m)
-    tokens = n * (cost.tokens_example - cost.tokens_attribution + m * cost.tokens_set)
+    tokens = n * (cost.tokens_example - cost.tokens_attribution + cost.sets(m) * cost.tokens_set)
     errors = [stats.standard_error(spread, n=n, m=m) for spread in spreads]
     return Choice(
         name=name,
@@ -223,7 +231,7 @@ def spreads_of(folder: RunFolder, config: Mapping[str, Any]) -> list[stats.Sprea
 def _spread(used: Sequence[Outcome]) -> stats.Spread:
     exact = np.array([outcome.exact for outcome in used])
     rates, ties, m = (column(used, name) for name in ("win_rate", "tie_rate", "m"))
-    return stats.spread_of(rates, m.astype(int), exact=exact, tie_rates=ties)
+    return stats.spread_of(rates, m.astype(int), exact=exact, tie_rates=ties, groups=groups_of(used))
 
 
 def sets_for(spreads: Sequence[stats.Spread], cost: Cost, *, m: int) -> Sets:
@@ -276,7 +284,16 @@ def cost_of(folder: RunFolder) -> Cost:
         seconds_attribution=attribution_seconds / n,
         seconds_token=max(total["seconds"] - attribution_seconds, 0.0) / max(total["tokens"], 1),
         bytes_row=sum(sizes) / max(len(rows), 1),
+        capacities=_capacities(folder, reached),
     )
+
+
+def _capacities(folder: RunFolder, reached: Mapping[str, int]) -> tuple[int, ...]:
+    """How many other sets of the size of a rationale every example has."""
+    shares = folder.manifest()["config"]["k"]
+    units = {row.example_id: len(row.spans) for part in folder.parts() for row in folder.inputs(part)}
+    found = [max(math.comb(units[name], set_size(units[name], k)) - 1 for k in shares) for name in reached]
+    return tuple(min(count, _MANY) for count in found) or (_MANY,)
 
 
 def _place(key: RowKey) -> int:

@@ -222,9 +222,10 @@ def _of_single_examples(used: Sequence[Outcome], config: Mapping[str, Any]) -> d
     )
     n_values = np.array([outcome.m + 1 for outcome in used])
     if sequential:
-        # A null p-value h/l is above one half with probability one half as soon as 2h sets can be scored. An example
-        # with fewer sets has used them all, and its p-value is on the usual grid at one half.
-        n_values = np.minimum(n_values, 2 * stats.STOP_AFTER)
+        # A null p-value h/l is above one half with probability one half as soon as 2h sets can be scored. The p-value
+        # of an example that has fewer, and has used them all, is on the usual grid at one half.
+        exact = np.array([outcome.exact for outcome in used])
+        n_values = np.where(exact, np.minimum(n_values, 2 * stats.STOP_AFTER), 2 * stats.STOP_AFTER)
     nonnull = stats.nonnull_share(p_values, n_values)
     return {
         "significant_rate": upper.rate,

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from ice_eval.errors import DataError
+from ice_eval.stats._groups import Groups, grouping_of
 from ice_eval.stats._values import ROUND_OFF, finite_vector
 from ice_eval.stats.randomization import CHANCE
 from ice_eval.stats.verdict import DETECTABLE_ERRORS
@@ -42,6 +43,7 @@ def spread_of(
     *,
     exact: NDArray[np.bool_] | None = None,
     tie_rates: NDArray[np.float64] | None = None,
+    groups: Groups | None = None,
 ) -> Spread:
     """Spread of win rates, split into what examples and what random sets contribute.
 
@@ -54,6 +56,8 @@ def spread_of(
         m: Number of random sets behind each win rate, or one number for all.
         exact: Which examples were compared with every set there is, so that nothing is left to chance; none if None.
         tie_rates: Share of ties behind each win rate; none if None.
+        groups: Examples that belong together: `between` is then what makes `(between + within / M) / N` the variance of
+            a mean of whole groups, for groups of such sizes.
 
     Raises:
         DataError: If there are fewer than two win rates, lengths differ, a value is out of range, or an example that is
@@ -71,7 +75,8 @@ def spread_of(
     ties = _per_example(0.0 if tie_rates is None else tie_rates, n=rates.size, what="tie rate")
     one_draw = np.maximum(rates * (1 - rates) - ties / 4, 0.0)
     within = np.where(sampled, one_draw * counts / np.maximum(counts - 1, 1), 0.0)
-    between = float(rates.var(ddof=1)) - float((within / np.maximum(counts, 1)).mean())
+    error = float(grouping_of(groups, n=rates.size).standard_errors(rates[None])[0])
+    between = error**2 * rates.size - float((within / np.maximum(counts, 1)).mean())
     return Spread(between=max(0.0, between), within=float(within.mean()))
 
 
