@@ -175,8 +175,15 @@ def test_notes_give_a_range_where_configurations_differ(summary):
     assert any(note.endswith("55.0 % to 60.0 %.") for note in found)
 
 
-def test_notes_leave_out_what_is_not_known(summary):
-    assert notes(summary({"accuracy": None, "detectable_win_rate": None})) == []
+def test_notes_say_what_is_not_known(summary):
+    assert notes(summary({"accuracy": None, "detectable_win_rate": None})) == [
+        "Smallest mean win rate told from chance with power 80 %: unknown (one example, or no spread)."
+    ]
+
+
+def test_notes_say_how_few_effect_sizes_there_are(summary):
+    found = notes(summary({"effect_word": None, "effect_size_undefined": 45}))
+    assert "gradient under delete: effect sizes exist for 15 of 60 examples." in found
 
 
 def test_notes_tell_of_skipped_examples_and_of_tests_that_cannot_reject(summary):
@@ -221,7 +228,7 @@ def test_the_word_on_all_operators_reads_with_the_side_of_each(summary):
     table = robustness_table([found])
     assert table.title == "Over all operators"
     assert table.header == ("attribution", "against 55 %", "spread", "conclusion")
-    assert table.rows == (("gradient", "delete above, infill above", "4.6 pp", "robust"),)
+    assert table.rows == (("gradient", "delete above, infill above", "4.6 pp", "robust (above 55 %)"),)
 
 
 def test_the_word_on_no_example_reads_as_a_dash(summary):

@@ -39,6 +39,7 @@ def outcomes(cell, rates, *, m=100, halves=None, groups=None):
                 score=0.5,
                 score_full=0.9,
                 score_empty=0.1,
+                family=np.array([rate, 1 - rate]),
                 halves=(rate, rate) if halves is None else halves[index],
             )  # fmt: skip
         )

@@ -106,13 +106,17 @@ def test_the_mean_is_tested_on_both_sides(rng):
         assert not checks.mean_win_rate(changed(trials, win_rate=trials.win_rate + shift)).ok
 
 
-def test_sequential_trials_have_no_families_and_are_checked_for_all_but_ranks_and_data_sets(rng):
+def test_trials_are_checked_for_what_they_have(rng):
     trials = null(rng, n=400)
     whole = [check.name for check in checks.calibration(trials, data_set=25, rng=rng)]
     bare = [check.name for check in checks.calibration(changed(trials, families=()), data_set=25, rng=rng)]
     assert {name for name in whole if name not in bare} == {
-        "ranks are uniform",
         "data sets of 25 told from random, p ≤ 0.05",
+        "verdict on a data set of 25 is not random",
+    }
+    sequential = [check.name for check in checks.calibration(changed(trials, sequential=True), data_set=25, rng=rng)]
+    assert {name for name in whole if name not in sequential} == {
+        "ranks are uniform",
         "false positives, upper tail, α = 0.20",
         "false positives, lower tail, α = 0.20",
     }

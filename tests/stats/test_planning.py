@@ -181,6 +181,14 @@ def test_ties_add_less_noise_than_wins_and_losses(rng):
     assert spread_of(rates, 20).within == pytest.approx(0.25 + 0.1 / 19, abs=0.003)
 
 
+def test_examples_of_few_groups_count_as_copies(rng):
+    rates = rng.random(60)
+    alone = spread_of(rates, 20)
+    for groups, copies in ((["a"] * 60, 60), (np.repeat([0, 1, 2], 20), 20)):
+        spread = spread_of(rates, 20, groups=groups)
+        assert spread.variance(20) == pytest.approx(copies * alone.variance(20))
+
+
 def test_groups_make_a_mean_less_sure(rng):
     n_groups, copies, m = 400, 4, 20
     truth = np.repeat(rng.beta(2, 2, size=n_groups), copies)

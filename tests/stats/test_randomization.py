@@ -5,18 +5,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binomtest, chisquare, monte_carlo_test, percentileofscore, permutation_test, ttest_1samp, zmap
-from scipy.stats import t as student_t
+from scipy.stats import binomtest, chisquare, monte_carlo_test, percentileofscore, permutation_test, zmap
 
 from ice_eval.errors import DataError
 from ice_eval.stats import (
     Comparison,
     compare,
-    compare_sequentially,
     effect_size,
     lower_pvalue,
-    mean_interval,
-    mean_t_test,
     mean_test,
     member_win_rates,
     upper_pvalue,
@@ -304,74 +300,6 @@ def test_mean_test_refuses_what_is_not_a_family_of_win_rates(rng):
         mean_test([np.array([0.0, 1.0])], rng=rng, n_draws=0)
 
 
-@pytest.mark.parametrize("n", [2, 3, 20, 500])
-def test_t_test_is_that_of_scipy(n, rng):
-    rates = rng.beta(2, 1, size=n)
-    ours, theirs = mean_t_test(rates), ttest_1samp(rates, 0.5)
-    assert (ours.statistic, ours.p_value) == pytest.approx((theirs.statistic, theirs.pvalue), rel=1e-9)
-    assert ours.n_draws == 0
-    assert mean_t_test(rates, groups=np.arange(n)) == ours
-
-
-def test_t_test_of_groups_of_equal_size_is_that_of_their_means(rng):
-    rates = rng.random((12, 5))
-    theirs = ttest_1samp(rates.mean(axis=1), 0.5)
-    order = rng.permutation(60)
-    ours = mean_t_test(rates.ravel()[order], groups=np.repeat(list("abcdefghijkl"), 5)[order])
-    assert (ours.statistic, ours.p_value) == pytest.approx((theirs.statistic, theirs.pvalue), rel=1e-9)
-
-
-def test_t_test_of_unequal_groups_done_by_hand():
-    # Mean 0.6; the deviations add up to 0.3, -0.2 and -0.1.
-    result = mean_t_test(np.array([1.0, 0.5, 0.4, 0.6, 0.5]), groups=["a", "a", "b", "b", "c"])
-    expected = 0.1 / (np.sqrt(3 / 2 * (0.3**2 + 0.2**2 + 0.1**2)) / 5)
-    assert result.statistic == pytest.approx(expected)
-    assert result.p_value == pytest.approx(2 * student_t.sf(expected, df=2))
-
-
-@pytest.mark.parametrize("n", [2, 5, 6, 7, 40])
-def test_t_test_without_spread_has_the_pvalue_of_the_sign_test(n, rng):
-    result = mean_t_test(np.ones(n))
-    assert (result.statistic, result.p_value) == (np.inf, pytest.approx(binomtest(n, n).pvalue))
-    assert (result.p_value < 0.05) == (mean_interval(np.ones(n), rng=rng, n_resamples=9).low > 0.5)
-    assert mean_t_test(np.zeros(n)).statistic == -np.inf
-    assert mean_t_test(np.full(n, 0.5)).p_value == 1.0
-    assert mean_t_test(np.ones(n + 3), groups=[*range(n), 0, 0, 1]).p_value == result.p_value
-
-
-def test_t_test_of_one_example_or_group_says_nothing():
-    assert mean_t_test(np.array([0.9])).p_value == 1.0
-    assert mean_t_test(np.array([0.5])).p_value == 1.0
-    assert mean_t_test(np.array([0.9, 0.8, 0.95]), groups=["a"] * 3).p_value == 1.0
-
-
-def test_t_test_pvalue_is_never_zero():
-    assert 0 < mean_t_test(np.ones(5000)).p_value < 1e-300
-    assert 0 < mean_t_test(np.r_[np.ones(5000), np.full(5000, 0.999)]).p_value < 1e-300
-
-
-def test_t_test_refuses_what_is_no_win_rate():
-    with pytest.raises(DataError, match="at least one win rate"):
-        mean_t_test(np.array([]))
-    with pytest.raises(DataError, match=r"win rates lie in \[0, 1\], got values from 40.0 to 60.0; percentages"):
-        mean_t_test(np.array([40.0, 60.0]))
-    with pytest.raises(DataError, match="one group label per example, got 2 for 3 examples"):
-        mean_t_test(np.array([0.1, 0.5, 0.6]), groups=["a", "b"])
-    with pytest.raises(
-        DataError, match="1 of 3 that are None or NaN; give an example that belongs to no group a label"
-    ):
-        mean_t_test(np.array([0.1, 0.5, 0.6]), groups=["a", None, "b"])
-    with pytest.raises(DataError, match="2 of 3 that are None or NaN"):
-        mean_t_test(np.array([0.1, 0.5, 0.6]), groups=np.array([np.nan, 1.0, np.nan]))
-
-
-def test_t_test_of_sequential_win_rates_holds_its_level(rng):
-    scores = rng.random((40_000, 100))
-    rates = np.array([compare_sequentially(row[0], row[1:], whole=True).win_rate for row in scores]).reshape(1000, 40)
-    n_small = sum(mean_t_test(row).p_value <= 0.05 for row in rates)
-    assert binomtest(n_small, 1000, 0.05).pvalue > 1e-3
-
-
 def correlated_families(rng, *, n_groups, size, n_sets=11):
     """Random rationales; the examples of a group are copies of each other, rationale included."""
     families = families_of(rng.random((n_groups, n_sets)))
@@ -382,13 +310,6 @@ def test_mean_test_with_groups_of_one_is_the_test_without_groups():
     families = families_of(np.random.default_rng(0).random((20, 11)))
     alone = mean_test(families, rng=np.random.default_rng(1), n_draws=199)
     assert mean_test(families, rng=np.random.default_rng(1), n_draws=199, groups=list("abcdefghijklmnopqrst")) == alone
-
-
-def test_mean_test_statistic_with_groups_is_that_of_the_t_test(rng):
-    families = families_of(rng.random((30, 11)))
-    groups = rng.integers(0, 9, size=30)
-    expected = mean_t_test(np.array([family[0] for family in families]), groups=groups).statistic
-    assert mean_test(families, rng=rng, n_draws=9, groups=groups).statistic == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(("n_groups", "size"), [(20, 5), (40, 3)])

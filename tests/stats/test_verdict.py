@@ -4,9 +4,22 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import binomtest
 
 from ice_eval.errors import DataError
-from ice_eval.stats import Interval, Taxonomy, detectable_win_rate, effect_word, excludes_chance, taxonomy, verdict
+from ice_eval.stats import (
+    Interval,
+    Taxonomy,
+    detectable_win_rate,
+    effect_word,
+    excludes_chance,
+    mean_interval,
+    mean_test,
+    member_win_rates,
+    taxonomy,
+    verdict,
+)
+from ice_eval.stats.verdict import NOT_DISTINGUISHABLE
 
 RATES = st.floats(min_value=0, max_value=1)
 
@@ -125,11 +138,14 @@ def test_detectable_win_rate_of_uniform_win_rates(n, expected):
 
 def test_detectable_win_rate_done_by_hand():
     assert detectable_win_rate(np.array([0.0, 1.0])) == pytest.approx(0.5 + 2.80 * 0.5)
-    assert detectable_win_rate(np.full(9, 0.7)) == pytest.approx(0.5)
 
 
 def test_one_example_has_no_detectable_win_rate():
     assert detectable_win_rate(np.array([0.7])) is None
+
+
+def test_equal_win_rates_show_no_spread_to_reckon_with():
+    assert detectable_win_rate(np.full(9, 0.7)) is None
 
 
 def test_detectable_win_rate_of_groups_has_the_cluster_robust_error(rng):
@@ -155,3 +171,28 @@ def test_mean_at_the_detectable_win_rate_is_detected_four_times_out_of_five(rng)
     samples = truth + spread * rng.choice([-1, 1], size=(4000, n))
     statistics = (samples.mean(axis=1) - 0.5) / (samples.std(axis=1, ddof=1) / np.sqrt(n))
     assert np.mean(np.abs(statistics) > 1.96) == pytest.approx(0.8, abs=0.04)
+
+
+def test_an_interval_that_the_test_does_not_bear_out_says_nothing():
+    interval = Interval(0.485, 0.494)
+    assert verdict(0.49, interval) == "anti-faithful"
+    assert verdict(0.49, interval, p_value=0.47) == NOT_DISTINGUISHABLE
+    assert verdict(0.49, interval, p_value=0.05) == "anti-faithful"
+
+
+@pytest.mark.parametrize(("n_units", "m", "n"), [(20, 19, 40), (12, 11, 40)])
+def test_random_explanations_of_mostly_tied_sets_are_rarely_called_anything(n_units, m, n, rng):
+    # One word of a text decides, all others tie: most win rates lie just below one half, a few are 1.
+    said, by_interval = 0, 0
+    for _ in range(150):
+        scores = np.zeros((n, m + 1))
+        decisive = rng.integers(n_units, size=n)
+        scores[np.arange(n)[decisive < m + 1], decisive[decisive < m + 1]] = 1.0
+        families = [member_win_rates(row) for row in scores]
+        rates = np.array([family[0] for family in families])
+        interval = mean_interval(rates, rng=rng, n_resamples=999)
+        p_value = mean_test(families, rng=rng, n_draws=999).p_value
+        said += verdict(float(rates.mean()), interval, p_value=p_value) != NOT_DISTINGUISHABLE
+        by_interval += verdict(float(rates.mean()), interval) != NOT_DISTINGUISHABLE
+    assert binomtest(said, 150, 0.05, alternative="greater").pvalue > 0.001
+    assert by_interval > said

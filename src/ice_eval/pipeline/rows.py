@@ -12,10 +12,11 @@ from ice_eval.nulls import SIZE, matched_sets
 from ice_eval.pipeline.engine import Engine
 from ice_eval.rationales import Units, independent_sets, keep_mask, random_sets, set_size, top_k
 from ice_eval.records import PROTECTED, Encoded, Fills, ModelInput, PerUnit
+from ice_eval.results.comparisons import FIRST_SETS
 from ice_eval.results.schema import RowKey, null_kind, rationale_kind
 
-_FIRST_SETS = 21
-"""Sets that a sequential test begins with: 20 decide both tails at the earliest, and one may be the rationale."""
+_BEGIN = FIRST_SETS + 1
+"""Sets that a sequential test begins with: one may be the rationale."""
 _GROWTH = 1.5
 _EMPTY_WORDS = 5
 """Tokens of an empty input of the released package, where tokens are filled in."""
@@ -123,7 +124,7 @@ class ExampleRows:
         self._reach[stream] = min(math.ceil(_GROWTH * self._reach[stream]), longest)
 
     def _begin(self, n_sets: int) -> int:
-        return min(_FIRST_SETS, n_sets) if self.engine.config.adaptive == "examples" else n_sets
+        return min(_BEGIN, n_sets) if self.engine.config.adaptive == "examples" else n_sets
 
     def _n_draws(self, operator: str) -> int:
         return self.engine.config.n_fills if self.engine.operators[operator].needs_fills else 1

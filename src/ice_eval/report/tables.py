@@ -52,7 +52,7 @@ def summary_table(summaries: Sequence[Mapping[str, Any]]) -> Table:
     Columns that say the same in every row (a single model, task, null, k or direction) are left out. P-values are
     adjusted over all rows of the table, whichever runs they come from.
     """
-    lines = _adjusted([line for summary in summaries for line in summary["configurations"]])
+    lines = adjusted([line for summary in summaries for line in summary["configurations"]])
     columns: list[tuple[str, Callable[[Line], str]]] = [
         ("model", lambda line: str(line["model"])),
         ("task", lambda line: str(line["task"])),
@@ -106,7 +106,7 @@ def robustness_table(summaries: Sequence[Mapping[str, Any]]) -> Table:
         ("k", lambda line: f"{line['k']:g}"),
         ("against 55 %", _sides),
         ("spread", lambda line: "–" if line["spread"] is None else f"{100 * line['spread']:.1f} pp"),
-        ("conclusion", lambda line: str(line["word"] or "–")),
+        ("conclusion", _conclusion),
     ]
     return _table("Over all operators", lines, columns)
 
@@ -117,11 +117,17 @@ def tables(summaries: Sequence[Mapping[str, Any]]) -> list[Table]:
     return [table for table in found if table.rows]
 
 
-def _adjusted(lines: Sequence[Line]) -> list[Line]:
+def adjusted(lines: Sequence[Line]) -> list[Line]:
     """Lines with the p-values of all of them adjusted together (Benjamini-Yekutieli)."""
     p_values = [line["p_value"] for line in lines if line["p_value"] is not None]
     found = iter(stats.adjusted(np.array(p_values)).tolist() if p_values else ())
     return [{**line, "p_adjusted": None if line["p_value"] is None else next(found)} for line in lines]
+
+
+def jointly(summaries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Summaries with the p-values of all their configurations adjusted together."""
+    lines = iter(adjusted([line for summary in summaries for line in summary["configurations"]]))
+    return [{**summary, "configurations": [next(lines) for _ in summary["configurations"]]} for summary in summaries]
 
 
 def _effect(line: Line) -> str:
@@ -134,6 +140,11 @@ def _rank_correlation(line: Line) -> str:
         "–" if value is None else text.format(value)
         for value, text in ((line["rank_correlation"], "{:.2f}"), (line.get("rank_correlation_ceiling"), "({:.2f})"))
     )
+
+
+def _conclusion(line: Line) -> str:
+    """The word; a conclusion that stands may be a poor one, so it says on which side."""
+    return f"robust ({line['sides'][0]} 55 %)" if line["word"] == "robust" else str(line["word"] or "–")
 
 
 def _sides(line: Line) -> str:
@@ -158,7 +169,7 @@ FLAGS = {
     "few_groups": "fewer than 20 groups: intervals are too narrow, at 12 groups they cover 92 % instead of 95 %.",
     "grouped": "several examples share a passage: whole groups were resampled, and errors allow for it.",
     "adaptive_dataset": "a pilot chose the number of random sets: enough for the data set, not for single examples.",
-    "adaptive_examples": "each example took as many random sets as its test needed; the data set's p is a t-test.",
+    "adaptive_examples": "each example took as many random sets as its tests needed.",
     "exact_for_some": "short texts have fewer sets than were asked for: all of them were used, and the test is exact.",
     "protocol_paper": "the choices of the paper's text: own fills in every row, ties lost, percentile intervals.",
     "protocol_released": "the choices of the paper's released package; not to be mixed with other results.",
@@ -207,8 +218,15 @@ def _notes(summary: Mapping[str, Any]) -> list[str]:
     if accuracy - {None}:
         found.append(f"The model is right on {percent(max(a for a in accuracy if a is not None))} of the examples.")
     detectable = [line["detectable_win_rate"] for line in lines if line["detectable_win_rate"] is not None]
-    if detectable:
-        found.append(f"Smallest mean win rate told from chance with power 80 %: {_span(detectable)}.")
+    if any(line["n"] for line in lines):
+        smallest = _span(detectable) if detectable else "unknown (one example, or no spread)"
+        found.append(f"Smallest mean win rate told from chance with power 80 %: {smallest}.")
+    few = [line for line in lines if line["effect_size_median"] is not None and line.get("effect_word") is None]
+    for line in few:
+        defined = line["n"] - line["effect_size_undefined"]
+        found.append(
+            f"{line['attribution']} under {line['operator']}: effect sizes exist for {defined} of {line['n']} examples."
+        )
     skipped = max(line["n_skipped"] for line in lines)
     if skipped:
         found.append(f"{skipped} examples take no part; examples.jsonl says why.")

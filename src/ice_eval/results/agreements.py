@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ice_eval import stats
 from ice_eval._seeding import rng_for
@@ -13,6 +14,8 @@ from ice_eval.results.comparisons import ALL, Configuration, Outcome
 
 N_NAMED = 20
 """Examples that disagree are named, those with the largest gap first, up to this many."""
+
+_NO_DOUBT = 1e12
 
 Grouped = Mapping[Configuration, Sequence[Outcome]]
 
@@ -35,7 +38,7 @@ _AGREEMENT = (
 def _agreement(first: Sequence[Outcome], second: Sequence[Outcome], config: Mapping[str, Any]) -> dict[str, Any]:
     left, right = column(first, "win_rate"), column(second, "win_rate")
     found = stats.agreement(left, right, rng=rng_for(config["seed"], "agreement"), groups=groups_of(first))
-    differ = stats.sides_differ(left, right, column(first, "m"), column(second, "m"))
+    differ = stats.sides_differ(left, right, _sets_behind(first), _sets_behind(second))
     by_gap = np.argsort(-np.abs(left - right), kind="stable")
     named = [first[index].example_id for index in by_gap if differ[index]][:N_NAMED]
     values = (
@@ -50,6 +53,11 @@ def _agreement(first: Sequence[Outcome], second: Sequence[Outcome], config: Mapp
         named,
     )
     return dict(zip(_AGREEMENT, values, strict=True))
+
+
+def _sets_behind(outcomes: Sequence[Outcome]) -> NDArray[np.float64]:
+    """Random sets behind each win rate; a null of all sets there are leaves no doubt, as one of very many would."""
+    return np.array([_NO_DOUBT if outcome.exact else outcome.m for outcome in outcomes], dtype=np.float64)
 
 
 def _reliability(outcomes: Sequence[Outcome]) -> float | None:

@@ -15,6 +15,7 @@ from ice_eval.protocols import PROTOCOLS, Protocol
 from ice_eval.rationales import Units, null_of, set_size
 from ice_eval.results.schema import InputRow, LedgerRow, RowKey, null_kind, rationale_kind
 from ice_eval.stats import (
+    STOP_AFTER,
     Comparison,
     SequentialComparison,
     compare,
@@ -27,6 +28,8 @@ WEAK_SIGNAL = 0.05
 """Below this size of `s(x) - s(∅)` a ratio to it says nothing."""
 TIE_FLAG = 0.01
 """A larger share of ties is flagged: every tie pulls a strict win rate down."""
+FIRST_SETS = 2 * STOP_AFTER
+"""Sets that a sequential test looks at in any case: no fewer decide both tails, unless they tie."""
 ALL = "all"
 """Name of the several-operator average."""
 
@@ -72,7 +75,8 @@ class Outcome:
     score_full: float = np.nan
     score_empty: float = np.nan
     family: NDArray[np.float64] | None = None
-    """Win rates of all scored sets of the example, the rationale's first; None after a sequential test."""
+    """Win rates of all scored sets of the example, the rationale's first; after a sequential test of those sets that
+    are scored in any case."""
     halves: tuple[float, float] = (np.nan, np.nan)
     """Win rates against every other set of the null, and against the rest."""
     flags: tuple[str, ...] = ()
@@ -303,7 +307,7 @@ def _scored(blank: Outcome, found: _Found, compared: Comparison, *, m: int, stri
         score=score,
         score_full=found.full,
         score_empty=found.empty,
-        family=None if sequential else member_win_rates(values.order),
+        family=member_win_rates(values.order[: 1 + FIRST_SETS] if sequential else values.order),
         halves=_halves(compared, exact=exact),
         flags=tuple(name for name, raised in flags if raised),
     )

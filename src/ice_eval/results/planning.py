@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,9 +14,11 @@ from ice_eval.results.columns import column, groups_of
 from ice_eval.results.comparisons import ALL, Configuration, Outcome
 from ice_eval.results.folder import RunFolder
 from ice_eval.results.schema import SHARED_NULL, RowKey
-from ice_eval.results.summary import outcomes_by_configuration
+from ice_eval.results.summary import ALPHA, outcomes_by_configuration
 
 _MANY = 10**9
+PILOT_EXAMPLES, PILOT_SETS = 48, 12
+"""What `adaptive="dataset"` looks at before it decides: three parts, and no more sets than it usually finds enough."""
 FEWEST_SETS = 8
 WIDER = 0.07
 """With fewer random sets no interval should become wider by more than this share, …"""
@@ -133,11 +135,12 @@ def plan(
     def choice(name: str, n: int, m: int) -> Choice:
         return _choice(name, n, m, spreads, cost)
 
-    choices = [choice("as asked", n, enough.m if adaptive == "dataset" else m)]
+    fewer = _with_pilot(choice("--adaptive dataset", n, enough.m), cost)
+    choices = [replace(fewer, name="as asked") if adaptive == "dataset" else choice("as asked", n, m)]
     if adaptive == "examples":
         choices = [choice("as asked, about", n, _sequential_sets(folder, config, m=m))]
-    elif enough.m < choices[0].m:
-        choices.append(choice("--adaptive dataset", n, enough.m))
+    elif fewer.m < choices[0].m:
+        choices.append(fewer)
     for wanted, needed in (("width", width), ("detect", detect)):
         if needed is not None:
             choices.append(choice(_goal(wanted, needed), _examples_for(wanted, needed, spreads, enough.m), enough.m))
@@ -150,7 +153,7 @@ def plan(
         cheapest_m=enough.cheapest_m,
         choices=tuple(choices),
         peak_memory_gb=None if memory is None else round(memory / 1e9, 2),
-        warnings=tuple(_warnings(choices, width, detect, available)),
+        warnings=tuple(_warnings(choices, width, detect, available, adaptive=adaptive)),
     )
 
 
@@ -181,8 +184,26 @@ def _choice(name: str, n: int, m: int, spreads: Sequence[stats.Spread], cost: Co
     )
 
 
+def _with_pilot(choice: Choice, cost: Cost) -> Choice:
+    """Beside the sets that are enough, those that the run's own pilot scores to find that out."""
+    rows = min(choice.n, PILOT_EXAMPLES) * (cost.sets(max(PILOT_SETS, choice.m)) - cost.sets(choice.m)) * cost.rows_set
+    share = 1 + rows / max(choice.rows, 1)
+    return replace(
+        choice,
+        rows=round(choice.rows * share),
+        tokens=round(choice.tokens * share),
+        minutes=round(choice.minutes * share, 2),
+        disk_mb=round(choice.disk_mb * share, 1),
+    )
+
+
 def _warnings(
-    choices: Sequence[Choice], width: float | None, detect: float | None, available: int | None
+    choices: Sequence[Choice],
+    width: float | None,
+    detect: float | None,
+    available: int | None,
+    *,
+    adaptive: str | None,
 ) -> Iterator[str]:
     """What N and M cannot give of what was asked."""
     asked = choices[0]
@@ -193,6 +214,8 @@ def _warnings(
             f"{asked.n} examples tell a win rate of {100 * asked.detectable_win_rate:.1f} % from chance, not one of "
             f"{100 * detect:g} %."
         )
+    if adaptive is None and asked.m + 1 < 1 / ALPHA:
+        yield f"with {asked.m} random sets no single example can be significant; {round(1 / ALPHA) - 1} are the least."
     for choice in choices:
         if available is not None and available < choice.n:
             yield f"{choice.name}: {choice.n} examples are needed, and the data hold {available}."

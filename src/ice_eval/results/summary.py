@@ -146,7 +146,7 @@ class Measures:
     effect_size: float | None = None
     effect_size_median: float | None = None
     effect_word: str | None = None
-    """Of the median: negligible, small, medium or large, from 0.2, 0.5 and 0.8 on."""
+    """Of the median: negligible, small, medium or large, from 0.2, 0.5 and 0.8 on; None if half are undefined."""
     effect_size_undefined: int | None = None
     """Examples whose null has no spread."""
     nsr: float | None = None
@@ -174,7 +174,8 @@ class Measures:
 def _measures(used: Sequence[Outcome], config: Mapping[str, Any]) -> Measures:
     rates, groups = column(used, "win_rate"), groups_of(used)
     interval = _interval(rates, groups, config)
-    by_nsr = _in_nsr_order(used, rates, _protocol(config))
+    by_nsr, p_value = _in_nsr_order(used, rates, _protocol(config)), _p_value(used, groups, config)
+    p_by_nsr = p_value if np.array_equal(by_nsr, rates) else _p_value(used, groups, config, by_nsr=True)
     effects = [outcome.effect_size for outcome in used if outcome.effect_size is not None]
     median = _median(effects)
     return Measures(
@@ -182,11 +183,11 @@ def _measures(used: Sequence[Outcome], config: Mapping[str, Any]) -> Measures:
         win_rate_ci=None if interval is None else list(interval),
         win_rate_strict=float(column(used, "win_rate_strict").mean()),
         tie_rate=float(column(used, "tie_rate").mean()),
-        p_value=_test(used, groups, config).p_value,
+        p_value=p_value,
         effect=float(column(used, "effect").mean()),
         effect_size=float(np.mean(effects)) if effects else None,
         effect_size_median=median,
-        effect_word=None if median is None else stats.effect_word(median),
+        effect_word=stats.effect_word(median) if median is not None and 2 * len(effects) >= len(used) else None,
         effect_size_undefined=len(used) - len(effects),
         nsr=_pooled_nsr(used),
         nsr_median=_median([outcome.nsr for outcome in used]),
@@ -196,18 +197,20 @@ def _measures(used: Sequence[Outcome], config: Mapping[str, Any]) -> Measures:
         win_rate_nsr_order=float(by_nsr.mean()),
         detectable_win_rate=stats.detectable_win_rate(rates, groups=groups),
         taxonomy=stats.taxonomy(float(rates.mean())),
-        verdict=stats.verdict(float(rates.mean()), interval),
-        verdict_nsr_order=stats.verdict(float(by_nsr.mean()), _interval(by_nsr, groups, config)),
+        verdict=stats.verdict(float(rates.mean()), interval, p_value=p_value),
+        verdict_nsr_order=stats.verdict(float(by_nsr.mean()), _interval(by_nsr, groups, config), p_value=p_by_nsr),
         excludes_chance=stats.excludes_chance(interval),
     )
 
 
-def _test(used: Sequence[Outcome], groups: Groups, config: Mapping[str, Any]) -> stats.MeanTest:
-    """Of a mean win rate of one half; families that were cut off early cannot be swapped within."""
-    families = [outcome.family for outcome in used if outcome.family is not None]
-    if len(families) < len(used):
-        return stats.mean_t_test(column(used, "win_rate"), groups=groups)
-    return stats.mean_test(families, rng=rng_for(config["seed"], "mean-test"), groups=groups)
+def _p_value(used: Sequence[Outcome], groups: Groups, config: Mapping[str, Any], *, by_nsr: bool = False) -> float:
+    """Of a mean win rate of one half; by NSR the sets of an example with a negative signal rank the other way round."""
+    families = [
+        1 - outcome.family if by_nsr and outcome.signal < 0 else outcome.family
+        for outcome in used
+        if outcome.family is not None
+    ]
+    return stats.mean_test(families, rng=rng_for(config["seed"], "mean-test"), groups=groups).p_value
 
 
 def _of_single_examples(used: Sequence[Outcome], config: Mapping[str, Any]) -> dict[str, Any]:

@@ -50,6 +50,8 @@ class Trials:
     """Size of each example's null."""
     families: Sequence[Column] = field(default=(), repr=False)
     """Win rates of all scored sets of each example, the rationale's first; empty where a test has none."""
+    sequential: bool = False
+    """Whether each example took as many sets as its test needed: then it has no rank among a fixed number of them."""
 
     def __len__(self) -> int:
         return self.win_rate.size
@@ -92,7 +94,8 @@ def trials(
             continue
         about = About(known.name, cell.operator, cell.direction, _label(cell, config))
         grouped.setdefault(about, []).append(outcome)
-    return {about: _gathered(about, outcomes) for about, outcomes in grouped.items()}
+    sequential = config.adaptive == "examples"
+    return {about: _gathered(about, outcomes, sequential=sequential) for about, outcomes in grouped.items()}
 
 
 def _label(cell: Configuration, config: pipeline.RunConfig) -> str:
@@ -101,10 +104,11 @@ def _label(cell: Configuration, config: pipeline.RunConfig) -> str:
     return f"{cell.attribution}{null}{', sequential' if config.adaptive == 'examples' else ''}"
 
 
-def _gathered(about: About, outcomes: Iterable[Outcome]) -> Trials:
+def _gathered(about: About, outcomes: Iterable[Outcome], *, sequential: bool) -> Trials:
     found = list(outcomes)
     columns = {
         name: np.array([getattr(outcome, name) for outcome in found])
         for name in ("p_value", "p_lower", "win_rate", "tie_rate", "m")
     }
-    return Trials(about, **columns, families=[outcome.family for outcome in found if outcome.family is not None])
+    families = [outcome.family for outcome in found if outcome.family is not None]
+    return Trials(about, **columns, families=families, sequential=sequential)

@@ -93,17 +93,16 @@ def _share(name: str, about: About, hits: NDArray[np.bool_], limit: float, worse
 
 
 def calibration(trials: Trials, *, data_set: int, rng: np.random.Generator) -> Iterator[Check]:
-    """All that must hold of an explanation that knows nothing; sequential tests have no families, and so no ranks."""
-    yield from false_positives(trials, ALPHAS if len(trials.families) else SEQUENTIAL_ALPHAS)
+    """All that must hold of an explanation that knows nothing."""
+    yield from false_positives(trials, SEQUENTIAL_ALPHAS if trials.sequential else ALPHAS)
     yield mean_win_rate(trials)
-    if len(trials.families):
+    if not trials.sequential:
         yield uniform_ranks(trials, rng=rng)
     if len(trials.families) >= data_set:
-        detected, _ = data_sets(trials, data_set, rng=rng)
-        yield at_most(f"data sets of {data_set} told from random, p ≤ {DETECTED:g}", trials.about, detected, DETECTED)
-    said = [verdict != NOT_DISTINGUISHABLE for verdict in verdicts(trials, data_set, rng=rng)]
-    if said:
-        yield measured(f"verdict on a data set of {data_set} is not random", trials.about, np.array(said), "about 5%")
+        told, _ = data_sets(trials, data_set, rng=rng)
+        yield at_most(f"data sets of {data_set} told from random, p ≤ {DETECTED:g}", trials.about, told, DETECTED)
+        said = [verdict != NOT_DISTINGUISHABLE for verdict in verdicts(trials, data_set, rng=rng)]
+        yield at_most(f"verdict on a data set of {data_set} is not random", trials.about, np.array(said), DETECTED)
 
 
 def false_positives(trials: Trials, alphas: Sequence[float] = ALPHAS) -> Iterator[Check]:
@@ -180,22 +179,25 @@ def mean_win_rate(trials: Trials, *, promised: bool = True) -> Check:
     )
 
 
+def _tests(trials: Trials, size: int, *, rng: np.random.Generator) -> list[tuple[slice, float]]:
+    """The trials cut into data sets, each with the p-value of its mean win rate."""
+    cut = [slice(start, start + size) for start in range(0, len(trials) - size + 1, size)]
+    return [(each, stats.mean_test(trials.families[each], rng=rng, n_draws=_N_DRAWS).p_value) for each in cut]
+
+
 def data_sets(trials: Trials, size: int, *, rng: np.random.Generator) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Cut the trials into data sets: which are told from random ones at all, and which of them by winning."""
-    starts = range(0, len(trials) - size + 1, size)
-    families = [trials.families[start : start + size] for start in starts]
-    tests = [stats.mean_test(each, rng=rng, n_draws=_N_DRAWS) for each in families]
-    told = np.array([test.p_value <= DETECTED + _ROUND_OFF for test in tests])
-    wins = np.array([trials.win_rate[start : start + size].mean() > stats.CHANCE for start in starts])
+    found = _tests(trials, size, rng=rng)
+    told = np.array([p_value <= DETECTED + _ROUND_OFF for _, p_value in found])
+    wins = np.array([trials.win_rate[each].mean() > stats.CHANCE for each, _ in found])
     return told, told & wins
 
 
 def verdicts(trials: Trials, size: int, *, rng: np.random.Generator) -> list[str]:
     """What would be said of each data set."""
-    cut = [trials.win_rate[start : start + size] for start in range(0, len(trials) - size + 1, size)]
     return [
-        stats.verdict(float(rates.mean()), stats.mean_interval(rates, rng=rng, n_resamples=_N_RESAMPLES))
-        for rates in cut
+        stats.verdict(float(rates.mean()), stats.mean_interval(rates, rng=rng, n_resamples=_N_RESAMPLES), p_value=p)
+        for rates, p in ((trials.win_rate[each], p) for each, p in _tests(trials, size, rng=rng))
     ]
 
 

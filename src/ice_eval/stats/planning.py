@@ -8,11 +8,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from ice_eval.errors import DataError
-from ice_eval.stats._groups import Groups, grouping_of
-from ice_eval.stats._values import ROUND_OFF, finite_vector
+from ice_eval.stats._groups import Grouping, Groups, grouping_of
+from ice_eval.stats._values import ROUND_OFF, Values, finite_vector
 from ice_eval.stats.randomization import CHANCE
 from ice_eval.stats.verdict import DETECTABLE_ERRORS
 
+_FEW_GROUPS = 10
 _FEWEST_EXAMPLES = 2  # one example has no standard error
 
 
@@ -75,9 +76,18 @@ def spread_of(
     ties = _per_example(0.0 if tie_rates is None else tie_rates, n=rates.size, what="tie rate")
     one_draw = np.maximum(rates * (1 - rates) - ties / 4, 0.0)
     within = np.where(sampled, one_draw * counts / np.maximum(counts - 1, 1), 0.0)
-    error = float(grouping_of(groups, n=rates.size).standard_errors(rates[None])[0])
-    between = error**2 * rates.size - float((within / np.maximum(counts, 1)).mean())
+    between = _variance(rates, grouping_of(groups, n=rates.size)) - float((within / np.maximum(counts, 1)).mean())
     return Spread(between=max(0.0, between), within=float(within.mean()))
+
+
+def _variance(rates: Values, grouping: Grouping) -> float:
+    """N times the variance of the mean.
+
+    Few groups cannot show how much they differ; then the examples of a group are taken to be copies of each other.
+    """
+    if grouping.order is not None and grouping.n < _FEW_GROUPS:
+        return float(rates.var(ddof=1)) * float((grouping.counts**2).sum()) / rates.size
+    return float(grouping.standard_errors(rates[None])[0]) ** 2 * rates.size
 
 
 def standard_error(spread: Spread, *, n: int, m: float) -> float:

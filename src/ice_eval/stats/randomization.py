@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtr
 
 from ice_eval.errors import DataError
 from ice_eval.stats._groups import Grouping, Groups, grouping_of
@@ -132,7 +131,7 @@ def member_win_rates(values: Draws) -> Draws:
 
 @dataclass(frozen=True)
 class MeanTest:
-    """Result of `mean_test` or `mean_t_test`."""
+    """Result of `mean_test`."""
 
     statistic: float
     """Studentized distance of the mean win rate from one half; infinite where all are equal to something else."""
@@ -184,34 +183,6 @@ def mean_test(
     slack = _finite_slack(np.append(null, abs(statistic)))
     n_extreme = int(np.count_nonzero(null >= abs(statistic) - slack))
     return MeanTest(statistic, (1 + n_extreme) / (n_draws + 1), n_draws)
-
-
-def mean_t_test(win_rates: Draws, *, groups: Groups | None = None) -> MeanTest:
-    """Two-sided one-sample t-test of "the mean win rate is one half".
-
-    For win rates whose families were not all scored, so that nothing can be swapped: comparisons that stop early. It
-    assumes that the mean is nearly normal, as it is for some dozens of examples. With `groups` the standard error is
-    the cluster-robust one, with G - 1 degrees of freedom.
-
-    Where all win rates are equal T is infinite, and a p-value of 0 would claim too much: N examples on one side of one
-    half have the sign test's instead, `2 ** (1 - N)`, which excludes one half exactly where the limits of
-    `mean_interval` for N wins out of N do. A single example, or group, has p = 1.
-
-    Args:
-        win_rates: One win rate per example.
-        groups: One label per example; None where all are independent.
-
-    Raises:
-        DataError: If there are no win rates, one is not in [0, 1], or a label is missing.
-    """
-    rates = _checked_rates(win_rates, hint="percentages are divided by 100 first")
-    grouping = grouping_of(groups, n=rates.size)
-    statistic = float(_studentized(rates[None, :], grouping)[0])
-    if grouping.n == 1 or np.isinf(statistic):
-        p_value = 2.0 ** (1 - grouping.n)
-    else:
-        p_value = 2 * float(stdtr(grouping.n - 1, -abs(statistic)))
-    return MeanTest(statistic, max(p_value, float(np.finfo(np.float64).tiny)), 0)  # thousands of examples underflow
 
 
 def _swapped_statistics(

@@ -8,13 +8,14 @@ from numpy.typing import NDArray
 
 from ice_eval.errors import DataError
 from ice_eval.stats._groups import Groups, grouping_of
-from ice_eval.stats._values import ROUND_OFF, finite_vector
+from ice_eval.stats._values import ROUND_OFF, finite_vector, is_constant
 from ice_eval.stats.bootstrap import Interval
 from ice_eval.stats.randomization import CHANCE
 
 Taxonomy = Literal["anti-faithful", "near-random", "weakly faithful", "faithful"]
 
 NOT_DISTINGUISHABLE = "not distinguishable from random"
+_TEST_LEVEL = 0.05
 UNDETERMINED = "undetermined (too few examples)"
 
 DETECTABLE_ERRORS = 2.80
@@ -43,20 +44,23 @@ def taxonomy(win_rate: float) -> Taxonomy:
     return "weakly faithful" if reaches(_FAITHFUL, win_rate) else "faithful"
 
 
-def verdict(win_rate: float, interval: Interval | None) -> str:
-    """What may be said of a mean win rate, given its interval.
+def verdict(win_rate: float, interval: Interval | None, *, p_value: float | None = None) -> str:
+    """What may be said of a mean win rate, given its interval and the test of one half.
 
     One word only if the whole interval lies in that word's band, else the range of words that it covers. An interval
-    that covers one half says nothing about direction and is never called anti-faithful.
+    that covers one half says nothing about direction and is never called anti-faithful. Nor is one that the test does
+    not bear out: where most win rates are equal and a few lie far off, as where most sets tie, a bootstrap of few
+    examples is too narrow, and would call one random explanation in five anti-faithful; the test holds its level.
 
     Args:
         win_rate: Mean win rate over examples.
         interval: Its 95 % interval; None where it is undefined.
+        p_value: Of the two-sided test of a mean of one half; None leaves it out.
     """
     if interval is None:
         # Without an interval all win rates (or group means) are equal, so the mean says whether each is one half.
         return NOT_DISTINGUISHABLE if abs(win_rate - CHANCE) <= ROUND_OFF else UNDETERMINED
-    if not excludes_chance(interval):
+    if not excludes_chance(interval) or (p_value is not None and p_value > _TEST_LEVEL + ROUND_OFF):
         return NOT_DISTINGUISHABLE
     lowest, highest = taxonomy(interval.low), taxonomy(interval.high)
     return lowest if lowest == highest else f"{lowest} to {highest}"
@@ -96,14 +100,14 @@ def detectable_win_rate(win_rates: NDArray[np.float64], *, groups: Groups | None
         groups: One label per example, for the cluster-robust standard error; None where all are independent.
 
     Returns:
-        The win rate, or None for a single example or group, which has no standard error.
+        The win rate, or None where win rates show no spread: a single example or group, or all equal.
 
     Raises:
         DataError: If there are no win rates, one is NaN or infinite, or a label is missing.
     """
     rates = finite_vector(win_rates, what="win rate")
     grouping = grouping_of(groups, n=rates.size)
-    if grouping.n < 2:
+    if grouping.n < 2 or is_constant(rates):
         return None
     if grouping.order is None:
         return CHANCE + DETECTABLE_ERRORS * float(rates.std(ddof=1)) / math.sqrt(rates.size)
