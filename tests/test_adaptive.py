@@ -20,7 +20,7 @@ from tests.small_runs import (
 )
 
 from ice_eval.errors import ConfigError, ModelError
-from ice_eval.pipeline.run import Silent
+from ice_eval.pipeline import Silent
 from ice_eval.rationales import random_sets
 from ice_eval.results import RunFolder
 

@@ -17,11 +17,12 @@ from ice_eval.attributions import attributions as attribution_registry
 from ice_eval.errors import ConfigError, DataError
 from ice_eval.models import ModelRef, load_model
 from ice_eval.operators import POOL_EXAMPLES
-from ice_eval.pipeline import PILOT_SETS, Reporter, RunConfig, Silent, execute
+from ice_eval.pipeline import Reporter, RunConfig, Silent, execute
 from ice_eval.rationales import keep_mask, null_of, random_sets
 from ice_eval.records import Example
 from ice_eval.results import Plan, RunFolder, rescore
 from ice_eval.results import plan as plan_from
+from ice_eval.results.planning import PILOT_SETS
 from ice_eval.tasks import FileData, Task, load_task
 
 if TYPE_CHECKING:
@@ -201,9 +202,12 @@ def plan(
     chosen = _task(task, settings.pop("data", None))
     limit = max(n, POOL_EXAMPLES)
     n_examples = len(chosen.examples(limit=limit))
-    settings["reporter"] = _OfPilot(settings.get("reporter") or Silent())
+    shown = settings.get("reporter") or Silent()
+    settings["reporter"] = _OfPilot(shown)
     # One random set shows no spread.
     found = evaluate(model, chosen, n=min(n, pilot), m=min(max(asked.m, 2), PILOT_SETS), **settings)
+    for message in found.folder.manifest()["messages"]:
+        shown.say(message)
     return plan_from(
         found.folder,
         n=min(n, n_examples),

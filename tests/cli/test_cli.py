@@ -369,7 +369,14 @@ def test_a_report_is_printed_as_json(ice, finished):
     done = ice("report", finished, finished, "--json")
     printed = json.loads(done.out)
     summary = json.loads((finished / "summary.json").read_text())
-    assert printed == [{"folder": str(finished), **summary}] * 2
+    [alone] = json.loads(ice("report", finished, "--json").out)
+    assert alone == {"folder": str(finished), **summary}
+    # Twice as many configurations are adjusted together; nothing else changes.
+    for run in printed:
+        assert run["folder"] == str(finished) and run["agreement"] == summary["agreement"]
+        for line, own in zip(run["configurations"], summary["configurations"], strict=True):
+            assert line["p_adjusted"] >= own["p_adjusted"]
+            assert {**line, "p_adjusted": 0} == {**own, "p_adjusted": 0}
 
 
 def test_a_report_is_printed_as_markdown(ice, finished):

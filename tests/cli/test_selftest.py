@@ -87,7 +87,9 @@ def test_help_says_what_is_tested_and_when_it_fails(ice):
 
 
 def test_a_small_run_end_to_end(ice, monkeypatch):
-    monkeypatch.setattr(selftest, "QUICK", Sizes(random=50, truth=25, weakened=25, mixture=20, covered=5))
+    monkeypatch.setattr(
+        selftest, "QUICK", Sizes(random=50, truth=25, weakened=25, mixture=20, covered=5, matched=50, sequential=25)
+    )
     done = ice("selftest", "--quick", "--json")
     assert done.code == 0, done.out
     assert {"toy", "planted"} <= {check["model"] for check in json.loads(done.out)["checks"]}

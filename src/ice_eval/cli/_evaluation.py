@@ -51,7 +51,8 @@ def evaluation(
     ] = None,
     seed: Annotated[int, typer.Option(help="Defines random sets, fills and the random control.")] = 0,
     data: Annotated[
-        Path | None, typer.Option(help=".jsonl or .csv with the prompt's fields, and perhaps `label` and `id`.")
+        Path | None,
+        typer.Option(help=".jsonl or .csv with the prompt's fields, and perhaps `label`, `id` and `group`."),
     ] = None,
     prompt: Annotated[
         str | None, typer.Option(help="Prompt with fields, as 'Review: {text}\\nSentiment:' (\\n is a new line).")

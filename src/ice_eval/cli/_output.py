@@ -95,7 +95,7 @@ class Bar:
         self._console.print(Text(message))
 
     def start(self, total: int) -> None:
-        self._total, self._started = total, time.monotonic()
+        self._total, self._done, self._scored, self._started = total, 0, 0, time.monotonic()
         self._told = self._started
         if not self._plain:
             self._progress = _progress(self._console)

@@ -17,7 +17,7 @@ def report(
 ) -> None:
     """Print the tables of one or several runs, or write them as a page."""
     from ice_eval.cli._output import print_json, print_summaries
-    from ice_eval.report import FORMATS, formatted, tables, write_html
+    from ice_eval.report import FORMATS, formatted, jointly, tables, write_html
     from ice_eval.results import RunFolder
 
     if style is not None and style not in FORMATS:
@@ -27,7 +27,9 @@ def report(
     if html is not None:
         print(write_html(found, html))
     elif as_json:
-        print_json([{"folder": str(folder.path), **summary} for folder, summary in zip(found, summaries, strict=True)])
+        print_json(
+            [{"folder": str(folder.path), **summary} for folder, summary in zip(found, jointly(summaries), strict=True)]
+        )
     elif style is not None:
         print("\n\n".join(formatted(table, style) for table in tables(summaries)))
     else:

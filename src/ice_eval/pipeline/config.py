@@ -63,6 +63,11 @@ class RunConfig:
     """Whose choices are followed where the paper's text and its package differ from ours."""
 
     def __post_init__(self) -> None:
+        self._check_numbers()
+        self._check_words()
+        self._check_together()
+
+    def _check_numbers(self) -> None:
         if self.m == _NOT_GIVEN:
             object.__setattr__(self, "m", SEQUENTIAL_M if self.adaptive == "examples" else DEFAULT_M)
         for name in ("n", "m", "seed", "n_fills"):
@@ -72,6 +77,8 @@ class RunConfig:
         for k in self.k:
             if not 0 < k < 1:
                 raise ConfigError(f"k = {k}: a share between 0 and 1 is expected, such as 0.2.")
+
+    def _check_words(self) -> None:
         _one_of("protocol", self.protocol, get_args(ProtocolName))
         for name in ("scope", "fills"):
             if getattr(self, name) is None:
@@ -85,6 +92,14 @@ class RunConfig:
             _one_of("label-scoring", self.label_scoring, get_args(LabelScoring))
         if self.adaptive is not None:
             _one_of("adaptive", self.adaptive, get_args(Adaptive))
+        for direction in self.directions:
+            _one_of("direction", direction, get_args(Direction))
+        for name in self.operators:
+            operator_registry.get(name)
+        for name in self.nulls:
+            null_registry.get(name)
+
+    def _check_together(self) -> None:
         if self.adaptive == "examples" and self.m < SEQUENTIAL_M:
             raise ConfigError(
                 f"m = {self.m}: with adaptive 'examples' m is the most sets that an example may take, at least "
@@ -95,12 +110,6 @@ class RunConfig:
                 f"the protocol '{self.protocol}' draws random sets of its own: neither another null nor adaptive goes "
                 "with it."
             )
-        for name in self.nulls:
-            null_registry.get(name)
-        for direction in self.directions:
-            _one_of("direction", direction, get_args(Direction))
-        for name in self.operators:
-            operator_registry.get(name)
         for name in ADDABLE:
             values = getattr(self, name)
             if not values:

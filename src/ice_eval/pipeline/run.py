@@ -4,11 +4,10 @@ import datetime
 import importlib.metadata
 import itertools
 import platform
-import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -18,60 +17,28 @@ from ice_eval.attributions import attributions as attribution_registry
 from ice_eval.encoding import Codec, shared_prefix
 from ice_eval.errors import CapabilityError, ConfigError, ModelError
 from ice_eval.models import Model
-from ice_eval.nulls import SIZE, nulls, unit_counts
+from ice_eval.nulls import nulls, unit_counts
 from ice_eval.operators import POOL_EXAMPLES, Blacklist, FillPool, PooledUnits, label_indicative, operators
 from ice_eval.pipeline.config import ADDABLE, RunConfig, config_hash, identity, refuse_other_run
 from ice_eval.pipeline.engine import Engine
 from ice_eval.pipeline.noise import noise_guard
-from ice_eval.pipeline.part import PART_SIZE, PartInFlight, start_part
+from ice_eval.pipeline.parts import score_parts
+from ice_eval.pipeline.progress import Reporter, Silent
 from ice_eval.records import Example
 from ice_eval.results import RunFolder, rescore
-from ice_eval.results.planning import cost_of, sets_for, spreads_of
+from ice_eval.results.planning import PILOT_EXAMPLES, PILOT_SETS, cost_of, sets_for, spreads_of
 from ice_eval.results.summary import ALPHA
 from ice_eval.scoring import Scorer
 from ice_eval.tasks import Task
 
 _VERSIONS = ("ice-eval", "torch", "transformers", "numpy", "scipy", "tokenizers")
 _CHECKED_EXAMPLES = 2
-PILOT_EXAMPLES, PILOT_SETS = 48, 12
-"""What `adaptive="dataset"` looks at before it decides: three parts, and no more sets than it usually finds enough."""
-_USUAL_SEQUENTIAL = 85
-"""Sets that a sequential test takes on average where the rationale is no better than random."""
 _RANDOM = stats.Spread(between=1 / 12, within=1 / 6)
 """Of win rates of random rationales, which are uniform: what to expect before anything is scored."""
 _CLEARLY_FAITHFUL = 0.60
 _COUNTED = ("rows", "forwards", "tokens", "attribution_tokens")
 _MIN_PIECE = 3
 """Characters from which on a piece of a label word is kept out of infill: 'neg' is, 'N' is not."""
-
-
-class Reporter(Protocol):
-    """Where a run tells how far it is."""
-
-    def say(self, message: str) -> None:
-        """A line for the user."""
-
-    def start(self, total: int) -> None:
-        """Rows of the whole run, an estimate."""
-
-    def advance(self, rows: int, *, scored: bool = True) -> None:
-        """Rows that were just scored, or found in the folder."""
-
-    def correct(self, total: int) -> None:
-        """A better estimate of the total."""
-
-    def stop(self) -> None:
-        """The last row is scored, or the run ended early."""
-
-
-class Silent:
-    """A reporter that tells nothing."""
-
-    def say(self, message: str) -> None: ...
-    def start(self, total: int) -> None: ...
-    def advance(self, rows: int, *, scored: bool = True) -> None: ...
-    def correct(self, total: int) -> None: ...
-    def stop(self) -> None: ...
 
 
 def execute(
@@ -125,7 +92,7 @@ def execute(
             folder.write_manifest(manifest)
         if config.adaptive == "dataset":
             engine, manifest = _with_enough_sets(folder, engine, evaluated, manifest, stored, reporter)
-        _score_parts(folder, engine, evaluated, manifest, reporter)
+        score_parts(folder, engine, evaluated, manifest, reporter)
         summary = _finish(folder, engine, manifest, stored)
     if not any(line["n"] for line in summary["configurations"]):
         first = next(iter(folder.examples()))
@@ -152,7 +119,7 @@ def _with_enough_sets(
     if found is None:
         pilot = replace(engine, config=replace(engine.config, m=min(PILOT_SETS, engine.config.m)))
         reporter.say(f"pilot: {len(examples[:PILOT_EXAMPLES])} examples with {pilot.config.m} random sets each.")
-        _score_parts(folder, pilot, examples[:PILOT_EXAMPLES], manifest, reporter)
+        score_parts(folder, pilot, examples[:PILOT_EXAMPLES], manifest, reporter)
         spreads = spreads_of(folder, {**manifest["config"], "m": pilot.config.m})
         enough = sets_for(spreads, cost_of(folder), m=engine.config.m)
         found = {"pilot_n": len(examples[:PILOT_EXAMPLES]), "pilot_m": pilot.config.m, **asdict(enough)}
@@ -259,8 +226,10 @@ def _remarks(manifest: Mapping[str, Any], config: RunConfig) -> Iterator[str]:
     n_examples = manifest["data"]["examples"]
     if n_examples < config.n:
         yield f"{config.n} examples were asked for, and the data hold {n_examples}: all of them are used."
-    detectable = stats.detectable(_RANDOM, n=max(min(n_examples, config.n), 1), m=config.m)
-    if detectable > _CLEARLY_FAITHFUL:
+    detectable = stats.detectable(_RANDOM, n=max(n_examples, 1), m=config.m)
+    if n_examples < 2:
+        yield "a single example has no interval: nothing can be said about a mean win rate."
+    elif detectable > _CLEARLY_FAITHFUL:
         yield (
             f"{n_examples} examples tell win rates from about {100 * min(detectable, 1):.0f} % on from chance: weaker "
             "explanations will read as not distinguishable from random."
@@ -330,65 +299,6 @@ def _check_model(engine: Engine, examples: Sequence[Example]) -> list[str]:
         return []
     rows = [row for item in items for row in (item.full(), item.empty())]
     return engine.model.check(rows, engine.scorer.labels, prefix=shared_prefix(items))
-
-
-def _score_parts(
-    folder: RunFolder, engine: Engine, examples: Sequence[Example], manifest: Mapping[str, Any], reporter: Reporter
-) -> None:
-    per_example = _rows_per_example(engine.config)
-    estimate = len(examples) * per_example
-    reporter.start(estimate)
-    writer = _Writer(folder, manifest)
-    try:
-        for index, start in enumerate(range(0, len(examples), PART_SIZE)):
-            batch = examples[start : start + PART_SIZE]
-            known = folder.inputs(index), folder.ledger(index, inputs=True)
-            part = start_part(engine, batch, *known, reporter.advance)
-            reporter.advance(part.result.n_wanted - len(part), scored=False)
-            estimate += part.result.n_wanted - len(batch) * per_example
-            reporter.correct(estimate)
-            writer.add(index, part)
-            if not engine.model.works_ahead:
-                writer.flush()
-        writer.flush()
-    finally:
-        reporter.stop()
-
-
-class _Writer:
-    """Writes a part while the device works on the next one, where it does so by itself."""
-
-    def __init__(self, folder: RunFolder, manifest: Mapping[str, Any]) -> None:
-        self._folder, self._manifest = folder, manifest
-        self._waiting: tuple[int, PartInFlight] | None = None
-        self._last = time.monotonic()
-
-    def add(self, index: int, part: PartInFlight) -> None:
-        self.flush()
-        self._waiting = index, part
-
-    def flush(self) -> None:
-        if self._waiting is None:
-            return
-        index, part = self._waiting
-        self._waiting = None
-        result, now = part.finish(), time.monotonic()
-        seconds, self._last = round(now - self._last, 3), now
-        if result.inputs:
-            # A finished folder is called unfinished only when something is added to it.
-            self._folder.write_manifest(self._manifest)
-            self._folder.write_part(index, result.inputs, result.ledger, {**result.cost, "seconds": seconds})
-
-
-def _rows_per_example(config: RunConfig) -> int:
-    """Rows of an example that has more sets than it needs; short texts have fewer."""
-    methods = len(config.attributions)
-    m = min(config.m, _USUAL_SEQUENTIAL) if config.adaptive == "examples" else config.m
-    matched = m * methods * len([null for null in config.nulls if null != SIZE])
-    null = (m * methods if config.choices.own_null else (m + 1) * (SIZE in config.nulls)) + matched
-    per_operator = (null + methods) * len(config.k) * len(config.directions)
-    draws = sum(config.n_fills if operators.get(name).needs_fills else 1 for name in config.operators)
-    return 2 + per_operator * draws
 
 
 def _finish(

@@ -1,0 +1,77 @@
+"""Part after part through the model, and into the folder."""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ice_eval.nulls import SIZE
+from ice_eval.operators import operators
+from ice_eval.pipeline.config import RunConfig
+from ice_eval.pipeline.engine import Engine
+from ice_eval.pipeline.part import PART_SIZE, PartInFlight, start_part
+from ice_eval.pipeline.progress import Reporter
+from ice_eval.records import Example
+from ice_eval.results import RunFolder
+
+_USUAL_SEQUENTIAL = 85
+"""Sets that a sequential test takes on average where the rationale is no better than random."""
+
+
+def score_parts(
+    folder: RunFolder, engine: Engine, examples: Sequence[Example], manifest: Mapping[str, Any], reporter: Reporter
+) -> None:
+    """Score what is missing of every part; on a GPU a part is written while the next one is computed."""
+    per_example = _rows_per_example(engine.config)
+    estimate = len(examples) * per_example
+    reporter.start(estimate)
+    writer = _Writer(folder, manifest)
+    try:
+        for index, start in enumerate(range(0, len(examples), PART_SIZE)):
+            batch = examples[start : start + PART_SIZE]
+            known = folder.inputs(index), folder.ledger(index, inputs=True)
+            part = start_part(engine, batch, *known, reporter.advance)
+            reporter.advance(part.result.n_wanted - len(part), scored=False)
+            estimate += part.result.n_wanted - len(batch) * per_example
+            reporter.correct(estimate)
+            writer.add(index, part)
+            if not engine.model.works_ahead:
+                writer.flush()
+        writer.flush()
+    finally:
+        reporter.stop()
+
+
+class _Writer:
+    """Writes a part while the device works on the next one, where it does so by itself."""
+
+    def __init__(self, folder: RunFolder, manifest: Mapping[str, Any]) -> None:
+        self._folder, self._manifest = folder, manifest
+        self._waiting: tuple[int, PartInFlight] | None = None
+        self._last = time.monotonic()
+
+    def add(self, index: int, part: PartInFlight) -> None:
+        self.flush()
+        self._waiting = index, part
+
+    def flush(self) -> None:
+        if self._waiting is None:
+            return
+        index, part = self._waiting
+        self._waiting = None
+        result, now = part.finish(), time.monotonic()
+        seconds, self._last = round(now - self._last, 3), now
+        if result.inputs:
+            # A finished folder is called unfinished only when something is added to it.
+            self._folder.write_manifest(self._manifest)
+            self._folder.write_part(index, result.inputs, result.ledger, {**result.cost, "seconds": seconds})
+
+
+def _rows_per_example(config: RunConfig) -> int:
+    """Rows of an example that has more sets than it needs; short texts have fewer."""
+    methods = len(config.attributions)
+    m = min(config.m, _USUAL_SEQUENTIAL) if config.adaptive == "examples" else config.m
+    matched = m * methods * len([null for null in config.nulls if null != SIZE])
+    null = (m * methods if config.choices.own_null else (m + 1) * (SIZE in config.nulls)) + matched
+    per_operator = (null + methods) * len(config.k) * len(config.directions)
+    draws = sum(config.n_fills if operators.get(name).needs_fills else 1 for name in config.operators)
+    return 2 + per_operator * draws
