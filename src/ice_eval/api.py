@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ice_eval import stats
-from ice_eval.attributions import Attribution, Computed, Given
-from ice_eval.attributions import attributions as attribution_registry
+from ice_eval.attributions import Attribution, Computed, Given, method_of
 from ice_eval.errors import ConfigError, DataError
 from ice_eval.models import ModelRef, load_model
 from ice_eval.operators import POOL_EXAMPLES
@@ -112,9 +111,10 @@ def evaluate(
         model: A hub id, a folder, a `.gguf` file, a known name (`smollm2`, `toy`), or a pair of a transformers model
             and its tokenizer.
         task: A known task (`sst2`, `demo`) or a `Task`.
-        attributions: Names, or a mapping from names to None (the known method of that name), to numbers (a sequence
-            with an array per example, or a mapping from example ids to arrays), or to a function that takes an encoded
-            example and returns a number per unit (`item.texts` are its units).
+        attributions: Names (`"attention"`, or with options `"attention:layer=-1"`), or a mapping from names to None
+            (the known method of that name), to numbers (a sequence with an array per example, or a mapping from example
+            ids to arrays), or to a function that takes an encoded example and returns a number per unit (`item.texts`
+            are its units).
         operators: What happens to the units that are not kept.
         k: Share of units in a rationale; several are evaluated side by side.
         n: Examples, from the first on.
@@ -143,7 +143,7 @@ def evaluate(
     methods = {name: attributions[name] if isinstance(attributions, Mapping) else None for name in config.attributions}
     for name, spec in methods.items():
         if spec is None:
-            attribution_registry.get(name)
+            method_of(name)
     examples = chosen.examples(limit=max(n, POOL_EXAMPLES))
     loaded = load_model(model, device=device, dtype=dtype)
     temporary = _Temporary() if out is None and not default_out else None
@@ -283,16 +283,24 @@ class _Methods(dict[str, Attribution]):
     """Attributions by name; a known method that a folder already holds needs not be named again."""
 
     def __contains__(self, name: object) -> bool:
-        return super().__contains__(name) or name in attribution_registry
+        return super().__contains__(name) or _is_known(str(name))
 
     def __missing__(self, name: str) -> Attribution:
-        return attribution_registry.get(name)()
+        return method_of(name)
+
+
+def _is_known(name: str) -> bool:
+    try:
+        method_of(name)
+    except ConfigError:
+        return False
+    return True
 
 
 def _method(name: str, spec: AttributionSpec, examples: Sequence[Example]) -> Attribution:
     """What a user gave for a name, as an `Attribution`."""
     if spec is None:
-        return attribution_registry.get(name)()
+        return method_of(name)
     if isinstance(spec, Attribution):
         return spec
     if callable(spec):

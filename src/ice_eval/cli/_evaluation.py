@@ -24,7 +24,8 @@ def evaluation(
         str | None, typer.Option(help="A name from `ice list tasks`; or give --data, --prompt and --labels.")
     ] = None,
     attributions: Annotated[
-        str, typer.Option(help="Comma-separated; see `ice list attributions`.")
+        str,
+        typer.Option(help="Comma-separated, options after a colon (NAME:option=value); see `ice list attributions`."),
     ] = "attention,gradient,random",
     operators: Annotated[str, typer.Option(help="Comma-separated; see `ice list operators`.")] = "delete,infill",
     direction: Annotated[
