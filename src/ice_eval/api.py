@@ -129,8 +129,8 @@ def evaluate(
         out: The run folder, continued if it holds the same run. By default a temporary one that goes with the result.
         default_out: Without `out`, use a folder under `ice-runs/` that is named after the configuration.
         reporter: Gets progress and messages.
-        **settings: Further fields of `RunConfig`: `directions`, `unit`, `scope`, `target`, `fills`, `n_fills`,
-            `label_scoring`, `calibration`, `protocol`, `nulls`, `adaptive`.
+        **settings: Further fields of `RunConfig`: `directions`, `unit`, `scope`, `target`, `sign`, `fills`,
+            `n_fills`, `label_scoring`, `calibration`, `protocol`, `nulls`, `adaptive`.
 
     Raises:
         ConfigError: What was asked cannot be done; nothing has been written.

@@ -90,6 +90,8 @@ class Attribution(ABC):
     """A method that gives every unit a number. Its fields are its configuration."""
 
     needs: ClassVar[frozenset[str]] = frozenset()
+    signed: ClassVar[bool] = False
+    """Whether negative numbers speak against the explained label, so that support and magnitude rank differently."""
     brought: ClassVar[bool] = False
     """Whether the numbers come from the user, so that a run folder must be checked to hold the same."""
 

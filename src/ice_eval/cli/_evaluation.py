@@ -65,6 +65,9 @@ def evaluation(
         str | None, typer.Option(help="Fields to explain, comma-separated; by default all of the prompt's.")
     ] = None,
     target: Annotated[str, typer.Option(help="Label to explain: predicted or gold.")] = "predicted",
+    sign: Annotated[
+        str, typer.Option(help="Signed attributions rank units by support of that label, or by magnitude: abs.")
+    ] = "support",
     scope: Annotated[
         str | None,
         typer.Option(help="What may be removed: content (by default) or prompt (the template's tokens too)."),
@@ -117,6 +120,7 @@ def evaluation(
         "adaptive": adaptive,
         "seed": seed,
         "target": target,
+        "sign": sign,
         "scope": scope,
         "fills": fills,
         "n_fills": n_fills,

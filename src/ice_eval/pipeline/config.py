@@ -20,6 +20,7 @@ from ice_eval.tasks import Task
 Target = Literal["predicted", "gold"]
 Calibration = Literal["none", "contextual"]
 Adaptive = Literal["dataset", "examples"]
+Sign = Literal["support", "abs"]
 
 ADDABLE = ("attributions", "operators", "directions", "k", "nulls")
 """Fields that a later command may extend; all others must be as the folder has them."""
@@ -52,6 +53,8 @@ class RunConfig:
     """What may be removed: the content, or the whole prompt; None: as the protocol says."""
     target: Target = "predicted"
     """Which label is explained: the model's own prediction, or the right one."""
+    sign: Sign = "support"
+    """How signed attributions rank units: by support of the explained label, or by magnitude, as in the paper."""
     fills: FillMode | None = None
     """Infill: the same fill of a unit in every row, or one of its own in each; None: as the protocol says."""
     n_fills: int = 1
@@ -84,6 +87,7 @@ class RunConfig:
             if getattr(self, name) is None:
                 object.__setattr__(self, name, getattr(self.choices, name))
         _one_of("target", self.target, get_args(Target))
+        _one_of("sign", self.sign, get_args(Sign))
         _one_of("fills", self.fills, get_args(FillMode))
         _one_of("calibration", self.calibration, get_args(Calibration))
         _one_of("unit", self.unit, get_args(Unit))
@@ -138,8 +142,10 @@ def _one_of(name: str, value: str | None, allowed: Sequence[str]) -> None:
 def identity(config: RunConfig, *, model: Mapping[str, str], task: Task, examples: Sequence[Example]) -> dict[str, Any]:
     """Everything that defines rows: two runs with the same identity score the same inputs."""
     plain = {f.name: getattr(config, f.name) for f in fields(config) if f.name not in ADDABLE}
-    if config.adaptive is None:
-        del plain["adaptive"]  # as in folders of earlier versions, whose names must not change
+    # Folders of earlier versions know nothing else, and their names must not change.
+    for name, before in (("adaptive", None), ("sign", "support")):
+        if plain[name] == before:
+            del plain[name]
     return {
         "model": model["id"],
         "weights": model["fingerprint"],

@@ -130,8 +130,10 @@ class ExampleRows:
         return self.engine.config.n_fills if self.engine.operators[operator].needs_fills else 1
 
     def _top(self, size: int, vectors: Mapping[tuple[str, str], PerUnit]) -> Iterator[tuple[str, Units]]:
-        for name in self.engine.attributions:
+        for name, method in self.engine.attributions.items():
             vector = vectors[name, self.item.example_id]
+            if self.engine.config.sign == "abs" and (method.signed or method.brought):
+                vector = np.abs(vector)
             if np.isfinite(vector).all():
                 ties = rng_for(self.engine.config.seed, self.item.example_id, "ties", name)
                 yield name, top_k(vector, size, rng=ties)

@@ -216,6 +216,8 @@ def _flags(engine: Engine) -> list[str]:
         flags.append(f"protocol_{engine.config.protocol}")
     if engine.config.scope == "prompt":
         flags.append("scope_prompt")
+    if engine.config.sign == "abs":
+        flags.append("sign_abs")
     if engine.pool is not None and not engine.pool.knows_labels:
         flags.append("blacklist_without_gold")
     return flags

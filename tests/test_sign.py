@@ -1,0 +1,80 @@
+"""Signed attributions rank by support of the explained label, or by magnitude."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+import ice_eval
+from ice_eval.attributions import Attribution, Lens
+from ice_eval.errors import ConfigError
+
+TEXTS = ["a good film that is awful now", "one great but hated story of it"]
+VALUES = [-4.0, 1.0, 2.0, 0.0, -3.0, 0.5, 0.25]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Signed(Attribution):
+    signed: ClassVar[bool] = True
+
+    def attribute(self, lens: Lens, batch: Sequence) -> list:
+        return [np.array(VALUES) for _ in batch]
+
+
+class Unsigned(Signed):
+    signed: ClassVar[bool] = False
+
+
+@pytest.fixture
+def evaluate(sentiment_task):
+    def run(method, **settings):
+        return ice_eval.evaluate(
+            "toy", sentiment_task(TEXTS), attributions={"mine": method}, operators=["delete"], k=0.3, m=5, **settings
+        )
+
+    return run
+
+
+def rationales(run):
+    return {tuple(units) for units in run.examples().rationale}
+
+
+@pytest.mark.parametrize(
+    ("method", "sign", "units"),
+    [
+        (Signed(), "support", (1, 2)),
+        (Signed(), "abs", (0, 4)),
+        (Unsigned(), "support", (1, 2)),
+        (Unsigned(), "abs", (1, 2)),
+        (lambda item: VALUES, "support", (1, 2)),
+        (lambda item: VALUES, "abs", (0, 4)),
+    ],
+)
+def test_only_signed_and_brought_attributions_rank_by_magnitude_and_only_where_asked(evaluate, method, sign, units):
+    found = evaluate(method, sign=sign)
+    assert rationales(found) == {units}
+    assert ("sign_abs" in found.folder.manifest()["flags"]) == (sign == "abs")
+
+
+def test_the_numbers_in_the_folder_keep_their_sign(evaluate):
+    found = evaluate(Signed(), sign="abs")
+    assert list(next(iter(found.folder.inputs(0))).attributions["mine"]) == VALUES
+
+
+def test_a_folder_of_an_earlier_version_goes_on_and_one_of_the_other_sign_is_refused(evaluate, tmp_path):
+    found = evaluate(Signed(), out=tmp_path / "run")
+    manifest = json.loads((found.path / "manifest.json").read_text())
+    assert "sign" not in manifest["identity"]
+    del manifest["config"]["sign"]
+    (found.path / "manifest.json").write_text(json.dumps(manifest))
+    assert rationales(evaluate(Signed(), out=tmp_path / "run")) == {(1, 2)}
+    with pytest.raises(ConfigError, match="sign is None there and 'abs' here"):
+        evaluate(Signed(), sign="abs", out=tmp_path / "run")
+
+
+def test_another_word_is_refused(evaluate):
+    with pytest.raises(ConfigError, match="sign 'absolute'.*Expected: support, abs"):
+        evaluate(Signed(), sign="absolute")
