@@ -110,6 +110,13 @@ def test_gradient_norm_of_the_toy_is_the_size_of_the_weights_for_either_label(le
     assert values.tolist() == [0, 2.5, 0, 1.0, 0]
 
 
+def test_input_times_gradient_of_the_toy_is_the_weight_towards_the_explained_label(lens, batch):
+    method = attributions.get("input-x-gradient")()
+    found = method.attribute(lens("gradients", targets={"0": 1, "1": 0}), batch[:2])
+    assert method.signed
+    assert [values.tolist() for values in found] == [[0, 2.5, 0, -1.0, 0], [0, 3.0, 0, 0, -1.5, 0]]
+
+
 def test_gradients_are_those_of_each_examples_own_target(lens, batch):
     found = lens("gradients", targets={"0": 1, "1": 0}).gradients(batch[:2])
     assert batch[0].per_unit(found[0].gradient[:, 0]).tolist() == [0, 2.5, 0, -1.0, 0]
