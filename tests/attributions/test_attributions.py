@@ -6,9 +6,11 @@ import pytest
 from scipy import stats
 
 import ice_eval
-from ice_eval.attributions import Attribution, Lens, Observer, attribution, attributions
+from ice_eval.attributions import Attribution, DataView, Lens, Observer, attribution, attributions
 from ice_eval.errors import CapabilityError, ConfigError, DataError
 from ice_eval.models.toy import Toy
+from ice_eval.operators import Blacklist
+from ice_eval.records import Span
 
 TEXTS = ["a gorgeous but dull film", "an awful film with witty words", "good fun, bad mess", "no words at all here"]
 
@@ -20,7 +22,12 @@ def lens(toy, sentiment_task):
     def build(*needs, name="mine", seed=0, targets=None):
         labels = toy.labels(sentiment_task(["x"]))
         observer = Observer(toy, labels, targets or {str(index): 1 for index in range(9)}, needs)
-        return Lens(observer, frozenset(needs), seed, name)
+        data = DataView(
+            counts={"film": 9, "a": 4, "words": 2},
+            lexicon=Blacklist(frozenset(), frozenset({"good", "witty", "words", "dull"}), frozenset()),
+            human={str(index): (Span("text", 2, 6),) for index in range(9)},
+        )
+        return Lens(observer, frozenset(needs), seed, name, data)
 
     return build
 

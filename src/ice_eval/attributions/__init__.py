@@ -1,6 +1,7 @@
 """A number per unit. One file per method."""
 
 from ice_eval.attributions._base import (
+    OF_EVERY_MODEL,
     Attribution,
     Lens,
     Observer,
@@ -10,10 +11,13 @@ from ice_eval.attributions._base import (
     one_per_unit,
 )
 from ice_eval.attributions._brought import Computed, Given
+from ice_eval.attributions._data import DataView
 
 __all__ = [
+    "OF_EVERY_MODEL",
     "Attribution",
     "Computed",
+    "DataView",
     "Given",
     "Lens",
     "Observer",

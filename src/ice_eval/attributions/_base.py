@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from types import NoneType
 from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
@@ -10,13 +10,17 @@ import numpy as np
 
 from ice_eval._registry import Registry
 from ice_eval._seeding import rng_for
+from ice_eval.attributions._data import DataView
 from ice_eval.errors import ConfigError, DataError
 from ice_eval.models import Gradients, Labels, Model
-from ice_eval.records import Encoded, PerToken, PerUnit
+from ice_eval.nulls import counts_of
+from ice_eval.records import Encoded, PerToken, PerUnit, Span
 
 _Class = TypeVar("_Class", bound="type[Attribution]")
 
-NEEDS = frozenset({"attentions", "gradients"})
+OF_EVERY_MODEL = frozenset({"counts", "human", "lexicon"})
+"""What an attribution may declare whatever the model: the data or the run offer it."""
+NEEDS = frozenset({"attentions", "gradients"}) | OF_EVERY_MODEL
 """What an attribution may declare."""
 
 
@@ -65,6 +69,7 @@ class Lens:
     seed: int
     name: str
     """The attribution that looks through this lens; its random numbers are its own."""
+    data: DataView = field(default_factory=DataView)
 
     def attentions(self, batch: Sequence[Encoded]) -> list[PerToken]:
         """Attention from the scoring position to every token, mean over layers and heads."""
@@ -75,6 +80,23 @@ class Lens:
         """Embedding of every token, and the gradient of the target's log-odds there."""
         self._allow("gradients")
         return [seen.gradients for seen in self.observer.see(batch)]
+
+    def counts(self, item: Encoded) -> PerUnit:
+        """How often each unit occurs in the data."""
+        self._allow("counts")
+        return np.array(counts_of(item.texts, self.data.counts), dtype=np.float64)
+
+    def lexicon(self, item: Encoded) -> PerUnit:
+        """1 for the units that give a label away, else 0."""
+        self._allow("lexicon")
+        assert self.data.lexicon is not None, "a run offers what its attributions need"
+        units = zip(item.texts, item.unit_ids(), strict=True)
+        return np.array([self.data.lexicon.blocks(text, ids.tolist()) for text, ids in units], dtype=np.float64)
+
+    def human(self, item: Encoded) -> tuple[Span, ...]:
+        """The characters that a person marked in an example; none where nobody did."""
+        self._allow("human")
+        return self.data.human.get(item.example_id, ())
 
     def rng(self, item: Encoded) -> np.random.Generator:
         """Random numbers that belong to this attribution and this example."""
@@ -118,7 +140,7 @@ attributions: Registry[type[Attribution]] = Registry("attribution", "ice_eval.at
 
 
 def attribution(name: str, *, needs: set[str] | None = None) -> Callable[[_Class], _Class]:
-    """Register an attribution class, and what it needs of the model ("attentions", "gradients")."""
+    """Register an attribution class, and what of `NEEDS` it asks a lens for."""
     unknown = (needs or set()) - NEEDS
     if unknown:
         raise TypeError(

@@ -99,6 +99,11 @@ def unit_counts(texts: Iterable[Sequence[str]]) -> dict[str, int]:
     return dict(Counter(bare(text) for units in texts for text in units))
 
 
+def counts_of(units: Sequence[str], counts: Mapping[str, int]) -> list[int]:
+    """How often each of some units occurs, by the counts of `unit_counts`."""
+    return [counts.get(bare(text), 0) for text in units]
+
+
 def bare(text: str) -> str:
     """The text of a unit as it is counted."""
     return text.casefold().strip()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ice_eval.errors import DataError
-from ice_eval.nulls._base import Null, bare, null
+from ice_eval.nulls._base import Null, counts_of, null
 from ice_eval.nulls._strata import Strata
 from ice_eval.rationales import Units
 from ice_eval.records import Encoded
@@ -23,7 +23,7 @@ class Frequency(Null):
     def class_of(self, item: Encoded, rationale: Units, *, counts: Mapping[str, int]) -> Strata:
         if not counts:
             raise DataError("the null 'frequency' needs to know how often units occur in the data; give it counts.")
-        return Strata.of([_band(counts.get(bare(text), 0)) for text in item.texts], rationale)
+        return Strata.of([_band(count) for count in counts_of(item.texts, counts)], rationale)
 
 
 def _band(count: int) -> int:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ice_eval.attributions import Attribution
+from ice_eval.attributions import Attribution, DataView
 from ice_eval.encoding import encode
 from ice_eval.models import Model
 from ice_eval.operators import POOL_EXAMPLES, FillPool, Operator
@@ -27,6 +27,8 @@ class Engine:
     """None where no operator writes fills."""
     unit_counts: Mapping[str, int] = field(default_factory=dict, repr=False)
     """How often units occur in the data; empty where no null asks."""
+    data: DataView = field(default_factory=DataView, repr=False)
+    """What attributions may know of the data; empty where none asks."""
     _encoded: dict[str, Encoded] = field(default_factory=dict, repr=False)
 
     def encode(self, example: Example) -> Encoded:

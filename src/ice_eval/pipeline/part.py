@@ -248,7 +248,7 @@ def _attribute(
         stored, todo = stored_of[name], unknown[name]
         if todo:
             started = time.monotonic()
-            lens = Lens(observer, method.needs, engine.config.seed, name)
+            lens = Lens(observer, method.needs, engine.config.seed, name, engine.data)
             for item, vector in zip(todo, method.attribute(lens, todo), strict=True):
                 vectors[name, item.example_id] = one_per_unit(name, item, np.asarray(vector, dtype=np.float64))
             seconds[name] = round(time.monotonic() - started, 3)

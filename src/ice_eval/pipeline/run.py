@@ -4,22 +4,21 @@ import datetime
 import importlib.metadata
 import itertools
 import platform
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ice_eval import stats
-from ice_eval.attributions import Attribution, Given
+from ice_eval.attributions import OF_EVERY_MODEL, Attribution, Given
 from ice_eval.attributions import attributions as attribution_registry
-from ice_eval.encoding import Codec, shared_prefix
+from ice_eval.encoding import shared_prefix
 from ice_eval.errors import CapabilityError, ConfigError, ModelError
 from ice_eval.models import Model
-from ice_eval.nulls import nulls, unit_counts
-from ice_eval.operators import POOL_EXAMPLES, Blacklist, FillPool, PooledUnits, label_indicative, operators
+from ice_eval.nulls import nulls
+from ice_eval.operators import POOL_EXAMPLES, operators
 from ice_eval.pipeline.config import ADDABLE, RunConfig, config_hash, identity, refuse_other_run
+from ice_eval.pipeline.data import counts_in, data_view, fill_pool
 from ice_eval.pipeline.engine import Engine
 from ice_eval.pipeline.noise import noise_guard
 from ice_eval.pipeline.parts import score_parts
@@ -37,8 +36,6 @@ _RANDOM = stats.Spread(between=1 / 12, within=1 / 6)
 """Of win rates of random rationales, which are uniform: what to expect before anything is scored."""
 _CLEARLY_FAITHFUL = 0.60
 _COUNTED = ("rows", "forwards", "tokens", "attribution_tokens")
-_MIN_PIECE = 3
-"""Characters from which on a piece of a label word is kept out of infill: 'neg' is, 'N' is not."""
 
 
 def execute(
@@ -179,11 +176,10 @@ def _engine(
         act.prepare(model.codec.special)
     engine = Engine(config, task, model, Scorer(model, labels, budget=1), acts, chosen, pool=None)
     if any(act.needs_fills for act in acts.values()):
-        engine = replace(engine, pool=_pool(engine, examples[:POOL_EXAMPLES]))
+        engine = replace(engine, pool=fill_pool(engine, examples[:POOL_EXAMPLES]))
     if any(nulls.get(name).needs_counts for name in config.nulls):
-        texts = (engine.encode(example).texts for example in examples[:POOL_EXAMPLES])
-        engine = replace(engine, unit_counts=unit_counts(texts))
-    return engine
+        engine = replace(engine, unit_counts=counts_in(engine, examples))
+    return replace(engine, data=data_view(engine, examples))
 
 
 def _manifest(
@@ -249,7 +245,7 @@ def _attributions(config: RunConfig, given: Mapping[str, Attribution], model: Mo
             raise ConfigError(
                 f"the folder holds the attribution '{name}', which is not given now; give it again to continue."
             )
-        lacking = given[name].needs - model.offers
+        lacking = given[name].needs - model.offers - OF_EVERY_MODEL
         if lacking:
             raise CapabilityError(
                 f"the attribution '{name}' needs {' and '.join(sorted(lacking))}, which the model '{model.name}' "
@@ -259,7 +255,7 @@ def _attributions(config: RunConfig, given: Mapping[str, Attribution], model: Mo
 
 
 def _supported(model: Model) -> list[str]:
-    return [name for name, method in attribution_registry.items() if method.needs <= model.offers]
+    return [name for name, method in attribution_registry.items() if method.needs <= model.offers | OF_EVERY_MODEL]
 
 
 def _check_given(engine: Engine, examples: Sequence[Example]) -> None:
@@ -270,27 +266,6 @@ def _check_given(engine: Engine, examples: Sequence[Example]) -> None:
         for name, method in given.items():
             if item.n_units > 1:
                 method.of(name, item)
-
-
-def _pool(engine: Engine, examples: Sequence[Example]) -> FillPool:
-    """What infill may write: units of the data, without those that give the label away."""
-    task, codec = engine.task, engine.model.codec
-    units = [PooledUnits.of(engine.encode(example), example.gold) for example in examples]
-    words = frozenset(part.casefold() for word in (*task.label_words.values(), *task.labels) for part in word.split())
-    alone = engine.config.choices.label_words_only
-    lexicon = frozenset(word.casefold() for word in task.lexicon if not alone)
-    tokens = frozenset[int]() if alone else label_indicative(units)
-    tokens |= codec.special.every | _forms(codec, words)
-    return FillPool(units, blacklist=Blacklist(words, lexicon, tokens))
-
-
-def _forms(codec: Codec, words: Collection[str]) -> frozenset[int]:
-    """Tokens of the label words in every casing, with and without a space before; short pieces say too little."""
-    casings = {form for word in words for form in (word, word.upper(), word.capitalize())}
-    found = [codec.tokenize(space + form) for form in casings for space in ("", " ")]
-    ids = {int(i) for tokens in found for i in tokens.ids[tokens.sequence >= 0]}
-    pieces = dict(zip(sorted(ids), codec.decode([np.array([i]) for i in sorted(ids)]), strict=True))
-    return frozenset(i for i, piece in pieces.items() if len(piece.strip().strip("#")) >= _MIN_PIECE)
 
 
 def _check_model(engine: Engine, examples: Sequence[Example]) -> list[str]:
