@@ -10,6 +10,7 @@ from ice_eval.attributions import Attribution, DataView, Lens, Observer, attribu
 from ice_eval.errors import CapabilityError, ConfigError, DataError
 from ice_eval.models.toy import Toy
 from ice_eval.operators import Blacklist
+from ice_eval.operators.delete import Delete
 from ice_eval.records import Span
 
 TEXTS = ["a gorgeous but dull film", "an awful film with witty words", "good fun, bad mess", "no words at all here"]
@@ -27,7 +28,13 @@ def lens(toy, sentiment_task):
             lexicon=Blacklist(frozenset(), frozenset({"good", "witty", "words", "dull"}), frozenset()),
             human={str(index): (Span("text", 2, 6),) for index in range(9)},
         )
-        return Lens(observer, frozenset(needs), seed, name, data)
+
+        def prober(batch, masks):
+            rows = [Delete().inputs(item, keep, fills=()) for item, keep in zip(batch, masks, strict=True)]
+            scores = [toy.log_scores(each, labels) for each in rows]
+            return [each[:, 1] - each[:, 0] for each in scores]
+
+        return Lens(observer, frozenset(needs), seed, name, data, prober)
 
     return build
 

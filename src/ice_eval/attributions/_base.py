@@ -7,6 +7,7 @@ from types import NoneType
 from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ice_eval._registry import Registry
 from ice_eval._seeding import rng_for
@@ -14,14 +15,19 @@ from ice_eval.attributions._data import DataView
 from ice_eval.errors import ConfigError, DataError
 from ice_eval.models import Gradients, Labels, Model
 from ice_eval.nulls import counts_of
-from ice_eval.records import Encoded, PerToken, PerUnit, Span
+from ice_eval.records import Encoded, KeepMasks, PerToken, PerUnit, Span
 
 _Class = TypeVar("_Class", bound="type[Attribution]")
 
-OF_EVERY_MODEL = frozenset({"counts", "human", "lexicon"})
+OF_EVERY_MODEL = frozenset({"counts", "human", "lexicon", "values"})
 """What an attribution may declare whatever the model: the data or the run offer it."""
 NEEDS = frozenset({"attentions", "gradients"}) | OF_EVERY_MODEL
 """What an attribution may declare."""
+
+
+PerRow = NDArray[np.float64]  # (rows,)
+Prober = Callable[[Sequence[Encoded], Sequence[KeepMasks]], list[PerRow]]
+"""Keep-masks of each example -> log-odds of the explained label for each row."""
 
 
 class Seen(NamedTuple):
@@ -70,6 +76,7 @@ class Lens:
     name: str
     """The attribution that looks through this lens; its random numbers are its own."""
     data: DataView = field(default_factory=DataView)
+    prober: Prober | None = None
 
     def attentions(self, batch: Sequence[Encoded]) -> list[PerToken]:
         """Attention from the scoring position to every token, mean over layers and heads."""
@@ -80,6 +87,12 @@ class Lens:
         """Embedding of every token, and the gradient of the target's log-odds there."""
         self._allow("gradients")
         return [seen.gradients for seen in self.observer.see(batch)]
+
+    def values(self, batch: Sequence[Encoded], masks: Sequence[KeepMasks]) -> list[PerRow]:
+        """Log-odds of the explained label for every row of each example's keep-masks, under the method's `operator`."""
+        self._allow("values")
+        assert self.prober is not None, "a run offers what its attributions need"
+        return self.prober(batch, masks)
 
     def counts(self, item: Encoded) -> PerUnit:
         """How often each unit occurs in the data."""
@@ -116,6 +129,15 @@ class Attribution(ABC):
     """Whether negative numbers speak against the explained label, so that support and magnitude rank differently."""
     brought: ClassVar[bool] = False
     """Whether the numbers come from the user, so that a run folder must be checked to hold the same."""
+
+    @property
+    def operator(self) -> str:
+        """What happens to units that `lens.values` does not keep; a field where users choose."""
+        return "delete"
+
+    def n_probes(self, n_units: int) -> int:
+        """Rows that the method asks `lens.values` for, so that a run can say how far it is."""
+        return 0
 
     @abstractmethod
     def attribute(self, lens: Lens, batch: Sequence[Encoded]) -> list[PerUnit]:

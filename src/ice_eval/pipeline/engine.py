@@ -29,6 +29,8 @@ class Engine:
     """How often units occur in the data; empty where no null asks."""
     data: DataView = field(default_factory=DataView, repr=False)
     """What attributions may know of the data; empty where none asks."""
+    probing: Mapping[str, Operator] = field(default_factory=dict)
+    """Attribution -> what happens to the units that its probes do not keep."""
     _encoded: dict[str, Encoded] = field(default_factory=dict, repr=False)
 
     def encode(self, example: Example) -> Encoded:

@@ -1,7 +1,8 @@
 """One part of a run: 16 consecutive examples, from text to ledger rows.
 
 ```text
-encode → full and empty rows → targets → attributions → rationale and random rows, in one stream → ledger
+encode → full and empty rows → targets → attributions, with their probes → rationale and random rows, in one stream
+       → ledger
 ```
 
 What the folder already holds of the part is never scored again.
@@ -11,20 +12,22 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ice_eval.attributions import Lens, Observer, one_per_unit
+from ice_eval.attributions import OF_EVERY_MODEL, Lens, Observer, one_per_unit
 from ice_eval.encoding import shared_prefix
-from ice_eval.errors import ConfigError
 from ice_eval.pipeline.config import RunConfig
+from ice_eval.pipeline.desk import Answers, Asked, Desk, changed
 from ice_eval.pipeline.engine import Engine
-from ice_eval.pipeline.rows import ExampleRows, Row, content_of, n_references, reference_rows
+from ice_eval.pipeline.probes import Probes
+from ice_eval.pipeline.rows import ExampleRows, content_of, n_references, reference_rows
 from ice_eval.pipeline.stopping import undecided
 from ice_eval.records import Encoded, Example, PerUnit
-from ice_eval.results.schema import InputRow, LedgerRow, RowKey
-from ice_eval.scoring import Progress, Submitted
+from ice_eval.results.schema import InputRow, LedgerRow, RowKey, is_probe
+from ice_eval.scoring import Progress
 
 PART_SIZE = 16
 
@@ -40,71 +43,26 @@ class PartResult:
     """Logical rows of the part, those that were there before included."""
 
 
-Answers = dict[tuple[bytes, bytes], tuple[float, ...]]
-"""Scores by what the model saw. An input is scored once per part: twice would differ by rounding, and untie a tie."""
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """Rows on their way through the model."""
-
-    rows: Sequence[Row]
-    new: Sequence[Row]
-    """Those whose input has no answer yet."""
-    submitted: Submitted
-
-    def answers(self, answered: Answers) -> dict[RowKey, tuple[float, ...]]:
-        """The score of every row, as soon as the model has it; what is new is noted in `answered`."""
-        if any(row.input.key() not in answered for row in self.new):
-            scores = self.submitted.collect().tolist()
-            answered.update({row.input.key(): tuple(values) for row, values in zip(self.new, scores, strict=True)})
-        return {row.key: answered[row.input.key()] for row in self.rows}
-
-
-@dataclass(frozen=True)
-class _Desk:
-    """Sends the rows of a part to the model, except those that the folder holds."""
-
-    engine: Engine
-    prefix: int
-    known: Mapping[RowKey, LedgerRow]
-    answered: Answers
-    progress: Progress
-
-    def ask(self, rows: Iterable[Row]) -> _Asked:
-        missing = [row for row in rows if not self._is_known(row)]
-        new = [row for row in missing if row.input.key() not in self.answered]
-        self.progress(len(missing) - len(new))
-        inputs = [row.input for row in new]
-        return _Asked(missing, new, self.engine.scorer.submit(inputs, prefix=self.prefix, progress=self.progress))
-
-    def _is_known(self, row: Row) -> bool:
-        if row.key in self.known and self.known[row.key].kept != row.kept:
-            raise _changed(row.key.kind.removeprefix("rationale:"), row.key.example_id)
-        return row.key in self.known
-
-
 @dataclass
 class PartInFlight:
     """A part whose last rows may still be on their way through the model."""
 
     engine: Engine
     result: PartResult
-    references: _Asked
-    rounds: Sequence[_Asked]
-    """One; more where a sequential test went on asking."""
+    asked: Sequence[Asked]
+    """References, probes, and the rows of sets: once, more often where a sequential test went on asking."""
     answered: Answers
     before: Mapping[str, InputRow]
 
     def __len__(self) -> int:
         """Rows that were missing."""
-        return len(self.references.rows) + sum(len(asked.rows) for asked in self.rounds)
+        return sum(len(asked.rows) for asked in self.asked)
 
     def finish(self) -> PartResult:
         """Wait for the scores, and note every row in the ledger."""
-        for asked in self.rounds:
+        for asked in self.asked:
             asked.answers(self.answered)
-        rows = [*self.references.rows, *(row for asked in self.rounds for row in asked.rows)]
+        rows = [row for asked in self.asked for row in asked.rows]
         texts = self.engine.model.codec.decode([content_of(row) for row in rows])
         for row, text in zip(rows, texts, strict=True):
             ids, segments = row.input.ids.tolist(), row.input.segments.tolist()
@@ -132,7 +90,7 @@ def start_part(
     alive = [item for item in items.values() if item.n_units > 1]
     prefix = shared_prefix(alive) if alive and engine.model.shares_prefix else 0
 
-    desk = _Desk(engine, prefix, known, answered, progress)
+    desk = Desk(engine.scorer, prefix, known, answered, progress)
 
     # Rows depend on what comes first, and the device may still be busy with the rows of the part before.
     with engine.model.ahead():
@@ -142,30 +100,36 @@ def start_part(
         alive = [item for item in alive if skipped[item.example_id] is None]
         gold = {e.id: e.gold for e in examples}
         targets = {item.example_id: _target(engine.config, gold, scores, item) for item in alive}
-        vectors, seconds = _attribute(engine, alive, targets, before)
+        probes = Probes(engine, desk, targets)
+        vectors, seconds = _attribute(engine, alive, targets, before, probes)
     inputs = [_input_row(e, items[e.id], targets.get(e.id), skipped[e.id], vectors) for e in examples]
     wanted = [ExampleRows(engine, item, vectors) for item in alive]
     rounds = [desk.ask(row for rows in wanted for row in rows.new())]
     if engine.config.adaptive == "examples":
         rounds += _further_rounds(desk, wanted, inputs, [references, *rounds])
+    n_probes = sum(probes.rows.values()) + sum(is_probe(key.kind) for key in known)
+    n_referred = n_references(engine) * sum(item.n_units > 1 for item in items.values())
+    probe_tokens = sum(probes.tokens.values())
     result = PartResult(
         inputs=inputs,
-        n_wanted=sum(map(len, wanted)) + n_references(engine) * sum(item.n_units > 1 for item in items.values()),
+        n_wanted=sum(map(len, wanted)) + n_referred + n_probes,
         cost={
             "forwards": engine.scorer.counts.forwards - counts.forwards,
-            "tokens": engine.scorer.counts.tokens - counts.tokens,
+            "tokens": engine.scorer.counts.tokens - counts.tokens - probe_tokens,
             "attribution_seconds": seconds,
-            "attribution_tokens": _attribution_tokens(engine, alive, before),
+            "attribution_tokens": _attribution_tokens(engine, alive, before) + probe_tokens,
+            "attribution_rows": probes.rows,
+            "probe_tokens": probes.tokens,
             "out_of_memory": engine.scorer.halvings,
             "lowered_budgets": {str(length): budget for length, budget in engine.scorer.lowered.items()},
         },
     )
-    return PartInFlight(engine, result, references, rounds, answered, before)
+    return PartInFlight(engine, result, [references, *probes.asked, *rounds], answered, before)
 
 
 def _further_rounds(
-    desk: _Desk, wanted: Sequence[ExampleRows], inputs: Sequence[InputRow], asked: Sequence[_Asked]
-) -> Iterator[_Asked]:
+    desk: Desk, wanted: Sequence[ExampleRows], inputs: Sequence[InputRow], asked: Sequence[Asked]
+) -> Iterator[Asked]:
     """Go on with the examples that a sequential test has not decided."""
     example_of = {row.example_id: row for row in inputs}
     scored = _by_example(desk.known.values())
@@ -229,7 +193,11 @@ def _target(
 
 
 def _attribute(
-    engine: Engine, items: Sequence[Encoded], targets: Mapping[str, int], before: Mapping[str, InputRow]
+    engine: Engine,
+    items: Sequence[Encoded],
+    targets: Mapping[str, int],
+    before: Mapping[str, InputRow],
+    probes: Probes,
 ) -> tuple[dict[tuple[str, str], PerUnit], dict[str, float]]:
     """(attribution, example) -> a number per unit, and the seconds that each attribution took."""
     vectors: dict[tuple[str, str], PerUnit] = {}
@@ -243,18 +211,18 @@ def _attribute(
         for name, method in engine.attributions.items()
     }
     needs = {need for name, todo in unknown.items() if todo for need in engine.attributions[name].needs}
-    observer = Observer(engine.model, engine.scorer.labels, targets, needs)
+    observer = Observer(engine.model, engine.scorer.labels, targets, needs - OF_EVERY_MODEL)
     for name, method in engine.attributions.items():
         stored, todo = stored_of[name], unknown[name]
         if todo:
             started = time.monotonic()
-            lens = Lens(observer, method.needs, engine.config.seed, name, engine.data)
+            lens = Lens(observer, method.needs, engine.config.seed, name, engine.data, partial(probes.values, name))
             for item, vector in zip(todo, method.attribute(lens, todo), strict=True):
                 vectors[name, item.example_id] = one_per_unit(name, item, np.asarray(vector, dtype=np.float64))
             seconds[name] = round(time.monotonic() - started, 3)
         for example_id, vector in stored.items():
             if not np.array_equal(vector, vectors.get((name, example_id), vector), equal_nan=True):
-                raise _changed(name, example_id)
+                raise changed(name, example_id)
             vectors[name, example_id] = vector
     return vectors, seconds
 
@@ -264,16 +232,10 @@ def _attribution_tokens(engine: Engine, items: Sequence[Encoded], before: Mappin
     total = 0
     for item in items:
         stored = before[item.example_id].attributions if item.example_id in before else {}
-        needs = {need for name, method in engine.attributions.items() if name not in stored for need in method.needs}
+        wanted = {need for name, method in engine.attributions.items() if name not in stored for need in method.needs}
+        needs = wanted - OF_EVERY_MODEL
         total += (3 if "gradients" in needs else 1 if needs else 0) * len(item.ids)
     return total
-
-
-def _changed(name: str, example_id: str) -> ConfigError:
-    return ConfigError(
-        f"the folder holds other values of the attribution '{name}' for example '{example_id}'; give it another "
-        "name, or use another folder."
-    )
 
 
 def _input_row(

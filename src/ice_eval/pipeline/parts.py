@@ -21,7 +21,7 @@ def score_parts(
     folder: RunFolder, engine: Engine, examples: Sequence[Example], manifest: Mapping[str, Any], reporter: Reporter
 ) -> None:
     """Score what is missing of every part; on a GPU a part is written while the next one is computed."""
-    per_example = _rows_per_example(engine.config)
+    per_example = _rows_per_example(engine.config) + _probes_per_example(engine, examples[:PART_SIZE])
     estimate = len(examples) * per_example
     reporter.start(estimate)
     writer = _Writer(folder, manifest)
@@ -75,3 +75,10 @@ def _rows_per_example(config: RunConfig) -> int:
     per_operator = (null + methods) * len(config.k) * len(config.directions)
     draws = sum(config.n_fills if operators.get(name).needs_fills else 1 for name in config.operators)
     return 2 + per_operator * draws
+
+
+def _probes_per_example(engine: Engine, examples: Sequence[Example]) -> int:
+    """Rows that attributions ask for, about, from the lengths of some examples."""
+    asking = [engine.attributions[name] for name in engine.probing]
+    lengths = [engine.encode(example).n_units for example in examples] if asking else []
+    return sum(method.n_probes(n) for method in asking for n in lengths) // max(len(lengths), 1)

@@ -172,10 +172,11 @@ def _engine(
     chosen = _attributions(config, attributions, model)
     labels = model.labels(task, scoring=config.label_scoring)
     acts = {name: operators.get(name)() for name in config.operators}
-    for act in acts.values():
+    probing = {name: operators.get(method.operator)() for name, method in chosen.items() if "values" in method.needs}
+    for act in (*acts.values(), *probing.values()):
         act.prepare(model.codec.special)
-    engine = Engine(config, task, model, Scorer(model, labels, budget=1), acts, chosen, pool=None)
-    if any(act.needs_fills for act in acts.values()):
+    engine = Engine(config, task, model, Scorer(model, labels, budget=1), acts, chosen, pool=None, probing=probing)
+    if any(act.needs_fills for act in (*acts.values(), *probing.values())):
         engine = replace(engine, pool=fill_pool(engine, examples[:POOL_EXAMPLES]))
     if any(nulls.get(name).needs_counts for name in config.nulls):
         engine = replace(engine, unit_counts=counts_in(engine, examples))
@@ -207,7 +208,8 @@ def _manifest(
 
 def _flags(engine: Engine) -> list[str]:
     """What a reader of the numbers must know of how they came about."""
-    flags = [flag for act in engine.operators.values() for flag in act.prepare(engine.model.codec.special)]
+    acts = (*engine.operators.values(), *engine.probing.values())
+    flags = list(dict.fromkeys(flag for act in acts for flag in act.prepare(engine.model.codec.special)))
     if engine.config.protocol != "default":
         flags.append(f"protocol_{engine.config.protocol}")
     if engine.config.scope == "prompt":
@@ -292,6 +294,8 @@ def _finish(
             name: round(sum(cost["attribution_seconds"].get(name, 0.0) for cost in costs), 3)
             for name in engine.attributions
         },
+        "attribution_rows": _by_name(costs, "attribution_rows"),
+        "probe_tokens": _by_name(costs, "probe_tokens"),
         "seconds": round(sum(cost["seconds"] for cost in costs), 3),
         "peak_memory": engine.model.peak_memory(),
     }
@@ -305,6 +309,12 @@ def _finish(
     summary = rescore(folder)
     folder.write_manifest({**content, "status": "complete", "finished": _now()})
     return summary
+
+
+def _by_name(costs: Sequence[Mapping[str, Any]], field: str) -> dict[str, int]:
+    """A cost of every attribution, over all parts; parts of earlier versions know of none."""
+    names = dict.fromkeys(name for cost in costs for name in cost.get(field, {}))
+    return {name: sum(cost.get(field, {}).get(name, 0) for cost in costs) for name in names}
 
 
 def _plain(config: RunConfig) -> dict[str, Any]:

@@ -150,7 +150,7 @@ class ExampleLedger:
             rows = _calibrated(rows)
         self._rows = rows
         self._place = {row.key: index for index, row in enumerate(rows)}
-        self._log_odds = _log_odds(np.array([row.scores for row in rows]), example.target) if rows else np.zeros(0)
+        self._log_odds = log_odds(np.array([row.scores for row in rows]), example.target) if rows else np.zeros(0)
         self._known_sets: dict[tuple[str, str, str, int], list[Units]] = {}
 
     @classmethod
@@ -330,10 +330,10 @@ def _set_of(row: LedgerRow, n_units: int) -> Units:
 
 def log_odds_of(scores: Sequence[float], target: int) -> float:
     """`z_y - logsumexp(z_others)`: the order of the probability, without its saturation."""
-    return float(_log_odds(np.array([scores], dtype=np.float64), target)[0])
+    return float(log_odds(np.array([scores], dtype=np.float64), target)[0])
 
 
-def _log_odds(scores: NDArray[np.float64], target: int | None) -> NDArray[np.float64]:
+def log_odds(scores: NDArray[np.float64], target: int | None) -> NDArray[np.float64]:
     """`log_odds_of` of every row of (rows, labels); NaN where no target is explained."""
     if target is None:
         return np.full(len(scores), np.nan)

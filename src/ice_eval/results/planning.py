@@ -13,7 +13,7 @@ from ice_eval.rationales import set_size
 from ice_eval.results.columns import column, groups_of
 from ice_eval.results.comparisons import ALL, Configuration, Outcome
 from ice_eval.results.folder import RunFolder
-from ice_eval.results.schema import SHARED_NULL, RowKey
+from ice_eval.results.schema import SHARED_NULL, RowKey, is_probe
 from ice_eval.results.summary import ALPHA, outcomes_by_configuration
 
 _MANY = 10**9
@@ -293,7 +293,9 @@ def cost_of(folder: RunFolder) -> Cost:
     for row in random:
         reached[row.key.example_id] = max(reached.get(row.key.example_id, 0), _place(row.key))
     n_sets = max(sum(reached.values()), 1)
-    lengths = {"all": sum(len(row.input_ids) for row in rows), "random": sum(len(row.input_ids) for row in random)}
+    # The tokens of probes are those of attributions.
+    others = [row for row in rows if not is_probe(row.key.kind)]
+    lengths = {"all": sum(len(row.input_ids) for row in others), "random": sum(len(row.input_ids) for row in random)}
     # What rows share is computed once; it is spread over them by their length.
     of_random = total["tokens"] * lengths["random"] / max(lengths["all"], 1)
     n = max(len(examples), 1)
@@ -325,6 +327,6 @@ def _place(key: RowKey) -> int:
     Of the sets that all attributions share one more is scored than they are compared with, in place of a rationale that
     is among them.
     """
-    if key.set_index is None:
+    if key.set_index is None or is_probe(key.kind):
         return 0
     return key.set_index if key.kind == SHARED_NULL else key.set_index + 1

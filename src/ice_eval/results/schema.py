@@ -20,9 +20,9 @@ LEDGER = pa.schema(
         pa.field("example_id", pa.string(), nullable=False),
         pa.field("operator", pa.string()),  # null for the rows no operator touched: full and empty
         pa.field("size", pa.int32()),  # units in the set
-        pa.field("kind", pa.string(), nullable=False),  # full, empty, rationale:NAME, random, random:NULL:NAME
+        pa.field("kind", pa.string(), nullable=False),  # full, empty, rationale:, random, probe:NAME
         pa.field("direction", pa.string()),
-        pa.field("set_index", pa.int32()),  # place of a random set in the order of (example, size)
+        pa.field("set_index", pa.int32()),  # place of a random set in its order, or of a probe
         pa.field("draw", pa.int32()),  # which fill, where an operator needs one
         pa.field("kept", pa.list_(pa.int32()), nullable=False),  # units that the input keeps
         pa.field("input_ids", pa.list_(pa.int64()), nullable=False),
@@ -108,3 +108,16 @@ def null_kind(attribution: str, null: str, protocol: Protocol) -> str:
 def rationale_kind(attribution: str) -> str:
     """`kind` of the row that keeps an attribution's top-k."""
     return f"rationale:{attribution}"
+
+
+_PROBE = "probe:"
+
+
+def probe_kind(attribution: str) -> str:
+    """`kind` of the rows that an attribution asked for; no rationale is compared with them."""
+    return f"{_PROBE}{attribution}"
+
+
+def is_probe(kind: str) -> bool:
+    """Whether a row was asked for by an attribution."""
+    return kind.startswith(_PROBE)
