@@ -15,7 +15,7 @@ ROOT = Path(ice_eval.__file__).parent
 LAYERS = [
     {"records", "errors", "_registry", "_seeding", "_extras"},
     {"tasks", "operators", "rationales", "nulls", "stats", "words", "protocols"},
-    {"models", "encoding"},
+    {"models", "encoding", "interop"},
     {"scoring"},
     {"attributions", "executors", "results"},
     {"pipeline", "cot", "analysis"},

@@ -12,8 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ice_eval import stats
-from ice_eval.attributions import Attribution, Computed, Given, method_of
+from ice_eval.attributions import Attribution, Computed, Explained, Given, method_of
 from ice_eval.errors import ConfigError, DataError
+from ice_eval.interop import Explanation, of_examples
+from ice_eval.interop import formats as explanation_formats
 from ice_eval.models import ModelRef, load_model
 from ice_eval.operators import POOL_EXAMPLES
 from ice_eval.pipeline import Reporter, RunConfig, Silent, execute
@@ -27,7 +29,8 @@ from ice_eval.tasks import FileData, Task, load_task
 if TYPE_CHECKING:
     import pandas as pd
 
-AttributionSpec = Attribution | ArrayLike | Callable[..., ArrayLike] | None
+AttributionSpec = Attribution | ArrayLike | Callable[..., ArrayLike] | str | Path | Explanation | None
+"""Beside these, objects of the libraries that `ice_eval.interop` knows, and sequences or mappings of any of them."""
 
 
 class Run:
@@ -113,8 +116,9 @@ def evaluate(
         task: A known task (`sst2`, `demo`) or a `Task`.
         attributions: Names (`"attention"`, or with options `"attention:layer=-1"`), or a mapping from names to None
             (the known method of that name), to numbers (a sequence with an array per example, or a mapping from example
-            ids to arrays), or to a function that takes an encoded example and returns a number per unit (`item.texts`
-            are its units).
+            ids to arrays), to a function that takes an encoded example and returns a number per unit (`item.texts` are
+            its units), to a file with explanations, or to what shap, captum, ferret or interpreto returned: tokens are
+            matched with the units by the text they share.
         operators: What happens to the units that are not kept.
         k: Share of units in a rationale; several are evaluated side by side.
         n: Examples, from the first on.
@@ -145,6 +149,8 @@ def evaluate(
         if spec is None:
             method_of(name)
     examples = chosen.examples(limit=max(n, POOL_EXAMPLES))
+    # What a user brings is read before a model is loaded: a file that is wrong should not take minutes to say so.
+    given = _Methods({name: _method(name, spec, examples) for name, spec in methods.items()})
     loaded = load_model(model, device=device, dtype=dtype)
     temporary = _Temporary() if out is None and not default_out else None
     folder = execute(
@@ -152,7 +158,7 @@ def evaluate(
         model=loaded,
         task=chosen,
         examples=examples,
-        attributions=_Methods({name: _method(name, spec, examples) for name, spec in methods.items()}),
+        attributions=given,
         out=temporary.path / "run" if temporary is not None else None if out is None else Path(out),
         token_budget=token_budget,
         reporter=reporter,
@@ -303,18 +309,36 @@ def _method(name: str, spec: AttributionSpec, examples: Sequence[Example]) -> At
         return method_of(name)
     if isinstance(spec, Attribution):
         return spec
+    if isinstance(spec, str | Path) and not Path(spec).is_file():
+        raise DataError(
+            f"the attribution '{name}' is '{spec}', and there is no such file. A file with explanations, numbers or a "
+            "function are expected, or None for a known method."
+        )
+    if _is_explanation(spec):
+        texts = {example.id: example.fields for example in examples}
+        return Explained(explanations=of_examples(spec, examples, name=name), fields=texts)
     if callable(spec):
         return Computed(function=spec)
     if isinstance(spec, Mapping):
         return Given(values={str(identity): values for identity, values in spec.items()})
-    if isinstance(spec, str):
-        raise DataError(
-            f"the attribution '{name}' is {spec!r}: numbers or a function are expected, or None for a known method."
-        )
     rows = list(spec)  # type: ignore[arg-type]
     if len(rows) > len(examples):
         raise DataError(f"the attribution '{name}' has {len(rows)} arrays, and the data hold {len(examples)} examples.")
     return Given(values={example.id: row for example, row in zip(examples, rows, strict=False)})
+
+
+def _is_explanation(spec: object) -> bool:
+    """Whether it is a file, or something of a known library, alone or several in a sequence or mapping."""
+    if isinstance(spec, str | Path | Explanation) or _is_known(spec):
+        return True
+    several = list(spec.values()) if isinstance(spec, Mapping) else spec
+    if not isinstance(several, list | tuple) or not several:
+        return False
+    return isinstance(several[0], Explanation) or _is_known(several[0])
+
+
+def _is_known(spec: object) -> bool:
+    return not isinstance(spec, np.ndarray) and any(known().reads(spec) for _, known in explanation_formats.items())
 
 
 def randomization_test(

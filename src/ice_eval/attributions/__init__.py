@@ -11,7 +11,7 @@ from ice_eval.attributions._base import (
     method_of,
     one_per_unit,
 )
-from ice_eval.attributions._brought import Computed, Given
+from ice_eval.attributions._brought import Computed, Explained, Given
 from ice_eval.attributions._data import DataView
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "Attribution",
     "Computed",
     "DataView",
+    "Explained",
     "Given",
     "Lens",
     "Observer",

@@ -37,6 +37,14 @@ class Seen(NamedTuple):
     gradients: Any
 
 
+class Label(NamedTuple):
+    """The label that an example's explanation is about."""
+
+    name: str
+    place: int
+    """Its class in the model where that has classes, else its place among the labels."""
+
+
 class Observer:
     """Looks at the examples of a part once, for all attributions that will ask.
 
@@ -61,6 +69,12 @@ class Observer:
             pairs = zip(new, found.attentions or nothing, found.gradients or nothing, strict=True)
             self._seen.update({item.example_id: Seen(attention, slopes) for item, attention, slopes in pairs})
         return [self._seen[item.example_id] for item in batch]
+
+    def label(self, item: Encoded) -> Label:
+        """What an example's explanation is about."""
+        target = self._targets[item.example_id]
+        place = self._labels.ids[target][0] if self._labels.are_classes else target
+        return Label(self._labels.names[target], place)
 
 
 @dataclass(frozen=True)
@@ -110,6 +124,10 @@ class Lens:
         """The characters that a person marked in an example; none where nobody did."""
         self._allow("human")
         return self.data.human.get(item.example_id, ())
+
+    def label(self, item: Encoded) -> Label:
+        """The label that is explained."""
+        return self.observer.label(item)
 
     def rng(self, item: Encoded) -> np.random.Generator:
         """Random numbers that belong to this attribution and this example."""

@@ -1,4 +1,4 @@
-"""Attributions that a user brings along, as numbers or as a function."""
+"""Attributions that a user brings along: as numbers, as a function, or as another tool wrote them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from ice_eval.attributions._base import Attribution, Lens, one_per_unit
 from ice_eval.errors import DataError
+from ice_eval.interop import Aligned, Explanation, align
 from ice_eval.records import Encoded, PerUnit
 
 
@@ -42,6 +43,49 @@ class Given(Attribution):
         if item.example_id not in self.values:
             raise DataError(f"the attribution '{name}' has no values for example '{item.example_id}'.")
         return _numbers(name, item, self.values[item.example_id])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explained(Attribution):
+    """Explanations of other tools, put into our units by the text they share."""
+
+    brought: ClassVar[bool] = True
+    explanations: Mapping[str, Explanation]
+    """By example id."""
+    fields: Mapping[str, Mapping[str, str]]
+    """The texts of the examples, by their id."""
+
+    def attribute(self, lens: Lens, batch: Sequence[Encoded]) -> list[PerUnit]:
+        return [self._column(lens, item) for item in batch]
+
+    def of(self, name: str, item: Encoded) -> Aligned:
+        """The explanation of one example in its units.
+
+        Raises:
+            DataError: There is none, or it is of another text.
+        """
+        if item.example_id not in self.explanations:
+            raise DataError(
+                f"the attribution '{name}' has no explanation of example '{item.example_id}'; it has "
+                f"{len(self.explanations)}, of {', '.join(list(self.explanations)[:5])} … Explain every example, or "
+                "give a smaller --n."
+            )
+        return align(self.explanations[item.example_id], item, self.fields[item.example_id], name=name)
+
+    def _column(self, lens: Lens, item: Encoded) -> PerUnit:
+        """The numbers for the label that the run explains."""
+        values = self.of(lens.name, item).values
+        if values.ndim == 1:
+            return values
+        label = lens.label(item)
+        classes = [name.casefold() for name in self.explanations[item.example_id].classes]
+        column = classes.index(label.name.casefold()) if label.name.casefold() in classes else label.place
+        if column >= values.shape[1]:
+            raise DataError(
+                f"the attribution '{lens.name}', example '{item.example_id}': {values.shape[1]} classes, and the label "
+                f"to explain is '{label.name}', number {column}."
+            )
+        return values[:, column]
 
 
 def _numbers(name: str, item: Encoded, given: ArrayLike) -> PerUnit:

@@ -27,6 +27,13 @@ def evaluation(
         str,
         typer.Option(help="Comma-separated, options after a colon (NAME:option=value); see `ice list attributions`."),
     ] = "attention,gradient,random",
+    attribution_file: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=FILE",
+            help="Explanations that another tool wrote, beside --attributions; may be given several times.",
+        ),
+    ] = None,
     operators: Annotated[str, typer.Option(help="Comma-separated; see `ice list operators`.")] = "delete,infill",
     direction: Annotated[
         str, typer.Option(help="sufficiency (keep the rationale), necessity (remove it), or both with a comma.")
@@ -108,7 +115,7 @@ def evaluation(
     return {
         "model": model,
         "task": task_from_flags(task, data, prompt, labels, explain),
-        "attributions": names(attributions),
+        "attributions": _attributions(names(attributions), attribution_file or []),
         "operators": names(operators),
         "directions": names(direction),
         "nulls": names(null),
@@ -147,6 +154,19 @@ def takes_evaluation(command: Callable[..., None]) -> Callable[..., None]:
     with_options.__signature__ = inspect.Signature(together)  # type: ignore[attr-defined]
     with_options.__annotations__ = {each.name: each.annotation for each in together}
     return with_options
+
+
+def _attributions(known: tuple[str, ...], files: list[str]) -> tuple[str, ...] | dict[str, Path | None]:
+    """Known methods, and files given as NAME=FILE; a name stands for one attribution."""
+    found: dict[str, Path | None] = dict.fromkeys(known)
+    for each in files:
+        name, _, file = (part.strip() for part in each.partition("="))
+        if not name or not file:
+            raise ConfigError(f"--attribution-file {each}: NAME=FILE is expected, as mine=explanations.jsonl.")
+        if name in found:
+            raise ConfigError(f"--attribution-file {each}: another attribution is named '{name}'; choose another name.")
+        found[name] = Path(file)
+    return found if files else known
 
 
 def _shares(text: str) -> list[float]:

@@ -31,7 +31,10 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
         if name not in known:
             flags = [str(option).replace("_", "-") for option in known]
             raise ConfigError(f"{path}: no option '{key}'{did_you_mean(str(key), flags)} Known: {', '.join(flags)}.")
-        values[name] = ",".join(map(str, value)) if isinstance(value, list) else value
+        if getattr(known[name], "multiple", False):
+            values[name] = list(map(str, value if isinstance(value, list) else [value]))
+        else:
+            values[name] = ",".join(map(str, value)) if isinstance(value, list) else value
     context.default_map = {**(context.default_map or {}), **values}
     return path
 

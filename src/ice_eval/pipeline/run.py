@@ -4,16 +4,18 @@ import datetime
 import importlib.metadata
 import itertools
 import platform
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from ice_eval import stats
-from ice_eval.attributions import OF_EVERY_MODEL, Attribution, Given
+from ice_eval.attributions import OF_EVERY_MODEL, Attribution, Explained, Given
 from ice_eval.attributions import attributions as attribution_registry
 from ice_eval.encoding import shared_prefix
 from ice_eval.errors import CapabilityError, ConfigError, ModelError
+from ice_eval.interop import Aligned
 from ice_eval.models import Model
 from ice_eval.nulls import nulls
 from ice_eval.operators import POOL_EXAMPLES, operators
@@ -76,10 +78,10 @@ def execute(
     engine = _engine(config, model, task, attributions, examples)
     engine = replace(engine, scorer=_scorer(engine, folder, token_budget, stored, reporter))
     evaluated = examples[: config.n]
-    _check_given(engine, evaluated)
+    brought = _check_given(engine, evaluated)
     manifest = _manifest(engine, asked, len(evaluated), stored)
     note = engine.scorer.labels.note
-    manifest["messages"] = [*model.notes, *([note] if note else []), *_check_model(engine, evaluated)]
+    manifest["messages"] = [*model.notes, *([note] if note else []), *brought, *_check_model(engine, evaluated)]
     for message in (*_remarks(manifest, config), *manifest["messages"]):
         reporter.say(message)
     with folder.opened():
@@ -260,14 +262,21 @@ def _supported(model: Model) -> list[str]:
     return [name for name, method in attribution_registry.items() if method.needs <= model.offers | OF_EVERY_MODEL]
 
 
-def _check_given(engine: Engine, examples: Sequence[Example]) -> None:
+def _check_given(engine: Engine, examples: Sequence[Example]) -> list[str]:
     """Numbers that a user brings must fit the units, and are checked before the first row is scored."""
-    given = {name: method for name, method in engine.attributions.items() if isinstance(method, Given)}
+    given = {name: method for name, method in engine.attributions.items() if isinstance(method, Given | Explained)}
+    missing: Counter[str] = Counter()
     for example in examples if given else ():
         item = engine.encode(example)
         for name, method in given.items():
             if item.n_units > 1:
-                method.of(name, item)
+                found = method.of(name, item)
+                missing[name] += isinstance(found, Aligned) and found.cut
+    return [
+        f"the attribution '{name}' ends before the text in {count} of {len(examples)} examples: the rest counts as 0."
+        for name, count in missing.items()
+        if count
+    ]
 
 
 def _check_model(engine: Engine, examples: Sequence[Example]) -> list[str]:

@@ -65,7 +65,7 @@ class FileData(DataSource):
             raise DataError(f"{self.path} is neither .jsonl nor .csv; convert it to one of them.")
         try:
             with self.path.open(encoding="utf-8-sig", newline="") as lines:
-                yield from (_csv_rows if kind == ".csv" else _jsonl_rows)(lines, self.origin)
+                yield from (_csv_rows if kind == ".csv" else jsonl_rows)(lines, self.origin)
         except UnicodeDecodeError as exc:
             raise DataError(
                 f"{self.path} is not UTF-8 text ({exc.reason} at byte {exc.start}); save it as UTF-8."
@@ -86,7 +86,7 @@ class PackageData(DataSource):
 
     def rows(self) -> Iterator[Row]:
         text = (importlib.resources.files("ice_eval.tasks") / "data" / self.name).read_text(encoding="utf-8")
-        return _jsonl_rows(text.splitlines(), self.origin)
+        return jsonl_rows(text.splitlines(), self.origin)
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,12 @@ def _first_line(exc: Exception) -> str:
     return str(exc).strip().partition("\n")[0][:200]
 
 
-def _jsonl_rows(lines: Iterable[str], origin: str) -> Iterator[Row]:
+def jsonl_rows(lines: Iterable[str], origin: str) -> Iterator[Row]:
+    """The objects of a file with one per line; blank lines count for line numbers only.
+
+    Raises:
+        DataError: A line is no JSON object.
+    """
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue

@@ -1,0 +1,151 @@
+"""The seam that every format fills, and how what a user has becomes explanations of examples."""
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ice_eval._registry import Registry
+from ice_eval.errors import DataError
+from ice_eval.interop._records import Explanation
+from ice_eval.records import Example
+
+_Class = TypeVar("_Class", bound="type[Format]")
+
+
+class Format(ABC):
+    """A way in which explanations are written: in files, or as objects of a library."""
+
+    @abstractmethod
+    def reads(self, source: object) -> bool:
+        """Whether a file (a `Path` that is there) or an object looks like this format; nothing heavy is imported."""
+
+    @abstractmethod
+    def explanations(self, source: Any) -> Iterator[Explanation]:
+        """What the file or the object holds.
+
+        Raises:
+            DataError: It is not as it should be; the message says where.
+        """
+
+
+formats: Registry[type[Format]] = Registry("format", "ice_eval.interop")
+
+
+def explanation_format(name: str) -> Callable[[_Class], _Class]:
+    """Register a format; the first line of its docstring describes it."""
+
+    def register(cls: _Class) -> _Class:
+        formats.add(name, cls)
+        return cls
+
+    return register
+
+
+def is_from(source: object, library: str, *names: str) -> bool:
+    """Whether an object is of one of a library's classes, by name, so that the library need not be imported."""
+    return any(cls.__name__ in names and cls.__module__.partition(".")[0] == library for cls in type(source).__mro__)
+
+
+def numbers(values: Any) -> NDArray[np.float64]:
+    """An array from an array, a list, or a tensor on any device.
+
+    Raises:
+        DataError: These are no numbers.
+    """
+    if hasattr(values, "detach"):  # a tensor, perhaps in bfloat16, which NumPy does not know
+        values = values.detach().cpu().double().numpy()
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (ValueError, TypeError) as exc:
+        raise DataError(f"numbers are expected, not {str(values)[:80]} ({exc}).") from exc
+
+
+def read(source: object) -> Iterator[Explanation]:
+    """The explanations in a file, in an object of a known library, or in a sequence or mapping of such or of numbers.
+
+    Raises:
+        DataError: There is no such file, or nothing that is known.
+    """
+    if isinstance(source, Explanation):
+        yield source
+        return
+    if isinstance(source, str | Path):
+        source = _existing(Path(source))
+    found = next((known() for _, known in formats.items() if known().reads(source)), None)
+    if found is not None:
+        yield from found.explanations(source)
+    elif isinstance(source, Path):
+        raise DataError(f"{source} is in no known format. Known: {_known()}.")
+    elif isinstance(source, Mapping):
+        for identity, each in source.items():
+            yield replace(_one(each), id=str(identity))
+    elif isinstance(source, Sequence) or (isinstance(source, np.ndarray) and source.ndim > 1):
+        yield from map(_one, source)
+    else:
+        raise DataError(f"{type(source).__name__} is no explanation. Known: {_known()}, numbers, or a function.")
+
+
+def of_examples(source: object, examples: Sequence[Example], *, name: str) -> dict[str, Explanation]:
+    """The explanations by example id: each belongs to the example with its id, else with its text, else at its place.
+
+    Raises:
+        DataError: Two are of one example, or a text is that of none or of several.
+    """
+    by_text = Counter(_text(example.fields) for example in examples)
+    id_of = {_text(example.fields): example.id for example in examples}
+    found: dict[str, Explanation] = {}
+    for place, each in enumerate(read(source)):
+        where = f"the attribution '{name}', explanation {place}"
+        if each.id is not None:
+            identity = each.id
+        elif each.text is not None:
+            text = _text(each.text)
+            if by_text[text] > 1:
+                raise DataError(f"{where}: {by_text[text]} examples have its text; give ids.")
+            identity = id_of.get(text, "")
+            if text not in id_of:
+                continue  # a file may hold more than the run asks for; what is missing is found later
+        elif place < len(examples):
+            identity = examples[place].id
+        else:
+            raise DataError(
+                f"the attribution '{name}' has more explanations than the data have examples ({len(examples)}); "
+                "give ids or texts."
+            )
+        if identity in found:
+            raise DataError(f"{where}: a second one of example '{identity}'; one per example is expected.")
+        found[identity] = each
+    return found
+
+
+def _one(source: object) -> Explanation:
+    """A single explanation: of a known library, or numbers."""
+    if isinstance(source, Explanation):
+        return source
+    if isinstance(source, np.ndarray) or not any(known().reads(source) for _, known in formats.items()):
+        return Explanation(numbers(source))
+    several = list(read(source))
+    if len(several) != 1:
+        raise DataError(f"{type(source).__name__} holds {len(several)} explanations, where one is expected.")
+    return several[0]
+
+
+def _existing(path: Path) -> Path:
+    if not path.is_file():
+        raise DataError(f"no such file: {path}. A file with explanations is expected ({_known()}).")
+    return path
+
+
+def _known() -> str:
+    return ", ".join(formats.names())
+
+
+def _text(given: str | Mapping[str, str]) -> str:
+    """What two explained texts must share to be the same."""
+    return " ".join((given if isinstance(given, str) else " ".join(given.values())).split())

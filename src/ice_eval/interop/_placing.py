@@ -1,0 +1,161 @@
+"""Where tokens stand in a text: they are followed from left to right, and must spell it.
+
+Spaces never decide: tokenizers write them before, after or not at all. Four things are tried, in this order, and the
+first that holds is taken:
+
+1. the tokens spell the text;
+2. they spell it but for case, accents and width;
+3. they spell more, and the text once inside it (a prompt around the text): what is outside is left out;
+4. they spell the beginning of the text (a tool that cut it): the rest has no score.
+"""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+from ice_eval.interop._tokens import WILD, Stream, fold, readings
+
+_AHEAD = 3
+"""Characters after an unknown token that tell where it ends."""
+
+Places = list[tuple[int, int] | None]  # for each character of a stream those of the text behind it; None: outside
+
+
+class Placed(NamedTuple):
+    """Where tokens stand in a text."""
+
+    shares: list[list[tuple[int, Fraction]]]
+    """For each token the characters that it spells and the share of the token that each carries.
+
+    The shares of a token that is partly outside the text sum to less than 1. A token of spaces is where its spaces are,
+    or before the next character where the text has none. Fractions, so that a token inside a unit gives all it has.
+    """
+    cut: bool
+    """Whether the text goes on after the last token."""
+
+
+class _Text(NamedTuple):
+    """A text as it is compared, and where each of its characters comes from."""
+
+    text: str
+    source: list[int]
+
+
+def place(tokens: Sequence[str], text: str, fields: Sequence[str]) -> Placed | None:
+    """Find the tokens in a text.
+
+    Args:
+        tokens: As some tokenizer writes them.
+        text: What they should spell.
+        fields: The parts that the text is made of, in order; a prompt may stand around each.
+
+    Returns:
+        Where they are, or None if they spell something else.
+    """
+    streams = list(readings(tokens))
+    for strict in (True, False):
+        for stream in streams:
+            found = _whole(stream, text, strict, to_end=True)
+            if found is not None:
+                return found
+    for strict in (True, False):
+        for stream in streams:
+            found = _inside(stream, text, fields, strict)
+            if found is not None:
+                return found
+    for strict in (True, False):
+        for stream in streams:
+            found = _whole(stream, text, strict, to_end=False)
+            if found is not None:
+                return found
+    return None
+
+
+def _whole(stream: Stream, text: str, strict: bool, *, to_end: bool) -> Placed | None:
+    stream = stream if strict else stream.folded()
+    compared = _compared(text, strict)
+    places, end = _follow(stream.text, compared.text)
+    rest = compared.text[end:].strip()
+    if places is None or (to_end and rest) or not stream.text.strip():
+        return None
+    return _placed(stream, places, compared, cut=bool(rest))
+
+
+def _inside(stream: Stream, text: str, fields: Sequence[str], strict: bool) -> Placed | None:
+    """The fields one after another in a stream that spells more; each must be there just once."""
+    stream = stream if strict else stream.folded()
+    solid = [index for index, c in enumerate(stream.text) if not c.isspace()]
+    whole = "".join(stream.text[index] for index in solid)
+    compared = _compared(text, strict)
+    places: Places = [None] * len(stream.text)
+    after = begin = 0
+    for field in fields:
+        wanted = "".join(_compared(field, strict).text.split())
+        first = whole.find(wanted, after)
+        if not wanted or first < 0 or whole.find(wanted, first + 1) >= 0:
+            return None
+        after = first + len(wanted)
+        inside = slice(solid[first], solid[after - 1] + 1)
+        found, size = _follow(stream.text[inside], compared.text[begin:])
+        if found is None:
+            return None
+        places[inside] = [(start + begin, end + begin) for start, end in found]
+        begin += size
+    return _placed(stream, places, compared, cut=False)
+
+
+def _compared(text: str, strict: bool) -> _Text:
+    if strict:
+        return _Text(text, list(range(len(text))))
+    folded = [fold(c) for c in text]
+    return _Text("".join(folded), [index for index, each in enumerate(folded) for _ in each])
+
+
+def _follow(stream: str, text: str) -> tuple[list[tuple[int, int]] | None, int]:
+    """The characters of the text behind each of the stream, and where they end; None as soon as one differs."""
+    places: list[tuple[int, int]] = []
+    at = 0
+    for index, c in enumerate(stream):
+        begin = at
+        if c.isspace():
+            at += at < len(text) and text[at].isspace()
+            places.append((begin, at))
+            continue
+        while at < len(text) and text[at].isspace():
+            at += 1
+        begin = at
+        at = _unknown_end(stream[index + 1 :], text, at) if c == WILD else at + (text[at : at + 1] == c)
+        if at == begin:
+            return None, begin
+        places.append((begin, at))
+    return places, at
+
+
+def _unknown_end(rest: str, text: str, at: int) -> int:
+    """Where a token ends that does not say what it spells: before the next that does, at a space at the latest."""
+    following = "".join(rest.partition(WILD)[0].split())[:_AHEAD]
+    end = at
+    while end < len(text) and not text[end].isspace():
+        end += 1
+        if following and "".join(text[end : end + 2 * _AHEAD].split()).startswith(following):
+            break
+    return end
+
+
+def _placed(stream: Stream, places: Sequence[tuple[int, int] | None], compared: _Text, *, cut: bool) -> Placed:
+    return Placed([_shares(stream.text, part, places, compared) for part in stream.parts], cut)
+
+
+def _shares(
+    spelled: str, part: tuple[int, int], places: Sequence[tuple[int, int] | None], compared: _Text
+) -> list[tuple[int, Fraction]]:
+    solid = [index for index in range(*part) if not spelled[index].isspace()]
+    counted = solid or list(range(*part))
+    found: list[tuple[int, Fraction]] = []
+    for index in counted:
+        where = places[index]
+        if where is not None:
+            # A space that the text does not have is before the character that follows.
+            behind = compared.source[slice(*where)] or [(*compared.source, len(compared.source))[where[0]]]
+            found += [(character, Fraction(1, len(counted) * len(behind))) for character in behind]
+    return found

@@ -1,0 +1,110 @@
+"""What a row of tokens spells, in every way that tokenizers write them.
+
+Which way it is need not be known: a reading counts when it spells the text.
+
+```text
+as it is      a | gorgeous | film            words, and pieces that keep their spaces
+with marks    ▁a | ▁gor | geous | <0xF0>     ▁ Ġ Ċ ## @@ </w> and the bytes of SentencePiece
+byte level    Ġa | Ġgor | geous | ðŁĺ        a letter for every byte, as in GPT-2, Llama 3 and Qwen
+```
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+SPECIAL = re.compile(
+    r"\[(?:CLS|SEP|PAD|BOS|EOS|MASK)\]|<\|[^|<>]*\|>|<｜[^<>]*｜>|"
+    r"</?s>|<(?:pad|bos|eos|cls|sep|mask|end|endoftext|start_of_turn|end_of_turn)>|\[/?INST\]"
+)
+"""Tokens that frame a text and belong to none."""
+UNKNOWN = frozenset({"[UNK]", "<unk>", "<UNK>", "⁇", "▁⁇"})
+WILD = "\U0010ffff"
+"""Stands in a stream for a token that does not say what it covers; no text holds it."""
+
+_BYTE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
+_SPACES = {"▁": " ", "Ġ": " ", "Ċ": "\n", "ĉ": "\t", "č": "\r"}
+
+
+@dataclass(frozen=True)
+class Stream:
+    """The characters that tokens spell, and the part of them that each token has; a character may have several."""
+
+    text: str
+    parts: tuple[tuple[int, int], ...]
+
+    def folded(self) -> "Stream":
+        """The same without what tokenizers may change: case, accents, width."""
+        folded = [fold(c) for c in self.text]
+        places = [0]
+        for each in folded:
+            places.append(places[-1] + len(each))
+        return Stream("".join(folded), tuple((places[start], places[end]) for start, end in self.parts))
+
+
+@cache
+def fold(c: str) -> str:
+    """A character without case, accents and width; control characters are nothing."""
+    if c.isspace() or c == WILD:
+        return c
+    plain = unicodedata.normalize("NFKD", c).casefold()
+    kept = "".join(each for each in plain if unicodedata.category(each) not in {"Mn", "Cc", "Cf"})
+    return kept.replace(" ", "")
+
+
+def readings(tokens: Sequence[str]) -> Iterator[Stream]:
+    """What the tokens may spell, the most literal reading first."""
+    for bare in (False, True):
+        for spell in (_literal, _marked, _byte_level):
+            spelled = [_spelled(token, spell, bare) for token in tokens]
+            if None not in spelled:
+                yield _stream([each for each in spelled if each is not None])
+
+
+def _spelled(token: str, spell: Callable[[str], bytes | None], bare: bool) -> bytes | None:
+    """The bytes of one token; `bare` leaves out what looks special."""
+    if bare and SPECIAL.fullmatch(token.strip("Ġ▁ ")):
+        return b""
+    if bare and token in UNKNOWN:
+        return WILD.encode()
+    return spell(token)
+
+
+def _literal(token: str) -> bytes:
+    return token.encode("utf-8", "surrogatepass")
+
+
+def _marked(token: str) -> bytes:
+    byte = _BYTE.fullmatch(token)
+    if byte is not None:
+        return bytes([int(byte.group(1), 16)])
+    bare = token.removeprefix("##").removesuffix("@@").removesuffix("</w>")
+    return _literal("".join(_SPACES.get(c, c) for c in bare))
+
+
+def _byte_level(token: str) -> bytes | None:
+    """The bytes that letters stand for; None where a letter stands for none."""
+    known = _alphabet()
+    return bytes(known[c] for c in token) if all(c in known for c in token) else None
+
+
+@cache
+def _alphabet() -> dict[str, int]:
+    """The letter of every byte: itself where it can be printed, else one from 256 on."""
+    shown = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    hidden = [byte for byte in range(256) if byte not in shown]
+    return {chr(b): b for b in shown} | {chr(256 + place): b for place, b in enumerate(hidden)}
+
+
+def _stream(tokens: Sequence[bytes]) -> Stream:
+    text = b"".join(tokens).decode("utf-8", "surrogateescape")
+    character = [place for place, c in enumerate(text) for _ in c.encode("utf-8", "surrogateescape")]
+    parts, done = [], 0
+    for token in tokens:
+        inside = character[done : done + len(token)]
+        here = character[done] if done < len(character) else len(text)
+        parts.append((inside[0], inside[-1] + 1) if inside else (here, here))
+        done += len(token)
+    return Stream(text, tuple(parts))

@@ -1,0 +1,78 @@
+"""Rationales in the format of the ERASER benchmark (DeYoung et al., 2020).
+
+Spans count the words of a document, which spaces separate. Human rationales are `evidences`; predicted ones are
+`rationales`, soft (a number per word) or hard (spans). Where both are given, the soft ones are taken.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ice_eval.errors import DataError
+from ice_eval.interop._files import first_row, rows_of
+from ice_eval.interop._formats import Format, explanation_format, numbers
+from ice_eval.interop._records import Explanation, Piece
+
+_SOFT, _HARD = "soft_rationale_predictions", "hard_rationale_predictions"
+
+
+def is_eraser(source: object) -> bool:
+    """Whether a file holds ERASER's annotations or predictions."""
+    row = first_row(source) if isinstance(source, Path) and source.suffix.lower() in {".jsonl", ".json"} else None
+    return isinstance(row, Mapping) and bool({"evidences", "rationales"} & set(row))
+
+
+@explanation_format("eraser")
+class Eraser(Format):
+    """ERASER's annotations (evidences) and predictions (soft or hard rationales), over words between spaces."""
+
+    def reads(self, source: object) -> bool:
+        return is_eraser(source)
+
+    def explanations(self, source: Path) -> Iterator[Explanation]:
+        for place, row in enumerate(rows_of(source)):
+            where = f"{source}, explanation {place}"
+            identity = row.get("annotation_id", row.get("id"))
+            scored = [
+                *(pair for document in row.get("rationales", ()) for pair in _predicted(document, where)),
+                *((_words(span, where), 1.0) for span in _flat(row.get("evidences", ()))),
+            ]
+            yield Explanation(
+                np.array([score for _, score in scored], dtype=np.float64),
+                tuple(piece for piece, _ in scored),
+                id=None if identity is None else str(identity),
+            )
+
+
+def _predicted(document: Mapping[str, Any], where: str) -> Iterator[tuple[Piece, float]]:
+    field = _field(document.get("docid"))
+    soft = document.get(_SOFT)
+    if soft is not None:
+        for place, score in enumerate(numbers(soft).tolist()):
+            yield Piece(None, place, place + 1, field, counted="words"), score
+    elif _HARD in document:
+        for span in document[_HARD]:
+            yield _words({**span, "docid": document.get("docid")}, where), 1.0
+    else:
+        raise DataError(f"{where}: neither {_SOFT} nor {_HARD}; the rationale has {', '.join(document)}.")
+
+
+def _words(span: Mapping[str, Any], where: str) -> Piece:
+    start, end = span.get("start_token"), span.get("end_token")
+    if type(start) is not int or type(end) is not int:
+        raise DataError(f"{where}: the span {span!r:.80} has no whole numbers for start_token and end_token.")
+    return Piece(span.get("text"), start, end, _field(span.get("docid")), counted="words")
+
+
+def _flat(evidences: Sequence[Any]) -> Iterator[Mapping[str, Any]]:
+    """Evidences come in groups of spans, or as spans."""
+    for each in evidences:
+        yield from [each] if isinstance(each, Mapping) else each
+
+
+def _field(docid: object) -> str | None:
+    """The field of a document: `4705_premise` is the premise; other names say nothing."""
+    ending = str(docid).rpartition("_")[2]
+    return ending if ending in {"premise", "hypothesis"} else None

@@ -1,0 +1,37 @@
+"""What interpreto's explainers return."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ice_eval.errors import DataError
+from ice_eval.interop._formats import Format, explanation_format, is_from, numbers
+from ice_eval.interop._records import Explanation, Piece
+
+
+@explanation_format("interpreto")
+class Interpreto(Format):
+    """An `AttributionOutput`: elements, and a row of scores per class, or per generated token, which are summed."""
+
+    def reads(self, source: object) -> bool:
+        return is_from(source, "interpreto", "AttributionOutput")
+
+    def explanations(self, source: Any) -> Iterator[Explanation]:
+        if not isinstance(source.elements, list):
+            raise DataError(
+                "an AttributionOutput without texts for its elements; give a granularity of tokens or words."
+            )
+        rows = np.atleast_2d(numbers(source.attributions))
+        pieces = tuple(Piece(str(element)) for element in source.elements)
+        if "GENERATION" in str(source.model_task).upper():
+            # A generated token says nothing about those after it: not a number.
+            yield Explanation(np.nansum(rows, axis=0), pieces)
+        elif len(rows) == 1:
+            yield Explanation(rows[0], pieces)
+        else:
+            yield Explanation(rows.T, pieces, classes=_classes(source.classes))
+
+
+def _classes(given: Any) -> tuple[str, ...]:
+    return () if given is None else tuple(str(int(each)) for each in numbers(given))

@@ -1,0 +1,211 @@
+"""Pieces of any tokenizer come to the same numbers per unit."""
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from tests.small_tokenizers import byte_level, sentence_piece
+from tokenizers import pre_tokenizers
+
+from ice_eval.errors import DataError
+from ice_eval.interop import Explanation, Piece, align
+
+BYTES = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+TEXT = "A gorgeous café film 😀!"
+WAYS = {
+    "words": ["A", "gorgeous", "café", "film", "😀", "!"],
+    "pieces with spaces": ["A ", "gorgeous ", "café ", "film ", "😀", "!"],
+    "WordPiece": ["[CLS]", "a", "gor", "##geous", "cafe", "film", "[UNK]", "!", "[SEP]"],
+    "SentencePiece": ["<s>", "▁A", "▁gor", "geous", "▁café", "▁film", "▁", "<0xF0>", "<0x9F>", "<0x98>", "<0x80>", "!"],
+    "byte level": ["<|im_start|>", "A", "Ġgor", "geous", "ĠcafÃ©", "Ġfilm", "ĠðŁĺ", "Ģ", "!", "<|im_end|>"],
+    "end of word": ["A</w>", "gor@@", "geous</w>", "café</w>", "film</w>", "😀</w>", "!</w>"],
+    "a prompt around it": [
+        "Review",
+        ":",
+        "ĠA",
+        "Ġgor",
+        "geous",
+        "ĠcafÃ©",
+        "Ġfilm",
+        "ĠðŁĺ",
+        "Ģ",
+        "!",
+        "Ċ",
+        "Senti",
+        ":",
+    ],
+}
+OWNERS = {"a": 0, "gor": 1, "geous": 1, "caf": 2, "film": 3, "!": 5}
+
+
+def weight(token):
+    """What a token's word gets: known words have theirs in one piece, the emoji has 4 however it is cut."""
+    plain = token.strip("Ġ▁# @").removesuffix("</w>").casefold()
+    return next((float(10**unit) for text, unit in OWNERS.items() if plain.startswith(text) and unit != 1), 0.0)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_way_of_writing_tokens_gives_the_same_numbers(aligned, way):
+    tokens = WAYS[way]
+    inside = [token for token in tokens if token not in {"Review", ":", "Senti", "Ċ"}]
+    found = aligned(TEXT, tokens, [weight(t) if t in inside else 99.0 for t in tokens])
+    assert found.values.tolist() == [1, 0, 100, 1000, 0, 100000]
+    assert found.covered.all() and not found.cut
+
+
+def test_pieces_of_a_unit_are_summed_and_a_piece_is_spread_over_its_units(aligned):
+    assert aligned("a gorgeous film", ["a", "gor", "geous", "film"]).values.tolist() == [1, 5, 4]
+    spread = aligned("a gorgeous film", [Piece("a gorgeous", 0, 10), Piece(None, 11, 15)], [9, 4])
+    assert spread.values.tolist() == pytest.approx([1, 8, 4])
+
+
+def test_bytes_of_one_emoji_all_count_for_it(aligned):
+    found = aligned("so 👍🏽 good", ["so", "ĠðŁĳ", "į", "ðŁı", "½", "Ġgood"])
+    assert found.values.sum() == pytest.approx(21)
+    assert found.values[-1] == 6
+
+
+def test_a_token_of_spaces_counts_for_what_follows(aligned):
+    assert aligned("a  film", ["a", "Ġ", "Ġfilm"]).values.tolist() == [1, 5]
+    assert aligned("a film ", ["a", "Ġfilm", "Ġ"]).values.tolist() == [1, 5]
+
+
+@pytest.mark.parametrize(
+    "text", ["愛は 素晴らしい 映画", "एक अच्छी फिल्म", "فيلم رائع جدا", "e\u0301te\u0301 naïve", "İstanbul ﬁlm"]
+)
+def test_scripts_and_accents(aligned, text):
+    for tokens in (
+        [*text],
+        text.split(),
+        [t for t, _ in BYTES.pre_tokenize_str(text)],
+        [f"▁{w}" for w in text.split()],
+    ):
+        found = aligned(text, tokens)
+        assert found.covered.all()
+        assert found.values.sum() == pytest.approx(len(tokens) * (len(tokens) + 1) / 2)
+
+
+def test_two_fields_one_after_another_or_by_name(aligned):
+    fields = {"premise": "a man sleeps", "hypothesis": "a man is awake"}
+    whole = ["[CLS]", "a", "man", "sleeps", "[SEP]", "a", "man", "is", "awake", "[SEP]"]
+    assert aligned(fields, whole).values.tolist() == [2, 3, 4, 6, 7, 8, 9]
+    named = [
+        Piece("is", field="hypothesis"), Piece("awake", field="hypothesis"), Piece("man", 2, 5, "premise")
+    ]  # fmt: skip
+    with pytest.raises(DataError, match="the tokens do not spell the text"):
+        aligned(fields, named)
+    named = [Piece(t, field="hypothesis") for t in ("a", "man", "is", "awake")]
+    assert aligned(fields, [*named, Piece("man", 2, 5, "premise")]).values.tolist() == [0, 5, 0, 1, 2, 3, 4]
+
+
+def test_what_a_tool_cut_off_counts_as_nothing_and_is_told(aligned):
+    found = aligned("a gorgeous film", ["a", "gor"])
+    assert (found.values.tolist(), found.covered.tolist(), found.cut) == ([1, 2, 0], [True, True, False], True)
+
+
+def test_spans_leave_the_rest_at_nothing_without_a_word(aligned):
+    found = aligned("a gorgeous film", [Piece(None, 2, 10)], [3])
+    assert (found.values.tolist(), found.cut) == ([0, 3, 0], False)
+
+
+def test_words_may_be_counted_instead_of_characters(aligned):
+    found = aligned("well-made , and warm", [Piece("and warm", 2, 4, counted="words")], [7])
+    assert found.values.sum() == pytest.approx(7)
+    assert found.values[-1] == pytest.approx(4)
+
+
+def test_numbers_alone_are_one_per_unit_or_one_per_token(item_of):
+    item = item_of("a gorgeous film")
+    assert align(Explanation(np.arange(3.0)), item, {}).values.tolist() == [0, 1, 2]
+    everything = align(Explanation(np.arange(float(len(item.ids)))), item, {})
+    assert everything.values.tolist() == np.flatnonzero(item.unit_of >= 0).tolist()
+    with pytest.raises(DataError, match=r"4 numbers were given, and the text has 3 units .* a \| gorgeous \| film"):
+        align(Explanation(np.arange(4.0)), item, {})
+
+
+def test_several_classes_keep_their_columns(item_of):
+    item = item_of("a gorgeous film")
+    pieces = tuple(map(Piece, ["a", "gor", "geous", "film"]))
+    found = align(Explanation(np.arange(8.0).reshape(4, 2), pieces), item, {"text": "a gorgeous film"})
+    assert found.values.tolist() == [[0, 1], [6, 8], [6, 7]]
+
+
+def test_another_text_is_shown_side_by_side(aligned):
+    with pytest.raises(DataError) as caught:
+        aligned("a gorgeous film with one dull scene in it", ["Ġa", "Ġgor", "geous", "Ġmovie", "Ġwith", "Ġone"])
+    assert str(caught.value) == (
+        "the attribution 'mine', example '0': the tokens do not spell the text.\n"
+        "theirs: Ġa | Ġgor | geous | »Ġmovie« | Ġwith | Ġone\n"
+        "ours:   a | gorgeous | »film« | with | one | dull | scene | …"
+    )
+
+
+def test_a_longer_text_is_shown_from_where_ours_ends(aligned):
+    with pytest.raises(DataError, match=r"theirs: a \| »b« \| a\nours:   a \| »end«"):
+        aligned("a", ["a", "b", "a"])
+
+
+@pytest.mark.parametrize(
+    ("piece", "message"),
+    [
+        (Piece(None, 2, 99), r"the span 2 to 99 does not lie in the field 'text', which has 15 characters"),
+        (
+            Piece("movie", 11, 15),
+            r"characters 11 to 15 of the field 'text' are not .*\ntheirs: 'movie'\nours:   'film'",
+        ),
+        (Piece(None, 2, 4, "body"), "no field 'body'; the example has text"),
+        (Piece(None, 2, 9, counted="words"), "the span 2 to 9 does not lie in .* which has 3 words"),
+    ],
+)
+def test_a_span_of_another_text_is_refused(aligned, piece, message):
+    with pytest.raises(DataError, match=message):
+        aligned("a gorgeous film", [piece])
+
+
+def test_a_span_without_a_field_is_refused_where_there_are_several(aligned):
+    with pytest.raises(DataError, match="a span without a field, and the explained fields are premise, hypothesis"):
+        aligned({"premise": "a", "hypothesis": "b c"}, [Piece(None, 0, 1)])
+
+
+texts = st.text(st.characters(codec="utf-8", exclude_characters="\ufffd\U0010ffff"), min_size=1, max_size=40)
+
+
+@given(text=texts, cuts=st.sets(st.integers(1, 39)), seed=st.integers(0, 99))
+def test_totals_are_kept_however_a_text_is_cut(item_of, text, cuts, seed):
+    edges = sorted({0, len(text), *(cut for cut in cuts if cut < len(text))})
+    item = item_of(text)
+    assume(item.n_units > 0 and "".join(text.split()) == "".join("".join(item.texts).split()))
+    tokens = [text[start:end] for start, end in zip(edges[:-1], edges[1:], strict=True)]
+    scores = np.random.default_rng(seed).normal(size=len(tokens))
+    by_token = align(Explanation(scores, tuple(map(Piece, tokens))), item, {"text": text})
+    assert by_token.values.sum() == pytest.approx(scores.sum())
+    by_span = align(
+        Explanation(scores, tuple(Piece(None, s, e) for s, e in zip(edges[:-1], edges[1:], strict=True))),
+        item,
+        {"text": text},
+    )
+    np.testing.assert_allclose(by_token.values, by_span.values, atol=1e-9)
+
+
+@given(text=texts)
+def test_the_pieces_of_a_unit_in_any_tokenizer_give_the_unit_its_number(item_of, text):
+    """A tokenizer that cuts within units only: what it says of a unit is the sum of its pieces."""
+    item = item_of(text)
+    assume(item.n_units > 0 and "".join(text.split()) == "".join("".join(item.texts).split()))
+    expected = np.arange(1.0, item.n_units + 1)
+    byte_tokens, byte_scores = [], []
+    for unit, (_, start, end) in enumerate(item.spans):
+        [(token, _)] = BYTES.pre_tokenize_str(text[start:end])
+        byte_tokens += [*token]  # a token per byte
+        byte_scores += [expected[unit] / len(token)] * len(token)
+    found = align(Explanation(np.array(byte_scores), tuple(map(Piece, byte_tokens))), item, {"text": text})
+    np.testing.assert_allclose(found.values, expected)
+
+
+@pytest.mark.parametrize("tokenizer", [byte_level(), sentence_piece("bpe"), sentence_piece("unigram")])
+@pytest.mark.parametrize("text", ["the naïve film was very good 😀", "A café  in Paris — bad!", "我爱 the film"])
+def test_tokens_of_real_tokenizers_are_found_where_they_are(aligned, tokenizer, text):
+    tokens = tokenizer.convert_ids_to_tokens(tokenizer(text)["input_ids"])
+    found = aligned(text, tokens, unit="word")
+    assert found.covered.all()
+    assert found.values.sum() == pytest.approx(len(tokens) * (len(tokens) + 1) / 2)
