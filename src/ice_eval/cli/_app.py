@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from ice_eval import __version__
-from ice_eval.cli import demo, listing, plan, report, rescore, run, selftest, show, task
+from ice_eval.cli import demo, listing, plan, report, rescore, run, selftest, show, task, validate
 
 app = typer.Typer(
     name="ice",
@@ -38,5 +38,6 @@ app.command("rescore")(rescore.rescore)
 app.command("report")(report.report)
 app.command("show")(show.show)
 app.command("list")(listing.listing)
+app.command("validate")(validate.validate)
 app.command("selftest")(selftest.selftest)
 app.add_typer(task.app, name="task")

@@ -11,7 +11,7 @@ from ice_eval.errors import ConfigError
 
 
 def listing(
-    what: Annotated[str, typer.Argument(help="tasks, models, attributions, operators or nulls.")],
+    what: Annotated[str, typer.Argument(help="tasks, models, attributions, operators, nulls or formats.")],
     as_json: Json = False,
 ) -> None:
     """List what is known by name, with a line on each."""
@@ -33,9 +33,17 @@ def listing(
 
 def _registries() -> Mapping[str, Any]:
     from ice_eval.attributions import attributions
+    from ice_eval.interop import formats
     from ice_eval.models import models
     from ice_eval.nulls import nulls
     from ice_eval.operators import operators
     from ice_eval.tasks import tasks
 
-    return {"tasks": tasks, "models": models, "attributions": attributions, "operators": operators, "nulls": nulls}
+    return {
+        "tasks": tasks,
+        "models": models,
+        "attributions": attributions,
+        "operators": operators,
+        "nulls": nulls,
+        "formats": formats,
+    }
