@@ -329,15 +329,15 @@ def _method(name: str, spec: AttributionSpec, examples: Sequence[Example]) -> At
 
 def _is_explanation(spec: object) -> bool:
     """Whether it is a file, or something of a known library, alone or several in a sequence or mapping."""
-    if isinstance(spec, str | Path | Explanation) or _is_known(spec):
+    if isinstance(spec, str | Path | Explanation) or _is_readable(spec):
         return True
     several = list(spec.values()) if isinstance(spec, Mapping) else spec
     if not isinstance(several, list | tuple) or not several:
         return False
-    return isinstance(several[0], Explanation) or _is_known(several[0])
+    return isinstance(several[0], Explanation) or _is_readable(several[0])
 
 
-def _is_known(spec: object) -> bool:
+def _is_readable(spec: object) -> bool:
     return not isinstance(spec, np.ndarray) and any(known().reads(spec) for _, known in explanation_formats.items())
 
 
