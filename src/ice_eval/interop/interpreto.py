@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ice_eval.errors import DataError
 from ice_eval.interop._formats import Format, explanation_format, is_from, numbers
@@ -30,8 +31,15 @@ class Interpreto(Format):
         elif len(rows) == 1:
             yield Explanation(rows[0], pieces)
         else:
-            yield Explanation(rows.T, pieces, classes=_classes(source.classes))
+            yield Explanation(rows[_in_order(source.targets)].T, pieces)
 
 
-def _classes(given: Any) -> tuple[str, ...]:
-    return () if given is None else tuple(str(int(each)) for each in numbers(given))
+def _in_order(targets: Any) -> NDArray[np.int64]:
+    """The rows in the order of their classes."""
+    classes = numbers(targets).astype(np.int64).ravel()
+    order: NDArray[np.int64] = np.argsort(classes)
+    if classes[order].tolist() != list(range(len(classes))):
+        raise DataError(
+            f"an AttributionOutput of the classes {', '.join(map(str, classes))}; one class is expected, or all."
+        )
+    return order

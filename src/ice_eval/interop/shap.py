@@ -24,7 +24,6 @@ class Shap(Format):
             yield Explanation(
                 numbers(scores),
                 tuple(map(Piece, pieces)),
-                text="".join(pieces),
                 classes=_classes(source.output_names) if np.ndim(scores) > 1 else (),
             )
 
