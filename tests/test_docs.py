@@ -1,5 +1,6 @@
 """What the documentation works out by hand is what the program says."""
 
+import json
 import re
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 
 import ice_eval as ice
 from ice_eval.attributions import attributions
+from ice_eval.interop import formats
 from ice_eval.models import models
 from ice_eval.operators import operators
 from ice_eval.report.tables import FLAGS
@@ -39,11 +41,25 @@ def test_links_between_pages_lead_somewhere(page):
         assert ((ROOT / page).parent / target).exists(), f"{page} links to {target}"
 
 
-@pytest.mark.parametrize("registry", [attributions, operators, models], ids=lambda registry: registry.kind)
+@pytest.mark.parametrize("registry", [attributions, formats, operators, models], ids=lambda registry: registry.kind)
 def test_every_registered_name_has_a_line(registry):
     for name, item in registry.items():
         first = (item.__doc__ or "").strip().partition("\n")[0]
         assert first.endswith("."), f"{registry.kind} {name} has no one-line description"
+
+
+def test_every_shape_of_json_line_in_the_page_says_the_same():
+    page = (ROOT / "docs/bring-your-own.md").read_text(encoding="utf-8")
+    lines = [json.loads(line) for line in page.partition("```json\n")[2].partition("\n```")[0].splitlines()]
+    task = ice.Task(
+        data=ice.Records([{"id": "7", "text": "a gorgeous film"}]),
+        prompt="Review: {text}\nSentiment:",
+        label_words={"negative": " negative", "positive": " positive"},
+    )
+    mine = {f"shape {place}": [line] for place, line in enumerate(lines)}
+    examples = ice.evaluate("toy", task, attributions=mine, operators=["delete"]).examples()
+    assert len(examples) == 6
+    assert {tuple(rationale) for rationale in examples["rationale"]} == {(1,)}
 
 
 def test_every_flag_that_a_summary_can_raise_is_explained():
