@@ -85,6 +85,18 @@ def test_scripts_and_accents(aligned, text):
         assert found.values.sum() == pytest.approx(len(tokens) * (len(tokens) + 1) / 2)
 
 
+@pytest.mark.parametrize(
+    ("text", "tokens", "expected"),
+    [
+        ("帮一位老外 film", ["[CLS]", "[UNK]", "一", "[UNK]", "[UNK]", "外", "film", "[SEP]"], [2 + 3 + 4 + 5 + 6, 7]),
+        ("wow!!! 😀 so", ["wow", "[UNK]", "!", "[UNK]", "[UNK]", "so"], [1, 2, 3, 4, 5, 6]),
+        ("an 😀film 😀😀", ["▁an", "▁", "<unk>", "film", "▁", "<unk>"], [1, 5, 4, 8, 3]),
+    ],
+)
+def test_unknown_tokens_cover_what_their_tokenizer_gave_up(aligned, text, tokens, expected):
+    assert aligned(text, tokens).values.tolist() == expected
+
+
 def test_two_fields_one_after_another_or_by_name(aligned):
     fields = {"premise": "a man sleeps", "hypothesis": "a man is awake"}
     whole = ["[CLS]", "a", "man", "sleeps", "[SEP]", "a", "man", "is", "awake", "[SEP]"]

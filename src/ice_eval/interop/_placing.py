@@ -13,8 +13,12 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from ice_eval.interop._tokens import WILD, Stream, fold, readings
+import regex
 
+from ice_eval.interop._tokens import RUN, WORD, Stream, fold, readings
+
+_UNKNOWN_WORD = regex.compile(r"[\p{P}$+<=>^`|~\p{Han}]|[^\s\p{P}$+<=>^`|~\p{Han}]+")
+"""A word of WordPiece: a mark or a Chinese character by itself, or all up to the next."""
 _AHEAD = 3
 """Characters after an unknown token that tell where it ends."""
 
@@ -124,16 +128,22 @@ def _follow(stream: str, text: str) -> tuple[list[tuple[int, int]] | None, int]:
         while at < len(text) and text[at].isspace():
             at += 1
         begin = at
-        at = _unknown_end(stream[index + 1 :], text, at) if c == WILD else at + (text[at : at + 1] == c)
+        if c == WORD:
+            match = _UNKNOWN_WORD.match(text, at)
+            at = match.end() if match else at
+        elif c == RUN:
+            at = _run_end(stream[index + 1 :], text, at)
+        else:
+            at += text[at : at + 1] == c
         if at == begin:
             return None, begin
         places.append((begin, at))
     return places, at
 
 
-def _unknown_end(rest: str, text: str, at: int) -> int:
-    """Where a token ends that does not say what it spells: before the next that does, at a space at the latest."""
-    following = "".join(rest.partition(WILD)[0].split())[:_AHEAD]
+def _run_end(rest: str, text: str, at: int) -> int:
+    """Where a run of unknown characters ends: before the next that is known, at a space at the latest."""
+    following = "".join(rest.partition(RUN)[0].split())[:_AHEAD]
     end = at
     while end < len(text) and not text[end].isspace():
         end += 1

@@ -21,8 +21,11 @@ SPECIAL = re.compile(
 )
 """Tokens that frame a text and belong to none."""
 UNKNOWN = frozenset({"[UNK]", "<unk>", "<UNK>", "⁇", "▁⁇"})
-WILD = "\U0010ffff"
-"""Stands in a stream for a token that does not say what it covers; no text holds it."""
+WORD, RUN = "\U0010fffe", "\U0010ffff"
+"""Stand in a stream for a token that does not say what it covers; no text holds them.
+
+WordPiece gives up a whole word, SentencePiece a run of characters.
+"""
 
 _BYTE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 _SPACES = {"▁": " ", "Ġ": " ", "Ċ": "\n", "ĉ": "\t", "č": "\r"}
@@ -47,7 +50,7 @@ class Stream:
 @cache
 def fold(c: str) -> str:
     """A character without case, accents and width; control characters are nothing."""
-    if c.isspace() or c == WILD:
+    if c.isspace() or c in (WORD, RUN):
         return c
     plain = unicodedata.normalize("NFKD", c).casefold()
     kept = "".join(each for each in plain if unicodedata.category(each) not in {"Mn", "Cc", "Cf"})
@@ -56,19 +59,20 @@ def fold(c: str) -> str:
 
 def readings(tokens: Sequence[str]) -> Iterator[Stream]:
     """What the tokens may spell, the most literal reading first."""
-    for bare in (False, True):
+    unknown = any(token in UNKNOWN for token in tokens)
+    for stand_in in (None, WORD, RUN) if unknown else (None, WORD):
         for spell in (_literal, _marked, _byte_level):
-            spelled = [_spelled(token, spell, bare) for token in tokens]
+            spelled = [_spelled(token, spell, stand_in) for token in tokens]
             if None not in spelled:
                 yield _stream([each for each in spelled if each is not None])
 
 
-def _spelled(token: str, spell: Callable[[str], bytes | None], bare: bool) -> bytes | None:
-    """The bytes of one token; `bare` leaves out what looks special."""
-    if bare and SPECIAL.fullmatch(token.strip("Ġ▁ ")):
+def _spelled(token: str, spell: Callable[[str], bytes | None], stand_in: str | None) -> bytes | None:
+    """The bytes of one token; with a stand-in for what is unknown, special tokens are left out."""
+    if stand_in is not None and SPECIAL.fullmatch(token.strip("Ġ▁ ")):
         return b""
-    if bare and token in UNKNOWN:
-        return WILD.encode()
+    if stand_in is not None and token in UNKNOWN:
+        return stand_in.encode()
     return spell(token)
 
 
