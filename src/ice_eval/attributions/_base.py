@@ -1,7 +1,7 @@
 """The seam that every attribution fills, and the lens through which it sees the model."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from types import NoneType
 from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
@@ -13,7 +13,7 @@ from ice_eval._registry import Registry
 from ice_eval._seeding import rng_for
 from ice_eval.attributions._data import DataView
 from ice_eval.errors import ConfigError, DataError
-from ice_eval.models import Gradients, Labels, Model
+from ice_eval.models import EmbeddedText, Gradients, Labels, Model
 from ice_eval.nulls import counts_of
 from ice_eval.records import Encoded, KeepMasks, PerToken, PerUnit, Span
 
@@ -21,7 +21,7 @@ _Class = TypeVar("_Class", bound="type[Attribution]")
 
 OF_EVERY_MODEL = frozenset({"counts", "human", "lexicon", "values"})
 """What an attribution may declare whatever the model: the data or the run offer it."""
-NEEDS = frozenset({"attentions", "gradients"}) | OF_EVERY_MODEL
+NEEDS = frozenset({"attentions", "embeddings", "gradients"}) | OF_EVERY_MODEL
 """What an attribution may declare."""
 
 
@@ -76,6 +76,10 @@ class Observer:
         place = self._labels.ids[target][0] if self._labels.are_classes else target
         return Label(self._labels.names[target], place)
 
+    def embedded(self, batch: Sequence[Encoded]) -> Iterator[EmbeddedText]:
+        """Each example as points in the space of embeddings, one after the other."""
+        return (self._model.embedded(item, self._targets[item.example_id], self._labels) for item in batch)
+
 
 @dataclass(frozen=True)
 class Lens:
@@ -129,6 +133,11 @@ class Lens:
         """The label that is explained."""
         return self.observer.label(item)
 
+    def embeddings(self, batch: Sequence[Encoded]) -> Iterator[EmbeddedText]:
+        """The target's log-odds, and their gradient, at any embeddings of the tokens of units; for paths and noise."""
+        self._allow("embeddings")
+        return self.observer.embedded(batch)
+
     def rng(self, item: Encoded) -> np.random.Generator:
         """Random numbers that belong to this attribution and this example."""
         return rng_for(self.seed, item.example_id, f"attribution:{self.name}")
@@ -157,6 +166,11 @@ class Attribution(ABC):
         """Rows that the method asks `lens.values` for, so that a run can say how far it is."""
         return 0
 
+    @property
+    def passes(self) -> int:
+        """Forward passes that an example costs beside the one look that all methods share; a way back counts as two."""
+        return 0
+
     @abstractmethod
     def attribute(self, lens: Lens, batch: Sequence[Encoded]) -> list[PerUnit]:
         """One array per example: how much each unit matters."""
@@ -181,6 +195,8 @@ attributions: Registry[type[Attribution]] = Registry("attribution", "ice_eval.at
 
 def attribution(name: str, *, needs: set[str] | None = None) -> Callable[[_Class], _Class]:
     """Register an attribution class, and what of `NEEDS` it asks a lens for."""
+
+    """Register an attribution class, and what it needs of the model ("attentions", "gradients", "embeddings")."""
     unknown = (needs or set()) - NEEDS
     if unknown:
         raise TypeError(

@@ -1,6 +1,17 @@
 """Ids in, label log-scores out. One file per named model; the transformers family behind `load_model`."""
 
-from ice_eval.models._base import Gradients, Labels, LabelScoring, Model, Pending, model, models
+from ice_eval.models._base import EmbeddedText, Gradients, Labels, LabelScoring, Model, Pending, model, models
 from ice_eval.models._load import ModelRef, load_model
 
-__all__ = ["Gradients", "LabelScoring", "Labels", "Model", "ModelRef", "Pending", "load_model", "model", "models"]
+__all__ = [
+    "EmbeddedText",
+    "Gradients",
+    "LabelScoring",
+    "Labels",
+    "Model",
+    "ModelRef",
+    "Pending",
+    "load_model",
+    "model",
+    "models",
+]

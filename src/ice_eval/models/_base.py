@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ice_eval._registry import Registry
 from ice_eval.encoding import Codec
-from ice_eval.records import Encoded, LabelIds, LogScores, ModelInput, PerToken
+from ice_eval.records import Encoded, Ids, LabelIds, LogScores, ModelInput, PerToken
 from ice_eval.tasks import Task
 
 LabelScoring = Literal["first", "full"]
@@ -72,10 +72,34 @@ class Observations:
         return self
 
 
+class EmbeddedText(ABC):
+    """One example as points in the space of embeddings: those of the tokens of its units move, the template stays."""
+
+    tokens: Ids
+    """(tokens,): places of the tokens that move."""
+    embedding: NDArray[np.float64]
+    """(tokens, width): where they are in the text."""
+    pad: NDArray[np.float64] | None
+    """(width,): the embedding of padding, or of the end of a text where there is no padding token."""
+
+    @property
+    @abstractmethod
+    def at_once(self) -> int:
+        """Points that suit one pass."""
+
+    @abstractmethod
+    def log_odds(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(points, tokens, width) -> (points,): log-odds of the target."""
+
+    @abstractmethod
+    def gradients(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(points, tokens, width) -> the same: gradients of the log-odds."""
+
+
 class Model(ABC):
     """A classifier of token ids.
 
-    `offers` says what an attribution may ask for beside scores: "attentions", "gradients".
+    `offers` says what an attribution may ask for beside scores: "attentions", "gradients", "embeddings".
     """
 
     name: str
@@ -166,6 +190,10 @@ class Model(ABC):
         that of the target's log-odds with respect to the embedding of every token.
         """
         raise TypeError(f"{self.name} offers no {' and '.join(sorted(needs))}")
+
+    def embedded(self, item: Encoded, target: int, labels: Labels) -> EmbeddedText:
+        """The target's log-odds as a function of the embeddings of an example's units."""
+        raise TypeError(f"{self.name} offers no embeddings")
 
 
 ModelFactory = Callable[[str, str], Model]  # (device, dtype) -> model

@@ -15,8 +15,10 @@ from ice_eval.models._attention import AttentionTap, eager_attention
 from ice_eval.models._base import Gradients, Labels, Model, Observations, Pending, normalised
 from ice_eval.models._checkpoint import checkpointed
 from ice_eval.models._hf_codec import HFCodec
+from ice_eval.models._hf_embedded import HFEmbedded
+from ice_eval.models._memory import translated_memory_errors
 from ice_eval.models._packed import to_device
-from ice_eval.records import Encoded, LogScores, ModelInput, PerToken
+from ice_eval.records import PROTECTED, Encoded, Ids, LogScores, ModelInput, PerToken
 
 _CPU_BUDGET, _GPU_BUDGET = 2048, 32_768
 """Tokens per batch beyond which these devices gain nothing."""
@@ -30,7 +32,7 @@ _ATTRIBUTION_TOKENS = 2048
 class HFModel(Model):
     """Padding, devices, attentions and gradients around a transformers model."""
 
-    offers = frozenset({"attentions", "gradients"})
+    offers = frozenset({"attentions", "embeddings", "gradients"})
 
     def __init__(self, model: Any, codec: HFCodec, *, name: str) -> None:
         self.name = name
@@ -185,6 +187,31 @@ class HFModel(Model):
         states, slopes = embedded.detach().double().cpu().numpy(), gradient.double().cpu().numpy()
         return [Gradients(states[i, : len(row.ids)], slopes[i, : len(row.ids)]) for i, row in enumerate(batch)]
 
+    def embedded(self, item: Encoded, target: int, labels: Labels) -> HFEmbedded:
+        tokens = np.flatnonzero(item.unit_of != PROTECTED)
+        start = self._first_computed(item, tokens)
+
+        def log_odds_at(points: torch.Tensor) -> torch.Tensor:
+            return log_odds(self._scores_at(points, item, tokens, start, labels), [target] * len(points))
+
+        n_tokens = (len(item.ids) - start) * (len(labels.ids) if labels.scoring == "full" else 1)
+        spare = item.special.pad if item.special.pad is not None else item.special.end
+        at_once = max(1, _ATTRIBUTION_TOKENS // n_tokens)
+        return HFEmbedded(self.model, tokens, item.ids, spare, log_odds_at, at_once)
+
+    def _first_computed(self, item: Encoded, tokens: Ids) -> int:
+        """The first token that is computed for every point; what stands before is computed once."""
+        return 0
+
+    def _scores_at(self, points: torch.Tensor, item: Encoded, tokens: Ids, start: int, labels: Labels) -> torch.Tensor:
+        """Log-scores of the labels, with the embeddings of `tokens` as `points` say."""
+        inputs = [item.full()] * len(points)
+        ids, mask, _ = self.padded(inputs)
+        plain = self.model.get_input_embeddings()(ids).detach()
+        with checkpointed(self.model, ids.numel()):
+            moved = plain.index_copy(1, self._put(tokens), points)
+            return self._differentiable_scores(moved, inputs, mask, labels)
+
     def _chunks(self, batch: Sequence[Encoded]) -> Iterator[tuple[int, int]]:
         """Consecutive examples whose padded batch stays within `_ATTRIBUTION_TOKENS`, one at least."""
         start = 0
@@ -257,16 +284,3 @@ def log_odds(scores: torch.Tensor, targets: Sequence[int]) -> torch.Tensor:
     chosen = scores.gather(1, index)[:, 0]
     others = scores.scatter(1, index, -torch.inf)
     return chosen - torch.logsumexp(others, dim=1)
-
-
-@contextlib.contextmanager
-def translated_memory_errors() -> Iterator[None]:
-    """Turn the many ways in which torch says "out of memory" into one."""
-    try:
-        yield
-    except torch.OutOfMemoryError as exc:
-        raise OutOfMemoryError(str(exc)) from exc
-    except RuntimeError as exc:
-        if "allocate memory" in str(exc) or "not enough memory" in str(exc):
-            raise OutOfMemoryError(str(exc)) from exc
-        raise

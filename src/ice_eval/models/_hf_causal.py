@@ -246,6 +246,25 @@ class CausalLM(HFModel):
             found.attentions = [row[: len(item.ids)] for row, item in zip(mean, inputs, strict=True)]
         return found
 
+    def _first_computed(self, item: Encoded, tokens: Ids) -> int:
+        return int(tokens[0]) if self._way == "packed" else 0
+
+    def _scores_at(self, points: torch.Tensor, item: Encoded, tokens: Ids, start: int, labels: Labels) -> torch.Tensor:
+        if self._way != "packed":
+            return super()._scores_at(points, item, tokens, start, labels)
+        inputs = [item.full()] * len(points)
+        copies = len(labels.ids) if labels.scoring == "full" else 1
+        rows = _with_labels(inputs, labels) if copies > 1 else inputs
+        # Points share no node: each has embeddings of its own.
+        with self._packed(rows, start, groups=np.arange(len(inputs)).repeat(copies)) as forward:
+            nodes, path = self._put(forward.packing.ids)[None], forward.packing.path[::copies]
+            moving = self._put(path[:, tokens - start].reshape(-1))
+            plain = self.model.get_input_embeddings()(nodes).detach()
+            embedded = plain.index_copy(1, moving, points.reshape(1, -1, points.shape[-1]))
+            states = self._states({"inputs_embeds": embedded, "use_cache": False, **forward.arguments()})
+        lengths = np.full(len(inputs), len(item.ids) - start)
+        return self._read(self._at_nodes(states, forward.packing), lengths, labels)
+
     def _split(self, embedded: torch.Tensor, slope: torch.Tensor, own: Sequence[Ids], prefix: Ids) -> list[Gradients]:
         """Embeddings and gradients of each example, from those of its nodes; a shared prefix has no gradient."""
         before = self.model.get_input_embeddings()(self._put(prefix)).detach()

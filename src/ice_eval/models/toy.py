@@ -10,11 +10,12 @@ import zlib
 from collections.abc import Collection, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ice_eval.encoding import Tokens
 from ice_eval.errors import ConfigError
-from ice_eval.models._base import Gradients, Labels, LabelScoring, Model, Observations, model, normalised
-from ice_eval.records import Encoded, Ids, LogScores, ModelInput, PerToken, SpecialIds
+from ice_eval.models._base import EmbeddedText, Gradients, Labels, LabelScoring, Model, Observations, model, normalised
+from ice_eval.records import PROTECTED, Encoded, Ids, LogScores, ModelInput, PerToken, SpecialIds
 from ice_eval.tasks import Task
 
 WEIGHTS: dict[str, float] = {
@@ -68,7 +69,7 @@ class ToyCodec:
 class Toy(Model):
     """The bag of words as a `Model`."""
 
-    offers = frozenset({"attentions", "gradients"})
+    offers = frozenset({"attentions", "embeddings", "gradients"})
 
     def __init__(self) -> None:
         self.name = "toy"
@@ -96,7 +97,7 @@ class Toy(Model):
         self, batch: Sequence[Encoded], targets: Sequence[int], labels: Labels, needs: Collection[str]
     ) -> Observations:
         weights = [_weights(item.ids) for item in batch]
-        signs = [1.0 if target == 1 else -1.0 for target in targets]
+        signs = [_sign(target) for target in targets]
         return Observations(
             attentions=[np.abs(each) for each in weights],
             gradients=[
@@ -104,6 +105,38 @@ class Toy(Model):
                 for each, sign in zip(weights, signs, strict=True)
             ],
         )
+
+    def embedded(self, item: Encoded, target: int, labels: Labels) -> EmbeddedText:
+        return EmbeddedBag(item, _sign(target))
+
+
+class EmbeddedBag(EmbeddedText):
+    """A word's embedding is how often it is there: once, in a text."""
+
+    pad = np.zeros(1)
+
+    def __init__(self, item: Encoded, sign: float) -> None:
+        self.tokens = np.flatnonzero(item.unit_of != PROTECTED)
+        self.embedding = np.ones((len(self.tokens), 1))
+        weights = sign * _weights(item.ids)
+        self._slopes = weights[self.tokens][:, None]
+        self._rest = sign * BIAS + weights[item.unit_of == PROTECTED].sum()
+
+    @property
+    def at_once(self) -> int:
+        return 1024
+
+    def log_odds(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        found: NDArray[np.float64] = self._rest + (points * self._slopes).sum(axis=(1, 2))
+        return found
+
+    def gradients(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.broadcast_to(self._slopes, points.shape)
+
+
+def _sign(target: int) -> float:
+    """Which way weights count for a label."""
+    return 1.0 if target == 1 else -1.0
 
 
 def _weights(ids: Ids) -> PerToken:

@@ -228,13 +228,17 @@ def _attribute(
 
 
 def _attribution_tokens(engine: Engine, items: Sequence[Encoded], before: Mapping[str, InputRow]) -> int:
-    """Tokens that attributions sent through the model: one pass for all that look, three for those that go back too."""
+    """Tokens that attributions sent through the model: one pass for all that look, three for those that go back too.
+
+    Methods that do more than look say so themselves.
+    """
     total = 0
     for item in items:
         stored = before[item.example_id].attributions if item.example_id in before else {}
-        wanted = {need for name, method in engine.attributions.items() if name not in stored for need in method.needs}
-        needs = wanted - OF_EVERY_MODEL
-        total += (3 if "gradients" in needs else 1 if needs else 0) * len(item.ids)
+        new = [method for name, method in engine.attributions.items() if name not in stored]
+        needs = {need for method in new for need in method.needs}
+        looks = 3 if "gradients" in needs else 1 if "attentions" in needs else 0
+        total += (looks + sum(method.passes for method in new)) * len(item.ids)
     return total
 
 

@@ -1,0 +1,56 @@
+"""A transformers model as a function of the embeddings of one text."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ice_eval.errors import OutOfMemoryError
+from ice_eval.models._base import EmbeddedText
+from ice_eval.models._memory import translated_memory_errors
+from ice_eval.records import Ids
+
+LogOddsOf = Callable[[torch.Tensor], torch.Tensor]
+"""(points, tokens, width) -> (points,): log-odds of the target, with a graph."""
+
+
+class HFEmbedded(EmbeddedText):
+    """Points travel as arrays; a pass takes as many of them as memory is meant for, or half where it does not reach."""
+
+    def __init__(self, model: Any, tokens: Ids, ids: Ids, spare: int | None, function: LogOddsOf, at_once: int) -> None:
+        table, self._function, self._at_once = model.get_input_embeddings(), function, at_once
+        self._device, self._dtype = model.device, model.dtype
+
+        def look_up(chosen: Ids) -> NDArray[np.float64]:
+            with torch.no_grad():
+                found: NDArray[np.float64] = table(torch.from_numpy(chosen).to(model.device)).double().cpu().numpy()
+            return found
+
+        self.tokens, self.embedding = tokens, look_up(ids[tokens])
+        self.pad = None if spare is None else look_up(np.array([spare]))[0]
+
+    @property
+    def at_once(self) -> int:
+        return self._at_once
+
+    def log_odds(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        with torch.no_grad():
+            return self._function(self._tensor(points)).double().cpu().numpy()
+
+    def gradients(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        try:
+            with translated_memory_errors(), torch.inference_mode(False), torch.enable_grad():
+                moved = self._tensor(points).requires_grad_(True)
+                (slopes,) = torch.autograd.grad(self._function(moved).sum(), moved)
+            return slopes.double().cpu().numpy()
+        except OutOfMemoryError:
+            if len(points) == 1:
+                raise
+        half = len(points) // 2
+        return np.concatenate([self.gradients(points[:half]), self.gradients(points[half:])])
+
+    def _tensor(self, points: NDArray[np.float64]) -> torch.Tensor:
+        narrow = points if self._dtype == torch.float64 else points.astype(np.float32)
+        return torch.from_numpy(narrow).to(self._device, self._dtype)

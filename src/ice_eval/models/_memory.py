@@ -1,0 +1,21 @@
+"""One error for all the ways in which torch says "out of memory"."""
+
+import contextlib
+from collections.abc import Iterator
+
+import torch
+
+from ice_eval.errors import OutOfMemoryError
+
+
+@contextlib.contextmanager
+def translated_memory_errors() -> Iterator[None]:
+    """Turn the many ways in which torch says "out of memory" into one."""
+    try:
+        yield
+    except torch.OutOfMemoryError as exc:
+        raise OutOfMemoryError(str(exc)) from exc
+    except RuntimeError as exc:
+        if "allocate memory" in str(exc) or "not enough memory" in str(exc):
+            raise OutOfMemoryError(str(exc)) from exc
+        raise
