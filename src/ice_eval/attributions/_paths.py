@@ -1,7 +1,8 @@
 """What methods share that follow gradients through the space of embeddings."""
 
-from collections.abc import Callable, Sequence
-from typing import Literal
+import itertools
+from collections.abc import Iterable
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +12,13 @@ from ice_eval.models import EmbeddedText
 from ice_eval.records import Encoded, PerToken
 
 Baseline = Literal["zero", "pad"]
-Point = Callable[[], NDArray[np.float64]]
-"""Gives (tokens, width); made only when it is needed, since all points of a long text would fill the memory."""
+
+
+class Step(NamedTuple):
+    """A point where the gradient is taken, and the way that it is multiplied with; (tokens, width) each."""
+
+    point: NDArray[np.float64]
+    way: NDArray[np.float64]
 
 
 def baseline_of(text: EmbeddedText, name: Baseline) -> NDArray[np.float64]:
@@ -24,18 +30,22 @@ def baseline_of(text: EmbeddedText, name: Baseline) -> NDArray[np.float64]:
     return np.broadcast_to(text.pad, text.embedding.shape)
 
 
-def between(start: NDArray[np.float64], end: NDArray[np.float64], share: float | np.float64) -> NDArray[np.float64]:
-    """The point that lies that share of the way from start to end."""
-    return start + share * (end - start)
+def between(start: NDArray[np.float64], end: NDArray[np.float64], share: float) -> Step:
+    """The point that lies that share of the way from start to end, and the whole way."""
+    return Step(start + share * (end - start), end - start)
 
 
-def weighted_gradient(text: EmbeddedText, points: Sequence[Point], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(tokens, width): sum of the gradients at some points, each times its weight, a few points per pass."""
-    total = np.zeros_like(text.embedding)
-    for start in range(0, len(points), text.at_once):
-        chosen = slice(start, start + text.at_once)
-        slopes = text.gradients(np.stack([point() for point in points[chosen]]))
-        total += np.einsum("p,ptd->td", weights[chosen], slopes)
+def weighted_products(text: EmbeddedText, steps: Iterable[Step], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(tokens,): gradients times ways, summed over steps with their weights; a few steps share a pass.
+
+    Steps are made as they are needed: all those of a long text would fill the memory.
+    """
+    total, waiting = np.zeros(len(text.tokens)), iter(steps)
+    for start in range(0, len(weights), text.at_once):
+        some = list(itertools.islice(waiting, text.at_once))
+        slopes = text.gradients(np.stack([step.point for step in some]))
+        ways = np.stack([step.way for step in some])
+        total += np.einsum("p,ptd,ptd->t", weights[start : start + len(some)], slopes, ways)
     return total
 
 

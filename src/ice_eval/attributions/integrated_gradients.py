@@ -2,13 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar
 
 import numpy as np
 
 from ice_eval.attributions._base import Attribution, Lens, attribution
-from ice_eval.attributions._paths import Baseline, at_tokens, baseline_of, between, weighted_gradient
+from ice_eval.attributions._paths import Baseline, at_tokens, baseline_of, between, weighted_products
 from ice_eval.errors import ConfigError
 from ice_eval.models import EmbeddedText
 from ice_eval.records import Encoded, PerToken, PerUnit
@@ -44,6 +43,5 @@ class IntegratedGradients(Attribution):
     def _per_token(self, item: Encoded, text: EmbeddedText) -> PerToken:
         places, weights = np.polynomial.legendre.leggauss(self.steps)
         start = baseline_of(text, self.baseline)
-        points = [partial(between, start, text.embedding, share) for share in (1 + places) / 2]
-        slope = weighted_gradient(text, points, weights / 2)
-        return at_tokens(item, text, ((text.embedding - start) * slope).sum(axis=1))
+        steps = (between(start, text.embedding, float(share)) for share in (1 + places) / 2)
+        return at_tokens(item, text, weighted_products(text, steps, weights / 2))
