@@ -81,6 +81,13 @@ def test_every_probe_is_a_row_of_the_ledger():
     assert manifest["rows"] == sum(manifest["rows_by_kind"].values())
 
 
+def test_statistics_read_no_probe():
+    found = run()
+    kinds = {row.key.kind for row in found.folder.ledger(0, probes=False)}
+    assert kinds == {"full", "empty", "random", "rationale:drops"}
+    assert {row.key.kind for row in found.folder.ledger(0)} == kinds | {"probe:drops"}
+
+
 def test_a_method_may_ask_as_often_as_it_likes():
     at_once, one_by_one = run(), run(attributions={"drops": OneByOne()})
     assert vectors(at_once) == vectors(one_by_one)
@@ -137,7 +144,7 @@ def test_probes_of_an_added_attribution_are_those_it_would_have_asked_for_at_onc
     added = run(attributions=both, out=tmp_path / "added")
     assert vectors(at_once) == vectors(added)
     assert sorted(rows_of(at_once)) == sorted(rows_of(added))
-    assert at_once.summary().to_dict() == added.summary().to_dict()
+    assert at_once.folder.summary() == added.folder.summary()
     assert at_once.folder.manifest()["attribution_rows"] == added.folder.manifest()["attribution_rows"]
 
 

@@ -309,7 +309,7 @@ def _finish(
         "peak_memory": engine.model.peak_memory(),
     }
     content["noise_guard"] = (stored or {}).get("noise_guard") or noise_guard(
-        engine.model, engine.scorer.labels, folder.ledger(0, inputs=True), seed=engine.config.seed
+        engine.model, engine.scorer.labels, folder.ledger(0, inputs=True, probes=False), seed=engine.config.seed
     )
     if any(cost["out_of_memory"] for cost in costs):
         content["token_budgets_by_length"] = _lowered(folder)

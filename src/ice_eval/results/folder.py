@@ -10,15 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ice_eval.errors import ConfigError
 from ice_eval.records import Span
 from ice_eval.results.files import DRAFT, write_atomically, write_json
-from ice_eval.results.schema import INPUTS, LEDGER, SCHEMA, InputRow, LedgerRow, RowKey
+from ice_eval.results.schema import INPUTS, LEDGER, PROBE, SCHEMA, InputRow, LedgerRow, RowKey
 
 _PART = re.compile(r"part-(\d{6})-(\d{3})\.parquet")
 _COST = b"ice_cost"
+_NO_PROBES = ~pc.starts_with(pc.field("kind"), PROBE)
 
 
 class RunFolder:
@@ -136,12 +138,12 @@ class RunFolder:
                 found[row.example_id] = replace(row, attributions={**before.attributions, **row.attributions})
         return list(found.values())
 
-    def ledger(self, index: int, *, inputs: bool = False) -> list[LedgerRow]:
-        """The rows of a part; what the model saw only if `inputs`."""
+    def ledger(self, index: int, *, inputs: bool = False, probes: bool = True) -> list[LedgerRow]:
+        """The rows of a part; what the model saw only if `inputs`, what attributions asked for only if `probes`."""
         columns = None if inputs else [c for c in LEDGER.names if c not in {"input_ids", "segment_ids", "text"}]
         rows = []
         for path in self._files("ledger", index):
-            rows += [_ledger_row(record) for record in _read_parquet(path, columns)]
+            rows += [_ledger_row(record) for record in _read_parquet(path, columns, None if probes else _NO_PROBES)]
         return rows
 
     def costs(self) -> list[dict[str, Any]]:
@@ -183,9 +185,9 @@ def _read_json(path: Path) -> dict[str, Any]:
     return content
 
 
-def _read_parquet(path: Path, columns: list[str] | None = None) -> list[dict[str, Any]]:
+def _read_parquet(path: Path, columns: list[str] | None = None, rows: Any = None) -> list[dict[str, Any]]:
     try:
-        records: list[dict[str, Any]] = pq.read_table(path, columns=columns).to_pylist()
+        records: list[dict[str, Any]] = pq.read_table(path, columns=columns, filters=rows).to_pylist()
     except (pa.ArrowException, OSError) as exc:
         raise ConfigError(f"{path} is damaged: {exc}. Remove it and run the same command again.") from exc
     return records

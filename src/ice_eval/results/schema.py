@@ -14,6 +14,8 @@ from ice_eval.records import ModelInput, Span
 SCHEMA = 1
 SHARED_NULL = "random"
 """`kind` of the random sets that all attributions are compared with."""
+PROBE = "probe:"
+"""How the `kind` of rows begins that an attribution asked for."""
 
 LEDGER = pa.schema(
     [
@@ -110,14 +112,11 @@ def rationale_kind(attribution: str) -> str:
     return f"rationale:{attribution}"
 
 
-_PROBE = "probe:"
-
-
 def probe_kind(attribution: str) -> str:
     """`kind` of the rows that an attribution asked for; no rationale is compared with them."""
-    return f"{_PROBE}{attribution}"
+    return f"{PROBE}{attribution}"
 
 
 def is_probe(kind: str) -> bool:
     """Whether a row was asked for by an attribution."""
-    return kind.startswith(_PROBE)
+    return kind.startswith(PROBE)

@@ -75,7 +75,7 @@ def outcomes_of(folder: RunFolder, config: Mapping[str, Any]) -> Iterator[Outcom
     """Every example of a run under every configuration, from inputs and ledger."""
     cells = configurations(config)
     for part in folder.parts():
-        for ledger in examples_of(folder.inputs(part), folder.ledger(part), config):
+        for ledger in examples_of(folder.inputs(part), folder.ledger(part, probes=False), config):
             for cell, operators in cells:
                 yield ledger.outcome(cell, operators, config["m"])
 

@@ -1,0 +1,59 @@
+"""KernelSHAP."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import binom
+
+from ice_eval.attributions._base import PerRow, attribution
+from ice_eval.attributions._perturbation import Perturbation, all_fit, all_masks, check_samples, random_masks
+from ice_eval.records import KeepMasks, PerUnit
+
+
+@attribution("kernel-shap", needs={"values"})
+@dataclass(frozen=True, kw_only=True)
+class KernelShap(Perturbation):
+    """Shapley values of the target's log-odds, by weighted least squares (Lundberg & Lee, 2017).
+
+    They add up to what the full text gains over the empty one. Sizes of sets are drawn by the weights of the Shapley
+    kernel, and every set comes with its complement, which takes out much of the noise (Covert & Lee, 2021). Where there
+    are no more sets than probes, all are probed and the values are exact.
+    """
+
+    n_samples: int = 500
+    """Probes of an example, the full and the empty text among them. Fewer than units leave the values undecided; those
+    of least size are given.
+    """
+
+    def __post_init__(self) -> None:
+        check_samples(self.n_samples, least=4)
+
+    def n_probes(self, n_units: int) -> int:
+        return 2**n_units if all_fit(n_units, self.n_samples) else 2 + self._n_pairs * 2
+
+    @property
+    def _n_pairs(self) -> int:
+        return (self.n_samples - 2) // 2
+
+    def masks(self, n_units: int, rng: np.random.Generator) -> KeepMasks:
+        if all_fit(n_units, self.n_samples):
+            return all_masks(n_units)
+        sizes = np.arange(1, n_units)
+        share = 1 / (sizes * (n_units - sizes))  # of all sets of a size together
+        drawn = random_masks(rng.choice(sizes, self._n_pairs, p=share / share.sum()).tolist(), n_units, rng)
+        ends = np.array([[False], [True]]).repeat(n_units, axis=1)
+        return np.concatenate([ends[:1], drawn, ~drawn, ends[1:]])
+
+    def credit(self, masks: KeepMasks, values: PerRow) -> PerUnit:
+        empty, full, n_units = values[0], values[-1], masks.shape[1]
+        kept, size = masks[1:-1].astype(np.float64), masks[1:-1].sum(axis=1)
+        # Sets were drawn by their weights, or all of them are there and are weighed now.
+        exact = len(masks) == 2**n_units
+        weights = np.sqrt(1 / (binom(n_units, size) * size * (n_units - size))) if exact else np.ones(len(kept))
+        # φ = (v(all) - v(∅)) / n + u with Σu = 0: rows of `centred` are orthogonal to 1, and so is the solution of
+        # least size.
+        average = (full - empty) / n_units
+        centred = kept - kept.mean(axis=1, keepdims=True)
+        left = values[1:-1] - empty - size * average
+        solution, *_ = np.linalg.lstsq(centred * weights[:, None], left * weights, rcond=None)
+        return np.asarray(average + solution, dtype=np.float64)
