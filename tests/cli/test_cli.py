@@ -271,6 +271,16 @@ def test_a_run_prints_tables_and_where_it_wrote(run, tmp_path):
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["schema"] == 1
 
 
+def test_a_run_says_what_several_attributions_cost(run, tmp_path):
+    assert "What each attribution cost" not in run().out
+    done = run("--attributions", "occlusion,lime,random")
+    assert done.code == 0 and "What each attribution cost" in done.out
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
+    assert set(manifest["attribution_rows"]) == {"occlusion", "lime"}
+    assert f"{manifest['attribution_rows']['lime']:,}" in done.out
+    assert "What each attribution cost" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+
+
 def test_json_on_standard_output_is_the_summary(run, tmp_path):
     done = run("--json")
     printed = json.loads(done.out)

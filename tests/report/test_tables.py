@@ -9,6 +9,7 @@ from ice_eval.report import (
     FORMATS,
     Table,
     agreement_table,
+    cost_table,
     formatted,
     notes,
     plan_notes,
@@ -327,3 +328,30 @@ def test_every_format_takes_the_new_tables(style, summary):
     found = {**summary(), "robustness": [robust()]}
     assert "delete above" in formatted(robustness_table([found]), style)
     assert "27,000" in formatted(plan_table(PLAN), style)
+
+
+def test_what_attributions_cost_is_shown_where_several_took_something():
+    manifest = {
+        "attribution_seconds": {"attention": 3.21, "lime": 12.04, "random": 0.001},
+        "attribution_rows": {"lime": 10_000},
+        "probe_tokens": {"lime": 84_000},
+    }
+    table = cost_table(manifest)
+    assert table.title == "What each attribution cost"
+    assert table.header == ("attribution", "seconds", "probes", "tokens of probes")
+    assert table.rows == (
+        ("attention", "3.2", "–", "–"), ("lime", "12.0", "10,000", "84,000"), ("random", "0.0", "–", "–"),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        {},
+        {"attribution_seconds": {"attention": 3.2, "gradient": 0.0, "random": 0.0}},
+        {"attribution_seconds": {"lime": 3.2, "random": 0.0}, "attribution_rows": {"lime": 99}},
+    ],
+    ids=["of an earlier version", "one pass", "one method"],
+)
+def test_a_single_cost_is_no_table(manifest):
+    assert cost_table(manifest).rows == ()

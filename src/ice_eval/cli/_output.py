@@ -37,7 +37,12 @@ def print_run(folder: "RunFolder", *, as_json: bool) -> None:
     if as_json:
         print_json({"folder": str(folder.path), **folder.summary()})
         return
+    from ice_eval.report import cost_table
+
     print_summaries([folder.summary()])
+    cost = cost_table(folder.manifest())
+    if cost.rows:
+        print_table(cost)
     print(f"\nRun folder: {folder.path}\nReport:     {folder.path / 'report.html'}")
 
 

@@ -7,7 +7,7 @@ import jinja2
 
 from ice_eval import __version__
 from ice_eval.errors import ConfigError
-from ice_eval.report.tables import notes, summary_table, tables
+from ice_eval.report.tables import cost_table, notes, summary_table, tables
 from ice_eval.results import RunFolder, write_atomically
 
 
@@ -28,7 +28,7 @@ def write_html(folders: Sequence[RunFolder], path: Path) -> Path:
     runs = [
         {
             "manifest": folder.manifest(),
-            "tables": tables([folder.summary()]),
+            "tables": [*tables([folder.summary()]), cost_table(folder.manifest())],
             "notes": notes(folder.summary()),
         }
         for folder in folders

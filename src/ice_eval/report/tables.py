@@ -111,6 +111,32 @@ def robustness_table(summaries: Sequence[Mapping[str, Any]]) -> Table:
     return _table("Over all operators", lines, columns)
 
 
+_MEASURABLE_S = 0.1
+
+
+def cost_table(manifest: Mapping[str, Any]) -> Table:
+    """What each attribution took; no rows unless at least two took something.
+
+    What several attributions look at together, as attention and gradients, is on the bill of the first.
+    """
+    seconds, rows = manifest.get("attribution_seconds", {}), manifest.get("attribution_rows", {})
+    tokens = manifest.get("probe_tokens", {})
+    if sum(seconds.get(name, 0) >= _MEASURABLE_S or rows.get(name, 0) > 0 for name in {**seconds, **rows}) < 2:
+        seconds = {}
+    lines = [{"attribution": n, "seconds": s, "rows": rows.get(n), "tokens": tokens.get(n)} for n, s in seconds.items()]
+    columns: list[tuple[str, Callable[[Line], str]]] = [
+        ("attribution", lambda line: str(line["attribution"])),
+        ("seconds", lambda line: f"{line['seconds']:.1f}"),
+        ("probes", lambda line: _count(line["rows"])),
+        ("tokens of probes", lambda line: _count(line["tokens"])),
+    ]
+    return _table("What each attribution cost", lines, columns)
+
+
+def _count(value: int | None) -> str:
+    return "–" if value is None else f"{value:,}"
+
+
 def tables(summaries: Sequence[Mapping[str, Any]]) -> list[Table]:
     """All tables of some runs that have a row."""
     found = (summary_table(summaries), agreement_table(summaries), robustness_table(summaries))
