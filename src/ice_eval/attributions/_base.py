@@ -195,7 +195,6 @@ attributions: Registry[type[Attribution]] = Registry("attribution", "ice_eval.at
 
 def attribution(name: str, *, needs: set[str] | None = None) -> Callable[[_Class], _Class]:
     """Register an attribution class, and what of `NEEDS` it asks a lens for."""
-
     """Register an attribution class, and what it needs of the model ("attentions", "gradients", "embeddings")."""
     unknown = (needs or set()) - NEEDS
     if unknown:
