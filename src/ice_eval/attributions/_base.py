@@ -13,7 +13,7 @@ from ice_eval._registry import Registry
 from ice_eval._seeding import rng_for
 from ice_eval.attributions._data import DataView
 from ice_eval.errors import ConfigError, DataError
-from ice_eval.models import EmbeddedText, Gradients, Labels, Model
+from ice_eval.models import AttentionMaps, EmbeddedText, Gradients, Labels, Model
 from ice_eval.nulls import counts_of
 from ice_eval.records import Encoded, KeepMasks, PerToken, PerUnit, Span
 
@@ -21,7 +21,7 @@ _Class = TypeVar("_Class", bound="type[Attribution]")
 
 OF_EVERY_MODEL = frozenset({"counts", "human", "lexicon", "values"})
 """What an attribution may declare whatever the model: the data or the run offer it."""
-NEEDS = frozenset({"attentions", "embeddings", "gradients"}) | OF_EVERY_MODEL
+NEEDS = frozenset({"attention_maps", "attentions", "embeddings", "gradients"}) | OF_EVERY_MODEL
 """What an attribution may declare."""
 
 
@@ -75,6 +75,13 @@ class Observer:
         target = self._targets[item.example_id]
         place = self._labels.ids[target][0] if self._labels.are_classes else target
         return Label(self._labels.names[target], place)
+
+    def attention_maps(self, batch: Sequence[Encoded], *, gradients: bool) -> Iterator[AttentionMaps]:
+        """All attention of each example, one after the other: they are too large to keep."""
+        return (
+            self._model.attention_maps(item, self._targets[item.example_id], self._labels, gradients=gradients)
+            for item in batch
+        )
 
     def embedded(self, batch: Sequence[Encoded]) -> Iterator[EmbeddedText]:
         """Each example as points in the space of embeddings, one after the other."""
@@ -132,6 +139,11 @@ class Lens:
     def label(self, item: Encoded) -> Label:
         """The label that is explained."""
         return self.observer.label(item)
+
+    def attention_maps(self, batch: Sequence[Encoded], *, gradients: bool = False) -> Iterator[AttentionMaps]:
+        """All attention of each example, by layer and head, and perhaps the gradient of the target's log-odds there."""
+        self._allow("attention_maps")
+        return self.observer.attention_maps(batch, gradients=gradients)
 
     def embeddings(self, batch: Sequence[Encoded]) -> Iterator[EmbeddedText]:
         """The target's log-odds, and their gradient, at any embeddings of the tokens of units; for paths and noise."""
@@ -195,7 +207,6 @@ attributions: Registry[type[Attribution]] = Registry("attribution", "ice_eval.at
 
 def attribution(name: str, *, needs: set[str] | None = None) -> Callable[[_Class], _Class]:
     """Register an attribution class, and what of `NEEDS` it asks a lens for."""
-    """Register an attribution class, and what it needs of the model ("attentions", "gradients", "embeddings")."""
     unknown = (needs or set()) - NEEDS
     if unknown:
         raise TypeError(

@@ -1,9 +1,20 @@
 """Ids in, label log-scores out. One file per named model; the transformers family behind `load_model`."""
 
-from ice_eval.models._base import EmbeddedText, Gradients, Labels, LabelScoring, Model, Pending, model, models
+from ice_eval.models._base import (
+    AttentionMaps,
+    EmbeddedText,
+    Gradients,
+    Labels,
+    LabelScoring,
+    Model,
+    Pending,
+    model,
+    models,
+)
 from ice_eval.models._load import ModelRef, load_model
 
 __all__ = [
+    "AttentionMaps",
     "EmbeddedText",
     "Gradients",
     "LabelScoring",

@@ -1,4 +1,4 @@
-"""Attention from one position, reduced layer by layer, so that no layers × heads × n² array is ever held."""
+"""Attention from one position, reduced layer by layer, so that no layers × heads × n² array is ever held; or whole."""
 
 import contextlib
 from collections.abc import Iterator
@@ -11,17 +11,19 @@ from ice_eval.errors import CapabilityError
 
 
 class AttentionTap:
-    """Sums the attention that one position of each row pays, over the layers of a forward pass.
+    """Sums the attention that one position of each row pays, over the layers of a forward pass; None keeps it whole.
 
     An attention module is one that returns a pair whose second part is (rows, heads, queries, keys). Some models wrap
     one in another that hands the same weights on: the innermost is heard, and the wrapper skipped.
     """
 
-    def __init__(self, model: Any, position: torch.Tensor) -> None:
+    def __init__(self, model: Any, position: torch.Tensor | None) -> None:
         self._model = model
         self._position = position
         self.heard: set[str] = set()
         """Names of the attention modules that returned weights."""
+        self.layers: list[torch.Tensor] = []
+        """(rows, heads, queries, keys) of each layer, in the graph of the pass, where they are kept whole."""
         self._total: torch.Tensor | None = None
         self._handles: list[Any] = []
 
@@ -48,6 +50,9 @@ class AttentionTap:
             if any(other.startswith(f"{name}.") for other in self.heard):
                 return
             self.heard.add(name)
+            if self._position is None:
+                self.layers.append(output[1])
+                return
             rows = torch.arange(len(output[1]), device=output[1].device)
             seen = output[1][rows, :, self._position.to(output[1].device)].float().mean(dim=1)
             self._total = seen if self._total is None else self._total + seen.to(self._total.device)
@@ -56,9 +61,14 @@ class AttentionTap:
 
     def mean(self) -> torch.Tensor:
         """(rows, keys): mean over the layers and heads that were heard."""
-        if self._total is None:
-            raise CapabilityError("the model returned no attention weights, so it offers no attention attribution.")
+        self.check()
+        assert self._total is not None
         return self._total / len(self.heard)
+
+    def check(self) -> None:
+        """Stop where nothing was heard."""
+        if not self.heard:
+            raise CapabilityError("the model returned no attention weights, so it offers no attention attribution.")
 
 
 @contextlib.contextmanager
@@ -70,3 +80,14 @@ def eager_attention(model: Any) -> Iterator[None]:
         yield
     finally:
         model.set_attn_implementation(before)
+
+
+@contextlib.contextmanager
+def handed_on(model: Any) -> Iterator[None]:
+    """Some attention modules return their weights only when asked to: ask for a pass."""
+    before = model.config.output_attentions
+    model.config.output_attentions = True
+    try:
+        yield
+    finally:
+        model.config.output_attentions = before

@@ -72,6 +72,16 @@ class Observations:
         return self
 
 
+class AttentionMaps(NamedTuple):
+    """Who reads whom in one example, layer by layer; (layers, heads, tokens that read, tokens that are read)."""
+
+    weights: NDArray[np.float32]
+    gradients: NDArray[np.float32] | None
+    """Of the target's log-odds with respect to the weights; None where nobody asked."""
+    position: int
+    """The token that answers."""
+
+
 class EmbeddedText(ABC):
     """One example as points in the space of embeddings: those of the tokens of its units move, the template stays."""
 
@@ -99,7 +109,8 @@ class EmbeddedText(ABC):
 class Model(ABC):
     """A classifier of token ids.
 
-    `offers` says what an attribution may ask for beside scores: "attentions", "gradients", "embeddings".
+    `offers` says what an attribution may ask for beside scores: "attentions", "gradients", "attention_maps",
+    "embeddings".
     """
 
     name: str
@@ -190,6 +201,10 @@ class Model(ABC):
         that of the target's log-odds with respect to the embedding of every token.
         """
         raise TypeError(f"{self.name} offers no {' and '.join(sorted(needs))}")
+
+    def attention_maps(self, item: Encoded, target: int, labels: Labels, *, gradients: bool) -> AttentionMaps:
+        """All attention of one example, and perhaps the gradient of the target's log-odds there."""
+        raise TypeError(f"{self.name} offers no attention_maps")
 
     def embedded(self, item: Encoded, target: int, labels: Labels) -> EmbeddedText:
         """The target's log-odds as a function of the embeddings of an example's units."""

@@ -11,8 +11,8 @@ import torch
 from numpy.typing import NDArray
 
 from ice_eval.errors import OutOfMemoryError
-from ice_eval.models._attention import AttentionTap, eager_attention
-from ice_eval.models._base import Gradients, Labels, Model, Observations, Pending, normalised
+from ice_eval.models._attention import AttentionTap, eager_attention, handed_on
+from ice_eval.models._base import AttentionMaps, Gradients, Labels, Model, Observations, Pending, normalised
 from ice_eval.models._checkpoint import checkpointed
 from ice_eval.models._hf_codec import HFCodec
 from ice_eval.models._hf_embedded import HFEmbedded
@@ -32,7 +32,7 @@ _ATTRIBUTION_TOKENS = 2048
 class HFModel(Model):
     """Padding, devices, attentions and gradients around a transformers model."""
 
-    offers = frozenset({"attentions", "embeddings", "gradients"})
+    offers = frozenset({"attention_maps", "attentions", "embeddings", "gradients"})
 
     def __init__(self, model: Any, codec: HFCodec, *, name: str) -> None:
         self.name = name
@@ -186,6 +186,33 @@ class HFModel(Model):
             (gradient,) = torch.autograd.grad(log_odds(scores, targets).sum(), embedded)
         states, slopes = embedded.detach().double().cpu().numpy(), gradient.double().cpu().numpy()
         return [Gradients(states[i, : len(row.ids)], slopes[i, : len(row.ids)]) for i, row in enumerate(batch)]
+
+    def attention_maps(self, item: Encoded, target: int, labels: Labels, *, gradients: bool) -> AttentionMaps:
+        inputs, n_tokens = [item.full()], len(item.ids)
+        ids, mask, _ = self.padded(inputs)
+
+        def looked() -> tuple[AttentionTap, torch.Tensor]:
+            with AttentionTap(self.model, None) as tap:
+                embedded = self.model.get_input_embeddings()(ids).detach().requires_grad_(gradients)
+                return tap, self._differentiable_scores(embedded, inputs, mask, labels)
+
+        with translated_memory_errors(), torch.enable_grad() if gradients else torch.no_grad():
+            with eager_attention(self.model):
+                tap, scores = looked()
+                if not tap.heard:
+                    with handed_on(self.model):
+                        tap, scores = looked()
+            tap.check()
+            slopes = torch.autograd.grad(log_odds(scores, [target]).sum(), tap.layers) if gradients else ()
+
+        def within(layers: Sequence[torch.Tensor]) -> NDArray[np.float32]:
+            # Labels of several tokens are rows of their own: their tokens are cut off, and their slopes add up.
+            kept = [layer[:, :, :n_tokens, :n_tokens].detach().float().sum(dim=0).cpu() for layer in layers]
+            return torch.stack(kept).numpy()
+
+        position = int(self._scoring_position(ids, mask.sum(dim=1))[0])
+        weights = within([layer[:1] for layer in tap.layers])
+        return AttentionMaps(weights, within(slopes) if gradients else None, position)
 
     def embedded(self, item: Encoded, target: int, labels: Labels) -> HFEmbedded:
         tokens = np.flatnonzero(item.unit_of != PROTECTED)

@@ -14,7 +14,17 @@ from numpy.typing import NDArray
 
 from ice_eval.encoding import Tokens
 from ice_eval.errors import ConfigError
-from ice_eval.models._base import EmbeddedText, Gradients, Labels, LabelScoring, Model, Observations, model, normalised
+from ice_eval.models._base import (
+    AttentionMaps,
+    EmbeddedText,
+    Gradients,
+    Labels,
+    LabelScoring,
+    Model,
+    Observations,
+    model,
+    normalised,
+)
 from ice_eval.records import PROTECTED, Encoded, Ids, LogScores, ModelInput, PerToken, SpecialIds
 from ice_eval.tasks import Task
 
@@ -69,7 +79,7 @@ class ToyCodec:
 class Toy(Model):
     """The bag of words as a `Model`."""
 
-    offers = frozenset({"attentions", "embeddings", "gradients"})
+    offers = frozenset({"attention_maps", "attentions", "embeddings", "gradients"})
 
     def __init__(self) -> None:
         self.name = "toy"
@@ -105,6 +115,13 @@ class Toy(Model):
                 for each, sign in zip(weights, signs, strict=True)
             ],
         )
+
+    def attention_maps(self, item: Encoded, target: int, labels: Labels, *, gradients: bool) -> AttentionMaps:
+        """One layer of one head, in which every token reads as the last one does."""
+        weights = _weights(item.ids).astype(np.float32)
+        shape = (1, 1, len(weights), len(weights))
+        slopes = np.broadcast_to(np.float32(_sign(target)) * np.sign(weights), shape) if gradients else None
+        return AttentionMaps(np.broadcast_to(np.abs(weights), shape), slopes, len(weights) - 1)
 
     def embedded(self, item: Encoded, target: int, labels: Labels) -> EmbeddedText:
         return EmbeddedBag(item, _sign(target))
