@@ -12,6 +12,7 @@ import ice_eval
 from ice_eval.attributions import Attribution, Lens
 from ice_eval.errors import CapabilityError, ConfigError
 from ice_eval.models.toy import BIAS, WEIGHTS, Toy
+from ice_eval.operators import FillPool
 from ice_eval.pipeline import probes as probes_module
 from ice_eval.pipeline import rows as rows_module
 from ice_eval.records import Encoded, PerUnit
@@ -296,3 +297,11 @@ def test_two_methods_draw_different_fills():
     assert one != two
     again = run(attributions={"one": Drops(operator="infill")})
     assert [row.input_ids for row in rows_of(again, "probe:one")] == one
+
+
+def test_an_example_that_cannot_be_filled_fails_for_the_methods_that_fill_and_for_no_other(monkeypatch):
+    monkeypatch.setattr(FillPool, "can_fill", lambda pool, item: item.example_id != "1")
+    found = run(attributions={"drops": Drops(operator="infill"), "random": None}, operators=["delete"])
+    assert found.summary().set_index("attribution")["n"].to_dict() == {"drops": 3, "random": 4}
+    [error] = [line["error"] for line in found.folder.examples() if "error" in line]
+    assert error == "the attribution 'drops' is not finite"

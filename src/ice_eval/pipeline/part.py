@@ -177,7 +177,8 @@ def _skip_reason(
         return "the model's score of the full or the empty input is not finite"
     if engine.config.target == "gold" and example.gold is None:
         return "the example has no gold label to explain"
-    if engine.pool is not None and not engine.pool.can_fill(item):
+    fills = any(act.needs_fills for act in engine.operators.values())
+    if fills and engine.pool is not None and not engine.pool.can_fill(item):
         return "infill finds no units of other examples that fit this one"
     return None
 

@@ -43,10 +43,16 @@ class Probes:
         self.rows[name] = self.rows.get(name, 0) + len(asked.rows)
         self.tokens[name] = self.tokens.get(name, 0) + self.engine.scorer.counts.tokens - before
         asked.answers(self.desk.answered)
-        return [self._log_odds(item, each) for item, each in zip(batch, rows, strict=True)]
+        # An example that cannot be probed has no value: the attribution fails on it, and on it alone.
+        return [
+            self._log_odds(item, each) if each else np.full(len(keep), np.nan)
+            for item, each, keep in zip(batch, rows, masks, strict=True)
+        ]
 
     def _rows(self, name: str, item: Encoded, keep: KeepMasks) -> list[Row]:
         act, operator = self.engine.probing[name], self.engine.attributions[name].operator
+        if act.needs_fills and self.engine.pool is not None and not self.engine.pool.can_fill(item):
+            return []
         fills = probe_fills(self.engine, item, name) if act.needs_fills else ()
         first = self._given.get((name, item.example_id), 0)
         self._given[name, item.example_id] = first + len(keep)
