@@ -78,3 +78,20 @@ def test_a_folder_of_an_earlier_version_goes_on_and_one_of_the_other_sign_is_ref
 def test_another_word_is_refused(evaluate):
     with pytest.raises(ConfigError, match="sign 'absolute'.*Expected: support, abs"):
         evaluate(Signed(), sign="absolute")
+
+
+@pytest.mark.parametrize("name", ["occlusion", "lime", "kernel-shap", "input-x-gradient", "integrated-gradients"])
+def test_what_speaks_against_the_label_is_named_by_magnitude_only(name):
+    # The text is positive by two words, and the third speaks against it as much as the stronger one speaks for it.
+    task = ice_eval.Task(
+        data=ice_eval.Records([{"text": "a great and excellent film with an awful end"}]),
+        prompt="Review: {text}\nSentiment:",
+        label_words={"negative": " negative", "positive": " positive"},
+    )
+    named = {}
+    for sign in ("support", "abs"):
+        run = ice_eval.evaluate("toy", task, attributions=[name], operators=["delete"], k=0.25, m=20, sign=sign)
+        words = "a great and excellent film with an awful end".split()
+        named[sign] = {words[unit] for unit in run.examples().iloc[0]["rationale"]}
+    assert named["support"] == {"great", "excellent"}
+    assert named["abs"] == {"excellent", "awful"}

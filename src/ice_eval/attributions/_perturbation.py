@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -16,8 +17,9 @@ _MOST_ENUMERATED = 20
 
 @dataclass(frozen=True, kw_only=True)
 class Perturbation(Attribution):
-    """A method that explains an example by probes of it."""
+    """A method that explains an example by probes of it; signed, since units may speak against the label."""
 
+    signed: ClassVar[bool] = True
     operator: str = "delete"
     """What happens to the units that a probe does not keep."""
 
