@@ -128,7 +128,7 @@ def test_a_model_without_maps_is_refused_before_it_runs(sentiment_task, tmp_path
     class Averaging(Toy):
         offers = frozenset({"attentions"})
 
-    message = f"the attribution '{spec}' needs attention_maps, .* Attributions that work with it: attention, random"
+    message = f"the attribution '{spec}' needs attention_maps, .* Attributions that work with it: attention, .*random"
     with pytest.raises(CapabilityError, match=message):
         ice_eval.evaluate(Averaging(), sentiment_task(["a b c"]), attributions=spec, out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
