@@ -148,6 +148,7 @@ def test_dropped_ties_are_found(monkeypatch):
     assert "false positives, lower tail, α = 0.05" in names()
 
 
+@pytest.mark.slow
 def test_ties_that_count_as_wins_are_found(monkeypatch):
     generous = compare_with(lambda below, tied, above, m: {"win_rate": (below + tied) / m})
     monkeypatch.setattr(comparisons, "compare", generous)
@@ -160,6 +161,7 @@ def test_a_p_value_that_leaves_out_the_rationale_itself_is_found(monkeypatch):
     assert "the truth has the smallest p-value" in names(sizes=NOTHING, with_transformer=True)
 
 
+@pytest.mark.slow
 def test_a_null_that_holds_the_rationale_is_found(monkeypatch):
     monkeypatch.setattr(comparisons, "null_of", lambda rationale, sets, m: list(range(min(len(sets), m))))
     sizes = dataclasses.replace(NOTHING, truth=100)
@@ -209,6 +211,7 @@ def test_a_wrong_sign_of_necessity_is_found_there_alone(monkeypatch):
     assert {direction for _, _, direction in found} == {"necessity"}
 
 
+@pytest.mark.slow
 def test_fills_that_are_chosen_for_the_rationale_are_found(monkeypatch):
     def best_of_three(engine, item, row):
         if row.key.operator != "infill":
@@ -225,6 +228,7 @@ def test_fills_that_are_chosen_for_the_rationale_are_found(monkeypatch):
     assert not any(operator == "delete" for _, operator, _ in found)
 
 
+@pytest.mark.slow
 def test_units_that_are_filled_with_themselves_are_found(monkeypatch):
     monkeypatch.setattr(FillPool, "draw", lambda self, item, rng: item.unit_ids())
     assert "the truth is detected in a data set of 25" in names(operators=["infill"])
@@ -237,6 +241,7 @@ def test_raw_p_values_in_place_of_benjamini_hochberg_are_found(monkeypatch):
     assert found == {"false discoveries"}
 
 
+@pytest.mark.slow
 def test_an_interval_that_is_too_narrow_is_found(monkeypatch):
     real = stats.mean_interval
     monkeypatch.setattr(stats, "mean_interval", lambda *values, **more: real(*values, **{**more, "level": 0.8}))
@@ -244,6 +249,7 @@ def test_an_interval_that_is_too_narrow_is_found(monkeypatch):
     assert found == {"95 % interval of 100 examples covers the mean"}
 
 
+@pytest.mark.slow
 def test_a_mean_test_that_is_too_easy_is_found(monkeypatch):
     real = stats.mean_test
 
@@ -273,6 +279,7 @@ def test_every_null_and_the_sequential_test_are_calibrated(quick):
     }
 
 
+@pytest.mark.slow
 def test_matched_sets_that_prefer_early_units_are_found(monkeypatch):
     def early(null, item, rationale, count, **keys):
         several = matched_sets(null, item, rationale, 4 * count, **keys)
@@ -283,6 +290,7 @@ def test_matched_sets_that_prefer_early_units_are_found(monkeypatch):
     assert found and all("null of" in name for name in found)
 
 
+@pytest.mark.slow
 def test_a_sequential_p_value_that_forgets_where_it_stopped_is_found(monkeypatch):
     def naive(observed, stream, *, whole):
         found = stats.compare_sequentially(observed, stream, whole=whole)
