@@ -319,6 +319,8 @@ def test_the_notes_of_a_plan_say_what_it_rests_on():
     assert "Peak memory of the pilot: 0.50 GB; batches of the run are no larger." in found
     assert "The fewest tokens for a given interval: about 4 random sets per example." in found
     assert found[-1] == "too few."
+    # Sets that add no noise have no cheapest number.
+    assert not any("fewest tokens" in note for note in plan_notes(replace(PLAN, cheapest_m=0.0)))
     bare = plan_notes(replace(PLAN, cheapest_m=None, peak_memory_gb=None, warnings=()))
     assert len(bare) == 2
 

@@ -33,7 +33,7 @@ def plan_notes(plan: Plan) -> list[str]:
     ]
     if plan.peak_memory_gb is not None:
         found.append(f"Peak memory of the pilot: {plan.peak_memory_gb:.2f} GB; batches of the run are no larger.")
-    if plan.cheapest_m is not None:
+    if plan.cheapest_m is not None and plan.cheapest_m >= 1:  # less: the sets of the pilot add no noise to speak of
         found.append(f"The fewest tokens for a given interval: about {plan.cheapest_m:.0f} random sets per example.")
     found.append("The widest interval and the largest detectable win rate of all configurations are shown.")
     return [*found, *plan.warnings]
