@@ -1,0 +1,36 @@
+from typing import get_args
+
+from ice_eval.report.colours import OPERATOR_COLOURS, TAXONOMY_COLOURS, TEXT_COLOURS, operator_colour
+from ice_eval.stats import Taxonomy
+
+
+def luminance(colour: str) -> float:
+    """As WCAG 2.1 defines it."""
+    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, other: str) -> float:
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_every_word_has_a_colour_and_text_that_can_be_read_on_it():
+    assert set(TAXONOMY_COLOURS) == set(TEXT_COLOURS) == set(get_args(Taxonomy))
+    for word, fill in TAXONOMY_COLOURS.items():
+        assert contrast(fill, TEXT_COLOURS[word]) >= 4.5
+
+
+def test_neighbouring_words_differ_in_lightness_too():
+    fills = list(TAXONOMY_COLOURS.values())
+    assert all(contrast(one, other) >= 1.3 for one, other in zip(fills, fills[1:], strict=False))
+
+
+def test_marks_of_operators_are_seen_on_white():
+    assert all(contrast(colour, "#ffffff") >= 3 for colour in OPERATOR_COLOURS.values())
+
+
+def test_an_operator_of_a_plug_in_is_grey():
+    assert operator_colour("delete") == OPERATOR_COLOURS["delete"]
+    assert operator_colour("their-own") == "#7a7a7a"
