@@ -76,6 +76,11 @@ BAD_OPTIONS = {
     "unknown task": (["--task", "sst-2"], "no task named 'sst-2'; did you mean 'sst2'? Known: demo, sst2"),
     "unknown field to explain": (["--explain", "title"], "cannot explain 'title': the prompt has the fields text"),
     "no token budget": (["--token-budget", "0"], "budget"),
+    "a layer that the model lacks": (
+        ["--attributions", "random,attention:layer=99"],
+        "layer = 99, and the model has 1 layers with attention: 0 … 0, or negative from the last",
+    ),
+    "a head that the model lacks": (["--attributions", "attention:head=-2"], "head = -2, and the model has 1 heads"),
 }
 
 

@@ -183,6 +183,13 @@ class Attribution(ABC):
         """Forward passes that an example costs beside the one look that all methods share; a way back counts as two."""
         return 0
 
+    def check(self, lens: Lens, item: Encoded) -> None:  # noqa: B027 - most methods fit every model that they need
+        """Look at one example before anything is written, and refuse fields that do not fit the model.
+
+        Raises:
+            ConfigError: A field asks for what the model has not, such as a layer beyond its last.
+        """
+
     @abstractmethod
     def attribute(self, lens: Lens, batch: Sequence[Encoded]) -> list[PerUnit]:
         """One array per example: how much each unit matters."""

@@ -40,6 +40,9 @@ class GradientShap(Attribution):
     def passes(self) -> int:
         return 3 * self.samples
 
+    def check(self, lens: Lens, item: Encoded) -> None:
+        baseline_of(next(lens.embeddings([item])), self.baseline)
+
     def attribute(self, lens: Lens, batch: Sequence[Encoded]) -> list[PerUnit]:
         weights = np.full(self.samples, 1 / self.samples)
         return [

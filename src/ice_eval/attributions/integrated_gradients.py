@@ -36,6 +36,9 @@ class IntegratedGradients(Attribution):
     def passes(self) -> int:
         return 3 * self.steps
 
+    def check(self, lens: Lens, item: Encoded) -> None:
+        baseline_of(next(lens.embeddings([item])), self.baseline)
+
     def attribute(self, lens: Lens, batch: Sequence[Encoded]) -> list[PerUnit]:
         found = zip(batch, lens.embeddings(batch), strict=True)
         return [item.per_unit(self._per_token(item, text)) for item, text in found]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ice_eval import stats
-from ice_eval.attributions import OF_EVERY_MODEL, Attribution, Explained, Given
+from ice_eval.attributions import OF_EVERY_MODEL, Attribution, Explained, Given, Lens, Observer
 from ice_eval.attributions import attributions as attribution_registry
 from ice_eval.encoding import shared_prefix
 from ice_eval.errors import CapabilityError, ConfigError, ModelError
@@ -79,6 +79,7 @@ def execute(
     engine = replace(engine, scorer=_scorer(engine, folder, token_budget, stored, reporter))
     evaluated = examples[: config.n]
     brought = _check_given(engine, evaluated)
+    _check_options(engine, evaluated)
     manifest = _manifest(engine, asked, len(evaluated), stored)
     note = engine.scorer.labels.note
     manifest["messages"] = [*model.notes, *([note] if note else []), *brought, *_check_model(engine, evaluated)]
@@ -277,6 +278,16 @@ def _check_given(engine: Engine, examples: Sequence[Example]) -> list[str]:
         for name, count in missing.items()
         if count
     ]
+
+
+def _check_options(engine: Engine, examples: Sequence[Example]) -> None:
+    """Every attribution looks at one example, so that an option out of the model's range stops the run here."""
+    item = next((item for item in map(engine.encode, examples) if item.n_units > 1), None)
+    if item is None:
+        return
+    observer = Observer(engine.model, engine.scorer.labels, {item.example_id: 0}, set())
+    for name, method in engine.attributions.items():
+        method.check(Lens(observer, method.needs, engine.config.seed, name, engine.data), item)
 
 
 def _check_model(engine: Engine, examples: Sequence[Example]) -> list[str]:
