@@ -11,6 +11,8 @@ import pytest
 from scipy.stats import chisquare
 
 import ice_eval
+from ice_eval.attributions.lime import Lime
+from ice_eval.attributions.occlusion import Occlusion
 from ice_eval.errors import CapabilityError, ConfigError, DataError, ModelError
 from ice_eval.models.toy import BIAS, WEIGHTS, Toy
 from ice_eval.results import RunFolder
@@ -380,6 +382,27 @@ def test_what_a_folder_holds_need_not_be_named_again(tmp_path):
     assert (config["attributions"], config["operators"]) == (["attention", "random"], ["delete", "infill"])
     assert config["k"] == [0.2, 0.35]
     assert len(grown.summary()) == 2 * 3 * 2
+
+
+def test_a_name_stands_for_one_method_with_its_fields(tmp_path):
+    few = Lime(operator="mask-unk", n_samples=8)
+    found = run(attributions={"lime": few, "mine": planted, "random": None}, operators=["delete"], out=tmp_path / "run")
+    assert found.folder.manifest()["attributions"] == {
+        "lime": {"method": "lime", "operator": "mask-unk", "n_samples": 8, "kernel_width": 0.25},
+        "mine": {"method": "Computed"},
+        "random": {"method": "random"},
+    }
+    before = files_of(found.path)
+    for other, difference in (
+        (Lime(operator="mask-unk", n_samples=9), "n_samples is 8 there and 9 here"),
+        (Lime(n_samples=8), "operator is 'mask-unk' there and 'delete' here"),
+        (Occlusion(operator="mask-unk"), "method is 'lime' there and 'occlusion' here"),
+        (None, "n_samples is 8 there and 500 here"),
+    ):
+        with pytest.raises(ConfigError, match=f"holds another attribution 'lime': .*{difference}"):
+            run(attributions={"lime": other, "mine": planted}, operators=["delete"], out=tmp_path / "run")
+    assert files_of(found.path) == before
+    run(attributions={"lime": few, "mine": planted}, operators=["infill"], out=tmp_path / "run")
 
 
 def test_a_brought_attribution_must_be_given_again_to_continue(tmp_path):

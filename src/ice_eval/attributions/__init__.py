@@ -8,6 +8,7 @@ from ice_eval.attributions._base import (
     PerRow,
     attribution,
     attributions,
+    fields_of,
     method_of,
     one_per_unit,
 )
@@ -26,6 +27,7 @@ __all__ = [
     "PerRow",
     "attribution",
     "attributions",
+    "fields_of",
     "method_of",
     "one_per_unit",
 ]

@@ -1,5 +1,6 @@
 """The seam that every attribution fills, and the lens through which it sees the model."""
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -226,6 +227,18 @@ def attribution(name: str, *, needs: set[str] | None = None) -> Callable[[_Class
         return cls
 
     return register
+
+
+def fields_of(method: Attribution) -> dict[str, Any]:
+    """What a method is and how it is set, as JSON can hold it: its name, and its frozen fields.
+
+    Of what a user brings the class alone is told: its numbers stand in the folder themselves. A field that is neither
+    number, word nor list is told by its type.
+    """
+    name = next((name for name, known in attributions.items() if known is type(method)), type(method).__name__)
+    chosen = {} if method.brought else {each.name: getattr(method, each.name) for each in fields(method)}
+    plain: dict[str, Any] = json.loads(json.dumps(chosen, default=lambda value: type(value).__name__))
+    return {"method": name, **plain}
 
 
 def method_of(spec: str) -> Attribution:

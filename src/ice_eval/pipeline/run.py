@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ice_eval import stats
-from ice_eval.attributions import OF_EVERY_MODEL, Attribution, Explained, Given, Lens, Observer
+from ice_eval.attributions import OF_EVERY_MODEL, Attribution, Explained, Given, Lens, Observer, fields_of
 from ice_eval.attributions import attributions as attribution_registry
 from ice_eval.encoding import shared_prefix
 from ice_eval.errors import CapabilityError, ConfigError, ModelError
@@ -76,6 +76,7 @@ def execute(
     if stored is not None:
         config = config.extended_by(stored["config"])
     engine = _engine(config, model, task, attributions, examples)
+    _refuse_other_fields(engine.attributions, stored)
     engine = replace(engine, scorer=_scorer(engine, folder, token_budget, stored, reporter))
     evaluated = examples[: config.n]
     brought = _check_given(engine, evaluated)
@@ -193,6 +194,7 @@ def _manifest(
     return {
         "status": "running",
         "config": {"model": model.name, "task": task.name, **_plain(engine.config)},
+        "attributions": {name: fields_of(method) for name, method in engine.attributions.items()},
         "config_hash": config_hash(asked),
         "identity": dict(asked),
         "labels": list(labels.names),
@@ -257,6 +259,22 @@ def _attributions(config: RunConfig, given: Mapping[str, Attribution], model: Mo
                 f"does not offer. Attributions that work with it: {', '.join(_supported(model))}, or your own."
             )
     return {name: given[name] for name in config.attributions}
+
+
+def _refuse_other_fields(methods: Mapping[str, Attribution], stored: Mapping[str, Any] | None) -> None:
+    """A name stands for one method with one set of fields; folders of earlier versions do not know them."""
+    for name, before in (stored or {}).get("attributions", {}).items():
+        now = fields_of(methods[name])
+        differ = [
+            f"{field} is {value!r} there and {now.get(field)!r} here"
+            for field, value in before.items()
+            if now.get(field) != value
+        ]
+        if differ:
+            raise ConfigError(
+                f"the folder holds another attribution '{name}': {'; '.join(differ)}. Give it another name, or the "
+                "same fields to continue."
+            )
 
 
 def _supported(model: Model) -> list[str]:
