@@ -316,7 +316,8 @@ def _method(name: str, spec: AttributionSpec, examples: Sequence[Example]) -> At
         )
     if _is_explanation(spec):
         texts = {example.id: example.fields for example in examples}
-        return Explained(explanations=of_examples(spec, examples, name=name), fields=texts)
+        found = of_examples(spec, examples, name=name)
+        return Explained(explanations=found, fields=texts, sized=_are_sets(found, name))
     if callable(spec):
         return Computed(function=spec)
     if isinstance(spec, Mapping):
@@ -325,6 +326,17 @@ def _method(name: str, spec: AttributionSpec, examples: Sequence[Example]) -> At
     if len(rows) > len(examples):
         raise DataError(f"the attribution '{name}' has {len(rows)} arrays, and the data hold {len(examples)} examples.")
     return Given(values={example.id: row for example, row in zip(examples, rows, strict=False)})
+
+
+def _are_sets(found: Mapping[str, Explanation], name: str) -> bool:
+    """Whether explanations are sets of units, not scores; an empty one may be either."""
+    kinds = {each.is_set for each in found.values() if len(each.scores)}
+    if len(kinds) > 1:
+        raise DataError(
+            f"the attribution '{name}': some explanations have scores and others are spans without; all or none of "
+            "them should have scores."
+        )
+    return kinds == {True}
 
 
 def _is_explanation(spec: object) -> bool:

@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ice_eval._seeding import rng_for
 from ice_eval.errors import DataError
@@ -21,6 +21,17 @@ def set_size(n_units: int, k: float) -> int:
     """How many units the top `k` share of `n_units` holds: `max(1, floor(k * n))`, never all of several."""
     # 0.3 * 10 is 2.9999999999999996 in floating point: a whole number must not be floored to the one below.
     return max(1, min(math.floor(k * n_units + 1e-9), n_units - 1))
+
+
+def rationale_size(attribution: ArrayLike, k: float | None) -> int:
+    """How many units a rationale holds: the top `k` share, or without k all that have a positive number."""
+    values = np.asarray(attribution)
+    return set_size(values.size, k) if k is not None else len(positive(values))
+
+
+def positive(attribution: PerUnit) -> Units:
+    """The units with a positive number: the rationale of an attribution that has a size of its own."""
+    return tuple(int(unit) for unit in np.flatnonzero(attribution > 0))
 
 
 def n_sets(n_units: int, size: int) -> int:

@@ -85,7 +85,7 @@ def test_examples_that_nobody_marked_are_counted_and_the_run_goes_on():
     assert summary["n"].to_dict() == {"human": 1, "first-k": 2}
     assert summary["n_skipped"].to_dict() == {"human": 1, "first-k": 0}
     [line] = [line for line in found.folder.examples() if "error" in line]
-    assert (line["example_id"], line["error"]) == ("1", "the attribution 'human' is not finite")
+    assert (line["example_id"], line["error"]) == ("1", "the attribution 'human' marks no unit of the text")
 
 
 @pytest.mark.parametrize(

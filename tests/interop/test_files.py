@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 
 import numpy as np
 import pytest
@@ -39,7 +40,8 @@ ITEMS = items()
 
 def results(given, name="mine"):
     run = ice_eval.evaluate("toy", TASK, attributions={name: given}, operators=["delete", "infill"], n=12, m=20)
-    return run.examples()[["example_id", "operator", "win_rate", "p_value"]].to_dict("list")
+    found = run.examples().reindex(columns=["example_id", "operator", "win_rate", "p_value"])
+    return found.fillna(-1).to_dict("list")  # skipped examples have no numbers
 
 
 @pytest.fixture(scope="module")
@@ -144,6 +146,21 @@ def test_hard_rationales_and_evidences_of_eraser(tmp_path):
         evidences.append({"annotation_id": item.example_id, "query": "", "evidences": [[span] for span in spans]})
     found = results(written(tmp_path / "hard.jsonl", hard))
     assert found == results(written(tmp_path / "evidences.jsonl", evidences))
+    spans = [{"id": item.example_id, "spans": spans_of(item)} for item in ITEMS]
+    assert found == results(written(tmp_path / "spans.jsonl", spans))
+    assert max(found["win_rate"]) == 1
+
+
+def spans_of(item):
+    """The words between spaces that the toy has a weight for, as characters of the text."""
+    ends = [match.span() for match in re.finditer(r"\S+", TEXTS[item.example_id])]
+    return [list(ends[place]) for place, score in enumerate(words_of(item)[1]) if score]
+
+
+def test_a_file_has_scores_everywhere_or_nowhere(tmp_path):
+    lines = [{"id": "0", "spans": [[0, 1]]}, {"id": "1", "spans": []}, {"id": "2", "spans": [[0, 1, 0.5]]}]
+    with pytest.raises(DataError, match="'mine': some explanations have scores and others are spans without"):
+        results(written(tmp_path / "mixed.jsonl", lines))
 
 
 def tensor(values):
@@ -191,7 +208,10 @@ BAD = {
     ),
     "no numbers": ({"id": "0", "tokens": ["a"], "scores": ["x"]}, "explanation 0: numbers are expected"),
     "a text": ({"id": "0", "tokens": "a b", "scores": [1]}, '"tokens" is .a b.; a list of texts is expected'),
-    "no score": ({"id": "0", "spans": [[0, 1]]}, r"a span without a score; \[start, end, score\] is expected"),
+    "no score": (
+        {"id": "0", "spans": [[0, 1], [2, 3, 1.0]]},
+        r"a span without a score among others; \[start, end, score\] is expected",
+    ),
     "fractions": ({"id": "0", "spans": [[0.5, 1, 2]]}, "has no whole numbers for start and end"),
     "spans of text": ({"id": "0", "spans": "x"}, r"\[\[start, end, score\], …\] is expected"),
 }

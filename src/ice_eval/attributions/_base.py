@@ -171,6 +171,11 @@ class Attribution(ABC):
     """Whether the numbers come from the user, so that a run folder must be checked to hold the same."""
 
     @property
+    def sized(self) -> bool:
+        """Whether its rationale is a set of its own size, the units with a positive number, whatever k."""
+        return False
+
+    @property
     def operator(self) -> str:
         """What happens to units that `lens.values` does not keep; a field where users choose."""
         return "delete"

@@ -54,6 +54,8 @@ class Explained(Attribution):
     """By example id."""
     fields: Mapping[str, Mapping[str, str]]
     """The texts of the examples, by their id."""
+    sized: bool = False
+    """Whether they are sets of units, not scores."""
 
     def attribute(self, lens: Lens, batch: Sequence[Encoded]) -> list[PerUnit]:
         return [self._column(lens, item) for item in batch]

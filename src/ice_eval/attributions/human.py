@@ -14,17 +14,20 @@ from ice_eval.records import Encoded, PerUnit, Span
 class Human(Attribution):
     """A control: the share of each unit's characters that a person marked, from the data's `rationale`.
 
-    An example that nobody marked, or whose marks were cut off with the end of the text, has no finite number and is
-    counted as skipped.
+    The units with a mark are its rationale, however many they are. An example without one (nobody marked it, or the
+    marks were cut off with the end of the text), or with marks everywhere, is counted as skipped.
     """
+
+    @property
+    def sized(self) -> bool:
+        return True
 
     def attribute(self, lens: Lens, batch: Sequence[Encoded]) -> list[PerUnit]:
         return [_shares(item, lens.human(item)) for item in batch]
 
 
 def _shares(item: Encoded, marked: Sequence[Span]) -> PerUnit:
-    shares = np.array([_share(span, marked) for span in item.spans], dtype=np.float64)
-    return shares if shares.any() else np.full(item.n_units, np.nan)
+    return np.array([_share(span, marked) for span in item.spans], dtype=np.float64)
 
 
 def _share(unit: Span, marked: Sequence[Span]) -> float:

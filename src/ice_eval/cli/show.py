@@ -105,7 +105,9 @@ def _outcome_lines(
 ) -> list[Any]:
     from rich.text import Text
 
-    title = f"{outcome['attribution']} under {outcome['operator']}, {outcome['direction']}, k = {outcome['k']:g}"
+    from ice_eval.report.tables import share
+
+    title = f"{outcome['attribution']} under {outcome['operator']}, {outcome['direction']}, k = {share(outcome['k'])}"
     if "error" in outcome:
         return [Text(f"{title}: {outcome['error']}")]
     numbers = f"win rate {100 * outcome['win_rate']:.0f} % of {outcome['m']}, p = {outcome['p_value']:.3f}"

@@ -36,3 +36,5 @@ class Explanation:
     """The text that was explained, or the fields by name."""
     classes: tuple[str, ...] = ()
     """What the columns of `scores` explain, where the tool says it."""
+    is_set: bool = False
+    """Whether the pieces are a rationale as they are, of its own size; their scores are 1 then."""

@@ -1,7 +1,8 @@
 """Rationales in the format of the ERASER benchmark (DeYoung et al., 2020).
 
 Spans count the words of a document, which spaces separate. Human rationales are `evidences`; predicted ones are
-`rationales`, soft (a number per word) or hard (spans). Where both are given, the soft ones are taken.
+`rationales`, soft (a number per word) or hard (spans). Where both are given, the soft ones are taken. Spans are sets:
+rationales of their own size.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -43,6 +44,7 @@ class Eraser(Format):
                 np.array([score for _, score in scored], dtype=np.float64),
                 tuple(piece for piece, _ in scored),
                 id=None if identity is None else str(identity),
+                is_set=not any(document.get(_SOFT) is not None for document in row.get("rationales", ())),
             )
 
 

@@ -5,6 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ice_eval.errors import DataError
 from ice_eval.interop._files import rows_of
 from ice_eval.interop._formats import Format, explanation_format, numbers
@@ -16,7 +18,7 @@ _SHAPES = '"tokens" and "scores", "words" and "scores", "spans", or "scores" alo
 
 @explanation_format("jsonl")
 class JsonLines(Format):
-    """One object per line: id or text, and tokens with scores, spans with scores, or a score per unit."""
+    """One object per line: id or text, and tokens with scores, spans with or without scores, or a score per unit."""
 
     def reads(self, source: object) -> bool:
         from ice_eval.interop.eraser import is_eraser
@@ -80,10 +82,13 @@ def _spans(spans: Any, scores: Any, where: str) -> Explanation:
     if not isinstance(spans, Sequence) or isinstance(spans, str):
         raise DataError(f'{where}: "spans" is {spans!r:.60}; [[start, end, score], …] is expected.')
     given = [_span(span, where) for span in spans]
+    pieces = tuple(piece for piece, _ in given)
     found = [score for _, score in given] if scores is None else scores
+    if found and all(score is None for score in found):
+        return Explanation(np.ones(len(found)), pieces, is_set=True)
     if any(score is None for score in found):
-        raise DataError(f"{where}: a span without a score; [start, end, score] is expected.")
-    return Explanation(numbers(found).reshape(len(found)), tuple(piece for piece, _ in given))
+        raise DataError(f"{where}: a span without a score among others; [start, end, score] is expected.")
+    return Explanation(numbers(found).reshape(len(found)), pieces)
 
 
 def _span(span: Any, where: str) -> tuple[Piece, Any]:

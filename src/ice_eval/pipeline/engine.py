@@ -33,6 +33,11 @@ class Engine:
     """Attribution -> what happens to the units that its probes do not keep."""
     _encoded: dict[str, Encoded] = field(default_factory=dict, repr=False)
 
+    @property
+    def own_size(self) -> list[str]:
+        """Attributions whose rationales have sizes of their own, whatever k."""
+        return [name for name, method in self.attributions.items() if method.sized]
+
     def encode(self, example: Example) -> Encoded:
         """An example as this run's model sees it; those of the pool are kept, for they are needed twice."""
         if example.id in self._encoded:

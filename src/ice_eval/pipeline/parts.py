@@ -6,7 +6,6 @@ from typing import Any
 
 from ice_eval.nulls import SIZE
 from ice_eval.operators import operators
-from ice_eval.pipeline.config import RunConfig
 from ice_eval.pipeline.engine import Engine
 from ice_eval.pipeline.part import PART_SIZE, PartInFlight, start_part
 from ice_eval.pipeline.progress import Reporter
@@ -21,7 +20,7 @@ def score_parts(
     folder: RunFolder, engine: Engine, examples: Sequence[Example], manifest: Mapping[str, Any], reporter: Reporter
 ) -> None:
     """Score what is missing of every part; on a GPU a part is written while the next one is computed."""
-    per_example = _rows_per_example(engine.config) + _probes_per_example(engine, examples[:PART_SIZE])
+    per_example = _rows_per_example(engine) + _probes_per_example(engine, examples[:PART_SIZE])
     estimate = len(examples) * per_example
     reporter.start(estimate)
     writer = _Writer(folder, manifest)
@@ -66,13 +65,16 @@ class _Writer:
             self._folder.write_part(index, result.inputs, result.ledger, {**result.cost, "seconds": seconds})
 
 
-def _rows_per_example(config: RunConfig) -> int:
+def _rows_per_example(engine: Engine) -> int:
     """Rows of an example that has more sets than it needs; short texts have fewer."""
-    methods = len(config.attributions)
+    config, n_own = engine.config, len(engine.own_size)
+    by_share = len(config.attributions) - n_own
+    rationales = by_share * len(config.k) + n_own
+    sizes = len(config.k) * (by_share > 0) + n_own
     m = min(config.m, _USUAL_SEQUENTIAL) if config.adaptive == "examples" else config.m
-    matched = m * methods * len([null for null in config.nulls if null != SIZE])
-    null = (m * methods if config.choices.own_null else (m + 1) * (SIZE in config.nulls)) + matched
-    per_operator = (null + methods) * len(config.k) * len(config.directions)
+    matched = m * rationales * len([null for null in config.nulls if null != SIZE])
+    null = (m * rationales if config.choices.own_null else (m + 1) * sizes * (SIZE in config.nulls)) + matched
+    per_operator = (null + rationales) * len(config.directions)
     draws = sum(config.n_fills if operators.get(name).needs_fills else 1 for name in config.operators)
     return 2 + per_operator * draws
 

@@ -10,7 +10,7 @@ import numpy as np
 from ice_eval._seeding import rng_for
 from ice_eval.nulls import SIZE, matched_sets
 from ice_eval.pipeline.engine import Engine
-from ice_eval.rationales import Units, independent_sets, keep_mask, random_sets, set_size, top_k
+from ice_eval.rationales import Units, independent_sets, keep_mask, positive, random_sets, set_size, top_k
 from ice_eval.records import PROTECTED, Encoded, Fills, ModelInput, PerUnit
 from ice_eval.results.comparisons import FIRST_SETS
 from ice_eval.results.schema import RowKey, null_kind, rationale_kind
@@ -78,8 +78,9 @@ class ExampleRows:
         self.engine, self.item = engine, item
         self._rationales: dict[int, dict[str, Units]] = {}
         self._orders: dict[tuple[int, str], list[Units]] = {}
-        for size in dict.fromkeys(set_size(item.n_units, k) for k in engine.config.k):
-            self._rationales[size] = dict(self._top(size, vectors))
+        for name, units in self._chosen(vectors):
+            self._rationales.setdefault(len(units), {})[name] = units
+        for size in self._rationales:
             self._orders |= {(size, kind): sets for kind, sets in self._nulls(size)}
         self._reach = {
             Stream(*key, operator, direction): self._begin(len(sets))
@@ -129,13 +130,21 @@ class ExampleRows:
     def _n_draws(self, operator: str) -> int:
         return self.engine.config.n_fills if self.engine.operators[operator].needs_fills else 1
 
-    def _top(self, size: int, vectors: Mapping[tuple[str, str], PerUnit]) -> Iterator[tuple[str, Units]]:
+    def _chosen(self, vectors: Mapping[tuple[str, str], PerUnit]) -> Iterator[tuple[str, Units]]:
+        """The rationales of each attribution: the top k units for every k, or those that it marks."""
+        config, n_units = self.engine.config, self.item.n_units
+        sizes = dict.fromkeys(set_size(n_units, k) for k in config.k)
         for name, method in self.engine.attributions.items():
             vector = vectors[name, self.item.example_id]
-            if self.engine.config.sign == "abs" and (method.signed or method.brought):
+            if not np.isfinite(vector).all():
+                continue
+            if method.sized:
+                yield from [(name, units) for units in [positive(vector)] if 0 < len(units) < n_units]
+                continue
+            if config.sign == "abs" and (method.signed or method.brought):
                 vector = np.abs(vector)
-            if np.isfinite(vector).all():
-                ties = rng_for(self.engine.config.seed, self.item.example_id, "ties", name)
+            for size in sizes:
+                ties = rng_for(config.seed, self.item.example_id, "ties", name)
                 yield name, top_k(vector, size, rng=ties)
 
     def _nulls(self, size: int) -> Iterator[tuple[str, list[Units]]]:
@@ -146,7 +155,7 @@ class ExampleRows:
                 sets = random_sets(item.n_units, size, config.m + 1, seed=config.seed, example_id=item.example_id)
                 yield null_kind("", null, config.choices), sets
                 continue
-            for name in self.engine.attributions:
+            for name in self._rationales[size]:
                 kind = null_kind(name, null, config.choices)
                 if null == SIZE:
                     yield (
@@ -155,7 +164,7 @@ class ExampleRows:
                             item.n_units, size, config.m, seed=config.seed, example_id=item.example_id, kind=kind
                         ),
                     )
-                elif name in self._rationales[size]:
+                else:
                     yield (
                         kind,
                         matched_sets(

@@ -46,6 +46,11 @@ def p_value(value: float | None) -> str:
     return f"{value:.4f}" if value < 0.1 else f"{value:.2f}"
 
 
+def share(k: float | None) -> str:
+    """Of units in a rationale; those of some attributions have a size of their own."""
+    return "own" if k is None else f"{k:g}"
+
+
 def summary_table(summaries: Sequence[Mapping[str, Any]]) -> Table:
     """Win rate, interval, effect size, p-value and verdict of every configuration.
 
@@ -60,7 +65,7 @@ def summary_table(summaries: Sequence[Mapping[str, Any]]) -> Table:
         ("null", lambda line: str(line.get("null", "size"))),
         ("operator", lambda line: str(line["operator"])),
         ("direction", lambda line: str(line["direction"])),
-        ("k", lambda line: f"{line['k']:g}"),
+        ("k", lambda line: share(line["k"])),
         ("n", lambda line: str(line["n"])),
         ("win rate", lambda line: percent(line["win_rate"])),
         ("95 % CI", lambda line: interval(line["win_rate_ci"])),
@@ -83,7 +88,7 @@ def agreement_table(summaries: Sequence[Mapping[str, Any]]) -> Table:
         ("null", lambda line: str(line.get("null", "size"))),
         ("operators", lambda line: " − ".join(line["operators"])),
         ("direction", lambda line: str(line["direction"])),
-        ("k", lambda line: f"{line['k']:g}"),
+        ("k", lambda line: share(line["k"])),
         ("gap", lambda line: "–" if line["gap"] is None else f"{100 * line['gap']:+.1f} pp"),
         ("95 % CI", lambda line: interval(line["gap_ci"], signed=True)),
         ("crosses 55 %", lambda line: str(line["crosses_threshold"] or "–")),
@@ -103,7 +108,7 @@ def robustness_table(summaries: Sequence[Mapping[str, Any]]) -> Table:
         ("attribution", lambda line: str(line["attribution"])),
         ("null", lambda line: str(line["null"])),
         ("direction", lambda line: str(line["direction"])),
-        ("k", lambda line: f"{line['k']:g}"),
+        ("k", lambda line: share(line["k"])),
         ("against 55 %", _sides),
         ("spread", lambda line: "–" if line["spread"] is None else f"{100 * line['spread']:.1f} pp"),
         ("conclusion", _conclusion),

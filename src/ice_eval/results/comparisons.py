@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ice_eval.errors import ConfigError
 from ice_eval.nulls import SIZE
 from ice_eval.protocols import PROTOCOLS, Protocol
-from ice_eval.rationales import Units, null_of, set_size
+from ice_eval.rationales import Units, null_of, rationale_size
 from ice_eval.results.schema import InputRow, LedgerRow, RowKey, null_kind, rationale_kind
 from ice_eval.stats import (
     STOP_AFTER,
@@ -40,7 +40,8 @@ class Configuration(NamedTuple):
     attribution: str
     operator: str
     direction: str
-    k: float
+    k: float | None
+    """Share of units in a rationale; None: rationales have sizes of their own."""
     null: str = SIZE
 
 
@@ -196,7 +197,9 @@ class ExampleLedger:
             return f"the attribution '{cell.attribution}' gave nothing"
         if not np.isfinite(vector).all():
             return f"the attribution '{cell.attribution}' is not finite"
-        direction, size, kind = cell.direction, set_size(n_units, cell.k), rationale_kind(cell.attribution)
+        direction, size, kind = cell.direction, rationale_size(vector, cell.k), rationale_kind(cell.attribution)
+        if not 0 < size < n_units:  # only sizes of their own can be
+            return f"the attribution '{cell.attribution}' marks {'every' if size else 'no'} unit of the text"
         place = RowKey(example.example_id, kind, operators[0], direction, size, None, 0)
         if place not in self._place:
             raise ConfigError(

@@ -9,12 +9,12 @@ import numpy as np
 
 from ice_eval import stats
 from ice_eval.errors import ConfigError
-from ice_eval.rationales import set_size
+from ice_eval.rationales import rationale_size
 from ice_eval.results.columns import column, groups_of
 from ice_eval.results.comparisons import ALL, Configuration, Outcome
 from ice_eval.results.folder import RunFolder
-from ice_eval.results.schema import SHARED_NULL, RowKey, is_probe
-from ice_eval.results.summary import ALPHA, outcomes_by_configuration
+from ice_eval.results.schema import SHARED_NULL, InputRow, RowKey, is_probe
+from ice_eval.results.summary import ALPHA, configurations, outcomes_by_configuration
 
 _MANY = 10**9
 PILOT_EXAMPLES, PILOT_SETS = 48, 12
@@ -315,10 +315,15 @@ def cost_of(folder: RunFolder) -> Cost:
 
 def _capacities(folder: RunFolder, reached: Mapping[str, int]) -> tuple[int, ...]:
     """How many other sets of the size of a rationale every example has."""
-    shares = folder.manifest()["config"]["k"]
-    units = {row.example_id: len(row.spans) for part in folder.parts() for row in folder.inputs(part)}
-    found = [max(math.comb(units[name], set_size(units[name], k)) - 1 for k in shares) for name in reached]
+    cells = {(cell.attribution, cell.k) for cell, _ in configurations(folder.manifest()["config"])}
+    inputs = {row.example_id: row for part in folder.parts() for row in folder.inputs(part)}
+    found = [max(_n_others(inputs[name], *cell) for cell in cells) for name in reached]
     return tuple(min(count, _MANY) for count in found) or (_MANY,)
+
+
+def _n_others(example: InputRow, attribution: str, k: float | None) -> int:
+    vector = example.attributions.get(attribution, ())
+    return math.comb(len(example.spans), rationale_size(vector, k)) - 1
 
 
 def _place(key: RowKey) -> int:

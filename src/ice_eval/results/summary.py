@@ -58,10 +58,12 @@ def configurations(config: Mapping[str, Any]) -> list[tuple[Configuration, Seque
     operators = {name: [name] for name in config["operators"]}
     if len(operators) > 1:
         operators[ALL] = list(config["operators"])
-    grid = itertools.product(config["attributions"], nulls_of(config), operators, config["directions"], config["k"])
+    own_size = config.get("own_size", ())
+    grid = itertools.product(config["attributions"], nulls_of(config), operators, config["directions"])
     return [
         (Configuration(attribution, operator, direction, k, null), operators[operator])
-        for attribution, null, operator, direction, k in grid
+        for attribution, null, operator, direction in grid
+        for k in ([None] if attribution in own_size else config["k"])
     ]
 
 
