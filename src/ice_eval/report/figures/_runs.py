@@ -1,0 +1,93 @@
+"""Run folders as rows for figures: what they share is left out, what tells them apart becomes a label."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ice_eval.results import RunFolder
+
+Line = Mapping[str, Any]
+
+_WRITTEN: Mapping[str, Callable[[Any], str]] = {
+    "k": lambda value: f"k = {value:g}",
+    "null": lambda value: f"null: {value}",
+    "operators": lambda value: " − ".join(value),
+}
+
+
+@dataclass(frozen=True)
+class Runs:
+    """What the figures of some runs are drawn from."""
+
+    folders: tuple[RunFolder, ...]
+    names: tuple[tuple[str, str], ...]
+    """Of the model and the task, for every folder; together they tell the folders apart."""
+    configurations: tuple[Line, ...]
+    agreement: tuple[Line, ...]
+
+    @property
+    def subject(self) -> tuple[str, ...]:
+        """What a reader compares: the attributions of one run, or several runs."""
+        return ("attribution",) if len(self.folders) == 1 else ("model", "task")
+
+    @property
+    def aside(self) -> tuple[str, ...]:
+        """What then gets a panel of its own."""
+        return () if len(self.folders) == 1 else ("attribution",)
+
+
+def runs_of(folders: Sequence[RunFolder]) -> Runs:
+    """Read the summaries of some folders, each once."""
+    found = tuple({folder.path.resolve(): folder for folder in folders}.values())
+    summaries = [folder.summary() for folder in found]
+    names = _names([_given(summary) for summary in summaries], [folder.path for folder in found])
+    parts = {
+        part: tuple(
+            {"null": "size", **line, "model": model, "task": task}  # earlier runs do not name the null
+            for summary, (model, task) in zip(summaries, names, strict=True)
+            for line in summary[part]
+        )
+        for part in ("configurations", "agreement")
+    }
+    return Runs(found, tuple(names), **parts)
+
+
+def _given(summary: Mapping[str, Any]) -> tuple[str, str]:
+    first = summary["configurations"][0]
+    return str(first["model"]), str(first["task"])
+
+
+def _names(given: Sequence[tuple[str, str]], paths: Sequence[Path]) -> list[tuple[str, str]]:
+    """Models by the last part of their path where that is enough, and with their folder where it is not."""
+    models = {model for model, _ in given}
+    short = {model: Path(model).name if Path(model).is_absolute() else model for model in models}
+    if len(set(short.values())) < len(models):
+        short = {model: model for model in models}
+    names = [(short[model], task) for model, task in given]
+    folders = [path.name for path in paths]
+    if len(set(folders)) < len(folders):
+        folders = [str(path) for path in paths]
+    return [
+        (f"{model} ({folder})", task) if names.count((model, task)) > 1 else (model, task)
+        for (model, task), folder in zip(names, folders, strict=True)
+    ]
+
+
+def labels(lines: Sequence[Line], names: Sequence[str]) -> list[str]:
+    """For every line, the values of those names that are not the same in all lines."""
+    cells = {name: [_WRITTEN.get(name, str)(line[name]) for line in lines] for name in names}
+    shown = [values for values in cells.values() if len(set(values)) > 1]
+    return [" · ".join(values) for values in zip(*shown, strict=True)] if shown else [""] * len(lines)
+
+
+def label_or(lines: Sequence[Line], names: Sequence[str], *, otherwise: str) -> list[str]:
+    """Labels, or the value of one name where none differs."""
+    found = labels(lines, names)
+    return found if any(found) else [str(line[otherwise]) for line in lines]
+
+
+def placed(lines: Sequence[Line], *, row: Sequence[str], column: Sequence[str]) -> list[dict[str, str]]:
+    """The panel of every line."""
+    pairs = zip(labels(lines, row), labels(lines, column), strict=True)
+    return [{"row": above, "column": beside} for above, beside in pairs]
