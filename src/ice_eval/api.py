@@ -316,8 +316,8 @@ def _method(name: str, spec: AttributionSpec, examples: Sequence[Example]) -> At
         )
     if _is_explanation(spec):
         texts = {example.id: example.fields for example in examples}
-        found = of_examples(spec, examples, name=name)
-        return Explained(explanations=found, fields=texts, sized=_are_sets(found, name))
+        found, n_given = of_examples(spec, examples, name=name)
+        return Explained(explanations=found, fields=texts, n_given=n_given, sized=_are_sets(found, name))
     if callable(spec):
         return Computed(function=spec)
     if isinstance(spec, Mapping):

@@ -52,6 +52,13 @@ def test_the_first_mismatch_is_shown_side_by_side_and_the_code_is_2(ice, reviews
     assert (found["fits"], found["covered"], found["missing"]) == (False, 5, ["6", "7"])
 
 
+def test_explanations_of_other_examples_are_counted(ice, reviews, explained):
+    path = explained(lambda lines: [*lines, {"text": "nobody wrote this", "words": ["nobody"], "scores": [1]}])
+    done = ice("validate", path, *NAMED, "--data", reviews)
+    assert done.code == 0
+    assert done.out.splitlines()[-1] == "unused:    1 explanations belong to none of these examples"
+
+
 def test_a_file_that_cannot_be_read_is_told_in_one_line(ice, reviews, tmp_path):
     done = ice("validate", tmp_path / "no.jsonl", *NAMED, "--data", reviews)
     assert (done.code, done.out) == (2, "")

@@ -110,6 +110,16 @@ def test_two_fields_one_after_another_or_by_name(aligned):
     assert aligned(fields, [*named, Piece("man", 2, 5, "premise")]).values.tolist() == [0, 5, 0, 1, 2, 3, 4]
 
 
+def test_a_text_is_not_found_inside_a_word_of_another(aligned):
+    for tokens in (["the", "Ġgoodness", "Ġof", "Ġit"], ["a", "Ġfeelgood", "Ġfilm"], ["ungood", "ness"]):
+        with pytest.raises(DataError, match="the tokens do not spell the text"):
+            aligned("good", tokens)
+    # A prompt may touch the text, and hold it inside a word elsewhere.
+    assert aligned("a film", ["Say", "Ġit:", '"a', "Ġfilm", '"', "Ġ?"], [0, 0, 2, 3, 0, 0]).values.tolist() == [1, 3]
+    assert aligned("good", ["Goodness:", "Ġgood"], [7, 3]).values.tolist() == [3]
+    assert aligned("好", ["评论好", "吗"], [3, 9]).values.tolist() == [1]
+
+
 def test_what_a_tool_cut_off_counts_as_nothing_and_is_told(aligned):
     found = aligned("a gorgeous film", ["a", "gor"])
     assert (found.values.tolist(), found.covered.tolist(), found.cut) == ([1, 2, 0], [True, True, False], True)

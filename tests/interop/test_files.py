@@ -158,7 +158,8 @@ def spans_of(item):
 
 
 def test_a_file_has_scores_everywhere_or_nowhere(tmp_path):
-    lines = [{"id": "0", "spans": [[0, 1]]}, {"id": "1", "spans": []}, {"id": "2", "spans": [[0, 1, 0.5]]}]
+    spans = ([[0, 1]], [], [[0, 1, 0.5]])
+    lines = [{"id": item.example_id, "spans": each} for item, each in zip(ITEMS, spans, strict=False)]
     with pytest.raises(DataError, match="'mine': some explanations have scores and others are spans without"):
         results(written(tmp_path / "mixed.jsonl", lines))
 
@@ -245,6 +246,17 @@ def test_examples_without_an_explanation_and_explained_twice_are_named(tmp_path)
         DataError, match="explanation 12: a second one of example 'demo-04'; one per example is expected"
     ):
         results(written(tmp_path / "more.jsonl", [*lines, lines[3]]))
+
+
+def test_explanations_of_other_texts_are_counted_and_a_file_of_nothing_else_is_refused(tmp_path):
+    others = [{"id": "who", "spans": [[0, 1, 1]]}, {"text": "nobody wrote this", "words": ["nobody"], "scores": [1]}]
+    path = written(tmp_path / "more.jsonl", [*rows("tokens"), *others])
+    run = ice_eval.evaluate("toy", TASK, attributions={"mine": path}, operators=["delete"], n=10, m=5)
+    [said] = run.folder.manifest()["messages"]
+    assert said.startswith("the attribution 'mine': 2 of 14 explanations belong to none of the 64 examples")
+    message = "none of its 2 explanations belongs to an example. Theirs: 'who', nobody wrote this…; ours: 'demo-01'"
+    with pytest.raises(DataError, match=message):
+        results(written(tmp_path / "others.jsonl", others))
 
 
 def test_a_mismatch_stops_a_run_before_anything_is_written(tmp_path):

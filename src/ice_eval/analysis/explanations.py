@@ -28,6 +28,8 @@ class ExplanationCheck:
     """Examples whose explanation ends before the text does."""
     missing: tuple[str, ...]
     """Ids of examples without an explanation."""
+    unused: int
+    """Explanations of other examples, or of none."""
     mismatches: tuple[str, ...]
     """What is wrong with each example whose explanation does not fit."""
 
@@ -44,7 +46,7 @@ def check_explanations(
     Raises:
         DataError: The file cannot be read at all.
     """
-    given = of_examples(source, examples, name="file")
+    given, n_given = of_examples(source, examples, name="file")
     reserve = model.labels(task).reserve
     missing, mismatches, fitting = [], [], []
     for example in examples:
@@ -64,5 +66,6 @@ def check_explanations(
         units_covered=sum(int(found.covered.sum()) for found in fitting),
         cut=sum(found.cut for found in fitting),
         missing=tuple(missing),
+        unused=n_given - sum(example.id in given for example in examples),
         mismatches=tuple(mismatches),
     )

@@ -54,8 +54,15 @@ class Explained(Attribution):
     """By example id."""
     fields: Mapping[str, Mapping[str, str]]
     """The texts of the examples, by their id."""
+    n_given: int
+    """How many there were, those of no known example included."""
     sized: bool = False
     """Whether they are sets of units, not scores."""
+
+    @property
+    def n_unused(self) -> int:
+        """Explanations that belong to no example."""
+        return self.n_given - len(self.explanations.keys() & self.fields.keys())
 
     def attribute(self, lens: Lens, batch: Sequence[Encoded]) -> list[PerUnit]:
         return [self._column(lens, item) for item in batch]

@@ -57,6 +57,8 @@ def _lines(found: "ExplanationCheck") -> Iterator[str]:
     yield f"units:     {found.units_covered} of {found.units} are covered; the others count as 0"
     if found.cut:
         yield f"cut:       {found.cut} explanations end before the text does"
+    if found.unused:
+        yield f"unused:    {found.unused} explanations belong to none of these examples"
     if found.missing:
         more = " …" if len(found.missing) > 5 else ""
         yield f"missing:   {len(found.missing)} examples have none: {', '.join(found.missing[:5])}{more}"

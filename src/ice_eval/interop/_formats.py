@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from ice_eval.interop._records import Explanation
 from ice_eval.records import Example
 
 _Class = TypeVar("_Class", bound="type[Format]")
+_SHOWN = 3
 
 
 class Format(ABC):
@@ -91,16 +92,26 @@ def read(source: object) -> Iterator[Explanation]:
         raise DataError(f"{type(source).__name__} is no explanation. Known: {_known()}, numbers, or a function.")
 
 
-def of_examples(source: object, examples: Sequence[Example], *, name: str) -> dict[str, Explanation]:
+class Matched(NamedTuple):
+    """Explanations, and whose they are."""
+
+    by_id: dict[str, Explanation]
+    """By example id; of examples that are not among those asked about too."""
+    n_given: int
+    """All there were, those whose text is that of no example included."""
+
+
+def of_examples(source: object, examples: Sequence[Example], *, name: str) -> Matched:
     """The explanations by example id: each belongs to the example with its id, else with its text, else at its place.
 
     Raises:
-        DataError: Two are of one example, or a text is that of none or of several.
+        DataError: Two are of one example, a text is that of several, or not one belongs to an example.
     """
     by_text = Counter(_text(example.fields) for example in examples)
     id_of = {_text(example.fields): example.id for example in examples}
     found: dict[str, Explanation] = {}
-    for place, each in enumerate(read(source)):
+    given = list(read(source))
+    for place, each in enumerate(given):
         where = f"the attribution '{name}', explanation {place}"
         if each.id is not None:
             identity = each.id
@@ -108,9 +119,9 @@ def of_examples(source: object, examples: Sequence[Example], *, name: str) -> di
             text = _text(each.text)
             if by_text[text] > 1:
                 raise DataError(f"{where}: {by_text[text]} examples have its text; give ids.")
-            identity = id_of.get(text, "")
             if text not in id_of:
                 continue  # a file may hold more than the run asks for; what is missing is found later
+            identity = id_of[text]
         elif place < len(examples):
             identity = examples[place].id
         else:
@@ -121,7 +132,18 @@ def of_examples(source: object, examples: Sequence[Example], *, name: str) -> di
         if identity in found:
             raise DataError(f"{where}: a second one of example '{identity}'; one per example is expected.")
         found[identity] = each
-    return found
+    if given and not any(example.id in found for example in examples):
+        raise DataError(
+            f"the attribution '{name}': none of its {len(given)} explanations belongs to an example. Theirs: "
+            f"{', '.join(map(_named, given[:_SHOWN]))}; ours: {', '.join(repr(e.id) for e in examples[:_SHOWN])}. Give "
+            "the ids or the texts of the examples."
+        )
+    return Matched(found, len(given))
+
+
+def _named(explanation: Explanation) -> str:
+    """How a message calls an explanation: by its id, or by how its text begins."""
+    return repr(explanation.id) if explanation.id is not None else f"{_text(explanation.text or ''):.40}…"
 
 
 def _one(source: object) -> Explanation:

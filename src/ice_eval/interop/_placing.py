@@ -5,17 +5,19 @@ first that holds is taken:
 
 1. the tokens spell the text;
 2. they spell it but for case, accents and width;
-3. they spell more, and the text once inside it (a prompt around the text): what is outside is left out;
+3. they spell more, and the text once inside it (a prompt around the text, which begins and ends no word of it): what is
+   outside is left out;
 4. they spell the beginning of the text (a tool that cut it): the rest has no score.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
 import regex
 
 from ice_eval.interop._tokens import RUN, WORD, Stream, fold, readings
+from ice_eval.words import word_spans
 
 _UNKNOWN_WORD = regex.compile(r"[\p{P}$+<=>^`|~\p{Han}]|[^\s\p{P}$+<=>^`|~\p{Han}]+")
 """A word of WordPiece: a mark or a Chinese character by itself, or all up to the next."""
@@ -86,26 +88,41 @@ def _whole(stream: Stream, text: str, strict: bool, *, to_end: bool) -> Placed |
 
 
 def _inside(stream: Stream, text: str, fields: Sequence[str], strict: bool) -> Placed | None:
-    """The fields one after another in a stream that spells more; each must be there just once."""
+    """The fields one after another in a stream that spells more; each must be there just once, its words whole."""
     stream = stream if strict else stream.folded()
     solid = [index for index, c in enumerate(stream.text) if not c.isspace()]
     whole = "".join(stream.text[index] for index in solid)
+    edges = {edge for part in stream.parts for edge in part}
     compared = _compared(text, strict)
     places: Places = [None] * len(stream.text)
     after = begin = 0
     for field in fields:
         wanted = "".join(_compared(field, strict).text.split())
-        first = whole.find(wanted, after)
-        if not wanted or first < 0 or whole.find(wanted, first + 1) >= 0:
+        found_at = [slice(solid[at], solid[at + len(wanted) - 1] + 1) for at in _occurrences(wanted, whole, after)]
+        apart = [each for each in found_at if not any(_in_word(stream.text, e, edges) for e in (each.start, each.stop))]
+        if len(apart) != 1:
             return None
-        after = first + len(wanted)
-        inside = slice(solid[first], solid[after - 1] + 1)
+        [inside] = apart
+        after = solid.index(inside.stop - 1) + 1
         found, size = _follow(stream.text[inside], compared.text[begin:])
         if found is None:
             return None
         places[inside] = [(start + begin, end + begin) for start, end in found]
         begin += size
     return _placed(stream, places, compared, cut=False)
+
+
+def _occurrences(wanted: str, whole: str, start: int) -> Iterator[int]:
+    """Where a text stands in another, from a place on; a text that is empty stands nowhere."""
+    at = whole.find(wanted, start) if wanted else -1
+    while at >= 0:
+        yield at
+        at = whole.find(wanted, at + 1)
+
+
+def _in_word(text: str, place: int, edges: Collection[int]) -> bool:
+    """Whether a place lies between two characters of one word and of one token."""
+    return place not in edges and word_spans(text[place - 1 : place + 1]) == [(0, 2)]
 
 
 def _compared(text: str, strict: bool) -> _Text:

@@ -292,10 +292,24 @@ def _check_given(engine: Engine, examples: Sequence[Example]) -> list[str]:
                 found = method.of(name, item)
                 missing[name] += isinstance(found, Aligned) and found.cut
     return [
-        f"the attribution '{name}' ends before the text in {count} of {len(examples)} examples: the rest counts as 0."
-        for name, count in missing.items()
-        if count
+        *_unused(given),
+        *(
+            f"the attribution '{name}' ends before the text in {count} of {len(examples)} examples: the rest counts "
+            "as 0."
+            for name, count in missing.items()
+            if count
+        ),
     ]
+
+
+def _unused(given: Mapping[str, Given | Explained]) -> Iterator[str]:
+    """Explanations that belong to no example: further ones of long data, or those of other data."""
+    for name, method in given.items():
+        if isinstance(method, Explained) and method.n_unused:
+            yield (
+                f"the attribution '{name}': {method.n_unused} of {method.n_given} explanations belong to none of the "
+                f"{len(method.fields)} examples that were read, and are not used."
+            )
 
 
 def _check_options(engine: Engine, examples: Sequence[Example]) -> None:
