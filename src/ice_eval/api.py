@@ -24,7 +24,7 @@ from ice_eval.records import Example
 from ice_eval.results import Plan, RunFolder, rescore
 from ice_eval.results import plan as plan_from
 from ice_eval.results.planning import PILOT_SETS
-from ice_eval.tasks import FileData, Task, load_task
+from ice_eval.tasks import FileData, Task, in_chat, load_task
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -141,9 +141,7 @@ def evaluate(
         ModelError: The model failed, or no example could be evaluated.
     """
     config = _config(attributions=attributions, operators=operators, k=k, n=n, m=m, seed=seed, **settings)
-    chosen = _task(task, data)
-    if chat is not None or system is not None:
-        chosen = replace(chosen, chat=chosen.chat if chat is None else chat, system=system)
+    chosen = in_chat(_task(task, data), chat, system)
     methods = {name: attributions[name] if isinstance(attributions, Mapping) else None for name in config.attributions}
     for name, spec in methods.items():
         if spec is None:

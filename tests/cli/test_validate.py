@@ -59,6 +59,29 @@ def test_explanations_of_other_examples_are_counted(ice, reviews, explained):
     assert done.out.splitlines()[-1] == "unused:    1 explanations belong to none of these examples"
 
 
+def test_it_looks_at_the_units_of_the_run_that_is_meant(ice, reviews, explained, tmp_path):
+    prompted = explained(
+        lambda lines: [
+            {"tokens": ["Review:", *line["tokens"], "Sentiment:"], "scores": [9, *line["scores"], 9]} for line in lines
+        ]
+    )
+    (tmp_path / "run.yaml").write_text("scope: prompt\noperators: [delete]\nattributions: random\nk: [0.1, 0.2]\n")
+    for more in (("--scope", "prompt"), ("--config", tmp_path / "run.yaml"), ("--protocol", "released")):
+        done = ice("validate", prompted, *NAMED, "--data", reviews, *more)
+        assert done.code == 0, done.out + done.err
+        assert "units:     127 of 127 are covered" in done.out
+    content = ice("validate", prompted, *NAMED, "--data", reviews)
+    assert "units:     95 of 95 are covered" in content.out
+    refused = ice("validate", prompted, *NAMED, "--data", reviews, "--scope", "all")
+    assert (refused.code, refused.err) == (2, "ice: scope 'all'. Expected: content, prompt.\n")
+
+
+def test_its_help_names_what_matters_and_nothing_else(ice):
+    told = ice("validate", "--help").out
+    assert all(option in told for option in ("--scope", "--system", "--config", "--unit", "--label-scoring"))
+    assert not any(option in told for option in ("--operators", "--attributions", "--seed"))
+
+
 def test_a_file_that_cannot_be_read_is_told_in_one_line(ice, reviews, tmp_path):
     done = ice("validate", tmp_path / "no.jsonl", *NAMED, "--data", reviews)
     assert (done.code, done.out) == (2, "")

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from ice_eval.encoding import encode
 from ice_eval.errors import DataError
 from ice_eval.interop import align, of_examples
-from ice_eval.models import Model
-from ice_eval.records import Example, Unit
+from ice_eval.models import LabelScoring, Model
+from ice_eval.records import Example, Scope, Unit
 from ice_eval.tasks import Task
 
 
@@ -39,21 +39,37 @@ class ExplanationCheck:
 
 
 def check_explanations(
-    model: Model, task: Task, examples: Sequence[Example], source: object, *, unit: Unit = "token"
+    model: Model,
+    task: Task,
+    examples: Sequence[Example],
+    source: object,
+    *,
+    unit: Unit = "token",
+    scope: Scope = "content",
+    label_scoring: LabelScoring | None = None,
 ) -> ExplanationCheck:
     """Align every explanation with its example, and count what fits.
+
+    Args:
+        model: The model that was explained.
+        task: Its prompt.
+        examples: Those that were explained.
+        source: A file or objects, as `evaluate` takes them.
+        unit: As in the run that is meant.
+        scope: As in that run.
+        label_scoring: As in that run: long labels leave less room for the text.
 
     Raises:
         DataError: The file cannot be read at all.
     """
     given, n_given = of_examples(source, examples, name="file")
-    reserve = model.labels(task).reserve
+    reserve = model.labels(task, scoring=label_scoring).reserve
     missing, mismatches, fitting = [], [], []
     for example in examples:
         if example.id not in given:
             missing.append(example.id)
             continue
-        item = encode(model.codec, task, example, unit=unit, reserve=reserve)
+        item = encode(model.codec, task, example, unit=unit, scope=scope, reserve=reserve)
         try:
             fitting.append(align(given[example.id], item, example.fields, name="file"))
         except DataError as exc:

@@ -1,8 +1,9 @@
-"""The options that define an evaluation: those of `ice run`, which `ice plan` takes too."""
+"""The options that define an evaluation: those of `ice run`, which `ice plan` and `ice validate` take too."""
 
+import copy
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -141,9 +142,18 @@ def evaluation(
     }
 
 
-def takes_evaluation(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command all options of `evaluation`; its first parameter gets what they come to."""
-    options = inspect.signature(evaluation).parameters
+def takes_evaluation(command: Callable[..., None], *, shown: Collection[str] | None = None) -> Callable[..., None]:
+    """Give a command all options of `evaluation`; its first parameter gets what they come to.
+
+    Args:
+        command: What takes them.
+        shown: Those that matter to it, if not all do. The others are taken too, so that the same configuration fits,
+            but its help does not mention them.
+    """
+    options = {
+        name: each if shown is None or name in shown else each.replace(annotation=_hidden(each.annotation))
+        for name, each in inspect.signature(evaluation).parameters.items()
+    }
     first, *own = inspect.signature(command).parameters.values()
 
     @functools.wraps(command)
@@ -154,6 +164,14 @@ def takes_evaluation(command: Callable[..., None]) -> Callable[..., None]:
     with_options.__signature__ = inspect.Signature(together)  # type: ignore[attr-defined]
     with_options.__annotations__ = {each.name: each.annotation for each in together}
     return with_options
+
+
+def _hidden(annotation: Any) -> Any:
+    """An option that help does not mention."""
+    [option] = annotation.__metadata__
+    unseen = copy.copy(option)
+    unseen.hidden = True
+    return Annotated[annotation.__origin__, unseen]
 
 
 def _attributions(known: tuple[str, ...], files: list[str]) -> tuple[str, ...] | dict[str, Path | None]:

@@ -2,48 +2,57 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ice_eval.cli._evaluation import task_from_flags
+from ice_eval.cli._evaluation import takes_evaluation
 from ice_eval.cli._options import Json
 
 if TYPE_CHECKING:
     from ice_eval.analysis import ExplanationCheck
 
 
+_MATTERS = {
+    "model", "task", "data", "prompt", "labels", "explain", "n", "unit", "scope", "protocol", "label_scoring", "chat",
+    "system", "device", "dtype", "config",
+}  # fmt: skip
+"""Options of a run that decide which units an example has."""
+
+
+@partial(takes_evaluation, shown=_MATTERS)
 def validate(
+    arguments: dict[str, Any],
     file: Annotated[Path, typer.Argument(help="Explanations: .jsonl, ERASER's .jsonl, or .json saved by inseq.")],
-    model: Annotated[str, typer.Option(help="The model that was explained; see `ice run --help`.")],
-    task: Annotated[str | None, typer.Option(help="A name from `ice list tasks`.")] = None,
-    data: Annotated[Path | None, typer.Option(help=".jsonl or .csv with the examples that were explained.")] = None,
-    prompt: Annotated[str | None, typer.Option(help="Prompt with fields, for a file.")] = None,
-    labels: Annotated[str | None, typer.Option(help="Label words, comma-separated, for a file.")] = None,
-    explain: Annotated[str | None, typer.Option(help="Fields to explain, comma-separated.")] = None,
-    n: Annotated[int, typer.Option(help="Examples, from the first on.")] = 500,
-    unit: Annotated[str, typer.Option(help="token or word.")] = "token",
-    chat: Annotated[bool, typer.Option("--chat", help="Make the prompt a user turn of the chat template.")] = False,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, …")] = "auto",
     as_json: Json = False,
 ) -> None:
-    """Say whether explanations in a file fit the examples, before a run: exit 0 if all do, 2 if one does not."""
-    from dataclasses import replace
+    """Say whether explanations in a file fit the examples, before a run: exit 0 if all do, 2 if one does not.
 
+    Takes the options and the configuration files of `ice run`; those that do not matter here are left aside.
+    """
     from ice_eval.analysis import check_explanations
     from ice_eval.cli._output import print_json
-    from ice_eval.errors import ConfigError
     from ice_eval.interop import read
     from ice_eval.models import load_model
+    from ice_eval.pipeline import RunConfig
+    from ice_eval.tasks import in_chat
 
-    if unit not in {"token", "word"}:
-        raise ConfigError(f"--unit {unit}: token or word is expected.")
-    chosen = task_from_flags(task, data, prompt, labels, explain)
-    examples = chosen.examples(limit=n)
+    names = ("n", "unit", "scope", "protocol", "label_scoring")
+    config = RunConfig(**{name: arguments[name] for name in names})
+    task = in_chat(arguments["task"], arguments["chat"], arguments["system"])
+    examples = task.examples(limit=config.n)
     next(read(file), None)  # a bad file is told before a model is loaded
-    chosen = replace(chosen, chat=chat or chosen.chat)
-    found = check_explanations(load_model(model, device=device), chosen, examples, file, unit=unit)  # type: ignore[arg-type]
+    found = check_explanations(
+        load_model(arguments["model"], device=arguments["device"], dtype=arguments["dtype"]),
+        task,
+        examples,
+        file,
+        unit=config.unit,
+        scope=config.scope or "content",
+        label_scoring=config.label_scoring,
+    )
     if as_json:
         print_json({"fits": found.fits, **asdict(found)})
     else:

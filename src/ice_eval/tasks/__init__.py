@@ -1,6 +1,6 @@
 """Data, prompt and label words. One file per task."""
 
-from ice_eval.tasks._base import Shot, Task, adhoc_task, load_task, relabelled, task, tasks
+from ice_eval.tasks._base import Shot, Task, adhoc_task, in_chat, load_task, relabelled, task, tasks
 from ice_eval.tasks._data import DataSource, FileData, HubData, PackageData, Records, jsonl_rows
 from ice_eval.tasks._prompt import Piece, Template
 
@@ -15,6 +15,7 @@ __all__ = [
     "Task",
     "Template",
     "adhoc_task",
+    "in_chat",
     "jsonl_rows",
     "load_task",
     "relabelled",

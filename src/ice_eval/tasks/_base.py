@@ -154,6 +154,13 @@ def relabelled(task: Task, labels: Sequence[str]) -> Task:
     return replace(task, label_words=_words(task.prompt, labels), shots=shots)
 
 
+def in_chat(task: Task, chat: bool | None, system: str | None) -> Task:
+    """A task with its prompt as a turn of a chat or not; None for both: as the task says itself."""
+    if chat is None and system is None:
+        return task
+    return replace(task, chat=task.chat if chat is None else chat, system=system)
+
+
 def _words(prompt: str, labels: Sequence[str]) -> dict[str, str]:
     space = "" if prompt[-1:].isspace() else " "
     return {label: space + label for label in labels}
