@@ -57,6 +57,8 @@ def test_a_protocol_sets_scope_and_fills_and_a_flag_overrides_it(evaluate):
     assert (mixed["scope"], mixed["fills"]) == ("content", "own")
     paper = evaluate(protocol="paper").folder.manifest()["config"]
     assert (paper["scope"], paper["fills"]) == ("content", "own")
+    assert [config["sign"] for config in (released, mixed, paper)] == ["abs", "abs", "support"]
+    assert evaluate(protocol="released", sign="support").folder.manifest()["config"]["sign"] == "support"
 
 
 def test_an_unknown_protocol_is_refused(evaluate):

@@ -6,6 +6,7 @@ from typing import Literal
 from ice_eval.records import Scope
 
 FillMode = Literal["shared", "own"]
+Sign = Literal["support", "abs"]
 ProtocolName = Literal["default", "paper", "released"]
 
 
@@ -17,6 +18,8 @@ class Protocol:
     """What may be removed: the explained fields, or the template's tokens too."""
     fills: FillMode = "shared"
     """Infill: the same fill of a unit in every row, or one of its own in each."""
+    sign: Sign = "support"
+    """Signed attributions: whether units rank by support of the explained label, or by magnitude."""
     own_null: bool = False
     """Whether every attribution draws random sets for itself; they may repeat, and may equal the rationale."""
     label_words_only: bool = False
@@ -37,6 +40,7 @@ PROTOCOLS: dict[str, Protocol] = {
     "released": Protocol(
         scope="prompt",
         fills="own",
+        sign="abs",
         own_null=True,
         label_words_only=True,
         by_clipped_nsr=True,

@@ -74,8 +74,9 @@ def evaluation(
     ] = None,
     target: Annotated[str, typer.Option(help="Label to explain: predicted or gold.")] = "predicted",
     sign: Annotated[
-        str, typer.Option(help="Signed attributions rank units by support of that label, or by magnitude: abs.")
-    ] = "support",
+        str | None,
+        typer.Option(help="Signed attributions rank units by support of that label (by default) or by magnitude: abs."),
+    ] = None,
     scope: Annotated[
         str | None,
         typer.Option(help="What may be removed: content (by default) or prompt (the template's tokens too)."),

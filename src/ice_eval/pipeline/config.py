@@ -13,14 +13,13 @@ from ice_eval.models import LabelScoring
 from ice_eval.nulls import SIZE
 from ice_eval.nulls import nulls as null_registry
 from ice_eval.operators import operators as operator_registry
-from ice_eval.protocols import PROTOCOLS, FillMode, Protocol, ProtocolName
+from ice_eval.protocols import PROTOCOLS, FillMode, Protocol, ProtocolName, Sign
 from ice_eval.records import Direction, Example, Scope, Unit
 from ice_eval.tasks import Task
 
 Target = Literal["predicted", "gold"]
 Calibration = Literal["none", "contextual"]
 Adaptive = Literal["dataset", "examples"]
-Sign = Literal["support", "abs"]
 
 ADDABLE = ("attributions", "operators", "directions", "k", "nulls")
 """Fields that a later command may extend; all others must be as the folder has them."""
@@ -53,8 +52,9 @@ class RunConfig:
     """What may be removed: the content, or the whole prompt; None: as the protocol says."""
     target: Target = "predicted"
     """Which label is explained: the model's own prediction, or the right one."""
-    sign: Sign = "support"
-    """How signed attributions rank units: by support of the explained label, or by magnitude, as in the paper."""
+    sign: Sign | None = None
+    """How signed attributions rank units: by support of the explained label, or by magnitude; None: as the protocol
+    says."""
     fills: FillMode | None = None
     """Infill: the same fill of a unit in every row, or one of its own in each; None: as the protocol says."""
     n_fills: int = 1
@@ -83,7 +83,7 @@ class RunConfig:
 
     def _check_words(self) -> None:
         _one_of("protocol", self.protocol, get_args(ProtocolName))
-        for name in ("scope", "fills"):
+        for name in ("scope", "fills", "sign"):
             if getattr(self, name) is None:
                 object.__setattr__(self, name, getattr(self.choices, name))
         _one_of("target", self.target, get_args(Target))
