@@ -1,5 +1,7 @@
 from typing import get_args
 
+import pytest
+
 from ice_eval.report.colours import OPERATOR_COLOURS, TAXONOMY_COLOURS, TEXT_COLOURS, operator_colour
 from ice_eval.stats import Taxonomy
 
@@ -27,8 +29,9 @@ def test_neighbouring_words_differ_in_lightness_too():
     assert all(contrast(one, other) >= 1.3 for one, other in zip(fills, fills[1:], strict=False))
 
 
-def test_marks_of_operators_are_seen_on_white():
-    assert all(contrast(colour, "#ffffff") >= 3 for colour in OPERATOR_COLOURS.values())
+@pytest.mark.parametrize("page", ["#ffffff", "#1c1c1c"])
+def test_marks_of_operators_are_seen_on_a_light_and_a_dark_page(page):
+    assert all(contrast(colour, page) >= 3 for colour in OPERATOR_COLOURS.values())
 
 
 def test_an_operator_of_a_plug_in_is_grey():

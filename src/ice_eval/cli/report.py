@@ -1,31 +1,51 @@
 """`ice report`."""
 
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ice_eval.cli._options import Json
 from ice_eval.errors import ConfigError
 
+if TYPE_CHECKING:
+    from ice_eval.report.figures import FigureFiles
+    from ice_eval.results import RunFolder
+
 
 def report(
     folders: Annotated[list[Path], typer.Argument(help="Run folders.")],
     html: Annotated[Path | None, typer.Option(help="Write the report as one HTML file.")] = None,
+    figures: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write every figure as SVG, PDF and PNG (300 dpi) into a folder.")
+    ] = None,
     style: Annotated[str | None, typer.Option("--format", help="Print the tables as md, csv or latex.")] = None,
+    fail_if: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="VERDICT",
+            help="Exit with 1 if a verdict holds this word, or a word of this comma-separated list: a word of the "
+            "taxonomy, 'not distinguishable from random', 'undetermined' or 'operators disagree'. May be repeated.",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Print the tables of one or several runs, or write them as a page."""
+    """Print the tables of one or several runs, or write them as a page or as figures."""
     from ice_eval.cli._output import print_json, print_summaries
-    from ice_eval.report import FORMATS, formatted, jointly, tables, write_html
+    from ice_eval.report import FORMATS, failures, formatted, jointly, tables, words_of, write_html
     from ice_eval.results import RunFolder
 
     if style is not None and style not in FORMATS:
         raise ConfigError(f"no format '{style}'; use {', '.join(FORMATS)}, or --html FILE for a page.")
+    unwanted = words_of(fail_if or ())
     found = [RunFolder.existing(path) for path in folders]
     summaries = [folder.summary() for folder in found]
+    drawn = [] if figures is None else _draw(found, figures)
     if html is not None:
-        print(write_html(found, html))
+        write_html(found, html)
+    if html is not None or figures is not None:
+        _print_written(html, drawn, as_json=as_json)
     elif as_json:
         print_json(
             [{"folder": str(folder.path), **summary} for folder, summary in zip(found, jointly(summaries), strict=True)]
@@ -34,3 +54,34 @@ def report(
         print("\n\n".join(formatted(table, style) for table in tables(summaries)))
     else:
         print_summaries(summaries)
+    failed = failures(summaries, unwanted)
+    for line in failed:
+        print(f"ice: {line}", file=sys.stderr)
+    if failed:
+        raise typer.Exit(1)
+
+
+def _draw(folders: "list[RunFolder]", target: Path) -> "list[FigureFiles]":
+    from ice_eval.report.figures import figures, write_figures
+
+    return write_figures(figures(folders), target)
+
+
+def _print_written(html: Path | None, drawn: "list[FigureFiles]", *, as_json: bool) -> None:
+    """The paths of what was written; figures as JSON carry their captions."""
+    from ice_eval.cli._output import print_json
+
+    if as_json:
+        records = [
+            {
+                "name": each.figure.name,
+                "title": each.figure.title,
+                "caption": each.figure.caption,
+                "files": [str(path) for path in each.paths],
+            }
+            for each in drawn
+        ]
+        print_json({"html": None if html is None else str(html), "figures": records})
+        return
+    for path in [*([] if html is None else [html]), *(path for each in drawn for path in each.paths)]:
+        print(path)

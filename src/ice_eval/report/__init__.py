@@ -1,13 +1,13 @@
 """Tables and pages from run folders; never from models."""
 
+from ice_eval.report.formats import FORMATS, formatted
+from ice_eval.report.gate import failures, words_of
 from ice_eval.report.html import summary_html, write_html
 from ice_eval.report.plans import plan_notes, plan_table
 from ice_eval.report.tables import (
-    FORMATS,
     Table,
     agreement_table,
     cost_table,
-    formatted,
     jointly,
     notes,
     robustness_table,
@@ -20,6 +20,7 @@ __all__ = [
     "Table",
     "agreement_table",
     "cost_table",
+    "failures",
     "formatted",
     "jointly",
     "notes",
@@ -29,5 +30,6 @@ __all__ = [
     "summary_html",
     "summary_table",
     "tables",
+    "words_of",
     "write_html",
 ]

@@ -36,13 +36,13 @@ OPERATOR_COLOURS: Mapping[str, str] = MappingProxyType(
     {
         "delete": "#c44e00",
         "infill": "#0072b2",
-        "mask": "#6a4c93",
+        "mask": "#8462b0",
         "mask-unk": "#a65f8f",
         "mask-pad": "#4d7c2e",
-        "all": "#4a4a4a",
+        "all": "#707070",
     }
 )
-"""Delete warm and infill cool, as in the paper."""
+"""Delete warm and infill cool, as in the paper; all are seen on white and on a dark page."""
 
 
 def operator_colour(name: str) -> str:

@@ -1,7 +1,6 @@
 """Summaries as tables: the same cells in the terminal, in Markdown, CSV, LaTeX and HTML."""
 
-import csv
-import io
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +20,8 @@ class Table:
     title: str
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    best: frozenset[tuple[int, int]] = frozenset()
+    """Row and column of the cells that are printed bold."""
 
 
 def percent(value: float | None) -> str:
@@ -55,10 +56,12 @@ def summary_table(summaries: Sequence[Mapping[str, Any]]) -> Table:
     """Win rate, interval, effect size, p-value and verdict of every configuration.
 
     Columns that say the same in every row (a single model, task, null, k or direction) are left out. P-values are
-    adjusted over all rows of the table, whichever runs they come from.
+    adjusted over all rows of the table, whichever runs they come from. The highest win rate is the best one, among the
+    rows that differ in their attribution alone.
     """
-    lines = adjusted([line for summary in summaries for line in summary["configurations"]])
+    lines = adjusted(_lines(summaries, "configurations"))
     columns: list[tuple[str, Callable[[Line], str]]] = [
+        ("run", lambda line: str(line["run"])),
         ("model", lambda line: str(line["model"])),
         ("task", lambda line: str(line["task"])),
         ("attribution", lambda line: str(line["attribution"])),
@@ -75,13 +78,41 @@ def summary_table(summaries: Sequence[Mapping[str, Any]]) -> Table:
         ("p adj.", lambda line: p_value(line.get("p_adjusted"))),
         ("verdict", lambda line: str(line["verdict"] or "–")),
     ]
-    return _table("Faithfulness", lines, columns)
+    return _table("Faithfulness", lines, columns, best=("win rate", _highest(lines)))
+
+
+def _lines(summaries: Sequence[Mapping[str, Any]], part: str) -> list[Line]:
+    """The lines of all summaries, with the number of their run where model and task do not tell runs apart."""
+    runs = [{(line["model"], line["task"]) for line in summary["configurations"]} for summary in summaries]
+    alike = any(one & other for one, other in itertools.combinations(runs, 2))
+    return [
+        {**line, "run": run if alike else ""}
+        for run, summary in enumerate(summaries, start=1)
+        for line in summary.get(part, ())
+    ]
+
+
+def _highest(lines: Sequence[Line]) -> set[int]:
+    """The lines with the highest win rate among those that differ in their attribution alone."""
+    rivals: dict[tuple[Any, ...], list[int]] = {}
+    for index, line in enumerate(lines):
+        if line["win_rate"] is not None:
+            names = ("run", "model", "task", "operator", "direction", "k", "null")
+            rivals.setdefault(tuple(line.get(name) for name in names), []).append(index)
+    highest = {place: max(lines[index]["win_rate"] for index in found) for place, found in rivals.items()}
+    return {
+        index
+        for place, found in rivals.items()
+        for index in found
+        if len(found) > 1 and lines[index]["win_rate"] == highest[place]
+    }
 
 
 def agreement_table(summaries: Sequence[Mapping[str, Any]]) -> Table:
     """Whether the operators agree about an attribution."""
-    lines = [line for summary in summaries for line in summary["agreement"]]
+    lines = _lines(summaries, "agreement")
     columns: list[tuple[str, Callable[[Line], str]]] = [
+        ("run", lambda line: str(line["run"])),
         ("model", lambda line: str(line["model"])),
         ("task", lambda line: str(line["task"])),
         ("attribution", lambda line: str(line["attribution"])),
@@ -101,8 +132,9 @@ def agreement_table(summaries: Sequence[Mapping[str, Any]]) -> Table:
 
 def robustness_table(summaries: Sequence[Mapping[str, Any]]) -> Table:
     """Whether a conclusion stands under every operator, in a word."""
-    lines = [line for summary in summaries for line in summary.get("robustness", ())]
+    lines = _lines(summaries, "robustness")
     columns: list[tuple[str, Callable[[Line], str]]] = [
+        ("run", lambda line: str(line["run"])),
         ("model", lambda line: str(line["model"])),
         ("task", lambda line: str(line["task"])),
         ("attribution", lambda line: str(line["attribution"])),
@@ -184,13 +216,21 @@ def _sides(line: Line) -> str:
     return ", ".join(f"{name} {side}" for name, side in zip(line["operators"], line["sides"], strict=True))
 
 
-_OPTIONAL = {"model", "task", "null", "direction", "k"}
+_OPTIONAL = {"run", "model", "task", "null", "direction", "k"}
 
 
-def _table(title: str, lines: Sequence[Line], columns: Sequence[tuple[str, Callable[[Line], str]]]) -> Table:
+def _table(
+    title: str,
+    lines: Sequence[Line],
+    columns: Sequence[tuple[str, Callable[[Line], str]]],
+    *,
+    best: tuple[str, set[int]] | None = None,
+) -> Table:
+    """The columns that are worth showing; `best` names one, and the lines that stand out in it."""
     cells = {name: [cell(line) for line in lines] for name, cell in columns}
     shown = [name for name, values in cells.items() if name not in _OPTIONAL or len(set(values)) > 1]
-    return Table(title, tuple(shown), tuple(zip(*(cells[name] for name in shown), strict=True)))
+    bold = frozenset((line, shown.index(best[0])) for line in best[1]) if best else frozenset()
+    return Table(title, tuple(shown), tuple(zip(*(cells[name] for name in shown), strict=True)), bold)
 
 
 FLAGS = {
@@ -293,43 +333,3 @@ def _where(flag: str, lines: Sequence[Line]) -> str:
     """The rows that a flag is about, unless it is about all."""
     flagged = [f"{line['attribution']} under {line['operator']}" for line in lines if flag in line["flags"]]
     return "" if len(flagged) == len(lines) else f" ({', '.join(dict.fromkeys(flagged))})"
-
-
-def _markdown(table: Table) -> str:
-    def row(cells: Sequence[str]) -> str:
-        plain = (" ".join(cell.split()).replace("\\", "\\\\").replace("|", "\\|") for cell in cells)
-        return "| " + " | ".join(plain) + " |"
-
-    rule = "|" + "|".join(" --- " for _ in table.header) + "|"
-    return "\n".join([f"**{table.title}**", "", row(table.header), rule, *(row(cells) for cells in table.rows)])
-
-
-def _csv(table: Table) -> str:
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(table.header)
-    writer.writerows(table.rows)
-    return stream.getvalue().rstrip("\n")
-
-
-_LATEX = str.maketrans(
-    {"&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}",
-     "^": r"\textasciicircum{}", "\\": r"\textbackslash{}", "−": "$-$", "–": "--"}
-)  # fmt: skip
-
-
-def _latex(table: Table) -> str:
-    def row(cells: Sequence[str]) -> str:
-        return " & ".join(cell.translate(_LATEX) for cell in cells) + r" \\"
-
-    body = [row(cells) for cells in table.rows]
-    head = [rf"\begin{{tabular}}{{{'l' * len(table.header)}}}", r"\toprule", row(table.header), r"\midrule"]
-    return "\n".join([*head, *body, r"\bottomrule", r"\end{tabular}"])
-
-
-FORMATS: Mapping[str, Callable[[Table], str]] = {"md": _markdown, "csv": _csv, "latex": _latex}
-
-
-def formatted(table: Table, style: str) -> str:
-    """The table as text in one of `FORMATS`."""
-    return FORMATS[style](table)

@@ -9,5 +9,37 @@ require("altair", install="ice-eval[figures]", purpose="to draw figures")
 
 from ice_eval.report.figures._base import Figure, Theme, theme  # noqa: E402
 from ice_eval.report.figures._figures import figures  # noqa: E402
+from ice_eval.report.figures.from_tables import (  # noqa: E402
+    chain_of_thought_scatter,
+    language_heatmap,
+    plausibility_scatter,
+    prompt_sensitivity,
+    win_rate_panels,
+)
+from ice_eval.report.figures.records import (  # noqa: E402
+    ChainOfThought,
+    LanguageWinRate,
+    Plausibility,
+    PromptWinRate,
+    WinRate,
+)
+from ice_eval.report.figures.write import FigureFiles, write_figures  # noqa: E402
 
-__all__ = ["Figure", "Theme", "figures", "theme"]
+__all__ = [
+    "ChainOfThought",
+    "Figure",
+    "FigureFiles",
+    "LanguageWinRate",
+    "Plausibility",
+    "PromptWinRate",
+    "Theme",
+    "WinRate",
+    "chain_of_thought_scatter",
+    "figures",
+    "language_heatmap",
+    "plausibility_scatter",
+    "prompt_sensitivity",
+    "theme",
+    "win_rate_panels",
+    "write_figures",
+]

@@ -1,6 +1,7 @@
 """What a figure is, how it looks on paper and on screens, and the pieces that several figures share."""
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -8,9 +9,16 @@ from typing import Any, Literal
 import altair as alt
 
 from ice_eval.errors import ConfigError
+from ice_eval.report.colours import operator_colour
+from ice_eval.stats import CHANCE
 
 Chart = alt.Chart | alt.LayerChart | alt.FacetChart
 Theme = Literal["light", "dark", "print"]
+SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down"]
+INK, FAINT = "ink", "faint"
+"""Styles of marks that have the theme's colour of text, or of lines."""
+THRESHOLD = 0.55
+"""The win rate from which the paper speaks of faithfulness, if weak."""
 Rows = Sequence[Mapping[str, Any]]
 """The data of a figure: plain values only, aggregated before they get here."""
 
@@ -80,6 +88,7 @@ def theme(name: Theme) -> dict[str, Any]:
         "rule": {"color": line},
         "tick": {"color": text},
         "title": {"color": text, "fontSize": 13, "anchor": "start"},
+        "style": {INK: {"color": text}, FAINT: {"color": line}},
     }
 
 
@@ -103,21 +112,55 @@ def panels(layers: Sequence[alt.Chart], values: Rows, **size: Any) -> Chart:
     holes = set(itertools.product(rows, columns)) - {(value["row"], value["column"]) for value in values}
     nothing = {name: value if isinstance(value, str) else None for name, value in values[0].items()}
     filled = [*values, *({**nothing, "row": row, "column": column, "hole": True} for row, column in sorted(holes))]
-    chart: alt.LayerChart = alt.layer(*layers, data=rows_of(filled)).properties(**size)
+    layered: Any = alt.layer(*layers, data=rows_of(filled)).properties(**size)
     grid: dict[str, Any] = {}
     if len(rows) > 1:
         header = alt.Header(title=None, labelAngle=0, labelAlign="left", labelOrient="left")
         grid["row"] = alt.Row("row:N", sort=rows, header=header)
     if len(columns) > 1:
-        grid["column"] = alt.Column("column:N", sort=columns, header=alt.Header(title=None))
-    if not grid:
-        return chart
-    faceted: alt.FacetChart = chart.facet(**grid)
-    return faceted
+        grid["column"] = alt.Column("column:N", sort=columns, header=alt.Header(title=None, labelExpr=_LINES))
+    chart: Chart = layered.facet(**grid) if grid else layered
+    return chart
 
 
-def lines_at(rates: Sequence[float], *, axis: Literal["x", "y"]) -> alt.Chart:
-    """Dashed lines across a panel, whatever its data."""
-    channel = {"x": alt.X, "y": alt.Y}[axis]
-    drawn = alt.Chart(rows_of([{"at": rate} for rate in rates])).mark_rule(strokeDash=[3, 3])
-    return drawn.encode(**{axis: channel("at:Q")})
+_LINES = "split(datum.label, '\\n')"
+
+
+def operator_colours(rows: Rows) -> alt.Color:
+    """Every operator in its colour, the same in all figures."""
+    names = in_order([row["operator"] for row in rows])
+    scale = alt.Scale(domain=names, range=[operator_colour(name) for name in names])
+    return alt.Color("operator:N", title=None, scale=scale, legend=alt.Legend(orient="bottom"))
+
+
+def operator_shapes(rows: Rows) -> alt.Shape:
+    """A shape beside the colour, for prints in grey."""
+    names = in_order([row["operator"] for row in rows])
+    return alt.Shape("operator:N", title=None, scale=alt.Scale(domain=names, range=SHAPES))
+
+
+def chance_and_threshold(axis: Literal["x", "y"], scale: alt.Scale) -> list[alt.Chart]:
+    """A line at 50 % and a dashed one at 55 %, across every panel."""
+    return [line_at(CHANCE, axis, scale), line_at(THRESHOLD, axis, scale, strokeDash=[3, 3])]
+
+
+def line_at(value: float, axis: Literal["x", "y"], scale: alt.Scale, **style: Any) -> alt.Chart:
+    """A line across every panel, whatever its data.
+
+    The scale is that of the other layers: where one has none, Vega-Lite stretches the axis of all of them to 0.
+    """
+    drawn: alt.Chart = alt.Chart(rows_of([{"at": value}])).mark_rule(**style)
+    return drawn.encode(x=alt.X("at:Q", scale=scale)) if axis == "x" else drawn.encode(y=alt.Y("at:Q", scale=scale))
+
+
+def rate_scale(rows: Rows) -> alt.Scale:
+    """From a round number below all win rates and their intervals to one above; chance and threshold are in it."""
+    rates = [row[name] for row in rows for name in ("win_rate", "low", "high") if row[name] is not None]
+    rates += [CHANCE, THRESHOLD]
+    return alt.Scale(domain=[math.floor(10 * min(rates)) / 10, math.ceil(10 * max(rates)) / 10], nice=False)
+
+
+def ends(interval: Sequence[float] | None) -> dict[str, float | None]:
+    """The limits of an interval as fields of a row."""
+    low, high = interval or (None, None)
+    return {"low": low, "high": high}

@@ -81,10 +81,10 @@ def labels(lines: Sequence[Line], names: Sequence[str]) -> list[str]:
     return [" · ".join(values) for values in zip(*shown, strict=True)] if shown else [""] * len(lines)
 
 
-def label_or(lines: Sequence[Line], names: Sequence[str], *, otherwise: str) -> list[str]:
-    """Labels, or the value of one name where none differs."""
-    found = labels(lines, names)
-    return found if any(found) else [str(line[otherwise]) for line in lines]
+def subjects(runs: Runs, lines: Sequence[Line]) -> list[str]:
+    """What every line is about: its run where there are several, else its attribution."""
+    found = labels(lines, runs.subject)
+    return found if any(found) else [str(line[runs.subject[0]]) for line in lines]
 
 
 def placed(lines: Sequence[Line], *, row: Sequence[str], column: Sequence[str]) -> list[dict[str, str]]:

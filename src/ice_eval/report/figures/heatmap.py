@@ -7,6 +7,7 @@ import altair as alt
 from ice_eval.report.colours import TAXONOMY_COLOURS, TEXT_COLOURS, UNKNOWN_COLOUR
 from ice_eval.report.figures._base import Chart, Figure, Rows, in_order, panels
 from ice_eval.report.figures._runs import Runs, placed
+from ice_eval.stats import taxonomy
 
 UNKNOWN = "no win rate"
 _WHITE = "#ffffff"
@@ -23,7 +24,7 @@ def heatmap(runs: Runs) -> Figure | None:
     n_models, n_tasks = (len({line[name] for line in lines}) for name in ("model", "task"))
     x, y, row, column = _axes(several_models=n_models > 1, several_tasks=n_tasks > 1)
     rows = [
-        {"x": str(line[x]), "y": str(line[y]), **place, **_cell(line["win_rate"], line["taxonomy"])}
+        {"x": str(line[x]), "y": str(line[y]), **place, **cell(line["win_rate"])}
         for line, place in zip(lines, placed(lines, row=row, column=column), strict=True)
     ]
     return Figure("win-rate-heatmap", "Win rates", _CAPTION, coloured_cells(rows))
@@ -38,18 +39,17 @@ class _Axes(NamedTuple):
 
 def _axes(*, several_models: bool, several_tasks: bool) -> _Axes:
     if several_models and several_tasks:
-        return _Axes("task", "model", ("attribution", "direction", "null"), ("operator", "k"))
+        return _Axes("task", "model", ("attribution", "direction", "null", "k"), ("operator",))
     if several_models or several_tasks:
         return _Axes("operator", "model" if several_models else "task", ("attribution", "direction", "null"), ("k",))
     return _Axes("operator", "attribution", ("direction", "null"), ("k",))
 
 
-def _cell(win_rate: float | None, word: str | None) -> dict[str, object]:
-    return {
-        "win_rate": win_rate,
-        "word": word or UNKNOWN,
-        "text": "–" if win_rate is None else f"{100 * win_rate:.1f}",
-    }
+def cell(win_rate: float | None) -> dict[str, object]:
+    """What a cell shows; a win rate that round-off has moved off a limit has the word of the limit."""
+    if win_rate is None:
+        return {"win_rate": None, "word": UNKNOWN, "text": "–"}
+    return {"win_rate": win_rate, "word": taxonomy(win_rate), "text": f"{100 * win_rate:.1f}"}
 
 
 def coloured_cells(rows: Rows) -> Chart:

@@ -1,6 +1,7 @@
 """Figures as files for papers."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from ice_eval._extras import require
@@ -11,29 +12,45 @@ from ice_eval.results import write_atomically
 DOTS_PER_INCH = 300
 
 
-def write_figures(figures: Sequence[Figure], folder: Path, *, theme: Theme = "print") -> dict[str, list[Path]]:
-    """Write every figure as SVG, PDF and PNG; the paths by the names of the figures.
+@dataclass(frozen=True)
+class FigureFiles:
+    """A figure and where it was written."""
+
+    figure: Figure
+    paths: tuple[Path, ...]
+
+
+def write_figures(figures: Sequence[Figure], folder: Path, *, theme: Theme = "print") -> list[FigureFiles]:
+    """Write every figure as SVG, PDF and PNG, named after it.
+
+    All are drawn before the first is written.
 
     Raises:
         ConfigError: The folder cannot be written.
         MissingExtraError: vl-convert is not installed.
     """
-    converter = require("vl_convert", install="ice-eval[figures]", purpose="to write figures to files")
-    written: dict[str, list[Path]] = {}
+    drawn = [(figure, _drawn(figure, theme)) for figure in figures]
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for figure in figures:
-            spec = figure.spec(theme)
-            contents = {
-                "svg": converter.vegalite_to_svg(spec).encode("utf-8"),
-                "pdf": converter.vegalite_to_pdf(spec),
-                "png": converter.vegalite_to_png(spec, ppi=DOTS_PER_INCH),
-            }
-            for suffix, content in contents.items():
-                path = folder / f"{figure.name}.{suffix}"
-                with write_atomically(path) as stream:
-                    stream.write(content)
-                written.setdefault(figure.name, []).append(path)
+        return [
+            FigureFiles(figure, tuple(_written(folder / f"{figure.name}.{kind}", c) for kind, c in contents.items()))
+            for figure, contents in drawn
+        ]
     except OSError as exc:
         raise ConfigError(f"figures cannot be written to {folder}: {exc.strerror}.") from exc
-    return written
+
+
+def _drawn(figure: Figure, theme: Theme) -> dict[str, bytes]:
+    converter = require("vl_convert", install="ice-eval[figures]", purpose="to write figures to files")
+    spec = figure.spec(theme)
+    return {
+        "svg": converter.vegalite_to_svg(spec).encode("utf-8"),
+        "pdf": converter.vegalite_to_pdf(spec),
+        "png": converter.vegalite_to_png(spec, ppi=DOTS_PER_INCH),
+    }
+
+
+def _written(path: Path, content: bytes) -> Path:
+    with write_atomically(path) as stream:
+        stream.write(content)
+    return path

@@ -1,0 +1,93 @@
+"""Tables as text: Markdown, CSV, and LaTeX that a paper can take in."""
+
+import csv
+import io
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from ice_eval.report.tables import Table
+
+_NUMBER = re.compile(r"[<\[]?[+−-]?\d[\d.,]*( %| pp|, [+−-]?[\d.]+\])?|–")
+"""A number, a rate, an interval, or a dash where there is none."""
+
+
+def _are_numbers(table: Table) -> list[bool]:
+    """Which columns hold numbers: they are aligned on the right."""
+    columns = zip(*table.rows, strict=True) if table.rows else [() for _ in table.header]
+    return [any(c != "–" for c in cells) and all(_NUMBER.fullmatch(c) for c in cells) for cells in columns]
+
+
+def _on_one_line(cell: str) -> str:
+    return " ".join(cell.split())
+
+
+def _markdown(table: Table) -> str:
+    def written(cell: str) -> str:
+        return _on_one_line(cell).replace("\\", "\\\\").replace("|", "\\|")
+
+    def row(cells: Sequence[str]) -> str:
+        return "| " + " | ".join(cells) + " |"
+
+    rule = "|" + "|".join(" ---: " if number else " --- " for number in _are_numbers(table)) + "|"
+    body = [
+        row([f"**{written(c)}**" if (i, j) in table.best else written(c) for j, c in enumerate(cells)])
+        for i, cells in enumerate(table.rows)
+    ]
+    return "\n".join([f"**{table.title}**", "", row([written(name) for name in table.header]), rule, *body])
+
+
+def _csv(table: Table) -> str:
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(table.header)
+    writer.writerows(table.rows)
+    return stream.getvalue().rstrip("\n")
+
+
+_LATEX = str.maketrans(
+    {"&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}",
+     "^": r"\textasciicircum{}", "\\": r"\textbackslash{}", "−": "$-$", "–": "--", "<": "$<$", ">": "$>$",
+     "|": r"\textbar{}"}
+)  # fmt: skip
+_MINUS = re.compile(r"(?<![\w.])-(?=[\d.])")
+
+
+def _latex(table: Table) -> str:
+    """A booktabs table; what a paper calls it is a comment above it."""
+
+    def written(cell: str) -> str:
+        return _MINUS.sub("−", _on_one_line(cell)).translate(_LATEX)
+
+    def row(cells: Sequence[str]) -> str:
+        text = " & ".join(cells) + r" \\"
+        return "{}" + text if text.startswith(("[", "*")) else text  # else an argument of the \\ before it
+
+    body: list[str] = []
+    for i, cells in enumerate(table.rows):
+        if i and _run(table, i) != _run(table, i - 1):
+            body.append(r"\addlinespace")
+        body.append(
+            row([rf"\textbf{{{written(c)}}}" if (i, j) in table.best else written(c) for j, c in enumerate(cells)])
+        )
+    alignment = "".join("r" if number else "l" for number in _are_numbers(table))
+    head = [
+        rf"% {_on_one_line(table.title)}; needs \usepackage{{booktabs}}",
+        rf"\begin{{tabular}}{{{alignment}}}",
+        r"\toprule",
+        row([written(name) for name in table.header]),
+        r"\midrule",
+    ]
+    return "\n".join([*head, *body, r"\bottomrule", r"\end{tabular}"])
+
+
+def _run(table: Table, row: int) -> list[str]:
+    """The run, the model and the task of a row, where the table names them."""
+    return [cell for name, cell in zip(table.header, table.rows[row], strict=True) if name in {"run", "model", "task"}]
+
+
+FORMATS: Mapping[str, Callable[[Table], str]] = {"md": _markdown, "csv": _csv, "latex": _latex}
+
+
+def formatted(table: Table, style: str) -> str:
+    """The table as text in one of `FORMATS`."""
+    return FORMATS[style](table)

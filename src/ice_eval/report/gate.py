@@ -1,0 +1,70 @@
+"""Whether a report holds a word that somebody does not want to see: for people's own continuous integration."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ice_eval.errors import ConfigError
+from ice_eval.results.comparisons import ALL
+from ice_eval.stats import TAXONOMY
+from ice_eval.stats.verdict import NOT_DISTINGUISHABLE
+
+DISAGREE = "operators disagree"
+UNDETERMINED = "undetermined"
+WORDS = (*TAXONOMY, NOT_DISTINGUISHABLE, UNDETERMINED, DISAGREE)
+"""What can be asked for."""
+_CONTROL = "random"
+
+
+def words_of(given: Sequence[str]) -> tuple[str, ...]:
+    """Words from comma-separated lists.
+
+    Raises:
+        ConfigError: One of them is none of `WORDS`.
+    """
+    found = tuple(word.strip() for text in given for word in text.split(","))
+    for word in found:
+        if word not in WORDS:
+            raise ConfigError(f"no verdict '{word}' for --fail-if; use one or several of: {', '.join(WORDS)}.")
+    return found
+
+
+def failures(summaries: Sequence[Mapping[str, Any]], words: Sequence[str]) -> list[str]:
+    """A line for every configuration whose verdict holds one of the words, and for every confirmed disagreement.
+
+    A range, as "weakly faithful to faithful", holds every word from its first to its last: none of them is excluded.
+    The average over operators is left out, since its operators are there, and so is the random control, which is meant
+    to be indistinguishable from random.
+    """
+    several = len(summaries) > 1
+    found: list[str] = []
+    for summary in summaries:
+        for line in summary["configurations"]:
+            if line["operator"] != ALL and not _is_control(line) and set(_held(line["verdict"])) & set(words):
+                found.append(f"{_named(line, line['operator'], several)}: {line['verdict'] or UNDETERMINED}")
+        for line in summary["agreement"] if DISAGREE in words else ():
+            if line["crosses_threshold"] == "confirmed" and not _is_control(line):
+                pair = " and ".join(line["operators"])
+                found.append(f"{_named(line, pair, several)}: win rates on opposite sides of 55 %")
+    return found
+
+
+def _is_control(line: Mapping[str, Any]) -> bool:
+    return bool(line["attribution"] == _CONTROL)
+
+
+def _held(verdict: str | None) -> Iterator[str]:
+    """The words of a verdict."""
+    if verdict is None or verdict.startswith(UNDETERMINED):
+        yield UNDETERMINED
+        return
+    first, _, last = verdict.partition(" to ")
+    if first in TAXONOMY:
+        yield from TAXONOMY[TAXONOMY.index(first) : TAXONOMY.index(last or first) + 1]
+    else:
+        yield verdict
+
+
+def _named(line: Mapping[str, Any], operators: str, several: bool) -> str:
+    run = f"{line['model']} on {line['task']}, " if several else ""
+    null = "" if line.get("null", "size") == "size" else f", null: {line['null']}"
+    return f"{run}{line['attribution']} under {operators} (k = {line['k']:g}, {line['direction']}{null})"
