@@ -24,6 +24,7 @@ from ice_eval.stats.bootstrap import (
     mean_interval,
     resampled_means,
 )
+from ice_eval.stats.correlation import correlation_pvalue, detectable_correlation
 from ice_eval.stats.fdr import NonnullShare, SignificantRate, adjusted, nonnull_share, significant, significant_rate
 from ice_eval.stats.planning import (
     Spread,
@@ -47,8 +48,17 @@ from ice_eval.stats.randomization import (
     member_win_rates,
     upper_pvalue,
 )
+from ice_eval.stats.reasoning import Reasoning, reasoning_word, step_reasoning_capacity
 from ice_eval.stats.sequential import STOP_AFTER, SequentialComparison, compare_sequentially
-from ice_eval.stats.verdict import Taxonomy, detectable_win_rate, effect_word, excludes_chance, taxonomy, verdict
+from ice_eval.stats.verdict import (
+    Taxonomy,
+    detectable_win_rate,
+    effect_word,
+    excludes_chance,
+    reaches,
+    taxonomy,
+    verdict,
+)
 
 __all__ = [
     "Agreement",
@@ -61,6 +71,7 @@ __all__ = [
     "MeanTest",
     "Method",
     "NonnullShare",
+    "Reasoning",
     "Robustness",
     "RobustnessResult",
     "STOP_AFTER",
@@ -76,7 +87,9 @@ __all__ = [
     "cheapest_m",
     "compare",
     "compare_sequentially",
+    "correlation_pvalue",
     "detectable",
+    "detectable_correlation",
     "detectable_win_rate",
     "difference_interval",
     "difference_interval_from_means",
@@ -93,6 +106,8 @@ __all__ = [
     "n_for_detectable",
     "n_for_width",
     "nonnull_share",
+    "reaches",
+    "reasoning_word",
     "reliability",
     "resampled_means",
     "robustness",
@@ -101,6 +116,7 @@ __all__ = [
     "significant_rate",
     "spread_of",
     "standard_error",
+    "step_reasoning_capacity",
     "taxonomy",
     "upper_pvalue",
     "verdict",
