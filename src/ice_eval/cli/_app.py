@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from ice_eval import __version__
-from ice_eval.cli import demo, listing, plan, report, rescore, run, selftest, show, task, validate
+from ice_eval.cli import demo, listing, paper, plan, report, rescore, run, selftest, show, task, validate
 
 app = typer.Typer(
     name="ice",
@@ -39,5 +39,6 @@ app.command("report")(report.report)
 app.command("show")(show.show)
 app.command("list")(listing.listing)
 app.command("validate")(validate.validate)
+app.command("paper")(paper.paper)
 app.command("selftest")(selftest.selftest)
 app.add_typer(task.app, name="task")

@@ -3,6 +3,7 @@
 from ice_eval.report.formats import FORMATS, formatted
 from ice_eval.report.gate import failures, words_of
 from ice_eval.report.html import summary_html, write_html
+from ice_eval.report.paper import claims_table, discrepancies_table, paper_index, paper_layout
 from ice_eval.report.plans import plan_notes, plan_table
 from ice_eval.report.tables import (
     Table,
@@ -19,11 +20,15 @@ __all__ = [
     "FORMATS",
     "Table",
     "agreement_table",
+    "claims_table",
     "cost_table",
+    "discrepancies_table",
     "failures",
     "formatted",
     "jointly",
     "notes",
+    "paper_index",
+    "paper_layout",
     "plan_notes",
     "plan_table",
     "robustness_table",

@@ -1,0 +1,91 @@
+"""`ice paper`."""
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ice_eval.cli._options import Json
+from ice_eval.errors import ConfigError
+
+if TYPE_CHECKING:
+    from ice_eval.report import Table
+
+DISCREPANCIES = "discrepancies"
+
+
+def paper(
+    table: Annotated[
+        str | None, typer.Argument(help="A table from the list that `ice paper` prints, or 'discrepancies'.")
+    ] = None,
+    style: Annotated[str | None, typer.Option("--format", help="Print the table as md, csv or latex.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Print the paper's published tables, and its headline figures computed again from them."""
+    from ice_eval.report import FORMATS
+
+    if style is not None and style not in FORMATS:
+        raise ConfigError(f"no format '{style}'; use {', '.join(FORMATS)}.")
+    if style is not None and as_json:
+        raise ConfigError("--format and --json exclude each other; give one of them.")
+    if table is None:
+        _overview(style, as_json=as_json)
+    else:
+        _one(table, style, as_json=as_json)
+
+
+def _overview(style: str | None, *, as_json: bool) -> None:
+    from ice_eval.analysis.paper import claims, discrepancies, headline, paper_tables, step_capacities
+    from ice_eval.cli._output import print_json
+    from ice_eval.report import claims_table, paper_index
+    from ice_eval.stats import reasoning_word
+
+    if as_json:
+        capacities = [
+            {"model": model, "unit": unit, "src": round(src, 4), "word": reasoning_word(src)}
+            for model, unit, src in step_capacities()
+        ]
+        print_json(
+            {
+                **headline(),
+                "claims": [asdict(claim) for claim in claims()],
+                "step_reasoning_capacity": capacities,
+                "discrepancies": [asdict(each) for each in discrepancies()],
+                "tables": list(paper_tables()),
+            }
+        )
+        return
+    _print([paper_index(list(paper_tables().values())), claims_table(claims())], style)
+    if style is None:
+        print(f"`ice paper TABLE` prints a table, `ice paper {DISCREPANCIES}` where the paper contradicts itself.")
+
+
+def _one(name: str, style: str | None, *, as_json: bool) -> None:
+    from ice_eval.analysis.paper import discrepancies, paper_table
+    from ice_eval.cli._output import print_json
+    from ice_eval.report import discrepancies_table, paper_layout
+
+    if name == DISCREPANCIES:
+        found = discrepancies()
+        content: Any = [asdict(each) for each in found]
+        shown, note = discrepancies_table(found), ""
+    else:
+        chosen = paper_table(name)
+        content, shown, note = chosen.as_dict(), paper_layout(chosen), f"Unit: {chosen.unit}. {chosen.note}".strip()
+    if as_json:
+        print_json(content)
+        return
+    _print([shown], style)
+    if note and style is None:
+        print(note)
+
+
+def _print(tables: "list[Table]", style: str | None) -> None:
+    from ice_eval.cli._output import print_table
+    from ice_eval.report import formatted
+
+    if style is not None:
+        print("\n\n".join(formatted(table, style) for table in tables))
+        return
+    for table in tables:
+        print_table(table)

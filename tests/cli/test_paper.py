@@ -1,0 +1,68 @@
+import csv
+import json
+
+import pytest
+
+
+def test_headline_figures_come_as_json(ice):
+    done = ice("paper", "--json")
+    content = json.loads(done.out)
+    assert done.code == 0
+    assert (content["crossings"], content["anti_faithful_delete"], content["max_gap_pp"]) == (5, 18, 43.8)
+    assert len(content["claims"]) == 54
+    assert content["tables"][0] == "english"
+    assert content["discrepancies"]
+    assert {line["word"] for line in content["step_reasoning_capacity"]} == {"genuine", "scaffolding", "decorative"}
+
+
+def test_the_overview_lists_tables_and_figures(ice):
+    done = ice("paper")
+    assert "multilingual_gradient" in done.out
+    assert "43.8" in done.out
+    assert "ice paper discrepancies" in done.out
+
+
+def test_a_table_is_laid_out_as_in_the_paper(ice):
+    lines = list(csv.reader(ice("paper", "english", "--format", "csv").out.splitlines()))
+    assert lines[0] == ["model", "attribution", "operator", "sst2", "imdb", "esnli", "ag_news"]
+    assert ["Llama-3.2-3B", "attention", "infill", "52.7", "91.8", "42.6", "56.9"] in lines
+    assert len(lines) == 1 + 28
+
+
+@pytest.mark.parametrize(
+    ("style", "line"),
+    [("md", "| Model C | instruction | 0.01 | 95 |"), ("latex", "Model C & instruction & 0.01 & 95 &")],
+)
+def test_other_formats(ice, style, line):
+    assert line in ice("paper", "frontier", "--format", style).out
+
+
+def test_an_empty_cell_is_shown_as_such(ice):
+    row = next(line for line in ice("paper", "multilingual", "--format", "csv").out.splitlines() if "80.0" in line)
+    assert row == "DeepSeek-7B,attention,infill,54.4,12.0,–,–,50.7,80.0"
+
+
+def test_a_table_as_json(ice):
+    content = json.loads(ice("paper", "intervals", "--json").out)
+    assert content["rows"][0]["win_rate"] == 97.2
+    assert content["unit"] == "win rate in percent"
+
+
+def test_discrepancies_are_a_table_too(ice):
+    assert "49.1 / 52.4 / 52.7" in ice("paper", "discrepancies").out
+    assert json.loads(ice("paper", "discrepancies", "--json").out)[0]["values"] == ["49.1", "52.4", "52.7"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("englsh",), "did you mean 'english'"),
+        (("english", "--format", "xls"), "no format 'xls'; use md, csv, latex"),
+        (("english", "--format", "md", "--json"), "--format and --json exclude each other"),
+    ],
+)
+def test_bad_input_is_told_in_a_sentence(ice, arguments, message):
+    done = ice("paper", *arguments)
+    assert done.code == 2
+    assert message in done.err
+    assert done.out == ""
