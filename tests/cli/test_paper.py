@@ -66,3 +66,18 @@ def test_bad_input_is_told_in_a_sentence(ice, arguments, message):
     assert done.code == 2
     assert message in done.err
     assert done.out == ""
+
+
+def test_figures_are_redrawn_as_files(ice, tmp_path):
+    written = json.loads(ice("paper", "--figures", tmp_path / "new", "--json").out)
+    assert [figure["name"] for figure in written] == ["paper-english", "paper-languages", "paper-prompts"]
+    names = {path.name for path in (tmp_path / "new").iterdir()}
+    assert names == {f"{figure['name']}.{kind}" for figure in written for kind in ("svg", "pdf", "png")}
+    assert "97.2" in (tmp_path / "new" / "paper-english.svg").read_text(encoding="utf-8")
+
+
+def test_figures_go_without_a_table(ice, tmp_path):
+    done = ice("paper", "english", "--figures", tmp_path / "new")
+    assert done.code == 2
+    assert "leave out TABLE and --format" in done.err
+    assert not (tmp_path / "new").exists()

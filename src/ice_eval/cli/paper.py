@@ -1,6 +1,7 @@
 """`ice paper`."""
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -19,6 +20,9 @@ def paper(
         str | None, typer.Argument(help="A table from the list that `ice paper` prints, or 'discrepancies'.")
     ] = None,
     style: Annotated[str | None, typer.Option("--format", help="Print the table as md, csv or latex.")] = None,
+    figures: Annotated[
+        Path | None, typer.Option(help="Redraw the paper's heatmaps and charts as SVG, PDF and PNG in this folder.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Print the paper's published tables, and its headline figures computed again from them."""
@@ -28,7 +32,11 @@ def paper(
         raise ConfigError(f"no format '{style}'; use {', '.join(FORMATS)}.")
     if style is not None and as_json:
         raise ConfigError("--format and --json exclude each other; give one of them.")
-    if table is None:
+    if figures is not None and (table is not None or style is not None):
+        raise ConfigError("--figures draws all figures and prints no table; leave out TABLE and --format.")
+    if figures is not None:
+        _figures(figures, as_json=as_json)
+    elif table is None:
         _overview(style, as_json=as_json)
     else:
         _one(table, style, as_json=as_json)
@@ -58,6 +66,24 @@ def _overview(style: str | None, *, as_json: bool) -> None:
     _print([paper_index(list(paper_tables().values())), claims_table(claims())], style)
     if style is None:
         print(f"`ice paper TABLE` prints a table, `ice paper {DISCREPANCIES}` where the paper contradicts itself.")
+
+
+def _figures(folder: Path, *, as_json: bool) -> None:
+    from ice_eval.cli._output import print_json
+    from ice_eval.report.figures import write_figures
+    from ice_eval.report.paper_figures import paper_figures
+
+    written = write_figures(paper_figures(), folder)
+    if as_json:
+        print_json(
+            [
+                {"name": each.figure.name, "caption": each.figure.caption, "files": [str(path) for path in each.paths]}
+                for each in written
+            ]
+        )
+        return
+    for each in written:
+        print(*each.paths, sep="\n")
 
 
 def _one(name: str, style: str | None, *, as_json: bool) -> None:
