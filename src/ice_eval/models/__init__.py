@@ -3,6 +3,7 @@
 from ice_eval.models._base import (
     AttentionMaps,
     EmbeddedText,
+    Generated,
     Gradients,
     Labels,
     LabelScoring,
@@ -16,6 +17,7 @@ from ice_eval.models._load import ModelRef, load_model
 __all__ = [
     "AttentionMaps",
     "EmbeddedText",
+    "Generated",
     "Gradients",
     "LabelScoring",
     "Labels",

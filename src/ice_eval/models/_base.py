@@ -82,6 +82,15 @@ class AttentionMaps(NamedTuple):
     """The token that answers."""
 
 
+class Generated(NamedTuple):
+    """What a model wrote after a prompt."""
+
+    text: str | None
+    """None where the prompt and an answer do not fit into what the model takes."""
+    tokens: int
+    """Tokens that it cost: those of the prompt, and those that were written."""
+
+
 class EmbeddedText(ABC):
     """One example as points in the space of embeddings: those of the tokens of its units move, the template stays."""
 
@@ -110,7 +119,7 @@ class Model(ABC):
     """A classifier of token ids.
 
     `offers` says what an attribution may ask for beside scores: "attentions", "gradients", "attention_maps",
-    "embeddings".
+    "embeddings", "generate".
     """
 
     name: str
@@ -209,6 +218,16 @@ class Model(ABC):
     def embedded(self, item: Encoded, target: int, labels: Labels) -> EmbeddedText:
         """The target's log-odds as a function of the embeddings of an example's units."""
         raise TypeError(f"{self.name} offers no embeddings")
+
+    def generate(
+        self, prompts: Sequence[str], *, turns: Sequence[tuple[str, str]] | None, max_tokens: int, stop: str | None
+    ) -> list[Generated]:
+        """What the model writes after each prompt: at every step the likeliest token, `max_tokens` at most.
+
+        A prompt is plain text, or, where `turns` (role and text, perhaps none) are given, the turn of a user that
+        follows them. An answer ends before `stop`, where that is given.
+        """
+        raise TypeError(f"{self.name} offers no generate")
 
 
 ModelFactory = Callable[[str, str], Model]  # (device, dtype) -> model

@@ -10,10 +10,11 @@ import torch
 
 from ice_eval.encoding import label_ids, shared_prefix
 from ice_eval.errors import ConfigError, OutOfMemoryError
-from ice_eval.models._base import Gradients, Labels, LabelScoring, Observations
+from ice_eval.models._base import Generated, Gradients, Labels, LabelScoring, Observations
 from ice_eval.models._checkpoint import checkpointed
 from ice_eval.models._hf import HFModel, log_odds, note_event
 from ice_eval.models._hf_codec import HFCodec
+from ice_eval.models._hf_generate import Writer
 from ice_eval.models._packed import PackedPass, Packing, Prefix, packed
 from ice_eval.records import Encoded, Ids, ModelInput
 from ice_eval.tasks import Task
@@ -37,6 +38,8 @@ class CausalLM(HFModel):
     Review: …\nSentiment: negative\n\n   Review: gorgeous\nSentiment:  → last state × rows " negative", " positive"
     ```
     """
+
+    offers = HFModel.offers | {"generate"}
 
     def __init__(self, model: Any, tokenizer: Any, *, name: str) -> None:
         window = int(getattr(model.config, "max_position_embeddings", None) or tokenizer.model_max_length)
@@ -245,6 +248,12 @@ class CausalLM(HFModel):
             mean = (forward.watched / forward.n_watched)[::copies].double().cpu().numpy()
             found.attentions = [row[: len(item.ids)] for row, item in zip(mean, inputs, strict=True)]
         return found
+
+    def generate(
+        self, prompts: Sequence[str], *, turns: Sequence[tuple[str, str]] | None, max_tokens: int, stop: str | None
+    ) -> list[Generated]:
+        writer = Writer(self.model, self.codec, device=self.device)
+        return writer.write(prompts, turns=turns, max_tokens=max_tokens, stop=stop)
 
     def _first_computed(self, item: Encoded, tokens: Ids) -> int:
         return int(tokens[0]) if self._way == "packed" else 0

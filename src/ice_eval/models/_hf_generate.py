@@ -1,0 +1,114 @@
+"""What a causal language model writes after a prompt: the likeliest token at every step, so the same every time."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import GenerationConfig, StoppingCriteria, StoppingCriteriaList
+
+from ice_eval.errors import OutOfMemoryError
+from ice_eval.models._base import Generated
+from ice_eval.models._hf_codec import HFCodec
+from ice_eval.models._memory import translated_memory_errors
+from ice_eval.records import Ids
+
+_TOKENS = 8192
+"""Tokens per batch, answers included; their keys and values are all that is held."""
+
+
+class Writer:
+    """Continues prompts of a model.
+
+    Prompts are padded on the left, so that all answers begin at the same place. What a prompt's answer is does not
+    depend on the others of its batch, but for ties within rounding.
+    """
+
+    def __init__(self, model: Any, codec: HFCodec, *, device: str) -> None:
+        self._model, self._codec, self._device = model, codec, device
+        ends = {codec.special.end, *_listed(model.generation_config.eos_token_id)} - {None}
+        self._ends = sorted(int(i) for i in ends if i is not None)
+        self._pad = codec.special.pad if codec.special.pad is not None else (self._ends or [0])[0]
+
+    def write(
+        self, prompts: Sequence[str], *, turns: Sequence[tuple[str, str]] | None, max_tokens: int, stop: str | None
+    ) -> list[Generated]:
+        """See `Model.generate`."""
+        before, after = ("", "") if turns is None else self._codec.chat_frame(turns)
+        framed = turns is not None
+        rows = [self._codec.tokenize(before + prompt + after, framed=framed).ids for prompt in prompts]
+        found = {i: Generated(None, 0) for i, row in enumerate(rows) if len(row) + max_tokens > self._codec.max_tokens}
+        fitting = [i for i in range(len(rows)) if i not in found]
+        for batch in _batches(fitting, [len(row) + max_tokens for row in rows]):
+            found |= zip(batch, self._written([rows[i] for i in batch], max_tokens, stop), strict=True)
+        return [found[i] for i in range(len(rows))]
+
+    def _written(self, rows: Sequence[Ids], max_tokens: int, stop: str | None) -> list[Generated]:
+        """Answers of one batch, or of each half where memory does not reach."""
+        try:
+            with translated_memory_errors(), torch.inference_mode():
+                return self._continued(rows, max_tokens, stop)
+        except OutOfMemoryError:
+            if len(rows) == 1:
+                raise
+        half = len(rows) // 2
+        return self._written(rows[:half], max_tokens, stop) + self._written(rows[half:], max_tokens, stop)
+
+    def _continued(self, rows: Sequence[Ids], max_tokens: int, stop: str | None) -> list[Generated]:
+        width = max(map(len, rows))
+        ids = np.full((len(rows), width), self._pad, dtype=np.int64)
+        mask = np.zeros_like(ids)
+        for index, row in enumerate(rows):
+            ids[index, width - len(row) :], mask[index, width - len(row) :] = row, 1
+        until = [_Until(self._codec, stop, width)] if stop is not None else []
+        # A model's own settings may ask for samples, or for a penalty on repeated words: all that matters is said here.
+        settings = GenerationConfig(  # type: ignore[no-untyped-call]
+            max_new_tokens=max_tokens, do_sample=False, num_beams=1, repetition_penalty=1.0, no_repeat_ngram_size=0,
+            eos_token_id=self._ends or None, pad_token_id=self._pad,
+        )  # fmt: skip
+        written = self._model.generate(
+            torch.from_numpy(ids).to(self._device),
+            attention_mask=torch.from_numpy(mask).to(self._device),
+            generation_config=settings,
+            stopping_criteria=StoppingCriteriaList(until),
+        )
+        answers = [self._ended(row) for row in written[:, width:].cpu().numpy()]
+        texts = [_before(text, stop) for text in self._codec.decode(answers)]
+        costs = [len(row) + len(answer) for row, answer in zip(rows, answers, strict=True)]
+        return [Generated(text, cost) for text, cost in zip(texts, costs, strict=True)]
+
+    def _ended(self, answer: Ids) -> Ids:
+        """Without the end of the text, and the padding after it."""
+        ends = np.flatnonzero(np.isin(answer, [*self._ends, self._pad]))
+        return answer[: ends[0]] if ends.size else answer
+
+
+class _Until(StoppingCriteria):
+    """Ends a row as soon as its answer holds some characters."""
+
+    def __init__(self, codec: HFCodec, stop: str, start: int) -> None:
+        self._codec, self._stop, self._start = codec, stop, start
+
+    def __call__(self, input_ids: torch.Tensor, scores: Any, **_: Any) -> torch.Tensor:
+        texts = self._codec.decode(list(input_ids[:, self._start :].cpu().numpy()))
+        return torch.tensor([self._stop in text.lstrip() for text in texts], device=input_ids.device)
+
+
+def _before(text: str, stop: str | None) -> str:
+    return text.strip() if stop is None else text.lstrip().partition(stop)[0].strip()
+
+
+def _listed(ids: int | Sequence[int] | None) -> Sequence[int]:
+    return [] if ids is None else [ids] if isinstance(ids, int) else ids
+
+
+def _batches(rows: Sequence[int], lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Consecutive rows whose padded batch stays within `_TOKENS`, one at least."""
+    batch: list[int] = []
+    for row in rows:
+        if batch and max(lengths[i] for i in (*batch, row)) * (len(batch) + 1) > _TOKENS:
+            yield batch
+            batch = []
+        batch.append(row)
+    if batch:
+        yield batch
