@@ -122,6 +122,7 @@ def _encoded(
         unit_of=unit_of,
         spans=spans,
         texts=tuple(found[span.field][span.start : span.end] for span in spans),
+        fields=fields,
         whole=whole,
         special=codec.special,
         truncated=fields != example.fields,

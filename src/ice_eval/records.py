@@ -56,6 +56,21 @@ class Example:
     """The characters that a person marked as decisive."""
 
 
+class Answer(NamedTuple):
+    """What a model said when it was asked to explain an example."""
+
+    text: str | None
+    """As the model wrote it; None where it could not be asked."""
+    tokens: int
+    """Tokens of question and answer."""
+    n_named: int = 0
+    """Words of the text that it names."""
+    n_absent: int = 0
+    """Words that it names and that are not in the text."""
+    problem: str | None = None
+    """Why no explanation could be read from it; None where one could."""
+
+
 @dataclass(frozen=True)
 class SpecialIds:
     """Ids that operators may write; None where the tokenizer has no such token."""
@@ -102,6 +117,8 @@ class Encoded:
     """Where each unit stands in the fields of the example."""
     texts: tuple[str, ...]
     """The characters of each unit."""
+    fields: Mapping[str, str] = field(default_factory=dict)
+    """The texts of the example, as far as they were not cut."""
     whole: Mapping[str, str] = field(default_factory=dict)
     """What spans point into where that is no field of the example: the rendered prompt, with `scope="prompt"`."""
     special: SpecialIds = field(default_factory=SpecialIds)

@@ -60,10 +60,10 @@ def long_labels():
 def explained():
     """(model, task, attribution) -> the encoded examples, and what the attribution gives them."""
 
-    def explain(model, task, spec, *, n=3, target=1, items=None):
+    def explain(model, task, spec, *, n=3, target=1, items=None, chat=False):
         items = items or [encode(model.codec, task, example) for example in task.examples()[:n]]
         method, targets = method_of(spec), {item.example_id: target for item in items}
-        observer = Observer(model, model.labels(task), targets, method.needs)
+        observer = Observer(model, model.labels(task), targets, method.needs, chat=chat)
         return items, method.attribute(Lens(observer, method.needs, 0, spec), items)
 
     return explain

@@ -8,6 +8,7 @@ from scipy import stats
 import ice_eval
 from ice_eval.attributions import Attribution, DataView, Lens, Observer, attribution, attributions
 from ice_eval.errors import CapabilityError, ConfigError, DataError
+from ice_eval.models import Generated
 from ice_eval.models.toy import Toy
 from ice_eval.operators import Blacklist
 from ice_eval.operators.delete import Delete
@@ -34,6 +35,8 @@ def lens(toy, sentiment_task):
             scores = [toy.log_scores(each, labels) for each in rows]
             return [each[:, 1] - each[:, 0] for each in scores]
 
+        # Asked for the words that matter, it names the last one.
+        toy.generate = lambda prompts, **how: [Generated(prompt.splitlines()[-3].split()[-1], 9) for prompt in prompts]
         return Lens(observer, frozenset(needs), seed, name, data, prober)
 
     return build

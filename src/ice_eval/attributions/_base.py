@@ -14,15 +14,15 @@ from ice_eval._registry import Registry
 from ice_eval._seeding import rng_for
 from ice_eval.attributions._data import DataView
 from ice_eval.errors import ConfigError, DataError
-from ice_eval.models import AttentionMaps, EmbeddedText, Gradients, Labels, Model
+from ice_eval.models import AttentionMaps, EmbeddedText, Generated, Gradients, Labels, Model
 from ice_eval.nulls import counts_of
-from ice_eval.records import Encoded, KeepMasks, PerToken, PerUnit, Span
+from ice_eval.records import Answer, Encoded, KeepMasks, PerToken, PerUnit, Span
 
 _Class = TypeVar("_Class", bound="type[Attribution]")
 
 OF_EVERY_MODEL = frozenset({"counts", "human", "lexicon", "values"})
 """What an attribution may declare whatever the model: the data or the run offer it."""
-NEEDS = frozenset({"attention_maps", "attentions", "embeddings", "gradients"}) | OF_EVERY_MODEL
+NEEDS = frozenset({"attention_maps", "attentions", "embeddings", "generate", "gradients"}) | OF_EVERY_MODEL
 """What an attribution may declare."""
 
 
@@ -54,10 +54,14 @@ class Observer:
         labels: Its labels.
         targets: Example id -> index of the label that is explained.
         needs: What the attributions need, all together.
+        chat: Whether the model is asked in turns of a chat.
     """
 
-    def __init__(self, model: Model, labels: Labels, targets: Mapping[str, int], needs: Collection[str]) -> None:
+    def __init__(
+        self, model: Model, labels: Labels, targets: Mapping[str, int], needs: Collection[str], *, chat: bool = False
+    ) -> None:
         self._model, self._labels, self._targets, self._needs = model, labels, targets, needs
+        self.chat = chat
         self._seen: dict[str, Seen] = {}
 
     def see(self, batch: Sequence[Encoded]) -> list[Seen]:
@@ -88,6 +92,12 @@ class Observer:
         """Each example as points in the space of embeddings, one after the other."""
         return (self._model.embedded(item, self._targets[item.example_id], self._labels) for item in batch)
 
+    def generate(
+        self, prompts: Sequence[str], *, turns: Sequence[tuple[str, str]], max_tokens: int, stop: str | None
+    ) -> list[Generated]:
+        """What the model writes after each prompt; `turns` stand before it in a chat."""
+        return self._model.generate(prompts, turns=turns if self.chat else None, max_tokens=max_tokens, stop=stop)
+
 
 @dataclass(frozen=True)
 class Lens:
@@ -103,6 +113,8 @@ class Lens:
     """The attribution that looks through this lens; its random numbers are its own."""
     data: DataView = field(default_factory=DataView)
     prober: Prober | None = None
+    answers: dict[str, Answer] = field(default_factory=dict)
+    """What the model said of examples, by their id, as `note` is told; kept with the run."""
 
     def attentions(self, batch: Sequence[Encoded]) -> list[PerToken]:
         """Attention from the scoring position to every token, mean over layers and heads."""
@@ -150,6 +162,31 @@ class Lens:
         """The target's log-odds, and their gradient, at any embeddings of the tokens of units; for paths and noise."""
         self._allow("embeddings")
         return self.observer.embedded(batch)
+
+    @property
+    def chat(self) -> bool:
+        """Whether prompts of `generate` are turns of a chat."""
+        return self.observer.chat
+
+    def generate(
+        self,
+        prompts: Sequence[str],
+        *,
+        turns: Sequence[tuple[str, str]] = (),
+        max_tokens: int,
+        stop: str | None = None,
+    ) -> list[Generated]:
+        """What the model writes after each prompt, the likeliest token at every step.
+
+        In a chat a prompt is the turn of a user, after `turns` (role and text); else it is plain text. Answers end
+        before `stop`, and after `max_tokens`.
+        """
+        self._allow("generate")
+        return self.observer.generate(prompts, turns=turns, max_tokens=max_tokens, stop=stop)
+
+    def note(self, item: Encoded, answer: Answer) -> None:
+        """Keep what the model said of an example, and why it explains nothing if it does not."""
+        self.answers[item.example_id] = answer
 
     def rng(self, item: Encoded) -> np.random.Generator:
         """Random numbers that belong to this attribution and this example."""

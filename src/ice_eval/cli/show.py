@@ -11,6 +11,7 @@ from ice_eval.cli._options import Json
 from ice_eval.errors import ConfigError
 
 if TYPE_CHECKING:
+    from ice_eval.records import Answer
     from ice_eval.results import InputRow, LedgerRow, RunFolder
 
 
@@ -34,6 +35,7 @@ def show(
             {
                 "example_id": example,
                 "fields": dict(found.fields),
+                "answers": {name: answer._asdict() for name, answer in found.answers.items()},
                 "outcomes": outcomes,
                 "rows": [_record(row, labels) for row in ledger],
             }
@@ -85,6 +87,7 @@ def _lines(
         return [*head, Text(f"takes no part: {found.skip_reason}")]
     gold = "unknown" if found.gold is None else labels[found.gold]
     head.append(Text(f"explained label: {labels[found.target or 0]}, gold: {gold}"))
+    head += [Text(_answer_line(name, answer)) for name, answer in found.answers.items()]
     lines = [*head, *(_score_line(row, found, labels) for row in ledger if row.key.kind in {"full", "empty"})]
     for outcome in outcomes:
         if outcome["operator"] != "all":
@@ -98,6 +101,14 @@ def _lines(
         lines += ["", Text(f"{len(shown)} of {len(random)} random rows under {operator}, {direction}", style="bold")]
         lines += [_score_line(row, found, labels) for row in shown]
     return lines
+
+
+def _answer_line(name: str, answer: "Answer") -> str:
+    """What the model said, and what came of it."""
+    if answer.text is None:
+        return f"{name}: {answer.problem}"
+    read = answer.problem or f"{answer.n_named} words of the text, {answer.n_absent} others"
+    return f"{name}: the model answered {_quoted(answer.text)} ({read})"
 
 
 def _outcome_lines(

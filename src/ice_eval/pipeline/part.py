@@ -25,7 +25,7 @@ from ice_eval.pipeline.engine import Engine
 from ice_eval.pipeline.probes import Probes
 from ice_eval.pipeline.rows import ExampleRows, content_of, n_references, reference_rows
 from ice_eval.pipeline.stopping import undecided
-from ice_eval.records import Encoded, Example, PerUnit
+from ice_eval.records import Answer, Encoded, Example, PerUnit
 from ice_eval.results.schema import InputRow, LedgerRow, RowKey, is_probe
 from ice_eval.scoring import Progress
 
@@ -101,15 +101,15 @@ def start_part(
         gold = {e.id: e.gold for e in examples}
         targets = {item.example_id: _target(engine.config, gold, scores, item) for item in alive}
         probes = Probes(engine, desk, targets)
-        vectors, seconds = _attribute(engine, alive, targets, before, probes)
-    inputs = [_input_row(e, items[e.id], targets.get(e.id), skipped[e.id], vectors) for e in examples]
+        vectors, answers, seconds = _attribute(engine, alive, targets, before, probes)
+    inputs = [_input_row(e, items[e.id], targets.get(e.id), skipped[e.id], vectors, answers) for e in examples]
     wanted = [ExampleRows(engine, item, vectors) for item in alive]
     rounds = [desk.ask(row for rows in wanted for row in rows.new())]
     if engine.config.adaptive == "examples":
         rounds += _further_rounds(desk, wanted, inputs, [references, *rounds])
     n_probes = sum(probes.rows.values()) + sum(is_probe(key.kind) for key in known)
     n_referred = n_references(engine) * sum(item.n_units > 1 for item in items.values())
-    probe_tokens = sum(probes.tokens.values())
+    probe_tokens, answer_tokens = sum(probes.tokens.values()), _answer_tokens(answers)
     result = PartResult(
         inputs=inputs,
         n_wanted=sum(map(len, wanted)) + n_referred + n_probes,
@@ -117,9 +117,12 @@ def start_part(
             "forwards": engine.scorer.counts.forwards - counts.forwards,
             "tokens": engine.scorer.counts.tokens - counts.tokens - probe_tokens,
             "attribution_seconds": seconds,
-            "attribution_tokens": _attribution_tokens(engine, alive, before) + probe_tokens,
+            "attribution_tokens": _attribution_tokens(engine, alive, before)
+            + probe_tokens
+            + sum(answer_tokens.values()),
             "attribution_rows": probes.rows,
             "probe_tokens": probes.tokens,
+            "answer_tokens": answer_tokens,
             "out_of_memory": engine.scorer.halvings,
             "lowered_budgets": {str(length): budget for length, budget in engine.scorer.lowered.items()},
         },
@@ -199,9 +202,10 @@ def _attribute(
     targets: Mapping[str, int],
     before: Mapping[str, InputRow],
     probes: Probes,
-) -> tuple[dict[tuple[str, str], PerUnit], dict[str, float]]:
-    """(attribution, example) -> a number per unit, and the seconds that each attribution took."""
+) -> tuple[dict[tuple[str, str], PerUnit], dict[tuple[str, str], Answer], dict[str, float]]:
+    """(attribution, example) -> a number per unit; what the model said new; the seconds that each attribution took."""
     vectors: dict[tuple[str, str], PerUnit] = {}
+    answers: dict[tuple[str, str], Answer] = {}
     seconds: dict[str, float] = {}
     stored_of = {
         name: {e: np.array(row.attributions[name]) for e, row in before.items() if name in row.attributions}
@@ -212,7 +216,8 @@ def _attribute(
         for name, method in engine.attributions.items()
     }
     needs = {need for name, todo in unknown.items() if todo for need in engine.attributions[name].needs}
-    observer = Observer(engine.model, engine.scorer.labels, targets, needs - OF_EVERY_MODEL)
+    looks = needs - OF_EVERY_MODEL
+    observer = Observer(engine.model, engine.scorer.labels, targets, looks, chat=engine.task.chat)
     for name, method in engine.attributions.items():
         stored, todo = stored_of[name], unknown[name]
         if todo:
@@ -220,12 +225,19 @@ def _attribute(
             lens = Lens(observer, method.needs, engine.config.seed, name, engine.data, partial(probes.values, name))
             for item, vector in zip(todo, method.attribute(lens, todo), strict=True):
                 vectors[name, item.example_id] = one_per_unit(name, item, np.asarray(vector, dtype=np.float64))
+            answers |= {(name, example_id): answer for example_id, answer in lens.answers.items()}
             seconds[name] = round(time.monotonic() - started, 3)
         for example_id, vector in stored.items():
             if not np.array_equal(vector, vectors.get((name, example_id), vector), equal_nan=True):
                 raise changed(name, example_id)
             vectors[name, example_id] = vector
-    return vectors, seconds
+    return vectors, answers, seconds
+
+
+def _answer_tokens(answers: Mapping[tuple[str, str], Answer]) -> dict[str, int]:
+    """Tokens of questions and answers of each attribution."""
+    names = dict.fromkeys(name for name, _ in answers)
+    return {name: sum(each.tokens for (own, _), each in answers.items() if own == name) for name in names}
 
 
 def _attribution_tokens(engine: Engine, items: Sequence[Encoded], before: Mapping[str, InputRow]) -> int:
@@ -244,7 +256,12 @@ def _attribution_tokens(engine: Engine, items: Sequence[Encoded], before: Mappin
 
 
 def _input_row(
-    example: Example, item: Encoded, target: int | None, skip: str | None, vectors: Mapping[tuple[str, str], PerUnit]
+    example: Example,
+    item: Encoded,
+    target: int | None,
+    skip: str | None,
+    vectors: Mapping[tuple[str, str], PerUnit],
+    answers: Mapping[tuple[str, str], Answer],
 ) -> InputRow:
     return InputRow(
         example_id=example.id,
@@ -257,6 +274,7 @@ def _input_row(
         truncated=item.truncated,
         skip_reason=skip,
         attributions={name: tuple(v.tolist()) for (name, identity), v in vectors.items() if identity == example.id},
+        answers={name: answer for (name, identity), answer in answers.items() if identity == example.id},
     )
 
 

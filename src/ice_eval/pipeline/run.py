@@ -258,6 +258,11 @@ def _attributions(config: RunConfig, given: Mapping[str, Attribution], model: Mo
                 f"the attribution '{name}' needs {' and '.join(sorted(lacking))}, which the model '{model.name}' "
                 f"does not offer. Attributions that work with it: {', '.join(_supported(model))}, or your own."
             )
+        if "generate" in given[name].needs and config.scope == "prompt":
+            raise CapabilityError(
+                f"the attribution '{name}' asks for words of the text, and with scope 'prompt' the template is "
+                "explained too; use scope 'content'."
+            )
     return {name: given[name] for name in config.attributions}
 
 
@@ -348,6 +353,7 @@ def _finish(
         },
         "attribution_rows": _by_name(costs, "attribution_rows"),
         "probe_tokens": _by_name(costs, "probe_tokens"),
+        "answer_tokens": _by_name(costs, "answer_tokens"),
         "seconds": round(sum(cost["seconds"] for cost in costs), 3),
         "peak_memory": engine.model.peak_memory(),
     }

@@ -1,7 +1,7 @@
 """Summaries as tables: the same cells in the terminal, in Markdown, CSV, LaTeX and HTML."""
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -167,6 +167,9 @@ def cost_table(manifest: Mapping[str, Any]) -> Table:
         ("probes", lambda line: _count(line["rows"])),
         ("tokens of probes", lambda line: _count(line["tokens"])),
     ]
+    answers = manifest.get("answer_tokens", {})
+    if answers:
+        columns.append(("tokens of answers", lambda line: _count(answers.get(line["attribution"]))))
     return _table("What each attribution cost", lines, columns)
 
 
@@ -299,9 +302,7 @@ def _notes(summary: Mapping[str, Any]) -> list[str]:
         found.append(
             f"{line['attribution']} under {line['operator']}: effect sizes exist for {defined} of {line['n']} examples."
         )
-    skipped = max(line["n_skipped"] for line in lines)
-    if skipped:
-        found.append(f"{skipped} examples take no part; examples.jsonl says why.")
+    found += _skipped(lines)
     reasons = {line["significant_reason"] for line in lines if line["significant_floor_share"] is None} - {None}
     found += [f"Single examples: {reason}." for reason in sorted(reasons)]
     by_floor = [line for line in lines if line["significant_reason"] and line["significant_floor_share"] is not None]
@@ -317,6 +318,19 @@ def _notes(summary: Mapping[str, Any]) -> list[str]:
     found += [_disagreement(line) for line in summary["agreement"] if line.get("disagree")]
     flags = sorted({flag for line in lines for flag in line["flags"]})
     return found + [f"{flag}{_where(flag, lines)}: {FLAGS.get(flag, '')}" for flag in flags]
+
+
+def _skipped(lines: Sequence[Line]) -> Iterator[str]:
+    """How many examples take no part, and for whom more than for others."""
+    counts = {line["attribution"]: 0 for line in lines}
+    for line in lines:
+        counts[line["attribution"]] = max(line["n_skipped"], counts[line["attribution"]])
+    least = min(counts.values())
+    if least:
+        yield f"{least} examples take no part; examples.jsonl says why."
+    for name, count in counts.items():
+        if count > least:
+            yield f"{count} examples take no part for {name}; examples.jsonl says why."
 
 
 def _disagreement(line: Line) -> str:

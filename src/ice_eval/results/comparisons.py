@@ -195,6 +195,9 @@ class ExampleLedger:
         vector = example.attributions.get(cell.attribution)
         if vector is None:
             return f"the attribution '{cell.attribution}' gave nothing"
+        answer = example.answers.get(cell.attribution)
+        if answer is not None and answer.problem is not None:
+            return f"the attribution '{cell.attribution}': {answer.problem}"
         if not np.isfinite(vector).all():
             return f"the attribution '{cell.attribution}' is not finite"
         direction, size, kind = cell.direction, rationale_size(vector, cell.k), rationale_kind(cell.attribution)

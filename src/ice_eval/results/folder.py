@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ice_eval.errors import ConfigError
-from ice_eval.records import Span
+from ice_eval.records import Answer, Span
 from ice_eval.results.files import DRAFT, write_atomically, write_json
 from ice_eval.results.schema import INPUTS, LEDGER, PROBE, SCHEMA, InputRow, LedgerRow, RowKey
 
@@ -135,7 +135,11 @@ class RunFolder:
             for record in _read_parquet(path):
                 row = _input_row(record)
                 before = found.get(row.example_id, row)
-                found[row.example_id] = replace(row, attributions={**before.attributions, **row.attributions})
+                found[row.example_id] = replace(
+                    row,
+                    attributions={**before.attributions, **row.attributions},
+                    answers={**before.answers, **row.answers},
+                )
         return list(found.values())
 
     def ledger(self, index: int, *, inputs: bool = False, probes: bool = True) -> list[LedgerRow]:
@@ -217,6 +221,7 @@ def _inputs_table(rows: Sequence[InputRow]) -> pa.Table:
             "spans": [span._asdict() for span in row.spans],
             "human": [span._asdict() for span in row.human],
             "attributions": list(row.attributions.items()),
+            "answers": [(name, answer._asdict()) for name, answer in row.answers.items()],
         }
         for row in rows
     ]
@@ -226,4 +231,8 @@ def _inputs_table(rows: Sequence[InputRow]) -> pa.Table:
 def _input_row(record: dict[str, Any]) -> InputRow:
     spans = {name: tuple(Span(**span) for span in record[name]) for name in ("spans", "human")}
     vectors = {name: tuple(values) for name, values in record["attributions"]}
-    return InputRow(**{**record, **spans, "fields": dict(record["fields"]), "attributions": vectors})
+    # Folders of earlier versions know of no answers.
+    answers = {name: Answer(**answer) for name, answer in record.get("answers") or ()}
+    return InputRow(
+        **{**record, **spans, "fields": dict(record["fields"]), "attributions": vectors, "answers": answers}
+    )

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from ice_eval.nulls import SIZE
 from ice_eval.protocols import Protocol
-from ice_eval.records import ModelInput, Span
+from ice_eval.records import Answer, ModelInput, Span
 
 SCHEMA = 1
 SHARED_NULL = "random"
@@ -34,6 +34,15 @@ LEDGER = pa.schema(
     ]
 )
 _SPAN = pa.struct([("field", pa.string()), ("start", pa.int32()), ("end", pa.int32())])
+_ANSWER = pa.struct(
+    [
+        ("text", pa.string()),
+        ("tokens", pa.int32()),
+        ("n_named", pa.int32()),
+        ("n_absent", pa.int32()),
+        ("problem", pa.string()),
+    ]
+)
 INPUTS = pa.schema(
     [
         pa.field("example_id", pa.string(), nullable=False),
@@ -46,6 +55,7 @@ INPUTS = pa.schema(
         pa.field("truncated", pa.bool_(), nullable=False),
         pa.field("skip_reason", pa.string()),
         pa.field("attributions", pa.map_(pa.string(), pa.list_(pa.float64())), nullable=False),
+        pa.field("answers", pa.map_(pa.string(), _ANSWER)),  # attribution -> what the model said; null in old files
     ]
 )
 
@@ -94,6 +104,8 @@ class InputRow:
     """Why the example takes no part; None for those that do."""
     attributions: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     """Attribution -> a number per unit."""
+    answers: Mapping[str, Answer] = field(default_factory=dict)
+    """Attribution -> what the model said, where it was asked."""
 
 
 def null_kind(attribution: str, null: str, protocol: Protocol) -> str:
