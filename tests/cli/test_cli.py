@@ -400,7 +400,7 @@ def test_a_report_is_printed_as_markdown(ice, finished):
     table = [line for line in lines if line.startswith("|")]
     header = [cell.strip() for cell in table[0].strip("|").split("|")]
     assert header[:2] == ["attribution", "operator"] and "win rate" in header
-    assert set(table[1]) == set("| -")
+    assert set(table[1]) == set("| -:")
     assert all(line.count("|") == table[0].count("|") for line in table[: 2 + 9])
 
 
@@ -420,7 +420,52 @@ def test_a_report_is_printed_as_csv(ice, finished):
 def test_a_report_is_printed_as_latex(ice, finished):
     text = ice("report", finished, "--format", "latex").out
     assert text.count(r"\begin{tabular}") == text.count(r"\end{tabular}") == 3
-    assert r"95 \% CI" in text and not re.search(r"(?<!\\)%", text)
+    assert r"95 \% CI" in text
+    assert all(line.startswith("% ") for line in text.splitlines() if re.search(r"(?<!\\)%", line))
+
+
+def test_figures_are_written_and_listed(ice, finished, tmp_path, monkeypatch):
+    from ice_eval.report import figures
+
+    monkeypatch.setattr(figures, "figures", lambda folders, all_of=figures.figures: all_of(folders)[:1])
+    target = tmp_path / "paper" / "figures"
+    done = ice("report", finished, "--figures", target, "--json")
+    printed = json.loads(done.out)
+    assert done.code == 0 and printed["html"] is None
+    names = [figure["name"] for figure in printed["figures"]]
+    assert names == ["win-rate-heatmap"]
+    assert all(figure["title"] and figure["caption"] for figure in printed["figures"])
+    files = [file for figure in printed["figures"] for file in figure["files"]]
+    assert files == [str(target / f"{name}.{kind}") for name in names for kind in ("svg", "pdf", "png")]
+    assert sorted(files) == sorted(map(str, target.iterdir()))
+    done = ice("report", finished, "--figures", target, "--html", tmp_path / "page.html")
+    assert done.out.splitlines() == [str(tmp_path / "page.html"), *files]
+
+
+def test_figures_that_cannot_be_drawn_exit_2(ice, finished, reviews, monkeypatch):
+    assert_refused(ice("report", finished, "--figures", reviews), f"figures cannot be written to {reviews}")
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    assert_refused(ice("report", finished, "--figures", "new"), "'vl_convert' is not installed", "ice-eval[figures]")
+
+
+def test_an_unwanted_verdict_exits_1_and_names_the_configurations(ice, finished):
+    path = finished / "summary.json"
+    summary = json.loads(path.read_text())
+    for line in summary["configurations"]:
+        line["verdict"] = "anti-faithful" if line["attribution"] == "gradient" else "faithful"
+    path.write_text(json.dumps(summary))
+    assert ice("report", finished, "--fail-if", "near-random", "--fail-if", "operators disagree").code == 0
+    done = ice("report", finished, "--fail-if", "near-random,anti-faithful", "--json")
+    assert done.code == 1 and json.loads(done.out)
+    assert done.err.splitlines() == [
+        f"ice: gradient under {operator} (k = 0.2, sufficiency): anti-faithful" for operator in ("delete", "infill")
+    ]
+
+
+def test_an_unknown_verdict_exits_2_before_anything_is_printed_or_written(ice, finished, tmp_path):
+    done = ice("report", finished, "--fail-if", "unfaithful", "--html", tmp_path / "page.html")
+    assert_refused(done, "no verdict 'unfaithful'", "anti-faithful, near-random, weakly faithful, faithful")
+    assert not (tmp_path / "page.html").exists()
 
 
 def test_a_report_is_written_as_a_page(ice, finished, tmp_path):

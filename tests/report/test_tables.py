@@ -1,5 +1,3 @@
-import csv
-import io
 from dataclasses import replace
 
 import pytest
@@ -7,7 +5,6 @@ from scipy.stats import false_discovery_control
 
 from ice_eval.report import (
     FORMATS,
-    Table,
     agreement_table,
     cost_table,
     formatted,
@@ -113,55 +110,6 @@ def test_intervals_are_percent_and_signed_where_they_are_differences():
     assert interval([0.481, 0.55]) == "[48.1, 55.0]"
     assert interval([-0.01, 0.02], signed=True) == "[-1.0, +2.0]"
     assert interval(None) == "–"
-
-
-NASTY = Table("T", ("a|b", "c"), (("x | y", "back\\slash"), ('say "hi", ok', "two\nlines"), ("", "–")))
-
-
-def test_markdown_escapes_pipes_and_backslashes():
-    table = Table("T", ("a|b", "c"), (("x | y", "back\\slash"),))
-    assert formatted(table, "md").splitlines() == [
-        "**T**", "", r"| a\|b | c |", "| --- | --- |", r"| x \| y | back\\slash |",
-    ]  # fmt: skip
-
-
-def test_markdown_keeps_every_row_on_one_line():
-    table = Table("T", ("a", "b"), (("two\nlines", "x"),))
-    assert len(formatted(table, "md").splitlines()) == 5
-
-
-def test_csv_comes_back_as_it_was():
-    header, *rows = csv.reader(io.StringIO(formatted(NASTY, "csv"), newline=""))
-    assert tuple(header) == NASTY.header
-    assert tuple(map(tuple, rows)) == NASTY.rows
-
-
-@pytest.mark.parametrize(
-    ("cell", "escaped"),
-    [
-        ("a_b", r"a\_b"), ("50 %", r"50 \%"), ("a & b", r"a \& b"), ("#1", r"\#1"), ("$x$", r"\$x\$"),
-        ("{x}", r"\{x\}"), ("~", r"\textasciitilde{}"), ("^", r"\textasciicircum{}"), ("\\", r"\textbackslash{}"),
-        ("delete − infill", "delete $-$ infill"), ("–", "--"),
-    ],
-)  # fmt: skip
-def test_latex_escapes_its_special_characters(cell, escaped):
-    text = formatted(Table("T", ("h",), ((cell,),)), "latex")
-    assert text.splitlines() == [
-        r"\begin{tabular}{l}", r"\toprule", r"h \\", r"\midrule", rf"{escaped} \\", r"\bottomrule", r"\end{tabular}",
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize("style", FORMATS)
-def test_every_format_holds_every_cell_of_a_real_table(style, summary):
-    table = summary_table([summary({"verdict": "weakly faithful to faithful"}, {"attribution": "attention"})])
-    text = formatted(table, style)
-    for cell in ("gradient", "attention", "[68.1, 78.5]", "weakly faithful to faithful", "+1.10"):
-        assert cell in text
-
-
-@pytest.mark.parametrize("style", FORMATS)
-def test_every_format_takes_a_table_without_rows(style, summary):
-    assert "attribution" in formatted(agreement_table([summary()]), style)
 
 
 def test_notes_give_accuracy_and_the_smallest_detectable_win_rate(summary):

@@ -110,8 +110,9 @@ def panels(layers: Sequence[alt.Chart], values: Rows, **size: Any) -> Chart:
     """
     rows, columns = (in_order([str(value[name]) for value in values]) for name in ("row", "column"))
     holes = set(itertools.product(rows, columns)) - {(value["row"], value["column"]) for value in values}
-    nothing = {name: value if isinstance(value, str) else None for name, value in values[0].items()}
-    filled = [*values, *({**nothing, "row": row, "column": column, "hole": True} for row, column in sorted(holes))]
+    nothing: dict[str, Any] = {name: value if isinstance(value, str) else None for name, value in values[0].items()}
+    nothing |= {"text": "", "hole": True}
+    filled = [*values, *({**nothing, "row": row, "column": column} for row, column in sorted(holes))]
     layered: Any = alt.layer(*layers, data=rows_of(filled)).properties(**size)
     grid: dict[str, Any] = {}
     if len(rows) > 1:

@@ -42,7 +42,7 @@ def agreement(runs: Runs) -> Figure | None:
         y=alt.Y("subject:N", title=None, sort=in_order([row["subject"] for row in rows])),
         color=alt.Color("crosses:N", title="crosses 55 %", scale=scale, legend=alt.Legend(orient="bottom")),
         tooltip=[
-            alt.Tooltip("subject:N", title=" "),
+            alt.Tooltip("subject:N", title=" · ".join(runs.subject)),
             alt.Tooltip("operators:N"),
             alt.Tooltip("gap:Q", format="+.1%"),
             alt.Tooltip("low:Q", title="95 % from", format="+.1%"),

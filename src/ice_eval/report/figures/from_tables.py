@@ -11,7 +11,9 @@ from ice_eval.report.figures._base import (
     FAINT,
     INK,
     SHAPES,
+    Chart,
     Figure,
+    Rows,
     chance_and_threshold,
     in_order,
     line_at,
@@ -35,7 +37,7 @@ def win_rate_panels(rows: Iterable[WinRate]) -> Figure:
         "Mean win rate in percent of every model on every data set, coloured by the word for it; 50 is chance. Cells "
         "carry no interval: neighbouring colours may not differ."
     )
-    return Figure("win-rate-panels", "Win rates by attribution and operator", caption, coloured_cells(found))
+    return Figure("win-rate-panels", "Win rates by attribution and operator", caption, _cells(found, "data set"))
 
 
 def language_heatmap(rows: Iterable[LanguageWinRate]) -> Figure:
@@ -48,7 +50,7 @@ def language_heatmap(rows: Iterable[LanguageWinRate]) -> Figure:
         "Mean win rate in percent of every model in every language; 50 is chance, grey means no valid result. "
         "Data sets differ between languages, so a column compares models, and a row does not compare languages."
     )
-    return Figure("language-heatmap", "Win rates by language", caption, coloured_cells(found))
+    return Figure("language-heatmap", "Win rates by language", caption, _cells(found, "language"))
 
 
 def plausibility_scatter(rows: Iterable[Plausibility]) -> Figure:
@@ -159,6 +161,10 @@ def chain_of_thought_scatter(rows: Iterable[ChainOfThought]) -> Figure:
     limits = [line_at(limit, "y", up, strokeDash=[3, 3]) for limit in _SRC_LIMITS]
     chart = panels([*limits, dots, names], found, width=380, height=260)
     return Figure("chain-of-thought", "Do steps matter, and are answers right?", caption, chart)
+
+
+def _cells(rows: Rows, across: str) -> Chart:
+    return coloured_cells(rows, x=across, y="model")
 
 
 def _given(rows: Iterable[Any]) -> list[Any]:

@@ -27,7 +27,7 @@ def heatmap(runs: Runs) -> Figure | None:
         {"x": str(line[x]), "y": str(line[y]), **place, **cell(line["win_rate"])}
         for line, place in zip(lines, placed(lines, row=row, column=column), strict=True)
     ]
-    return Figure("win-rate-heatmap", "Win rates", _CAPTION, coloured_cells(rows))
+    return Figure("win-rate-heatmap", "Win rates", _CAPTION, coloured_cells(rows, x=x, y=y))
 
 
 class _Axes(NamedTuple):
@@ -52,8 +52,8 @@ def cell(win_rate: float | None) -> dict[str, object]:
     return {"win_rate": win_rate, "word": taxonomy(win_rate), "text": f"{100 * win_rate:.1f}"}
 
 
-def coloured_cells(rows: Rows) -> Chart:
-    """Cells at `x` and `y`, coloured by `word`, with their `text`, in panels."""
+def coloured_cells(rows: Rows, *, x: str, y: str) -> Chart:
+    """Cells at `x` and `y`, which mean what the arguments say, coloured by `word`, with their `text`, in panels."""
     words = [*TAXONOMY_COLOURS, UNKNOWN]
     shown = [word for word in words if any(row["word"] == word for row in rows)]
     fills = {**{str(word): fill for word, fill in TAXONOMY_COLOURS.items()}, UNKNOWN: UNKNOWN_COLOUR}
@@ -67,8 +67,8 @@ def coloured_cells(rows: Rows) -> Chart:
         y=alt.Y("y:N", title=None, sort=in_order([row["y"] for row in rows]), axis=alt.Axis(domain=False, ticks=False)),
         opacity=alt.condition("datum.hole", alt.value(0), alt.value(1)),
         tooltip=[
-            alt.Tooltip("y:N", title=" "),
-            alt.Tooltip("x:N", title="  "),
+            alt.Tooltip("y:N", title=y),
+            alt.Tooltip("x:N", title=x),
             alt.Tooltip("win_rate:Q", title="win rate", format=".1%"),
             alt.Tooltip("word:N", title="word"),
         ],

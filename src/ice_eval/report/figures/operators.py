@@ -39,7 +39,7 @@ def comparison(runs: Runs) -> Figure | None:
     if len({row["operator"] for row in rows}) < 2:
         return None
     scale = rate_scale(rows)
-    base = _base(rows, scale)
+    base = _base(runs, rows, scale)
     gap = base.mark_line(style=FAINT, strokeWidth=1).encode(detail="subject:N")
     intervals = base.mark_rule(strokeWidth=2).encode(
         x=alt.X("low:Q", scale=scale), x2="high:Q", color=operator_colours(rows)
@@ -57,7 +57,7 @@ def bars(runs: Runs) -> Figure | None:
     if not rows:
         return None
     scale = alt.Scale(domain=[0, 1])
-    base = _base(rows, scale)
+    base = _base(runs, rows, scale)
     drawn = base.mark_bar(opacity=0.75).encode(color=operator_colours(rows))
     intervals = base.mark_rule(style=INK).encode(x=alt.X("low:Q", scale=scale), x2="high:Q")
     layers = [drawn, *chance_and_threshold("x", scale), intervals]
@@ -85,13 +85,13 @@ def _rows(runs: Runs, *, average: bool) -> list[dict[str, Any]]:
     ]
 
 
-def _base(rows: Rows, scale: alt.Scale) -> alt.Chart:
+def _base(runs: Runs, rows: Rows, scale: alt.Scale) -> alt.Chart:
     return alt.Chart().encode(
         x=alt.X("win_rate:Q", title="win rate", scale=scale, axis=alt.Axis(format=".0%")),
         y=alt.Y("subject:N", title=None, sort=in_order([row["subject"] for row in rows])),
         yOffset=alt.YOffset("operator:N", sort=in_order([row["operator"] for row in rows])),
         tooltip=[
-            alt.Tooltip("subject:N", title=" "),
+            alt.Tooltip("subject:N", title=" · ".join(runs.subject)),
             alt.Tooltip("operator:N"),
             alt.Tooltip("win_rate:Q", title="win rate", format=".1%"),
             alt.Tooltip("low:Q", title="95 % from", format=".1%"),

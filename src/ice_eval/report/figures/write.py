@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 from ice_eval._extras import require
 from ice_eval.errors import ConfigError
@@ -23,15 +25,16 @@ class FigureFiles:
 def write_figures(figures: Sequence[Figure], folder: Path, *, theme: Theme = "print") -> list[FigureFiles]:
     """Write every figure as SVG, PDF and PNG, named after it.
 
-    All are drawn before the first is written.
+    All are drawn before the first is written, so a figure that cannot be drawn leaves no half of a set.
 
     Raises:
         ConfigError: The folder cannot be written.
         MissingExtraError: vl-convert is not installed.
     """
-    drawn = [(figure, _drawn(figure, theme)) for figure in figures]
+    converter = require("vl_convert", install="ice-eval[figures]", purpose="to write figures to files")
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        drawn = [(figure, _drawn(figure.spec(theme), converter)) for figure in figures]
         return [
             FigureFiles(figure, tuple(_written(folder / f"{figure.name}.{kind}", c) for kind, c in contents.items()))
             for figure, contents in drawn
@@ -40,9 +43,7 @@ def write_figures(figures: Sequence[Figure], folder: Path, *, theme: Theme = "pr
         raise ConfigError(f"figures cannot be written to {folder}: {exc.strerror}.") from exc
 
 
-def _drawn(figure: Figure, theme: Theme) -> dict[str, bytes]:
-    converter = require("vl_convert", install="ice-eval[figures]", purpose="to write figures to files")
-    spec = figure.spec(theme)
+def _drawn(spec: dict[str, Any], converter: ModuleType) -> dict[str, bytes]:
     return {
         "svg": converter.vegalite_to_svg(spec).encode("utf-8"),
         "pdf": converter.vegalite_to_pdf(spec),

@@ -1,0 +1,390 @@
+import importlib
+import json
+import sys
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+import vl_convert
+from tests.small_runs import Waves, picks, run, task_of, texts
+
+from ice_eval.errors import ConfigError, MissingExtraError
+from ice_eval.report.colours import TAXONOMY_COLOURS
+from ice_eval.report.figures import (
+    ChainOfThought,
+    LanguageWinRate,
+    Plausibility,
+    PromptWinRate,
+    WinRate,
+    chain_of_thought_scatter,
+    figures,
+    language_heatmap,
+    plausibility_scatter,
+    prompt_sensitivity,
+    theme,
+    win_rate_panels,
+    write_figures,
+)
+from ice_eval.report.figures._examples import shares
+from ice_eval.report.figures.effects import LIMIT
+from ice_eval.results import RunFolder
+
+SVG = "{http://www.w3.org/2000/svg}"
+ATTRIBUTIONS, OPERATORS, SIZES = ("good", "hat"), ("delete", "mask-unk"), (0.2, 0.4)
+EVERY = [
+    "win-rate-heatmap", "operator-comparison", "operator-bars", "operator-agreement", "k-sweep",
+    "win-rate-distribution", "effect-sizes", "p-values",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A run with everything that a figure could show."""
+    methods = {"good": picks("good", towards=1.0), "hat": picks("hat")}
+    path = tmp_path_factory.mktemp("figures") / "run"
+    return run(texts(24), attributions=methods, operators=list(OPERATORS), k=SIZES, m=12, out=path).folder
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """A run of another model with one attribution, one operator and one k."""
+    model = Waves()
+    model.name = "/models/other"
+    path = tmp_path_factory.mktemp("small") / "run"
+    return run(
+        task_of(texts(6), name="short"), model=model, attributions={"apart": picks("apart")}, m=5, out=path
+    ).folder
+
+
+@pytest.fixture(scope="module")
+def drawn(folder):
+    return {figure.name: figure for figure in figures([folder])}
+
+
+class Drawing:
+    """An SVG, as what can be seen of it."""
+
+    def __init__(self, figure):
+        self.root = ET.fromstring(vl_convert.vegalite_to_svg(figure.spec("print")))
+
+    def marks(self, kind):
+        """The marks of every layer, panel by panel, those that are not seen left out."""
+        groups = [g for g in self.root.iter(f"{SVG}g") if g.get("class", "").startswith(f"mark-{kind} role-mark")]
+        return [[mark for mark in group if mark.get("opacity") != "0"] for group in groups]
+
+    def count(self, kind):
+        return sum(map(len, self.marks(kind)))
+
+    def texts(self):
+        return [found.text or "".join(found.itertext()) for found in self.root.iter(f"{SVG}text")]
+
+
+@pytest.fixture(scope="module")
+def drawings(drawn):
+    return {name: Drawing(figure) for name, figure in drawn.items()}
+
+
+def rows(figure, *needed):
+    """The data of a figure, of those rows that have the fields."""
+    [found] = [values for values in figure.chart.to_dict()["datasets"].values() if "row" in values[0]]
+    return [row for row in found if all(row.get(name) is not None for name in needed)]
+
+
+def configurations(folder, **where):
+    lines = folder.summary()["configurations"]
+    return [line for line in lines if all(line[name] == value for name, value in where.items())]
+
+
+def test_a_run_with_everything_has_every_figure(drawn):
+    assert list(drawn) == EVERY
+    assert all(figure.title and figure.caption.endswith(".") for figure in drawn.values())
+
+
+def test_a_run_with_one_operator_and_one_k_has_those_that_apply(small):
+    names = [figure.name for figure in figures([small])]
+    assert names == ["win-rate-heatmap", "operator-bars", "win-rate-distribution", "effect-sizes", "p-values"]
+
+
+def test_the_same_run_gives_the_same_specifications(folder, drawn):
+    again = {figure.name: figure for figure in figures([folder, RunFolder(folder.path)])}
+    assert {name: figure.spec() for name, figure in again.items()} == {n: f.spec() for n, f in drawn.items()}
+
+
+def test_specifications_stay_small(drawn):
+    assert sum(len(json.dumps(figure.spec())) for figure in drawn.values()) < 100_000
+
+
+def test_heatmap_has_a_cell_and_a_number_for_every_configuration(folder, drawn, drawings):
+    lines = configurations(folder)
+    assert sorted(row["win_rate"] for row in rows(drawn["win-rate-heatmap"])) == sorted(x["win_rate"] for x in lines)
+    drawing = drawings["win-rate-heatmap"]
+    assert drawing.count("rect") == drawing.count("text") == len(lines)
+    # Panels by k, in each a line for every attribution.
+    expected = [
+        [
+            f"{100 * line['win_rate']:.1f}"
+            for name in ATTRIBUTIONS
+            for operator in (*OPERATORS, "all")
+            for line in configurations(folder, k=k, attribution=name, operator=operator)
+        ]
+        for k in SIZES
+    ]
+    by_place = [sorted(panel, key=_place) for panel in drawing.marks("text")]
+    assert [[mark.text for mark in panel] for panel in by_place] == expected
+    assert {"k = 0.2", "k = 0.4", *ATTRIBUTIONS, *OPERATORS, "all"} <= set(drawing.texts())
+
+
+def _place(mark):
+    x, y = mark.get("transform").removeprefix("translate(").removesuffix(")").split(",")
+    return float(y), float(x)
+
+
+def test_cells_have_the_colour_of_their_word(folder, drawings):
+    fills = [mark.get("fill") for panel in drawings["win-rate-heatmap"].marks("rect") for mark in panel]
+    words = [line["taxonomy"] for line in configurations(folder)]
+    assert sorted(fills) == sorted(TAXONOMY_COLOURS[word] for word in words)
+
+
+def test_operators_are_compared_by_their_numbers(folder, drawn, drawings):
+    lines = [line for line in configurations(folder) if line["operator"] != "all"]
+    found = rows(drawn["operator-comparison"])
+    assert [(row["win_rate"], row["low"], row["high"]) for row in found] == [
+        (line["win_rate"], *line["win_rate_ci"]) for line in lines
+    ]
+    drawing = drawings["operator-comparison"]
+    assert drawing.count("symbol") == len(lines)
+    assert drawing.count("rule") == len(lines) + 2 * len(SIZES)  # intervals, and two lines in every panel
+    assert sum(len(panel) for panel in drawing.marks("line")) == len(SIZES) * len(ATTRIBUTIONS)
+
+
+def test_bars_show_the_average_over_operators_too(folder, drawn, drawings):
+    assert [row["win_rate"] for row in rows(drawn["operator-bars"])] == [x["win_rate"] for x in configurations(folder)]
+    assert drawings["operator-bars"].count("rect") == len(configurations(folder))
+
+
+def test_gaps_are_those_of_the_summary(folder, drawn, drawings):
+    lines = folder.summary()["agreement"]
+    found = rows(drawn["operator-agreement"])
+    assert [(row["gap"], row["low"], row["high"], row["crosses"]) for row in found] == [
+        (line["gap"], *line["gap_ci"], line["crosses_threshold"]) for line in lines
+    ]
+    assert drawings["operator-agreement"].count("symbol") == len(lines)
+
+
+def test_curves_run_through_every_k(folder, drawn, drawings):
+    found = {(row["column"], row["operator"], row["k"]): row["win_rate"] for row in rows(drawn["k-sweep"])}
+    assert found == {
+        (line["attribution"], line["operator"], line["k"]): line["win_rate"]
+        for line in configurations(folder)
+        if line["operator"] != "all"
+    }
+    drawing = drawings["k-sweep"]
+    assert drawing.count("symbol") == len(found)
+    assert drawing.count("line") == drawing.count("area") == len(ATTRIBUTIONS) * len(OPERATORS)
+
+
+def test_distributions_hold_every_example_and_the_mean_of_the_summary(folder, drawn, drawings):
+    figure = drawn["win-rate-distribution"]
+    for line in configurations(folder, k=0.2):
+        cell = [row for row in rows(figure) if (row["row"], row["column"]) == (line["attribution"], line["operator"])]
+        assert sum(row.get("share", 0) for row in cell) == pytest.approx(1)
+        assert [row["mean"] for row in cell if "mean" in row] == [pytest.approx(line["win_rate"])]
+    assert "k = 0.2, sufficiency" in figure.title
+    assert drawings["win-rate-distribution"].count("rect") == len(rows(figure, "share"))
+
+
+def test_p_values_are_drawn_beside_what_chance_would_give(folder, drawn, drawings):
+    figure = drawn["p-values"]
+    cell = [row for row in rows(figure) if (row["row"], row["column"]) == ("good", "delete")]
+    examples = [
+        line
+        for line in folder.examples()
+        if (line["attribution"], line["operator"], line["k"]) == ("good", "delete", 0.2)
+    ]
+    assert sum(row["share"] for row in cell if row["to"] <= 0.2) == pytest.approx(
+        np.mean([line["p_value"] <= 0.2 for line in examples]), abs=1e-5
+    )
+    # 13 ranks are equally likely: 2 of them lie at or below 0.2.
+    assert {line["m"] for line in examples} == {12}
+    assert sum(row["chance"] for row in cell if row["to"] <= 0.2) == pytest.approx(2 / 13, abs=1e-5)
+    assert drawings["p-values"].count("rule") == len(rows(figure))
+
+
+def test_effect_sizes_have_the_median_of_the_summary_and_say_what_lies_beyond(folder, drawn, drawings):
+    found = {(row["attribution"], row["operator"]): row for row in rows(drawn["effect-sizes"])}
+    for line in configurations(folder, k=0.2):
+        assert found[line["attribution"], line["operator"]]["median"] == pytest.approx(line["effect_size_median"])
+    assert drawings["effect-sizes"].count("symbol") == len(found)
+
+
+def test_an_effect_beyond_the_axis_is_clipped_and_counted(folder, tmp_path):
+    for name in ("manifest.json", "summary.json"):
+        (tmp_path / name).write_bytes((folder.path / name).read_bytes())
+    lines = list(folder.examples())
+    chosen = [x for x in lines if (x["attribution"], x["operator"], x["k"]) == ("good", "delete", 0.2)]
+    for line in chosen[:20]:
+        line["effect_size"] = 1e6
+    chosen[20]["effect_size"] = None
+    (tmp_path / "examples.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    [figure] = [figure for figure in figures([RunFolder(tmp_path)]) if figure.name == "effect-sizes"]
+    row = rows(figure)[0]
+    assert row["median"] == 1e6 and row["median_drawn"] == LIMIT
+    assert row["beyond"] == "20 beyond ±4, 1 undefined"
+    assert row["beyond"] in Drawing(figure).texts()
+
+
+def test_a_value_on_a_limit_belongs_to_the_bin_below():
+    assert shares(np.array([0.0, 0.1, 0.25, 0.5, 0.51, 1.0]), 4).tolist() == pytest.approx([3 / 6, 1 / 6, 1 / 6, 1 / 6])
+
+
+def test_several_runs_share_a_figure_and_keep_their_own_distributions(folder, small):
+    found = {figure.name: figure for figure in figures([folder, small])}
+    assert {"win-rate-distribution-waves-waves", "win-rate-distribution-other-short"} <= set(found)
+    assert "win-rate-distribution" not in found
+    assert {row["subject"] for row in rows(found["operator-bars"])} == {"waves · waves", "other · short"}
+    heatmap = Drawing(found["win-rate-heatmap"])
+    # The small run leaves holes in the grid: every number stands under its own header all the same.
+    lines = configurations(folder) + configurations(small)
+    cells = {
+        (row["row"], row["column"], row["y"], row["x"]): row for row in rows(found["win-rate-heatmap"], "win_rate")
+    }
+    assert len(cells) == len(lines) == heatmap.count("rect")
+    grid = [
+        (row, column)
+        for row in ("good · k = 0.2", "good · k = 0.4", "hat · k = 0.2", "hat · k = 0.4", "apart · k = 0.2")
+        for column in (*OPERATORS, "all")
+    ]
+    for panel, (row, column) in zip(heatmap.marks("text"), grid, strict=True):
+        shown = [mark.text for mark in sorted(panel, key=_place) if mark.text]
+        assert shown == [cell["text"] for place, cell in cells.items() if place[:2] == (row, column)]
+
+
+def test_runs_of_the_same_model_and_task_are_told_apart_by_their_folders(small, tmp_path):
+    twin = tmp_path / "twin"
+    twin.mkdir()
+    for name in ("manifest.json", "summary.json", "examples.jsonl"):
+        (twin / name).write_bytes((small.path / name).read_bytes())
+    found = {figure.name: figure for figure in figures([small, RunFolder(twin)])}
+    assert {row["y"] for row in rows(found["win-rate-heatmap"])} == {"other (run)", "other (twin)"}
+    assert {"p-values-other-run-short", "p-values-other-twin-short"} <= set(found)
+
+
+def test_a_run_without_a_win_rate_still_has_a_heatmap(small, tmp_path):
+    summary = small.summary()
+    for line in summary["configurations"]:
+        line.update(win_rate=None, win_rate_ci=None, taxonomy=None, verdict=None)
+    (tmp_path / "manifest.json").write_bytes((small.path / "manifest.json").read_bytes())
+    (tmp_path / "summary.json").write_text(json.dumps(summary))
+    (tmp_path / "examples.jsonl").write_text("")
+    [heatmap] = figures([RunFolder(tmp_path)])
+    drawing = Drawing(heatmap)
+    assert "–" in drawing.texts() and "no win rate" in drawing.texts()
+
+
+def test_what_a_user_named_is_text(tmp_path):
+    name = "</script><b>'x' + \"y\" \\ {{1}}"
+    found = run(texts(4), attributions={name: picks("a"), "b": picks("b")}, m=5, out=tmp_path / "run").folder
+    for figure in figures([found])[:2]:
+        assert name in Drawing(figure).texts()
+
+
+def test_themes_differ_in_ink_and_are_named_when_unknown(drawn):
+    light, dark = (theme(name)["axis"]["labelColor"] for name in ("light", "dark"))
+    assert light != dark
+    assert theme("light")["background"] == theme("dark")["background"] == "transparent"
+    spec = drawn["k-sweep"].spec("dark")
+    assert spec["config"] == theme("dark") and light not in json.dumps(spec)
+    with pytest.raises(ConfigError, match="no theme 'sepia'; use light, dark, print"):
+        theme("sepia")
+
+
+def test_files_are_named_after_their_figures_and_are_what_they_claim(drawn, tmp_path):
+    [written] = write_figures([drawn["k-sweep"]], tmp_path / "new" / "folder")
+    assert [path.name for path in written.paths] == ["k-sweep.svg", "k-sweep.pdf", "k-sweep.png"]
+    assert [path.read_bytes()[:4] for path in written.paths] == [b"<svg", b"%PDF", b"\x89PNG"]
+    assert sorted(tmp_path.rglob("*.*")) == sorted(written.paths)
+
+
+def test_figures_that_cannot_be_written_are_refused(drawn, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="figures cannot be written to"):
+        write_figures([drawn["k-sweep"]], tmp_path / "file")
+
+
+def test_without_altair_the_package_says_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "altair", None)
+    monkeypatch.delitem(sys.modules, "ice_eval.report.figures")
+    with pytest.raises(MissingExtraError, match="'altair' is not installed.* pip install 'ice-eval\\[figures\\]'"):
+        importlib.import_module("ice_eval.report.figures")
+
+
+MODELS, DATA = ("one", "two"), ("sst2", "imdb", "boolq")
+
+
+def test_panels_of_a_table_hold_every_cell():
+    given = [
+        WinRate(model=model, dataset=data, attribution=attribution, operator=operator, win_rate=rate)
+        for attribution in ("attention", "gradient")
+        for operator in ("delete", "infill")
+        for model, rates in zip(MODELS, [(0.45, 0.52, None), (0.55, 0.6, 0.601)], strict=True)
+        for data, rate in zip(DATA, rates, strict=True)
+    ]
+    drawing = Drawing(win_rate_panels(given))
+    assert len(drawing.marks("text")) == 4
+    for panel in drawing.marks("text"):
+        assert [m.text for m in sorted(panel, key=_place)] == ["45.0", "52.0", "–", "55.0", "60.0", "60.1"]
+    assert {"attention", "gradient", "delete", "infill", *MODELS, *DATA} <= set(drawing.texts())
+
+
+def test_languages_are_columns_and_operators_panels():
+    given = [
+        LanguageWinRate(model=model, language=language, operator=operator, win_rate=0.4)
+        for operator in ("delete", "infill")
+        for model in MODELS
+        for language in ("French", "Hindi")
+    ]
+    drawing = Drawing(language_heatmap(given))
+    assert [len(panel) for panel in drawing.marks("rect")] == [4, 4]
+    assert {"French", "Hindi", "anti-faithful"} <= set(drawing.texts())
+
+
+def test_plausibility_gives_the_correlation_of_every_model():
+    line = [Plausibility(model="one", overlap=x / 10, win_rate=0.2 + x / 20) for x in range(8)]
+    flat = [Plausibility(model="two", overlap=x / 10, win_rate=0.5) for x in range(5)]
+    figure = plausibility_scatter([*line, *flat])
+    drawing = Drawing(figure)
+    assert drawing.count("symbol") == 13
+    assert "r = +1.00 [+1.00, +1.00], n = 8" in " ".join(drawing.texts())
+    assert any(text.endswith("n = 5") for text in drawing.texts())
+    assert plausibility_scatter(flat).title == "Faithfulness against plausibility: two, n = 5"
+
+
+def test_prompts_have_a_dot_each_and_an_interval_where_one_is_known():
+    given = [
+        PromptWinRate(
+            model="one", task="sst2", attribution=attribution, prompt=prompt, win_rate=0.6, low=low, high=high
+        )
+        for attribution in ("attention", "gradient")
+        for prompt, low, high in (("plain", 0.5, 0.7), ("terse", None, None))
+    ]
+    drawing = Drawing(prompt_sensitivity(given))
+    assert drawing.count("symbol") == 4
+    assert drawing.count("rule") == 2 + 2 * 2
+    assert {"one · sst2", "plain", "terse"} <= set(drawing.texts())
+
+
+def test_chains_have_a_named_dot_each():
+    given = [
+        ChainOfThought(model=m, task="gsm8k", src=s, accuracy=a) for m, s, a in (("one", 0.1, 0.5), ("two", 0.7, 0.9))
+    ]
+    drawing = Drawing(chain_of_thought_scatter(given))
+    assert drawing.count("symbol") == drawing.count("text") == 2
+    assert drawing.count("rule") == 2
+
+
+@pytest.mark.parametrize(
+    "draw", [win_rate_panels, language_heatmap, plausibility_scatter, prompt_sensitivity, chain_of_thought_scatter]
+)
+def test_a_table_without_rows_is_refused(draw):
+    with pytest.raises(ConfigError, match="a figure needs at least one row"):
+        draw([])
