@@ -269,6 +269,37 @@ def test_runs_of_the_same_model_and_task_are_told_apart_by_their_folders(small, 
     assert {"p-values-other-run-short", "p-values-other-twin-short"} <= set(found)
 
 
+def copied(folder, target, change):
+    """The folder with every line of its results changed."""
+    target.mkdir()
+    (target / "manifest.json").write_bytes((folder.path / "manifest.json").read_bytes())
+    summary = folder.summary()
+    for part in ("configurations", "agreement"):
+        summary[part] = [change(line) for line in summary[part]]
+    (target / "summary.json").write_text(json.dumps(summary))
+    lines = [json.dumps(change(line)) + "\n" for line in folder.examples()]
+    (target / "examples.jsonl").write_text("".join(lines))
+    return RunFolder(target)
+
+
+def test_rationales_of_their_own_size_stand_beside_those_of_a_single_k(folder, tmp_path):
+    own = copied(folder, tmp_path / "run", lambda line: {**line, "k": None if line["attribution"] == "hat" else 0.2})
+    found = {figure.name: figure for figure in figures([own])}
+    assert "k-sweep" not in found
+    for name, field in (("win-rate-heatmap", "y"), ("operator-bars", "subject"), ("p-values", "row")):
+        assert {row[field] for row in rows(found[name])} == {"good", "hat (own size)"}
+    assert {row["column"] for row in rows(found["win-rate-heatmap"])} == {""}
+
+
+def test_rationales_of_their_own_size_have_a_panel_beside_several_k(folder, tmp_path):
+    own = copied(
+        folder, tmp_path / "run", lambda line: {**line, "k": None if line["attribution"] == "hat" else line["k"]}
+    )
+    found = {figure.name: figure for figure in figures([own])}
+    assert {row["column"] for row in rows(found["win-rate-heatmap"])} == {"k = 0.2", "k = 0.4", "own size"}
+    assert {row["column"] for row in rows(found["k-sweep"])} == {""}
+
+
 def test_a_run_without_a_win_rate_still_has_a_heatmap(small, tmp_path):
     summary = small.summary()
     for line in summary["configurations"]:

@@ -60,6 +60,10 @@ def test_of_several_runs_a_failure_names_the_run(summary):
     ]
 
 
+def test_rationales_of_their_own_size_have_no_k(summary):
+    assert failures([summary({"k": None})], ["faithful"]) == ["gradient under delete (k = own, sufficiency): faithful"]
+
+
 def test_the_average_over_operators_and_the_random_control_are_left_out(summary):
     lines = ({"operator": "all"}, {"attribution": "random"})
     assert (

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ice_eval.report.figures._runs import Line
+from ice_eval.report.figures._runs import Line, named
 from ice_eval.results import RunFolder
 
 USUAL_K = 0.2
@@ -28,29 +28,31 @@ class Examples:
 
 
 def examples_of(folder: RunFolder, configurations: Sequence[Line]) -> Examples | None:
-    """The examples at k = 0.2 where the run has it, else at its first k; under its first direction and null."""
-    sizes = [line["k"] for line in configurations]
+    """The examples at k = 0.2 where the run has it, else at its first k; under its first direction and null.
+
+    Rationales that have a size of their own are there whatever k.
+    """
+    sizes = [line["k"] for line in configurations if line["k"] is not None]
+    k = USUAL_K if USUAL_K in sizes else next(iter(sizes), None)
     first = configurations[0]
-    setting: dict[str, Any] = {
-        "k": USUAL_K if USUAL_K in sizes else sizes[0],
-        "direction": first["direction"],
-        "null": first["null"],
-    }
+    setting: dict[str, Any] = {"k": k, "direction": first["direction"], "null": first["null"]}
     found: dict[tuple[str, str], list[Line]] = {
         (line["attribution"], line["operator"]): [] for line in configurations if _matches(line, setting)
     }
-    for line in folder.examples():
+    for line in map(named, folder.examples()):
         if "error" not in line and _matches(line, setting):
             found[line["attribution"], line["operator"]].append(line)
     found = {cell: lines for cell, lines in found.items() if lines}
-    words = f"k = {setting['k']:g}, {setting['direction']}"
+    words = f"{'own sizes' if k is None else f'k = {k:g}'}, {setting['direction']}"
     return (
         Examples(words if setting["null"] == "size" else f"{words}, null: {setting['null']}", found) if found else None
     )
 
 
 def _matches(line: Line, setting: Mapping[str, Any]) -> bool:
-    return all(line.get(name, "size") == value for name, value in setting.items())
+    return all(
+        line.get(name, "size") == value or (name == "k" and line["k"] is None) for name, value in setting.items()
+    )
 
 
 def shares(values: NDArray[np.float64], n_bins: int) -> NDArray[np.float64]:

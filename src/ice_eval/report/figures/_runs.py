@@ -10,7 +10,7 @@ from ice_eval.results import RunFolder
 Line = Mapping[str, Any]
 
 _WRITTEN: Mapping[str, Callable[[Any], str]] = {
-    "k": lambda value: f"k = {value:g}",
+    "k": lambda value: "own size" if value is None else f"k = {value:g}",
     "null": lambda value: f"null: {value}",
     "operators": lambda value: " − ".join(value),
 }
@@ -44,7 +44,7 @@ def runs_of(folders: Sequence[RunFolder]) -> Runs:
     names = _names([_given(summary) for summary in summaries], [folder.path for folder in found])
     parts = {
         part: tuple(
-            {"null": "size", **line, "model": model, "task": task}  # earlier runs do not name the null
+            {"null": "size", **named(line), "model": model, "task": task}  # earlier runs do not name the null
             for summary, (model, task) in zip(summaries, names, strict=True)
             for line in summary[part]
         )
@@ -74,10 +74,19 @@ def _names(given: Sequence[tuple[str, str]], paths: Sequence[Path]) -> list[tupl
     ]
 
 
+def named(line: Line) -> Line:
+    """A line whose attribution says that its rationales have sizes of their own, where they do."""
+    return {**line, "attribution": f"{line['attribution']} (own size)"} if line["k"] is None else line
+
+
 def labels(lines: Sequence[Line], names: Sequence[str]) -> list[str]:
-    """For every line, the values of those names that are not the same in all lines."""
+    """For every line, the values of those names that are not the same in all lines.
+
+    Rationales with a size of their own stand beside those of a single k, and apart from those of several.
+    """
     cells = {name: [_WRITTEN.get(name, str)(line[name]) for line in lines] for name in names}
-    shown = [values for values in cells.values() if len(set(values)) > 1]
+    single_k = len({line["k"] for line in lines} - {None}) < 2
+    shown = [values for name, values in cells.items() if len(set(values)) > 1 and not (name == "k" and single_k)]
     return [" · ".join(values) for values in zip(*shown, strict=True)] if shown else [""] * len(lines)
 
 

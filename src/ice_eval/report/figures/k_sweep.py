@@ -22,7 +22,11 @@ _CAPTION = (
 
 def k_sweep(runs: Runs) -> Figure | None:
     """A curve for every operator; needs two k."""
-    lines = [line for line in runs.configurations if line["win_rate"] is not None and line["operator"] != ALL]
+    lines = [
+        line
+        for line in runs.configurations
+        if line["win_rate"] is not None and line["k"] is not None and line["operator"] != ALL
+    ]
     sizes = sorted({line["k"] for line in lines})
     if len(sizes) < 2:
         return None
