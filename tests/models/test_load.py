@@ -1,9 +1,9 @@
 import pytest
 import torch
 
+from ice_eval._cache import cache_folder
 from ice_eval.errors import ConfigError, ModelError, OutOfMemoryError
 from ice_eval.models import _hf_load, load_model, models
-from ice_eval.models._hf_load import cache_folder
 from ice_eval.models._memory import translated_memory_errors
 
 

@@ -6,7 +6,6 @@ Weights are read from safetensors or GGUF only, and no code of a model folder is
 import contextlib
 import hashlib
 import json
-import os
 import shutil
 import sys
 import tempfile
@@ -19,6 +18,7 @@ import torch
 import transformers
 from transformers.models.auto.tokenization_auto import get_tokenizer_config
 
+from ice_eval._cache import cache_folder
 from ice_eval.errors import ConfigError, IceError, ModelError
 from ice_eval.models._base import Model
 from ice_eval.models._hf_causal import CausalLM
@@ -93,17 +93,6 @@ def from_gguf(path: Path, *, name: str, device: str, dtype: str) -> Model:
         print(f"converting {path.name} once into {folder} …", file=sys.stderr, flush=True)
         _convert_gguf(path, folder)
     return from_folder(folder, name=name, device=device, dtype=dtype)
-
-
-def cache_folder() -> Path:
-    """`$ICE_CACHE`, else `ice-eval` in the platform's user cache."""
-    if given := os.environ.get("ICE_CACHE"):
-        return Path(given).expanduser()
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "ice-eval"
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", Path.home())) / "ice-eval"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ice-eval"
 
 
 def _load(path: str, *, name: str, device: str, dtype: str, revision: str = "main") -> Model:
