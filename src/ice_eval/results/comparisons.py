@@ -110,10 +110,20 @@ class Outcome:
         }
 
 
+class Scores(NamedTuple):
+    """What a rationale and its null scored, as log-odds of the target: the same order, and no saturation."""
+
+    rationale: float
+    null: NDArray[np.float64]
+    sets: tuple[int, ...]
+    """Places of the null's sets in their order, the `set_index` of their rows."""
+
+
 @dataclass(frozen=True)
 class _Values:
     """How the rows of one (operator, direction, size) compare; the rationale's comes first."""
 
+    log_odds: NDArray[np.float64]
     order: NDArray[np.float64]
     """What rows are compared by; larger means a better rationale."""
     measure: NDArray[np.float64]
@@ -127,6 +137,7 @@ class _Found:
 
     values: _Values
     rationale: Units
+    sets: tuple[int, ...]
     full: float
     empty: float
     predicted: int
@@ -180,6 +191,14 @@ class ExampleLedger:
         assert compared is not None, "a whole stream decides"
         return _scored(blank, found, compared, m=m, strict=self._protocol.strict)
 
+    def scores(self, configuration: Configuration, operators: Sequence[str], m: int) -> Scores | None:
+        """What is compared; None where nothing is."""
+        found = self._found(configuration, operators, m)
+        if isinstance(found, str):
+            return None
+        values = found.values.log_odds
+        return Scores(float(values[0]), values[1:], found.sets[: len(values) - 1])
+
     def decided(self, configuration: Configuration, operators: Sequence[str], m: int) -> bool:
         """Whether a sequential test has seen enough sets, or can see none."""
         found = self._found(configuration, operators, m)
@@ -225,7 +244,7 @@ class ExampleLedger:
             values = _looked_at(values)
         if not (np.isfinite(values.order).all() and np.isfinite([full, empty]).all()):
             return "a score is not finite"
-        return _Found(values, rationale, full, empty, int(np.argmax(self._rows[references[0]].scores)))
+        return _Found(values, rationale, tuple(chosen), full, empty, int(np.argmax(self._rows[references[0]].scores)))
 
     def _sets(self, kind: str, operator: str, direction: str, size: int) -> list[Units]:
         """The random sets of one kind and size, in their order."""
@@ -261,7 +280,7 @@ class ExampleLedger:
         else:
             order, measure = log_odds[0][:, 0] if single else probability, probability
         sign = 1.0 if direction == "sufficiency" else -1.0
-        return _Values(sign * order, sign * measure, probability)
+        return _Values(log_odds[0][:, 0] if single else _logit(probability), sign * order, sign * measure, probability)
 
     def _draws(self, kind: str, operator: str, direction: str, size: int, index: int | None) -> list[int]:
         """Places of the rows of one set, one for each draw of its fills."""
@@ -280,7 +299,7 @@ def _looked_at(values: _Values) -> _Values:
     n = len(finite) if finite.all() else int(np.argmin(finite))
     if n < 2 or compare_sequentially(float(values.order[0]), values.order[1:n], whole=False) is None:
         return values
-    return _Values(values.order[:n], values.measure[:n], values.probability[:n])
+    return _Values(values.log_odds[:n], values.order[:n], values.measure[:n], values.probability[:n])
 
 
 def _failed(blank: Outcome, reason: str) -> Outcome:
@@ -355,6 +374,13 @@ def sigmoid(log_odds: NDArray[np.float64]) -> NDArray[np.float64]:
     """Probability of the target from its log-odds, without overflow."""
     with np.errstate(invalid="ignore"):
         result: NDArray[np.float64] = np.exp(-np.logaddexp(0.0, -log_odds))
+    return result
+
+
+def _logit(probability: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Log-odds of a probability; of one that is 0 or 1 to the last bit, infinite."""
+    with np.errstate(divide="ignore"):
+        result: NDArray[np.float64] = np.log(probability) - np.log1p(-probability)
     return result
 
 

@@ -142,9 +142,14 @@ class RunFolder:
                 )
         return list(found.values())
 
-    def ledger(self, index: int, *, inputs: bool = False, probes: bool = True) -> list[LedgerRow]:
-        """The rows of a part; what the model saw only if `inputs`, what attributions asked for only if `probes`."""
-        columns = None if inputs else [c for c in LEDGER.names if c not in {"input_ids", "segment_ids", "text"}]
+    def ledger(self, index: int, *, inputs: bool = False, texts: bool = False, probes: bool = True) -> list[LedgerRow]:
+        """The rows of a part.
+
+        What the model saw is read only if `inputs`, as text alone if `texts`; what attributions asked for only if
+        `probes`.
+        """
+        left_out = set() if inputs else {"input_ids", "segment_ids"} if texts else {"input_ids", "segment_ids", "text"}
+        columns = [column for column in LEDGER.names if column not in left_out]
         rows = []
         for path in self._files("ledger", index):
             rows += [_ledger_row(record) for record in _read_parquet(path, columns, None if probes else _NO_PROBES)]
