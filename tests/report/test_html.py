@@ -1,6 +1,9 @@
+import base64
+import hashlib
 import html
 import json
 import re
+import sys
 from html.parser import HTMLParser
 
 import pytest
@@ -15,21 +18,25 @@ TEXTS = ["a good film with no flaw", "an awful film with no point", "great fun &
 
 
 class Page(HTMLParser):
-    """Tags with their attributes, and the text between them."""
+    """Tags with their attributes, the text between them, and the scripts and styles."""
 
     def __init__(self, text):
         super().__init__()
-        self.tags, self.text = [], []
+        self.tags, self.text, self.code = [], [], []
         self.feed(text)
 
     def handle_starttag(self, tag, attrs):
         self.tags.append((tag, dict(attrs)))
 
     def handle_data(self, data):
-        self.text.append(data)
+        inside = self.tags and self.tags[-1][0] in {"script", "style"} and self.cdata_elem is not None
+        (self.code if inside else self.text).append(data)
 
     def names(self):
         return {tag for tag, _ in self.tags}
+
+    def words(self):
+        return "".join(self.text)
 
 
 @pytest.fixture(scope="module")
@@ -65,12 +72,15 @@ def hostile_page(hostile):
 )
 def test_what_a_user_named_is_text_and_never_markup(hostile_page, given):
     assert given not in hostile_page
-    assert given in "".join(Page(hostile_page).text)
+    assert given in Page(hostile_page).words()
 
 
 def test_the_page_has_no_tag_but_its_own(hostile_page):
-    assert not Page(hostile_page).names() & {"script", "img", "b", "iframe", "link", "object", "embed"}
-    assert not any(name.startswith("on") for _, attributes in Page(hostile_page).tags for name in attributes)
+    found = Page(hostile_page)
+    assert not found.names() & {"img", "iframe", "link", "object", "embed", "base"}
+    assert not any(name.startswith("on") for _, attributes in found.tags for name in attributes)
+    kinds = [attributes.get("type") for tag, attributes in found.tags if tag == "script"]
+    assert kinds == ["application/json", "module", "application/json", "module", "module"]
 
 
 def test_the_table_of_a_notebook_escapes_names_too(hostile):
@@ -81,8 +91,22 @@ def test_the_table_of_a_notebook_escapes_names_too(hostile):
 
 
 def test_the_page_needs_nothing_from_elsewhere(hostile_page):
-    assert not re.search(r"https?:|//\w|url\(|@import", hostile_page)
-    assert not any({"src", "href"} & set(attributes) for _, attributes in Page(hostile_page).tags)
+    found = Page(hostile_page)
+    assert not any("src" in attributes for _, attributes in found.tags)
+    assert all(attributes.get("href", "#").startswith("#") for _, attributes in found.tags)
+    style = found.code[0]
+    assert "light-dark(" in style and not re.search(r"url\(|@import", style)
+
+
+def test_the_page_allows_its_own_scripts_and_nothing_else(hostile_page):
+    found = Page(hostile_page)
+    [policy] = [attributes["content"] for tag, attributes in found.tags if "http-equiv" in attributes]
+    rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+    assert rules["default-src"] == "'none'"
+    assert "unsafe" not in rules["script-src"]
+    scripts = re.findall(r'<script type="module">(.*?)</script>', hostile_page, flags=re.DOTALL)
+    hashes = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
+    assert sorted(rules["script-src"].split()) == sorted(f"'sha256-{each}'" for each in hashes)
 
 
 def test_the_page_holds_the_numbers_of_the_summary(hostile, hostile_page):
@@ -121,21 +145,43 @@ def test_values_that_are_undefined_read_as_a_dash(edited, tmp_path):
     names = ("win_rate", "win_rate_ci", "effect_size_median", "p_value", "verdict", "accuracy", "detectable_win_rate")
     text = edited(tmp_path / "page.html", **dict.fromkeys(names))
     assert text.count("<td>–</td>") >= 5
-    assert "None" not in text and "nan" not in text
+    words = Page(text).words()
+    assert not re.findall(r"\b(None|nan)\b", words)
 
 
 def test_a_flag_is_explained_on_the_page(edited, tmp_path):
     text = edited(tmp_path / "page.html", flags=["small_n", "<b>odd</b>"])
-    assert "small_n: fewer than 50 examples" in text
+    assert "small_n: fewer than 50 examples" in Page(text).words()
     assert "<b>odd</b>" not in text and "&lt;b&gt;odd&lt;/b&gt;" in text
 
 
 def test_several_runs_share_a_page(hostile, tmp_path):
     text = write_html([hostile.folder, hostile.folder], tmp_path / "new" / "folder" / "both.html").read_text("utf-8")
-    assert text.count("<section>") == 2
+    title = f"{SCRIPT.format('model')} on {SCRIPT.format('task')}"
+    # A heading for the verdicts, the notes and the provenance of each.
+    assert (
+        re.findall(r"<h3><bdi>(.*?)</bdi></h3>", text)
+        == [html.escape(title, quote=True).replace("&#x27;", "&#39;")] * 6
+    )
 
 
 def test_nothing_but_the_page_is_left_behind(hostile, tmp_path):
     write_html([hostile.folder], tmp_path / "page.html")
     write_html([hostile.folder], tmp_path / "page.html")
     assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
+
+
+def test_without_the_libraries_the_page_has_no_figures_and_says_so(hostile, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    text = write_html([hostile.folder], tmp_path / "page.html").read_text(encoding="utf-8")
+    found = Page(text)
+    assert "No figures: 'vl_convert' is not installed" in found.words()
+    assert len([tag for tag, _ in found.tags if tag == "script"]) == 2
+    assert "Faithfulness" in found.words()
+
+
+def test_a_large_run_keeps_the_page_small_and_says_what_is_left_out(hostile, tmp_path):
+    text = write_html([hostile.folder], tmp_path / "page.html", budget=1500).read_text(encoding="utf-8")
+    words = " ".join(Page(text).words().split())
+    assert re.search(r"[123] of 4 examples are in this file, to keep it small", words)
+    assert "ice show run --example ID" in words

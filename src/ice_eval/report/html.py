@@ -1,14 +1,20 @@
-"""One self-contained HTML file per run."""
+"""One self-contained HTML file for one or several runs."""
 
+import importlib.resources
 from collections.abc import Sequence
 from pathlib import Path
 
 import jinja2
 
-from ice_eval import __version__
 from ice_eval.errors import ConfigError
-from ice_eval.report.tables import cost_table, notes, summary_table, tables
+from ice_eval.report.browser import BUDGET
+from ice_eval.report.colours import TAXONOMY_COLOURS, TEXT_COLOURS, operator_colour
+from ice_eval.report.embed import content_policy, script_json, script_text
+from ice_eval.report.page import page
+from ice_eval.report.tables import summary_table
 from ice_eval.results import RunFolder, write_atomically
+
+_SCRIPTS = ("browser.js", "figures.js")
 
 
 def _template(name: str) -> jinja2.Template:
@@ -23,21 +29,32 @@ def _template(name: str) -> jinja2.Template:
     return environment.get_template(name)
 
 
-def write_html(folders: Sequence[RunFolder], path: Path) -> Path:
+def report_html(folders: Sequence[RunFolder], *, budget: int = BUDGET) -> str:
+    """The report of one or several runs; `budget` bounds the bytes that their examples take."""
+    content = page(folders, budget=budget)
+    scripts = {name: script_text(_asset(name)) for name in _SCRIPTS}
+    library = script_text(content["library"])
+    return _template("report.html").render(
+        page=content,
+        style=_asset("style.css"),
+        scripts=scripts,
+        library=library,
+        policy=content_policy([*scripts.values(), library]),
+        browser=script_json(content["browser"]),
+        drawn=script_json(content["drawn"]),
+        fills=TAXONOMY_COLOURS,
+        inks=TEXT_COLOURS,
+        operator_colour=operator_colour,
+    )
+
+
+def write_html(folders: Sequence[RunFolder], path: Path, *, budget: int = BUDGET) -> Path:
     """Write the report of one or several runs."""
-    runs = [
-        {
-            "manifest": folder.manifest(),
-            "tables": [*tables([folder.summary()]), cost_table(folder.manifest())],
-            "notes": notes(folder.summary()),
-        }
-        for folder in folders
-    ]
-    page = _template("report.html").render(runs=runs, version=__version__)
+    text = report_html(folders, budget=budget)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with write_atomically(path) as stream:
-            stream.write(page.encode("utf-8"))
+            stream.write(text.encode("utf-8"))
     except OSError as exc:
         raise ConfigError(f"{path} cannot be written: {exc.strerror}.") from exc
     return path
@@ -46,3 +63,7 @@ def write_html(folders: Sequence[RunFolder], path: Path) -> Path:
 def summary_html(folder: RunFolder) -> str:
     """The summary as a table, for notebooks."""
     return _template("table.html").render(table=summary_table([folder.summary()]))
+
+
+def _asset(name: str) -> str:
+    return (importlib.resources.files("ice_eval.report") / "templates" / name).read_text(encoding="utf-8")

@@ -1,0 +1,69 @@
+"""The figures of a page: their specifications, and one copy of the library that draws them."""
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ice_eval._cache import cache_folder
+from ice_eval._extras import require
+from ice_eval.errors import MissingExtraError
+from ice_eval.results import RunFolder, write_atomically
+
+_INSTALL = "ice-eval[figures]"
+
+
+@dataclass(frozen=True)
+class Drawings:
+    """What a page needs to draw its figures; without them, the reason."""
+
+    figures: tuple[dict[str, Any], ...] = ()
+    """Name, title, caption and Vega-Lite specification of each."""
+    themes: dict[str, Any] = field(default_factory=dict)
+    """Configuration for light and dark pages."""
+    library: str = ""
+    missing: str = ""
+
+
+def drawings(folders: Sequence[RunFolder]) -> Drawings:
+    """All figures of some runs. Where a library is missing the page is written without them, and says so."""
+    try:
+        altair = require("altair", install=_INSTALL, purpose="to draw figures")
+        vl_convert = require("vl_convert", install=_INSTALL, purpose="to put figures into a page")
+    except MissingExtraError as exc:
+        return Drawings(missing=f"No figures: {exc}")
+    from ice_eval.report.figures import figures, theme
+
+    found = tuple(
+        {"name": each.name, "title": each.title, "caption": each.caption, "spec": each.chart.to_dict()}
+        for each in figures(folders)
+    )
+    if not found:
+        return Drawings()
+    version = ".".join(altair.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
+    library = _library(version, vl_convert.__version__)
+    return Drawings(found, {name: theme(name) for name in ("light", "dark")}, library)
+
+
+@functools.cache
+def _library(version: str, made_by: str) -> str:
+    """Vega, Vega-Lite and Vega-Embed in one script; it takes seconds to put together, so it is kept."""
+    import vl_convert
+
+    path = cache_folder() / f"vega-lite-{version}-by-{made_by}.js"
+    if path.is_file():
+        return path.read_text(encoding="utf-8")
+    bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=version)
+    _keep(path, bundle)
+    return bundle
+
+
+def _keep(path: Path, text: str) -> None:
+    """Keep it for later runs; a cache that cannot be written costs time, and nothing else."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with write_atomically(path) as stream:
+            stream.write(text.encode("utf-8"))
+    except OSError:
+        pass

@@ -1,0 +1,60 @@
+"""What the page says, as plain values: the template only lays it out."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from ice_eval import __version__
+from ice_eval.report.browser import BUDGET, browser_data
+from ice_eval.report.drawing import Drawings, drawings
+from ice_eval.report.provenance import CITATION, command, provenance
+from ice_eval.report.tables import cost_table, notes, tables
+from ice_eval.report.verdicts import in_first_setting, place_of, verdicts
+from ice_eval.results import RunFolder
+
+
+def page(folders: Sequence[RunFolder], *, budget: int = BUDGET) -> dict[str, Any]:
+    """Everything that a report over some runs shows."""
+    browser, drawn = browser_data(folders, budget=budget), drawings(folders)
+    summaries = [folder.summary() for folder in folders]
+    return {
+        "title": f"ICE report: {', '.join(dict.fromkeys(run['title'] for run in browser['runs']))}",
+        "version": __version__,
+        "citation": CITATION,
+        "runs": [
+            _run(folder, record, summary)
+            for folder, record, summary in zip(folders, browser["runs"], summaries, strict=True)
+        ],
+        # Over several runs what differs between them becomes a column, and p-values are adjusted jointly.
+        "tables": tables(summaries),
+        "figures": [{name: figure[name] for name in ("name", "title", "caption")} for figure in drawn.figures],
+        "missing": drawn.missing,
+        "library": drawn.library,
+        "drawn": _drawn(drawn),
+        "browser": browser,
+    }
+
+
+def _run(folder: RunFolder, record: dict[str, Any], summary: dict[str, Any]) -> dict[str, Any]:
+    manifest = folder.manifest()
+    return {
+        "title": record["title"],
+        "verdicts": verdicts(summary),
+        "notes": notes(_of_first_setting(summary)),
+        "tables": [table for table in [cost_table(manifest)] if table.rows],
+        "provenance": provenance(manifest),
+        "command": command(manifest),
+        "shown": len(record["examples"]),
+        "total": record["total"],
+        "folder": record["folder"],
+    }
+
+
+def _of_first_setting(summary: dict[str, Any]) -> dict[str, Any]:
+    """With the disagreements in the first setting of each attribution: the browser finds those in the others."""
+    first = in_first_setting(summary["agreement"])
+    return {**summary, "agreement": [line for line in summary["agreement"] if place_of(line) in first]}
+
+
+def _drawn(found: Drawings) -> dict[str, Any]:
+    """What the script reads that draws the figures."""
+    return {"themes": found.themes, "specs": {each["name"]: each["spec"] for each in found.figures}}

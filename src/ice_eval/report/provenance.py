@@ -1,0 +1,122 @@
+"""Where the numbers come from, how to get them again, and how to cite them."""
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from ice_eval.attributions import method_of
+from ice_eval.errors import ConfigError
+from ice_eval.pipeline import RunConfig
+from ice_eval.tasks import Task, load_task
+
+Manifest = Mapping[str, Any]
+
+CITATION = (
+    "Basu, A., & Chakraborty, P. (2026). ICE: Intervention-Consistent Explanation Evaluation with Statistical "
+    "Grounding for LLMs. arXiv preprint arXiv:2603.18579."
+)
+"""The preferred citation of CITATION.cff."""
+
+
+def provenance(manifest: Manifest) -> list[tuple[str, str]]:
+    """Names and values, in the order in which an auditor asks for them."""
+    config, identity = manifest["config"], manifest["identity"]
+    most = "at most " if config.get("adaptive") == "examples" else ""
+    rows = [
+        ("model", f"{config['model']}, {identity['dtype']} on {manifest['device']}"),
+        ("weights", f"fingerprint {identity['weights']}"),
+        ("data", f"{manifest['data']['origin']}, {manifest['data']['examples']} examples, sha256 {identity['data']}"),
+        ("prompt", manifest["prompt"]),
+        ("labels", ", ".join(manifest["labels"])),
+        ("random sets", f"{most}m = {config['m']}, seed = {config['seed']}"),
+        ("configuration", f"{_settings(config)}; hash {manifest['config_hash']}"),
+        ("cost", _cost(manifest)),
+        ("versions", ", ".join(f"{name} {value}" for name, value in manifest["versions"].items())),
+        ("time", f"{manifest['started']} to {manifest.get('finished', '–')}"),
+    ]
+    messages = manifest.get("messages") or []
+    return [*rows, ("remarks", "\n".join(messages))] if messages else rows
+
+
+def _settings(config: Mapping[str, Any]) -> str:
+    left_out = {"model", "task", "m", "seed"}
+    return ", ".join(f"{name} {_plain(value)}" for name, value in config.items() if name not in left_out)
+
+
+def _cost(manifest: Manifest) -> str:
+    seconds = f", {manifest['seconds']:.0f} s" if "seconds" in manifest else ""
+    return f"{manifest['rows']} rows, {manifest['forwards']} forward passes, {manifest['tokens']} tokens{seconds}"
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, list):
+        return " + ".join(map(str, value))
+    return "–" if value is None else str(value)
+
+
+_FLAGS = {"directions": "direction", "nulls": "null"}
+"""Fields whose flag has another name."""
+
+
+def command(manifest: Manifest) -> str | None:
+    """The `ice run` that scores the same rows, a flag on each line; None for a task that only Python code knows."""
+    config = manifest["config"]
+    task = _task_flags(manifest)
+    if task is None:
+        return None
+    own = [name for name in config["attributions"] if not _is_method(name)]
+    known = [name for name in config["attributions"] if name not in own]
+    flags = {"model": config["model"], **task, "attributions": known, "n": config["n"], "m": config["m"]}
+    usual = RunConfig(adaptive=config.get("adaptive"), protocol=config.get("protocol", "default"))
+    for name in (field.name for field in fields(RunConfig)):
+        if name not in flags and config.get(name) not in (None, _listed(getattr(usual, name))):
+            flags[name] = config[name]
+    flags |= {"dtype": manifest["identity"]["dtype"]}
+    pairs = [_pair(name, value) for name, value in flags.items()]
+    pairs += [("--attribution-file", f"{name}=FILE") for name in own]
+    pairs += [("--chat",)] if manifest["identity"].get("chat") else []
+    pairs += [("--system", manifest["identity"]["system"])] if manifest["identity"].get("system") else []
+    return " \\\n  ".join(["ice run", *map(shlex.join, pairs)])
+
+
+def _is_method(name: str) -> bool:
+    """Whether the command knows the attribution by its name; others came in files or from Python."""
+    try:
+        method_of(name)
+    except ConfigError:
+        return False
+    return True
+
+
+def _pair(name: str, value: Any) -> tuple[str, ...]:
+    flag = "--" + _FLAGS.get(name, name).replace("_", "-")
+    return flag, ",".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _listed(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _task_flags(manifest: Manifest) -> dict[str, Any] | None:
+    """`--task`, and `--data`, `--prompt` and `--labels` where they are not the task's own."""
+    origin, prompt = manifest["data"]["origin"], manifest["prompt"].replace("\n", "\\n")
+    known = _known(manifest["config"]["task"])
+    is_file = origin.endswith((".jsonl", ".csv"))
+    if known is None:
+        return {"data": origin, "prompt": prompt, "labels": manifest["labels"]} if is_file else None
+    if not is_file and origin != known.data.origin:
+        return None
+    changed = {"data": origin} if origin != known.data.origin else {}
+    if manifest["prompt"] not in (known.prompt, known.classifier_prompt):
+        changed["prompt"] = prompt
+    if manifest["labels"] != list(known.label_words):
+        changed["labels"] = manifest["labels"]
+    return {"task": manifest["config"]["task"], **changed}
+
+
+def _known(name: str) -> Task | None:
+    try:
+        return load_task(name)
+    except ConfigError:
+        return None

@@ -1,0 +1,454 @@
+// The example browser. Whatever comes from the data reaches the page through textContent only.
+
+const data = JSON.parse(document.getElementById("browser-data").textContent);
+const PAGE = 50;
+const byId = (id) => document.getElementById(id);
+const controls = byId("controls").elements;
+const state = { run: 0, example: null, page: 0, found: [] };
+
+// --- small pieces ---------------------------------------------------------------------------------------------
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function fill(node, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value !== null && value !== undefined && value !== false) node.setAttribute(name, value === true ? "" : value);
+  }
+  node.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
+  return node;
+}
+
+const el = (tag, attributes = {}, ...children) => fill(document.createElement(tag), attributes, children);
+const svg = (tag, attributes = {}, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
+
+const probability = (thousandths) => 1 / (1 + Math.exp(-thousandths / 1000));
+const percent = (share, digits = 0) => `${(100 * share).toFixed(digits)} %`;
+
+// Near 0 and 1 a whole percent hides what is compared.
+function chance(thousandths) {
+  const p = probability(thousandths);
+  return percent(p, p > 0.99 || p < 0.01 ? 2 : p > 0.95 || p < 0.05 ? 1 : 0);
+}
+
+const number = (value, digits = 2) =>
+  value === null ? "–" : `${value < 0 ? "−" : "+"}${Math.abs(value).toPrecision(digits)}`;
+
+// --- what is asked ----------------------------------------------------------------------------------------------
+
+const SELECTORS = ["attribution", "operator", "direction", "k", "null"];
+const run = () => data.runs[state.run];
+
+// Sizes depend on the attribution: some have a size of their own.
+function offered(name) {
+  const attribution = controls.attribution.value;
+  const fitting = run().configurations.filter((each) => name !== "k" || each.attribution === attribution);
+  return [...new Set(fitting.map((each) => String(each[name])))];
+}
+
+const WORDS = {
+  operator: { all: "all, averaged" },
+  direction: { sufficiency: "keep the rationale", necessity: "remove the rationale" },
+  null: { size: "same size" },
+};
+
+function word(name, value) {
+  if (name === "k") return value === "null" ? "its own" : `top ${Math.round(1000 * Number(value)) / 10} %`;
+  return WORDS[name]?.[value] ?? (name === "null" ? `matched by ${value}` : value);
+}
+
+function fillSelectors() {
+  for (const name of SELECTORS) {
+    const before = controls[name].value;
+    const values = offered(name);
+    controls[name].replaceChildren(...values.map((value) => el("option", { value }, word(name, value))));
+    if (values.includes(before)) controls[name].value = before;
+    controls[name].closest("label").hidden = values.length < 2;
+  }
+}
+
+function placeOf(operator = controls.operator.value) {
+  const wanted = Object.fromEntries(SELECTORS.map((name) => [name, controls[name].value]));
+  wanted.operator = operator;
+  return run().configurations.findIndex((each) => SELECTORS.every((name) => String(each[name]) === wanted[name]));
+}
+
+// A cell as an object with names; { error } where there are no numbers.
+function cellOf(example, place = placeOf()) {
+  const cell = example.cells[place];
+  if (cell === undefined || typeof cell === "string") return { error: cell ?? example.skip ?? "not evaluated" };
+  return Object.fromEntries(data.columns.map((name, index) => [name, cell[index]]));
+}
+
+const operators = () => offered("operator").filter((name) => name !== "all");
+
+function gap(example) {
+  const rates = operators().map((name) => cellOf(example, placeOf(name)).win_rate).filter((rate) => rate !== undefined);
+  return rates.length < 2 ? -1 : Math.max(...rates) - Math.min(...rates);
+}
+
+// --- the list -----------------------------------------------------------------------------------------------------
+
+const textOf = (example) => example.fields.map((field) => field.pieces.join("")).join(" / ");
+const label = (index) => (index === null ? "unknown" : run().labels[index]);
+
+const FILTERS = {
+  all: () => true,
+  anti: (example, cell) => cell.win_rate < 0.5,
+  disagree: (example, cell) => cell.disagree === 1,
+  wrong: (example) => example.gold !== null && example.target !== null && example.gold !== example.target,
+  weak_signal: (example) => example.flags.includes("weak_signal"),
+  skipped: (example, cell) => cell.error !== undefined,
+};
+
+const ORDERS = {
+  data: null,
+  low: (item) => item.cell.win_rate ?? 2,
+  high: (item) => -(item.cell.win_rate ?? -1),
+  gap: (item) => -gap(item.example),
+  long: (item) => -textOf(item.example).length,
+};
+
+function search() {
+  const query = controls.query.value.trim().toLowerCase();
+  const place = placeOf();
+  const keep = FILTERS[controls.filter.value];
+  const items = [];
+  for (const example of run().examples) {
+    const cell = cellOf(example, place);
+    if (!keep(example, cell)) continue;
+    if (query && !`${example.id} ${label(example.target)} ${textOf(example)}`.toLowerCase().includes(query)) continue;
+    items.push({ example, cell });
+  }
+  const order = ORDERS[controls.sort.value];
+  if (order) {
+    const keys = new Map(items.map((item) => [item, order(item)]));
+    items.sort((a, b) => keys.get(a) - keys.get(b));
+  }
+  state.found = items;
+}
+
+function drawList() {
+  const pages = Math.max(1, Math.ceil(state.found.length / PAGE));
+  state.page = Math.min(Math.max(state.page, 0), pages - 1);
+  const start = state.page * PAGE;
+  byId("list").replaceChildren(...state.found.slice(start, start + PAGE).map(listed));
+  const n = state.found.length;
+  byId("count").textContent = `${n.toLocaleString("en")} ${n === 1 ? "example" : "examples"}`;
+  byId("page-of").textContent = `${state.page + 1} of ${pages}`;
+  byId("page-back").disabled = state.page === 0;
+  byId("page-on").disabled = state.page === pages - 1;
+  byId("page-on").closest("p").hidden = pages === 1;
+}
+
+function listed({ example, cell }) {
+  const text = textOf(example);
+  const rate = cell.error === undefined ? percent(cell.win_rate) : "–";
+  const chosen = example === state.example;
+  const button = el(
+    "button",
+    { type: "button", "data-id": example.id, "aria-current": chosen ? "true" : null },
+    el("span", { class: "rate", title: "win rate" }, rate),
+    el("span", { class: "id" }, example.id),
+    el("span", { class: "start", dir: "auto" }, text.length > 160 ? `${text.slice(0, 160)}…` : text),
+  );
+  button.addEventListener("click", () => choose(example));
+  return el("li", {}, button);
+}
+
+// --- the example -----------------------------------------------------------------------------------------------
+
+function choose(example, { scroll = false } = {}) {
+  state.example = example;
+  const place = state.found.findIndex((item) => item.example === example);
+  if (place >= 0) state.page = Math.floor(place / PAGE);
+  drawList();
+  drawExample();
+  byId("list").querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
+  if (example) history.replaceState(null, "", link(example));
+  if (scroll) byId("examples").scrollIntoView();
+}
+
+function link(example) {
+  const parts = { example: example.id, ...(data.runs.length > 1 ? { run: state.run } : {}) };
+  return `#${new URLSearchParams(parts)}`;
+}
+
+function drawExample() {
+  const example = state.example;
+  const box = byId("detail");
+  if (!example) {
+    box.replaceChildren(el("p", { class: "missing" }, "No example fits. Choose another filter or search."));
+    return;
+  }
+  const cell = cellOf(example);
+  const parts = [heading(example), facts(example)];
+  if (example.skip === null) parts.push(legend(example));
+  parts.push(...example.fields.map((field) => fieldText(example, field, cell)));
+  if (cell.error !== undefined) parts.push(el("p", { class: "missing" }, `No numbers: ${cell.error}.`));
+  else parts.push(strongest(example), el("div", { class: "operators" }, operators().map((name) => column(example, name))));
+  box.replaceChildren(...parts);
+}
+
+function heading(example) {
+  const anchor = el("a", { href: link(example), title: "link to this example" }, "link");
+  return el("h3", {}, "Example ", el("bdi", {}, example.id), " ", anchor);
+}
+
+const FLAGS = {
+  weak_signal: "weak signal: the text hardly changes the score",
+  negative_signal: "negative signal: the text lowers the score of this label",
+  truncated: "the end of the text was cut off",
+};
+
+function facts(example) {
+  const pairs = [
+    ["explained label", label(example.target)],
+    ["gold label", label(example.gold)],
+  ];
+  if (example.full !== null) {
+    pairs.push(["score of the whole text", chance(example.full)], ["of no text", chance(example.empty)]);
+  }
+  const list = pairs.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, el("bdi", {}, value))));
+  const flags = example.flags.map((flag) => el("li", {}, FLAGS[flag] ?? flag));
+  return el("div", {}, el("dl", { class: "facts" }, list), flags.length ? el("ul", { class: "flags" }, flags) : null);
+}
+
+function legend(example) {
+  const values = example.vectors[controls.attribution.value] ?? [];
+  const signed = values.some((value) => value < 0);
+  const parts = [el("span", { class: "unit", style: "--support: 60%" }, signed ? "for the label" : "more important")];
+  if (signed) parts.push(el("span", { class: "unit against", style: "--against: 60%" }, "against it"));
+  parts.push(el("span", { class: "unit rationale" }, "rationale"));
+  return el("p", { class: "legend" }, "Colour: ", parts);
+}
+
+// The original text, cut at its units: what a tokenizer writes inside words is never seen.
+function fieldText(example, field, cell) {
+  const values = example.vectors[controls.attribution.value];
+  const rationale = new Set(cell.error === undefined ? example.rationales[cell.rationale] : []);
+  const largest = Math.max(...(values ?? []).map((value) => Math.abs(value ?? 0)), 0);
+  const nodes = field.pieces.map((piece, index) => {
+    const unit = field.units[index];
+    const value = unit < 0 ? undefined : values?.[unit];
+    if (value === undefined) return document.createTextNode(piece);
+    return unitSpan(piece, value, largest, rationale.has(unit));
+  });
+  const name = example.fields.length > 1 ? el("h4", {}, field.name) : null;
+  const human = field.human.length
+    ? el("p", { class: "human" }, "Marked by people: ", field.human.map((text) => [el("q", { dir: "auto" }, text), " "]))
+    : null;
+  return el("div", {}, name, el("p", { class: "text", dir: "auto" }, nodes), human);
+}
+
+function unitSpan(piece, value, largest, inside) {
+  const strength = largest > 0 && value !== null ? Math.round((70 * Math.abs(value)) / largest) : 0;
+  const side = value < 0 ? "against" : "support";
+  const classes = ["unit", value < 0 ? "against" : "", inside ? "rationale" : ""].filter(Boolean).join(" ");
+  const title = `${number(value, 3)}${inside ? ", in the rationale" : ""}`;
+  return el(inside ? "strong" : "span", { class: classes, style: `--${side}: ${strength}%`, title }, piece);
+}
+
+// The colours again, in numbers.
+function strongest(example) {
+  const values = example.vectors[controls.attribution.value];
+  const texts = new Map();
+  for (const field of example.fields) field.units.forEach((unit, index) => texts.set(unit, field.pieces[index]));
+  const ranked = values.map((value, unit) => ({ value, unit })).filter(({ value }) => value !== null);
+  ranked.sort((a, b) => Math.abs(b.value) - Math.abs(a.value));
+  const items = ranked.slice(0, 8).map(({ value, unit }) => el("li", {}, el("bdi", {}, texts.get(unit) ?? ""), ` ${number(value, 2)}`));
+  return el("details", { class: "strongest" }, el("summary", {}, "Strongest units, in numbers"), el("ol", {}, items));
+}
+
+function column(example, operator) {
+  const cell = cellOf(example, placeOf(operator));
+  const head = el("h4", {}, `Under ${operator}`);
+  if (cell.error !== undefined) return el("section", {}, head, el("p", { class: "missing" }, `No numbers: ${cell.error}.`));
+  const null_ = example.nulls[cell.null];
+  const keeps = controls.direction.value === "sufficiency";
+  const line =
+    `Beats ${percent(cell.win_rate)} of ${null_.length} random sets` +
+    `${cell.ties > 0 ? ` (${percent(cell.ties)} tie)` : ""}; p = ${cell.p.toFixed(3)}` +
+    `${cell.effect_size === null ? "" : `, effect ${number(cell.effect_size)}`}.`;
+  const row = (index) => (index === null || index === undefined ? null : example.texts[index]);
+  return el(
+    "section",
+    {},
+    head,
+    el("p", { class: "outcome" }, line, cell.disagree === 1 ? el("em", {}, " The operators disagree here.") : null),
+    histogram(null_, cell.score, keeps),
+    el(
+      "dl",
+      { class: "rows" },
+      counterfactual(keeps ? "rationale kept" : "rationale removed", row(cell.text), cell.score, "own"),
+      cell.random.map((text, index) => counterfactual(keeps ? "random set kept" : "random set removed", row(text), null_[index], "")),
+    ),
+  );
+}
+
+function counterfactual(name, text, score, kind) {
+  const shown = text === null ? "–" : text.trim() === "" ? "(nothing)" : text.trim();
+  return [el("dt", { class: kind }, name, " ", el("b", {}, chance(score))), el("dd", { class: kind, dir: "auto" }, shown)];
+}
+
+// --- the null as a histogram: log-odds across, so that scores near 0 and 1 stay apart -----------------------------
+
+const WIDTH = 320;
+const HEIGHT = 96;
+const TICKS = [0.0001, 0.001, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 0.999, 0.9999];
+
+function histogram(scores, own, keeps) {
+  const all = [...scores, own];
+  const middle = (Math.min(...all) + Math.max(...all)) / 2;
+  const half = Math.max((Math.max(...all) - Math.min(...all)) / 2, 50) * 1.04;
+  const [low, high] = [middle - half, middle + half];
+  const x = (score) => 8 + ((WIDTH - 16) * (score - low)) / (high - low);
+  const bins = new Array(Math.min(20, Math.max(6, Math.ceil(1.6 * Math.sqrt(scores.length))))).fill(0);
+  for (const score of scores) bins[Math.min(bins.length - 1, Math.floor((bins.length * (score - low)) / (high - low)))] += 1;
+  const tallest = Math.max(...bins);
+  const wide = (WIDTH - 16) / bins.length;
+  const bars = bins.map((count, index) => {
+    const tall = (62 * count) / tallest;
+    return svg("rect", { class: "bar", x: 8 + index * wide + 0.5, y: 76 - tall, width: wide - 1, height: tall });
+  });
+  const described =
+    `Scores of ${scores.length} random sets, from ${chance(Math.min(...scores))} to ${chance(Math.max(...scores))}; ` +
+    `the rationale: ${chance(own)}.`;
+  const picture = svg(
+    "svg",
+    { class: "null", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": described },
+    bars,
+    svg("line", { class: "axis", x1: 8, x2: WIDTH - 8, y1: 76.5, y2: 76.5 }),
+    ticks(low, high, x),
+    svg("line", { class: "own", x1: x(own), x2: x(own), y1: 6, y2: 76 }),
+    svg("path", { class: "own", d: `M${x(own) - 5} 2h10l-5 8z` }),
+  );
+  const better = keeps ? "further right is better" : "further left is better";
+  return el("figure", { class: "null" }, picture, el("figcaption", {}, `score of the label; ▼ the rationale, bars the random sets; ${better}`));
+}
+
+// Ticks that have room; where none falls inside, the two ends.
+function ticks(low, high, x) {
+  let shown = TICKS.map((p) => ({ at: 1000 * Math.log(p / (1 - p)), text: percent(p, p === 0.9999 || p === 0.0001 ? 2 : p > 0.99 || p < 0.01 ? 1 : 0) }));
+  shown = shown.filter(({ at }) => at > low && at < high);
+  if (shown.length < 2) shown = [low + 0.06 * (high - low), high - 0.06 * (high - low)].map((at) => ({ at, text: chance(at) }));
+  let last = -Infinity;
+  const marks = [];
+  for (const { at, text } of shown) {
+    if (x(at) - last < 40) continue;
+    last = x(at);
+    const place = Math.min(Math.max(last, 20), WIDTH - 22);
+    marks.push(svg("line", { class: "axis", x1: last, x2: last, y1: 76, y2: 80 }), svg("text", { x: place, y: 92 }, text));
+  }
+  return marks;
+}
+
+// --- moving about -------------------------------------------------------------------------------------------------
+
+// Another attribution or operator is looked at for the same example; another filter or order starts at the top.
+function update({ keep }) {
+  fillSelectors();
+  search();
+  const still = keep && state.found.some((item) => item.example === state.example);
+  state.page = 0;
+  choose(still ? state.example : (state.found[0]?.example ?? null));
+}
+
+function step(by) {
+  const place = state.found.findIndex((item) => item.example === state.example);
+  const next = state.found[Math.min(Math.max(place + by, 0), state.found.length - 1)];
+  if (next) choose(next.example);
+}
+
+function turn(name) {
+  const options = controls[name].options.length;
+  controls[name].selectedIndex = (controls[name].selectedIndex + 1) % options;
+  update({ keep: true });
+}
+
+function openRun(index) {
+  state.run = index;
+  controls.run.value = String(index);
+  state.example = null;
+  fillSelectors();
+}
+
+function follow() {
+  const wanted = new URLSearchParams(location.hash.slice(1));
+  if (!wanted.has("example")) return;
+  const index = Number(wanted.get("run") ?? 0);
+  if (data.runs[index] && index !== state.run) openRun(index);
+  const example = run().examples.find((each) => each.id === wanted.get("example"));
+  if (!example) {
+    byId("count").textContent = `Example ${wanted.get("example")} is not in this file.`;
+    return;
+  }
+  controls.filter.value = "all";
+  controls.query.value = "";
+  search();
+  choose(example, { scroll: true });
+}
+
+const KEYS = {
+  j: () => step(1),
+  k: () => step(-1),
+  a: () => turn("attribution"),
+  o: () => turn("operator"),
+  "/": () => controls.query.focus(),
+  "?": () => byId("help").showModal(),
+};
+
+function pressed(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey || byId("help").open) return;
+  const typing = event.target.matches("input, select, textarea");
+  if (event.key === "Escape" && event.target === controls.query) event.target.blur();
+  const inList = byId("list").contains(event.target);
+  const arrow = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (inList && arrow) {
+    event.preventDefault();
+    step(arrow);
+    byId("list").querySelector("[aria-current]")?.focus();
+  } else if (!typing && KEYS[event.key]) {
+    event.preventDefault();
+    KEYS[event.key]();
+  }
+}
+
+function themeButton() {
+  const root = document.documentElement;
+  const button = byId("theme");
+  const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches);
+  const name = () => { button.textContent = isDark() ? "Light" : "Dark"; button.setAttribute("aria-label", `${button.textContent} colours`); };
+  button.hidden = false;
+  button.addEventListener("click", () => { root.dataset.theme = isDark() ? "light" : "dark"; name(); });
+  name();
+}
+
+function start() {
+  themeButton();
+  controls.run.replaceChildren(...data.runs.map((each, index) => el("option", { value: index }, each.title)));
+  controls.run.closest("label").hidden = data.runs.length < 2;
+  openRun(0);
+  byId("browser").hidden = false;
+  controls.run.addEventListener("change", () => { openRun(Number(controls.run.value)); update({ keep: false }); });
+  for (const name of SELECTORS) controls[name].addEventListener("change", () => update({ keep: true }));
+  for (const name of ["filter", "sort"]) controls[name].addEventListener("change", () => update({ keep: false }));
+  controls.query.addEventListener("input", () => update({ keep: false }));
+  byId("controls").addEventListener("submit", (event) => event.preventDefault());
+  byId("page-back").addEventListener("click", () => { state.page -= 1; drawList(); });
+  byId("page-on").addEventListener("click", () => { state.page += 1; drawList(); });
+  byId("help-open").addEventListener("click", KEYS["?"]);
+  document.addEventListener("keydown", pressed);
+  addEventListener("hashchange", follow);
+  search();
+  show();
+  follow();
+}
+
+// The first example, without a mark in the address: nobody asked for it yet.
+function show() {
+  state.example = state.found[0]?.example ?? null;
+  drawList();
+  drawExample();
+}
+
+start();

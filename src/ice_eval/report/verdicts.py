@@ -1,0 +1,136 @@
+"""What the numbers say, and what they do not, in sentences."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ice_eval.report.tables import percent
+from ice_eval.results.comparisons import ALL
+from ice_eval.stats.verdict import NOT_DISTINGUISHABLE
+
+Line = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """The verdict on one attribution under one operator."""
+
+    operator: str
+    verdict: str
+    word: str | None
+    """The taxonomy's word for the mean, which the colour stands for; None where the verdict is no such word."""
+    text: str
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What a run says of one attribution."""
+
+    attribution: str
+    setting: str
+    """The size, the direction and the null, where the run has several."""
+    sentences: tuple[Sentence, ...]
+    over_all: str
+    """Whether the operators allow one conclusion; empty with a single operator."""
+    silence: str
+    """What it does not say."""
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """The statements of a run: on each attribution in its first setting, and in the others."""
+
+    first: tuple[Statement, ...]
+    others: tuple[Statement, ...]
+
+
+def verdicts(summary: Mapping[str, Any]) -> Verdicts:
+    """A statement for every attribution and setting, the settings in the order of the run."""
+    lines = [line for line in summary["configurations"] if line["operator"] != ALL]
+    words = {place_of(line): line["word"] for line in summary.get("robustness", ())}
+    leading, several = set(in_first_setting(lines)), len({setting(line) for line in lines}) > 1
+    groups: dict[tuple[Any, ...], list[Line]] = {}
+    for line in lines:
+        groups.setdefault(place_of(line), []).append(line)
+    found = {place: _statement(group, words.get(place), several=several) for place, group in groups.items()}
+    return Verdicts(
+        tuple(found[place] for place in found if place in leading),
+        tuple(found[place] for place in found if place not in leading),
+    )
+
+
+def in_first_setting(lines: Sequence[Line]) -> list[tuple[Any, ...]]:
+    """Attribution, direction, size and null of the first line of each attribution."""
+    found: dict[str, tuple[Any, ...]] = {}
+    for line in lines:
+        found.setdefault(line["attribution"], place_of(line))
+    return list(found.values())
+
+
+def setting(line: Line) -> tuple[Any, ...]:
+    """The direction, the size and the null of a configuration."""
+    return line["direction"], line["k"], line.get("null", "size")
+
+
+def place_of(line: Line) -> tuple[Any, ...]:
+    """What a configuration is about, whatever its operator."""
+    return line["attribution"], *setting(line)
+
+
+_OVER_ALL = {
+    "robust": "The operators agree.",
+    "operator-dependent": "The operators contradict each other: the answer depends on how the rest is removed.",
+    "inconclusive": "Whether the operators agree is not certain.",
+}
+
+
+def _statement(lines: Sequence[Line], word: str | None, *, several: bool) -> Statement:
+    return Statement(
+        attribution=str(lines[0]["attribution"]),
+        setting=_words_for(lines[0]) if several else "",
+        sentences=tuple(sentence(line) for line in lines),
+        over_all=_OVER_ALL.get(word or "", ""),
+        silence=_silence(lines),
+    )
+
+
+def _words_for(line: Line) -> str:
+    act = "keeping" if line["direction"] == "sufficiency" else "removing"
+    null = "" if line.get("null", "size") == "size" else f", random sets matched by {line['null']}"
+    units = "what it marks" if line["k"] is None else f"the top {100 * line['k']:g} %"
+    return f"{act} {units}{null}"
+
+
+def sentence(line: Line) -> Sentence:
+    """The verdict with its win rate, interval and number of examples."""
+    verdict = str(line["verdict"] or "no verdict")
+    word = (
+        line["taxonomy"] if line["verdict"] and line.get("excludes_chance") and verdict != NOT_DISTINGUISHABLE else None
+    )
+    if line["win_rate"] is None:
+        text = "no example could be evaluated."
+    else:
+        interval = line["win_rate_ci"]
+        between = "no interval" if interval is None else f"95 % interval {_limits(interval)}"
+        text = f"beats {percent(line['win_rate'])} of random sets of the same size ({between}, n = {line['n']})."
+    text = text.replace(" %", "\u00a0%").replace("n = ", "n\u00a0=\u00a0")  # numbers stay on one line
+    return Sentence(str(line["operator"]), verdict, word, text)
+
+
+def _limits(interval: Sequence[float]) -> str:
+    return f"{100 * interval[0]:.1f}–{percent(interval[1])}"
+
+
+def _silence(lines: Sequence[Line]) -> str:
+    """What a reader might take the verdicts for, and must not."""
+    found = [str(line["verdict"] or "") for line in lines]
+    parts = []
+    if any(verdict.endswith("faithful") and not verdict.startswith("anti") for verdict in found):
+        parts.append("that these units are all the model looks at, or that people find them convincing")
+    if NOT_DISTINGUISHABLE in found:
+        limits = [line["detectable_win_rate"] for line in lines if line["detectable_win_rate"] is not None]
+        seen = f"; a win rate under {percent(min(max(limits), 1.0))} may go unnoticed here" if limits else ""
+        parts.append(f"that the explanation is no better than chance{seen}")
+    if any(verdict.startswith("anti-faithful") for verdict in found):
+        parts.append("why random units do better, or that another method or size would fare as badly")
+    return f"It does not say {', nor '.join(parts)}." if parts else "It says nothing for or against the explanation."

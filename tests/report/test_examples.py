@@ -1,0 +1,168 @@
+import json
+
+import numpy as np
+import pytest
+from tests.small_runs import Waves, lines_of, picks, rows_of, run, task_of, texts
+
+from ice_eval.records import Span
+from ice_eval.report.browser import (
+    BUDGET,
+    COLUMNS,
+    LONGEST_TEXT,
+    browser_data,
+    example_records,
+    pieces_of,
+    run_record,
+    scaled,
+    shortened,
+    within,
+)
+
+SETTINGS = {
+    "attributions": {"mine": picks("mine"), "yours": picks("yours")}, "operators": ["delete", "mask-unk"],
+    "directions": ["sufficiency", "necessity"], "m": 20,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def found():
+    return run([*texts(12), "alone"], model=Waves(), **SETTINGS)
+
+
+@pytest.fixture(scope="module")
+def record(found):
+    return run_record(found.folder, budget=BUDGET)
+
+
+def cells(record, example):
+    for place, cell in zip(record["configurations"], example["cells"], strict=True):
+        yield place, dict(zip(COLUMNS, cell, strict=True))
+
+
+def test_every_example_is_there_with_its_text(found, record):
+    assert record["total"] == len(record["examples"]) == 13
+    inputs = [row for part in found.folder.parts() for row in found.folder.inputs(part)]
+    for row, example in zip(inputs, record["examples"], strict=True):
+        [field] = example["fields"]
+        assert "".join(field["pieces"]) == row.fields["text"]
+        units = {unit: piece for unit, piece in zip(field["units"], field["pieces"], strict=True) if unit >= 0}
+        assert units == {unit: row.fields["text"][span.start : span.end] for unit, span in enumerate(row.spans)}
+        assert set(example["vectors"]) == set(row.attributions)
+
+
+def test_the_numbers_of_a_cell_are_those_of_the_run(found, record):
+    for example in record["examples"][:-1]:
+        for place, cell in cells(record, example):
+            [line] = lines_of(found, example_id=example["id"], **place)
+            assert cell["win_rate"] == pytest.approx(line["win_rate"], abs=5e-5)
+            assert cell["p"] == pytest.approx(line["p_value"], abs=5e-5)
+            assert example["rationales"][cell["rationale"]] == line["rationale"]
+            assert 1 / (1 + np.exp(-cell["score"] / 1000)) == pytest.approx(line["score"], abs=5e-4)
+
+
+def test_the_null_of_a_cell_gives_its_win_rate(record):
+    for example in record["examples"][:-1]:
+        for place, cell in cells(record, example):
+            if place["operator"] == "all":
+                assert cell["null"] is None  # the operators are shown side by side
+                continue
+            null, side = np.array(example["nulls"][cell["null"]]), 1 if place["direction"] == "sufficiency" else -1
+            beaten = side * cell["score"] > side * null
+            assert len(null) == 20
+            # Rounding to thousandths may make one tie of two scores that lie very close.
+            assert beaten.mean() + (null == cell["score"]).mean() / 2 == pytest.approx(cell["win_rate"], abs=0.5 / 20)
+
+
+def test_counterfactuals_are_what_the_model_saw(found, record):
+    rows = {
+        (row.key.example_id, row.key.kind, row.key.operator, row.key.direction, row.key.set_index): row
+        for row in rows_of(found)
+    }
+    for example in record["examples"][:-1]:
+        for place, cell in cells(record, example):
+            if place["operator"] == "all":
+                continue
+            here = (place["operator"], place["direction"])
+            kept = rows[example["id"], f"rationale:{place['attribution']}", *here, None]
+            assert example["texts"][cell["text"]] == kept.text
+            shown = [example["texts"][index] for index in cell["random"]]
+            random = [rows[example["id"], "random", *here, index] for index in range(3)]
+            assert shown == [row.text for row in random if row.kept != kept.kept][:2]
+
+
+def test_attributions_share_a_null_that_is_the_same(record):
+    # Two attributions, two operators, two directions: four nulls, and more only where a rationale was drawn too.
+    numbers = [len(example["nulls"]) for example in record["examples"][:-1]]
+    assert min(numbers) == 4 and max(numbers) <= 8
+
+
+def test_an_example_that_takes_no_part_says_why(record):
+    alone = record["examples"][-1]
+    assert alone["skip"] is not None
+    assert alone["cells"] == [alone["skip"]] * len(record["configurations"])
+    assert alone["full"] is None and alone["flags"] == []
+
+
+def test_operators_that_disagree_are_noted_as_the_summary_names_them(found, record):
+    for line in found.folder.summary()["agreement"]:
+        noted = [
+            example["id"]
+            for example in record["examples"][:-1]
+            for place, cell in cells(record, example)
+            if place["operator"] == "delete" and cell["disagree"]
+            and all(place[name] == line[name] for name in ("attribution", "direction", "k", "null"))
+        ]  # fmt: skip
+        assert sorted(noted) == sorted(line["disagree"])
+
+
+def test_some_operators_disagree_here(found):
+    assert any(line["disagree"] for line in found.folder.summary()["agreement"])
+
+
+def test_texts_are_cut_at_characters_not_at_their_halves():
+    text = "so 😀 good"
+    pieces, units = pieces_of(text, [(1, Span("text", 5, 9)), (0, Span("text", 3, 4))])
+    assert (pieces, units) == (["so ", "😀", " ", "good"], [-1, 0, -1, 1])
+    assert pieces_of("a", []) == (["a"], [-1])
+
+
+def test_scores_have_four_digits_and_an_end():
+    assert [scaled(value) for value in (0.12345, -1.0, float("inf"), -1e9)] == [123, -1000, 30000, -30000]
+
+
+def test_very_long_counterfactuals_are_cut():
+    assert shortened("a" * LONGEST_TEXT) == "a" * LONGEST_TEXT
+    assert shortened("a" * 2000) == "a" * LONGEST_TEXT + " …"
+
+
+def test_the_page_gets_plain_values(found):
+    data = browser_data([found.folder, found.folder])
+    assert json.loads(json.dumps(data))["runs"][0] == json.loads(json.dumps(data["runs"][1]))
+    assert "ranks" not in data["runs"][0]["examples"][0]
+
+
+def ranked(number, skipped=0.0, rate=0.5, gap=0.0):
+    return {"id": number, "ranks": (1 - skipped, rate, -gap)}
+
+
+def test_where_not_all_fit_the_most_telling_examples_stay():
+    records = [ranked(number) for number in range(100)]
+    records[40], records[60], records[80] = ranked(40, skipped=1.0), ranked(60, rate=0.0), ranked(80, gap=1.0)
+    size = len(json.dumps({"id": 99}))
+    kept = [record["id"] for record in within(records, budget=4 * size)]
+    assert kept == [0, 40, 60, 80]
+    assert within(records, budget=101 * size) == records
+    assert within(records, budget=0) == []
+
+
+def test_records_of_a_budget_keep_the_order_of_the_data(found):
+    records = list(example_records(found.folder))
+    kept = [record["id"] for record in within(records, budget=10_000)]
+    assert 0 < len(kept) < 13
+    assert kept == [record["id"] for record in records if record["id"] in kept]
+
+
+def test_skipped_examples_alone_make_a_record():
+    found = run(task_of(["alone", "a pair of words"]), model=Waves(), m=5)
+    alone, pair = run_record(found.folder, budget=BUDGET)["examples"]
+    assert (alone["skip"] is None, pair["skip"] is None) == (False, True)

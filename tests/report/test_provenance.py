@@ -1,0 +1,87 @@
+import shlex
+from pathlib import Path
+
+import pytest
+import yaml
+
+import ice_eval
+from ice_eval.cli._evaluation import evaluation
+from ice_eval.report.provenance import CITATION, command, provenance
+from ice_eval.tasks import Records, Task
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def manifest():
+    return ice_eval.evaluate(
+        "toy", "demo", n=3, m=5, k=[0.1, 0.3], unit="word", directions=["necessity"]
+    ).folder.manifest()
+
+
+def flags_of(text):
+    words = shlex.split(text.replace("\\\n", " "))
+    assert words[:2] == ["ice", "run"]
+    return dict(zip(words[2::2], words[3::2], strict=True))
+
+
+def test_the_command_repeats_the_run(manifest):
+    flags = flags_of(command(manifest))
+    assert flags == {
+        "--model": "toy", "--task": "demo", "--attributions": "attention,gradient,random", "--n": "3", "--m": "5",
+        "--k": "0.1,0.3", "--unit": "word", "--direction": "necessity", "--dtype": manifest["identity"]["dtype"],
+    }  # fmt: skip
+
+
+def test_the_command_has_flags_that_the_command_line_knows(manifest):
+    import inspect
+
+    everything = {**manifest["config"], "nulls": ["position"], "sign": "abs", "calibration": "contextual", "seed": 3}
+    known = set(inspect.signature(evaluation).parameters)
+    names = {
+        flag.removeprefix("--").replace("-", "_") for flag in flags_of(command({**manifest, "config": everything}))
+    }
+    assert {"null", "sign", "calibration", "seed"} < names <= known
+
+
+def test_a_file_and_a_prompt_of_ones_own_are_named(manifest):
+    own = {**manifest, "data": {"origin": "my data.jsonl", "examples": 3}, "prompt": "{text}\n?"}
+    known = flags_of(command(own))
+    assert (known["--task"], known["--data"], known["--prompt"]) == ("demo", "my data.jsonl", "{text}\\n?")
+    adhoc = flags_of(command({**own, "config": {**manifest["config"], "task": "mine"}}))
+    assert "--task" not in adhoc and adhoc["--labels"] == "negative,positive"
+
+
+def test_attributions_that_came_in_files_are_named_as_such(manifest):
+    config = {**manifest["config"], "attributions": ["random", "mine"]}
+    flags = flags_of(command({**manifest, "config": config}))
+    assert (flags["--attributions"], flags["--attribution-file"]) == ("random", "mine=FILE")
+
+
+def test_a_task_of_python_has_no_command():
+    task = Task(data=Records([{"text": "a good film"}] * 2), prompt="{text}:", label_words={"a": " a", "b": " b"})
+    found = ice_eval.evaluate("toy", task, attributions=["random"], operators=["delete"], n=2, m=5)
+    assert command(found.folder.manifest()) is None
+
+
+def test_an_auditor_finds_model_weights_data_and_versions(manifest):
+    rows = dict(provenance(manifest))
+    assert manifest["identity"]["weights"] in rows["weights"]
+    assert manifest["identity"]["data"] in rows["data"]
+    assert manifest["config_hash"] in rows["configuration"]
+    assert "necessity" in rows["configuration"]
+    assert f"numpy {manifest['versions']['numpy']}" in rows["versions"]
+    assert rows["random sets"] == "m = 5, seed = 0"
+    assert (
+        "at most"
+        in dict(provenance({**manifest, "config": {**manifest["config"], "adaptive": "examples"}}))["random sets"]
+    )
+    assert "remarks" not in dict(provenance({**manifest, "messages": []}))
+    assert dict(provenance({**manifest, "messages": ["one", "two"]}))["remarks"] == "one\ntwo"
+
+
+def test_the_citation_is_the_one_of_the_citation_file():
+    wanted = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))["preferred-citation"]
+    assert wanted["title"] in CITATION and str(wanted["year"]) in CITATION
+    assert all(f"{each['family-names']}, {each['given-names'][0]}." in CITATION for each in wanted["authors"])
+    assert wanted["identifiers"][0]["value"] in CITATION

@@ -1,0 +1,75 @@
+import pytest
+
+from ice_eval.report.verdicts import verdicts
+
+
+def only(summary):
+    [statement] = verdicts(summary).first
+    return statement
+
+
+def test_a_verdict_is_a_sentence_with_its_uncertainty(summary):
+    [sentence] = only(summary()).sentences
+    assert (sentence.operator, sentence.verdict, sentence.word) == ("delete", "faithful", "faithful")
+    plain = sentence.text.replace("\u00a0", " ")
+    assert plain == "beats 73.2 % of random sets of the same size (95 % interval 68.1–78.5 %, n = 60)."
+
+
+@pytest.mark.parametrize(
+    ("verdict", "silence"),
+    [
+        ("faithful", "It does not say that these units are all the model looks at"),
+        ("near-random to faithful", "It does not say that these units are all"),
+        (
+            "not distinguishable from random",
+            "It does not say that the explanation is no better than chance; a win rate under 58.0 % may go unnoticed",
+        ),
+        ("anti-faithful", "It does not say why random units do better"),
+        ("undetermined (too few examples)", "It says nothing for or against the explanation."),
+        (None, "It says nothing for or against the explanation."),
+    ],
+)
+def test_a_statement_says_what_it_does_not_say(summary, verdict, silence):
+    assert only(summary({"verdict": verdict})).silence.startswith(silence)
+
+
+def test_what_is_not_told_from_chance_has_no_colour(summary):
+    [sentence] = only(summary({"verdict": "not distinguishable from random", "taxonomy": "anti-faithful"})).sentences
+    assert sentence.word is None
+
+
+def test_a_configuration_without_examples_says_so(summary):
+    empty = dict.fromkeys(("win_rate", "win_rate_ci", "verdict", "taxonomy", "excludes_chance", "detectable_win_rate"))
+    [sentence] = only(summary({**empty, "n": 0})).sentences
+    assert (sentence.verdict, sentence.text) == ("no verdict", "no example could be evaluated.")
+
+
+def test_operators_are_sentences_of_one_statement_and_their_average_is_not(summary):
+    lines = [{"operator": name} for name in ("delete", "infill", "all")]
+    assert [each.operator for each in only(summary(*lines)).sentences] == ["delete", "infill"]
+
+
+@pytest.mark.parametrize(
+    ("word", "text"),
+    [("robust", "The operators agree."), ("operator-dependent", "The operators contradict each other"), (None, "")],
+)
+def test_the_word_on_all_operators_is_a_sentence(summary, word, text):
+    robust = {"attribution": "gradient", "direction": "sufficiency", "k": 0.2, "null": "size", "word": word}
+    assert only({**summary(), "robustness": [robust]}).over_all.startswith(text)
+
+
+def test_the_first_setting_leads_and_the_others_follow(summary):
+    lines = [
+        {"attribution": name, "direction": direction, "k": k}
+        for name in ("a", "b")
+        for direction in ("sufficiency", "necessity")
+        for k in (0.1, 0.2)
+    ]
+    found = verdicts(summary(*lines, {"attribution": "human", "k": None}))
+    assert [(each.attribution, each.setting) for each in found.first] == [
+        ("a", "keeping the top 10 %"), ("b", "keeping the top 10 %"), ("human", "keeping what it marks"),
+    ]  # fmt: skip
+    assert [each.setting for each in found.others[:3]] == [
+        "keeping the top 20 %", "removing the top 10 %", "removing the top 20 %",
+    ]  # fmt: skip
+    assert len(found.others) == 6
