@@ -51,11 +51,17 @@ def test_operators_are_sentences_of_one_statement_and_their_average_is_not(summa
 
 @pytest.mark.parametrize(
     ("word", "text"),
-    [("robust", "The operators agree."), ("operator-dependent", "The operators contradict each other"), (None, "")],
+    [
+        ("robust", "All operators put it below 55"),
+        ("operator-dependent", "The operators contradict each other"),
+        ("inconclusive", "Whether the operators agree is not certain."),
+        (None, ""),
+    ],
 )
 def test_the_word_on_all_operators_is_a_sentence(summary, word, text):
-    robust = {"attribution": "gradient", "direction": "sufficiency", "k": 0.2, "null": "size", "word": word}
-    assert only({**summary(), "robustness": [robust]}).over_all.startswith(text)
+    place = {"attribution": "gradient", "direction": "sufficiency", "k": 0.2, "null": "size"}
+    found = only({**summary(), "robustness": [{**place, "word": word, "sides": word and ["below", "below"]}]}).over_all
+    assert found.startswith(text) and bool(found) == bool(word)
 
 
 def test_the_first_setting_leads_and_the_others_follow(summary):

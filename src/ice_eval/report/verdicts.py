@@ -47,12 +47,12 @@ class Verdicts:
 def verdicts(summary: Mapping[str, Any]) -> Verdicts:
     """A statement for every attribution and setting, the settings in the order of the run."""
     lines = [line for line in summary["configurations"] if line["operator"] != ALL]
-    words = {place_of(line): line["word"] for line in summary.get("robustness", ())}
+    words = {place_of(line): _over_all(line) for line in summary.get("robustness", ())}
     leading, several = set(in_first_setting(lines)), len({setting(line) for line in lines}) > 1
     groups: dict[tuple[Any, ...], list[Line]] = {}
     for line in lines:
         groups.setdefault(place_of(line), []).append(line)
-    found = {place: _statement(group, words.get(place), several=several) for place, group in groups.items()}
+    found = {place: _statement(group, words.get(place, ""), several=several) for place, group in groups.items()}
     return Verdicts(
         tuple(found[place] for place in found if place in leading),
         tuple(found[place] for place in found if place not in leading),
@@ -77,19 +77,21 @@ def place_of(line: Line) -> tuple[Any, ...]:
     return line["attribution"], *setting(line)
 
 
-_OVER_ALL = {
-    "robust": "The operators agree.",
-    "operator-dependent": "The operators contradict each other: the answer depends on how the rest is removed.",
-    "inconclusive": "Whether the operators agree is not certain.",
-}
+def _over_all(line: Line) -> str:
+    """One sentence on all operators."""
+    if line["word"] == "robust":
+        return f"All operators put it {line['sides'][0]} 55\u00a0%."
+    if line["word"] == "operator-dependent":
+        return "The operators contradict each other: the answer depends on how the rest is removed."
+    return "Whether the operators agree is not certain." if line["word"] else ""
 
 
-def _statement(lines: Sequence[Line], word: str | None, *, several: bool) -> Statement:
+def _statement(lines: Sequence[Line], over_all: str, *, several: bool) -> Statement:
     return Statement(
         attribution=str(lines[0]["attribution"]),
         setting=_words_for(lines[0]) if several else "",
         sentences=tuple(sentence(line) for line in lines),
-        over_all=_OVER_ALL.get(word or "", ""),
+        over_all=over_all,
         silence=_silence(lines),
     )
 
