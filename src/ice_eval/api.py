@@ -21,7 +21,7 @@ from ice_eval.operators import POOL_EXAMPLES
 from ice_eval.pipeline import Reporter, RunConfig, Silent, execute
 from ice_eval.rationales import keep_mask, null_of, random_sets
 from ice_eval.records import Example
-from ice_eval.results import Plan, RunFolder, rescore
+from ice_eval.results import Plan, RunFolder, differences, rescore
 from ice_eval.results import plan as plan_from
 from ice_eval.results.planning import PILOT_SETS
 from ice_eval.tasks import FileData, Task, in_chat, load_task
@@ -65,6 +65,21 @@ class Run:
         import pandas as pd
 
         return pd.DataFrame(list(self.folder.examples()))
+
+    def compare(self, other: "Run | str | Path") -> "pd.DataFrame":
+        """What changed from this run to another: one row per configuration that both have, as `ice compare`.
+
+        `difference` is the other's mean win rate less this run's, with its 95 % interval and a test: paired over the
+        examples that both hold (same id, same text), unpaired where these are less than half of the smaller run. The
+        settings that differ are in `attrs["settings"]`.
+        """
+        import pandas as pd
+
+        folder = other.folder if isinstance(other, Run) else RunFolder.existing(Path(other))
+        [found] = differences(self.folder, [folder])
+        frame = pd.DataFrame([vars(line) for line in found.configurations])
+        frame.attrs["settings"] = [setting._asdict() for setting in found.settings]
+        return frame
 
     def report(self, path: str | Path | None = None) -> Path:
         """Write the report as one HTML file, by default into the run folder."""

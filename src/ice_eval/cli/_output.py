@@ -17,9 +17,12 @@ if TYPE_CHECKING:
     from ice_eval.results import Plan, RunFolder
 
 
+_WIDE = 10_000
+
+
 def console() -> Console:
-    """Standard output; wide enough for whole tables when it is not a terminal."""
-    return Console(highlight=False) if sys.stdout.isatty() else Console(highlight=False, width=160)
+    """Standard output; as wide as any table when it is not a terminal."""
+    return Console(highlight=False) if sys.stdout.isatty() else Console(highlight=False, width=_WIDE)
 
 
 def harmless(line: Text) -> Text:
@@ -42,18 +45,18 @@ def print_run(folder: "RunFolder", *, as_json: bool) -> None:
     print_summaries([folder.summary()])
     cost = cost_table(folder.manifest())
     if cost.rows:
-        print_table(cost)
+        print_tables([cost])
     print(f"\nRun folder: {folder.path}\nReport:     {folder.path / 'report.html'}")
 
 
-def print_summaries(summaries: Sequence[Mapping[str, Any]]) -> None:
+def print_summaries(summaries: Sequence[Mapping[str, Any]], names: Sequence[str] = ()) -> None:
+    """Tables and notes of some runs; `names` says which they are, where the tables number them."""
     from ice_eval.report import notes, tables
 
-    out = console()
-    for table in tables(summaries):
-        out.print(_rich(table))
-    for note in notes(*summaries):
-        out.print(Text(f"• {note}"))
+    found = tables(summaries)
+    numbered = any("run" in table.header for table in found)
+    runs = [f"run {number} is {name}" for number, name in enumerate(names, start=1)] if numbered else []
+    print_tables(found, [*runs, *notes(*summaries)])
 
 
 def print_plan(plan: "Plan", *, as_json: bool, hourly_price: float | None = None) -> None:
@@ -64,25 +67,26 @@ def print_plan(plan: "Plan", *, as_json: bool, hourly_price: float | None = None
         price = None if hourly_price is None else [c.minutes / 60 * hourly_price for c in plan.choices]
         print_json({**plan.as_dict(), **({} if price is None else {"dollars": price})})
         return
+    print_tables([plan_table(plan, hourly_price=hourly_price)], plan_notes(plan))
+
+
+def print_tables(tables: "Sequence[Table]", notes: Sequence[str] = ()) -> None:
+    """Tables as they fit the terminal, and a line or more for every note."""
+    from ice_eval.cli._tables import fitted
+
     out = console()
-    out.print(_rich(plan_table(plan, hourly_price=hourly_price)))
-    for note in plan_notes(plan):
-        out.print(Text(f"• {note}"))
+    for table in tables:
+        out.print(fitted(table, out))
+        out.print()
+    for note in notes:
+        line = Text(f"• {note}")
+        out.print(_hanging(harmless(line), out) if out.is_terminal else harmless(line), soft_wrap=True)
 
 
-def print_table(table: "Table") -> None:
-    console().print(_rich(table))
-
-
-def _rich(table: "Table") -> Any:
-    from rich.table import Table as RichTable
-
-    drawn = RichTable(title=table.title, title_justify="left")
-    for name in table.header:
-        drawn.add_column(Text(name), overflow="fold")
-    for row in table.rows:
-        drawn.add_row(*(Text(cell) for cell in row))
-    return drawn
+def _hanging(line: Text, out: Console) -> Text:
+    """Wrapped between words, further lines under the first word."""
+    first, *rest = line.wrap(out, out.width - 2) or [line]
+    return Text("\n  ").join([first, *rest])
 
 
 class Bar:

@@ -107,11 +107,11 @@ def _one(name: str, style: str | None, *, as_json: bool) -> None:
 
 
 def _print(tables: "list[Table]", style: str | None) -> None:
-    from ice_eval.cli._output import print_table
+    from ice_eval.cli._output import print_tables
     from ice_eval.report import formatted
 
     if style is not None:
         print("\n\n".join(formatted(table, style) for table in tables))
         return
     for table in tables:
-        print_table(table)
+        print_tables([table])

@@ -53,7 +53,7 @@ def report(
     elif style is not None:
         print("\n\n".join(formatted(table, style) for table in tables(summaries)))
     else:
-        print_summaries(summaries)
+        print_summaries(summaries, [str(folder.path) for folder in found])
     failed = failures(summaries, unwanted)
     for line in failed:
         print(f"ice: {line}", file=sys.stderr)

@@ -40,14 +40,14 @@ def selftest(
 def _print(report: "Report", *, every: bool) -> None:
     from rich.text import Text
 
-    from ice_eval.cli._output import console, print_table
+    from ice_eval.cli._output import console, print_tables
 
     out = console()
     for title, checks in (
         ("Guarantees", report.guarantees),
         ("Measured", [check for check in report.checks if not check.is_guarantee]),
     ):
-        print_table(_table(title, [[check] for check in checks] if every else list(_alike(checks))))
+        print_tables([_table(title, [[check] for check in checks] if every else list(_alike(checks)))])
     for line in (*report.skipped, *_conclusion(report)):
         out.print(Text(line), soft_wrap=True)
 

@@ -1,5 +1,6 @@
 """Tables and pages from run folders; never from models."""
 
+from ice_eval.report.differences import difference_notes, difference_tables
 from ice_eval.report.formats import FORMATS, formatted
 from ice_eval.report.gate import failures, words_of
 from ice_eval.report.html import summary_html, write_html
@@ -22,6 +23,8 @@ __all__ = [
     "agreement_table",
     "claims_table",
     "cost_table",
+    "difference_notes",
+    "difference_tables",
     "discrepancies_table",
     "failures",
     "formatted",

@@ -3,12 +3,14 @@
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from ice_eval import stats
 from ice_eval.results.agreements import kappas
+from ice_eval.stats.verdict import NOT_DISTINGUISHABLE
 
 Line = Mapping[str, Any]
 
@@ -22,6 +24,22 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
     best: frozenset[tuple[int, int]] = frozenset()
     """Row and column of the cells that are printed bold."""
+    words: tuple[tuple[str | None, ...], ...] = ()
+    """For every cell the word of the taxonomy that colours it, if any; empty where no cell has one."""
+
+
+def word_of_verdict(verdict: str | None) -> str | None:
+    """The word that colours a verdict: of a range the lower one, as that is what is sure."""
+    if verdict == NOT_DISTINGUISHABLE:
+        return "near-random"
+    return next((word for word in stats.TAXONOMY if (verdict or "").startswith(word)), None)
+
+
+def word_of_rate(win_rate: float | None, verdict: str | None) -> str | None:
+    """The word that colours a win rate; none is alarming that cannot be told from chance."""
+    if win_rate is None or verdict == NOT_DISTINGUISHABLE:
+        return word_of_verdict(verdict)
+    return stats.taxonomy(win_rate)
 
 
 def percent(value: float | None) -> str:
@@ -78,7 +96,13 @@ def summary_table(summaries: Sequence[Mapping[str, Any]]) -> Table:
         ("p adj.", lambda line: p_value(line.get("p_adjusted"))),
         ("verdict", lambda line: str(line["verdict"] or "–")),
     ]
-    return _table("Faithfulness", lines, columns, best=("win rate", _highest(lines)))
+    return table_of(
+        "Faithfulness",
+        lines,
+        columns,
+        best=("win rate", _highest(lines)),
+        coloured={"win rate": _rate_word, "verdict": _verdict_word},
+    )
 
 
 def _lines(summaries: Sequence[Mapping[str, Any]], part: str) -> list[Line]:
@@ -127,7 +151,7 @@ def agreement_table(summaries: Sequence[Mapping[str, Any]]) -> Table:
         ("rank corr. (ceiling)", _rank_correlation),
         ("disagree", lambda line: percent(line.get("disagree_rate"))),
     ]
-    return _table("Operator agreement", lines, columns)
+    return table_of("Operator agreement", lines, columns)
 
 
 def robustness_table(summaries: Sequence[Mapping[str, Any]]) -> Table:
@@ -145,7 +169,7 @@ def robustness_table(summaries: Sequence[Mapping[str, Any]]) -> Table:
         ("spread", lambda line: "–" if line["spread"] is None else f"{100 * line['spread']:.1f} pp"),
         ("conclusion", _conclusion),
     ]
-    return _table("Over all operators", lines, columns)
+    return table_of("Over all operators", lines, columns)
 
 
 _MEASURABLE_S = 0.1
@@ -170,7 +194,7 @@ def cost_table(manifest: Mapping[str, Any]) -> Table:
     answers = manifest.get("answer_tokens", {})
     if answers:
         columns.append(("tokens of answers", lambda line: _count(answers.get(line["attribution"]))))
-    return _table("What each attribution cost", lines, columns)
+    return table_of("What each attribution cost", lines, columns)
 
 
 def _count(value: int | None) -> str:
@@ -194,6 +218,14 @@ def jointly(summaries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Summaries with the p-values of all their configurations adjusted together."""
     lines = iter(adjusted([line for summary in summaries for line in summary["configurations"]]))
     return [{**summary, "configurations": [next(lines) for _ in summary["configurations"]]} for summary in summaries]
+
+
+def _rate_word(line: Line) -> str | None:
+    return word_of_rate(line["win_rate"], line["verdict"])
+
+
+def _verdict_word(line: Line) -> str | None:
+    return word_of_verdict(line["verdict"])
 
 
 def _effect(line: Line) -> str:
@@ -222,18 +254,29 @@ def _sides(line: Line) -> str:
 _OPTIONAL = {"run", "model", "task", "null", "direction", "k"}
 
 
-def _table(
+def table_of(
     title: str,
     lines: Sequence[Line],
     columns: Sequence[tuple[str, Callable[[Line], str]]],
     *,
     best: tuple[str, set[int]] | None = None,
+    coloured: Mapping[str, Callable[[Line], str | None]] = MappingProxyType({}),
 ) -> Table:
-    """The columns that are worth showing; `best` names one, and the lines that stand out in it."""
+    """Lines as a table, without the columns that name a run, model, … and say the same in every row.
+
+    Args:
+        title: Of the table.
+        lines: One for each row.
+        columns: Names, and what makes a cell of a line.
+        best: A column, and the lines that stand out in it.
+        coloured: Columns whose cells have the colour of a word, and what finds it in a line.
+    """
     cells = {name: [cell(line) for line in lines] for name, cell in columns}
     shown = [name for name, values in cells.items() if name not in _OPTIONAL or len(set(values)) > 1]
     bold = frozenset((line, shown.index(best[0])) for line in best[1]) if best else frozenset()
-    return Table(title, tuple(shown), tuple(zip(*(cells[name] for name in shown), strict=True)), bold)
+    words = (tuple(coloured[name](line) if name in coloured else None for name in shown) for line in lines)
+    rows = tuple(zip(*(cells[name] for name in shown), strict=True))
+    return Table(title, tuple(shown), rows, bold, tuple(words) if coloured else ())
 
 
 FLAGS = {

@@ -1,5 +1,6 @@
 """The run folder: manifest, inputs, ledger; and all statistics, computed from it without a model."""
 
+from ice_eval.results.differences import RunDifference, Setting, WinRateDifference, differences
 from ice_eval.results.files import write_atomically, write_json
 from ice_eval.results.folder import RunFolder
 from ice_eval.results.planning import Choice, Plan, plan
@@ -13,7 +14,11 @@ __all__ = [
     "LedgerRow",
     "Plan",
     "RowKey",
+    "RunDifference",
     "RunFolder",
+    "Setting",
+    "WinRateDifference",
+    "differences",
     "plan",
     "rescore",
     "write_atomically",

@@ -25,6 +25,7 @@ from ice_eval.stats.bootstrap import (
     resampled_means,
 )
 from ice_eval.stats.correlation import correlation_pvalue, detectable_correlation
+from ice_eval.stats.difference import Difference, paired_difference, unpaired_difference
 from ice_eval.stats.fdr import NonnullShare, SignificantRate, adjusted, nonnull_share, significant, significant_rate
 from ice_eval.stats.planning import (
     Spread,
@@ -65,6 +66,7 @@ __all__ = [
     "CHANCE",
     "Comparison",
     "Crossing",
+    "Difference",
     "Draws",
     "Groups",
     "Interval",
@@ -106,6 +108,7 @@ __all__ = [
     "n_for_detectable",
     "n_for_width",
     "nonnull_share",
+    "paired_difference",
     "reaches",
     "reasoning_word",
     "reliability",
@@ -118,6 +121,7 @@ __all__ = [
     "standard_error",
     "step_reasoning_capacity",
     "taxonomy",
+    "unpaired_difference",
     "upper_pvalue",
     "verdict",
 ]

@@ -1,0 +1,37 @@
+"""`ice compare`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ice_eval.cli._options import Json
+from ice_eval.errors import ConfigError
+
+
+def compare(
+    folders: Annotated[list[Path], typer.Argument(help="Two run folders or more; each is compared with the first.")],
+    style: Annotated[str | None, typer.Option("--format", help="Print the tables as md, csv or latex.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Say what changed from one run to another: settings, win rates with the interval of their difference, verdicts.
+
+    Differences are paired over the examples that both runs hold (same id, same text), and unpaired where they share
+    less than half of the smaller run.
+    """
+    from ice_eval.cli._output import print_json, print_tables
+    from ice_eval.report import FORMATS, difference_notes, difference_tables, formatted
+    from ice_eval.results import RunFolder, differences
+
+    if style is not None and style not in FORMATS:
+        raise ConfigError(f"no format '{style}'; use {', '.join(FORMATS)}.")
+    if len(folders) < 2:
+        raise ConfigError(f"one run ({folders[0]}) was given; two or more are expected: ice compare DIR DIR.")
+    first, *others = (RunFolder.existing(path) for path in folders)
+    found = differences(first, others)
+    if as_json:
+        print_json({"first": str(first.path), "comparisons": [each.as_dict() for each in found]})
+    elif style is not None:
+        print("\n\n".join(formatted(table, style) for table in difference_tables(found)))
+    else:
+        print_tables(difference_tables(found), difference_notes(found))

@@ -1,0 +1,129 @@
+"""What changed between runs, as tables: the first run is A, the others are B, C and so on."""
+
+from collections.abc import Callable, Sequence
+from string import ascii_uppercase
+from typing import Any
+
+from ice_eval.report.tables import Line, Table, interval, p_value, percent, table_of, word_of_rate, word_of_verdict
+from ice_eval.results import RunDifference
+from ice_eval.results.comparisons import Configuration
+
+_LONGEST = 60
+
+
+def run_letters(n: int) -> list[str]:
+    """What `n` runs are called in tables: A, B, C and so on."""
+    letters = list(ascii_uppercase)
+    return [letters[i] if i < len(letters) else f"R{i + 1}" for i in range(n)]
+
+
+def difference_tables(found: Sequence[RunDifference]) -> list[Table]:
+    """All tables of some comparisons with the same first run that have a row."""
+    return [table for table in (settings_table(found), difference_table(found)) if table.rows]
+
+
+def settings_table(found: Sequence[RunDifference]) -> Table:
+    """The fields that runs disagree about, and their values."""
+    letters = run_letters(len(found) + 1)
+    fields = dict.fromkeys(setting.field for each in found for setting in each.settings)
+    rows = []
+    for field in fields:
+        values = [next((s for s in each.settings if s.field == field), None) for each in found]
+        first = next(setting.first for setting in values if setting is not None)
+        # A run that does not appear under a field agrees with the first about it.
+        others = (first if setting is None else setting.second for setting in values)
+        rows.append((field, *map(_value, (first, *others))))
+    return Table("Settings that differ", ("field", *letters), tuple(rows))
+
+
+def difference_table(found: Sequence[RunDifference]) -> Table:
+    """Win rates of every configuration that runs share, and how sure their difference is.
+
+    Columns that say the same in every row are left out. P-values are adjusted over all rows of the table.
+    """
+    letters = run_letters(len(found) + 1)[1:]
+    lines = [
+        {"run": letter, **vars(line)}
+        for letter, each in zip(letters, found, strict=True)
+        for line in each.configurations
+    ]
+    first, second = "A", "B" if len(found) == 1 else "other"
+    columns: list[tuple[str, Callable[[Line], str]]] = [
+        ("run", lambda line: str(line["run"])),
+        ("attribution", lambda line: str(line["attribution"])),
+        ("null", lambda line: str(line["null"])),
+        ("operator", lambda line: str(line["operator"])),
+        ("direction", lambda line: str(line["direction"])),
+        ("k", lambda line: f"{line['k']:g}"),
+        ("n", _n),
+        (first, lambda line: percent(line["win_rate_first"])),
+        (second, lambda line: percent(line["win_rate_second"])),
+        (
+            f"{second} − {first}",
+            lambda line: "–" if line["difference"] is None else f"{100 * line['difference']:+.1f} pp",
+        ),
+        ("95 % CI", lambda line: interval(line["difference_ci"], signed=True)),
+        ("p", lambda line: p_value(line["p_value"])),
+        ("p adj.", lambda line: p_value(line["p_adjusted"])),
+        ("verdict", _verdicts),
+    ]
+    coloured: dict[str, Callable[[Line], str | None]] = {
+        first: lambda line: word_of_rate(line["win_rate_first"], line["verdict_first"]),
+        second: lambda line: word_of_rate(line["win_rate_second"], line["verdict_second"]),
+        "verdict": lambda line: word_of_verdict(line["verdict_second"]),
+    }
+    return table_of("Win rates", lines, columns, coloured=coloured)
+
+
+def difference_notes(found: Sequence[RunDifference]) -> list[str]:
+    """What a reader must know beside the numbers."""
+    letters = run_letters(len(found) + 1)
+    notes = [f"A is {found[0].first.path}."]
+    for letter, each in zip(letters[1:], found, strict=True):
+        notes.append(f"{letter} is {each.second.path}. {_examples(each, letter)}")
+        if not each.settings:
+            notes.append(f"A and {letter} have the same settings.")
+        for cells, name in ((each.only_first, "A"), (each.only_second, letter)):
+            if cells:
+                notes.append(f"Only {name} has, for {_named(cells)}.")
+    return notes
+
+
+def _examples(each: RunDifference, letter: str) -> str:
+    shared = f"{each.n_shared} examples are the same as in A ({each.n_first} there, {each.n_second} here)"
+    texts = f"; {each.n_other_text} with the same id have another text" if each.n_other_text else ""
+    kinds = {line.paired for line in each.configurations}
+    how = {
+        frozenset({True}): " Differences are paired: win rates over the examples that both runs evaluated.",
+        frozenset({False}): " Differences are unpaired: all examples of each run, which are taken to be independent.",
+        frozenset({True, False}): " Rows with one n are paired, those with two are not.",
+    }.get(frozenset(kinds), "")
+    return f"{shared}{texts}.{how}"
+
+
+def _n(line: Line) -> str:
+    return str(line["n_first"]) if line["paired"] else f"{line['n_first']}, {line['n_second']}"
+
+
+def _verdicts(line: Line) -> str:
+    first, second = (str(line[name] or "–") for name in ("verdict_first", "verdict_second"))
+    return f"{second} (both)" if first == second else f"{first} → {second}"
+
+
+def _named(cells: Sequence[Configuration]) -> str:
+    """`sufficiency, k = 0.2: occlusion under delete, infill` for configurations that one run alone has."""
+    by_place: dict[str, dict[str, list[str]]] = {}
+    for cell in cells:
+        null = "" if cell.null == "size" else f", null {cell.null}"
+        by_attribution = by_place.setdefault(f"{cell.direction}, k = {cell.k:g}{null}", {})
+        by_attribution.setdefault(cell.attribution, []).append(cell.operator)
+    return "; ".join(
+        f"{place}: " + ", ".join(f"{name} under {'/'.join(operators)}" for name, operators in by_attribution.items())
+        for place, by_attribution in by_place.items()
+    )
+
+
+def _value(value: Any) -> str:
+    text = ", ".join(map(str, value)) if isinstance(value, list) else "–" if value is None else str(value)
+    text = " ".join(text.split())
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"

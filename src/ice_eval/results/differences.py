@@ -1,0 +1,197 @@
+"""What changed between two runs: their settings, and their win rates, over the same examples where they share some."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ice_eval import stats
+from ice_eval._seeding import rng_for
+from ice_eval.results.comparisons import Configuration
+from ice_eval.results.folder import RunFolder
+
+ENOUGH_SHARED = 0.5
+"""Runs are compared over the examples that they share where these are at least this share of the smaller run."""
+
+
+class Setting(NamedTuple):
+    """One field that two runs disagree about."""
+
+    field: str
+    first: Any
+    second: Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class WinRateDifference:
+    """One configuration in two runs."""
+
+    attribution: str
+    operator: str
+    direction: str
+    k: float
+    null: str
+    n_first: int
+    """Examples that the first run's win rate is a mean over."""
+    n_second: int
+    paired: bool
+    """Whether they are the same examples; those that only one run holds then take no part."""
+    win_rate_first: float | None
+    win_rate_second: float | None
+    difference: float | None
+    """The second run's win rate less the first one's."""
+    difference_ci: stats.Interval | None
+    """95 %; None where it is undefined: a single example, or the same difference for all."""
+    p_value: float | None
+    """Two-sided test of no difference."""
+    p_adjusted: float | None = None
+    """Benjamini-Yekutieli, over all configurations that were compared together."""
+    verdict_first: str | None
+    """As the first run has it, over all its examples."""
+    verdict_second: str | None
+
+
+@dataclass(frozen=True)
+class RunDifference:
+    """What changed from one run to another."""
+
+    first: RunFolder
+    second: RunFolder
+    n_first: int
+    """Examples of the first run."""
+    n_second: int
+    n_shared: int
+    """Examples of both: the same id, and the same text."""
+    n_other_text: int
+    """Examples that share an id but not the text: they are not the same."""
+    settings: tuple[Setting, ...]
+    configurations: tuple[WinRateDifference, ...]
+    only_first: tuple[Configuration, ...]
+    only_second: tuple[Configuration, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        counts = ("n_first", "n_second", "n_shared", "n_other_text")
+        return {
+            "first": str(self.first.path),
+            "second": str(self.second.path),
+            **{name: getattr(self, name) for name in counts},
+            "settings": [setting._asdict() for setting in self.settings],
+            "configurations": [dict(vars(line)) for line in self.configurations],
+            "only_first": [cell._asdict() for cell in self.only_first],
+            "only_second": [cell._asdict() for cell in self.only_second],
+        }
+
+
+def differences(first: RunFolder, others: Sequence[RunFolder]) -> list[RunDifference]:
+    """Compare a run with each of some others; p-values are adjusted over all of them together.
+
+    Raises:
+        ConfigError: A run is not finished.
+    """
+    known = _Results(first)
+    found = [_difference(known, _Results(other)) for other in others]
+    p_values = [line.p_value for each in found for line in each.configurations if line.p_value is not None]
+    adjusted = iter(stats.adjusted(np.array(p_values)).tolist() if p_values else ())
+    return [replace(each, configurations=tuple(_adjusted(each.configurations, adjusted))) for each in found]
+
+
+class _Results:
+    """The win rates of a run, by configuration and example."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        self.folder, self.manifest = folder, folder.manifest()
+        self.lines = {_cell(line): line for line in folder.summary()["configurations"]}
+        self.rates: dict[Configuration, dict[str, float]] = {cell: {} for cell in self.lines}
+        for line in folder.examples():
+            if "error" not in line:
+                self.rates[_cell(line)][line["example_id"]] = line["win_rate"]
+        inputs = [row for part in folder.parts() for row in folder.inputs(part)]
+        self.texts = {row.example_id: dict(row.fields) for row in inputs}
+        self.groups = {row.example_id: row.group for row in inputs}
+
+    def rates_of(self, cell: Configuration, ids: Sequence[str]) -> NDArray[np.float64]:
+        """The win rate of each example."""
+        return np.array([self.rates[cell][each] for each in ids], dtype=np.float64)
+
+    def groups_of(self, ids: Sequence[str]) -> stats.Groups:
+        """The group of each example; one without stands for itself."""
+        return [(self.groups[each], each if self.groups[each] is None else "") for each in ids]
+
+
+def _cell(line: Mapping[str, Any]) -> Configuration:
+    given = {name: line[name] for name in Configuration._fields if name in line}  # older folders know one null only
+    return Configuration(**given)
+
+
+def _difference(first: _Results, second: _Results) -> RunDifference:
+    common = first.texts.keys() & second.texts.keys()
+    same = [each for each in first.texts if each in common and first.texts[each] == second.texts[each]]
+    return RunDifference(
+        first=first.folder,
+        second=second.folder,
+        n_first=len(first.texts),
+        n_second=len(second.texts),
+        n_shared=len(same),
+        n_other_text=len(common) - len(same),
+        settings=tuple(_settings(first.manifest, second.manifest)),
+        configurations=tuple(_line(cell, first, second, same) for cell in first.lines if cell in second.lines),
+        only_first=tuple(cell for cell in first.lines if cell not in second.lines),
+        only_second=tuple(cell for cell in second.lines if cell not in first.lines),
+    )
+
+
+def _line(cell: Configuration, first: _Results, second: _Results, same: Sequence[str]) -> WinRateDifference:
+    left, right = first.rates[cell], second.rates[cell]
+    shared = [each for each in same if each in left and each in right]
+    paired = bool(shared) and len(shared) >= ENOUGH_SHARED * min(len(left), len(right))
+    of_first, of_second = (shared, shared) if paired else (list(left), list(right))
+    found = None
+    if paired:
+        rng = rng_for(first.manifest["config"]["seed"], "difference")
+        rates = first.rates_of(cell, shared), second.rates_of(cell, shared)
+        found = stats.paired_difference(*rates, rng=rng, groups=first.groups_of(shared))
+    elif left and right:
+        rates = first.rates_of(cell, of_first), second.rates_of(cell, of_second)
+        groups = first.groups_of(of_first), second.groups_of(of_second)
+        found = stats.unpaired_difference(*rates, first_groups=groups[0], second_groups=groups[1])
+    return WinRateDifference(
+        **cell._asdict(),
+        n_first=len(of_first),
+        n_second=len(of_second),
+        paired=paired,
+        win_rate_first=float(first.rates_of(cell, of_first).mean()) if of_first else None,
+        win_rate_second=float(second.rates_of(cell, of_second).mean()) if of_second else None,
+        difference=None if found is None else found.difference,
+        difference_ci=None if found is None else found.interval,
+        p_value=None if found is None else found.p_value,
+        verdict_first=first.lines[cell]["verdict"],
+        verdict_second=second.lines[cell]["verdict"],
+    )
+
+
+def _adjusted(lines: Sequence[WinRateDifference], p_values: Iterator[float]) -> Iterator[WinRateDifference]:
+    for line in lines:
+        yield line if line.p_value is None else replace(line, p_adjusted=next(p_values))
+
+
+def _settings(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[Setting]:
+    left, right = _all_settings(first), _all_settings(second)
+    for name in dict.fromkeys([*left, *right]):
+        if _comparable(left.get(name)) != _comparable(right.get(name)):
+            yield Setting(name, left.get(name), right.get(name))
+
+
+def _all_settings(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Whatever may move a number: the configuration, what the model and the data were, and the versions."""
+    as_used = {name: manifest.get(name) for name in ("prompt", "label_scoring", "device", "token_budget")}
+    as_used["labels"] = ", ".join(manifest["labels"])
+    versions = {f"version of {name}": value for name, value in manifest.get("versions", {}).items()}
+    return {**manifest["config"], **manifest["identity"], **as_used, **versions}
+
+
+def _comparable(value: Any) -> Any:
+    """Several names or shares are the same in any order."""
+    return sorted(map(str, value)) if isinstance(value, list) else value
