@@ -23,8 +23,8 @@ class IntegratedGradients(Attribution):
     """
 
     signed: ClassVar[bool] = True
-    steps: int = 32
-    """Points on the path."""
+    steps: int = 64
+    """Points on the path; with fewer the sums of language models are far off (docs/attributions.md)."""
     baseline: Baseline = "zero"
     """Where the path begins: at zeros, or at the embedding of padding."""
 
