@@ -6,7 +6,9 @@ import json
 import pytest
 from tests.small_runs import Plain, files_of, line_of, lines_of, results_of, rows_of, run, task_of, texts
 
+from ice_eval.report import difference_notes, difference_tables
 from ice_eval.report.tables import agreement_table, summary_table
+from ice_eval.results import differences
 
 TEXTS = texts(6, words=(9, 9), seed=3)
 MARKED = [(1,), (0, 3), (2, 3, 4, 8), (), tuple(range(9)), (5, 6, 7)]
@@ -57,6 +59,15 @@ def test_it_has_one_line_whatever_k_and_others_have_one_for_each(found):
     for table in (summary_table([summary]), agreement_table([summary])):
         shown = {row[table.header.index("attribution")]: row[table.header.index("k")] for row in table.rows}
         assert shown == {"human": "own", "random": "0.4"}
+
+
+def test_runs_with_it_are_compared(found):
+    other = run(TASK, attributions=["human"], operators=["delete"], m=20, seed=1)
+    [compared] = differences(found.folder, [other.folder])
+    [line] = compared.configurations
+    assert (line.attribution, line.k, line.paired) == ("human", None, True)
+    assert len(difference_tables([compared])[-1].rows) == 1
+    assert any("sufficiency, k = own: human under mask-unk/all" in note for note in difference_notes([compared]))
 
 
 def test_all_statistics_come_again_from_the_folder(found):

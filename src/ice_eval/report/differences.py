@@ -4,7 +4,17 @@ from collections.abc import Callable, Sequence
 from string import ascii_uppercase
 from typing import Any
 
-from ice_eval.report.tables import Line, Table, interval, p_value, percent, table_of, word_of_rate, word_of_verdict
+from ice_eval.report.tables import (
+    Line,
+    Table,
+    interval,
+    p_value,
+    percent,
+    share,
+    table_of,
+    word_of_rate,
+    word_of_verdict,
+)
 from ice_eval.results import RunDifference
 from ice_eval.results.comparisons import Configuration
 
@@ -54,7 +64,7 @@ def difference_table(found: Sequence[RunDifference]) -> Table:
         ("null", lambda line: str(line["null"])),
         ("operator", lambda line: str(line["operator"])),
         ("direction", lambda line: str(line["direction"])),
-        ("k", lambda line: f"{line['k']:g}"),
+        ("k", lambda line: share(line["k"])),
         ("n", _n),
         (first, lambda line: percent(line["win_rate_first"])),
         (second, lambda line: percent(line["win_rate_second"])),
@@ -115,7 +125,7 @@ def _named(cells: Sequence[Configuration]) -> str:
     by_place: dict[str, dict[str, list[str]]] = {}
     for cell in cells:
         null = "" if cell.null == "size" else f", null {cell.null}"
-        by_attribution = by_place.setdefault(f"{cell.direction}, k = {cell.k:g}{null}", {})
+        by_attribution = by_place.setdefault(f"{cell.direction}, k = {share(cell.k)}{null}", {})
         by_attribution.setdefault(cell.attribution, []).append(cell.operator)
     return "; ".join(
         f"{place}: " + ", ".join(f"{name} under {'/'.join(operators)}" for name, operators in by_attribution.items())

@@ -31,7 +31,7 @@ class WinRateDifference:
     attribution: str
     operator: str
     direction: str
-    k: float
+    k: float | None
     null: str
     n_first: int
     """Examples that the first run's win rate is a mean over."""
