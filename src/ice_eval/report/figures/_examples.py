@@ -22,6 +22,11 @@ class Examples:
     lines: Mapping[tuple[str, str], Sequence[Line]]
     """By attribution and operator, in the order of the summary; examples that failed are left out."""
 
+    @property
+    def n_bins(self) -> int:
+        """Of a histogram: few random sets allow few win rates, and narrow bins would show gaps that mean nothing."""
+        return 20 if max(line["m"] for lines in self.lines.values() for line in lines) >= 40 else 10
+
     def column(self, cell: tuple[str, str], name: str) -> NDArray[np.float64]:
         """Of the lines that have the value."""
         return np.array([line[name] for line in self.lines[cell] if line[name] is not None], dtype=np.float64)

@@ -1,6 +1,6 @@
 """Run folders as rows for figures: what they share is left out, what tells them apart becomes a label."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,7 @@ def runs_of(folders: Sequence[RunFolder]) -> Runs:
     summaries = [folder.summary() for folder in found]
     names = _names([_given(summary) for summary in summaries], [folder.path for folder in found])
     parts = {
-        part: tuple(
+        part: _in_order(
             {"null": "size", **named(line), "model": model, "task": task}  # earlier runs do not name the null
             for summary, (model, task) in zip(summaries, names, strict=True)
             for line in summary[part]
@@ -51,6 +51,13 @@ def runs_of(folders: Sequence[RunFolder]) -> Runs:
         for part in ("configurations", "agreement")
     }
     return Runs(found, tuple(names), **parts)
+
+
+def _in_order(lines: Iterable[Line]) -> tuple[Line, ...]:
+    """By attribution, as they first appear, and k; panels of several runs would else stand in any order."""
+    found = list(lines)
+    first = {name: place for place, name in enumerate(dict.fromkeys(line["attribution"] for line in found))}
+    return tuple(sorted(found, key=lambda line: (first[line["attribution"]], line["k"] is None, line["k"] or 0)))
 
 
 def _given(summary: Mapping[str, Any]) -> tuple[str, str]:

@@ -8,23 +8,22 @@ from ice_eval.report.figures._base import INK, Figure, line_at, operator_colours
 from ice_eval.report.figures._examples import Examples, shares
 from ice_eval.stats import CHANCE
 
-N_BINS = 20
-
 _CAPTION = (
     "Share of examples by win rate; the tick at the top is their mean, the line chance (50 %). A mean near chance can "
-    "hide two camps. Win rates of single examples are coarse: with m random sets they move in steps of 1/m."
+    "hide two camps. Win rates of single examples are coarse (steps of 1/m); one on a limit is drawn left of it."
 )
 
 
 def distribution(examples: Examples) -> Figure:
     """A histogram for every attribution and operator."""
+    n_bins = examples.n_bins
     rows: list[dict[str, Any]] = []
     for (attribution, operator), _ in examples.lines.items():
         place = {"row": attribution, "column": operator, "operator": operator}
         rates = examples.column((attribution, operator), "win_rate")
-        for index, share in enumerate(shares(rates, N_BINS)):
+        for index, share in enumerate(shares(rates, n_bins)):
             if share > 0:
-                bin_ = {"from": index / N_BINS, "to": (index + 1) / N_BINS, "share": round(float(share), 6)}
+                bin_ = {"from": index / n_bins, "to": (index + 1) / n_bins, "share": round(float(share), 6)}
                 rows.append({**place, **bin_})
         rows.append({**place, "mean": float(rates.mean())})
     histogram = (

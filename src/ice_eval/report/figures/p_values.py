@@ -11,8 +11,6 @@ from ice_eval.report.figures._base import INK, Figure, operator_colours, panels
 from ice_eval.report.figures._examples import Examples, shares
 from ice_eval.report.figures._runs import Line
 
-N_BINS = 20
-
 _CAPTION = (
     "Share of examples by p-value (upper tail). The steps are what an explanation no better than random would give: "
     "even, but for the few values that m random sets allow. A peak at 0 speaks for the rationale, one at 1 against it; "
@@ -22,17 +20,18 @@ _CAPTION = (
 
 def p_values(examples: Examples) -> Figure:
     """A histogram for every attribution and operator, with its null."""
+    n_bins = examples.n_bins
     rows: list[dict[str, Any]] = []
     for (attribution, operator), lines in examples.lines.items():
-        found = shares(examples.column((attribution, operator), "p_value"), N_BINS)
-        for index, (share, chance) in enumerate(zip(found, _by_chance(lines), strict=True)):
+        found = shares(examples.column((attribution, operator), "p_value"), n_bins)
+        for index, (share, chance) in enumerate(zip(found, _by_chance(lines, n_bins), strict=True)):
             rows.append(
                 {
                     "row": attribution,
                     "column": operator,
                     "operator": operator,
-                    "from": index / N_BINS,
-                    "to": (index + 1) / N_BINS,
+                    "from": index / n_bins,
+                    "to": (index + 1) / n_bins,
                     "share": round(float(share), 6),
                     "chance": round(float(chance), 6),
                 }
@@ -60,9 +59,9 @@ def p_values(examples: Examples) -> Figure:
 _AXIS = alt.Axis(format="~g", values=[0, 0.5, 1], grid=False)
 
 
-def _by_chance(lines: Sequence[Line]) -> NDArray[np.float64]:
+def _by_chance(lines: Sequence[Line], n_bins: int) -> NDArray[np.float64]:
     """Expected shares where each of the m + 1 ranks is as likely as any other, averaged over the examples."""
     sizes, counts = np.unique([line["m"] for line in lines], return_counts=True)
-    expected = [count * shares(np.arange(1, m + 2) / (m + 1), N_BINS) for m, count in zip(sizes, counts, strict=True)]
+    expected = [count * shares(np.arange(1, m + 2) / (m + 1), n_bins) for m, count in zip(sizes, counts, strict=True)]
     mean: NDArray[np.float64] = np.sum(expected, axis=0) / counts.sum()
     return mean
