@@ -217,6 +217,12 @@ def test_notes_name_the_examples_that_operators_disagree_about(summary):
     assert len([note for note in found if "disagree" in note]) == 1
 
 
+def test_examples_of_several_k_are_named_together_those_that_differ_most_first(summary):
+    lines = [{"disagree": ["a", "b", "c"], "k": 0.1}, {"disagree": ["d", "a", "e", "f"], "k": 0.2}]
+    [note] = [note for note in notes(summary(agreements=lines)) if "disagree" in note]
+    assert "the examples a, d, b, c, e;" in note
+
+
 @pytest.mark.parametrize(("n", "told"), [(7, False), (8, True)])
 def test_notes_give_kappa_where_there_are_enough_configurations(summary, n, told):
     words = ["faithful", "near-random"] * n

@@ -358,7 +358,7 @@ def _notes(summary: Mapping[str, Any]) -> list[str]:
             else f"fewer than {share} significant ones cannot be told from none"
         )
         found.append(f"Single examples: at this m {limit}; raise m.")
-    found += [_disagreement(line) for line in summary["agreement"] if line.get("disagree")]
+    found += _disagreements(summary["agreement"])
     flags = sorted({flag for line in lines for flag in line["flags"]})
     return found + [f"{flag}{_where(flag, lines)}: {FLAGS.get(flag, '')}" for flag in flags]
 
@@ -376,14 +376,20 @@ def _skipped(lines: Sequence[Line]) -> Iterator[str]:
             yield f"{count} examples take no part for {name}; examples.jsonl says why."
 
 
-def _disagreement(line: Line) -> str:
-    """The examples that two operators judge most differently."""
-    named = ", ".join(line["disagree"][:_NAMED])
-    null = "" if line["null"] == "size" else f" (null: {line['null']})"
-    return (
-        f"{line['attribution']}{null}: {' and '.join(line['operators'])} disagree most about the examples {named}; "
-        "`ice show` prints what the model saw of them."
-    )
+def _disagreements(lines: Sequence[Line]) -> Iterator[str]:
+    """The examples that two operators judge most differently, once for all k and directions of an attribution."""
+    named: dict[tuple[str, str, str], list[list[str]]] = {}
+    for line in lines:
+        if line.get("disagree"):
+            null = "" if line["null"] == "size" else f" (null: {line['null']})"
+            named.setdefault((line["attribution"], null, " and ".join(line["operators"])), []).append(line["disagree"])
+    for (attribution, null, operators), ranked in named.items():
+        by_rank = [each for same in itertools.zip_longest(*ranked) for each in same if each is not None]
+        examples = ", ".join(list(dict.fromkeys(by_rank))[:_NAMED])
+        yield (
+            f"{attribution}{null}: {operators} disagree most about the examples {examples}; "
+            "`ice show` prints what the model saw of them."
+        )
 
 
 def _where(flag: str, lines: Sequence[Line]) -> str:
