@@ -108,7 +108,7 @@ def places(item, found):
 
 
 def test_words_that_are_not_in_the_text_are_counted_and_take_no_place(read):
-    item, found = read("awful, cold, terrible, plot", text="a cold film without a plot")
+    item, found = read("awful, cold, terrible, Awful, plot", text="a cold film without a plot")
     assert places(item, found) == {1: 2, 5: 1}
     assert (found.n_named, found.n_absent) == (2, 2)
 

@@ -33,7 +33,12 @@ _NAMEABLE = regex.compile(r"[\p{L}\p{N}\p{So}!?！？]")
 _SAME = str.maketrans("’‘‛ʼ`´“”„‐‑–—", "''''''\"\"\"----")
 
 Places = tuple[int, ...]
-"""Units that a mention is about; none where it is not in the text."""
+"""Units where a name stands; none where it is not in the text."""
+
+
+class _Mention(NamedTuple):
+    name: str
+    places: Places
 
 
 class Named(NamedTuple):
@@ -43,7 +48,7 @@ class Named(NamedTuple):
     """By order of mention, the first the largest, 0 for what is not named; None where no word can be found."""
     n_named: int
     n_absent: int
-    """Mentions that are not in the text."""
+    """Names that are not in the text, each counted once."""
     problem: str | None
     """Why there are no values."""
 
@@ -54,10 +59,11 @@ def named_units(answer: str, item: Encoded) -> Named:
     A word may occur several times in the text: all its units share the number.
     """
     text = _Text(item)
-    mentions = [places for piece in _pieces(answer) for places in _mentions(piece, text)]
-    n_absent = mentions.count(())
-    named = [places for places in dict.fromkeys(mentions) if places and not text.is_all(places)]
-    if text.is_all(text.units_of(_bare(answer))) or (not named and len(mentions) > n_absent):
+    mentions = [mention for piece in _pieces(answer) for mention in _mentions(piece, text)]
+    n_absent = len({mention.name.casefold() for mention in mentions if not mention.places})
+    found = dict.fromkeys(mention.places for mention in mentions if mention.places)
+    named = [places for places in found if not text.is_all(places)]
+    if text.is_all(text.units_of(_bare(answer))) or (found and not named):
         return Named(None, 0, n_absent, "the model's answer repeats the whole text")
     if not named:
         said = f"no word that the model's answer names is in the text ({n_absent} named)"
@@ -80,25 +86,26 @@ def _pieces(answer: str) -> Iterator[str]:
     yield piece
 
 
-def _mentions(piece: str, text: "_Text") -> list[Places]:
+def _mentions(piece: str, text: "_Text") -> list[_Mention]:
     """The words that a piece of an answer names: as a whole, in quotes, beside a remark, or joined by "and"."""
     name = _bare(piece)
     if not name:
         return []
-    whole = text.units_of(name)
-    if whole:
+    whole = _Mention(name, text.units_of(name))
+    if whole.places:
         return [whole]
     quoted = [_bare(match.group()) for match in _IN_QUOTES.finditer(piece)]
     if quoted and quoted != [name]:
-        return [places for each in quoted for places in _mentions(each, text)]
+        return [mention for each in quoted for mention in _mentions(each, text)]
     beside = [each for each in _REMARK.split(name) if each.strip()]
     if len(beside) > 1:
         # The word stands on either side, and the remark may hold words of the text too.
-        return next((found for each in beside if any(found := _mentions(each, text))), [()])
+        sides = (_mentions(each, text) for each in beside)
+        return next((side for side in sides if any(mention.places for mention in side)), [whole])
     joined = [each for each in _JOINT.split(name) if each.strip()]
     if joined != [name]:
-        return [places for each in joined for places in _mentions(each, text)]
-    return [()]
+        return [mention for each in joined for mention in _mentions(each, text)]
+    return [whole]
 
 
 def _bare(piece: str) -> str:

@@ -7,7 +7,7 @@ import numpy as np
 
 from ice_eval.attributions._answers import named_units
 from ice_eval.attributions._base import Attribution, Lens, attribution
-from ice_eval.errors import ConfigError
+from ice_eval.errors import CapabilityError, ConfigError
 from ice_eval.models import Generated
 from ice_eval.records import Answer, Encoded, PerUnit
 
@@ -34,6 +34,13 @@ class SelfExplanation(Attribution):
         for name in ("words", "max_tokens"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"self-explanation: {name} = {getattr(self, name)}; at least 1 is needed.")
+
+    def check(self, lens: Lens, item: Encoded) -> None:
+        if item.whole:
+            raise CapabilityError(
+                f"the attribution '{lens.name}' asks for words of the text, and with scope 'prompt' the template is "
+                "explained too; use scope 'content'."
+            )
 
     def attribute(self, lens: Lens, batch: Sequence[Encoded]) -> list[PerUnit]:
         asked = [(item.fields, lens.label(item).name) for item in batch]

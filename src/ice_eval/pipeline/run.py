@@ -258,11 +258,6 @@ def _attributions(config: RunConfig, given: Mapping[str, Attribution], model: Mo
                 f"the attribution '{name}' needs {' and '.join(sorted(lacking))}, which the model '{model.name}' "
                 f"does not offer. Attributions that work with it: {', '.join(_supported(model))}, or your own."
             )
-        if "generate" in given[name].needs and config.scope == "prompt":
-            raise CapabilityError(
-                f"the attribution '{name}' asks for words of the text, and with scope 'prompt' the template is "
-                "explained too; use scope 'content'."
-            )
     return {name: given[name] for name in config.attributions}
 
 
