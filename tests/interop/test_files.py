@@ -1,17 +1,19 @@
 """The same attribution, computed by us and written in each format, gives the same win rates as its numbers."""
 
 import base64
+import gzip
 import json
 import re
+import zlib
 
 import numpy as np
 import pytest
 from safetensors.numpy import save
+from tests.small_runs import Waves
 
 import ice_eval
 from ice_eval.errors import ConfigError, DataError
 from ice_eval.interop import Explanation, Piece, formats, read
-from ice_eval.models.toy import WEIGHTS
 from ice_eval.tasks import load_task
 
 TASK = load_task("demo")
@@ -20,8 +22,8 @@ TEXTS = {example.id: example.fields["text"] for example in EXAMPLES}
 
 
 def weights(item):
-    """What every word really does: the built-in gradient of the toy model, up to its sign."""
-    return np.array([abs(WEIGHTS.get(text.lower(), 0.0)) for text in item.texts])
+    """A number for every word, the same wherever it stands."""
+    return np.array([1 + zlib.crc32(text.encode()) % 97 for text in item.texts], dtype=float)
 
 
 def items():
@@ -39,7 +41,7 @@ ITEMS = items()
 
 
 def results(given, name="mine"):
-    run = ice_eval.evaluate("toy", TASK, attributions={name: given}, operators=["delete", "infill"], n=12, m=20)
+    run = ice_eval.evaluate(Waves(), TASK, attributions={name: given}, operators=["delete", "infill"], n=12, m=20)
     found = run.examples().reindex(columns=["example_id", "operator", "win_rate", "p_value"])
     return found.fillna(-1).to_dict("list")  # skipped examples have no numbers
 
@@ -138,7 +140,7 @@ def test_hard_rationales_and_evidences_of_eraser(tmp_path):
         spans = [
             {"start_token": place, "end_token": place + 1, "docid": "x", "text": words[place]}
             for place, score in enumerate(scores)
-            if score
+            if score > 60
         ]
         hard.append(
             {"annotation_id": item.example_id, "rationales": [{"docid": "x", "hard_rationale_predictions": spans}]}
@@ -168,11 +170,11 @@ def tensor(values):
     return base64.b64encode(save({"attribution": np.asarray(values, dtype=np.float32)})).decode()
 
 
-def saved_by_inseq(path, *, encoder_decoder=False):
+def saved_by_inseq(path, *, encoder_decoder=False, kind="FeatureAttributionSequenceOutput", scores_of=weights):
     """As inseq writes it; its own output is read in test_libraries.py."""
     sequences = []
     for item in ITEMS:
-        tokens, scores = halves(item, weights(item))
+        tokens, scores = halves(item, scores_of(item))
         around = tokens if encoder_decoder else ["Review", ":", *tokens, "Ċ", "Sentiment", ":"]
         values = scores if encoder_decoder else [9, 9, *scores, 9, 9, 9]
         listed = [{"__instance_type__": ["inseq.utils.typing", "TokenWithId"], "attributes": {"id": 0, "token": token}}
@@ -181,10 +183,9 @@ def saved_by_inseq(path, *, encoder_decoder=False):
         content = {"source": listed[:-1], "target": listed, "attr_pos_start": len(around)}
         content |= {"source_attributions": tensor(steps[:-1])} if encoder_decoder else {"source_attributions": None}
         content |= {"target_attributions": None if encoder_decoder else tensor(steps)}
-        kind = ["inseq.data.attribution", "FeatureAttributionSequenceOutput"]
-        sequences.append({"__instance_type__": kind, "attributes": content})
-    kind = ["inseq.data.attribution", "FeatureAttributionOutput"]
-    path.write_text(json.dumps({"__instance_type__": kind, "attributes": {"sequence_attributions": sequences}}))
+        sequences.append({"__instance_type__": ["inseq.data.attribution", kind], "attributes": content})
+    whole = ["inseq.data.attribution", "FeatureAttributionOutput"]
+    path.write_text(json.dumps({"__instance_type__": whole, "attributes": {"sequence_attributions": sequences}}))
     return path
 
 
@@ -193,11 +194,46 @@ def test_what_inseq_saves(tmp_path, expected, encoder_decoder):
     assert results(saved_by_inseq(tmp_path / "out.json", encoder_decoder=encoder_decoder)) == expected
 
 
+def test_what_inseq_saves_after_it_summed_the_width_keeps_its_signs(tmp_path):
+    """`aggregate` leaves the class of the sequences as it was, so the class does not say whether a width is left."""
+
+    def signed(item):
+        return weights(item) - 50
+
+    path = saved_by_inseq(tmp_path / "out.json", kind="GranularFeatureAttributionSequenceOutput", scores_of=signed)
+    assert results(path) == results(signed) != results(lambda item: abs(signed(item)))
+
+
+@pytest.mark.parametrize("name", ["out.json.gz", "out.json"])
+def test_what_inseq_saves_compressed(tmp_path, expected, name):
+    """inseq compresses under any name that it is given."""
+    plain = saved_by_inseq(tmp_path / "plain.json")
+    (tmp_path / name).write_bytes(gzip.compress(plain.read_bytes()))
+    assert results(tmp_path / name) == expected
+
+
+def test_compressed_lines_and_rationales(tmp_path, expected):
+    (tmp_path / "mine.jsonl.gz").write_bytes(gzip.compress(written(tmp_path / "a.jsonl", rows("tokens")).read_bytes()))
+    assert results(tmp_path / "mine.jsonl.gz") == expected
+    lines = [{"annotation_id": item.example_id, "rationales": [{"soft_rationale_predictions": words_of(item)[1]}]}
+             for item in ITEMS]  # fmt: skip
+    plain = written(tmp_path / "soft.jsonl", lines)
+    (tmp_path / "soft.jsonl.gz").write_bytes(gzip.compress(plain.read_bytes()))
+    assert results(tmp_path / "soft.jsonl.gz") == results(plain)
+
+
+def test_a_compressed_file_that_breaks_off_is_named(tmp_path):
+    whole = gzip.compress(written(tmp_path / "a.jsonl", rows("tokens")).read_bytes())
+    (tmp_path / "mine.jsonl.gz").write_bytes(whole[:-20])
+    with pytest.raises(DataError, match=r"mine\.jsonl\.gz cannot be read: Compressed file ended"):
+        results(tmp_path / "mine.jsonl.gz")
+
+
 def test_the_built_in_method_gives_the_same_as_its_file(tmp_path):
-    run = ice_eval.evaluate("toy", TASK, attributions=["attention"], operators=["delete"], n=12, m=20)
-    lines = [{"id": item.example_id, "words": item.texts, "scores": weights(item).tolist()} for item in ITEMS]
-    path = written(tmp_path / "attention.jsonl", lines)
-    brought = ice_eval.evaluate("toy", TASK, attributions={"mine": path}, operators=["delete"], n=12, m=20)
+    run = ice_eval.evaluate(Waves(), TASK, attributions=["first-k"], operators=["delete"], n=12, m=20)
+    lines = [{"id": item.example_id, "words": item.texts, "scores": [*range(item.n_units, 0, -1)]} for item in ITEMS]
+    path = written(tmp_path / "first.jsonl", lines)
+    brought = ice_eval.evaluate(Waves(), TASK, attributions={"mine": path}, operators=["delete"], n=12, m=20)
     assert brought.summary()["win_rate"].tolist() == run.summary()["win_rate"].tolist()
 
 
@@ -283,8 +319,9 @@ def test_classes_are_told_by_name_and_the_one_that_is_explained_is_taken(expecte
     for item in ITEMS:
         both = np.stack([weights(item), -weights(item)], axis=1)
         given[item.example_id] = Explanation(both, tuple(map(Piece, item.texts)), classes=("Positive", "Negative"))
-    run = ice_eval.evaluate("toy", TASK, attributions={"mine": given}, operators=["delete"], n=12, m=20).examples()
-    fair = ice_eval.evaluate("toy", TASK, attributions={"mine": weights}, operators=["delete"], n=12, m=20).examples()
+    asked = {"operators": ["delete"], "n": 12, "m": 20, "target": "gold"}
+    run = ice_eval.evaluate(Waves(), TASK, attributions={"mine": given}, **asked).examples()
+    fair = ice_eval.evaluate(Waves(), TASK, attributions={"mine": weights}, **asked).examples()
     same = run["win_rate"] == fair["win_rate"]
     assert same.any() and not same.all()  # for texts that are called negative the other column is taken
 

@@ -133,6 +133,27 @@ def test_a_file_of_inseq(gpt2, tmp_path, method):
         np.testing.assert_allclose(ours, steps[first:last].sum(axis=1), rtol=1e-5)
 
 
+@pytest.mark.parametrize("precision", ["float32", "float16", "float8"])
+def test_inseq_in_memory_and_in_every_file_it_saves(gpt2, tmp_path, precision):
+    inseq = library("inseq")
+    model = inseq.load_model(gpt2.model, "input_x_gradient", tokenizer=gpt2.tokenizer)
+    out = model.attribute(PROMPTS, [f"{p} positive" for p in PROMPTS], show_progress=False)
+    joined = out.aggregate("sum")
+    for each, name in ((out, "out.json"), (joined, "joined.json.gz")):
+        compress = name.endswith("gz")
+        each.save(tmp_path / name, compress=compress, scores_precision=precision)
+        loaded = inseq.FeatureAttributionOutput.load(tmp_path / name, decompress=compress)
+        for read_back, theirs in zip(in_units(gpt2, tmp_path / name), in_units(gpt2, loaded), strict=True):
+            np.testing.assert_allclose(read_back, theirs, rtol=1e-5)
+        np.testing.assert_array_equal(in_units(gpt2, each[0])[0], in_units(gpt2, each)[0])
+    theirs = joined[0]
+    tokens = [each.token for each in theirs.target]
+    first, last = tokens.index(":") + 1, tokens.index("Ċ")
+    expected = theirs.target_attributions.numpy()[first:last].sum(axis=1)
+    np.testing.assert_allclose(in_units(gpt2, joined)[0], expected, rtol=1e-5)
+    assert (expected < 0).any()
+
+
 def test_interpreto(bert):
     interpreto = library("interpreto")
     for granularity, unit in ((interpreto.Granularity.TOKEN, "token"), (interpreto.Granularity.WORD, "word")):

@@ -1,12 +1,38 @@
-"""Reading files, with errors that name them."""
+"""Reading files, compressed by gzip or not, with errors that name them."""
 
+import gzip
 import json
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ice_eval.errors import DataError
 from ice_eval.tasks import jsonl_rows
+
+_GZIP = b"\x1f\x8b"
+"""What a compressed file begins with, whatever it is called."""
+
+
+def ending_of(path: Path) -> str:
+    """What a file's name says of its content: `.json` for `out.json` and for `out.json.gz`."""
+    bare = path.with_suffix("") if path.suffix.lower() == ".gz" else path
+    return bare.suffix.lower()
+
+
+def bytes_of(path: Path, *, most: int = -1) -> bytes:
+    """The bytes of a file, or the first of them; uncompressed.
+
+    Raises:
+        DataError: It cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            compressed = file.read(len(_GZIP)) == _GZIP
+        with gzip.open(path) if compressed else path.open("rb") as content:
+            return content.read(most)
+    except (OSError, EOFError, zlib.error) as exc:
+        raise DataError(f"{path} cannot be read: {getattr(exc, 'strerror', None) or exc}.") from exc
 
 
 def text_of(path: Path) -> str:
@@ -16,11 +42,9 @@ def text_of(path: Path) -> str:
         DataError: It cannot be read, or is not UTF-8.
     """
     try:
-        return path.read_text(encoding="utf-8-sig")
+        return bytes_of(path).decode("utf-8-sig")
     except UnicodeDecodeError as exc:
         raise DataError(f"{path} is not UTF-8 text ({exc.reason} at byte {exc.start}); save it as UTF-8.") from exc
-    except OSError as exc:
-        raise DataError(f"{path} cannot be read: {exc.strerror}.") from exc
 
 
 def json_of(path: Path) -> Any:
@@ -41,7 +65,7 @@ def rows_of(path: Path) -> Sequence[Any]:
     Raises:
         DataError: It is neither.
     """
-    if path.suffix.lower() == ".json":
+    if ending_of(path) == ".json":
         content = json_of(path)
         return content if isinstance(content, list) else [content]
     return list(jsonl_rows(text_of(path).split("\n"), str(path)))

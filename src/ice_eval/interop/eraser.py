@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ice_eval.errors import DataError
-from ice_eval.interop._files import first_row, rows_of
+from ice_eval.interop._files import ending_of, first_row, rows_of
 from ice_eval.interop._formats import Format, explanation_format, numbers
 from ice_eval.interop._records import Explanation, Piece
 
@@ -21,7 +21,7 @@ _SOFT, _HARD = "soft_rationale_predictions", "hard_rationale_predictions"
 
 def is_eraser(source: object) -> bool:
     """Whether a file holds ERASER's annotations or predictions."""
-    row = first_row(source) if isinstance(source, Path) and source.suffix.lower() in {".jsonl", ".json"} else None
+    row = first_row(source) if isinstance(source, Path) and ending_of(source) in {".jsonl", ".json"} else None
     return isinstance(row, Mapping) and bool({"evidences", "rationales"} & set(row))
 
 

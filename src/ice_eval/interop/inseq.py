@@ -1,8 +1,9 @@
-"""Files that inseq's `FeatureAttributionOutput.save` writes.
+"""What inseq attributes, in memory or as `FeatureAttributionOutput.save` writes it.
 
 Scores are (tokens, generated tokens, …). What follows the first two dimensions is joined as inseq does by default, the
-width of embeddings by its norm and layers and heads by their mean; generated tokens are summed. The source of an
-encoder-decoder is explained, or the prompt of a language model: the target up to the first generated token.
+width of embeddings by its norm and layers and heads by their mean; where `aggregate` has joined it already, nothing is
+left to join. Generated tokens are summed. The source of an encoder-decoder is explained, or the prompt of a language
+model: the target up to the first generated token.
 """
 
 import base64
@@ -14,62 +15,85 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ice_eval.errors import DataError
-from ice_eval.interop._files import json_of
-from ice_eval.interop._formats import Format, explanation_format
+from ice_eval.interop._files import bytes_of, ending_of, json_of
+from ice_eval.interop._formats import Format, explanation_format, is_from, numbers
 from ice_eval.interop._records import Explanation, Piece
 
 _HEAD = 4096
-"""Characters of a file that tell the format."""
+"""Bytes of a file that tell the format."""
 
 
 def is_saved(source: object) -> bool:
     """Whether a file was written by inseq."""
-    if not isinstance(source, Path) or source.suffix.lower() != ".json":
+    if not isinstance(source, Path) or ending_of(source) != ".json":
         return False
-    with source.open("rb") as file:
-        head = file.read(_HEAD)
+    try:
+        head = bytes_of(source, most=_HEAD)
+    except DataError:  # a broken file; whoever reads it says so
+        return False
     return b"__instance_type__" in head and b"FeatureAttributionOutput" in head
 
 
 @explanation_format("inseq")
 class Inseq(Format):
-    """A JSON file that inseq saved: the source, or the prompt, with the scores of all generated tokens."""
+    """A `FeatureAttributionOutput`, or the JSON file it saved: the source, or the prompt, with all generated tokens."""
 
     def reads(self, source: object) -> bool:
-        return is_saved(source)
+        return is_saved(source) or is_from(
+            source, "inseq", "FeatureAttributionOutput", "FeatureAttributionSequenceOutput"
+        )
 
-    def explanations(self, source: Path) -> Iterator[Explanation]:
-        for place, sequence in enumerate(json_of(source)["attributes"]["sequence_attributions"]):
-            try:
-                yield _explanation(sequence)
-            except (KeyError, TypeError, ValueError) as exc:
-                raise DataError(
-                    f"{source}, sequence {place}: not as inseq saves it with scores in float32 or float16 ({exc!r})."
-                ) from exc
-
-
-def _explanation(sequence: Mapping[str, Any]) -> Explanation:
-    content = sequence["attributes"]
-    scores = _scores(content["source_attributions"] or content["target_attributions"])
-    tokens = [each["attributes"]["token"] for each in content["source" if content["source_attributions"] else "target"]]
-    if not content["source_attributions"]:
-        prompt = int(content["attr_pos_start"])
-        tokens, scores = tokens[:prompt], scores[:prompt]
-    joined = _joined(scores, by_norm="Granular" in sequence["__instance_type__"][1])
-    return Explanation(joined, tuple(map(Piece, tokens)))
+    def explanations(self, source: Any) -> Iterator[Explanation]:
+        if isinstance(source, Path):
+            yield from _saved(source)
+        elif is_from(source, "inseq", "FeatureAttributionOutput"):
+            yield from map(_in_memory, source.sequence_attributions)
+        else:
+            yield _in_memory(source)
 
 
-def _scores(encoded: str) -> NDArray[np.float64]:
-    from safetensors.numpy import load
+def _saved(path: Path) -> Iterator[Explanation]:
+    for place, sequence in enumerate(json_of(path)["attributes"]["sequence_attributions"]):
+        try:
+            yield _in_file(sequence)
+        except (KeyError, TypeError, ValueError) as exc:
+            raise DataError(f"{path}, sequence {place}: not as inseq saves it ({exc!r}).") from exc
 
-    return load(base64.b64decode(encoded))["attribution"].astype(np.float64)
+
+def _in_file(sequence: Mapping[str, Any]) -> Explanation:
+    content, kind = sequence["attributes"], sequence["__instance_type__"][1]
+    side = "target" if content["source_attributions"] is None else "source"
+    tokens = [each["attributes"]["token"] for each in content[side]]
+    return _explanation(kind, side, tokens, _tensor(content[f"{side}_attributions"]), content["attr_pos_start"])
+
+
+def _in_memory(sequence: Any) -> Explanation:
+    side = "target" if sequence.source_attributions is None else "source"
+    tokens = [each.token for each in getattr(sequence, side)]
+    scores = numbers(getattr(sequence, f"{side}_attributions"))
+    return _explanation(type(sequence).__name__, side, tokens, scores, sequence.attr_pos_start)
+
+
+def _explanation(kind: str, side: str, tokens: list[str], scores: NDArray[np.float64], first: int) -> Explanation:
+    """From the class of a sequence, what it explains, and where the first generated token is."""
+    if side == "target":
+        tokens, scores = tokens[:first], scores[:first]
+    return Explanation(_joined(scores, by_norm="Granular" in kind), tuple(map(Piece, tokens)))
+
+
+def _tensor(encoded: str) -> NDArray[np.float64]:
+    from safetensors.torch import load  # NumPy has no float8
+
+    return numbers(load(base64.b64decode(encoded))["attribution"])
 
 
 def _joined(scores: NDArray[np.float64], *, by_norm: bool) -> NDArray[np.float64]:
     """(tokens, steps, …) -> (tokens,)."""
-    if by_norm:
+    if scores.ndim <= 2:
+        steps = scores
+    elif by_norm:
         steps = np.linalg.norm(scores, axis=-1)
     else:
-        steps = scores.mean(axis=tuple(range(2, scores.ndim))) if scores.ndim > 2 else scores
+        steps = scores.mean(axis=tuple(range(2, scores.ndim)))
     total: NDArray[np.float64] = np.nansum(steps.reshape(len(steps), -1), axis=1)
     return total

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ice_eval.errors import DataError
-from ice_eval.interop._files import rows_of
+from ice_eval.interop._files import ending_of, rows_of
 from ice_eval.interop._formats import Format, explanation_format, numbers
 from ice_eval.interop._records import Explanation, Piece
 
@@ -26,7 +26,7 @@ class JsonLines(Format):
 
         if isinstance(source, Mapping):
             return bool(_KEYS & {"scores", "spans"} & set(source))
-        is_file = isinstance(source, Path) and source.suffix.lower() in {".jsonl", ".json", ".ndjson"}
+        is_file = isinstance(source, Path) and ending_of(source) in {".jsonl", ".json", ".ndjson"}
         return is_file and not is_eraser(source) and not is_saved(source)
 
     def explanations(self, source: Any) -> Iterator[Explanation]:
