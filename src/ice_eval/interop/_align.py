@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -189,13 +190,19 @@ def _only_field(piece: Piece, joined: _Joined, where: str) -> str:
 
 def _characters(piece: Piece, text: str, field: str, where: str) -> tuple[int, int]:
     start, end = piece.start or 0, piece.end or 0
-    words = [match.span() for match in re.finditer(r"\S+", text)] if piece.counted == "words" else []
+    words = _words(text) if piece.counted == "words" else ()
     size = len(words) if piece.counted == "words" else len(text)
     if not 0 <= start < end <= size:
         raise DataError(
             f"{where}: the span {start} to {end} does not lie in the field '{field}', which has {size} {piece.counted}."
         )
     return (words[start][0], words[end - 1][1]) if words else (start, end)
+
+
+@lru_cache(maxsize=8)  # all words of a document are looked up in it one after another
+def _words(text: str) -> tuple[tuple[int, int], ...]:
+    """Where the words between spaces begin and end."""
+    return tuple(match.span() for match in re.finditer(r"\S+", text))
 
 
 def _solid(text: str) -> str:
