@@ -181,7 +181,7 @@ def test_a_report_goes_into_the_folder_or_elsewhere(evaluate, tmp_path):
 
 def test_a_notebook_shows_the_summary_and_escapes_names(evaluate):
     html = evaluate(attributions={"<b>mine</b>": lambda item: np.arange(item.n_units)})._repr_html_()
-    assert html.lstrip().startswith("<table>") and "win rate" in html
+    assert "<table" in html and "win rate" in html
     assert "&lt;b&gt;mine&lt;/b&gt;" in html and "<b>" not in html
 
 

@@ -21,13 +21,15 @@ from ice_eval.operators import POOL_EXAMPLES
 from ice_eval.pipeline import Reporter, RunConfig, Silent, execute
 from ice_eval.rationales import keep_mask, null_of, random_sets
 from ice_eval.records import Example
-from ice_eval.results import Plan, RunFolder, differences, rescore
+from ice_eval.results import Plan, RunFolder, differences, rescore, view_example
 from ice_eval.results import plan as plan_from
 from ice_eval.results.planning import PILOT_SETS
 from ice_eval.tasks import FileData, Task, in_chat, load_task
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from ice_eval.report import ShownExample
 
 AttributionSpec = Attribution | ArrayLike | Callable[..., ArrayLike] | str | Path | Explanation | None
 """Beside these, objects of the libraries that `ice_eval.interop` knows, and sequences or mappings of any of them."""
@@ -65,6 +67,29 @@ class Run:
         import pandas as pd
 
         return pd.DataFrame(list(self.folder.examples()))
+
+    def example(
+        self,
+        example_id: str,
+        *,
+        attribution: str | None = None,
+        operator: str | None = None,
+        direction: str | None = None,
+        k: float | None = None,
+        null: str | None = None,
+    ) -> "ShownExample":
+        """One example, under all configurations or those that are chosen.
+
+        A notebook shows its text with every attribution as shades and the rationale outlined, win rate, p-value and the
+        scores of the null; elsewhere it prints as lines of text.
+
+        Raises:
+            ConfigError: The run holds no such example or configuration.
+        """
+        from ice_eval.report import ShownExample
+
+        chosen = {"attribution": attribution, "operator": operator, "direction": direction, "k": k, "null": null}
+        return ShownExample(view_example(self.folder, str(example_id), **chosen))  # type: ignore[arg-type]
 
     def compare(self, other: "Run | str | Path") -> "pd.DataFrame":
         """What changed from this run to another: one row per configuration that both have, as `ice compare`.

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import ice_eval
-from ice_eval.cli.show import _quoted
+from ice_eval.report.example import quoted
 from ice_eval.results import RunFolder
 
 PROMPT = r"Review: {text}\nSentiment:"
@@ -491,6 +491,9 @@ def test_an_example_is_shown_as_text(ice, finished):
     assert "[gorgeous]" in done.out
     assert "2 of 7 random rows under delete" in done.out and "2 of 7 random rows under infill" in done.out
     assert re.search(r"attention under delete, sufficiency, k = 0.2: win rate \d+ % of 6, p = 0\.\d{3}", done.out)
+    assert done.out.count("6 random sets") == done.out.count("▲") == 6
+    chosen = ice("show", finished, "--example", "0", "--attribution", "random", "--operator", "infill").out
+    assert chosen.count("6 random sets") == 1 and "rows under delete" not in chosen
 
 
 def test_an_example_is_shown_as_json(ice, finished):
@@ -520,7 +523,7 @@ def test_text_that_looks_like_markup_is_shown_as_it_is(run, ice, tmp_path, tmp_p
     ],
 )
 def test_a_row_is_quoted_as_it_is_written_but_on_one_line(text, shown):
-    assert _quoted(text) == shown
+    assert quoted(text) == shown
 
 
 def test_a_rationale_is_marked_in_each_field_by_its_name(run, ice, tmp_path, tmp_path_factory):
@@ -530,7 +533,7 @@ def test_a_rationale_is_marked_in_each_field_by_its_name(run, ice, tmp_path, tmp
     prompt = "{note} {plot}\n{cast}\nSentiment:"
     assert run("--explain", "plot,cast", "--k", "0.9", "--operators", "delete", data=path, prompt=prompt).code == 0
     shown = ice("show", tmp_path / "run", "--example", "0").out
-    [plot, cast] = re.search("p = .*\n  plot: (.*)\n  cast: (.*)\n  0", shown).groups()
+    [plot, cast] = re.search("p = .*\n  plot: (.*)\n  cast: (.*)\n", shown).groups()
     assert plot.count("[") + cast.count("[") == 7  # of 8 words
     assert re.sub(r"[\[\]]", "", plot + cast) == "a witty plot 0an awful cast 0"
 
@@ -585,7 +588,6 @@ def test_bad_input_through_a_pipe_is_one_line(tmp_path):
 WITH_IMPORTS = """
 import sys
 from ice_eval.cli import main
-from ice_eval.cli.show import _quoted
 try:
     main()
 finally:

@@ -3,7 +3,6 @@
 import json
 import sys
 import time
-import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -23,12 +22,6 @@ _WIDE = 10_000
 def console() -> Console:
     """Standard output; as wide as any table when it is not a terminal."""
     return Console(highlight=False) if sys.stdout.isatty() else Console(highlight=False, width=_WIDE)
-
-
-def harmless(line: Text) -> Text:
-    """Without the control characters that a text may hold: they would be obeyed by the terminal."""
-    line.plain = "".join("\ufffd" if unicodedata.category(c) == "Cc" and c not in "\n\t" else c for c in line.plain)
-    return line
 
 
 def print_json(content: Any) -> None:
@@ -79,14 +72,25 @@ def print_tables(tables: "Sequence[Table]", notes: Sequence[str] = ()) -> None:
         out.print(fitted(table, out))
         out.print()
     for note in notes:
-        line = Text(f"• {note}")
-        out.print(_hanging(harmless(line), out) if out.is_terminal else harmless(line), soft_wrap=True)
+        print_line(out, Text(f"• {note}"), indent=2)
 
 
-def _hanging(line: Text, out: Console) -> Text:
-    """Wrapped between words, further lines under the first word."""
-    first, *rest = line.wrap(out, out.width - 2) or [line]
-    return Text("\n  ").join([first, *rest])
+def print_line(out: Console, line: Text, *, indent: int = 0) -> None:
+    """One line, without what a terminal would obey; broken between words where it is wider, the rest indented."""
+    from ice_eval.report.example import harmless
+
+    line = harmless(line)
+    if out.is_terminal:
+        line = Text("\n").join(_broken(part, out, indent) for part in line.split("\n", allow_blank=True))
+    out.print(line, soft_wrap=True)
+
+
+def _broken(line: Text, out: Console, indent: int) -> Text:
+    first = line.wrap(out, out.width)[0]
+    rest = line[len(first.plain) :]
+    rest = rest[len(rest.plain) - len(rest.plain.lstrip()) :]
+    further = list(rest.wrap(out, max(out.width - indent, 1))) if rest.plain else list[Text]()
+    return Text("\n" + " " * indent).join([first, *further])
 
 
 class Bar:

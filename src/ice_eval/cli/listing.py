@@ -15,7 +15,9 @@ def listing(
     as_json: Json = False,
 ) -> None:
     """List what is known by name, with a line on each."""
-    from ice_eval.cli._output import console, print_json
+    from rich.text import Text
+
+    from ice_eval.cli._output import console, print_json, print_line
 
     known = _registries()
     if what not in known:
@@ -24,11 +26,11 @@ def listing(
     if as_json:
         print_json(lines)
         return
-    width = max(map(len, lines))
+    out, width = console(), max(map(len, lines))
     for name, line in lines.items():
-        console().print(f"{name:<{width}}  {line}", markup=False)
+        print_line(out, Text(f"{name:<{width}}  {line}"), indent=width + 2)
     if what == "models":
-        console().print("\nAny hub id, folder of transformers, or .gguf file works too.")
+        print_line(out, Text("\nAny hub id, folder of transformers, or .gguf file works too."))
 
 
 def _registries() -> Mapping[str, Any]:

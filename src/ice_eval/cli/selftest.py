@@ -40,7 +40,7 @@ def selftest(
 def _print(report: "Report", *, every: bool) -> None:
     from rich.text import Text
 
-    from ice_eval.cli._output import console, print_tables
+    from ice_eval.cli._output import console, print_line, print_tables
 
     out = console()
     for title, checks in (
@@ -49,7 +49,7 @@ def _print(report: "Report", *, every: bool) -> None:
     ):
         print_tables([_table(title, [[check] for check in checks] if every else list(_alike(checks)))])
     for line in (*report.skipped, *_conclusion(report)):
-        out.print(Text(line), soft_wrap=True)
+        print_line(out, Text(line), indent=2)
 
 
 def _alike(checks: "Sequence[Check]") -> "Iterator[list[Check]]":

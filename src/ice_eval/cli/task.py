@@ -53,7 +53,7 @@ def check(
 def _print(found: "TaskCheck") -> None:
     from rich.text import Text
 
-    from ice_eval.cli._output import console, harmless
+    from ice_eval.cli._output import console, print_line
 
     out = console()
     for number, prompt in enumerate(found.prompts, start=1):
@@ -62,10 +62,10 @@ def _print(found: "TaskCheck") -> None:
         for segment in prompt:
             shown = f"[{segment.text}]" if segment.kind == "unit" else segment.text
             line.append(shown, style="reverse" if segment.kind == "unit" else "dim")
-        out.print(harmless(line), soft_wrap=True)
+        print_line(out, line)
         out.print()
     for text in _facts(found):
-        out.print(Text(text), soft_wrap=True)
+        print_line(out, Text(text), indent=4)
 
 
 def _facts(found: "TaskCheck") -> list[str]:

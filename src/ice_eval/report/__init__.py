@@ -3,7 +3,8 @@
 from ice_eval.report.differences import difference_notes, difference_tables
 from ice_eval.report.formats import FORMATS, formatted
 from ice_eval.report.gate import failures, words_of
-from ice_eval.report.html import summary_html, write_html
+from ice_eval.report.html import write_html
+from ice_eval.report.notebook import ShownExample, summary_html
 from ice_eval.report.paper import claims_table, discrepancies_table, paper_index, paper_layout
 from ice_eval.report.plans import plan_notes, plan_table
 from ice_eval.report.tables import (
@@ -19,6 +20,7 @@ from ice_eval.report.tables import (
 
 __all__ = [
     "FORMATS",
+    "ShownExample",
     "Table",
     "agreement_table",
     "claims_table",

@@ -11,7 +11,6 @@ from ice_eval.report.browser import BUDGET
 from ice_eval.report.colours import TAXONOMY_COLOURS, TEXT_COLOURS, operator_colour
 from ice_eval.report.embed import content_policy, script_json, script_text
 from ice_eval.report.page import page
-from ice_eval.report.tables import summary_table
 from ice_eval.results import RunFolder, write_atomically
 
 _SCRIPTS = ("browser.js", "figures.js")
@@ -58,11 +57,6 @@ def write_html(folders: Sequence[RunFolder], path: Path, *, budget: int = BUDGET
     except OSError as exc:
         raise ConfigError(f"{path} cannot be written: {exc.strerror}.") from exc
     return path
-
-
-def summary_html(folder: RunFolder) -> str:
-    """The summary as a table, for notebooks."""
-    return _template("table.html").render(table=summary_table([folder.summary()]))
 
 
 def _asset(name: str) -> str:

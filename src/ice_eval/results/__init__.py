@@ -6,10 +6,13 @@ from ice_eval.results.folder import RunFolder
 from ice_eval.results.planning import Choice, Plan, plan
 from ice_eval.results.schema import SCHEMA, InputRow, LedgerRow, RowKey
 from ice_eval.results.summary import rescore
+from ice_eval.results.view import Compared, ExampleView, view_example
 
 __all__ = [
     "SCHEMA",
     "Choice",
+    "Compared",
+    "ExampleView",
     "InputRow",
     "LedgerRow",
     "Plan",
@@ -21,6 +24,7 @@ __all__ = [
     "differences",
     "plan",
     "rescore",
+    "view_example",
     "write_atomically",
     "write_json",
 ]

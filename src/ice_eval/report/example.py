@@ -1,0 +1,154 @@
+"""One example as lines of text: shaded in a terminal, with brackets where there are no colours."""
+
+import unicodedata
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from rich.style import Style
+from rich.text import Text
+
+from ice_eval.records import Answer
+from ice_eval.report.highlight import AGAINST, SUPPORT, Piece, histogram, pieces
+from ice_eval.results import Compared, ExampleView, LedgerRow
+from ice_eval.results.comparisons import ALL
+from ice_eval.results.schema import is_probe, rationale_kind
+
+_BARS = "▁▂▃▄▅▆▇█"
+_FAINT = 0.1
+"""Weaker attributions have no shade."""
+_GREY = "#6b6b6b"
+"""What shades begin with: as dark as the full ones, so that a weak unit stands out on no background."""
+
+
+def example_lines(view: ExampleView, *, n_random: int = 0, colour: bool = False) -> Iterator[Text]:
+    """The example, its rationales, and random rows: as many as asked for under each operator, all if negative."""
+    example = view.example
+    yield Text(f"example {example.example_id}", style="bold")
+    yield from (Text(f"{name}: {text}") for name, text in example.fields.items())
+    if example.skip_reason is not None:
+        yield Text(f"takes no part: {example.skip_reason}")
+        return
+    gold = "unknown" if example.gold is None else view.labels[example.gold]
+    yield Text(f"explained label: {view.target}, gold: {gold}")
+    yield from (Text(_answer_line(name, answer)) for name, answer in example.answers.items())
+    yield from (_score_line(row, view) for row in view.rows if row.key.kind in {"full", "empty"})
+    for each in shown(view):
+        yield Text()
+        yield from _compared_lines(each, view, colour=colour)
+    if n_random:
+        yield from _random_lines(view, n_random)
+
+
+def shown(view: ExampleView) -> list[Compared]:
+    """What is worth showing: the average over operators only where it is all there is."""
+    single = [each for each in view.compared if each.line["operator"] != ALL]
+    return single or list(view.compared)
+
+
+def title_of(line: Mapping[str, Any]) -> str:
+    """The configuration in words."""
+    null = "" if line.get("null", "size") == "size" else f", null {line['null']}"
+    return f"{line['attribution']} under {line['operator']}, {line['direction']}, k = {line['k']:g}{null}"
+
+
+def numbers_of(line: Mapping[str, Any]) -> str:
+    """Win rate and p-value in words."""
+    return f"win rate {100 * line['win_rate']:.0f} % of {line['m']}, p = {line['p_value']:.3f}"
+
+
+def harmless(line: Text) -> Text:
+    """Without the control characters that a text may hold: they would be obeyed by the terminal."""
+    line.plain = "".join("\ufffd" if unicodedata.category(c) == "Cc" and c not in "\n\t" else c for c in line.plain)
+    return line
+
+
+def quoted(text: str) -> str:
+    """On one line, in quotes. `repr` would also escape the joiners of emoji and of Persian or Hindi words."""
+    escaped = (repr(c)[1:-1] if unicodedata.category(c) in {"Cc", "Cs", "Zl", "Zp"} else c for c in text)
+    return f"'{''.join(escaped)}'"
+
+
+def probabilities(row: LedgerRow, labels: tuple[str, ...]) -> dict[str, float | None]:
+    """Of every label; None where a score is not finite."""
+    return {label: float(np.exp(z)) if np.isfinite(z) else None for label, z in zip(labels, row.scores, strict=True)}
+
+
+def _answer_line(name: str, answer: Answer) -> str:
+    """What the model said, and what came of it."""
+    if answer.text is None:
+        return f"{name}: {answer.problem}"
+    read = answer.problem or f"{answer.n_named} words of the text, {answer.n_absent} others"
+    return f"{name}: the model answered {quoted(answer.text)} ({read})"
+
+
+def _compared_lines(each: Compared, view: ExampleView, *, colour: bool) -> Iterator[Text]:
+    line = each.line
+    if "error" in line:
+        yield Text(f"{title_of(line)}: {line['error']}")
+        return
+    yield Text(f"{title_of(line)}: {numbers_of(line)}", style="bold")
+    fields = list(pieces(view, line))
+    for name, found in fields:
+        yield Text(f"  {name}: " if len(fields) > 1 else "  ").append_text(_marked(found, colour=colour))
+    yield from _null_lines(each)
+    place = (rationale_kind(line["attribution"]), line["operator"], line["direction"], len(line["rationale"]))
+    for row in view.rows:
+        if (row.key.kind, row.key.operator, row.key.direction, row.key.size) == place:
+            yield _score_line(row, view)
+
+
+def _marked(found: list[Piece], *, colour: bool) -> Text:
+    """Attributions as shades and the rationale underlined; without colours the rationale in brackets."""
+    line = Text()
+    for piece in found:
+        if colour:
+            emphasis = Style(bold=piece.in_rationale, underline=piece.in_rationale)
+            line.append(piece.text, style=_shade(piece.strength) + emphasis)
+        else:
+            line.append(f"[{piece.text}]" if piece.in_rationale else piece.text)
+    return line
+
+
+def _shade(strength: float) -> Style:
+    if abs(strength) < _FAINT:
+        return Style()
+    full = SUPPORT if strength > 0 else AGAINST
+    mixed = (round(a + (b - a) * abs(strength)) for a, b in zip(_rgb(_GREY), _rgb(full), strict=True))
+    return Style(color="#ffffff", bgcolor="#" + "".join(f"{part:02x}" for part in mixed))
+
+
+def _rgb(colour: str) -> tuple[int, ...]:
+    return tuple(int(colour[place : place + 2], 16) for place in (1, 3, 5))
+
+
+def _null_lines(each: Compared) -> Iterator[Text]:
+    """The null as bars from its lowest to its highest probability, and the rationale's place under them."""
+    if each.scores is None:
+        return
+    found = histogram(each.scores)
+    most = max(found.counts)
+    bars = "".join(" " if n == 0 else _BARS[(len(_BARS) - 1) * n // most] for n in found.counts)
+    better = " (less is better)" if each.line["direction"] == "necessity" else ""
+    yield Text(f"  {found.low:.3f} {bars} {found.high:.3f}  {sum(found.counts)} random sets{better}")
+    yield Text(f"        {' ' * found.place}▲ {found.rationale:.3f} rationale")
+
+
+def _random_lines(view: ExampleView, n_random: int) -> Iterator[Text]:
+    sets = [row for row in view.rows if row.key.set_index is not None and not is_probe(row.key.kind)]
+    chosen = {(each.line["operator"], each.line["direction"]) for each in shown(view)}
+    for operator, direction in dict.fromkeys((row.key.operator, row.key.direction) for row in sets):
+        if (operator, direction) not in chosen:
+            continue
+        random = [row for row in sets if (row.key.operator, row.key.direction) == (operator, direction)]
+        some = random if n_random < 0 else random[:n_random]
+        yield Text()
+        yield Text(f"{len(some)} of {len(random)} random rows under {operator}, {direction}", style="bold")
+        yield from (_score_line(row, view) for row in some)
+
+
+def _score_line(row: LedgerRow, view: ExampleView) -> Text:
+    probability = probabilities(row, view.labels)[view.target]
+    value = "not finite" if probability is None else f"{probability:.3f}"
+    kind = f"empty ({row.key.operator})" if row.key.kind == "empty" and row.key.operator else row.key.kind
+    return Text(f"  {value}  {kind:<20} {quoted((row.text or '').strip())}")

@@ -1,0 +1,79 @@
+"""A text with its attribution, and a null as a few bars: what a terminal and a notebook both draw."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ice_eval.report.colours import TAXONOMY_COLOURS
+from ice_eval.results import ExampleView
+from ice_eval.results.comparisons import Scores
+
+SUPPORT = TAXONOMY_COLOURS["faithful"]
+"""Shade of units that speak for the explained label."""
+AGAINST = TAXONOMY_COLOURS["anti-faithful"]
+"""Shade of units that speak against it."""
+N_BINS = 24
+_LARGEST = 30.0  # log-odds beyond this are drawn as this: the probability is 1 to the thirteenth digit
+
+
+class Piece(NamedTuple):
+    """A stretch of text: a unit, or what lies between two."""
+
+    text: str
+    strength: float
+    """Of the unit's attribution, from -1 to 1: the largest of the text, in size, is 1."""
+    in_rationale: bool
+
+
+class Histogram(NamedTuple):
+    """The null of one example, and where the rationale lies."""
+
+    counts: tuple[int, ...]
+    place: int
+    """The bin of the rationale."""
+    low: float
+    """Probability at the left end."""
+    high: float
+    rationale: float
+    """Probability of the label for the rationale."""
+
+
+def pieces(view: ExampleView, line: Mapping[str, Any]) -> Iterator[tuple[str, list[Piece]]]:
+    """Every explained field with its text in pieces, as one configuration sees it."""
+    example = view.example
+    values = np.array(example.attributions.get(line["attribution"], ()), dtype=np.float64)
+    strengths = np.zeros(len(example.spans)) if values.size != len(example.spans) else _scaled(values)
+    rationale = set(line.get("rationale", ()))
+    for name, text in example.fields.items():
+        units = sorted((span.start, unit) for unit, span in enumerate(example.spans) if span.field == name)
+        if not units:
+            continue
+        found, place = list[Piece](), 0
+        for start, unit in units:
+            end = example.spans[unit].end
+            if start > place:
+                found.append(Piece(text[place:start], 0.0, False))
+            found.append(Piece(text[max(start, place) : end], float(strengths[unit]), unit in rationale))
+            place = max(place, end)
+        yield name, [piece for piece in (*found, Piece(text[place:], 0.0, False)) if piece.text]
+
+
+def histogram(scores: Scores) -> Histogram:
+    """The null in bins of equal width on the scale of log-odds, which does not saturate."""
+    values = np.clip(np.append(scores.null, scores.rationale), -_LARGEST, _LARGEST)
+    low, high = float(values.min()), float(values.max())
+    edges = np.linspace(low, high if high > low else low + 1.0, N_BINS + 1)
+    counts, _ = np.histogram(values[:-1], bins=edges)
+    place = int(np.clip(np.searchsorted(edges, values[-1], side="right") - 1, 0, N_BINS - 1))
+    return Histogram(tuple(counts.tolist()), place, *map(_probability, (low, high, float(values[-1]))))
+
+
+def _scaled(values: np.ndarray[Any, np.dtype[np.float64]]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    finite = np.where(np.isfinite(values), values, 0.0)
+    largest = float(np.abs(finite).max(initial=0.0))
+    return finite / largest if largest > 0 else finite
+
+
+def _probability(log_odds: float) -> float:
+    return float(1 / (1 + np.exp(-log_odds)))

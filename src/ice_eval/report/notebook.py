@@ -1,0 +1,106 @@
+"""What a notebook shows: a run as a small table, an example as its text with attributions.
+
+Styles stand in the elements, so that nothing leaks into the rest of the notebook, and text has the notebook's own
+colour on see-through shades, so that dark themes work. Cells with a word's colour have their own text colour.
+"""
+
+from typing import Any, NamedTuple
+
+import jinja2
+
+from ice_eval.report.colours import TAXONOMY_COLOURS, TEXT_COLOURS
+from ice_eval.report.example import example_lines, harmless, numbers_of, shown, title_of
+from ice_eval.report.highlight import AGAINST, SUPPORT, Histogram, Piece, histogram, pieces
+from ice_eval.report.tables import notes, summary_table
+from ice_eval.results import Compared, ExampleView, RunFolder
+
+_STRONGEST = 0.6
+"""Opacity of the strongest shade: the text on it is read in light and dark themes."""
+
+
+def summary_html(folder: RunFolder) -> str:
+    """The summary of a run as a table with notes, for notebooks."""
+    summary = folder.summary()
+    table, config = summary_table([summary]), folder.manifest()["config"]
+    rows = [
+        [(cell, _cell_style(word)) for cell, word in zip(row, words, strict=True)]
+        for row, words in zip(table.rows, table.words, strict=True)
+    ]
+    title = f"{config['model']} on {config['task']}"
+    return _template("notebook_run.html").render(title=title, header=table.header, rows=rows, notes=notes(summary))
+
+
+class ShownExample:
+    """One example of a run: its text with attributions in a notebook, lines of text elsewhere.
+
+    `view` holds everything that is shown: the example, the rows that were scored, and what was compared.
+    """
+
+    def __init__(self, view: ExampleView) -> None:
+        self.view = view
+
+    def __repr__(self) -> str:
+        return "\n".join(harmless(line).plain for line in example_lines(self.view))
+
+    def _repr_html_(self) -> str:
+        example = self.view.example
+        return _template("notebook_example.html").render(
+            view=self.view,
+            gold=None if example.gold is None else self.view.labels[example.gold],
+            compared=[_content(each, self.view) for each in shown(self.view)],
+        )
+
+
+class _Bar(NamedTuple):
+    x: int
+    height: float
+
+
+def _content(each: Compared, view: ExampleView) -> dict[str, Any]:
+    line = each.line
+    head = {"title": title_of(line), "error": line.get("error")}
+    if "error" in line:
+        return head
+    found = None if each.scores is None else histogram(each.scores)
+    return {
+        **head,
+        "numbers": numbers_of(line),
+        "fields": [(name, [(p.text, _piece_style(p), _hint(p)) for p in parts]) for name, parts in pieces(view, line)],
+        "null": found,
+        "bars": () if found is None else _bars(found),
+        "less_is_better": line["direction"] == "necessity",
+    }
+
+
+def _bars(found: Histogram) -> list[_Bar]:
+    most = max(found.counts)
+    return [_Bar(place, n / most) for place, n in enumerate(found.counts) if n]
+
+
+def _hint(piece: Piece) -> str:
+    return f"{piece.strength:+.2f} of the largest" if piece.strength else ""
+
+
+def _piece_style(piece: Piece) -> str:
+    colour = SUPPORT if piece.strength > 0 else AGAINST
+    red, green, blue = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
+    opacity = _STRONGEST * abs(piece.strength)
+    shade = f"background:rgba({red},{green},{blue},{opacity:.2f});" if opacity > 0 else ""
+    return shade + ("outline:2px solid currentColor;border-radius:2px;font-weight:600;" if piece.in_rationale else "")
+
+
+def _cell_style(word: str | None) -> str:
+    known = next((name for name in TAXONOMY_COLOURS if name == word), None)
+    return "" if known is None else f"background:{TAXONOMY_COLOURS[known]};color:{TEXT_COLOURS[known]};"
+
+
+def _template(name: str) -> jinja2.Template:
+    # Whatever a user's file holds is text in the notebook, never markup.
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("ice_eval.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template(name)
