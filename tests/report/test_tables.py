@@ -217,6 +217,11 @@ def test_notes_name_the_examples_that_operators_disagree_about(summary):
     assert len([note for note in found if "disagree" in note]) == 1
 
 
+def test_accuracy_is_that_of_the_most_examples(summary):
+    found = notes(summary({"accuracy": 1.0, "n": 3}, {"accuracy": 0.5, "n": 10}))
+    assert "The model is right on 50.0 % of the examples." in found
+
+
 def test_examples_of_several_k_are_named_together_those_that_differ_most_first(summary):
     lines = [{"disagree": ["a", "b", "c"], "k": 0.1}, {"disagree": ["d", "a", "e", "f"], "k": 0.2}]
     [note] = [note for note in notes(summary(agreements=lines)) if "disagree" in note]

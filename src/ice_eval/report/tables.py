@@ -332,9 +332,11 @@ def _kappa_notes(summaries: Sequence[Mapping[str, Any]]) -> list[str]:
 def _notes(summary: Mapping[str, Any]) -> list[str]:
     lines = summary["configurations"]
     found = []
-    accuracy = {line["accuracy"] for line in lines}
-    if accuracy - {None}:
-        found.append(f"The model is right on {percent(max(a for a in accuracy if a is not None))} of the examples.")
+    # Where examples drop out for one attribution only, the others' lines are about more of them.
+    judged = [line for line in lines if line["accuracy"] is not None]
+    if judged:
+        most = max(judged, key=lambda line: int(line["n"]))
+        found.append(f"The model is right on {percent(most['accuracy'])} of the examples.")
     detectable = [line["detectable_win_rate"] for line in lines if line["detectable_win_rate"] is not None]
     if any(line["n"] for line in lines):
         smallest = _span(detectable) if detectable else "unknown (one example, or no spread)"
