@@ -101,3 +101,12 @@ def test_a_sequential_test_and_matched_sets_take_its_size_too():
         index = int(line["example_id"])
         assert line.get("rationale", []) == ([] if index in {NOTHING, EVERYTHING} else list(MARKED[index]))
     assert line_of(done, null="size")["n"] == 4
+
+
+def test_it_is_shown_beside_those_of_every_k(found):
+    text = repr(found.example("2", operator="delete"))
+    assert "human under delete, sufficiency, k = own: win rate" in text and "random under delete" in text
+    assert {each.line["attribution"] for each in found.example("2", k=0.4).view.compared} == {"random"}
+    assert "takes no part" not in repr(found.example(str(NOTHING))) and "marks no unit" in repr(
+        found.example(str(NOTHING))
+    )

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from ice_eval.records import Answer
 from ice_eval.report.highlight import AGAINST, SUPPORT, Piece, histogram, pieces
+from ice_eval.report.tables import share
 from ice_eval.results import Compared, ExampleView, LedgerRow
 from ice_eval.results.comparisons import ALL
 from ice_eval.results.schema import is_probe, rationale_kind
@@ -49,7 +50,7 @@ def shown(view: ExampleView) -> list[Compared]:
 def title_of(line: Mapping[str, Any]) -> str:
     """The configuration in words."""
     null = "" if line.get("null", "size") == "size" else f", null {line['null']}"
-    return f"{line['attribution']} under {line['operator']}, {line['direction']}, k = {line['k']:g}{null}"
+    return f"{line['attribution']} under {line['operator']}, {line['direction']}, k = {share(line['k'])}{null}"
 
 
 def numbers_of(line: Mapping[str, Any]) -> str:

@@ -72,7 +72,8 @@ def view_example(
 def _chosen(folder: RunFolder, config: Mapping[str, Any], wanted: Mapping[str, Any]) -> set[Configuration]:
     cells = [cell for cell, _ in configurations(config)]
     for name, value in wanted.items():
-        known = list(dict.fromkeys(getattr(cell, name) for cell in cells))
+        # A rationale of its own size has no k: it is chosen by its attribution.
+        known = [each for each in dict.fromkeys(getattr(cell, name) for cell in cells) if each is not None]
         if value not in known:
             names = [str(each) for each in known]
             meant = did_you_mean(value, names) if isinstance(value, str) else "."
