@@ -150,13 +150,13 @@ def test_hard_rationales_and_evidences_of_eraser(tmp_path):
     assert found == results(written(tmp_path / "evidences.jsonl", evidences))
     spans = [{"id": item.example_id, "spans": spans_of(item)} for item in ITEMS]
     assert found == results(written(tmp_path / "spans.jsonl", spans))
-    assert max(found["win_rate"]) == 1
+    assert max(found["win_rate"]) > 0  # not all are skipped
 
 
 def spans_of(item):
-    """The words between spaces that the toy has a weight for, as characters of the text."""
+    """The words between spaces that weigh much, as characters of the text."""
     ends = [match.span() for match in re.finditer(r"\S+", TEXTS[item.example_id])]
-    return [list(ends[place]) for place, score in enumerate(words_of(item)[1]) if score]
+    return [list(ends[place]) for place, score in enumerate(words_of(item)[1]) if score > 60]
 
 
 def test_a_file_has_scores_everywhere_or_nowhere(tmp_path):
