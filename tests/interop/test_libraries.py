@@ -1,6 +1,7 @@
 """What the libraries themselves return for tiny models is read, and lands on the units it belongs to."""
 
 import warnings
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -152,6 +153,24 @@ def test_inseq_in_memory_and_in_every_file_it_saves(gpt2, tmp_path, precision):
     expected = theirs.target_attributions.numpy()[first:last].sum(axis=1)
     np.testing.assert_allclose(in_units(gpt2, joined)[0], expected, rtol=1e-5)
     assert (expected < 0).any()
+
+
+@pytest.mark.parametrize(("method", "ours"), [("saliency", "gradient"), ("input_x_gradient", "input-x-gradient")])
+def test_inseq_of_the_labels_log_odds_takes_the_rationales_of_our_own(gpt2, method, ours):
+    """One label's logit less the other's is what we explain; a width that is summed keeps its sign."""
+    inseq = library("inseq")
+    model = inseq.load_model(gpt2.model, method, tokenizer=gpt2.tokenizer)
+    sequences = []
+    for prompt in PROMPTS:
+        answers = [f"{prompt}y", f"{prompt}n"]  # one token each
+        asked = {"attributed_fn": "contrast_logits_diff", "contrast_targets": answers[1], "show_progress": False}
+        out = model.attribute(prompt, answers[0], **asked)
+        sequences.append(out.aggregate("sum") if method == "input_x_gradient" else out)
+    rows = Records([{"text": text, "label": "yes"} for text in TEXTS])
+    task = replace(TASK, data=rows, label_words={"no": "n", "yes": "y"})
+    given = {"attributions": {ours: None, "inseq": sequences}, "operators": ["delete"], "m": 5, "target": "gold"}
+    found = ice_eval.evaluate((gpt2.model, gpt2.tokenizer), task, **given).examples().set_index("attribution").rationale
+    assert found["inseq"].tolist() == found[ours].tolist()
 
 
 def test_interpreto(bert):
