@@ -26,7 +26,7 @@ COLUMNS = (
 )  # fmt: skip
 """What a cell holds, in this order. The last four are places in the example's own lists."""
 N_RANDOM_TEXTS = 2
-LONGEST_TEXT = 1500
+LONGEST_TEXT = 600
 """Characters of a counterfactual that are shown; `ice show` prints the rest."""
 _LARGEST = 30.0
 """Log-odds beyond this are drawn as this: the probability is 1 to the thirteenth digit."""

@@ -42,7 +42,14 @@ def drawings(folders: Sequence[RunFolder]) -> Drawings:
     if not found:
         return Drawings()
     version = ".".join(altair.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
-    library = _library(version, vl_convert.__version__)
+    try:
+        library = _library(version, vl_convert.__version__)
+    except (RuntimeError, ValueError) as exc:  # a report is never lost because of its figures
+        reason = str(exc).partition("\n")[0]
+        return Drawings(
+            missing=f"No figures: altair {altair.__version__} writes Vega-Lite {version}, and vl-convert "
+            f"{vl_convert.__version__} says: {reason}. Install both anew: pip install -U '{_INSTALL}'"
+        )
     return Drawings(found, {name: theme(name) for name in ("light", "dark")}, library)
 
 

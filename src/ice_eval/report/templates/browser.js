@@ -62,7 +62,7 @@ function fillSelectors() {
     const values = offered(name);
     controls[name].replaceChildren(...values.map((value) => el("option", { value }, word(name, value))));
     if (values.includes(before)) controls[name].value = before;
-    controls[name].closest("label").hidden = values.length < 2;
+    controls[name].closest(".control").hidden = values.length < 2;
   }
 }
 
@@ -426,7 +426,7 @@ function themeButton() {
 function start() {
   themeButton();
   controls.run.replaceChildren(...data.runs.map((each, index) => el("option", { value: index }, each.title)));
-  controls.run.closest("label").hidden = data.runs.length < 2;
+  controls.run.closest(".control").hidden = data.runs.length < 2;
   openRun(0);
   byId("browser").hidden = false;
   controls.run.addEventListener("change", () => { openRun(Number(controls.run.value)); update({ keep: false }); });
