@@ -123,6 +123,17 @@ def test_figures_are_drawn_without_a_network(opened, address):
         assert box.screenshot() != before  # there were pixels to hide
 
 
+def test_what_a_figure_says_of_a_mark_is_text(opened, address):
+    page = opened(address, drawn=True)
+    told = set()
+    for mark in page.locator("[data-figure] .mark-symbol.role-mark path").all()[:4]:
+        page.mouse.move(0, 0)  # what was told of the last mark may lie over this one
+        mark.hover(force=True)
+        told.add(page.locator("#vg-tooltip-element.visible").text_content())
+    assert any("<b>other</b>" in text for text in told)
+    assert page.locator("#vg-tooltip-element b").count() == 0
+
+
 def test_texts_are_shown_to_the_letter(opened, bare):
     page = opened(bare)
     for place, text in enumerate(SPECIAL):
@@ -131,6 +142,7 @@ def test_texts_are_shown_to_the_letter(opened, bare):
         assert text_of(page) == text
         direction = page.locator("#detail .text").evaluate("node => getComputedStyle(node).direction")
         assert direction == ("rtl" if text == ARABIC else "ltr")
+        assert page.locator(".rows dd").last.evaluate("node => getComputedStyle(node).direction") == direction
         # Nothing of it has become an element: pieces are spans, those of the rationale are strong.
         assert page.locator("#detail .text :not(span.unit):not(strong.unit)").count() == 0
 

@@ -279,15 +279,19 @@ function column(example, operator) {
     el(
       "dl",
       { class: "rows" },
-      counterfactual(keeps ? "rationale kept" : "rationale removed", row(cell.text), cell.score, "own"),
-      cell.random.map((text, index) => counterfactual(keeps ? "random set kept" : "random set removed", row(text), null_[index], "")),
+      counterfactual(example, keeps ? "rationale kept" : "rationale removed", row(cell.text), cell.score, "own"),
+      cell.random.map((text, index) => counterfactual(example, keeps ? "random set kept" : "random set removed", row(text), null_[index], "")),
     ),
   );
 }
 
-function counterfactual(name, text, score, kind) {
+// A text that is written from the right stays so where its first word has become "<unk>".
+const FROM_RIGHT = /^\P{L}*[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u;
+
+function counterfactual(example, name, text, score, kind) {
   const shown = text === null ? "–" : text.trim() === "" ? "(nothing)" : text.trim();
-  return [el("dt", { class: kind }, name, " ", el("b", {}, chance(score))), el("dd", { class: kind, dir: "auto" }, shown)];
+  const dir = FROM_RIGHT.test(textOf(example)) ? "rtl" : "auto";
+  return [el("dt", { class: kind }, name, " ", el("b", {}, chance(score))), el("dd", { class: kind, dir }, shown)];
 }
 
 // --- the null as a histogram: log-odds across, so that scores near 0 and 1 stay apart -----------------------------
