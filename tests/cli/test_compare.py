@@ -5,6 +5,7 @@ import json
 
 import pytest
 from tests.cli.test_cli import assert_refused
+from tests.small_runs import Waves, task_of, texts
 from typer.main import get_command
 
 from ice_eval.api import evaluate
@@ -67,6 +68,66 @@ def test_bad_input_exits_2(ice, runs, tmp_path):
     assert_refused(ice("compare", runs / "a"), "two or more are expected: ice compare DIR DIR")
     assert_refused(ice("compare", runs / "a", tmp_path), "holds no run")
     assert_refused(ice("compare", runs / "a", runs / "b", "--format", "html"), "no format 'html'; use md, csv, latex")
+
+
+@pytest.fixture(scope="module")
+def like_the_paper(tmp_path_factory):
+    """A run under names that the paper has; its numbers are those of a small model."""
+    model = Waves()
+    model.name = "openai-community/gpt2-xl"
+    settings = {
+        "attributions": ["gradient", "random"],
+        "operators": ["delete", "mask-unk"],
+        "nulls": ["size", "position"],
+    }
+    folder = tmp_path_factory.mktemp("paper") / "run"
+    return evaluate(model, task_of(texts(20), name="sst2"), m=8, out=folder, **settings)
+
+
+def test_a_run_is_set_beside_the_published_cells(ice, like_the_paper):
+    content = json.loads(ice("compare", like_the_paper.path, "--paper", "--json").out)
+    own = {
+        line["operator"]: line
+        for line in like_the_paper.folder.summary()["configurations"]
+        if (line["attribution"], line["null"]) == ("gradient", "size")
+    }
+    lines = {line["operator"]: line for line in content["configurations"]}
+    for operator, published, word in (("delete", 0.56, "weakly faithful"), ("mask-unk", 0.22, "anti-faithful")):
+        line, (low, high) = lines[operator], own[operator]["win_rate_ci"]
+        assert line["published"] == pytest.approx(published) and line["published_taxonomy"] == word
+        assert (line["n"], line["win_rate"], line["win_rate_ci"]) == (20, own[operator]["win_rate"], [low, high])
+        assert line["difference"] == pytest.approx(line["win_rate"] - published)
+        assert line["covered"] == (low <= published <= high)
+    # random, the null by position and all operators together are not in the paper.
+    assert content["n_without"] == len(like_the_paper.folder.summary()["configurations"]) - 2
+    assert [line.partition(":")[0] for line in content["protocol"]] == ["n", "m", "sign", "ties", "prompt", "n"]
+    assert "n: 20 examples here at most, 500 in the paper." in content["protocol"]
+
+
+def test_the_paper_beside_a_run_is_printed_with_the_differences_of_protocol(ice, like_the_paper):
+    out = ice("compare", like_the_paper.path, "--paper").out
+    [header] = [line for line in out.splitlines() if line.startswith("attribution")]
+    assert "published word" in header and "in the interval" in header
+    assert [line.split()[:2] for line in out.splitlines() if line.startswith("gradient")] == [
+        ["gradient", "delete"],
+        ["gradient", "mask-unk"],
+    ]
+    assert "• Otherwise than in the paper: m: 8 random sets here, 50 in the paper.\n" in out
+    assert "further configurations of the run have no published cell." in out
+    rows = list(csv.DictReader(ice("compare", like_the_paper.path, "--paper", "--format", "csv").out.splitlines()))
+    assert [row["published"] for row in rows] == ["56.0 %", "22.0 %"]
+
+
+def test_a_run_that_the_paper_does_not_have_is_told_so(ice, runs):
+    out = ice("compare", runs / "a", "--paper").out
+    assert "The paper has no model 'toy'; it has GPT-2, " in out
+    assert "So none of the run's 2 configurations has a published cell." in out
+    assert json.loads(ice("compare", runs / "a", "--paper", "--json").out)["configurations"] == []
+
+
+def test_the_paper_is_compared_with_one_run(ice, runs):
+    refused = "2 runs were given; --paper takes one: ice compare DIR --paper"
+    assert_refused(ice("compare", runs / "a", runs / "b", "--paper"), refused)
 
 
 def test_a_report_over_runs_that_are_alike_says_which_is_which(ice, runs):

@@ -11,13 +11,16 @@ from ice_eval.errors import ConfigError
 
 def compare(
     folders: Annotated[list[Path], typer.Argument(help="Two run folders or more; each is compared with the first.")],
+    paper: Annotated[
+        bool, typer.Option("--paper", help="Compare one run with the win rates that the paper publishes.")
+    ] = False,
     style: Annotated[str | None, typer.Option("--format", help="Print the tables as md, csv or latex.")] = None,
     as_json: Json = False,
 ) -> None:
     """Say what changed from one run to another: settings, win rates with the interval of their difference, verdicts.
 
     Differences are paired over the examples that both runs hold (same id, same text), and unpaired where they share
-    less than half of the smaller run.
+    less than half of the smaller run. With --paper, one run is set beside the published tables.
     """
     from ice_eval.cli._output import print_json, print_tables
     from ice_eval.report import FORMATS, difference_notes, difference_tables, formatted
@@ -25,6 +28,9 @@ def compare(
 
     if style is not None and style not in FORMATS:
         raise ConfigError(f"no format '{style}'; use {', '.join(FORMATS)}.")
+    if paper:
+        _with_paper(folders, style, as_json=as_json)
+        return
     if len(folders) < 2:
         raise ConfigError(f"one run ({folders[0]}) was given; two or more are expected: ice compare DIR DIR.")
     first, *others = (RunFolder.existing(path) for path in folders)
@@ -35,3 +41,22 @@ def compare(
         print("\n\n".join(formatted(table, style) for table in difference_tables(found)))
     else:
         print_tables(difference_tables(found), difference_notes(found))
+
+
+def _with_paper(folders: list[Path], style: str | None, *, as_json: bool) -> None:
+    from ice_eval.analysis.paper import beside_paper
+    from ice_eval.cli._output import print_json, print_tables
+    from ice_eval.report import beside_notes, beside_table, formatted
+    from ice_eval.results import RunFolder
+
+    if len(folders) != 1:
+        raise ConfigError(f"{len(folders)} runs were given; --paper takes one: ice compare DIR --paper.")
+    folder = RunFolder.existing(folders[0])
+    found = beside_paper(folder.summary(), folder.manifest()["config"])
+    table = beside_table(found)
+    if as_json:
+        print_json({"run": str(folder.path), **found.as_dict()})
+    elif style is not None and table.rows:
+        print(formatted(table, style))
+    else:
+        print_tables([table] if table.rows else [], beside_notes(found))

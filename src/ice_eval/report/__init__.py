@@ -5,7 +5,14 @@ from ice_eval.report.formats import FORMATS, formatted
 from ice_eval.report.gate import failures, words_of
 from ice_eval.report.html import write_html
 from ice_eval.report.notebook import ShownExample, summary_html
-from ice_eval.report.paper import claims_table, discrepancies_table, paper_index, paper_layout
+from ice_eval.report.paper import (
+    beside_notes,
+    beside_table,
+    claims_table,
+    discrepancies_table,
+    paper_index,
+    paper_layout,
+)
 from ice_eval.report.plans import plan_notes, plan_table
 from ice_eval.report.tables import (
     Table,
@@ -23,6 +30,8 @@ __all__ = [
     "ShownExample",
     "Table",
     "agreement_table",
+    "beside_notes",
+    "beside_table",
     "claims_table",
     "cost_table",
     "difference_notes",

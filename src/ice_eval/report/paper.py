@@ -1,9 +1,9 @@
-"""The published tables, laid out as the paper prints them, and its figures beside what the tables give."""
+"""The published tables, laid out as the paper prints them; its figures, and a user's run, beside them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from ice_eval.analysis.paper import Claim, Discrepancy, PaperTable
-from ice_eval.report.tables import Table
+from ice_eval.analysis.paper import BesidePaper, Claim, Discrepancy, PaperTable, model_of, paper_table, task_of
+from ice_eval.report.tables import Line, Table, interval, percent, share, table_of, word_of_rate
 
 _EMPTY = "–"
 
@@ -43,6 +43,49 @@ def discrepancies_table(discrepancies: Sequence[Discrepancy]) -> Table:
     """Where the paper says one thing in two ways."""
     rows = [(" / ".join(value or _EMPTY for value in each.values), each.note) for each in discrepancies]
     return _plain("Discrepancies", ("values", "what differs"), rows)
+
+
+def beside_table(found: BesidePaper) -> Table:
+    """The win rates of a run beside the published ones; without rows where the paper has none of them."""
+    columns: list[tuple[str, Callable[[Line], str]]] = [
+        ("attribution", lambda line: str(line["attribution"])),
+        ("operator", lambda line: str(line["operator"])),
+        ("k", lambda line: share(line["k"])),
+        ("n", lambda line: str(line["n"])),
+        ("win rate", lambda line: percent(line["win_rate"])),
+        ("95 % CI", lambda line: interval(line["win_rate_ci"])),
+        ("published", lambda line: percent(line["published"])),
+        ("difference", lambda line: f"{100 * line['difference']:+.1f} pp"),
+        ("in the interval", lambda line: {True: "yes", False: "no", None: _EMPTY}[line["covered"]]),
+        ("word", lambda line: str(line["taxonomy"])),
+        ("published word", lambda line: str(line["published_taxonomy"])),
+    ]
+    coloured: dict[str, Callable[[Line], str | None]] = {
+        "win rate": lambda line: word_of_rate(line["win_rate"], line["verdict"]),
+        "published": lambda line: str(line["published_taxonomy"]),
+    }
+    return table_of("Beside the paper", [vars(line) for line in found.configurations], columns, coloured=coloured)
+
+
+def beside_notes(found: BesidePaper) -> list[str]:
+    """How a run was done otherwise than the paper's, and what of it the paper does not have."""
+    if not found.configurations:
+        return [f"{_why_none(found)} So none of the run's {found.n_without} configurations has a published cell."]
+    covered = [line.covered for line in found.configurations]
+    notes = [f"{covered.count(True)} of {len(covered)} published win rates lie in the run's 95 % interval."]
+    notes.append("Published win rates are estimates too, and are printed without intervals.")
+    notes += [f"Otherwise than in the paper: {line}" for line in found.protocol]
+    if found.n_without:
+        notes.append(f"{found.n_without} further configurations of the run have no published cell.")
+    return notes
+
+
+def _why_none(found: BesidePaper) -> str:
+    for kind, name, known in (("model", found.model, model_of(found.model)), ("task", found.task, task_of(found.task))):
+        if known is None:
+            rows = paper_table("models" if kind == "model" else "datasets").rows
+            return f"The paper has no {kind} '{name}'; it has {', '.join(row[kind] for row in rows)}."
+    return f"The paper has '{found.model}' on '{found.task}' with other attributions, operators or k."
 
 
 def _stated(claim: Claim) -> str:

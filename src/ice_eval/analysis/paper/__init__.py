@@ -1,5 +1,6 @@
 """The published tables of the paper as data, and its derived figures computed again from them."""
 
+from ice_eval.analysis.paper._beside import BesidePaper, BesidePublished, beside_paper
 from ice_eval.analysis.paper._cells import (
     UNSTATED,
     ablation_cells,
@@ -15,10 +16,13 @@ from ice_eval.analysis.paper._tables import PaperTable, paper_table, paper_table
 
 __all__ = [
     "UNSTATED",
+    "BesidePaper",
+    "BesidePublished",
     "Claim",
     "Discrepancy",
     "PaperTable",
     "ablation_cells",
+    "beside_paper",
     "claims",
     "dependence",
     "discrepancies",

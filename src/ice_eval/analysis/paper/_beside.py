@@ -1,0 +1,87 @@
+"""A run beside the paper: the published cell of each of its configurations."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ice_eval import stats
+from ice_eval.analysis.paper._published import protocol_differences, published
+from ice_eval.nulls import SIZE
+
+
+@dataclass(frozen=True, kw_only=True)
+class BesidePublished:
+    """One configuration of a run, and the published cell that it belongs beside."""
+
+    attribution: str
+    operator: str
+    k: float
+    n: int
+    """Examples of the run."""
+    win_rate: float
+    win_rate_ci: stats.Interval | None
+    """95 %; None where it is undefined."""
+    verdict: str
+    taxonomy: str
+    """The paper's word for the run's win rate."""
+    published: float
+    published_n: int | None
+    """Examples of the paper, where it says so."""
+    published_taxonomy: str
+    difference: float
+    """The run's win rate less the published one."""
+    covered: bool | None
+    """Whether the published win rate lies in the run's interval; None without an interval."""
+
+
+@dataclass(frozen=True)
+class BesidePaper:
+    """What of a run the paper has measured too."""
+
+    model: str
+    task: str
+    configurations: tuple[BesidePublished, ...]
+    n_without: int
+    """Configurations of the run that have no published cell."""
+    protocol: tuple[str, ...]
+    """In what the run was done otherwise than the paper's, a sentence each."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {**vars(self), "configurations": [dict(vars(line)) for line in self.configurations]}
+
+
+def beside_paper(summary: Mapping[str, Any], config: Mapping[str, Any]) -> BesidePaper:
+    """Set a run beside the published tables.
+
+    Args:
+        summary: As `RunFolder.summary()` returns it.
+        config: The `config` of its manifest.
+    """
+    model, task = str(config["model"]), str(config["task"])
+    found, protocol = list[BesidePublished](), dict[str, None]()
+    # Data may hold fewer examples than were asked for.
+    done = {**config, "n": min(config["n"], max((line["n"] for line in summary["configurations"]), default=0))}
+    for line in summary["configurations"]:
+        cell = None
+        if line.get("null", SIZE) == SIZE and line["win_rate"] is not None:
+            names = (line["attribution"], line["operator"])
+            cell = published(model, task, *names, k=line["k"], direction=line["direction"])
+        if cell is None:
+            continue
+        interval = line["win_rate_ci"]
+        found.append(
+            BesidePublished(
+                **{name: line[name] for name in ("attribution", "operator", "k", "n", "win_rate")},
+                win_rate_ci=interval,
+                verdict=line["verdict"],
+                taxonomy=stats.taxonomy(line["win_rate"]),
+                published=cell.win_rate,
+                published_n=cell.n,
+                published_taxonomy=stats.taxonomy(cell.win_rate),
+                difference=line["win_rate"] - cell.win_rate,
+                covered=None if interval is None else interval[0] <= cell.win_rate <= interval[1],
+            )
+        )
+        protocol.update(dict.fromkeys(protocol_differences(done, cell)))
+    return BesidePaper(model, task, tuple(found), len(summary["configurations"]) - len(found), tuple(protocol))
