@@ -5,7 +5,21 @@ from typing import Annotated
 import typer
 
 from ice_eval import __version__
-from ice_eval.cli import compare, demo, listing, paper, plan, report, rescore, run, selftest, show, task, validate
+from ice_eval.cli import (
+    compare,
+    demo,
+    listing,
+    measures,
+    paper,
+    plan,
+    report,
+    rescore,
+    run,
+    selftest,
+    show,
+    task,
+    validate,
+)
 
 app = typer.Typer(
     name="ice",
@@ -37,6 +51,7 @@ app.command("plan")(plan.plan)
 app.command("rescore")(rescore.rescore)
 app.command("report")(report.report)
 app.command("compare")(compare.compare)
+app.command("measures")(measures.measures)
 app.command("show")(show.show)
 app.command("list")(listing.listing)
 app.command("validate")(validate.validate)

@@ -11,7 +11,7 @@ from ice_eval.errors import ConfigError
 
 
 def listing(
-    what: Annotated[str, typer.Argument(help="tasks, models, attributions, operators, nulls or formats.")],
+    what: Annotated[str, typer.Argument(help="tasks, models, attributions, operators, nulls, formats or measures.")],
     as_json: Json = False,
 ) -> None:
     """List what is known by name, with a line on each."""
@@ -34,6 +34,7 @@ def listing(
 
 
 def _registries() -> Mapping[str, Any]:
+    from ice_eval.analysis.measures import measures
     from ice_eval.attributions import attributions
     from ice_eval.interop import formats
     from ice_eval.models import models
@@ -48,4 +49,5 @@ def _registries() -> Mapping[str, Any]:
         "operators": operators,
         "nulls": nulls,
         "formats": formats,
+        "measures": measures,
     }

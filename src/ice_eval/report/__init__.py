@@ -4,6 +4,7 @@ from ice_eval.report.differences import difference_notes, difference_tables
 from ice_eval.report.formats import FORMATS, formatted
 from ice_eval.report.gate import failures, words_of
 from ice_eval.report.html import write_html
+from ice_eval.report.measures import Measured, measure_notes, measure_tables, measured
 from ice_eval.report.notebook import ShownExample, summary_html
 from ice_eval.report.paper import (
     beside_notes,
@@ -27,6 +28,7 @@ from ice_eval.report.tables import (
 
 __all__ = [
     "FORMATS",
+    "Measured",
     "ShownExample",
     "Table",
     "agreement_table",
@@ -40,6 +42,9 @@ __all__ = [
     "failures",
     "formatted",
     "jointly",
+    "measure_notes",
+    "measure_tables",
+    "measured",
     "notes",
     "paper_index",
     "paper_layout",

@@ -1,0 +1,84 @@
+"""The seam that every measure fills: a run folder in, lines of numbers out, or the reason why there are none."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
+
+from ice_eval._registry import Registry
+from ice_eval.results import RunFolder
+
+_Class = TypeVar("_Class", bound="type[Measure]")
+Kind = Literal[
+    "text", "count", "share", "percent", "number", "signed", "p-value", "interval", "percent interval",
+    "signed interval",
+]  # fmt: skip
+"""How a value is written: a share of units as `0.2` (`own` if None), a rate in percent, a number with or without a
+sign, an interval of any of these, a p-value. None is a dash."""
+
+
+class Column(NamedTuple):
+    """One number, or word, of every line of a part."""
+
+    field: str
+    """Its name in the lines, and so in JSON."""
+    header: str
+    """Its name in tables."""
+    kind: Kind = "number"
+
+
+@dataclass(frozen=True)
+class Part:
+    """One table of a measure."""
+
+    title: str
+    columns: tuple[Column, ...]
+    """Without model and task: they are added where there are several."""
+    lines: tuple[Mapping[str, Any], ...]
+    """Plain values, as they are written to JSON; fields without a column are not printed in tables."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a measure says of a run."""
+
+    parts: tuple[Part, ...]
+    notes: tuple[str, ...] = ()
+    """What a reader must know beside the numbers, a sentence each."""
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Why a measure says nothing of a run."""
+
+    reason: str
+    """What the folder lacks and how a run gets it, as one sentence without its full stop."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measure(ABC):
+    """A question that finished runs can answer, without a model."""
+
+    needs: ClassVar[str]
+    """What a run must have, in a few words."""
+
+    @abstractmethod
+    def of(self, folder: RunFolder) -> Found | Missing:
+        """What the measure says of one run."""
+
+    def across(self, found: Sequence[Found]) -> Found | None:
+        """What only several runs together say, given what was found in each; None where that is nothing."""
+        return None
+
+
+measures: Registry[type[Measure]] = Registry("measure", "ice_eval.analysis.measures")
+
+
+def measure(name: str) -> Callable[[_Class], _Class]:
+    """Register a measure class under `name`."""
+
+    def register(cls: _Class) -> _Class:
+        measures.add(name, cls)
+        return cls
+
+    return register

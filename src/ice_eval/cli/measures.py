@@ -1,0 +1,45 @@
+"""`ice measures`."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ice_eval.cli._options import Json
+from ice_eval.errors import ConfigError
+
+
+def measures(
+    folders: Annotated[list[Path], typer.Argument(help="Run folders.")],
+    only: Annotated[
+        str | None, typer.Option(metavar="NAMES", help="Some measures alone, as in 'ice list measures'.")
+    ] = None,
+    style: Annotated[str | None, typer.Option("--format", help="Print the tables as md, csv or latex.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Print what finished runs say beside win rates, such as agreement with human rationales; no model is needed.
+
+    Every measure that the folders allow gets its tables, and every other one a line that says what is missing.
+    """
+    from ice_eval.analysis.measures import measures as known
+    from ice_eval.cli._options import names
+    from ice_eval.cli._output import print_json, print_tables
+    from ice_eval.report import FORMATS, formatted, measure_notes, measure_tables, measured
+    from ice_eval.results import RunFolder
+
+    if style is not None and style not in FORMATS:
+        raise ConfigError(f"no format '{style}'; use {', '.join(FORMATS)}.")
+    asked = {name: known.get(name)() for name in (known.names() if only is None else names(only))}
+    found = [RunFolder.existing(path) for path in folders]
+    for folder in found:
+        folder.require_complete()
+    results = measured(asked, found)
+    if as_json:
+        print_json({"folders": [str(folder.path) for folder in found], "measures": [r.as_dict() for r in results]})
+    elif style is not None:
+        print("\n\n".join(formatted(table, style) for table in measure_tables(results, found)))
+        for note in measure_notes(results, found):
+            print(note, file=sys.stderr)
+    else:
+        print_tables(measure_tables(results, found), measure_notes(results, found))

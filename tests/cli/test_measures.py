@@ -1,0 +1,80 @@
+import json
+from types import SimpleNamespace
+
+import pytest
+
+import ice_eval
+from ice_eval.analysis.measures import Column, Found, Missing, Part
+from ice_eval.report.measures import Measured, measure_notes, measure_tables
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A small finished run without human rationales."""
+    out = tmp_path_factory.mktemp("runs") / "run"
+    ice_eval.evaluate("toy", "demo", attributions=["random", "gradient"], operators=["delete"], n=6, m=5, out=out)
+    return out
+
+
+def test_every_measure_gets_its_tables_or_a_line(ice, folder):
+    done = ice("measures", folder)
+    assert done.code == 0
+    assert "Compactness" in done.out
+    names = ice("list", "measures", "--json").out
+    said = json.loads(ice("measures", folder, "--json").out)
+    assert [each["measure"] for each in said["measures"]] == list(json.loads(names))
+    for each in said["measures"]:
+        [of_run] = each["runs"]
+        assert ("missing" in of_run) == (f"{each['measure']}: nothing to say: " in done.out)
+
+
+def test_some_measures_alone_and_as_csv(ice, folder):
+    done = ice("measures", folder, "--only", "compactness", "--format", "csv")
+    assert done.out.splitlines()[0] == "attribution,n,units for half,95 % CI,entropy,95 % CI of entropy"
+    assert [line.split(",")[0] for line in done.out.splitlines()[1:]] == ["random", "gradient"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--only", "compact"), "no measure named 'compact'; did you mean 'compactness'?"),
+        (("--format", "pdf"), "no format 'pdf'; use md, csv, latex."),
+    ],
+)
+def test_bad_input_is_one_message(ice, folder, arguments, message):
+    done = ice("measures", folder, *arguments)
+    assert done.code == 2
+    assert message in done.err
+    assert done.out == ""
+
+
+def test_a_folder_without_a_run_is_refused(ice, tmp_path):
+    done = ice("measures", tmp_path)
+    assert done.code == 2
+    assert "holds no run" in done.err
+
+
+def run_of(model, task):
+    return SimpleNamespace(path=f"{model}-{task}", manifest=lambda: {"config": {"model": model, "task": task}})
+
+
+def some(title="Some"):
+    columns = (Column("x", "x", "signed"), Column("ci", "95 % CI", "signed interval"))
+    return Found((Part(title, columns, ({"x": 1, "ci": None},)),), (f"{title} is not all.",))
+
+
+def test_a_measure_that_says_nothing_of_a_run_gets_a_line():
+    results = [Measured("some", (some(), Missing("it has none")), None)]
+    runs = [run_of("a", "t"), run_of("b", "t")]
+    [table] = measure_tables(results, runs)
+    assert (table.header, table.rows) == (("x", "95 % CI"), (("+1.000", "–"),))
+    assert measure_notes(results, runs) == ["some: Some is not all.", "some: nothing to say of b-t: it has none."]
+
+
+def test_runs_stand_in_one_table_under_their_names_and_what_they_say_together_in_another():
+    results = [Measured("some", (some(), some()), some("Together"))]
+    each, together = measure_tables(results, [run_of("a", "t"), run_of("b", "t")])
+    assert (each.header, [row[0] for row in each.rows]) == (("model", "x", "95 % CI"), ["a", "b"])
+    assert (together.title, together.header) == ("Together", ("x", "95 % CI"))
+    each, _ = measure_tables(results, [run_of("a", "t"), run_of("a", "t")])
+    assert (each.header, [row[0] for row in each.rows]) == (("run", "x", "95 % CI"), ["1", "2"])
