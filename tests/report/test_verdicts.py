@@ -38,6 +38,11 @@ def test_what_is_not_told_from_chance_has_no_colour(summary):
     assert sentence.word is None
 
 
+def test_a_range_has_the_colour_of_what_is_sure(summary):
+    [sentence] = only(summary({"verdict": "near-random to faithful", "taxonomy": "faithful"})).sentences
+    assert sentence.word == "near-random"
+
+
 def test_a_configuration_without_examples_says_so(summary):
     empty = dict.fromkeys(("win_rate", "win_rate_ci", "verdict", "taxonomy", "excludes_chance", "detectable_win_rate"))
     [sentence] = only(summary({**empty, "n": 0})).sentences

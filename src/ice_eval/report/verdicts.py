@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ice_eval.report.tables import percent
+from ice_eval.report.tables import percent, word_of_verdict
 from ice_eval.results.comparisons import ALL
 from ice_eval.stats.verdict import NOT_DISTINGUISHABLE
 
@@ -18,7 +18,7 @@ class Sentence:
     operator: str
     verdict: str
     word: str | None
-    """The taxonomy's word for the mean, which the colour stands for; None where the verdict is no such word."""
+    """The word that the colour stands for, of a range the lower one; None where the verdict is no such word."""
     text: str
 
 
@@ -106,9 +106,7 @@ def _words_for(line: Line) -> str:
 def sentence(line: Line) -> Sentence:
     """The verdict with its win rate, interval and number of examples."""
     verdict = str(line["verdict"] or "no verdict")
-    word = (
-        line["taxonomy"] if line["verdict"] and line.get("excludes_chance") and verdict != NOT_DISTINGUISHABLE else None
-    )
+    word = None if verdict == NOT_DISTINGUISHABLE else word_of_verdict(line["verdict"])
     if line["win_rate"] is None:
         text = "no example could be evaluated."
     else:
