@@ -72,6 +72,10 @@ def test_an_auditor_finds_model_weights_data_and_versions(manifest):
     assert "necessity" in rows["configuration"]
     assert f"numpy {manifest['versions']['numpy']}" in rows["versions"]
     assert rows["random sets"] == "m = 5, seed = 0"
+    assert rows["methods"] == "attention(layer=None, head=None), gradient(), random()"
+    mine = {**manifest, "attributions": {"mine": {"method": "Computed"}}}
+    assert dict(provenance(mine))["methods"] == "mine = Computed()"
+    assert dict(provenance({name: manifest[name] for name in manifest if name != "attributions"}))["methods"] == "–"
     assert (
         "at most"
         in dict(provenance({**manifest, "config": {**manifest["config"], "adaptive": "examples"}}))["random sets"]

@@ -29,6 +29,7 @@ def provenance(manifest: Manifest) -> list[tuple[str, str]]:
         ("data", f"{manifest['data']['origin']}, {manifest['data']['examples']} examples, sha256 {identity['data']}"),
         ("prompt", manifest["prompt"]),
         ("labels", ", ".join(manifest["labels"])),
+        ("methods", ", ".join(_method(*each) for each in manifest.get("attributions", {}).items()) or "–"),
         ("random sets", f"{most}m = {config['m']}, seed = {config['seed']}"),
         ("configuration", f"{_settings(config)}; hash {manifest['config_hash']}"),
         ("cost", _cost(manifest)),
@@ -37,6 +38,13 @@ def provenance(manifest: Manifest) -> list[tuple[str, str]]:
     ]
     messages = manifest.get("messages") or []
     return [*rows, ("remarks", "\n".join(messages))] if messages else rows
+
+
+def _method(name: str, fields: Mapping[str, Any]) -> str:
+    """What the name of an attribution stands for: the method and its fields."""
+    values = ", ".join(f"{field}={value}" for field, value in fields.items() if field != "method")
+    method = f"{fields['method']}({values})"
+    return method if name == fields["method"] else f"{name} = {method}"
 
 
 def _settings(config: Mapping[str, Any]) -> str:
@@ -51,7 +59,7 @@ def _cost(manifest: Manifest) -> str:
 
 def _plain(value: Any) -> str:
     if isinstance(value, list):
-        return " + ".join(map(str, value))
+        return " + ".join(map(str, value)) or "–"
     return "–" if value is None else str(value)
 
 
