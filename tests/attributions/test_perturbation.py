@@ -89,7 +89,7 @@ def test_occlusion_is_leave_one_out():
             row = type("Row", (), {"ids": left.ids})
             [scores] = model.log_scores([row], None)
             odds = [each[target] - each[1 - target] for each in (full.scores, scores)]
-            assert values[unit] == pytest.approx(odds[0] - odds[1], abs=1e-12)
+            assert values[unit] == pytest.approx(odds[0] - odds[1], abs=1e-9)
 
 
 def shapley(value, n_units):
@@ -129,6 +129,21 @@ def test_kernel_shap_is_exact_where_all_coalitions_fit():
     assert vectors(found, "kernel-shap")["0"] == pytest.approx(exact, abs=1e-9)
     kinds = [row for row in rows_of(found, "probe:kernel-shap") if row.key.example_id == "0"]
     assert len({row.kept for row in kinds}) == len(kinds) == 64
+
+
+def keyword(found):
+    """Log-odds of a judge who knows one word."""
+    share = np.where(["key" in text.split() for text in found], 0.9, 0.3)
+    return np.stack([1 - share, share], axis=1)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_units_that_are_worth_the_same_are_chosen_evenly(name):
+    found = [" ".join(["key", *words]) for words in itertools.permutations([f"w{i}" for i in range(5)])]
+    run_ = run([name], task=task_of(found, prompt="{text}"), model=keyword, k=0.4, m=1)
+    chosen = Counter(unit for row in rows_of(run_, f"rationale:{name}") for unit in row.kept)
+    assert chosen.pop(0) == len(found)
+    assert chisquare([chosen[unit] for unit in range(1, 6)]).pvalue > 1e-3
 
 
 def test_drawn_coalitions_come_near_the_exact_values_and_add_up():

@@ -13,6 +13,8 @@ from ice_eval.records import Encoded, KeepMasks, PerUnit
 
 _MOST_ENUMERATED = 20
 """Units up to which all keep-masks may be listed: a million rows."""
+_DIGITS = 10
+"""Digits of credit that are kept, counted from the largest number it is computed from."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +36,13 @@ class Perturbation(Attribution):
     def attribute(self, lens: Lens, batch: Sequence[Encoded]) -> list[PerUnit]:
         masks = [self.masks(item.n_units, lens.rng(item)) for item in batch]
         found = zip(masks, lens.values(batch, masks), strict=True)
-        return [self.credit(*each) if np.isfinite(each[1]).all() else _nothing(each[0]) for each in found]
+        return [self._rounded(*each) if np.isfinite(each[1]).all() else _nothing(each[0]) for each in found]
+
+    def _rounded(self, masks: KeepMasks, values: PerRow) -> PerUnit:
+        """Credit without its last digits: rounding would rank units that are worth the same, and by their position."""
+        credit = self.credit(masks, values)
+        scale = max(np.abs(credit).max(), np.abs(values).max())
+        return scale * np.round(credit / scale, _DIGITS) if scale > 0 else credit
 
 
 def _nothing(masks: KeepMasks) -> PerUnit:
