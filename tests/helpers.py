@@ -63,7 +63,7 @@ def byte_level() -> Any:
     return transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<end>")
 
 
-def _word_pieces() -> Any:
+def word_pieces() -> Any:
     tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = decoders.WordPiece()
@@ -85,7 +85,7 @@ def save_tiny(folder: Path, family: str) -> None:
         tokenizer = byte_level()
         model = transformers.AutoModelForCausalLM.from_config(_CAUSAL[family](len(tokenizer) + _SPARE))
     else:
-        tokenizer = _word_pieces()
+        tokenizer = word_pieces()
         config = _CLASSIFIERS[family](len(tokenizer) + _SPARE)
         config.id2label, config.label2id = {0: "negative", 1: "positive"}, {"negative": 0, "positive": 1}
         model = transformers.AutoModelForSequenceClassification.from_config(config)

@@ -22,6 +22,7 @@ class AttentionTap:
         self._position = position
         self.heard: set[str] = set()
         """Names of the attention modules that returned weights."""
+        self._n_layers = 0
         self.layers: list[torch.Tensor] = []
         """(rows, heads, queries, keys) of each layer, in the graph of the pass, where they are kept whole."""
         self._total: torch.Tensor | None = None
@@ -50,6 +51,7 @@ class AttentionTap:
             if any(other.startswith(f"{name}.") for other in self.heard):
                 return
             self.heard.add(name)
+            self._n_layers += 1  # layers may share one module (ALBERT)
             if self._position is None:
                 self.layers.append(output[1])
                 return
@@ -63,7 +65,7 @@ class AttentionTap:
         """(rows, keys): mean over the layers and heads that were heard."""
         self.check()
         assert self._total is not None
-        return self._total / len(self.heard)
+        return self._total / self._n_layers
 
     def check(self) -> None:
         """Stop where nothing was heard."""
