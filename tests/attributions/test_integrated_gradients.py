@@ -5,6 +5,8 @@ from tests.helpers import CAUSAL, CLASSIFIERS
 
 from ice_eval.attributions import method_of
 from ice_eval.attributions._paths import baseline_of
+from ice_eval.attributions.gradient_shap import GradientShap
+from ice_eval.attributions.integrated_gradients import IntegratedGradients
 from ice_eval.encoding import encode
 from ice_eval.errors import ConfigError, OutOfMemoryError
 
@@ -135,3 +137,6 @@ def test_steps_and_baselines_that_do_not_exist_are_refused():
         method_of("integrated-gradients:steps=0")
     with pytest.raises(ConfigError, match="baseline = 'mean' is not zero or pad"):
         method_of("integrated-gradients:baseline=mean")
+    for method in (IntegratedGradients, GradientShap):
+        with pytest.raises(ConfigError, match="baseline = 'mean'; zero or pad is expected"):
+            method(baseline="mean")

@@ -274,6 +274,12 @@ def test_too_few_probes_are_refused(method, least):
         method(n_samples=least - 1)
 
 
+@pytest.mark.parametrize("width", [0, -1, np.nan, np.inf])
+def test_a_kernel_has_a_positive_width(width):
+    with pytest.raises(ConfigError, match=f"lime: kernel_width = {width}; a positive number is needed"):
+        Lime(kernel_width=width)
+
+
 def test_options_are_fields():
     assert (Lime().n_samples, Lime().operator, Lime().kernel_width) == (500, "delete", 0.25)
     assert (KernelShap().n_samples, Occlusion(operator="mask").operator) == (500, "mask")

@@ -2,12 +2,12 @@
 
 import itertools
 from collections.abc import Iterable
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ice_eval.errors import CapabilityError
+from ice_eval.errors import CapabilityError, ConfigError
 from ice_eval.models import EmbeddedText
 from ice_eval.records import Encoded, PerToken
 
@@ -19,6 +19,16 @@ class Step(NamedTuple):
 
     point: NDArray[np.float64]
     way: NDArray[np.float64]
+
+
+def check_baseline(name: str) -> None:
+    """Refuse a baseline that there is not.
+
+    Raises:
+        ConfigError: There is none of that name.
+    """
+    if name not in get_args(Baseline):
+        raise ConfigError(f"baseline = '{name}'; {' or '.join(get_args(Baseline))} is expected.")
 
 
 def baseline_of(text: EmbeddedText, name: Baseline) -> NDArray[np.float64]:

@@ -7,7 +7,15 @@ from typing import ClassVar
 import numpy as np
 
 from ice_eval.attributions._base import Attribution, Lens, attribution
-from ice_eval.attributions._paths import Baseline, Step, at_tokens, baseline_of, between, weighted_products
+from ice_eval.attributions._paths import (
+    Baseline,
+    Step,
+    at_tokens,
+    baseline_of,
+    between,
+    check_baseline,
+    weighted_products,
+)
 from ice_eval.errors import ConfigError
 from ice_eval.models import EmbeddedText
 from ice_eval.records import Encoded, PerUnit
@@ -35,6 +43,7 @@ class GradientShap(Attribution):
             raise ConfigError(
                 f"gradient-shap: samples = {self.samples}, noise = {self.noise}; at least 1 and 0 are needed."
             )
+        check_baseline(self.baseline)
 
     @property
     def passes(self) -> int:

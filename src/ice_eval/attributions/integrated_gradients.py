@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from ice_eval.attributions._base import Attribution, Lens, attribution
-from ice_eval.attributions._paths import Baseline, at_tokens, baseline_of, between, weighted_products
+from ice_eval.attributions._paths import Baseline, at_tokens, baseline_of, between, check_baseline, weighted_products
 from ice_eval.errors import ConfigError
 from ice_eval.models import EmbeddedText
 from ice_eval.records import Encoded, PerToken, PerUnit
@@ -31,6 +31,7 @@ class IntegratedGradients(Attribution):
     def __post_init__(self) -> None:
         if self.steps < 1:
             raise ConfigError(f"integrated-gradients: steps = {self.steps}; at least 1 is needed.")
+        check_baseline(self.baseline)
 
     @property
     def passes(self) -> int:

@@ -6,6 +6,7 @@ import numpy as np
 
 from ice_eval.attributions._base import PerRow, attribution
 from ice_eval.attributions._perturbation import Perturbation, all_fit, all_masks, check_samples, random_masks
+from ice_eval.errors import ConfigError
 from ice_eval.records import KeepMasks, PerUnit
 
 _ALPHA = 1.0
@@ -27,6 +28,8 @@ class Lime(Perturbation):
 
     def __post_init__(self) -> None:
         check_samples(self.n_samples, least=2)
+        if not 0 < self.kernel_width < np.inf:
+            raise ConfigError(f"lime: kernel_width = {self.kernel_width}; a positive number is needed.")
 
     def n_probes(self, n_units: int) -> int:
         return 2**n_units if all_fit(n_units, self.n_samples) else self.n_samples
