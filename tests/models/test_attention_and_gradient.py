@@ -7,6 +7,7 @@ from tests.helpers import CAUSAL, CLASSIFIERS
 
 from ice_eval.encoding import encode
 from ice_eval.errors import CapabilityError
+from ice_eval.models import load_model
 from ice_eval.models._attention import AttentionTap
 from ice_eval.models._hf_load import wrap
 
@@ -79,6 +80,26 @@ def test_gradient_of_long_labels_reaches_every_token_of_the_prompt(tiny, long_la
     assert start > 0
     assert not pair.gradient[:start].any()
     _assert_slope(model, pair, item, 1, labels)
+
+
+@pytest.mark.parametrize("family", ["llama", "lfm2", "bert"])
+def test_gradients_inside_inference_mode_are_those_outside(tiny_folder, reviews, family):
+    def looked():
+        model = load_model(str(tiny_folder(family)), device="cpu")
+        model.model.requires_grad_(True)
+        [item], labels = items_of(model, reviews, n=1), model.labels(reviews)
+        embedded = model.embedded(item, 1, labels)
+        return [
+            gradients(model, [item], [1], labels)[0].gradient,
+            model.attention_maps(item, 1, labels, gradients=True).gradients,
+            embedded.gradients(embedded.embedding[None]),
+        ]
+
+    outside = looked()
+    with torch.inference_mode():
+        inside = looked()
+    for one, other in zip(inside, outside, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_batches_do_not_change_gradients_or_attentions(tiny, reviews):

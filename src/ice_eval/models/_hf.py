@@ -143,7 +143,7 @@ class HFModel(Model):
     ) -> Observations:
         """One look, or one at each half where memory does not reach."""
         try:
-            with translated_memory_errors():
+            with translated_memory_errors(), torch.inference_mode(False):
                 return self._observe(batch, targets, labels, needs)
         except OutOfMemoryError:
             if len(batch) == 1:
@@ -188,6 +188,11 @@ class HFModel(Model):
         return [Gradients(states[i, : len(row.ids)], slopes[i, : len(row.ids)]) for i, row in enumerate(batch)]
 
     def attention_maps(self, item: Encoded, target: int, labels: Labels, *, gradients: bool) -> AttentionMaps:
+        # A caller's inference mode would take the gradient away, also where it reaches the ids alone.
+        with translated_memory_errors(), torch.inference_mode(False):
+            return self._attention_maps(item, target, labels, gradients)
+
+    def _attention_maps(self, item: Encoded, target: int, labels: Labels, gradients: bool) -> AttentionMaps:
         inputs, n_tokens = [item.full()], len(item.ids)
         ids, mask, _ = self.padded(inputs)
 
@@ -196,7 +201,7 @@ class HFModel(Model):
                 embedded = self.model.get_input_embeddings()(ids).detach().requires_grad_(gradients)
                 return tap, self._differentiable_scores(embedded, inputs, mask, labels)
 
-        with translated_memory_errors(), torch.enable_grad() if gradients else torch.no_grad():
+        with torch.enable_grad() if gradients else torch.no_grad():
             with eager_attention(self.model):
                 tap, scores = looked()
                 if not tap.heard:

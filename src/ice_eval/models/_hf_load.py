@@ -96,7 +96,7 @@ def from_gguf(path: Path, *, name: str, device: str, dtype: str) -> Model:
 
 
 def _load(path: str, *, name: str, device: str, dtype: str, revision: str = "main") -> Model:
-    with _quiet():
+    with _quiet(), torch.inference_mode(False):  # weights that are made inside have no gradients ever after
         source: dict[str, Any] = {"revision": revision, "trust_remote_code": False}
         config = transformers.AutoConfig.from_pretrained(path, **source)
         auto: Any = _auto_class(config.architectures or [], name)
