@@ -13,6 +13,7 @@ ODD = {
     "albert": lambda v: transformers.AlbertConfig(
         vocab_size=v, embedding_size=16, max_position_embeddings=64, **SMALL
     ),
+    "xlnet": lambda v: transformers.XLNetConfig(vocab_size=v, d_model=32, n_layer=2, n_head=4, d_inner=48),
 }  # fmt: skip
 
 
@@ -39,3 +40,10 @@ def test_layers_that_share_their_weights_all_count(reviews):
             layers = model.model(input_ids=torch.tensor(item.ids[None]), output_attentions=True).attentions
         expected = torch.stack(layers)[:, 0, :, 0].mean(dim=(0, 1)).numpy()
         np.testing.assert_allclose(weights, expected, atol=1e-6)
+
+
+def test_a_model_without_positions_has_no_window(reviews):
+    model = wrap(*build("xlnet"))
+    assert model.model.config.max_position_embeddings == -1
+    item = encode(model.codec, reviews, reviews.examples()[0])
+    assert not item.truncated and item.n_units > 1

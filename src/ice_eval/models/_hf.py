@@ -279,6 +279,12 @@ class HFModel(Model):
         return {}
 
 
+def n_positions(config: Any) -> int | None:
+    """Positions that a model knows; None where it reads texts of any length (XLNet calls that -1)."""
+    found = getattr(config, "max_position_embeddings", None)
+    return int(found) if found is not None and found > 0 else None
+
+
 def note_event(device: str) -> Callable[[], None]:
     """Marks what the current stream has been given so far; who calls lets the stream it is in wait for that."""
     if not device.startswith("cuda"):

@@ -12,7 +12,7 @@ from ice_eval.encoding import label_ids, shared_prefix
 from ice_eval.errors import ConfigError, OutOfMemoryError
 from ice_eval.models._base import Generated, Gradients, Labels, LabelScoring, Observations
 from ice_eval.models._checkpoint import checkpointed
-from ice_eval.models._hf import HFModel, log_odds, note_event
+from ice_eval.models._hf import HFModel, log_odds, n_positions, note_event
 from ice_eval.models._hf_codec import HFCodec
 from ice_eval.models._hf_generate import Writer
 from ice_eval.models._packed import PackedPass, Packing, Prefix, packed
@@ -42,7 +42,7 @@ class CausalLM(HFModel):
     offers = HFModel.offers | {"generate"}
 
     def __init__(self, model: Any, tokenizer: Any, *, name: str) -> None:
-        window = int(getattr(model.config, "max_position_embeddings", None) or tokenizer.model_max_length)
+        window = n_positions(model.config) or int(tokenizer.model_max_length)
         codec = HFCodec(
             tokenizer,
             reads_pairs=False,

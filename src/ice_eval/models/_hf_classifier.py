@@ -7,7 +7,7 @@ import torch
 
 from ice_eval.errors import ConfigError
 from ice_eval.models._base import Labels, LabelScoring
-from ice_eval.models._hf import HFModel
+from ice_eval.models._hf import HFModel, n_positions
 from ice_eval.models._hf_codec import HFCodec
 from ice_eval.records import ModelInput
 from ice_eval.tasks import Task
@@ -90,7 +90,7 @@ class SequenceClassifier(HFModel):
 
 def _window(config: Any, tokenizer: Any) -> int:
     """Longest input: positions of the model, less those that RoBERTa and its kin leave unused before the first."""
-    positions = getattr(config, "max_position_embeddings", None)
+    positions = n_positions(config)
     if positions is None:
         return int(tokenizer.model_max_length)
     unused = (config.pad_token_id or 0) + 1 if config.model_type in {"roberta", "xlm-roberta", "camembert"} else 0
