@@ -191,16 +191,20 @@ def evaluate(
     given = _Methods({name: _method(name, spec, examples) for name, spec in methods.items()})
     loaded = load_model(model, device=device, dtype=dtype)
     temporary = _Temporary() if out is None and not default_out else None
-    folder = execute(
-        config,
-        model=loaded,
-        task=chosen,
-        examples=examples,
-        attributions=given,
-        out=temporary.path / "run" if temporary is not None else None if out is None else Path(out),
-        token_budget=token_budget,
-        reporter=reporter,
-    )
+    try:
+        folder = execute(
+            config,
+            model=loaded,
+            task=chosen,
+            examples=examples,
+            attributions=given,
+            out=temporary.path / "run" if temporary is not None else None if out is None else Path(out),
+            token_budget=token_budget,
+            reporter=reporter,
+        )
+    finally:
+        if loaded is not model:
+            loaded.release()
     run = Run(folder.path)
     run.folder.keeps = temporary  # a temporary folder lives as long as somebody looks into it
     return run

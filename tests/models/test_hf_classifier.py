@@ -1,8 +1,10 @@
+import contextlib
 import shutil
 
 import numpy as np
 import pytest
 import torch
+import transformers
 
 import ice_eval as ice
 from ice_eval.encoding import encode
@@ -141,3 +143,25 @@ def test_long_texts_are_cut_to_the_window(tiny, reviews):
     assert item.truncated
     assert len(item.ids) <= 64
     assert model.codec.decode([item.ids[-1:]]) == ["[SEP]"]
+
+
+@pytest.mark.parametrize(("family", "fails"), [("bert", False), ("bert", True), ("llama", False)])
+def test_what_a_caller_hands_over_is_left_as_it_was(tiny_folder, reviews, family, fails):
+    kind = transformers.AutoModelForCausalLM if family == "llama" else transformers.AutoModelForSequenceClassification
+    model = kind.from_pretrained(tiny_folder(family), dtype=torch.bfloat16)
+    pair = model, transformers.AutoTokenizer.from_pretrained(tiny_folder(family))
+    model.train()
+    model.base_model.train(False)
+
+    def state():
+        hooks = [len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules()]
+        settings = [module.training for module in model.modules()], model.config.to_dict()
+        return hooks, settings, [(name, p.dtype, p.requires_grad) for name, p in model.named_parameters()]
+
+    before, weights = state(), {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    settings = {"attributions": ["attention", "gradient"], "operators": ["delete"], "n": 2, "m": 2}
+    with pytest.raises(ConfigError) if fails else contextlib.nullcontext():
+        ice.evaluate(pair, reviews, **settings, token_budget=0 if fails else None)
+    assert state() == before
+    for name, tensor in model.state_dict().items():
+        assert torch.equal(tensor, weights[name])

@@ -188,6 +188,9 @@ class Model(ABC):
         """Tokens in one batch that suit the device."""
         return 4096
 
+    def release(self) -> None:  # noqa: B027 - most models change nothing that was handed over
+        """Leave what a caller handed over as it was found; nobody asks the model afterwards."""
+
     def peak_memory(self) -> int | None:
         """The most bytes held so far where the model computes; None where that cannot be told."""
         try:

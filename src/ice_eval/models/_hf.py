@@ -36,12 +36,17 @@ class HFModel(Model):
 
     def __init__(self, model: Any, codec: HFCodec, *, name: str) -> None:
         self.name = name
+        self._in_training = [module for module in model.modules() if module.training]
         self.model = model.train(False)
         self._codec = codec
         self.dtype = str(model.dtype).removeprefix("torch.")
         self.device = str(model.device)
         self._pad = codec.special.pad if codec.special.pad is not None else 0
         self._side: Any = None
+
+    def release(self) -> None:
+        for module in self._in_training:
+            module.training = True
 
     @property
     def codec(self) -> HFCodec:

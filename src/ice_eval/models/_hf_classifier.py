@@ -1,6 +1,6 @@
 """Sequence classifiers: the score of a label is the logit of its class."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -26,7 +26,11 @@ class SequenceClassifier(HFModel):
             model, HFCodec(tokenizer, reads_pairs=True, max_tokens=_window(model.config, tokenizer)), name=name
         )
         self._last = hasattr(model, "score") and not model.config.is_encoder_decoder
-        _float32_head(model)
+        self._give_back_head = _float32_head(model)
+
+    def release(self) -> None:
+        self._give_back_head()
+        super().release()
 
     def labels(self, task: Task, *, scoring: LabelScoring | None = None) -> Labels:
         if task.chat:
@@ -97,14 +101,24 @@ def _window(config: Any, tokenizer: Any) -> int:
     return int(min(positions - unused, tokenizer.model_max_length))
 
 
-def _float32_head(model: Any) -> None:
-    """Compute everything after the encoder in float32: half-precision logits lie far enough apart to tie."""
-    if model.dtype == torch.float32:
-        return
-    for name, module in model.named_children():
+def _float32_head(model: Any) -> Callable[[], None]:
+    """Compute everything after the encoder in float32: half-precision logits lie far enough apart to tie.
+
+    Who calls the result gets the head back as it was: half precision, widened and narrowed again, is the same.
+    """
+    changed = []
+    for name, module in model.named_children() if model.dtype.itemsize < torch.float32.itemsize else ():
         if module is not model.base_model and name != model.base_model_prefix:
-            module.float()
-            module.register_forward_pre_hook(lambda _, inputs: tuple(_as_float32(value) for value in inputs))
+            dtype = next((parameter.dtype for parameter in module.parameters()), model.dtype)
+            hook = module.register_forward_pre_hook(lambda _, inputs: tuple(_as_float32(value) for value in inputs))
+            changed.append((module.float(), dtype, hook))
+
+    def give_back() -> None:
+        for module, dtype, hook in changed:
+            hook.remove()
+            module.to(dtype)
+
+    return give_back
 
 
 def _as_float32(value: Any) -> Any:
