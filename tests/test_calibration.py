@@ -2,8 +2,12 @@
 
 import numpy as np
 import pytest
+import torch
+from tests.helpers import save_tiny
 
 import ice_eval as ice
+from ice_eval.encoding import encode
+from ice_eval.models import load_model
 from ice_eval.models.toy import BIAS, WEIGHTS
 
 LABELS = {"negative": " negative", "positive": " positive"}
@@ -46,3 +50,35 @@ def test_the_predicted_label_is_the_calibrated_one():
 def test_another_calibration_is_refused():
     with pytest.raises(ice.ConfigError, match="calibration 'context'; did you mean 'contextual'?"):
         evaluate("a good film", calibration="context")
+
+
+def test_gradients_explain_the_calibrated_log_odds(tmp_path):
+    save_tiny(tmp_path / "llama", "llama")
+    model = load_model(str(tmp_path / "llama"), device="cpu")
+    words = {"bad": " bad", "good": " good", "warm": " warm"}
+    texts = [{"text": "a film with a slow start"}, {"text": "gorgeous, witty and seductive"}]
+    task = ice.Task(data=ice.Records(texts), prompt="Review: {text}\nSentiment:", label_words=words)
+    settings = {"operators": ["delete"], "m": 2, "calibration": "contextual"}
+    names = ["gradient", "integrated-gradients:steps=1", "attention-x-gradient"]
+    run = ice.evaluate(model, task, attributions=names, **settings)
+    [rows, labels] = run.folder.inputs(0), model.labels(task)
+    for row, example in zip(rows, task.examples(), strict=True):
+        item = encode(model.codec, task, example)
+        [prior], token_ids = model.log_scores([item.empty()], labels), [ids[0] for ids in labels.ids]
+
+        def log_odds(embedded, prior=prior, token_ids=token_ids, target=row.target):
+            scores = model.model(inputs_embeds=embedded).logits[0, -1][token_ids] - torch.tensor(prior)
+            return scores[target] - torch.cat([scores[:target], scores[target + 1 :]]).logsumexp(0)
+
+        states = model.model.get_input_embeddings()(torch.tensor(item.ids[None])).detach().requires_grad_(True)
+        (slopes,) = torch.autograd.grad(log_odds(states), states)
+        found = row.attributions["gradient"]
+        assert found == pytest.approx(item.per_unit(slopes[0].norm(dim=1).numpy()), rel=1e-3)
+        way = torch.where(torch.tensor(item.unit_of >= 0)[:, None], states, 0.0).detach()
+        midway = (states.detach() - way / 2).requires_grad_(True)
+        (slopes,) = torch.autograd.grad(log_odds(midway), midway)
+        found = row.attributions["integrated-gradients:steps=1"]
+        assert found == pytest.approx(item.per_unit((slopes * way)[0].sum(dim=1).numpy()), rel=1e-3, abs=1e-4)
+        maps = model.attention_maps(item, row.target, labels, gradients=True, prior=prior.tolist())
+        products = np.maximum(maps.weights * maps.gradients, 0)[:, :, maps.position].mean(axis=(0, 1))
+        assert row.attributions["attention-x-gradient"] == pytest.approx(item.per_unit(products), rel=1e-3)

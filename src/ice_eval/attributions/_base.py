@@ -14,7 +14,7 @@ from ice_eval._registry import Registry
 from ice_eval._seeding import rng_for
 from ice_eval.attributions._data import DataView
 from ice_eval.errors import ConfigError, DataError
-from ice_eval.models import AttentionMaps, EmbeddedText, Generated, Gradients, Labels, Model
+from ice_eval.models import AttentionMaps, EmbeddedText, Generated, Gradients, Labels, Model, Prior
 from ice_eval.nulls import counts_of
 from ice_eval.records import Answer, Encoded, KeepMasks, PerToken, PerUnit, Span
 
@@ -55,13 +55,22 @@ class Observer:
         targets: Example id -> index of the label that is explained.
         needs: What the attributions need, all together.
         chat: Whether the model is asked in turns of a chat.
+        priors: Example id -> log-scores without a text, where scores are calibrated: explained are calibrated log-odds,
+            as they are to methods that ask for scores.
     """
 
     def __init__(
-        self, model: Model, labels: Labels, targets: Mapping[str, int], needs: Collection[str], *, chat: bool = False
+        self,
+        model: Model,
+        labels: Labels,
+        targets: Mapping[str, int],
+        needs: Collection[str],
+        *,
+        chat: bool = False,
+        priors: Mapping[str, Prior] | None = None,
     ) -> None:
         self._model, self._labels, self._targets, self._needs = model, labels, targets, needs
-        self.chat = chat
+        self.chat, self._priors = chat, priors
         self._seen: dict[str, Seen] = {}
 
     def see(self, batch: Sequence[Encoded]) -> list[Seen]:
@@ -69,7 +78,8 @@ class Observer:
         new = [item for item in batch if item.example_id not in self._seen]
         if new:
             targets = [self._targets[item.example_id] for item in new]
-            found = self._model.observe(new, targets, self._labels, self._needs)
+            priors = None if self._priors is None else [self._priors[item.example_id] for item in new]
+            found = self._model.observe(new, targets, self._labels, self._needs, priors=priors)
             nothing = [None] * len(new)
             pairs = zip(new, found.attentions or nothing, found.gradients or nothing, strict=True)
             self._seen.update({item.example_id: Seen(attention, slopes) for item, attention, slopes in pairs})
@@ -83,14 +93,18 @@ class Observer:
 
     def attention_maps(self, batch: Sequence[Encoded], *, gradients: bool) -> Iterator[AttentionMaps]:
         """All attention of each example, one after the other: they are too large to keep."""
-        return (
-            self._model.attention_maps(item, self._targets[item.example_id], self._labels, gradients=gradients)
-            for item in batch
-        )
+        for item in batch:
+            target, prior = self._explained(item)
+            yield self._model.attention_maps(item, target, self._labels, gradients=gradients, prior=prior)
 
     def embedded(self, batch: Sequence[Encoded]) -> Iterator[EmbeddedText]:
         """Each example as points in the space of embeddings, one after the other."""
-        return (self._model.embedded(item, self._targets[item.example_id], self._labels) for item in batch)
+        for item in batch:
+            target, prior = self._explained(item)
+            yield self._model.embedded(item, target, self._labels, prior=prior)
+
+    def _explained(self, item: Encoded) -> tuple[int, Prior | None]:
+        return self._targets[item.example_id], None if self._priors is None else self._priors[item.example_id]
 
     def generate(
         self, prompts: Sequence[str], *, turns: Sequence[tuple[str, str]], max_tokens: int, stop: str | None

@@ -9,6 +9,7 @@ from ice_eval.models._base import (
     LabelScoring,
     Model,
     Pending,
+    Prior,
     model,
     models,
 )
@@ -24,6 +25,7 @@ __all__ = [
     "Model",
     "ModelRef",
     "Pending",
+    "Prior",
     "load_model",
     "model",
     "models",

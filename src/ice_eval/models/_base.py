@@ -16,6 +16,8 @@ from ice_eval.records import Encoded, Ids, LabelIds, LogScores, ModelInput, PerT
 from ice_eval.tasks import Task
 
 LabelScoring = Literal["first", "full"]
+Prior = Sequence[float]
+"""Log-scores of the labels without a text, which contextual calibration takes off."""
 
 
 @dataclass(frozen=True)
@@ -205,20 +207,29 @@ class Model(ABC):
         return None
 
     def observe(
-        self, batch: Sequence[Encoded], targets: Sequence[int], labels: Labels, needs: Collection[str]
+        self,
+        batch: Sequence[Encoded],
+        targets: Sequence[int],
+        labels: Labels,
+        needs: Collection[str],
+        *,
+        priors: Sequence[Prior] | None = None,
     ) -> Observations:
         """What attributions need to see of full inputs, from as few passes as the model can.
 
         "attentions" is the attention from the scoring position to every token, mean over layers and heads; "gradients"
-        that of the target's log-odds with respect to the embedding of every token.
+        that of the target's log-odds with respect to the embedding of every token. Log-odds are calibrated where there
+        are `priors`, one per example; between two labels that changes no gradient.
         """
         raise TypeError(f"{self.name} offers no {' and '.join(sorted(needs))}")
 
-    def attention_maps(self, item: Encoded, target: int, labels: Labels, *, gradients: bool) -> AttentionMaps:
+    def attention_maps(
+        self, item: Encoded, target: int, labels: Labels, *, gradients: bool, prior: Prior | None = None
+    ) -> AttentionMaps:
         """All attention of one example, and perhaps the gradient of the target's log-odds there."""
         raise TypeError(f"{self.name} offers no attention_maps")
 
-    def embedded(self, item: Encoded, target: int, labels: Labels) -> EmbeddedText:
+    def embedded(self, item: Encoded, target: int, labels: Labels, *, prior: Prior | None = None) -> EmbeddedText:
         """The target's log-odds as a function of the embeddings of an example's units."""
         raise TypeError(f"{self.name} offers no embeddings")
 

@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from ice_eval.errors import OutOfMemoryError
 from ice_eval.models._attention import AttentionTap, eager_attention, handed_on
-from ice_eval.models._base import AttentionMaps, Gradients, Labels, Model, Observations, Pending, normalised
+from ice_eval.models._base import AttentionMaps, Gradients, Labels, Model, Observations, Pending, Prior, normalised
 from ice_eval.models._checkpoint import checkpointed
 from ice_eval.models._hf_codec import HFCodec
 from ice_eval.models._hf_embedded import HFEmbedded
 from ice_eval.models._memory import translated_memory_errors
+from ice_eval.models._odds import Odds
 from ice_eval.models._packed import to_device
 from ice_eval.records import PROTECTED, Encoded, Ids, LogScores, ModelInput, PerToken
 
@@ -136,35 +137,37 @@ class HFModel(Model):
         """Log-scores of the labels from token embeddings, in float32, with a graph."""
 
     def observe(
-        self, batch: Sequence[Encoded], targets: Sequence[int], labels: Labels, needs: Collection[str]
+        self,
+        batch: Sequence[Encoded],
+        targets: Sequence[int],
+        labels: Labels,
+        needs: Collection[str],
+        *,
+        priors: Sequence[Prior] | None = None,
     ) -> Observations:
-        found = Observations()
+        found, odds = Observations(), Odds(targets, priors)
         for start, stop in self._chunks(batch):
-            found += self._observed(batch[start:stop], targets[start:stop], labels, needs)
+            found += self._observed(batch[start:stop], odds[start:stop], labels, needs)
         return found
 
-    def _observed(
-        self, batch: Sequence[Encoded], targets: Sequence[int], labels: Labels, needs: Collection[str]
-    ) -> Observations:
+    def _observed(self, batch: Sequence[Encoded], odds: Odds, labels: Labels, needs: Collection[str]) -> Observations:
         """One look, or one at each half where memory does not reach."""
         try:
             with translated_memory_errors(), torch.inference_mode(False):
-                return self._observe(batch, targets, labels, needs)
+                return self._observe(batch, odds, labels, needs)
         except OutOfMemoryError:
             if len(batch) == 1:
                 raise
         half = len(batch) // 2
-        found = self._observed(batch[:half], targets[:half], labels, needs)
-        found += self._observed(batch[half:], targets[half:], labels, needs)
+        found = self._observed(batch[:half], odds[:half], labels, needs)
+        found += self._observed(batch[half:], odds[half:], labels, needs)
         return found
 
-    def _observe(
-        self, batch: Sequence[Encoded], targets: Sequence[int], labels: Labels, needs: Collection[str]
-    ) -> Observations:
+    def _observe(self, batch: Sequence[Encoded], odds: Odds, labels: Labels, needs: Collection[str]) -> Observations:
         inputs = [item.full() for item in batch]
         return Observations(
             attentions=self._attentions(inputs) if "attentions" in needs else [],
-            gradients=self._gradients(inputs, targets, labels) if "gradients" in needs else [],
+            gradients=self._gradients(inputs, odds, labels) if "gradients" in needs else [],
         )
 
     def _attentions(self, batch: Sequence[ModelInput]) -> list[PerToken]:
@@ -183,21 +186,23 @@ class HFModel(Model):
                 self.model.base_model(**arguments)
         return tap
 
-    def _gradients(self, batch: Sequence[ModelInput], targets: Sequence[int], labels: Labels) -> list[Gradients]:
+    def _gradients(self, batch: Sequence[ModelInput], odds: Odds, labels: Labels) -> list[Gradients]:
         ids, mask, _ = self.padded(batch)
         with torch.enable_grad(), checkpointed(self.model, ids.numel()):
             embedded = self.model.get_input_embeddings()(ids).detach().requires_grad_(True)
             scores = self._differentiable_scores(embedded, batch, mask, labels)
-            (gradient,) = torch.autograd.grad(log_odds(scores, targets).sum(), embedded)
+            (gradient,) = torch.autograd.grad(odds.of(scores).sum(), embedded)
         states, slopes = embedded.detach().double().cpu().numpy(), gradient.double().cpu().numpy()
         return [Gradients(states[i, : len(row.ids)], slopes[i, : len(row.ids)]) for i, row in enumerate(batch)]
 
-    def attention_maps(self, item: Encoded, target: int, labels: Labels, *, gradients: bool) -> AttentionMaps:
+    def attention_maps(
+        self, item: Encoded, target: int, labels: Labels, *, gradients: bool, prior: Prior | None = None
+    ) -> AttentionMaps:
         # A caller's inference mode would take the gradient away, also where it reaches the ids alone.
         with translated_memory_errors(), torch.inference_mode(False):
-            return self._attention_maps(item, target, labels, gradients)
+            return self._attention_maps(item, _one(target, prior), labels, gradients)
 
-    def _attention_maps(self, item: Encoded, target: int, labels: Labels, gradients: bool) -> AttentionMaps:
+    def _attention_maps(self, item: Encoded, odds: Odds, labels: Labels, gradients: bool) -> AttentionMaps:
         inputs, n_tokens = [item.full()], len(item.ids)
         ids, mask, _ = self.padded(inputs)
 
@@ -213,7 +218,7 @@ class HFModel(Model):
                     with handed_on(self.model):
                         tap, scores = looked()
             tap.check()
-            slopes = torch.autograd.grad(log_odds(scores, [target]).sum(), tap.layers) if gradients else ()
+            slopes = torch.autograd.grad(odds.of(scores).sum(), tap.layers) if gradients else ()
 
         def within(layers: Sequence[torch.Tensor]) -> NDArray[np.float32]:
             # Labels of several tokens are rows of their own: their tokens are cut off, and their slopes add up.
@@ -224,12 +229,13 @@ class HFModel(Model):
         weights = within([layer[:1] for layer in tap.layers])
         return AttentionMaps(weights, within(slopes) if gradients else None, position)
 
-    def embedded(self, item: Encoded, target: int, labels: Labels) -> HFEmbedded:
+    def embedded(self, item: Encoded, target: int, labels: Labels, *, prior: Prior | None = None) -> HFEmbedded:
         tokens = np.flatnonzero(item.unit_of != PROTECTED)
         start = self._first_computed(item, tokens)
 
         def log_odds_at(points: torch.Tensor) -> torch.Tensor:
-            return log_odds(self._scores_at(points, item, tokens, start, labels), [target] * len(points))
+            scores = self._scores_at(points, item, tokens, start, labels)
+            return _one(target, prior, n_rows=len(points)).of(scores)
 
         n_tokens = (len(item.ids) - start) * (len(labels.ids) if labels.scoring == "full" else 1)
         spare = item.special.pad if item.special.pad is not None else item.special.end
@@ -284,6 +290,11 @@ class HFModel(Model):
         return {}
 
 
+def _one(target: int, prior: Prior | None, *, n_rows: int = 1) -> Odds:
+    """The same target for all rows."""
+    return Odds([target] * n_rows, None if prior is None else [prior] * n_rows)
+
+
 def n_positions(config: Any) -> int | None:
     """Positions that a model knows; None where it reads texts of any length (XLNet calls that -1)."""
     found = getattr(config, "max_position_embeddings", None)
@@ -319,11 +330,3 @@ def _bit_sums(bits: torch.Tensor) -> list[int]:
     """Sum of the words of four bytes, and of the bytes left over."""
     even = bits.numel() - bits.numel() % 4
     return [int(part.sum(dtype=torch.int64)) for part in (bits[:even].view(torch.int32), bits[even:])]
-
-
-def log_odds(scores: torch.Tensor, targets: Sequence[int]) -> torch.Tensor:
-    """`z_y - logsumexp(z_others)` of each row's target."""
-    index = torch.tensor(targets, device=scores.device)[:, None]
-    chosen = scores.gather(1, index)[:, 0]
-    others = scores.scatter(1, index, -torch.inf)
-    return chosen - torch.logsumexp(others, dim=1)

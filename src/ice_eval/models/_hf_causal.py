@@ -12,9 +12,10 @@ from ice_eval.encoding import label_ids, shared_prefix
 from ice_eval.errors import ConfigError, OutOfMemoryError
 from ice_eval.models._base import Generated, Gradients, Labels, LabelScoring, Observations
 from ice_eval.models._checkpoint import checkpointed
-from ice_eval.models._hf import HFModel, log_odds, n_positions, note_event
+from ice_eval.models._hf import HFModel, n_positions, note_event
 from ice_eval.models._hf_codec import HFCodec
 from ice_eval.models._hf_generate import Writer
+from ice_eval.models._odds import Odds
 from ice_eval.models._packed import PackedPass, Packing, Prefix, packed
 from ice_eval.records import Encoded, Ids, ModelInput
 from ice_eval.tasks import Task
@@ -217,12 +218,10 @@ class CausalLM(HFModel):
             self._cached = (key, self.model.base_model(input_ids=ids, use_cache=True).past_key_values)
         return _expand(self._cached[1], n_rows)
 
-    def _observe(
-        self, batch: Sequence[Encoded], targets: Sequence[int], labels: Labels, needs: Collection[str]
-    ) -> Observations:
+    def _observe(self, batch: Sequence[Encoded], odds: Odds, labels: Labels, needs: Collection[str]) -> Observations:
         """Attention and gradient from one pass, which begins where the inputs begin to differ."""
         if self._way != "packed":
-            return super()._observe(batch, targets, labels, needs)
+            return super()._observe(batch, odds, labels, needs)
         slopes = "gradients" in needs
         inputs = [item.full() for item in batch]
         start = min(shared_prefix(batch), min(len(row.ids) for row in inputs) - 1)
@@ -239,7 +238,7 @@ class CausalLM(HFModel):
                 states = self._states({"inputs_embeds": embedded, "use_cache": False, **forward.arguments()})
                 if slopes:
                     scores = self._read(self._at_nodes(states, forward.packing), last + 1, labels)
-                    (slope,) = torch.autograd.grad(log_odds(scores, targets).sum(), embedded)
+                    (slope,) = torch.autograd.grad(odds.of(scores).sum(), embedded)
         found = Observations()
         if slopes:
             own = [forward.packing.path[index * copies, : last[index] + 1] for index in range(len(inputs))]

@@ -22,6 +22,7 @@ from ice_eval.models._base import (
     LabelScoring,
     Model,
     Observations,
+    Prior,
     model,
     normalised,
 )
@@ -104,7 +105,13 @@ class Toy(Model):
         return normalised(scores)
 
     def observe(
-        self, batch: Sequence[Encoded], targets: Sequence[int], labels: Labels, needs: Collection[str]
+        self,
+        batch: Sequence[Encoded],
+        targets: Sequence[int],
+        labels: Labels,
+        needs: Collection[str],
+        *,
+        priors: Sequence[Prior] | None = None,
     ) -> Observations:
         weights = [_weights(item.ids) for item in batch]
         signs = [_sign(target) for target in targets]
@@ -116,14 +123,16 @@ class Toy(Model):
             ],
         )
 
-    def attention_maps(self, item: Encoded, target: int, labels: Labels, *, gradients: bool) -> AttentionMaps:
+    def attention_maps(
+        self, item: Encoded, target: int, labels: Labels, *, gradients: bool, prior: Prior | None = None
+    ) -> AttentionMaps:
         """One layer of one head, in which every token reads as the last one does."""
         weights = _weights(item.ids).astype(np.float32)
         shape = (1, 1, len(weights), len(weights))
         slopes = np.broadcast_to(np.float32(_sign(target)) * np.sign(weights), shape) if gradients else None
         return AttentionMaps(np.broadcast_to(np.abs(weights), shape), slopes, len(weights) - 1)
 
-    def embedded(self, item: Encoded, target: int, labels: Labels) -> EmbeddedText:
+    def embedded(self, item: Encoded, target: int, labels: Labels, *, prior: Prior | None = None) -> EmbeddedText:
         return EmbeddedBag(item, _sign(target))
 
 

@@ -216,8 +216,8 @@ def _attribute(
         for name, method in engine.attributions.items()
     }
     needs = {need for name, todo in unknown.items() if todo for need in engine.attributions[name].needs}
-    looks = needs - OF_EVERY_MODEL
-    observer = Observer(engine.model, engine.scorer.labels, targets, looks, chat=engine.task.chat)
+    looks, priors = needs - OF_EVERY_MODEL, probes.priors(items)
+    observer = Observer(engine.model, engine.scorer.labels, targets, looks, chat=engine.task.chat, priors=priors)
     for name, method in engine.attributions.items():
         stored, todo = stored_of[name], unknown[name]
         if todo:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ice_eval._seeding import rng_for
 from ice_eval.attributions import PerRow
+from ice_eval.models import Prior
 from ice_eval.pipeline.desk import Asked, Desk
 from ice_eval.pipeline.engine import Engine
 from ice_eval.pipeline.rows import Row
@@ -49,6 +50,12 @@ class Probes:
             for item, each, keep in zip(batch, rows, masks, strict=True)
         ]
 
+    def priors(self, items: Sequence[Encoded]) -> dict[str, Prior] | None:
+        """Log-scores of each example's empty input, which calibration takes off; None without it."""
+        if self.engine.config.calibration != "contextual":
+            return None
+        return {item.example_id: self.desk.answered[item.empty().key()] for item in items}
+
     def _rows(self, name: str, item: Encoded, keep: KeepMasks) -> list[Row]:
         act, operator = self.engine.probing[name], self.engine.attributions[name].operator
         if act.needs_fills and self.engine.pool is not None and not self.engine.pool.can_fill(item):
@@ -65,8 +72,9 @@ class Probes:
 
     def _log_odds(self, item: Encoded, rows: Sequence[Row]) -> PerRow:
         scores = np.array([self._scores(row) for row in rows], dtype=np.float64)
-        if self.engine.config.calibration == "contextual":
-            scores -= np.array(self.desk.answered[item.empty().key()])
+        priors = self.priors([item])
+        if priors is not None:
+            scores -= np.array(priors[item.example_id])
         return log_odds(scores, self.targets[item.example_id])
 
     def _scores(self, row: Row) -> tuple[float, ...]:

@@ -1,0 +1,28 @@
+"""The number that gradients are taken of."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from ice_eval.models._base import Prior
+
+
+@dataclass(frozen=True)
+class Odds:
+    """Log-odds of a target in each row of a batch, less its prior where scores are calibrated."""
+
+    targets: Sequence[int]
+    priors: Sequence[Prior] | None = None
+
+    def __getitem__(self, rows: slice) -> "Odds":
+        return Odds(self.targets[rows], None if self.priors is None else self.priors[rows])
+
+    def of(self, scores: torch.Tensor) -> torch.Tensor:
+        """`z_y - logsumexp(z_others)` of each row's target, from its log-scores up to a constant."""
+        if self.priors is not None:
+            scores = scores - torch.tensor(self.priors, dtype=scores.dtype, device=scores.device)
+        index = torch.tensor(self.targets, device=scores.device)[:, None]
+        chosen = scores.gather(1, index)[:, 0]
+        others = scores.scatter(1, index, -torch.inf)
+        return chosen - torch.logsumexp(others, dim=1)
