@@ -251,3 +251,22 @@ def test_brought_numbers_that_changed_are_refused_by_a_folder_that_holds_others(
     evaluate({"mine": lambda item: np.arange(item.n_units)}, out=tmp_path / "run")
     with pytest.raises(ConfigError, match="the folder holds other values of the attribution 'mine' for example '0'"):
         evaluate({"mine": lambda item: -np.arange(item.n_units)}, out=tmp_path / "run")
+
+
+def test_attributions_are_tried_on_one_short_example_and_not_again_once_the_folder_holds_them(sentiment_task, tmp_path):
+    class Watched(Toy):
+        looks = []
+
+        def observe(self, batch, targets, labels, needs, **priors):
+            self.looks.append(([item.example_id for item in batch], set(needs)))
+            return super().observe(batch, targets, labels, needs, **priors)
+
+    def looks(names):
+        Watched.looks.clear()
+        ice_eval.evaluate(Watched(), task, attributions=names, operators=["delete"], m=2, out=tmp_path / "run")
+        return Watched.looks
+
+    task = sentiment_task(["a gorgeous but dull film", "an awful film", "warm"])
+    assert looks(["gradient", "random"]) == [(["1"], {"gradients"}), (["0", "1"], {"gradients"})]
+    assert looks(["gradient", "random"]) == []
+    assert looks(["gradient", "attention"]) == [(["1"], {"attentions"}), (["0", "1"], {"attentions"})]

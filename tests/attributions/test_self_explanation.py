@@ -10,7 +10,7 @@ from tests.cli.conftest import ice  # noqa: F401
 from tests.small_runs import Waves, line_of, lines_of, run, task_of
 
 from ice_eval.attributions import method_of
-from ice_eval.errors import CapabilityError, ConfigError, ModelError
+from ice_eval.errors import ConfigError, ModelError
 from ice_eval.models import Generated
 from ice_eval.report.tables import cost_table, notes
 from ice_eval.tasks import load_task
@@ -179,7 +179,7 @@ def test_a_model_that_writes_nothing_stops_at_planning(tiny_folder, ice, tmp_pat
 
 
 def test_with_the_whole_prompt_it_is_refused(tmp_path):
-    with pytest.raises(CapabilityError, match="'self-explanation' asks for words of the text, and with scope 'prompt'"):
+    with pytest.raises(ConfigError, match="'self-explanation' asks for words of the text, and with scope 'prompt'"):
         run(TEXTS, model=Scripted(), attributions=[NAME], scope="prompt", out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 

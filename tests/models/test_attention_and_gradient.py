@@ -134,7 +134,7 @@ def test_a_model_that_returns_no_weights_is_told_so(tiny):
     model = tiny("gpt2")
     with (
         pytest.raises(CapabilityError, match="returned no attention weights"),
-        AttentionTap(model.model, torch.zeros(1)) as tap,
+        AttentionTap(model.model, torch.zeros(1), causal=True) as tap,
     ):
         tap.mean()
 

@@ -240,12 +240,16 @@ class Attribution(ABC):
         """Forward passes that an example costs beside the one look that all methods share; a way back counts as two."""
         return 0
 
-    def check(self, lens: Lens, item: Encoded) -> None:  # noqa: B027 - most methods fit every model that they need
-        """Look at one example before anything is written, and refuse fields that do not fit the model.
+    def check(self, lens: Lens, item: Encoded) -> None:
+        """Try the method on one example before anything is written; one that looks at no model needs no trial.
+
+        Whatever it raises stops the run. Methods that look many times override this with a shorter trial.
 
         Raises:
             ConfigError: A field asks for what the model has not, such as a layer beyond its last.
         """
+        if self.needs - OF_EVERY_MODEL and "values" not in self.needs:
+            self.attribute(lens, [item])
 
     @abstractmethod
     def attribute(self, lens: Lens, batch: Sequence[Encoded]) -> list[PerUnit]:

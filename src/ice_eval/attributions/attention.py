@@ -29,10 +29,6 @@ class Attention(Attribution):
     def passes(self) -> int:
         return int("attention_maps" in self.needs)
 
-    def check(self, lens: Lens, item: Encoded) -> None:
-        if "attention_maps" in self.needs:
-            self._chosen(next(lens.attention_maps([item])))
-
     def attribute(self, lens: Lens, batch: Sequence[Encoded]) -> list[PerUnit]:
         if "attention_maps" in self.needs:
             found = (self._chosen(maps) for maps in lens.attention_maps(batch))

@@ -1,7 +1,7 @@
 """Gradient SHAP."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -50,7 +50,7 @@ class GradientShap(Attribution):
         return 3 * self.samples
 
     def check(self, lens: Lens, item: Encoded) -> None:
-        baseline_of(next(lens.embeddings([item])), self.baseline)
+        replace(self, samples=1).attribute(lens, [item])
 
     def attribute(self, lens: Lens, batch: Sequence[Encoded]) -> list[PerUnit]:
         weights = np.full(self.samples, 1 / self.samples)

@@ -1,7 +1,7 @@
 """Integrated gradients."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -38,7 +38,7 @@ class IntegratedGradients(Attribution):
         return 3 * self.steps
 
     def check(self, lens: Lens, item: Encoded) -> None:
-        baseline_of(next(lens.embeddings([item])), self.baseline)
+        replace(self, steps=1).attribute(lens, [item])
 
     def attribute(self, lens: Lens, batch: Sequence[Encoded]) -> list[PerUnit]:
         found = zip(batch, lens.embeddings(batch), strict=True)

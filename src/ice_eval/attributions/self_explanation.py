@@ -7,7 +7,7 @@ import numpy as np
 
 from ice_eval.attributions._answers import named_units
 from ice_eval.attributions._base import Attribution, Lens, attribution
-from ice_eval.errors import CapabilityError, ConfigError
+from ice_eval.errors import ConfigError
 from ice_eval.models import Generated
 from ice_eval.records import Answer, Encoded, PerUnit
 
@@ -37,7 +37,7 @@ class SelfExplanation(Attribution):
 
     def check(self, lens: Lens, item: Encoded) -> None:
         if item.whole:
-            raise CapabilityError(
+            raise ConfigError(
                 f"the attribution '{lens.name}' asks for words of the text, and with scope 'prompt' the template is "
                 "explained too; use scope 'content'."
             )

@@ -14,12 +14,15 @@ class AttentionTap:
     """Sums the attention that one position of each row pays, over the layers of a forward pass; None keeps it whole.
 
     An attention module is one that returns a pair whose second part is (rows, heads, queries, keys). Some models wrap
-    one in another that hands the same weights on: the innermost is heard, and the wrapper skipped.
+    one in another that hands the same weights on: the innermost is heard, and the wrapper skipped. Where a causal model
+    was built for another kernel than the plain one, its mask may be lost on the way: that is noticed, and refused.
     """
 
-    def __init__(self, model: Any, position: torch.Tensor | None) -> None:
+    def __init__(self, model: Any, position: torch.Tensor | None, *, causal: bool) -> None:
         self._model = model
         self._position = position
+        self._causal = causal
+        self._ahead: list[torch.Tensor] = []
         self.heard: set[str] = set()
         """Names of the attention modules that returned weights."""
         self._n_layers = 0
@@ -52,6 +55,8 @@ class AttentionTap:
                 return
             self.heard.add(name)
             self._n_layers += 1  # layers may share one module (ALBERT)
+            if self._causal:
+                self._ahead.append(output[1][0, 0].detach().triu(1).amax())  # one head shows whether there is a mask
             if self._position is None:
                 self.layers.append(output[1])
                 return
@@ -68,9 +73,14 @@ class AttentionTap:
         return self._total / self._n_layers
 
     def check(self) -> None:
-        """Stop where nothing was heard."""
+        """Stop where nothing was heard, or what no causal model does."""
         if not self.heard:
             raise CapabilityError("the model returned no attention weights, so it offers no attention attribution.")
+        if any(float(weight) > 0 for weight in self._ahead):
+            raise CapabilityError(
+                "the weights that the model returned also read what comes after a token, which is not how it scores; "
+                "load it with attn_implementation='eager'."
+            )
 
 
 @contextlib.contextmanager

@@ -37,6 +37,8 @@ class HFModel(Model):
 
     def __init__(self, model: Any, codec: HFCodec, *, name: str) -> None:
         self.name = name
+        # An encoder-decoder answers from its decoder, which has positions of its own and takes no embeddings.
+        self.offers = self.offers - HFModel.offers if model.config.is_encoder_decoder else self.offers
         self._in_training = [module for module in model.modules() if module.training]
         self.model = model.train(False)
         self._codec = codec
@@ -126,6 +128,11 @@ class HFModel(Model):
     def _label_scores(self, batch: Sequence[ModelInput], labels: Labels, prefix: int) -> tuple[torch.Tensor, int]:
         """Log-scores of the labels up to a constant per row, in float32, and how many tokens they cost."""
 
+    @property
+    @abstractmethod
+    def _reads_back(self) -> bool:
+        """Whether tokens read only themselves and what stands before them."""
+
     @abstractmethod
     def _scoring_position(self, ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         """The position whose state answers, for each row of a right-padded batch."""
@@ -182,7 +189,7 @@ class HFModel(Model):
     def _tapped(self, arguments: dict[str, Any]) -> AttentionTap:
         position = self._scoring_position(arguments["input_ids"], arguments["attention_mask"].sum(dim=1))
         with torch.inference_mode(), eager_attention(self.model):
-            with AttentionTap(self.model, position) as tap:
+            with AttentionTap(self.model, position, causal=self._reads_back) as tap:
                 self.model.base_model(**arguments)
         return tap
 
@@ -207,7 +214,7 @@ class HFModel(Model):
         ids, mask, _ = self.padded(inputs)
 
         def looked() -> tuple[AttentionTap, torch.Tensor]:
-            with AttentionTap(self.model, None) as tap:
+            with AttentionTap(self.model, None, causal=self._reads_back) as tap:
                 embedded = self.model.get_input_embeddings()(ids).detach().requires_grad_(gradients)
                 return tap, self._differentiable_scores(embedded, inputs, mask, labels)
 

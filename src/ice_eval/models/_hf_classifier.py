@@ -78,6 +78,10 @@ class SequenceClassifier(HFModel):
             logits = self.model(**arguments).logits
         return logits[:, [index for (index,) in labels.ids]].float()  # type: ignore[no-any-return]
 
+    @property
+    def _reads_back(self) -> bool:
+        return self._last and not getattr(self.model.config.get_text_config(), "use_bidirectional_attention", False)
+
     def _scoring_position(self, ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         if not self._last:
             return torch.zeros_like(lengths)

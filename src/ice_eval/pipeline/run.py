@@ -14,7 +14,7 @@ from ice_eval import stats
 from ice_eval.attributions import OF_EVERY_MODEL, Attribution, Explained, Given, Lens, Observer, fields_of
 from ice_eval.attributions import attributions as attribution_registry
 from ice_eval.encoding import shared_prefix
-from ice_eval.errors import CapabilityError, ConfigError, ModelError
+from ice_eval.errors import CapabilityError, ConfigError, IceError, ModelError
 from ice_eval.interop import Aligned
 from ice_eval.models import Model
 from ice_eval.nulls import nulls
@@ -34,6 +34,8 @@ from ice_eval.tasks import Task
 
 _VERSIONS = ("ice-eval", "torch", "transformers", "numpy", "scipy", "tokenizers")
 _CHECKED_EXAMPLES = 2
+_TRIED_EXAMPLES = 16
+"""The shortest of these is tried."""
 _RANDOM = stats.Spread(between=1 / 12, within=1 / 6)
 """Of win rates of random rationales, which are uniform: what to expect before anything is scored."""
 _CLEARLY_FAITHFUL = 0.60
@@ -80,10 +82,11 @@ def execute(
     engine = replace(engine, scorer=_scorer(engine, folder, token_budget, stored, reporter))
     evaluated = examples[: config.n]
     brought = _check_given(engine, evaluated)
-    _check_options(engine, evaluated)
+    checked = _check_model(engine, evaluated)
+    _try_attributions(engine, evaluated, stored)
     manifest = _manifest(engine, asked, len(evaluated), stored)
     note = engine.scorer.labels.note
-    manifest["messages"] = [*model.notes, *([note] if note else []), *brought, *_check_model(engine, evaluated)]
+    manifest["messages"] = [*model.notes, *([note] if note else []), *brought, *checked]
     for message in (*_remarks(manifest, config), *manifest["messages"]):
         reporter.say(message)
     with folder.opened():
@@ -312,14 +315,40 @@ def _unused(given: Mapping[str, Given | Explained]) -> Iterator[str]:
             )
 
 
-def _check_options(engine: Engine, examples: Sequence[Example]) -> None:
-    """Every attribution looks at one example, so that an option out of the model's range stops the run here."""
-    item = next((item for item in map(engine.encode, examples) if item.n_units > 1), None)
-    if item is None:
+def _try_attributions(engine: Engine, examples: Sequence[Example], stored: Mapping[str, Any] | None) -> None:
+    """Every attribution looks at one short example: what it cannot do with this model stops the run here.
+
+    Raises:
+        CapabilityError: The model does not show what an attribution needs.
+        ConfigError: An option is out of the model's range.
+    """
+    done = stored["config"]["attributions"] if stored is not None and stored["status"] == "complete" else ()
+    items = [item for item in map(engine.encode, examples[:_TRIED_EXAMPLES]) if item.n_units > 1]
+    if not items:
         return
-    observer = Observer(engine.model, engine.scorer.labels, {item.example_id: 0}, set())
+    item = min(items, key=lambda each: len(each.ids))
     for name, method in engine.attributions.items():
-        method.check(Lens(observer, method.needs, engine.config.seed, name, engine.data), item)
+        if name in done:
+            continue
+        needs, targets = method.needs - OF_EVERY_MODEL, {item.example_id: 0}
+        observer = Observer(engine.model, engine.scorer.labels, targets, needs, chat=engine.task.chat)
+        try:
+            method.check(Lens(observer, method.needs, engine.config.seed, name, engine.data), item)
+        except IceError as exc:
+            if not isinstance(exc, CapabilityError):
+                raise
+            raise _unable(name, engine.model, str(exc)) from exc
+        except Exception as exc:  # models fail in their own ways when they are asked for what they do not foresee
+            told = str(exc).strip().partition("\n")[0]
+            raise _unable(name, engine.model, f"{type(exc).__name__}: {told}") from exc
+
+
+def _unable(name: str, model: Model, why: str) -> CapabilityError:
+    probing = [known for known, method in attribution_registry.items() if "values" in method.needs]
+    return CapabilityError(
+        f"the attribution '{name}' does not work with the model '{model.name}' ({why.rstrip('.')}). Those that need "
+        f"nothing but scores work with every model: {', '.join(probing)}."
+    )
 
 
 def _check_model(engine: Engine, examples: Sequence[Example]) -> list[str]:
