@@ -1,3 +1,4 @@
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -270,3 +271,16 @@ def test_attributions_are_tried_on_one_short_example_and_not_again_once_the_fold
     assert looks(["gradient", "random"]) == [(["1"], {"gradients"}), (["0", "1"], {"gradients"})]
     assert looks(["gradient", "random"]) == []
     assert looks(["gradient", "attention"]) == [(["1"], {"attentions"}), (["0", "1"], {"attentions"})]
+
+
+def test_those_who_look_together_share_the_seconds(sentiment_task):
+    class Slow(Toy):
+        def observe(self, *arguments, **named):
+            time.sleep(0.3)
+            return super().observe(*arguments, **named)
+
+    task, names = sentiment_task(["a gorgeous but dull film", "an awful film"]), ["attention", "gradient", "random"]
+    found = ice_eval.evaluate(Slow(), task, attributions=names, operators=["delete"], m=2)
+    seconds = found.folder.manifest()["attribution_seconds"]
+    assert min(seconds["attention"], seconds["gradient"]) > 0.14
+    assert seconds["attention"] + seconds["gradient"] > 0.29

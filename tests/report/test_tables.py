@@ -309,10 +309,10 @@ def test_what_attributions_cost_is_shown_where_several_took_something():
     "manifest",
     [
         {},
-        {"attribution_seconds": {"attention": 3.2, "gradient": 0.0, "random": 0.0}},
+        {"attribution_seconds": {"attention": 1.61, "gradient": 1.62, "random": 0.0}},
         {"attribution_seconds": {"lime": 3.2, "random": 0.0}, "attribution_rows": {"lime": 99}},
     ],
-    ids=["of an earlier version", "one pass", "one method"],
+    ids=["of an earlier version", "one look", "one method"],
 )
 def test_a_single_cost_is_no_table(manifest):
     assert cost_table(manifest).rows == ()

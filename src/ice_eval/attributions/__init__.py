@@ -1,6 +1,7 @@
 """A number per unit. One file per method."""
 
 from ice_eval.attributions._base import (
+    LOOKS,
     OF_EVERY_MODEL,
     Attribution,
     Lens,
@@ -16,6 +17,7 @@ from ice_eval.attributions._brought import Computed, Explained, Given
 from ice_eval.attributions._data import DataView
 
 __all__ = [
+    "LOOKS",
     "OF_EVERY_MODEL",
     "Attribution",
     "Computed",

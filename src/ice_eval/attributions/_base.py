@@ -24,6 +24,8 @@ OF_EVERY_MODEL = frozenset({"counts", "human", "lexicon", "values"})
 """What an attribution may declare whatever the model: the data or the run offer it."""
 NEEDS = frozenset({"attention_maps", "attentions", "embeddings", "generate", "gradients"}) | OF_EVERY_MODEL
 """What an attribution may declare."""
+LOOKS = frozenset({"attentions", "gradients"})
+"""What one look at an example shows, for all attributions together."""
 
 
 PerRow = NDArray[np.float64]  # (rows,)

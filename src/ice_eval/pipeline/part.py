@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ice_eval.attributions import OF_EVERY_MODEL, Lens, Observer, one_per_unit
+from ice_eval.attributions import LOOKS, OF_EVERY_MODEL, Lens, Observer, one_per_unit
 from ice_eval.encoding import shared_prefix
 from ice_eval.pipeline.config import RunConfig
 from ice_eval.pipeline.desk import Answers, Asked, Desk, changed
@@ -203,7 +203,10 @@ def _attribute(
     before: Mapping[str, InputRow],
     probes: Probes,
 ) -> tuple[dict[tuple[str, str], PerUnit], dict[tuple[str, str], Answer], dict[str, float]]:
-    """(attribution, example) -> a number per unit; what the model said new; the seconds that each attribution took."""
+    """(attribution, example) -> a number per unit; what the model said new; the seconds that each attribution took.
+
+    Those of the look that several share are divided among them equally.
+    """
     vectors: dict[tuple[str, str], PerUnit] = {}
     answers: dict[tuple[str, str], Answer] = {}
     seconds: dict[str, float] = {}
@@ -218,6 +221,11 @@ def _attribute(
     needs = {need for name, todo in unknown.items() if todo for need in engine.attributions[name].needs}
     looks, priors = needs - OF_EVERY_MODEL, probes.priors(items)
     observer = Observer(engine.model, engine.scorer.labels, targets, looks, chat=engine.task.chat, priors=priors)
+    looking = {name for name, todo in unknown.items() if todo and engine.attributions[name].needs & LOOKS}
+    started = time.monotonic()
+    shown = {item.example_id for name in looking for item in unknown[name]}
+    observer.see([item for item in items if item.example_id in shown])
+    of_look = (time.monotonic() - started) / max(len(looking), 1)
     for name, method in engine.attributions.items():
         stored, todo = stored_of[name], unknown[name]
         if todo:
@@ -226,7 +234,7 @@ def _attribute(
             for item, vector in zip(todo, method.attribute(lens, todo), strict=True):
                 vectors[name, item.example_id] = one_per_unit(name, item, np.asarray(vector, dtype=np.float64))
             answers |= {(name, example_id): answer for example_id, answer in lens.answers.items()}
-            seconds[name] = round(time.monotonic() - started, 3)
+            seconds[name] = round(time.monotonic() - started + (of_look if name in looking else 0.0), 3)
         for example_id, vector in stored.items():
             if not np.array_equal(vector, vectors.get((name, example_id), vector), equal_nan=True):
                 raise changed(name, example_id)

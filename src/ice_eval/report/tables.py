@@ -176,13 +176,17 @@ _MEASURABLE_S = 0.1
 
 
 def cost_table(manifest: Mapping[str, Any]) -> Table:
-    """What each attribution took; no rows unless at least two took something.
+    """What each attribution took; no rows unless at least two took something, and not the same.
 
-    What several attributions look at together, as attention and gradients, is on the bill of the first.
+    What several attributions look at together, as attention and gradients, they pay in equal shares: where there is
+    nothing else, there is nothing to compare.
     """
     seconds, rows = manifest.get("attribution_seconds", {}), manifest.get("attribution_rows", {})
     tokens = manifest.get("probe_tokens", {})
-    if sum(seconds.get(name, 0) >= _MEASURABLE_S or rows.get(name, 0) > 0 for name in {**seconds, **rows}) < 2:
+    costly = [
+        seconds.get(name, 0) for name in {**seconds, **rows} if seconds.get(name, 0) >= _MEASURABLE_S or rows.get(name)
+    ]
+    if len(costly) < 2 or (max(costly) - min(costly) < _MEASURABLE_S and not rows):
         seconds = {}
     lines = [{"attribution": n, "seconds": s, "rows": rows.get(n), "tokens": tokens.get(n)} for n, s in seconds.items()]
     columns: list[tuple[str, Callable[[Line], str]]] = [
