@@ -274,6 +274,24 @@ def test_too_few_probes_are_refused(method, least):
         method(n_samples=least - 1)
 
 
+@pytest.mark.parametrize(("n_samples", "n_units"), [(20, 10), (21, 10), (21, 11)])
+def test_too_few_probes_for_the_units_are_told_once_in_a_run(n_samples, n_units):
+    method = KernelShap(n_samples=n_samples)
+    ranks = []
+    for seed in range(20):
+        kept = method.masks(n_units, np.random.default_rng(seed)).astype(float)
+        ranks.append(np.linalg.matrix_rank(kept - kept.mean(axis=1, keepdims=True)))
+    decided = max(ranks) == n_units - 1
+    assert decided == (method.remark([n_units]) is None)
+    words = [f"w{index}" for index in range(n_units)]
+    given = {"kernel-shap": method, "lime": Lime(n_samples=20)}
+    found = run(given, [" ".join(words), " ".join(reversed(words)), "a good film"], model=Waves())
+    told = [message for message in found.folder.manifest()["messages"] if "'kernel-shap'" in message]
+    expected = f"{n_samples} probes do not decide the values of 2 of 3 texts, which have more than 10 units: those of "
+    expected += "least size are given. n_samples=22 is the least that can."
+    assert told == ([] if decided else [f"the attribution 'kernel-shap': {expected}"])
+
+
 @pytest.mark.parametrize("width", [0, -1, np.nan, np.inf])
 def test_a_kernel_has_a_positive_width(width):
     with pytest.raises(ConfigError, match=f"lime: kernel_width = {width}; a positive number is needed"):

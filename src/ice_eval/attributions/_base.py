@@ -237,6 +237,10 @@ class Attribution(ABC):
         """Rows that the method asks `lens.values` for, so that a run can say how far it is."""
         return 0
 
+    def remark(self, n_units: Sequence[int]) -> str | None:
+        """What a user should know before it explains texts of so many units."""
+        return None
+
     @property
     def passes(self) -> int:
         """Forward passes that an example costs beside the one look that all methods share; a way back counts as two."""

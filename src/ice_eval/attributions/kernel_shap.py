@@ -1,5 +1,6 @@
 """KernelSHAP."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,8 +22,8 @@ class KernelShap(Perturbation):
     """
 
     n_samples: int = 500
-    """Probes of an example, the full and the empty text among them. Fewer than units leave the values undecided; those
-    of least size are given.
+    """Probes of an example, the full and the empty text among them. A set and its complement tell the same of a sum of
+    values, so fewer probes than twice the units leave the values undecided; those of least size are given.
     """
 
     def __post_init__(self) -> None:
@@ -30,6 +31,16 @@ class KernelShap(Perturbation):
 
     def n_probes(self, n_units: int) -> int:
         return 2**n_units if all_fit(n_units, self.n_samples) else 2 + self._n_pairs * 2
+
+    def remark(self, n_units: Sequence[int]) -> str | None:
+        long = [each for each in n_units if not all_fit(each, self.n_samples) and each > self._n_pairs + 1]
+        if not long:
+            return None
+        return (
+            f"{self.n_samples} probes do not decide the values of {len(long)} of {len(n_units)} texts, which have more "
+            f"than {self._n_pairs + 1} units: those of least size are given. n_samples={2 * max(long)} is the least "
+            "that can."
+        )
 
     @property
     def _n_pairs(self) -> int:

@@ -86,7 +86,8 @@ def execute(
     _try_attributions(engine, evaluated, stored)
     manifest = _manifest(engine, asked, len(evaluated), stored)
     note = engine.scorer.labels.note
-    manifest["messages"] = [*model.notes, *([note] if note else []), *brought, *checked]
+    told = [*model.notes, *([note] if note else []), *brought, *_about_methods(engine, evaluated), *checked]
+    manifest["messages"] = told
     for message in (*_remarks(manifest, config), *manifest["messages"]):
         reporter.say(message)
     with folder.opened():
@@ -313,6 +314,13 @@ def _unused(given: Mapping[str, Given | Explained]) -> Iterator[str]:
                 f"the attribution '{name}': {method.n_unused} of {method.n_given} explanations belong to none of the "
                 f"{len(method.fields)} examples that were read, and are not used."
             )
+
+
+def _about_methods(engine: Engine, examples: Sequence[Example]) -> list[str]:
+    """What a user should know of the methods that ask for scores, on texts of these lengths."""
+    lengths = [engine.encode(example).n_units for example in examples] if engine.probing else []
+    found = {name: engine.attributions[name].remark(lengths) for name in engine.probing}
+    return [f"the attribution '{name}': {remark}" for name, remark in found.items() if remark]
 
 
 def _try_attributions(engine: Engine, examples: Sequence[Example], stored: Mapping[str, Any] | None) -> None:
