@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -67,3 +68,11 @@ def test_every_flag_that_a_summary_can_raise_is_explained():
     raised = set(re.findall(r'yield "([a-z_]+)"', sources)) | set(re.findall(r'flags\.append\("([a-z_]+)"\)', sources))
     assert raised
     assert raised <= set(FLAGS)
+
+
+def test_every_attribution_and_option_stands_in_the_table_of_attributions():
+    text = (ROOT / "docs" / "attributions.md").read_text(encoding="utf-8")
+    lines = [line for line in text.splitlines() if line.startswith("| `")]
+    for name, method in attributions.items():
+        [line] = [line for line in lines if f"`{name}`" in line.split("|")[1]]
+        assert [each.name for each in fields(method) if each.name not in line.split("|")[3]] == []
