@@ -345,6 +345,9 @@ def _is_known(name: str) -> bool:
     return True
 
 
+_EXPECTED = "a file with explanations, numbers or a function are expected, or None for a known method"
+
+
 def _method(name: str, spec: AttributionSpec, examples: Sequence[Example]) -> Attribution:
     """What a user gave for a name, as an `Attribution`."""
     if spec is None:
@@ -352,10 +355,7 @@ def _method(name: str, spec: AttributionSpec, examples: Sequence[Example]) -> At
     if isinstance(spec, Attribution):
         return spec
     if isinstance(spec, str | Path) and not Path(spec).is_file():
-        raise DataError(
-            f"the attribution '{name}' is '{spec}', and there is no such file. A file with explanations, numbers or a "
-            "function are expected, or None for a known method."
-        )
+        raise DataError(f"the attribution '{name}' is '{spec}', and there is no such file; {_EXPECTED}.")
     if _is_explanation(spec):
         texts = {example.id: example.fields for example in examples}
         found, n_given = of_examples(spec, examples, name=name)
@@ -364,7 +364,9 @@ def _method(name: str, spec: AttributionSpec, examples: Sequence[Example]) -> At
         return Computed(function=spec)
     if isinstance(spec, Mapping):
         return Given(values={str(identity): values for identity, values in spec.items()})
-    rows = list(spec)  # type: ignore[arg-type]
+    if not isinstance(spec, Iterable):
+        raise DataError(f"the attribution '{name}' is {spec!r:.60}; {_EXPECTED}.")
+    rows = list(spec)
     if len(rows) > len(examples):
         raise DataError(f"the attribution '{name}' has {len(rows)} arrays, and the data hold {len(examples)} examples.")
     return Given(values={example.id: row for example, row in zip(examples, rows, strict=False)})

@@ -241,9 +241,9 @@ BAD = {
     "no scores": ({"id": "0", "tokens": ["a"]}, '"tokens" and "scores".* is expected, and the object has id, tokens'),
     "too few": (
         {"id": "0", "tokens": ["a", "b"], "scores": [1]},
-        "explanation 0: 2 tokens and 1 scores; give one each",
+        "line 1: 2 tokens and 1 scores; give one each",
     ),
-    "no numbers": ({"id": "0", "tokens": ["a"], "scores": ["x"]}, "explanation 0: numbers are expected"),
+    "no numbers": ({"id": "0", "tokens": ["a"], "scores": ["x"]}, "line 1: numbers are expected"),
     "a text": ({"id": "0", "tokens": "a b", "scores": [1]}, '"tokens" is .a b.; a list of texts is expected'),
     "no score": (
         {"id": "0", "spans": [[0, 1], [2, 3, 1.0]]},

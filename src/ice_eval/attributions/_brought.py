@@ -4,12 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from ice_eval.attributions._base import Attribution, Lens, one_per_unit
 from ice_eval.errors import DataError
-from ice_eval.interop import Aligned, Explanation, align
+from ice_eval.interop import Aligned, Explanation, align, numbers
 from ice_eval.records import Encoded, PerUnit
 
 
@@ -99,7 +98,7 @@ class Explained(Attribution):
 
 def _numbers(name: str, item: Encoded, given: ArrayLike) -> PerUnit:
     try:
-        values = np.asarray(given, dtype=np.float64)
-    except (ValueError, TypeError) as exc:
-        raise DataError(f"the attribution '{name}' gave no numbers for example '{item.example_id}': {exc}.") from exc
+        values = numbers(given)
+    except DataError as exc:
+        raise DataError(f"the attribution '{name}' gave no numbers for example '{item.example_id}': {exc}") from exc
     return one_per_unit(name, item, values)

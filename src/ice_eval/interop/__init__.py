@@ -2,6 +2,7 @@
 
 from ice_eval.interop._align import Aligned, align
 from ice_eval.interop._formats import Format, explanation_format, formats, of_examples, read
+from ice_eval.interop._numbers import numbers
 from ice_eval.interop._records import Explanation, Piece
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "align",
     "explanation_format",
     "formats",
+    "numbers",
     "of_examples",
     "read",
 ]

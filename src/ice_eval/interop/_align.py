@@ -94,10 +94,6 @@ def align(explanation: Explanation, item: Encoded, fields: Mapping[str, str], *,
     where = f"the attribution '{name}', example '{item.example_id}'"
     if explanation.pieces is None:
         return _counted(explanation, item, where)
-    if len(explanation.pieces) != len(explanation.scores):
-        raise DataError(
-            f"{where}: {len(explanation.pieces)} pieces and {len(explanation.scores)} scores; give one each."
-        )
     joined = _Joined.of(item, fields)
     shares, cut = _shares(explanation.pieces, joined, item, where)
     values = np.zeros((item.n_units, *explanation.scores.shape[1:]))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ice_eval.errors import DataError
-from ice_eval.tasks import jsonl_rows
+from ice_eval.tasks import numbered_rows
 
 _GZIP = b"\x1f\x8b"
 """What a compressed file begins with, whatever it is called."""
@@ -59,21 +59,22 @@ def json_of(path: Path) -> Any:
         raise DataError(f"{path} is not JSON ({exc.msg} at line {exc.lineno}, column {exc.colno}).") from exc
 
 
-def rows_of(path: Path) -> Sequence[Any]:
-    """The objects of a file with one per line, or of one JSON list.
+def rows_of(path: Path) -> Sequence[tuple[str, Any]]:
+    """The objects of a file with one per line, or of one JSON list, each after the place that errors name.
 
     Raises:
         DataError: It is neither.
     """
     if ending_of(path) == ".json":
         content = json_of(path)
-        return content if isinstance(content, list) else [content]
-    return list(jsonl_rows(text_of(path).split("\n"), str(path)))
+        several = content if isinstance(content, list) else [content]
+        return [(f"{path}, explanation {place}", row) for place, row in enumerate(several)]
+    return [(f"{path}, line {line}", row) for line, row in numbered_rows(text_of(path).split("\n"), str(path))]
 
 
 def first_row(path: Path) -> Any:
     """What tells a format: the first object of a file with one per line or a list of them; None where there is none."""
     try:
-        return next(iter(rows_of(path)), None)
+        return next((row for _, row in rows_of(path)), None)
     except DataError:
         return None

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ice_eval._registry import Registry
 from ice_eval.errors import DataError
+from ice_eval.interop._numbers import numbers
 from ice_eval.interop._records import Explanation
 from ice_eval.records import Example
 
@@ -51,20 +51,6 @@ def explanation_format(name: str) -> Callable[[_Class], _Class]:
 def is_from(source: object, library: str, *names: str) -> bool:
     """Whether an object is of one of a library's classes, by name, so that the library need not be imported."""
     return any(cls.__name__ in names and cls.__module__.partition(".")[0] == library for cls in type(source).__mro__)
-
-
-def numbers(values: Any) -> NDArray[np.float64]:
-    """An array from an array, a list, or a tensor on any device.
-
-    Raises:
-        DataError: These are no numbers.
-    """
-    if hasattr(values, "detach"):  # a tensor, perhaps in bfloat16, which NumPy does not know
-        values = values.detach().cpu().double().numpy()
-    try:
-        return np.asarray(values, dtype=np.float64)
-    except (ValueError, TypeError) as exc:
-        raise DataError(f"numbers are expected, not {str(values)[:80]} ({exc}).") from exc
 
 
 def read(source: object) -> Iterator[Explanation]:

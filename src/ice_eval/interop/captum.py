@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from ice_eval.interop._formats import Format, explanation_format, is_from, numbers
+from ice_eval.interop._formats import Format, explanation_format, is_from
+from ice_eval.interop._numbers import numbers
 from ice_eval.interop._records import Explanation, Piece
 
 

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ice_eval.errors import DataError
+from ice_eval.interop._checked import keyed, listed, placed
 from ice_eval.interop._files import ending_of, first_row, rows_of
-from ice_eval.interop._formats import Format, explanation_format, numbers
+from ice_eval.interop._formats import Format, explanation_format
+from ice_eval.interop._numbers import numbers
 from ice_eval.interop._records import Explanation, Piece
 
 _SOFT, _HARD = "soft_rationale_predictions", "hard_rationale_predictions"
@@ -33,45 +33,56 @@ class Eraser(Format):
         return is_eraser(source)
 
     def explanations(self, source: Path) -> Iterator[Explanation]:
-        for place, row in enumerate(rows_of(source)):
-            where = f"{source}, explanation {place}"
-            identity = row.get("annotation_id", row.get("id"))
-            scored = [
-                *(pair for document in row.get("rationales", ()) for pair in _predicted(document, where)),
-                *((_words(span, where), 1.0) for span in _flat(row.get("evidences", ()))),
-            ]
-            yield Explanation(
-                np.array([score for _, score in scored], dtype=np.float64),
-                tuple(piece for piece, _ in scored),
-                id=None if identity is None else str(identity),
-                is_set=not any(document.get(_SOFT) is not None for document in row.get("rationales", ())),
-            )
+        for where, row in rows_of(source):
+            with placed(where):
+                found = explanation(keyed(row, "an explanation"))
+            yield found
 
 
-def _predicted(document: Mapping[str, Any], where: str) -> Iterator[tuple[Piece, float]]:
+def explanation(row: Mapping[str, Any]) -> Explanation:
+    """One line.
+
+    Raises:
+        DataError: It is not as ERASER has it.
+    """
+    identity = row.get("annotation_id", row.get("id"))
+    documents = [keyed(each, "a rationale") for each in listed(row.get("rationales", ()), '"rationales"')]
+    scored = [
+        *(pair for document in documents for pair in _predicted(document)),
+        *((_words(span), 1.0) for span in _flat(listed(row.get("evidences", ()), '"evidences"'))),
+    ]
+    return Explanation(
+        numbers([score for _, score in scored]),
+        tuple(piece for piece, _ in scored),
+        id=None if identity is None else str(identity),
+        is_set=not any(document.get(_SOFT) is not None for document in documents),
+    )
+
+
+def _predicted(document: Mapping[str, Any]) -> Iterator[tuple[Piece, Any]]:
     field = _field(document.get("docid"))
-    soft = document.get(_SOFT)
-    if soft is not None:
-        for place, score in enumerate(numbers(soft).tolist()):
+    if document.get(_SOFT) is not None:
+        for place, score in enumerate(listed(document[_SOFT], _SOFT)):
             yield Piece(None, place, place + 1, field, counted="words"), score
     elif _HARD in document:
-        for span in document[_HARD]:
-            yield _words({**span, "docid": document.get("docid")}, where), 1.0
+        for span in listed(document[_HARD], _HARD):
+            yield _words({**keyed(span, "a span"), "docid": document.get("docid")}), 1.0
     else:
-        raise DataError(f"{where}: neither {_SOFT} nor {_HARD}; the rationale has {', '.join(document)}.")
+        raise DataError(f"neither {_SOFT} nor {_HARD}; the rationale has {', '.join(document)}.")
 
 
-def _words(span: Mapping[str, Any], where: str) -> Piece:
+def _words(span: Mapping[str, Any]) -> Piece:
     start, end = span.get("start_token"), span.get("end_token")
     if type(start) is not int or type(end) is not int:
-        raise DataError(f"{where}: the span {span!r:.80} has no whole numbers for start_token and end_token.")
+        raise DataError(f"the span {span!r:.80} has no whole numbers for start_token and end_token.")
     return Piece(span.get("text"), start, end, _field(span.get("docid")), counted="words")
 
 
 def _flat(evidences: Sequence[Any]) -> Iterator[Mapping[str, Any]]:
     """Evidences come in groups of spans, or as spans."""
     for each in evidences:
-        yield from [each] if isinstance(each, Mapping) else each
+        group = [each] if isinstance(each, Mapping) else listed(each, "a group of evidences")
+        yield from (keyed(span, "an evidence") for span in group)
 
 
 def _field(docid: object) -> str | None:

@@ -8,6 +8,7 @@ model: the target up to the first generated token.
 
 import base64
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ from numpy.typing import NDArray
 
 from ice_eval.errors import DataError
 from ice_eval.interop._files import bytes_of, ending_of, json_of
-from ice_eval.interop._formats import Format, explanation_format, is_from, numbers
+from ice_eval.interop._formats import Format, explanation_format, is_from
+from ice_eval.interop._numbers import numbers
 from ice_eval.interop._records import Explanation, Piece
 
 _HEAD = 4096
@@ -52,12 +54,24 @@ class Inseq(Format):
             yield _in_memory(source)
 
 
+@contextmanager
+def _as_saved(where: str) -> Iterator[None]:
+    """Whatever is missed or trips inside means that a file is not as inseq saves it."""
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except (AttributeError, LookupError, TypeError, ValueError, SafetensorError) as exc:
+        raise DataError(f"{where}: not as inseq saves it ({exc!r}).") from exc
+
+
 def _saved(path: Path) -> Iterator[Explanation]:
-    for place, sequence in enumerate(json_of(path)["attributes"]["sequence_attributions"]):
-        try:
-            yield _in_file(sequence)
-        except (KeyError, TypeError, ValueError) as exc:
-            raise DataError(f"{path}, sequence {place}: not as inseq saves it ({exc!r}).") from exc
+    with _as_saved(str(path)):
+        sequences = list(json_of(path)["attributes"]["sequence_attributions"])
+    for place, sequence in enumerate(sequences):
+        with _as_saved(f"{path}, sequence {place}"):
+            found = _in_file(sequence)
+        yield found
 
 
 def _in_file(sequence: Mapping[str, Any]) -> Explanation:

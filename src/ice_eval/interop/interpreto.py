@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ice_eval.errors import DataError
-from ice_eval.interop._formats import Format, explanation_format, is_from, numbers
+from ice_eval.interop._formats import Format, explanation_format, is_from
+from ice_eval.interop._numbers import numbers
 from ice_eval.interop._records import Explanation, Piece
 
 

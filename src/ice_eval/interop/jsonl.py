@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from ice_eval.errors import DataError
+from ice_eval.interop._checked import keyed, listed, placed
 from ice_eval.interop._files import ending_of, rows_of
-from ice_eval.interop._formats import Format, explanation_format, numbers
+from ice_eval.interop._formats import Format, explanation_format
+from ice_eval.interop._numbers import numbers
 from ice_eval.interop._records import Explanation, Piece
 
 _KEYS = {"id", "text", "fields", "tokens", "words", "spans", "scores", "classes"}
@@ -30,75 +32,66 @@ class JsonLines(Format):
         return is_file and not is_eraser(source) and not is_saved(source)
 
     def explanations(self, source: Any) -> Iterator[Explanation]:
-        rows = [source] if isinstance(source, Mapping) else rows_of(source)
-        origin = "the record" if isinstance(source, Mapping) else str(source)
+        rows = [("the record", source)] if isinstance(source, Mapping) else rows_of(source)
         if not rows:
-            raise DataError(f"{origin} holds no explanations; at least one is needed.")
-        for place, row in enumerate(rows):
-            yield explanation(row, f"{origin}, explanation {place}")
+            raise DataError(f"{source} holds no explanations; at least one is needed.")
+        for where, row in rows:
+            with placed(where):
+                found = explanation(keyed(row, "an explanation"))
+            yield found
 
 
-def explanation(row: Any, where: str) -> Explanation:
+def explanation(row: Mapping[str, Any]) -> Explanation:
     """One line.
 
     Raises:
         DataError: It has not the keys that are needed, or they do not go together.
     """
-    if not isinstance(row, Mapping):
-        raise DataError(f'{where}: an object is expected, as {{"id": …, "tokens": …}}, not {type(row).__name__}.')
-    try:
-        found = _content(row, where)
-    except DataError as exc:
-        message = str(exc)
-        raise exc if message.startswith(where) else DataError(f"{where}: {message}") from exc
-    if found.pieces is not None and len(found.pieces) != len(found.scores):
-        raise DataError(f"{where}: {len(found.pieces)} tokens and {len(found.scores)} scores; give one each.")
-    text = row.get("text", row.get("fields"))
+    text, classes = row.get("text"), row.get("classes")
     return replace(
-        found,
+        _content(row),
         id=None if row.get("id") is None else str(row["id"]),
-        text=text if isinstance(text, str | Mapping) else None,
-        classes=tuple(map(str, row.get("classes", ()))),
+        text=row.get("fields") if text is None else text,
+        classes=tuple(map(str, listed(() if classes is None else classes, '"classes"'))),
     )
 
 
-def _content(row: Mapping[str, Any], where: str) -> Explanation:
+def _content(row: Mapping[str, Any]) -> Explanation:
     if "spans" in row:
-        return _spans(row["spans"], row.get("scores"), where)
+        return _spans(listed(row["spans"], '"spans"', "[[start, end, score], …] is expected"), row.get("scores"))
     if "scores" not in row:
-        raise DataError(f"{where}: {_SHAPES} is expected, and the object has {', '.join(map(str, row)) or 'nothing'}.")
-    scores = numbers(row["scores"])
+        raise DataError(f"{_SHAPES} is expected, and the object has {', '.join(map(str, row)) or 'nothing'}.")
     tokens = row.get("tokens", row.get("words"))
     if tokens is None:
-        return Explanation(scores)
-    if isinstance(tokens, Mapping):  # by field
-        return Explanation(scores, tuple(Piece(str(t), field=field) for field, each in tokens.items() for t in each))
-    if isinstance(tokens, str) or not isinstance(tokens, Sequence):
-        raise DataError(f'{where}: "tokens" is {tokens!r:.60}; a list of texts is expected.')
-    return Explanation(scores, tuple(Piece(str(token)) for token in tokens))
+        return Explanation(numbers(row["scores"]))
+    by_field = tokens if isinstance(tokens, Mapping) else {None: tokens}
+    pieces = [
+        Piece(token, field=field)
+        for field, each in by_field.items()
+        for token in listed(each, '"tokens"', "a list of texts is expected")
+    ]
+    return Explanation(numbers(row["scores"]), tuple(pieces))
 
 
-def _spans(spans: Any, scores: Any, where: str) -> Explanation:
-    if not isinstance(spans, Sequence) or isinstance(spans, str):
-        raise DataError(f'{where}: "spans" is {spans!r:.60}; [[start, end, score], …] is expected.')
-    given = [_span(span, where) for span in spans]
+def _spans(spans: Sequence[Any], scores: Any) -> Explanation:
+    given = [_span(span) for span in spans]
     pieces = tuple(piece for piece, _ in given)
-    found = [score for _, score in given] if scores is None else scores
-    if found and all(score is None for score in found):
-        return Explanation(np.ones(len(found)), pieces, is_set=True)
+    found = [score for _, score in given] if scores is None else listed(scores, '"scores"')
+    if all(score is None for score in found):
+        return Explanation(np.ones(len(found)), pieces, is_set=bool(found))
     if any(score is None for score in found):
-        raise DataError(f"{where}: a span without a score among others; [start, end, score] is expected.")
-    return Explanation(numbers(found).reshape(len(found)), pieces)
+        raise DataError("a span without a score among others; [start, end, score] is expected.")
+    return Explanation(numbers(found), pieces)
 
 
-def _span(span: Any, where: str) -> tuple[Piece, Any]:
+def _span(span: Any) -> tuple[Piece, Any]:
     if isinstance(span, Mapping):
         piece = Piece(span.get("text"), span.get("start"), span.get("end"), span.get("field"))
         score = span.get("score")
-    elif isinstance(span, Sequence) and len(span) in {2, 3}:
+    elif len(listed(span, "a span", "[start, end, score] is expected")) in {2, 3}:
         piece, score = Piece(None, span[0], span[1]), span[2] if len(span) == 3 else None
     else:
-        raise DataError(f"{where}: the span {span!r:.60}; [start, end, score] is expected.")
+        raise DataError(f"the span {span!r:.60}; [start, end, score] is expected.")
     if type(piece.start) is not int or type(piece.end) is not int:
-        raise DataError(f"{where}: the span {span!r:.60} has no whole numbers for start and end.")
+        raise DataError(f"the span {span!r:.60} has no whole numbers for start and end.")
     return piece, score

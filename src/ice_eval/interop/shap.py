@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from ice_eval.interop._formats import Format, explanation_format, is_from, numbers
+from ice_eval.interop._formats import Format, explanation_format, is_from
+from ice_eval.interop._numbers import numbers
 from ice_eval.interop._records import Explanation, Piece
 
 

@@ -65,7 +65,7 @@ class FileData(DataSource):
             raise DataError(f"{self.path} is neither .jsonl nor .csv; convert it to one of them.")
         try:
             with self.path.open(encoding="utf-8-sig", newline="") as lines:
-                yield from (_csv_rows if kind == ".csv" else jsonl_rows)(lines, self.origin)
+                yield from (_csv_rows if kind == ".csv" else _jsonl_rows)(lines, self.origin)
         except UnicodeDecodeError as exc:
             raise DataError(
                 f"{self.path} is not UTF-8 text ({exc.reason} at byte {exc.start}); save it as UTF-8."
@@ -86,7 +86,7 @@ class PackageData(DataSource):
 
     def rows(self) -> Iterator[Row]:
         text = (importlib.resources.files("ice_eval.tasks") / "data" / self.name).read_text(encoding="utf-8")
-        return jsonl_rows(text.splitlines(), self.origin)
+        return _jsonl_rows(text.splitlines(), self.origin)
 
 
 @dataclass(frozen=True)
@@ -169,8 +169,13 @@ def _first_line(exc: Exception) -> str:
     return str(exc).strip().partition("\n")[0][:200]
 
 
-def jsonl_rows(lines: Iterable[str], origin: str) -> Iterator[Row]:
-    """The objects of a file with one per line; blank lines count for line numbers only.
+def _jsonl_rows(lines: Iterable[str], origin: str) -> Iterator[Row]:
+    """The objects of a file with one per line, without their line numbers; see `numbered_rows`."""
+    return (row for _, row in numbered_rows(lines, origin))
+
+
+def numbered_rows(lines: Iterable[str], origin: str) -> Iterator[tuple[int, Row]]:
+    """Line number and object of a file with one per line; blank lines count for line numbers only.
 
     Raises:
         DataError: A line is no JSON object.
@@ -188,7 +193,7 @@ def jsonl_rows(lines: Iterable[str], origin: str) -> Iterator[Row]:
             raise DataError(
                 f'{origin}, line {number}: a JSON object is expected, as {{"text": …}}, not {type(row).__name__}.'
             )
-        yield row
+        yield number, row
 
 
 def _csv_rows(lines: Iterable[str], origin: str) -> Iterator[Row]:
