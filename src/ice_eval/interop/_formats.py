@@ -1,7 +1,8 @@
 """The seam that every format fills, and how what a user has becomes explanations of examples."""
 
+import unicodedata
 from abc import ABC, abstractmethod
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from ice_eval.interop._records import Explanation
 from ice_eval.records import Example
 
 _Class = TypeVar("_Class", bound="type[Format]")
+_Text = str | frozenset[tuple[str, str]]  # a text, or fields with their texts
 _SHOWN = 3
 
 
@@ -93,8 +95,7 @@ def of_examples(source: object, examples: Sequence[Example], *, name: str) -> Ma
     Raises:
         DataError: Two are of one example, a text is that of several, or not one belongs to an example.
     """
-    by_text = Counter(_text(example.fields) for example in examples)
-    id_of = {_text(example.fields): example.id for example in examples}
+    ids_of = _by_text(examples)
     found: dict[str, Explanation] = {}
     given = list(read(source))
     for place, each in enumerate(given):
@@ -102,12 +103,12 @@ def of_examples(source: object, examples: Sequence[Example], *, name: str) -> Ma
         if each.id is not None:
             identity = each.id
         elif each.text is not None:
-            text = _text(each.text)
-            if by_text[text] > 1:
-                raise DataError(f"{where}: {by_text[text]} examples have its text; give ids.")
-            if text not in id_of:
+            owners = ids_of.get(_text(each.text), [])
+            if len(owners) > 1:
+                raise DataError(f"{where}: {len(owners)} examples have its text; give ids.")
+            if not owners:
                 continue  # a file may hold more than the run asks for; what is missing is found later
-            identity = id_of[text]
+            [identity] = owners
         elif place < len(examples):
             identity = examples[place].id
         else:
@@ -129,7 +130,10 @@ def of_examples(source: object, examples: Sequence[Example], *, name: str) -> Ma
 
 def _named(explanation: Explanation) -> str:
     """How a message calls an explanation: by its id, or by how its text begins."""
-    return repr(explanation.id) if explanation.id is not None else f"{_text(explanation.text or ''):.40}…"
+    if explanation.id is not None:
+        return repr(explanation.id)
+    text = explanation.text or ""
+    return f"{_joined(text if isinstance(text, str) else ' '.join(text.values())):.40}…"
 
 
 def _one(source: object) -> Explanation:
@@ -154,6 +158,20 @@ def _known() -> str:
     return ", ".join(formats.names())
 
 
-def _text(given: str | Mapping[str, str]) -> str:
-    """What two explained texts must share to be the same."""
-    return " ".join((given if isinstance(given, str) else " ".join(given.values())).split())
+def _by_text(examples: Sequence[Example]) -> dict[_Text, list[str]]:
+    """The ids of the examples with a text: with its fields by name, or with all of them one after another."""
+    found: dict[_Text, list[str]] = defaultdict(list)
+    for example in examples:
+        found[_text(example.fields)].append(example.id)
+        found[_text(" ".join(example.fields.values()))].append(example.id)
+    return found
+
+
+def _text(given: str | Mapping[str, str]) -> _Text:
+    """What two explained texts must share to be the same; the order of fields is nothing to them."""
+    return _joined(given) if isinstance(given, str) else frozenset((name, _joined(t)) for name, t in given.items())
+
+
+def _joined(text: str) -> str:
+    """However its spaces and accents are written."""
+    return " ".join(unicodedata.normalize("NFC", text).split())
