@@ -62,7 +62,7 @@ def test_explanations_of_other_examples_are_counted(ice, reviews, explained):
 def test_it_looks_at_the_units_of_the_run_that_is_meant(ice, reviews, explained, tmp_path):
     prompted = explained(
         lambda lines: [
-            {"tokens": ["Review:", *line["tokens"], "Sentiment:"], "scores": [9, *line["scores"], 9]} for line in lines
+            {"tokens": ["Review:", *line["tokens"], "ĊSentiment:"], "scores": [9, *line["scores"], 9]} for line in lines
         ]
     )
     (tmp_path / "run.yaml").write_text("scope: prompt\noperators: [delete]\nattributions: random\nk: [0.1, 0.2]\n")

@@ -114,15 +114,59 @@ def test_a_text_is_not_found_inside_a_word_of_another(aligned):
     for tokens in (["the", "Ġgoodness", "Ġof", "Ġit"], ["a", "Ġfeelgood", "Ġfilm"], ["ungood", "ness"]):
         with pytest.raises(DataError, match="the tokens do not spell the text"):
             aligned("good", tokens)
+    for tokens in (
+        ["a", "gorgeous", "film", "##maker"],
+        ["Ġa", "Ġgorgeous", "Ġfilm", "maker"],
+        ["a", "gorgeous", "film@@", "maker"],
+        ["a</w>", "gorgeous</w>", "film", "maker</w>"],
+        ["▁extra", "▁vis", "a", "▁gorgeous", "▁film"],
+    ):
+        with pytest.raises(DataError, match="the tokens do not spell the text"):
+            aligned("a gorgeous film", tokens)
     # A prompt may touch the text, and hold it inside a word elsewhere.
     assert aligned("a film", ["Say", "Ġit:", '"a', "Ġfilm", '"', "Ġ?"], [0, 0, 2, 3, 0, 0]).values.tolist() == [1, 3]
     assert aligned("good", ["Goodness:", "Ġgood"], [7, 3]).values.tolist() == [3]
     assert aligned("好", ["评论好", "吗"], [3, 9]).values.tolist() == [1]
+    assert aligned("good", ["Review", "good", "here"], [7, 3, 7]).values.tolist() == [3]
+    assert aligned("good", ["Ġsay", "<|user|>", "good", "<|end|>", "yes"], [7, 0, 3, 0, 7]).values.tolist() == [3]
+
+
+@pytest.mark.parametrize(
+    ("fields", "tokens", "expected"),
+    [
+        (("good jokes", "good jokes here"), "good jokes / good jokes here ->", [1, 2, 4, 5, 6]),
+        (("good", "good"), "so: good / good", [2, 4]),
+        (("a man eats", "a man"), "a man eats / a man ->", [1, 2, 3, 5, 6]),
+    ],
+)
+def test_a_field_may_recur_in_a_later_one(aligned, fields, tokens, expected):
+    fields = dict(zip(("premise", "hypothesis"), fields, strict=True))
+    assert aligned(fields, tokens.split()).values.tolist() == expected
+
+
+def test_a_field_that_may_be_in_two_places_is_refused(aligned):
+    with pytest.raises(DataError, match="the tokens do not spell the text"):
+        aligned({"premise": "good", "hypothesis": "jokes"}, "good or good / jokes ?".split())
 
 
 def test_what_a_tool_cut_off_counts_as_nothing_and_is_told(aligned):
-    found = aligned("a gorgeous film", ["a", "gor"])
-    assert (found.values.tolist(), found.covered.tolist(), found.cut) == ([1, 2, 0], [True, True, False], True)
+    found = aligned("a gorgeous film", ["a", "gor", "geous"])
+    assert (found.values.tolist(), found.covered.tolist(), found.cut) == ([1, 5, 0], [True, True, False], True)
+
+
+@pytest.mark.parametrize("rest", [["▁gor"], ["▁gor", "geous", "▁film"]])
+def test_only_a_long_text_is_cut_inside_a_word(aligned, rest):
+    """Tools cut at a number of sub-words, and such numbers are large; a few are the beginning of another text."""
+    long = ["▁warm"] * 31
+    text = "warm " * 31 + "gorgeous filmmakers"
+    assert aligned(text, [*long, *rest]).cut
+    for tokens in (["▁warm"] * 4 + rest, [*long[:28], *rest]):
+        with pytest.raises(DataError, match="the tokens do not spell the text"):
+            aligned("warm " * (len(tokens) - len(rest)) + "gorgeous filmmakers", tokens)
+
+
+def test_scripts_without_spaces_are_cut_anywhere(aligned):
+    assert aligned("愛は素晴らしい映画", ["愛", "は", "素晴"]).cut
 
 
 def test_spans_leave_the_rest_at_nothing_without_a_word(aligned):

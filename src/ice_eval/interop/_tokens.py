@@ -9,6 +9,7 @@ byte level    Ġa | Ġgor | geous | ðŁĺ        a letter for every byte, as in
 ```
 """
 
+import itertools
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
@@ -40,11 +41,12 @@ class Stream:
 
     def folded(self) -> "Stream":
         """The same without what tokenizers may change: case, accents, width."""
-        folded = [fold(c) for c in self.text]
-        places = [0]
-        for each in folded:
-            places.append(places[-1] + len(each))
-        return Stream("".join(folded), tuple((places[start], places[end]) for start, end in self.parts))
+        places = self.folded_places()
+        return Stream("".join(map(fold, self.text)), tuple((places[start], places[end]) for start, end in self.parts))
+
+    def folded_places(self) -> list[int]:
+        """Where each character, and the end, is in the folded text."""
+        return [0, *itertools.accumulate(len(fold(c)) for c in self.text)]
 
 
 @cache
