@@ -165,6 +165,12 @@ def test_only_a_long_text_is_cut_inside_a_word(aligned, rest):
             aligned("warm " * (len(tokens) - len(rest)) + "gorgeous filmmakers", tokens)
 
 
+@pytest.mark.parametrize("rest", [["ĠðŁĺ"], ["Ġ", "ðŁ", "ĺ"], ["▁", "<0xF0>", "<0x9F>"]])
+def test_a_cut_may_go_through_the_bytes_of_a_character(aligned, rest):
+    found = aligned("warm 😀 film", ["warm", *rest], [3] + [1] * len(rest))
+    assert found.cut and found.values[0] == 3 and found.values[2] == 0
+
+
 def test_scripts_without_spaces_are_cut_anywhere(aligned):
     assert aligned("愛は素晴らしい映画", ["愛", "は", "素晴"]).cut
 

@@ -77,7 +77,7 @@ def place(tokens: Sequence[str], text: str, fields: Sequence[str]) -> Placed | N
                 return found
     for strict in (True, False):
         for stream in streams:
-            found = _whole(stream, text, strict, to_end=False)
+            found = _whole(stream.ended(), text, strict, to_end=False)
             if found is not None:
                 return found
     return None

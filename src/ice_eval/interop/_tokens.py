@@ -28,6 +28,8 @@ WORD, RUN = "\U0010fffe", "\U0010ffff"
 WordPiece gives up a whole word, SentencePiece a run of characters.
 """
 
+_LONE_BYTES = "".join(map(chr, range(0xDC80, 0xDD00)))
+"""How bytes are decoded that are no character."""
 _BYTE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 _SPACES = {"▁": " ", "Ġ": " ", "Ċ": "\n", "ĉ": "\t", "č": "\r"}
 
@@ -43,6 +45,11 @@ class Stream:
         """The same without what tokenizers may change: case, accents, width."""
         places = self.folded_places()
         return Stream("".join(map(fold, self.text)), tuple((places[start], places[end]) for start, end in self.parts))
+
+    def ended(self) -> "Stream":
+        """The same without bytes at the end that are no whole character, where a cut went through one."""
+        whole = len(self.text.rstrip(_LONE_BYTES))
+        return Stream(self.text[:whole], tuple((min(start, whole), min(end, whole)) for start, end in self.parts))
 
     def folded_places(self) -> list[int]:
         """Where each character, and the end, is in the folded text."""
