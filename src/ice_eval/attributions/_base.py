@@ -43,9 +43,13 @@ class Seen(NamedTuple):
 class Label(NamedTuple):
     """The label that an example's explanation is about."""
 
-    name: str
+    labels: Labels
     place: int
-    """Its class in the model where that has classes, else its place among the labels."""
+    """Its place among the labels."""
+
+    @property
+    def name(self) -> str:
+        return self.labels.names[self.place]
 
 
 class Observer:
@@ -89,9 +93,7 @@ class Observer:
 
     def label(self, item: Encoded) -> Label:
         """What an example's explanation is about."""
-        target = self._targets[item.example_id]
-        place = self._labels.ids[target][0] if self._labels.are_classes else target
-        return Label(self._labels.names[target], place)
+        return Label(self._labels, self._targets[item.example_id])
 
     def attention_maps(self, batch: Sequence[Encoded], *, gradients: bool) -> Iterator[AttentionMaps]:
         """All attention of each example, one after the other: they are too large to keep."""

@@ -7,8 +7,10 @@ from typing import ClassVar
 from numpy.typing import ArrayLike
 
 from ice_eval.attributions._base import Attribution, Lens, one_per_unit
+from ice_eval.attributions._columns import column_of
 from ice_eval.errors import DataError
-from ice_eval.interop import Aligned, Explanation, align, numbers
+from ice_eval.interop import Aligned, Explanation, align, numbers, placed
+from ice_eval.models import Labels
 from ice_eval.records import Encoded, PerUnit
 
 
@@ -64,13 +66,13 @@ class Explained(Attribution):
         return self.n_given - len(self.explanations.keys() & self.fields.keys())
 
     def attribute(self, lens: Lens, batch: Sequence[Encoded]) -> list[PerUnit]:
-        return [self._column(lens, item) for item in batch]
+        return [self._about(lens, item) for item in batch]
 
-    def of(self, name: str, item: Encoded) -> Aligned:
+    def of(self, name: str, item: Encoded, labels: Labels) -> Aligned:
         """The explanation of one example in its units.
 
         Raises:
-            DataError: There is none, or it is of another text.
+            DataError: There is none, it is of another text, or of other classes than the labels.
         """
         if item.example_id not in self.explanations:
             raise DataError(
@@ -78,22 +80,21 @@ class Explained(Attribution):
                 f"{len(self.explanations)}, of {', '.join(list(self.explanations)[:5])} … Explain every example, or "
                 "give a smaller --n."
             )
-        return align(self.explanations[item.example_id], item, self.fields[item.example_id], name=name)
+        explanation = self.explanations[item.example_id]
+        found = align(explanation, item, self.fields[item.example_id], name=name)
+        if found.values.ndim == 2:
+            with placed(f"the attribution '{name}', example '{item.example_id}'"):
+                for target in range(len(labels.names)):
+                    column_of(explanation.classes, found.values.shape[1], labels, target)
+        return found
 
-    def _column(self, lens: Lens, item: Encoded) -> PerUnit:
+    def _about(self, lens: Lens, item: Encoded) -> PerUnit:
         """The numbers for the label that the run explains."""
-        values = self.of(lens.name, item).values
+        labels, target = lens.label(item)
+        values = self.of(lens.name, item, labels).values
         if values.ndim == 1:
             return values
-        label = lens.label(item)
-        classes = [name.casefold() for name in self.explanations[item.example_id].classes]
-        column = classes.index(label.name.casefold()) if label.name.casefold() in classes else label.place
-        if column >= values.shape[1]:
-            raise DataError(
-                f"the attribution '{lens.name}', example '{item.example_id}': {values.shape[1]} classes, and the label "
-                f"to explain is '{label.name}', number {column}."
-            )
-        return values[:, column]
+        return values[:, column_of(self.explanations[item.example_id].classes, values.shape[1], labels, target)]
 
 
 def _numbers(name: str, item: Encoded, given: ArrayLike) -> PerUnit:

@@ -31,6 +31,8 @@ class Labels:
     """By the first token of the label word, or by all of them (chain rule)."""
     are_classes: bool = False
     """Whether `ids` are indices of classes, not tokens."""
+    classes: tuple[str, ...] = ()
+    """What a classifier calls all its classes, in their order; empty where they have no names of their own."""
     note: str | None = None
     """What a user should know of how labels were matched."""
 

@@ -41,21 +41,22 @@ class SequenceClassifier(HFModel):
                 f"the task has {len(task.labels)} labels ({', '.join(task.labels)}), and {self.name} has "
                 f"{len(names)} classes ({', '.join(names)}); give --labels."
             )
+        classes = tuple(str(self.model.config.id2label[index]) for index in range(len(names)))
         if scoring == "full":
             raise ConfigError(f"{self.name} is a sequence classifier: its labels have no tokens to score in full.")
         known = [label for label in task.labels if label.casefold() in names]
         if len(known) == len(task.labels):
-            return Labels(task.labels, tuple((names[label.casefold()],) for label in task.labels), are_classes=True)
+            ids = tuple((names[label.casefold()],) for label in task.labels)
+            return Labels(task.labels, ids, are_classes=True, classes=classes)
         if known or len(names) != len(task.labels):
             raise ConfigError(
                 f"the labels {', '.join(task.labels)} are not the classes of {self.name} ({', '.join(names)}); "
                 "give --labels."
             )
-        classes = [self.model.config.id2label[index] for index in range(len(names))]
         pairs = ", ".join(f"{c} = {label}" for c, label in zip(classes, task.labels, strict=True))
         note = f"{self.name} names its classes otherwise than the task; taken in order: {pairs}."
         classes_in_order = tuple((index,) for index in range(len(task.labels)))
-        return Labels(task.labels, classes_in_order, are_classes=True, note=note)
+        return Labels(task.labels, classes_in_order, are_classes=True, classes=classes, note=note)
 
     def _label_scores(self, batch: Sequence[ModelInput], labels: Labels, prefix: int) -> tuple[torch.Tensor, int]:
         ids, mask, _ = self.padded(batch)

@@ -15,7 +15,6 @@ from ice_eval.attributions import OF_EVERY_MODEL, Attribution, Explained, Given,
 from ice_eval.attributions import attributions as attribution_registry
 from ice_eval.encoding import shared_prefix
 from ice_eval.errors import CapabilityError, ConfigError, IceError, ModelError
-from ice_eval.interop import Aligned
 from ice_eval.models import Model
 from ice_eval.nulls import nulls
 from ice_eval.operators import POOL_EXAMPLES, operators
@@ -293,8 +292,10 @@ def _check_given(engine: Engine, examples: Sequence[Example]) -> list[str]:
         item = engine.encode(example)
         for name, method in given.items():
             if item.n_units > 1:
-                found = method.of(name, item)
-                missing[name] += isinstance(found, Aligned) and found.cut
+                if isinstance(method, Given):
+                    method.of(name, item)
+                else:
+                    missing[name] += method.of(name, item, engine.scorer.labels).cut
     return [
         *_unused(given),
         *(
