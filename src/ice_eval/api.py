@@ -12,13 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ice_eval import stats
-from ice_eval.attributions import Attribution, Computed, Explained, Given, method_of
+from ice_eval.attributions import Attribution, Computed, Given, explained, method_of
 from ice_eval.errors import ConfigError, DataError
-from ice_eval.interop import Explanation, of_examples
+from ice_eval.interop import Explanation
 from ice_eval.interop import formats as explanation_formats
 from ice_eval.models import ModelRef, load_model
-from ice_eval.operators import POOL_EXAMPLES
-from ice_eval.pipeline import Reporter, RunConfig, Silent, execute
+from ice_eval.pipeline import Reporter, RunConfig, Silent, examples_read, execute
 from ice_eval.rationales import keep_mask, null_of, random_sets
 from ice_eval.records import Example
 from ice_eval.results import Plan, RunFolder, differences, rescore, view_example
@@ -186,7 +185,7 @@ def evaluate(
     for name, spec in methods.items():
         if spec is None:
             method_of(name)
-    examples = chosen.examples(limit=max(n, POOL_EXAMPLES))
+    examples = chosen.examples(limit=examples_read(n))
     # What a user brings is read before a model is loaded: a file that is wrong should not take minutes to say so.
     given = _Methods({name: _method(name, spec, examples) for name, spec in methods.items()})
     loaded = load_model(model, device=device, dtype=dtype)
@@ -248,7 +247,7 @@ def plan(
                 f"{name} = {goal}: a number between {low:g} and 1 is expected, as {usual} for {100 * usual:.0f} %."
             )
     chosen = _task(task, settings.pop("data", None))
-    limit = max(n, POOL_EXAMPLES)
+    limit = examples_read(n)
     n_examples = len(chosen.examples(limit=limit))
     shown = settings.get("reporter") or Silent()
     settings["reporter"] = _OfPilot(shown)
@@ -357,9 +356,7 @@ def _method(name: str, spec: AttributionSpec, examples: Sequence[Example]) -> At
     if isinstance(spec, str | Path) and not Path(spec).is_file():
         raise DataError(f"the attribution '{name}' is '{spec}', and there is no such file; {_EXPECTED}.")
     if _is_explanation(spec):
-        texts = {example.id: example.fields for example in examples}
-        found, n_given = of_examples(spec, examples, name=name)
-        return Explained(explanations=found, fields=texts, n_given=n_given, sized=_are_sets(found, name))
+        return explained(name, spec, examples)
     if callable(spec):
         return Computed(function=spec)
     if isinstance(spec, Mapping):
@@ -370,17 +367,6 @@ def _method(name: str, spec: AttributionSpec, examples: Sequence[Example]) -> At
     if len(rows) > len(examples):
         raise DataError(f"the attribution '{name}' has {len(rows)} arrays, and the data hold {len(examples)} examples.")
     return Given(values={example.id: row for example, row in zip(examples, rows, strict=False)})
-
-
-def _are_sets(found: Mapping[str, Explanation], name: str) -> bool:
-    """Whether explanations are sets of units, not scores; an empty one may be either."""
-    kinds = {each.is_set for each in found.values() if len(each.scores)}
-    if len(kinds) > 1:
-        raise DataError(
-            f"the attribution '{name}': some explanations have scores and others are spans without; all or none of "
-            "them should have scores."
-        )
-    return kinds == {True}
 
 
 def _is_explanation(spec: object) -> bool:

@@ -43,13 +43,81 @@ def test_the_first_mismatch_is_shown_side_by_side_and_the_code_is_2(ice, reviews
         "examples:  5 of 8 have an explanation that fits\n"
         "units:     62 of 62 are covered; the others count as 0\n"
         "missing:   2 examples have none: 6, 7\n"
-        "mismatch:  1 do not fit their text; the first:\n\n"
+        "mismatch:  1 do not fit; the first:\n\n"
         "example '1': the tokens do not spell the text.\n"
         "theirs: Ġthe | Ġworst | »Ġmovie« | Ġof | Ġthe | Ġyear | Ġboring | …\n"
         "ours:   the | worst | »film« | of | the | year | boring | …\n"
     )
     found = json.loads(ice("validate", path, *NAMED, "--data", reviews, "--json").out)
     assert (found["fits"], found["covered"], found["missing"]) == (False, 5, ["6", "7"])
+
+
+SHORT = {
+    1: "a gorgeous film with warm heart and good jokes",
+    2: "the worst film of the year boring and bad",
+    3: "good",
+    4: "the worst film of the year boring and bad",
+}
+LINES = [{"id": i, "tokens": text.split(), "scores": [*range(len(text.split()))]} for i, text in SHORT.items()]
+"""An explanation of each."""
+
+
+def changed(**values):
+    """All of them with other values, which may be made from the line; None takes one away."""
+    for line in LINES:
+        new = line | {name: value(line) if callable(value) else value for name, value in values.items()}
+        yield {name: value for name, value in new.items() if value is not None}
+
+
+CASES = {
+    "one unit needs no explanation": (3, [LINES[0], LINES[1]], 0),
+    "two units need one": (3, [LINES[0]], 2),
+    "a text that an example beyond n has too": (2, changed(id=None, text=lambda line: SHORT[line["id"]]), 2),
+    "more lines than n": (2, changed(id=None), 0),
+    "too few classes": (4, changed(scores=lambda line: [[1]] * len(line["tokens"])), 2),
+    "classes of another task": (4, changed(scores=lambda line: [[1, 2]] * len(line["tokens"]), classes=["x", "y"]), 2),
+    "three dimensions": (4, changed(scores=lambda line: [[[1, 2]]] * len(line["tokens"])), 2),
+    "sets beside scores": (4, [{"id": 1, "spans": [[0, 2]]}, *LINES[1:]], 2),
+}
+
+
+@pytest.fixture
+def short(tmp_path):
+    """Options for a data set of a few short texts, and a file of lines."""
+    data = [{"id": identity, "text": text, "label": "positive"} for identity, text in SHORT.items()]
+    (tmp_path / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in data))
+
+    def write(lines):
+        (tmp_path / "mine.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        return tmp_path / "mine.jsonl", (*NAMED, "--data", tmp_path / "data.jsonl")
+
+    return write
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_fits_can_be_run_and_what_does_not_is_refused_before_a_row_is_scored(ice, short, tmp_path, case):
+    n, lines, code = CASES[case]
+    path, given = short(lines)
+    checked = ice("validate", path, *given, "--n", n)
+    assert checked.code == code, checked.out + checked.err
+    rest = ("--n", n, "--m", 4, "--operators", "delete", "--attributions", "random", "--out", tmp_path / "run")
+    done = ice("run", *given, *rest, "--attribution-file", f"mine={path}")
+    assert (done.code, (tmp_path / "run").exists()) == (code, not code), done.out + done.err
+
+
+def test_numbers_that_are_not_finite_are_counted(ice, short, tmp_path):
+    nothing = [float("nan")] * 9
+    path, given = short([LINES[0] | {"scores": nothing}, *LINES[1:]])
+    done = ice("validate", path, *given)
+    assert (done.code, done.out.splitlines()[2:]) == (
+        0,
+        [
+            "skipped:   1 examples have fewer than two units, and need no explanation",
+            "skipped:   1 explanations have numbers that are not finite",
+        ],
+    )
+    path, given = short([line | {"scores": nothing} for line in (LINES[0], LINES[1], LINES[3])])
+    assert ice("validate", path, *given).code == 2
 
 
 def test_explanations_of_other_examples_are_counted(ice, reviews, explained):

@@ -13,8 +13,9 @@ from ice_eval.attributions._base import (
     method_of,
     one_per_unit,
 )
-from ice_eval.attributions._brought import Computed, Explained, Given
+from ice_eval.attributions._brought import Computed, Explained, Given, explained
 from ice_eval.attributions._data import DataView
+from ice_eval.attributions._fit import Fit, fit_of
 
 __all__ = [
     "LOOKS",
@@ -23,13 +24,16 @@ __all__ = [
     "Computed",
     "DataView",
     "Explained",
+    "Fit",
     "Given",
     "Lens",
     "Observer",
     "PerRow",
     "attribution",
     "attributions",
+    "explained",
     "fields_of",
+    "fit_of",
     "method_of",
     "one_per_unit",
 ]

@@ -4,14 +4,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from ice_eval.attributions._base import Attribution, Lens, one_per_unit
 from ice_eval.attributions._columns import column_of
 from ice_eval.errors import DataError
-from ice_eval.interop import Aligned, Explanation, align, numbers, placed
+from ice_eval.interop import Aligned, Explanation, align, numbers, of_examples, placed
 from ice_eval.models import Labels
-from ice_eval.records import Encoded, PerUnit
+from ice_eval.records import Encoded, Example, PerUnit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,9 +34,9 @@ class Given(Attribution):
     values: Mapping[str, ArrayLike]
 
     def attribute(self, lens: Lens, batch: Sequence[Encoded]) -> list[PerUnit]:
-        return [self.of(lens.name, item) for item in batch]
+        return [self.of(lens.name, item).values for item in batch]
 
-    def of(self, name: str, item: Encoded) -> PerUnit:
+    def of(self, name: str, item: Encoded, labels: Labels | None = None) -> Aligned:
         """The numbers of one example, checked.
 
         Raises:
@@ -43,7 +44,7 @@ class Given(Attribution):
         """
         if item.example_id not in self.values:
             raise DataError(f"the attribution '{name}' has no values for example '{item.example_id}'.")
-        return _numbers(name, item, self.values[item.example_id])
+        return Aligned(_numbers(name, item, self.values[item.example_id]), np.ones(item.n_units, dtype=bool), False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,6 +96,33 @@ class Explained(Attribution):
         if values.ndim == 1:
             return values
         return values[:, column_of(self.explanations[item.example_id].classes, values.shape[1], labels, target)]
+
+
+def explained(name: str, source: object, examples: Sequence[Example]) -> Explained:
+    """What a file or objects of other tools say about examples.
+
+    Args:
+        name: What error messages call the attribution.
+        source: As `evaluate` takes it.
+        examples: All that the run reads, not only those that it evaluates: explanations of the others belong to them.
+
+    Raises:
+        DataError: It cannot be read, it is not clear whose an explanation is, or some are sets and others have scores.
+    """
+    found, n_given = of_examples(source, examples, name=name)
+    texts = {example.id: example.fields for example in examples}
+    return Explained(explanations=found, fields=texts, n_given=n_given, sized=_are_sets(found, name))
+
+
+def _are_sets(found: Mapping[str, Explanation], name: str) -> bool:
+    """Whether explanations are sets of units, not scores; an empty one may be either."""
+    kinds = {each.is_set for each in found.values() if len(each.scores)}
+    if len(kinds) > 1:
+        raise DataError(
+            f"the attribution '{name}': some explanations have scores and others are spans without; all or none of "
+            "them should have scores."
+        )
+    return kinds == {True}
 
 
 def _numbers(name: str, item: Encoded, given: ArrayLike) -> PerUnit:

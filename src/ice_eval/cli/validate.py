@@ -33,43 +33,48 @@ def validate(
     Takes the options and the configuration files of `ice run`; those that do not matter here are left aside.
     """
     from ice_eval.analysis import check_explanations
+    from ice_eval.attributions import explained
     from ice_eval.cli._output import print_json
-    from ice_eval.interop import read
     from ice_eval.models import load_model
-    from ice_eval.pipeline import RunConfig
+    from ice_eval.pipeline import RunConfig, examples_read
     from ice_eval.tasks import in_chat
 
     names = ("n", "unit", "scope", "protocol", "label_scoring")
     config = RunConfig(**{name: arguments[name] for name in names})
     task = in_chat(arguments["task"], arguments["chat"], arguments["system"])
-    examples = task.examples(limit=config.n)
-    next(read(file), None)  # a bad file is told before a model is loaded
+    examples = task.examples(limit=examples_read(config.n))
+    given = explained("file", file, examples)  # a bad file is told before a model is loaded
     found = check_explanations(
         load_model(arguments["model"], device=arguments["device"], dtype=arguments["dtype"]),
         task,
-        examples,
-        file,
+        examples[: config.n],
+        given,
         unit=config.unit,
         scope=config.scope or "content",
         label_scoring=config.label_scoring,
     )
     if as_json:
-        print_json({"fits": found.fits, **asdict(found)})
+        print_json({"fits": found.fit.fits, **asdict(found.fit), "unused": found.unused})
     else:
         print("\n".join(_lines(found)))
-    if not found.fits:
+    if not found.fit.fits:
         raise typer.Exit(2)
 
 
 def _lines(found: "ExplanationCheck") -> Iterator[str]:
-    yield f"examples:  {found.covered} of {found.examples} have an explanation that fits"
-    yield f"units:     {found.units_covered} of {found.units} are covered; the others count as 0"
-    if found.cut:
-        yield f"cut:       {found.cut} explanations end before the text does"
+    fit = found.fit
+    yield f"examples:  {fit.covered} of {fit.examples} have an explanation that fits"
+    yield f"units:     {fit.units_covered} of {fit.units} are covered; the others count as 0"
+    if fit.too_short:
+        yield f"skipped:   {fit.too_short} examples have fewer than two units, and need no explanation"
+    if fit.cut:
+        yield f"cut:       {fit.cut} explanations end before the text does"
+    if fit.not_finite:
+        yield f"skipped:   {fit.not_finite} explanations have numbers that are not finite"
     if found.unused:
         yield f"unused:    {found.unused} explanations belong to none of these examples"
-    if found.missing:
-        more = " …" if len(found.missing) > 5 else ""
-        yield f"missing:   {len(found.missing)} examples have none: {', '.join(found.missing[:5])}{more}"
-    if found.mismatches:
-        yield f"mismatch:  {len(found.mismatches)} do not fit their text; the first:\n\n{found.mismatches[0]}"
+    if fit.missing:
+        more = " …" if len(fit.missing) > 5 else ""
+        yield f"missing:   {len(fit.missing)} examples have none: {', '.join(fit.missing[:5])}{more}"
+    if fit.mismatches:
+        yield f"mismatch:  {len(fit.mismatches)} do not fit; the first:\n\n{fit.mismatches[0]}"

@@ -17,6 +17,11 @@ _MIN_PIECE = 3
 """Characters from which on a piece of a label word is kept out of infill: 'neg' is, 'N' is not."""
 
 
+def examples_read(n: int) -> int:
+    """How many examples a run of `n` reads: those to evaluate, and those that fill the pool of infill."""
+    return max(n, POOL_EXAMPLES)
+
+
 def fill_pool(engine: Engine, examples: Sequence[Example]) -> FillPool:
     """What infill may write: units of the data, without those that give the label away."""
     task, codec = engine.task, engine.model.codec

@@ -4,14 +4,13 @@ import datetime
 import importlib.metadata
 import itertools
 import platform
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from ice_eval import stats
-from ice_eval.attributions import OF_EVERY_MODEL, Attribution, Explained, Given, Lens, Observer, fields_of
+from ice_eval.attributions import OF_EVERY_MODEL, Attribution, Explained, Given, Lens, Observer, fields_of, fit_of
 from ice_eval.attributions import attributions as attribution_registry
 from ice_eval.encoding import shared_prefix
 from ice_eval.errors import CapabilityError, ConfigError, IceError, ModelError
@@ -285,26 +284,12 @@ def _supported(model: Model) -> list[str]:
 
 
 def _check_given(engine: Engine, examples: Sequence[Example]) -> list[str]:
-    """Numbers that a user brings must fit the units, and are checked before the first row is scored."""
+    """What a user brings must fit the units and the labels, and is checked before the first row is scored."""
     given = {name: method for name, method in engine.attributions.items() if isinstance(method, Given | Explained)}
-    missing: Counter[str] = Counter()
-    for example in examples if given else ():
-        item = engine.encode(example)
-        for name, method in given.items():
-            if item.n_units > 1:
-                if isinstance(method, Given):
-                    method.of(name, item)
-                else:
-                    missing[name] += method.of(name, item, engine.scorer.labels).cut
-    return [
-        *_unused(given),
-        *(
-            f"the attribution '{name}' ends before the text in {count} of {len(examples)} examples: the rest counts "
-            "as 0."
-            for name, count in missing.items()
-            if count
-        ),
-    ]
+    remarks = list(_unused(given))
+    for name, method in given.items():
+        remarks += fit_of(method, name, map(engine.encode, examples), engine.scorer.labels).remarks(name)
+    return remarks
 
 
 def _unused(given: Mapping[str, Given | Explained]) -> Iterator[str]:
