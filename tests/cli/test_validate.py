@@ -77,6 +77,8 @@ CASES = {
     "too few classes": (4, changed(scores=lambda line: [[1]] * len(line["tokens"])), 2),
     "classes of another task": (4, changed(scores=lambda line: [[1, 2]] * len(line["tokens"]), classes=["x", "y"]), 2),
     "three dimensions": (4, changed(scores=lambda line: [[[1, 2]]] * len(line["tokens"])), 2),
+    "no tokens": (4, [LINES[0] | {"tokens": [], "scores": []}, *LINES[1:]], 2),
+    "no words": (4, [{"id": 1, "words": [], "scores": []}, *LINES[1:]], 2),
     "sets beside scores": (4, [{"id": 1, "spans": [[0, 2]]}, *LINES[1:]], 2),
 }
 
@@ -103,6 +105,29 @@ def test_what_fits_can_be_run_and_what_does_not_is_refused_before_a_row_is_score
     rest = ("--n", n, "--m", 4, "--operators", "delete", "--attributions", "random", "--out", tmp_path / "run")
     done = ice("run", *given, *rest, "--attribution-file", f"mine={path}")
     assert (done.code, (tmp_path / "run").exists()) == (code, not code), done.out + done.err
+
+
+def test_what_says_nothing_is_counted_not_ranked_by_a_draw(ice, short, tmp_path):
+    same, silent = LINES[0] | {"scores": [2] * 9}, {"id": 2, "spans": []}
+    path, given = short([same, silent, LINES[3]])
+    done = ice("validate", path, *given)
+    assert (done.code, done.out.splitlines()[3:]) == (
+        0,
+        [
+            "skipped:   1 explanations say nothing about any unit",
+            "constant:  1 have the same number for all units: their rationale is a random draw",
+        ],
+    )
+    rest = ("--m", 4, "--operators", "delete", "--attributions", "random", "--out", tmp_path / "run")
+    assert ice("run", *given, *rest, "--attribution-file", f"mine={path}").code == 0
+    assert json.loads((tmp_path / "run" / "manifest.json").read_text())["messages"] == [
+        "the attribution 'mine' says nothing about any unit of 1 of 3 examples, which are skipped.",
+        "the attribution 'mine' has the same number for all units in 1 of 3 examples: their rationale is a random "
+        "draw.",
+    ]
+    lines = [json.loads(line) for line in (tmp_path / "run" / "examples.jsonl").read_text().splitlines()]
+    errors = {line["example_id"]: line.get("error") for line in lines if line["attribution"] == "mine"}
+    assert (errors["1"], errors["2"]) == (None, "the attribution 'mine' is not finite")
 
 
 def test_numbers_that_are_not_finite_are_counted(ice, short, tmp_path):

@@ -28,6 +28,10 @@ class Fit:
     """Of these, the units that the explanation says something about."""
     cut: int
     """Examples whose explanation ends before the text does."""
+    silent: int
+    """Examples whose explanation says nothing about any unit; a run skips them."""
+    constant: int
+    """Examples with the same number for every unit, where a rationale is a random draw."""
     not_finite: int
     """Examples with a number that is not finite; a run skips them."""
     missing: tuple[str, ...]
@@ -38,12 +42,15 @@ class Fit:
     @property
     def fits(self) -> bool:
         """Whether a run can be made of it: everything fits, and something is left to evaluate."""
-        return not self.missing and not self.mismatches and self.covered > self.not_finite
+        return not self.missing and not self.mismatches and self.covered > self.silent + self.not_finite
 
     def remarks(self, name: str) -> Iterator[str]:
         """What a user should know of an attribution that fits."""
         told = {
             f"the attribution '{name}' ends before the text in {{}} examples: the rest counts as 0.": self.cut,
+            f"the attribution '{name}' says nothing about any unit of {{}} examples, which are skipped.": self.silent,
+            f"the attribution '{name}' has the same number for all units in {{}} examples: their rationale is a random "
+            "draw.": self.constant,
             f"the attribution '{name}' is not finite in {{}} examples, which are skipped.": self.not_finite,
         }
         yield from (told_of.format(f"{count} of {self.examples}") for told_of, count in told.items() if count)
@@ -89,7 +96,9 @@ def fit_of(
         units=sum(len(found.covered) for found in fitting),
         units_covered=sum(int(found.covered.sum()) for found in fitting),
         cut=sum(found.cut for found in fitting),
-        not_finite=sum(not np.isfinite(found.values).all() for found in fitting),
+        silent=sum(not found.covered.any() for found in fitting),
+        constant=0 if method.sized else sum(bool((found.values == found.values[0]).all()) for found in fitting),
+        not_finite=sum(bool(found.covered.any() and not np.isfinite(found.values).all()) for found in fitting),
         missing=tuple(missing),
         mismatches=tuple(mismatches),
     )

@@ -69,6 +69,10 @@ def _lines(found: "ExplanationCheck") -> Iterator[str]:
         yield f"skipped:   {fit.too_short} examples have fewer than two units, and need no explanation"
     if fit.cut:
         yield f"cut:       {fit.cut} explanations end before the text does"
+    if fit.silent:
+        yield f"skipped:   {fit.silent} explanations say nothing about any unit"
+    if fit.constant:
+        yield f"constant:  {fit.constant} have the same number for all units: their rationale is a random draw"
     if fit.not_finite:
         yield f"skipped:   {fit.not_finite} explanations have numbers that are not finite"
     if found.unused:

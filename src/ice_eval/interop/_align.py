@@ -27,7 +27,7 @@ class Aligned(NamedTuple):
     """An explanation in our units."""
 
     values: NDArray[np.float64]
-    """(units,), or (units, classes) where several classes are explained."""
+    """(units,), or (units, classes) where several classes are explained; not a number where no unit is covered."""
     covered: NDArray[np.bool_]
     """(units,): which units the explanation says something about; the others have 0."""
     cut: bool
@@ -94,6 +94,8 @@ def align(explanation: Explanation, item: Encoded, fields: Mapping[str, str], *,
     where = f"the attribution '{name}', example '{item.example_id}'"
     if explanation.pieces is None:
         return _counted(explanation, item, where)
+    if not explanation.pieces and not explanation.is_set:
+        raise DataError(f"{where}: there are no tokens. ours: {' | '.join(item.texts[:20])}")
     joined = _Joined.of(item, fields)
     shares, cut = _shares(explanation.pieces, joined, item, where)
     values = np.zeros((item.n_units, *explanation.scores.shape[1:]))
@@ -102,7 +104,7 @@ def align(explanation: Explanation, item: Encoded, fields: Mapping[str, str], *,
         for unit, part in joined.per_unit(share).items():
             values[unit] += float(part) * score
             covered[unit] = True
-    return Aligned(values, covered, cut)
+    return Aligned(values if covered.any() else np.full_like(values, np.nan), covered, cut)
 
 
 def _counted(explanation: Explanation, item: Encoded, where: str) -> Aligned:

@@ -44,7 +44,7 @@ class Explanation:
     classes: tuple[str, ...] = ()
     """What the columns of `scores` explain, where the tool says it."""
     is_set: bool = False
-    """Whether the pieces are a rationale as they are, of its own size; their scores are 1 then."""
+    """Whether the pieces are a rationale as they are, of its own size; their scores are 1 then. It may be empty."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scores", numbers(self.scores))

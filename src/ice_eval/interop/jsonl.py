@@ -78,7 +78,7 @@ def _spans(spans: Sequence[Any], scores: Any) -> Explanation:
     pieces = tuple(piece for piece, _ in given)
     found = [score for _, score in given] if scores is None else listed(scores, '"scores"')
     if all(score is None for score in found):
-        return Explanation(np.ones(len(found)), pieces, is_set=bool(found))
+        return Explanation(np.ones(len(found)), pieces, is_set=True)
     if any(score is None for score in found):
         raise DataError("a span without a score among others; [start, end, score] is expected.")
     return Explanation(numbers(found), pieces)
