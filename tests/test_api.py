@@ -354,3 +354,10 @@ def test_one_direction_may_be_given_by_its_name(evaluate):
 def test_a_setting_that_does_not_exist_is_told_which_do(evaluate):
     with pytest.raises(ConfigError, match="unexpected keyword argument 'direction'.*settings are .*directions"):
         evaluate(m=3, direction="necessity")
+
+
+@pytest.mark.parametrize("given", [lambda item: [1.0] * item.n_units, {"0": [1.0]}, "mine.jsonl"])
+def test_what_is_brought_is_not_named_like_a_known_method(given, tmp_path):
+    with pytest.raises(ConfigError, match="'lime' is the name of a known attribution"):
+        ice_eval.evaluate("toy", "demo", attributions={"lime": given}, n=2, m=3, out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()

@@ -353,6 +353,11 @@ def _method(name: str, spec: AttributionSpec, examples: Sequence[Example]) -> At
         return method_of(name)
     if isinstance(spec, Attribution):
         return spec
+    if _is_known(name.partition(":")[0]):
+        raise ConfigError(
+            f"'{name}' is the name of a known attribution, and what was given is not computed by it; choose another "
+            "name, so that nobody takes one for the other."
+        )
     if isinstance(spec, str | Path) and not Path(spec).is_file():
         raise DataError(f"the attribution '{name}' is '{spec}', and there is no such file; {_EXPECTED}.")
     if _is_explanation(spec):

@@ -202,6 +202,8 @@ def test_a_file_may_stand_in_a_configuration(ice, reviews, explained, tmp_path):
     [
         ("mine.jsonl", "NAME=FILE is expected, as mine=explanations.jsonl"),
         ("random=x.jsonl", "another attribution is named 'random'"),
+        ("lime=x.jsonl", "'lime' is the name of a known attribution, and what was given is not computed by it"),
+        ("lime:n_samples=9=x.jsonl", "'lime:n_samples' is the name of a known attribution"),
         ("mine=nowhere.jsonl", "the attribution 'mine' is 'nowhere.jsonl', and there is no such file"),
     ],
 )
