@@ -48,6 +48,25 @@ def test_the_rationale_is_what_was_marked_and_is_compared_with_all_sets_of_its_s
         assert line["win_rate"] == pytest.approx(sum(mine > value for value in values) / len(values))
 
 
+def test_spans_of_eraser_are_sets_of_words_however_they_are_grouped(tmp_path):
+    """Long spans, overlapping groups and a word said twice: what is marked counts, and that is what `human` says."""
+    task = task_of([{"id": "8", "text": "the worst movie of the year", "rationale": [[0, 18], [23, 27]]}])
+    one, other = {"start_token": 0, "end_token": 4}, {"start_token": 5, "end_token": 6}
+    kinds = {
+        "evidences": {"evidences": [[one], [other]]},
+        "overlapping": {"evidences": [[one, {"start_token": 1, "end_token": 2}], [one], [other]]},
+        "hard": {"rationales": [{"docid": "8", "hard_rationale_predictions": [one, other]}]},
+    }
+    given = {"human": None}
+    for name, kind in kinds.items():
+        given[name] = tmp_path / f"{name}.jsonl"
+        given[name].write_text(json.dumps({"annotation_id": "8", **kind}))
+    done = run(task, attributions=given, m=5)
+    assert {line["attribution"]: line["rationale"] for line in lines_of(done)} == dict.fromkeys(given, [0, 1, 2, 3, 5])
+    [row] = [row for part in done.folder.parts() for row in done.folder.inputs(part)]
+    assert set(row.attributions.values()) == {(1, 1, 1, 1, 0, 1)}
+
+
 def test_it_has_one_line_whatever_k_and_others_have_one_for_each(found):
     summary = found.folder.summary()
     shares = [(line["attribution"], line["k"]) for line in summary["configurations"] if line["operator"] == "delete"]

@@ -1,6 +1,7 @@
 """Pieces of someone else's explanation -> a number for each of our units.
 
 A piece's score is spread over the characters it covers, spaces left out, and every unit sums what its characters get.
+Pieces of a set have no amount to spread: a unit that one of them touches is in the set.
 """
 
 import re
@@ -104,6 +105,8 @@ def align(explanation: Explanation, item: Encoded, fields: Mapping[str, str], *,
         for unit, part in joined.per_unit(share).items():
             values[unit] += float(part) * score
             covered[unit] = True
+    if explanation.is_set:
+        values = (values > 0).astype(np.float64)
     return Aligned(values if covered.any() else np.full_like(values, np.nan), covered, cut)
 
 
