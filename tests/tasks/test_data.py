@@ -264,6 +264,27 @@ def test_a_human_span_that_is_not_in_the_text_is_refused(span):
         load([{"text": "it rains", "rationale": [span]}])
 
 
+def test_a_human_span_is_looked_for_in_a_field_that_the_message_names():
+    row = {"question": "why", "passage": "it rains and rains", "rationale": [[3, 8]]}
+    with pytest.raises(DataError, match=r"does not lie in the text of 'question'; .* or \[field, start, end\]"):
+        load([row], fields=("question", "passage"))
+    assert load([row], fields=("passage", "question"))[0].human == (Span("passage", 3, 8),)
+
+
+def test_highlighted_words_of_every_field_are_human_spans():
+    row = {"premise": "It rains,  again.", "claim": "wet", "highlights_premise": [1, 2], "highlights_claim": [0]}
+    [example] = load([row], fields=("premise", "claim"))
+    assert example.human == (Span("premise", 3, 9), Span("premise", 11, 17), Span("claim", 0, 3))
+    assert load([{**row, "rationale": [[0, 2]]}], fields=("premise", "claim"))[0].human == (Span("premise", 0, 2),)
+    assert load([row], fields=("claim",))[0].human == (Span("claim", 0, 3),)
+
+
+@pytest.mark.parametrize("place", [2, -1, "0", 0.5, True, None, [0]], ids=repr)
+def test_a_highlight_that_is_no_word_is_refused(place):
+    with pytest.raises(DataError, match="'highlights_text' holds .* one of the 2 words of 'text' is expected, counted"):
+        load([{"text": "it rains", "highlights_text": [place]}])
+
+
 @pytest.fixture
 def hub_folder(tmp_path, monkeypatch):
     """A data set in a folder, read by the real library, which keeps its cache beside it."""

@@ -5,6 +5,7 @@ import importlib.resources
 import itertools
 import json
 import numbers
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ Row = Mapping[str, Any]
 
 
 class DataSource(ABC):
-    """Anything that yields rows: mappings with the prompt's fields, and perhaps `label`, `id`, `group`, `rationale`."""
+    """Anything that yields rows: the prompt's fields, perhaps `label`, `id`, `group`, `rationale`, `highlights_…`."""
 
     @property
     @abstractmethod
@@ -231,7 +232,7 @@ def _example(row: Row, index: int, fields: Sequence[str], labels: Sequence[str],
         fields={name: row[name] for name in fields},
         gold=_gold(row.get("label"), labels, where),
         group=None if row.get("group") is None else str(row["group"]),
-        human=_human(row.get("rationale"), fields, row, where),
+        human=_human(fields, row, where),
     )
 
 
@@ -260,17 +261,39 @@ def _gold(label: object, labels: Sequence[str], where: str) -> int | None:
     )
 
 
-def _human(spans: object, fields: Sequence[str], row: Row, where: str) -> tuple[Span, ...]:
-    """Human rationales: `[[start, end], …]` in the first field, or `[[field, start, end], …]`."""
+def _human(fields: Sequence[str], row: Row, where: str) -> tuple[Span, ...]:
+    """Human rationales: characters of `rationale`, or the words of a field F that `highlights_F` counts.
+
+    `rationale` is `[[start, end], …]` in the first field or `[[field, start, end], …]`. Highlights are places of words
+    between spaces, from 0; they are read where there is no rationale.
+    """
+    spans = row.get("rationale")
     if not isinstance(spans, list | tuple):
-        return ()
+        return tuple(span for name in fields for span in _highlighted(name, row, where))
     found = [_span(span, fields) for span in spans]
     for span, given in zip(found, spans, strict=True):
         if span is None or span.field not in fields or not 0 <= span.start < span.end <= len(row[span.field]):
+            field = fields[0] if span is None else span.field
             raise DataError(
-                f"{where}: the rationale span {given!r} does not lie in the text; [start, end] is expected."
+                f"{where}: the rationale span {given!r} does not lie in the text of '{field}'; [start, end] in the "
+                "prompt's first field is expected, or [field, start, end]."
             )
     return tuple(span for span in found if span is not None)
+
+
+def _highlighted(name: str, row: Row, where: str) -> list[Span]:
+    """The words of a field that people marked, by their places."""
+    places = row.get(f"highlights_{name}")
+    if not isinstance(places, list | tuple):
+        return []
+    words = [match.span() for match in re.finditer(r"\S+", row[name])]
+    for place in places:
+        if type(place) is not int or not 0 <= place < len(words):
+            raise DataError(
+                f"{where}: 'highlights_{name}' holds {place!r}, and the place of one of the {len(words)} words of "
+                f"'{name}' is expected, counted from 0."
+            )
+    return [Span(name, *words[place]) for place in places]
 
 
 def _span(given: object, fields: Sequence[str]) -> Span | None:
