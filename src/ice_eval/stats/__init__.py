@@ -24,7 +24,7 @@ from ice_eval.stats.bootstrap import (
     mean_interval,
     resampled_means,
 )
-from ice_eval.stats.correlation import correlation_pvalue, detectable_correlation
+from ice_eval.stats.correlation import Correlation, correlate, correlation_pvalue, detectable_correlation
 from ice_eval.stats.difference import Difference, paired_difference, unpaired_difference
 from ice_eval.stats.fdr import NonnullShare, SignificantRate, adjusted, nonnull_share, significant, significant_rate
 from ice_eval.stats.planning import (
@@ -65,6 +65,7 @@ __all__ = [
     "Agreement",
     "CHANCE",
     "Comparison",
+    "Correlation",
     "Crossing",
     "Difference",
     "Draws",
@@ -89,6 +90,7 @@ __all__ = [
     "cheapest_m",
     "compare",
     "compare_sequentially",
+    "correlate",
     "correlation_pvalue",
     "detectable",
     "detectable_correlation",

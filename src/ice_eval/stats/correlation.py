@@ -1,11 +1,110 @@
-"""What a correlation coefficient says by itself, when only it and the number of pairs are known."""
+"""Correlations of pairs, and what a coefficient says by itself when only it and the number of pairs are known."""
 
 import math
+from dataclasses import dataclass
+from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtri
-from scipy.stats import t
+from scipy.stats import rankdata, t
 
 from ice_eval.errors import DataError
+from ice_eval.stats._groups import Groups, grouping_of
+from ice_eval.stats._values import Values, finite_vector, is_constant
+from ice_eval.stats.bootstrap import Interval, resampled_means
+
+Coefficient = Literal["pearson", "spearman"]
+FEWEST_PAIRS = 4
+"""Fisher's z has the variance 1 / (n - 3)."""
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """How two numbers per example go together; all but the number of pairs None where it is undefined."""
+
+    n: int
+    """Pairs."""
+    r: float | None = None
+    interval: Interval | None = None
+    """95 %, or the level that was asked for."""
+    p_value: float | None = None
+    """Two-sided, of no correlation; None for grouped pairs, for which there is only the interval."""
+    detectable: float | None = None
+    """Smallest correlation that so many pairs, or groups of pairs, detect with power 80 %."""
+
+
+def correlate(
+    x: NDArray[np.float64],
+    y: NDArray[np.float64],
+    *,
+    rng: np.random.Generator,
+    coefficient: Coefficient = "pearson",
+    level: float = 0.95,
+    groups: Groups | None = None,
+) -> Correlation:
+    """Pearson's r or Spearman's rho of the pairs, with its interval and p-value.
+
+    The interval is Fisher's, `tanh(atanh(r) ± z * se)`, with the variance `1 / (n - 3)`, or for ranks
+    `(1 + r² / 2) / (n - 3)` (Bonett & Wright, 2000). Pairs in groups are not independent: then whole groups are
+    resampled (percentiles), and there is no p-value.
+
+    Args:
+        x: One number per example.
+        y: Another one.
+        rng: Source of the resamples; not drawn from without groups.
+        coefficient: Of the numbers, or of their ranks.
+        level: Of the interval, two-sided.
+        groups: One label per example; None where all are independent.
+
+    Returns:
+        The correlation; without r where one of the two is constant or there are fewer than four pairs or groups.
+
+    Raises:
+        DataError: If the two differ in length, are empty, hold a NaN or an infinity, or a label is missing.
+    """
+    first, second = finite_vector(x, what="value"), finite_vector(y, what="value")
+    if first.size != second.size:
+        raise DataError(f"need the same examples on both sides, got {first.size} and {second.size} values")
+    grouping = grouping_of(groups, n=first.size)
+    if grouping.n < FEWEST_PAIRS or is_constant(first) or is_constant(second):
+        return Correlation(first.size)
+    if coefficient == "spearman":
+        first, second = rankdata(first), rankdata(second)
+    # Means of these columns are all that r is made of, so that resampled means give resampled coefficients.
+    first, second = first - first.mean(), second - second.mean()
+    moments = np.column_stack([first, second, first**2, second**2, first * second])
+    r = float(_from_moments(moments.mean(axis=0)))
+    detectable = detectable_correlation(grouping.n)
+    if grouping.order is not None:
+        resampled = _from_moments(resampled_means(moments, rng=rng, groups=groups))
+        low, high = np.nanquantile(resampled, [(1 - level) / 2, (1 + level) / 2])
+        return Correlation(first.size, r, Interval(float(low), float(high)), None, detectable)
+    p_value = correlation_pvalue(r, first.size) if abs(r) < 1 else _perfect_pvalue(first)
+    return Correlation(first.size, r, _fisher(r, first.size, coefficient, level), p_value, detectable)
+
+
+def _from_moments(means: Values) -> Values:
+    """Pearson's r from the means of x, y, x², y² and xy in the last axis; NaN without spread."""
+    x, y, xx, yy, xy = np.moveaxis(means, -1, 0)
+    spread = np.sqrt(np.maximum(xx - x**2, 0) * np.maximum(yy - y**2, 0))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(spread > 0, np.clip((xy - x * y) / spread, -1, 1), np.nan)
+
+
+def _perfect_pvalue(values: Values) -> float:
+    """Of pairs on a line, where Student's t is infinite: at most two of all ways to pair them are as extreme."""
+    _, ties = np.unique(values, return_counts=True)
+    log_ways = math.lgamma(values.size + 1) - sum(math.lgamma(count + 1) for count in ties.tolist())
+    return max(min(1.0, 2 * math.exp(-log_ways)), float(np.finfo(np.float64).tiny))
+
+
+def _fisher(r: float, n: int, coefficient: Coefficient, level: float) -> Interval:
+    if abs(r) >= 1:
+        return Interval(r, r)
+    error = math.sqrt((1 if coefficient == "pearson" else 1 + r**2 / 2) / (n - 3))
+    reach = float(ndtri((1 + level) / 2)) * error
+    return Interval(math.tanh(math.atanh(r) - reach), math.tanh(math.atanh(r) + reach))
 
 
 def correlation_pvalue(r: float, n: int) -> float:
@@ -26,7 +125,7 @@ def detectable_correlation(n: int, *, power: float = 0.8, level: float = 0.05) -
     Raises:
         DataError: If there are fewer than four pairs.
     """
-    _check_pairs(n, least=4)
+    _check_pairs(n, least=FEWEST_PAIRS)
     return math.tanh(float(ndtri(1 - level / 2) + ndtri(power)) / math.sqrt(n - 3))
 
 
