@@ -403,6 +403,40 @@ def test_plausibility_gives_the_correlation_of_every_model():
     assert plausibility_scatter(flat).title == "Faithfulness against plausibility: two, n = 5"
 
 
+def test_several_operators_have_a_row_of_panels_and_a_correlation_each():
+    given = [
+        Plausibility(model="one", overlap=x / 10, win_rate=rate, operator=operator)
+        for operator, sign in (("delete", 1), ("infill", -1))
+        for x in range(5)
+        for rate in [0.5 + sign * x / 20] * 2
+    ]
+    drawing = Drawing(plausibility_scatter(given))
+    assert [len(panel) for panel in drawing.marks("symbol")] == [5, 5]  # two examples on one dot
+    title = plausibility_scatter(given).title
+    assert "delete: r = +1.00" in title
+    assert "infill: r = -1.00" in title
+
+
+def test_a_run_with_human_rationales_is_drawn_against_them(tmp_path):
+    marked = [
+        {"text": text, "rationale": [[0, len(" ".join(text.split()[: 1 + place]))]]}
+        for place, text in enumerate(texts(8))
+    ]
+    methods = {"hat": picks("hat"), "human": None}
+    found = run(task_of(marked), attributions=methods, operators=list(OPERATORS), m=5, out=tmp_path / "run").folder
+    [figure] = [figure for figure in figures([found]) if figure.name == "plausibility"]
+    assert figure.title.startswith("Faithfulness against plausibility: hat, delete: r = ")
+    assert figure.title.endswith("(k = 0.2, sufficiency)")
+    dots = rows(figure, "overlap")
+    lines = [line for line in found.examples() if line["attribution"] == "hat" and line["operator"] in OPERATORS]
+    assert sum(dot["examples"] for dot in dots) == len(lines) == 16
+    overlaps = set()
+    for line in lines:
+        marks, units = set(range(1 + int(line["example_id"]))), set(line["rationale"])
+        overlaps.add(round(len(marks & units) / len(marks | units), 4))
+    assert {dot["overlap"] for dot in dots} == overlaps
+
+
 def test_prompts_have_a_dot_each_and_an_interval_where_one_is_known():
     given = [
         PromptWinRate(

@@ -95,8 +95,13 @@ def _cell(column: Column) -> Callable[[Line], str]:
     return lambda line: write(line[column.field])
 
 
-def _interval(value: Sequence[float] | None, written: str) -> str:
-    return "–" if value is None else "[" + ", ".join(format(limit, written) for limit in value) + "]"
+def _signed(value: float) -> str:
+    """With its sign, which is plus for what rounds to 0."""
+    return f"{round(value, 3) + 0.0:+.3f}"
+
+
+def _interval(value: Sequence[float] | None, write: Callable[[float], str]) -> str:
+    return "–" if value is None else "[" + ", ".join(map(write, value)) + "]"
 
 
 _WRITTEN: Mapping[str, Callable[[Any], str]] = {
@@ -105,9 +110,9 @@ _WRITTEN: Mapping[str, Callable[[Any], str]] = {
     "share": share,
     "percent": percent,
     "number": lambda value: "–" if value is None else f"{value:.3f}",
-    "signed": lambda value: "–" if value is None else f"{value:+.3f}",
-    "interval": lambda value: _interval(value, ".3f"),
-    "percent interval": lambda value: _interval(None if value is None else [100 * v for v in value], ".1f"),
-    "signed interval": lambda value: _interval(value, "+.3f"),
+    "signed": lambda value: "–" if value is None else _signed(value),
+    "interval": lambda value: _interval(value, "{:.3f}".format),
+    "percent interval": lambda value: _interval(value, lambda limit: f"{100 * limit:.1f}"),
+    "signed interval": lambda value: _interval(value, _signed),
     "p-value": p_value,
 }

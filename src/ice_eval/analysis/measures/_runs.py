@@ -1,12 +1,16 @@
-"""What several measures read of a run folder."""
+"""What several measures read of a run folder, and how they average it."""
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ice_eval import stats
-from ice_eval._seeding import rng_for
+from ice_eval.attributions import attributions
+from ice_eval.rationales import Units
+from ice_eval.records import PerUnit
 from ice_eval.results import InputRow, RunFolder
 from ice_eval.results.columns import Groups
 
@@ -22,6 +26,28 @@ def explained(folder: RunFolder) -> Iterator[InputRow]:
         yield from (row for row in folder.inputs(part) if row.skip_reason is None)
 
 
+def rationales_of(folder: RunFolder) -> dict[tuple[str, float | None], dict[str, Units]]:
+    """By attribution and k (None: sizes of their own), the rationale of every example that has one."""
+    found: dict[tuple[str, float | None], dict[str, Units]] = defaultdict(dict)
+    for line in folder.examples():
+        if "error" not in line:
+            found[line["attribution"], line["k"]][line["example_id"]] = tuple(line["rationale"])
+    return found
+
+
+def confidences_of(folder: RunFolder) -> dict[str, float]:
+    """The probability of the target label of every example that was evaluated, on its full text."""
+    return {line["example_id"]: line["score_full"] for line in folder.examples() if "error" not in line}
+
+
+def ranked(attribution: str, row: InputRow, config: Mapping[str, Any]) -> PerUnit:
+    """An attribution's vector as its rationale was chosen from it: by magnitude, where the run did so."""
+    vector = np.asarray(row.attributions[attribution], dtype=np.float64)
+    name = attribution.partition(":")[0]
+    unsigned = name in attributions and not attributions.get(name).signed
+    return vector if config.get("sign") != "abs" or unsigned else np.abs(vector)
+
+
 def groups_of(rows: Sequence[InputRow]) -> Groups:
     """Which examples share a passage; one without a group stands for itself; None where no two share one."""
     labels = [(row.group, row.example_id if row.group is None else "") for row in rows]
@@ -29,8 +55,27 @@ def groups_of(rows: Sequence[InputRow]) -> Groups:
 
 
 def mean_with_interval(
-    values: NDArray[np.float64], *, seed: int, keys: Sequence[str], groups: Groups
-) -> dict[str, float | list[float] | None]:
-    """`mean` and `ci` of values in [0, 1], as fields of a line; the resamples depend on the seed and the keys alone."""
-    found = stats.mean_interval(values, rng=rng_for(seed, "measures", *keys), groups=groups)
-    return {"mean": float(values.mean()), "ci": None if found is None else list(found)}
+    values: NDArray[np.float64], *, rng: np.random.Generator, groups: Groups, field: str = "mean"
+) -> dict[str, Any]:
+    """Mean of values in [0, 1] and its interval, as fields of a line."""
+    found = stats.mean_interval(values, rng=rng, groups=groups)
+    return {field: float(values.mean()), f"{field}_ci": None if found is None else list(found)}
+
+
+def above_chance(
+    values: NDArray[np.float64], chance: NDArray[np.float64], *, rng: np.random.Generator, groups: Groups
+) -> dict[str, Any]:
+    """Mean of values in [0, 1], the mean of what chance gives, and their paired difference, as fields of a line."""
+    mean = mean_with_interval(values, rng=rng, groups=groups)
+    difference: Sequence[float] | None
+    if np.ptp(values) == 0 and mean["mean_ci"] is not None:
+        # Resamples would vary with chance alone: not one match in ten examples would be surely fewer than by chance.
+        difference = [limit - float(chance.mean()) for limit in mean["mean_ci"]]
+    else:
+        difference = stats.difference_interval(values, chance, rng=rng, groups=groups)
+    return {
+        **mean,
+        "chance": float(chance.mean()),
+        "above_chance": float((values - chance).mean()),
+        "above_chance_ci": None if difference is None else list(difference),
+    }

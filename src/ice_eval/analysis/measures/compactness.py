@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from ice_eval._seeding import rng_for
 from ice_eval.analysis.measures._base import Column, Found, Measure, Missing, Part, measure
 from ice_eval.analysis.measures._runs import explained, groups_of, mean_with_interval
 from ice_eval.records import PerUnit
@@ -58,8 +59,8 @@ def _line(name: str, rows: list[InputRow], seed: int) -> dict[str, Any]:
         return line
     for field, value in (("half_mass", half_mass), ("entropy", entropy)):
         values = np.array([value(np.asarray(row.attributions[name])) for row in used])
-        found = mean_with_interval(values, seed=seed, keys=(field, name), groups=groups_of(used))
-        line |= {field: found["mean"], f"{field}_ci": found["ci"]}
+        rng = rng_for(seed, "compactness", field, name)
+        line |= mean_with_interval(values, rng=rng, groups=groups_of(used), field=field)
     return line
 
 

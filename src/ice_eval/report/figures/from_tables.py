@@ -1,5 +1,6 @@
 """Figures of tables: what `records.py` describes in, a figure out."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -54,41 +55,54 @@ def language_heatmap(rows: Iterable[LanguageWinRate]) -> Figure:
 
 
 def plausibility_scatter(rows: Iterable[Plausibility]) -> Figure:
-    """Faithfulness against overlap with human rationales, a panel and a correlation for every model."""
+    """Faithfulness against overlap with human rationales, a panel and a correlation for every model and operator."""
     given = _given(rows)
-    titles = {model: _correlation(model, [row for row in given if row.model == model]) for model in _models(given)}
+    titles = {model: _heading([row for row in given if row.model == model]) for model in _models(given)}
+    # Both axes have few values, so that many examples fall on one dot: it is drawn once, and larger.
+    dots = Counter((row.operator, titles[row.model], round(row.overlap, 4), round(row.win_rate, 4)) for row in given)
     found = [
-        {"row": "", "column": titles[row.model], "overlap": round(row.overlap, 4), "win_rate": round(row.win_rate, 4)}
-        for row in given
+        {"row": operator, "column": title, "overlap": overlap, "win_rate": win_rate, "examples": count}
+        for (operator, title, overlap, win_rate), count in dots.items()
     ]
     scale = alt.Scale(domain=[0, 1])
-    dots = (
+    drawn = (
         alt.Chart()
-        .mark_circle(size=18, opacity=0.35, color=_COLOURS[0])
+        .mark_circle(opacity=0.35, color=_COLOURS[0])
         .encode(
             x=alt.X("overlap:Q", title="overlap with human rationale (IoU)", scale=scale, axis=alt.Axis(tickCount=5)),
             y=alt.Y("win_rate:Q", title="win rate", scale=scale, axis=alt.Axis(format=".0%", tickCount=5)),
+            size=alt.Size("examples:Q", legend=None, scale=alt.Scale(domain=[0, max(dots.values())], range=[10, 90])),
+            tooltip=[alt.Tooltip("overlap:Q"), alt.Tooltip("win_rate:Q", format=".0%"), alt.Tooltip("examples:Q")],
         )
     )
     caption = (
-        "Every dot is an example: overlap with the human rationale (across) and win rate (up); r is Pearson's, with "
-        "its 95 % interval. An r near 0 says that one does not stand in for the other, not that either is wrong."
+        "Every dot is an example, or several where it is larger: overlap with the human rationale (across) and win "
+        "rate (up); r is Pearson's, with its 95 % interval. An r near 0 says that one does not stand in for the other, "
+        "not that either is wrong."
     )
-    chart = panels([line_at(CHANCE, "y", scale), dots], found, width=190, height=190)
+    chart = panels([line_at(CHANCE, "y", scale), drawn], found, width=190, height=190)
     alone = f": {found[0]['column']}".replace("\n", ", ") if len(titles) == 1 else ""
     return Figure("plausibility", f"Faithfulness against plausibility{alone}", caption, chart)
 
 
-def _correlation(model: str, rows: Sequence[Plausibility]) -> str:
-    """The model with Pearson's r, where the points have one."""
+def _heading(rows: Sequence[Plausibility]) -> str:
+    """A model, and under it the correlation of its points under every operator."""
+    operators = in_order([row.operator for row in rows])
+    of_operator = {name: _correlation([row for row in rows if row.operator == name]) for name in operators}
+    several = len(operators) > 1
+    return "\n".join([rows[0].model, *(f"{name}: {r}" if several else r for name, r in of_operator.items())])
+
+
+def _correlation(rows: Sequence[Plausibility]) -> str:
+    """Pearson's r, where the points have one."""
     from scipy.stats import pearsonr
 
     x, y = np.array([row.overlap for row in rows]), np.array([row.win_rate for row in rows])
     if x.size < 4 or np.ptp(x) == 0 or np.ptp(y) == 0:
-        return f"{model}\nn = {x.size}"
+        return f"n = {x.size}"
     result = pearsonr(x, y)
     low, high = result.confidence_interval()
-    return f"{model}\nr = {result.statistic:+.2f} [{low:+.2f}, {high:+.2f}], n = {x.size}"
+    return f"r = {result.statistic:+.2f} [{low:+.2f}, {high:+.2f}], n = {x.size}"
 
 
 def prompt_sensitivity(rows: Iterable[PromptWinRate]) -> Figure:

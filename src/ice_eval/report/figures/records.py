@@ -30,9 +30,12 @@ class Plausibility:
     """One example: how well the rationale fits the human one, and how faithful it is."""
 
     model: str
+    """Or an attribution, where one model is drawn: it heads a panel."""
     overlap: float
     """Intersection over union with the human rationale."""
     win_rate: float
+    operator: str = ""
+    """Several get a row of panels each."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,35 @@
+"""Whether rationales that fit the human ones are the faithful ones."""
+
+from dataclasses import replace
+
+from ice_eval.analysis.human import HUMAN, iou, marks_of, tells_units_apart
+from ice_eval.report.figures._base import Figure
+from ice_eval.report.figures._examples import Examples
+from ice_eval.report.figures._runs import named
+from ice_eval.report.figures.from_tables import plausibility_scatter
+from ice_eval.report.figures.records import Plausibility
+from ice_eval.results import RunFolder
+from ice_eval.results.comparisons import ALL
+
+
+def plausibility(examples: Examples, folder: RunFolder) -> Figure | None:
+    """A panel for every attribution and operator; None where the run's data have no human rationales."""
+    marks = {row.example_id: marks_of(row) for part in folder.parts() for row in folder.inputs(part) if row.human}
+    marks = {example: marked for example, marked in marks.items() if tells_units_apart(marked)}
+    yardstick = named({"attribution": HUMAN, "k": None})["attribution"]
+    rows = [
+        Plausibility(
+            model=attribution,
+            operator=operator,
+            overlap=iou(line["rationale"], marks[line["example_id"]]),
+            win_rate=line["win_rate"],
+        )
+        for (attribution, operator), lines in examples.lines.items()
+        if attribution != yardstick and operator != ALL
+        for line in lines
+        if line["example_id"] in marks
+    ]
+    if not rows:
+        return None
+    drawn = plausibility_scatter(rows)
+    return replace(drawn, title=f"{drawn.title} ({examples.setting})")

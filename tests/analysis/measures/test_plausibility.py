@@ -1,0 +1,142 @@
+import json
+
+import numpy as np
+import pytest
+from scipy.stats import pearsonr, spearmanr
+from tests.analysis.measures.conftest import drawn
+from tests.small_runs import lines_of, run, task_of
+
+from ice_eval.analysis.human import chance_iou, marks_of
+from ice_eval.analysis.measures import Missing
+from ice_eval.analysis.measures.plausibility import (
+    ALL_RUNS,
+    CONFIGURATIONS,
+    RATIONALES,
+    RELATION,
+    VECTORS,
+    Plausibility,
+)
+from ice_eval.rationales import top_k
+
+
+@pytest.fixture(scope="module")
+def found(small):
+    return Plausibility().of(small.folder)
+
+
+def lines(found, title, **where):
+    [part] = [part for part in found.parts if part.title == title]
+    return [line for line in part.lines if all(line[name] == value for name, value in where.items())]
+
+
+def test_what_people_marked_is_found_and_random_numbers_reach_chance(found):
+    [exact] = lines(found, RATIONALES, attribution="marked", measure="IoU")
+    assert exact["mean"] == pytest.approx(2 / 3, abs=0.01)  # of three marked units, k = 0.2 of 11 to 14 takes two
+    assert exact["above_chance_ci"][0] > 0.5
+    [exact] = lines(found, VECTORS, attribution="marked")
+    assert exact["mean"] == 1
+    for title in (RATIONALES, VECTORS):
+        for line in lines(found, title, attribution="hat"):
+            low, high = line["above_chance_ci"]
+            assert low <= 0 <= high
+
+
+def test_means_and_chance_are_those_of_single_examples(small, found):
+    rows = {row.example_id: row for part in small.folder.parts() for row in small.folder.inputs(part)}
+    values, chance = [], []
+    for line in lines_of(small, attribution="hat", operator="delete"):
+        marks = np.flatnonzero(marks_of(rows[line["example_id"]])).tolist()
+        both = len(set(line["rationale"]) & set(marks))
+        values.append(both / (len(line["rationale"]) + len(marks) - both))
+        chance.append(chance_iou(line["n_units"], len(line["rationale"]), len(marks)))
+    [line] = lines(found, RATIONALES, attribution="hat", measure="IoU")
+    assert (line["n"], line["mean"], line["chance"]) == (
+        40,
+        pytest.approx(np.mean(values)),
+        pytest.approx(np.mean(chance)),
+    )
+
+
+def test_a_random_rationale_has_the_expected_overlap(small):
+    """The hypergeometric expectation, within three standard errors of 40 texts times 50 draws."""
+    rng = np.random.default_rng(0)
+    values, chance = [], []
+    for row in (row for part in small.folder.parts() for row in small.folder.inputs(part)):
+        marks = marks_of(row)
+        for _ in range(50):
+            units = top_k(rng.random(marks.size), 2, rng=rng)
+            both = int(marks[list(units)].sum())
+            values.append(both / (2 + int(marks.sum()) - both))
+        chance.append(chance_iou(marks.size, 2, int(marks.sum())))
+    assert np.mean(values) == pytest.approx(np.mean(chance), abs=3 * np.std(values) / np.sqrt(len(values)))
+
+
+def test_the_relation_is_the_correlation_over_examples(small, found):
+    rows = {row.example_id: row for part in small.folder.parts() for row in small.folder.inputs(part)}
+    examples = lines_of(small, attribution="hat", operator="mask-unk")
+    overlaps = []
+    for line in examples:
+        marks = set(np.flatnonzero(marks_of(rows[line["example_id"]])).tolist())
+        overlaps.append(len(set(line["rationale"]) & marks) / len(set(line["rationale"]) | marks))
+    rates = [line["win_rate"] for line in examples]
+    [line] = lines(found, RELATION, attribution="hat", operator="mask-unk", measure="IoU")
+    assert line["pearson"] == pytest.approx(pearsonr(overlaps, rates).statistic)
+    assert line["pearson_p"] == pytest.approx(pearsonr(overlaps, rates).pvalue)
+    assert line["spearman"] == pytest.approx(spearmanr(overlaps, rates).statistic)
+    assert line["pearson_p_adjusted"] >= line["pearson_p"]
+    assert line["detectable"] == pytest.approx(0.43, abs=0.01)
+
+
+def test_attributions_are_compared_with_each_other_where_there_are_four(small, found):
+    [line] = lines(found, CONFIGURATIONS, operator="delete", measure="AUPRC")
+    points = [(each["mean"], each["win_rate"]) for each in lines(found, RELATION, operator="delete", measure="AUPRC")]
+    assert line["n"] == 4
+    assert line["pearson"] == pytest.approx(pearsonr(*zip(*points, strict=True)).statistic)
+    assert "pearson_p" not in line
+    together = Plausibility().across([found, found])
+    assert [each["n"] for each in lines(together, ALL_RUNS, operator="delete", measure="AUPRC")] == [8]
+
+
+def test_everything_can_be_written_as_json(found):
+    for part in found.parts:
+        for line in part.lines:
+            json.dumps(line, allow_nan=False)
+            assert {column.field for column in part.columns} <= set(line)
+
+
+def test_without_human_rationales_the_line_says_how_to_give_them(unannotated):
+    found = Plausibility().of(unannotated.folder)
+    assert isinstance(found, Missing)
+    assert found.reason.startswith("the run's data have no human rationales; give each example a 'rationale'")
+
+
+def test_examples_whose_marks_tell_nothing_apart_are_left_out_and_counted():
+    records = [
+        {"text": "one two three four five six", "rationale": [[0, 3]]},
+        {"text": "six five four three two one", "rationale": [[0, 27]]},
+        {"text": "two one four three six five", "rationale": []},
+    ]
+    task = task_of(records)
+    found = Plausibility().of(run(task, attributions={"hat": drawn("hat")}, m=5).folder)
+    assert [line["n"] for line in lines(found, VECTORS)] == [1]
+    assert found.notes[0].startswith("2 of 3 examples are left out")
+    found = Plausibility().of(run(task, attributions=["human"], m=5).folder)
+    assert found == Missing("the run has no attribution beside 'human', which is the yardstick")
+    found = Plausibility().of(run(task_of(records[1:]), attributions={"hat": drawn("hat")}, m=5).folder)
+    assert found == Missing("no human rationale marks some units of a text and leaves others")
+
+
+def test_units_of_the_whole_prompt_have_no_marks():
+    records = [{"text": "one two three four five six", "rationale": [[0, 3]]}]
+    found = Plausibility().of(run(task_of(records), attributions={"hat": drawn("hat")}, m=5, scope="prompt").folder)
+    assert found.reason.endswith("the units of --scope prompt are of no field; run without it")
+
+
+def test_signed_numbers_rank_by_magnitude_where_the_run_did():
+    records = [{"text": "one two three four five six", "rationale": [[0, 3]]}] * 2
+    against = {"against": lambda item: -np.arange(6.0, 0, -1)}  # the marked unit has the largest magnitude
+    rates = {}
+    for sign in ("support", "abs"):
+        found = Plausibility().of(run(task_of(records), attributions=against, m=5, sign=sign).folder)
+        rates[sign] = lines(found, VECTORS)[0]["mean"]
+    assert rates == {"support": pytest.approx(1 / 6), "abs": 1}
