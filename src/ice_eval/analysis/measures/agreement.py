@@ -1,0 +1,100 @@
+"""Whether attributions say the same."""
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import spearmanr
+
+from ice_eval import stats
+from ice_eval._seeding import rng_for
+from ice_eval.analysis.human import chance_iou, overlap
+from ice_eval.analysis.measures._base import Column, Found, Measure, Missing, Part, measure
+from ice_eval.analysis.measures._runs import above_chance, explained, groups_of, ranked, rationales_of
+from ice_eval.rationales import Units
+from ice_eval.results import InputRow, RunFolder
+
+_PAIR = (Column("first", "attribution", "text"), Column("second", "and", "text"))
+_RANKS = (
+    *_PAIR,
+    Column("n", "n", "count"),
+    Column("mean", "rank correlation", "signed"),
+    Column("mean_ci", "95 % CI", "signed interval"),
+)
+_OVERLAP = (
+    *_PAIR,
+    Column("k", "k", "share"),
+    Column("n", "n", "count"),
+    Column("mean", "IoU"),
+    Column("mean_ci", "95 % CI", "interval"),
+    Column("chance", "chance"),
+    Column("above_chance", "above chance", "signed"),
+    Column("above_chance_ci", "95 % CI of it", "signed interval"),
+)
+
+
+@measure("agreement")
+@dataclass(frozen=True, kw_only=True)
+class Agreement(Measure):
+    """Rank correlation and overlap of rationales between each two attributions."""
+
+    needs = "two attributions"
+
+    def of(self, folder: RunFolder) -> Found | Missing:
+        config = folder.manifest()["config"]
+        if len(config["attributions"]) < 2:
+            return Missing("the run has one attribution, and agreement needs two; add one with --attributions")
+        rows = list(explained(folder))
+        parts = (
+            Part("Agreement of attributions", _RANKS, tuple(_rank_lines(rows, config))),
+            Part("Overlap of rationales", _OVERLAP, tuple(_overlap_lines(folder, rows, config["seed"]))),
+        )
+        found = tuple(part for part in parts if part.lines)
+        return Found(found) if found else Missing("no example has two attributions that rank its units")
+
+
+def _rank_lines(rows: Sequence[InputRow], config: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    vectors = {
+        name: {row.example_id: ranked(name, row, config) for row in rows if _ranks(row.attributions.get(name, ()))}
+        for name in config["attributions"]
+    }
+    for first, second in itertools.combinations(vectors, 2):
+        used = [row for row in rows if row.example_id in vectors[first] and row.example_id in vectors[second]]
+        if not used:
+            continue
+        pairs = [(vectors[first][row.example_id], vectors[second][row.example_id]) for row in used]
+        values = np.array([float(spearmanr(a, b).statistic) for a, b in pairs])
+        rng = rng_for(config["seed"], "agreement", first, second)
+        interval = stats.difference_interval(values, np.zeros_like(values), rng=rng, groups=groups_of(used))
+        ends = None if interval is None else list(interval)
+        yield {"first": first, "second": second, "n": len(used), "mean": float(values.mean()), "mean_ci": ends}
+
+
+def _ranks(vector: Sequence[float]) -> bool:
+    """Whether the numbers are there, finite, and not all of one magnitude."""
+    return len(vector) > 1 and bool(np.isfinite(vector).all()) and np.ptp(np.abs(vector)) > 0
+
+
+def _overlap_lines(folder: RunFolder, rows: Sequence[InputRow], seed: int) -> Iterator[dict[str, Any]]:
+    """Each two rationales of the same k; one of its own size stands beside those of every k."""
+    n_units = {row.example_id: len(row.spans) for row in rows}
+    by_example = {row.example_id: row for row in rows}
+    for ((first, k), one), ((second, other_k), other) in itertools.combinations(rationales_of(folder).items(), 2):
+        if first == second or (k != other_k and k is not None and other_k is not None):
+            continue
+        used = [example for example in one if example in other]
+        if not used:
+            continue
+        found = above_chance(
+            np.array([_overlap(one[example], other[example]) for example in used]),
+            np.array([chance_iou(n_units[example], len(one[example]), len(other[example])) for example in used]),
+            rng=rng_for(seed, "overlap", first, second, str(k), str(other_k)),
+            groups=groups_of([by_example[example] for example in used]),
+        )
+        yield {"first": first, "second": second, "k": other_k if k is None else k, "n": len(used), **found}
+
+
+def _overlap(first: Units, second: Units) -> float:
+    return overlap(len(set(first) & set(second)), len(first), len(second))

@@ -1,0 +1,113 @@
+"""Whether an attribution tells how sure the model is."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ice_eval import stats
+from ice_eval._seeding import rng_for
+from ice_eval.analysis.measures._base import Column, Found, Measure, Missing, Part, measure
+from ice_eval.analysis.measures._runs import confidences_of, explained, groups_of, ranked
+from ice_eval.analysis.measures.compactness import entropy
+from ice_eval.records import PerUnit
+from ice_eval.results import InputRow, RunFolder
+from ice_eval.results.columns import Groups
+
+FEWEST = 20
+"""Examples below which five folds of a regression with six features say nothing."""
+_FOLDS = 5
+_COLUMNS = (
+    Column("attribution", "attribution", "text"),
+    Column("n", "n", "count"),
+    Column("error", "mean error", "number"),
+    Column("baseline", "of the mean", "number"),
+    Column("gain", "gain", "signed"),
+    Column("gain_ci", "95 % CI", "signed interval"),
+)
+
+
+def features(vector: PerUnit) -> list[float]:
+    """Highest number, its lead over the second, mean, spread, share of the largest magnitude, and entropy.
+
+    None of them grows with the length of a text by its definition, as a sum would.
+    """
+    second, first = np.sort(vector)[-2:]
+    magnitudes = np.abs(vector)
+    largest = float(magnitudes.max() / magnitudes.sum()) if magnitudes.any() else 0.0
+    spread = entropy(vector) if magnitudes.any() else 0.0
+    return [float(first), float(first - second), float(vector.mean()), float(vector.std()), largest, spread]
+
+
+@measure("confidence")
+@dataclass(frozen=True, kw_only=True)
+class Confidence(Measure):
+    """How well an attribution's numbers predict the model's confidence, against a guess of the mean."""
+
+    needs = f"{FEWEST} examples"
+
+    def of(self, folder: RunFolder) -> Found | Missing:
+        config = folder.manifest()["config"]
+        confidences = confidences_of(folder)
+        rows = [row for row in explained(folder) if row.example_id in confidences]
+        if np.ptp([confidences[row.example_id] for row in rows] or [0.0]) == 0:
+            return Missing("the model is equally sure of every example")
+        lines = [line for name in config["attributions"] if (line := _line(name, rows, confidences, config))]
+        if not lines:
+            return Missing(f"no attribution has {FEWEST} examples (of {_FOLDS} groups, if grouped); raise --n")
+        return Found((Part("Confidence from attributions", _COLUMNS, tuple(lines)),))
+
+
+def _line(
+    name: str, rows: Sequence[InputRow], confidences: Mapping[str, float], config: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    used = [row for row in rows if _usable(row.attributions.get(name, ()))]
+    groups = groups_of(used)
+    if len(used) < FEWEST or (groups is not None and len(set(groups)) < _FOLDS):
+        return None
+    x = np.array([features(ranked(name, row, config)) for row in used])
+    y = np.array([confidences[row.example_id] for row in used])
+    predicted, guessed = _predictions(x, y, groups, seed=config["seed"])
+    error, baseline = np.abs(predicted - y), np.abs(guessed - y)
+    interval = stats.difference_interval(
+        baseline, error, rng=rng_for(config["seed"], "confidence", name), groups=groups
+    )
+    return {
+        "attribution": name,
+        "n": len(used),
+        "error": float(error.mean()),
+        "baseline": float(baseline.mean()),
+        "gain": float((baseline - error).mean()),
+        "gain_ci": None if interval is None else list(interval),
+    }
+
+
+def _usable(vector: Sequence[float]) -> bool:
+    return len(vector) > 1 and bool(np.isfinite(vector).all())
+
+
+def _predictions(
+    x: NDArray[np.float64], y: NDArray[np.float64], groups: Groups, *, seed: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """For every example, what a ridge regression and the mean of the other folds' examples predict."""
+    from sklearn.linear_model import Ridge
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    fold_of = _folds(len(y), groups, seed=seed)
+    predicted, guessed = np.empty_like(y), np.empty_like(y)
+    for fold in range(_FOLDS):
+        held_out = fold_of == fold
+        fitted = make_pipeline(StandardScaler(), Ridge()).fit(x[~held_out], y[~held_out])
+        predicted[held_out] = np.clip(fitted.predict(x[held_out]), 0, 1)
+        guessed[held_out] = y[~held_out].mean()
+    return predicted, guessed
+
+
+def _folds(n: int, groups: Groups, *, seed: int) -> NDArray[np.int64]:
+    """The fold of every example, all of a group in one."""
+    labels = list(range(n)) if groups is None else [list(dict.fromkeys(groups)).index(group) for group in groups]
+    order = rng_for(seed, "confidence", "folds").permutation(max(labels) + 1)
+    return order[labels] % _FOLDS

@@ -1,0 +1,116 @@
+"""Whether the model's behaviour and its explanations are alike on the same examples."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+from ice_eval import stats
+from ice_eval._seeding import rng_for
+from ice_eval.analysis.measures._base import Column, Found, Measure, Missing, Part, measure
+from ice_eval.analysis.measures._runs import confidences_of, explained, ranked
+from ice_eval.records import PerUnit
+from ice_eval.results import InputRow, RunFolder
+
+FEWEST = 10
+"""Examples below which chance alone orders their pairs."""
+MOST = 300
+"""Examples whose pairs are compared, the first ones: pairs grow with the square of examples."""
+_PERMUTATIONS = 999
+_GRID = np.linspace(0, 1, 21)[1:]
+_TINY = 1e-12
+"""Probabilities nearer to 0 or 1 count as this near: log-odds stay finite."""
+_COLUMNS = (
+    Column("attribution", "attribution", "text"),
+    Column("n", "n", "count"),
+    Column("pairs", "pairs", "count"),
+    Column("rho", "rho", "signed"),
+    Column("p_value", "p", "p-value"),
+)
+
+
+def concentration(vector: PerUnit) -> NDArray[np.float64]:
+    """Which share of the magnitude the top 5 %, 10 %, … 100 % of the units hold; all 0 where there is none."""
+    magnitudes = np.sort(np.abs(vector))[::-1]
+    shares = np.concatenate([[0.0], np.cumsum(magnitudes)]) / max(float(magnitudes.sum()), np.finfo(np.float64).tiny)
+    return np.interp(_GRID, np.linspace(0, 1, vector.size + 1), shares)
+
+
+@measure("consistency")
+@dataclass(frozen=True, kw_only=True)
+class Consistency(Measure):
+    """Whether examples that the model is equally sure of get attributions that are equally concentrated."""
+
+    needs = f"{FEWEST} examples with the same target"
+
+    def of(self, folder: RunFolder) -> Found | Missing:
+        config = folder.manifest()["config"]
+        confidences = confidences_of(folder)
+        rows = [row for row in explained(folder) if row.example_id in confidences]
+        lines = [line for name in config["attributions"] if (line := _line(name, rows, confidences, config))]
+        if not lines:
+            return Missing(
+                f"no attribution and confidence differ over {FEWEST} examples with the same target; raise --n"
+            )
+        return Found((Part("Consistency of confidence and attribution", _COLUMNS, tuple(lines)),))
+
+
+def _line(
+    name: str, rows: Sequence[InputRow], confidences: Mapping[str, float], config: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    used = [row for row in rows if _usable(row.attributions.get(name, ()))][:MOST]
+    targets = np.array([-1 if row.target is None else row.target for row in used])
+    if not used or np.bincount(targets + 1).max() < FEWEST:
+        return None
+    profiles = np.array([concentration(ranked(name, row, config)) for row in used])
+    sure = np.clip([confidences[row.example_id] for row in used], _TINY, 1 - _TINY)
+    found = pair_correlation(
+        np.abs(profiles[:, None] - profiles[None]).mean(axis=2),
+        np.abs(np.subtract.outer(_logit(sure), _logit(sure))),
+        targets,
+        rng=rng_for(config["seed"], "consistency", name),
+    )
+    return None if found is None else {"attribution": name, "n": len(used), **found}
+
+
+def pair_correlation(
+    first: NDArray[np.float64], second: NDArray[np.float64], classes: NDArray[np.int64], *, rng: np.random.Generator
+) -> dict[str, Any] | None:
+    """Spearman's rho of two matrices of distances, over pairs of one class, with its p-value.
+
+    Pairs share examples, so the p-value comes from exchanging whole examples within their class (Mantel, 1967).
+    Two-sided; None where one kind of distance is constant.
+    """
+    rows, columns = np.nonzero(np.triu(np.equal.outer(classes, classes), k=1))
+    x, y = rankdata(first[rows, columns]), rankdata(second[rows, columns])
+    if np.ptp(x) == 0 or np.ptp(y) == 0:
+        return None
+    x, y = (x - x.mean()) / x.std(), (y - y.mean()) / y.std()
+    ranks = np.zeros_like(second)
+    ranks[rows, columns] = ranks[columns, rows] = y
+    null = np.array([float((x * ranks[o[rows], o[columns]]).mean()) for o in _exchanges(classes, rng)])
+    rho = float((x * y).mean())
+    return {"pairs": rows.size, "rho": rho, "p_value": stats.upper_pvalue(abs(rho), np.abs(null))}
+
+
+def _exchanges(classes: NDArray[np.int64], rng: np.random.Generator) -> list[NDArray[np.int64]]:
+    """Random orders of the examples in which each stays in its class."""
+    members = [np.flatnonzero(classes == each) for each in np.unique(classes)]
+    found = []
+    for _ in range(_PERMUTATIONS):
+        order = np.empty(classes.size, dtype=np.int64)
+        for places in members:
+            order[places] = rng.permutation(places)
+        found.append(order)
+    return found
+
+
+def _logit(probability: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.log(probability) - np.log1p(-probability)
+
+
+def _usable(vector: Sequence[float]) -> bool:
+    return len(vector) > 1 and any(vector) and bool(np.isfinite(vector).all())
