@@ -445,7 +445,9 @@ def test_figures_are_written_and_listed(ice, finished, tmp_path, monkeypatch):
 def test_figures_that_cannot_be_drawn_exit_2(ice, finished, reviews, monkeypatch):
     assert_refused(ice("report", finished, "--figures", reviews), f"figures cannot be written to {reviews}")
     monkeypatch.setitem(sys.modules, "vl_convert", None)
-    assert_refused(ice("report", finished, "--figures", "new"), "'vl_convert' is not installed", "ice-eval[figures]")
+    assert_refused(
+        ice("report", finished, "--figures", "new"), "'vl_convert' is not installed", "pip install 'vl-convert-python'"
+    )
 
 
 def test_an_unwanted_verdict_exits_1_and_names_the_configurations(ice, finished):

@@ -70,6 +70,5 @@ def test_versions_that_do_not_fit_cost_the_figures_and_not_the_report(folder, bu
 def test_without_altair_the_page_says_how_to_get_it(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "altair", None)
     assert drawings([folder]).missing == (
-        "No figures: 'altair' is not installed, and is needed to draw figures. "
-        "Install it: pip install 'ice-eval[figures]'"
+        "No figures: 'altair' is not installed, and is needed to draw figures. Install it: pip install 'altair'"
     )

@@ -11,8 +11,6 @@ from ice_eval._extras import require
 from ice_eval.errors import MissingExtraError
 from ice_eval.results import RunFolder, write_atomically
 
-_INSTALL = "ice-eval[figures]"
-
 
 @dataclass(frozen=True)
 class Drawings:
@@ -29,8 +27,8 @@ class Drawings:
 def drawings(folders: Sequence[RunFolder]) -> Drawings:
     """All figures of some runs. Where a library is missing the page is written without them, and says so."""
     try:
-        altair = require("altair", install=_INSTALL, purpose="to draw figures")
-        vl_convert = require("vl_convert", install=_INSTALL, purpose="to put figures into a page")
+        altair = require("altair", install="altair", purpose="to draw figures")
+        vl_convert = require("vl_convert", install="vl-convert-python", purpose="to put figures into a page")
     except MissingExtraError as exc:
         return Drawings(missing=f"No figures: {exc}")
     from ice_eval.report.figures import figures, theme
@@ -48,7 +46,7 @@ def drawings(folders: Sequence[RunFolder]) -> Drawings:
         reason = str(exc).partition("\n")[0]
         return Drawings(
             missing=f"No figures: altair {altair.__version__} writes Vega-Lite {version}, and vl-convert "
-            f"{vl_convert.__version__} says: {reason}. Install both anew: pip install -U '{_INSTALL}'"
+            f"{vl_convert.__version__} says: {reason}. Install both anew: pip install -U altair vl-convert-python"
         )
     return Drawings(found, {name: theme(name) for name in ("light", "dark")}, library)
 

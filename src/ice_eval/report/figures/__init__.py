@@ -5,7 +5,7 @@ Importing this package needs altair, and says how to get it; writing files needs
 
 from ice_eval._extras import require
 
-require("altair", install="ice-eval[figures]", purpose="to draw figures")
+require("altair", install="altair", purpose="to draw figures")
 
 from ice_eval.report.figures._base import Figure, Theme, theme  # noqa: E402
 from ice_eval.report.figures._figures import figures  # noqa: E402

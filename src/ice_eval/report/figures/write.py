@@ -31,7 +31,7 @@ def write_figures(figures: Sequence[Figure], folder: Path, *, theme: Theme = "pr
         ConfigError: The folder cannot be written.
         MissingExtraError: vl-convert is not installed.
     """
-    converter = require("vl_convert", install="ice-eval[figures]", purpose="to write figures to files")
+    converter = require("vl_convert", install="vl-convert-python", purpose="to write figures to files")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         drawn = [(figure, _drawn(figure.spec(theme), converter)) for figure in figures]
