@@ -132,6 +132,16 @@ def test_units_of_the_whole_prompt_have_no_marks():
     assert found.reason.endswith("the units of --scope prompt are of no field; run without it")
 
 
+def test_examples_that_share_a_passage_are_resampled_together(small):
+    texts = [row.fields["text"] for part in small.folder.parts() for row in small.folder.inputs(part)]
+    records = [{"text": text, "rationale": [[0, 9]], "group": str(place // 4)} for place, text in enumerate(texts)]
+    found = Plausibility().of(run(task_of(records), attributions={"hat": drawn("hat")}, m=5, n=40).folder)
+    [line] = lines(found, RELATION, measure="AUPRC")
+    assert (line["n"], line["pearson_p"], line["pearson_p_adjusted"]) == (40, None, None)
+    assert line["pearson_ci"][0] < line["pearson"] < line["pearson_ci"][1]
+    assert line["detectable"] > 0.7  # of ten groups, not of forty examples
+
+
 def test_signed_numbers_rank_by_magnitude_where_the_run_did():
     records = [{"text": "one two three four five six", "rationale": [[0, 3]]}] * 2
     against = {"against": lambda item: -np.arange(6.0, 0, -1)}  # the marked unit has the largest magnitude

@@ -122,10 +122,11 @@ def _values(
             size = (marked.size, len(units), int(marked.sum()))
             for name, (value, chance) in _OF_SETS.items():
                 found[attribution, k, name][example] = _Value(value(units, marked), chance(*size))
-            vector = ranked(attribution, rows[example], config)
-            found[attribution, None, _AUPRC][example] = _Value(
-                human.average_precision(vector, marked), human.chance_average_precision(vector, marked)
-            )
+            if example not in found[attribution, None, _AUPRC]:
+                vector = ranked(attribution, rows[example], config)
+                found[attribution, None, _AUPRC][example] = _Value(
+                    human.average_precision(vector, marked), human.chance_average_precision(vector, marked)
+                )
     return found
 
 
