@@ -18,7 +18,7 @@ from ice_eval.interop import Explanation
 from ice_eval.interop import formats as explanation_formats
 from ice_eval.models import ModelRef, load_model
 from ice_eval.pipeline import Reporter, RunConfig, Silent, examples_read, execute
-from ice_eval.rationales import keep_mask, null_of, random_sets
+from ice_eval.rationales import DYNAMIC, Share, keep_mask, null_of, random_sets
 from ice_eval.records import Example
 from ice_eval.results import Plan, RunFolder, differences, rescore, view_example
 from ice_eval.results import plan as plan_from
@@ -132,7 +132,7 @@ def evaluate(
     *,
     attributions: str | Sequence[str] | Mapping[str, AttributionSpec] = ("attention", "gradient", "random"),
     operators: str | Sequence[str] = ("delete", "infill"),
-    k: float | Sequence[float] = 0.2,
+    k: Share | Sequence[Share] = 0.2,
     n: int = 500,
     m: int | None = None,
     seed: int = 0,
@@ -159,7 +159,8 @@ def evaluate(
             its units), to a file with explanations, or to what shap, captum, ferret or interpreto returned: tokens are
             matched with the units by the text they share.
         operators: What happens to the units that are not kept.
-        k: Share of units in a rationale; several are evaluated side by side.
+        k: Share of units in a rationale, or `"dynamic"`: one for each peak of the attribution. Several are evaluated
+            side by side.
         n: Examples, from the first on.
         m: Random sets that each rationale is compared with: 50 by default. With `adaptive` the most of them.
         seed: Defines random sets, fills and the random control.
@@ -306,11 +307,12 @@ def _several(names: str | Iterable[str]) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
 
 
-def _shares(k: float | Sequence[float]) -> tuple[float, ...]:
+def _shares(k: Share | Sequence[Share]) -> tuple[Share, ...]:
+    several: Any = (k,) if isinstance(k, str) or np.ndim(k) == 0 else k
     try:
-        return tuple(float(value) for value in np.atleast_1d(np.asarray(k, dtype=np.float64)))
+        return tuple(DYNAMIC if value == DYNAMIC else float(value) for value in several)
     except (TypeError, ValueError) as exc:
-        raise ConfigError(f"k = {k!r}: a share between 0 and 1 is expected, or several.") from exc
+        raise ConfigError(f"k = {k!r}: a share between 0 and 1 or '{DYNAMIC}' is expected, or several.") from exc
 
 
 def _config(*, m: int | None, **values: Any) -> RunConfig:

@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,6 +13,10 @@ from ice_eval.errors import DataError
 from ice_eval.records import PerUnit
 
 Units = tuple[int, ...]  # unit indices, ascending
+Share = float | Literal["dynamic"]
+"""How large a rationale is: a share of the units, or as many as the attribution has peaks."""
+
+DYNAMIC: Literal["dynamic"] = "dynamic"
 
 _ENUMERATE = 10_000
 """Up to this many sets are listed and shuffled; beyond, sets are drawn and repeats are skipped."""
@@ -23,10 +28,34 @@ def set_size(n_units: int, k: float) -> int:
     return max(1, min(math.floor(k * n_units + 1e-9), n_units - 1))
 
 
-def rationale_size(attribution: ArrayLike, k: float | None) -> int:
-    """How many units a rationale holds: the top `k` share, or without k all that have a positive number."""
-    values = np.asarray(attribution)
-    return set_size(values.size, k) if k is not None else len(positive(values))
+def rationale_size(attribution: ArrayLike, k: Share | None, *, magnitude: bool = False) -> int:
+    """How many units a rationale holds: the top `k` share, one for each peak, or without k all with a positive number.
+
+    Args:
+        attribution: A number per unit.
+        k: The share, `"dynamic"`, or None.
+        magnitude: Whether units rank by the size of their number, whatever its sign.
+    """
+    values = np.asarray(attribution, dtype=np.float64)
+    if k is None:
+        return len(positive(values))
+    if k == DYNAMIC:
+        return n_peaks(np.abs(values) if magnitude else values)
+    return set_size(values.size, k)
+
+
+def n_peaks(attribution: PerUnit) -> int:
+    """How many units stand out from their neighbours, at least one (Kamp et al., 2023).
+
+    A peak is higher than the unit before it and the unit after it (the first and the last unit have one neighbour), and
+    not below the mean of all. Neighbours with the same number are one peak together.
+    """
+    if attribution.size < 2:
+        return attribution.size
+    heights = attribution[np.append(True, np.diff(attribution) != 0)]
+    steps = np.diff(heights)
+    is_peak = np.append(True, steps > 0) & np.append(steps < 0, True)
+    return max(1, int(np.count_nonzero(is_peak & (heights >= attribution.mean()))))
 
 
 def positive(attribution: PerUnit) -> Units:

@@ -64,7 +64,7 @@ BAD_OPTIONS = {
     "k of 1": (["--k", "1"], "k = 1.0: a share between 0 and 1 is expected"),
     "k in percent": (["--k", "0.1,20"], "k = 20.0: a share between 0 and 1 is expected"),
     "negative k": (["--k", "-0.2"], "k = -0.2: a share between 0 and 1 is expected"),
-    "k that is no number": (["--k", "a fifth"], "--k a fifth: numbers between 0 and 1 are expected"),
+    "k that is no number": (["--k", "a fifth"], "--k a fifth: numbers between 0 and 1 or dynamic are expected"),
     "k that is nan": (["--k", "nan"], "k = nan: a share between 0 and 1 is expected"),
     "m of 0": (["--m", "0"], "m = 0: at least 1 is needed"),
     "n of 0": (["--n", "0"], "n = 0: at least 1 is needed"),

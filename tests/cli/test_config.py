@@ -22,7 +22,7 @@ attributions: [gradient, random]
 operators: delete
 m: 6
 n: 5
-k: [0.2, 0.4]
+k: [0.2, dynamic]
 label-scoring: first
 """
 
@@ -31,7 +31,7 @@ def test_a_file_says_what_flags_say(run, ice, tmp_path):
     by_file = run(GOOD, "--out", tmp_path / "file", "--json")
     by_flags = ice(
         "run", "--model", "toy", "--task", "demo", "--attributions", "gradient,random", "--operators", "delete",
-        "--m", "6", "--n", "5", "--k", "0.2,0.4", "--label-scoring", "first", "--out", tmp_path / "flags", "--json",
+        "--m", "6", "--n", "5", "--k", "0.2,dynamic", "--label-scoring", "first", "--out", tmp_path / "flags", "--json",
     )  # fmt: skip
     assert by_file.code == by_flags.code == 0
     found, expected = json.loads(by_file.out), json.loads(by_flags.out)

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from ice_eval.errors import DataError
 from ice_eval.nulls import SIZE
+from ice_eval.rationales import Share
 from ice_eval.stats import reaches
 
 TextLength = Literal["short", "long"]
@@ -25,7 +26,7 @@ class Cell:
     operator: str
     win_rate: float
     """A fraction, as everywhere."""
-    k: float | None = 0.2
+    k: Share | None = 0.2
     """None for rationales that have a size of their own."""
     direction: str = "sufficiency"
     null: str = SIZE

@@ -36,8 +36,11 @@ class Spread:
 def spreads(cells: Iterable[Cell], *, over: Literal["k", "prompt"]) -> list[Spread]:
     """One spread per configuration that was evaluated with at least two values of the choice, the widest first.
 
+    Sizes that are no share have no place among shares, and are left out.
+
     Raises:
         DataError: Two cells are told apart by nothing but their win rate.
     """
-    groups = (sorted(group, key=lambda cell: getattr(cell, over)) for group in grouped(cells, over=over))
+    ordered = [cell for cell in cells if over == "prompt" or isinstance(cell.k, float)]
+    groups = (sorted(group, key=lambda cell: getattr(cell, over)) for group in grouped(ordered, over=over))
     return sorted((Spread(tuple(group)) for group in groups if len(group) > 1), key=lambda spread: -spread.width)

@@ -14,6 +14,7 @@ from ice_eval.cli._options import names, read_config
 from ice_eval.errors import ConfigError
 
 if TYPE_CHECKING:
+    from ice_eval.rationales import Share
     from ice_eval.tasks import Task
 
 
@@ -40,7 +41,13 @@ def evaluation(
         str, typer.Option(help="sufficiency (keep the rationale), necessity (remove it), or both with a comma.")
     ] = "sufficiency",
     unit: Annotated[str, typer.Option(help="What is kept or removed: token or word.")] = "token",
-    k: Annotated[str, typer.Option(help="Share of units in a rationale; several, comma-separated.")] = "0.2",
+    k: Annotated[
+        str,
+        typer.Option(
+            help="Share of units in a rationale, or dynamic (as many as the attribution has peaks); several, "
+            "comma-separated."
+        ),
+    ] = "0.2",
     n: Annotated[int, typer.Option(help="Examples, from the first on.")] = 500,
     m: Annotated[
         int | None,
@@ -188,11 +195,15 @@ def _attributions(known: tuple[str, ...], files: list[str]) -> tuple[str, ...] |
     return found if files else known
 
 
-def _shares(text: str) -> list[float]:
+def _shares(text: str) -> "list[Share]":
+    from ice_eval.rationales import DYNAMIC
+
     try:
-        return [float(part) for part in names(text)]
+        return [DYNAMIC if part == DYNAMIC else float(part) for part in names(text)]
     except ValueError as exc:
-        raise ConfigError(f"--k {text}: numbers between 0 and 1 are expected, such as 0.2 or 0.1,0.2.") from exc
+        raise ConfigError(
+            f"--k {text}: numbers between 0 and 1 or {DYNAMIC} are expected, such as 0.2 or 0.1,0.2,{DYNAMIC}."
+        ) from exc
 
 
 def task_from_flags(

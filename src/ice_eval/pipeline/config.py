@@ -14,6 +14,7 @@ from ice_eval.nulls import SIZE
 from ice_eval.nulls import nulls as null_registry
 from ice_eval.operators import operators as operator_registry
 from ice_eval.protocols import PROTOCOLS, FillMode, Protocol, ProtocolName, Sign
+from ice_eval.rationales import DYNAMIC, Share
 from ice_eval.records import Direction, Example, Scope, Unit
 from ice_eval.tasks import Task
 
@@ -35,8 +36,8 @@ class RunConfig:
     attributions: tuple[str, ...] = ("attention", "gradient", "random")
     operators: tuple[str, ...] = ("delete", "infill")
     directions: tuple[str, ...] = ("sufficiency",)
-    k: tuple[float, ...] = (0.2,)
-    """Share of units that a rationale holds."""
+    k: tuple[Share, ...] = (0.2,)
+    """Share of units that a rationale holds, or `dynamic`: one for each peak of the attribution."""
     n: int = 500
     """Examples, from the first on."""
     m: int = _NOT_GIVEN
@@ -78,8 +79,8 @@ class RunConfig:
             if getattr(self, name) < 1 and name != "seed":
                 raise ConfigError(f"{name} = {getattr(self, name)}: at least 1 is needed.")
         for k in self.k:
-            if not 0 < k < 1:
-                raise ConfigError(f"k = {k}: a share between 0 and 1 is expected, such as 0.2.")
+            if k != DYNAMIC and not (isinstance(k, float | int) and 0 < k < 1):
+                raise ConfigError(f"k = {k}: a share between 0 and 1 is expected, such as 0.2, or {DYNAMIC}.")
 
     def _check_words(self) -> None:
         _one_of("protocol", self.protocol, get_args(ProtocolName))

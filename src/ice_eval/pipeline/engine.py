@@ -38,6 +38,20 @@ class Engine:
         """Attributions whose rationales have sizes of their own, whatever k."""
         return [name for name, method in self.attributions.items() if method.sized]
 
+    @property
+    def by_magnitude(self) -> list[str]:
+        """Attributions that rank units by the size of their numbers, whatever the sign."""
+        return [
+            name
+            for name, method in self.attributions.items()
+            if self.config.sign == "abs" and not method.sized and (method.signed or method.brought)
+        ]
+
+    @property
+    def reading(self) -> dict[str, list[str]]:
+        """What a reader of the ledger must know of the attributions, beside the configuration."""
+        return {"own_size": self.own_size, "by_magnitude": self.by_magnitude}
+
     def encode(self, example: Example) -> Encoded:
         """An example as this run's model sees it; those of the pool are kept, for they are needed twice."""
         if example.id in self._encoded:

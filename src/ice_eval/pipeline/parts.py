@@ -9,6 +9,7 @@ from ice_eval.operators import operators
 from ice_eval.pipeline.engine import Engine
 from ice_eval.pipeline.part import PART_SIZE, PartInFlight, start_part
 from ice_eval.pipeline.progress import Reporter
+from ice_eval.rationales import DYNAMIC
 from ice_eval.records import Example
 from ice_eval.results import RunFolder
 
@@ -70,7 +71,8 @@ def _rows_per_example(engine: Engine) -> int:
     config, n_own = engine.config, len(engine.own_size)
     by_share = len(config.attributions) - n_own
     rationales = by_share * len(config.k) + n_own
-    sizes = len(config.k) * (by_share > 0) + n_own
+    dynamic = DYNAMIC in config.k
+    sizes = (len(config.k) - dynamic) * (by_share > 0) + by_share * dynamic + n_own
     m = min(config.m, _USUAL_SEQUENTIAL) if config.adaptive == "examples" else config.m
     matched = m * rationales * len([null for null in config.nulls if null != SIZE])
     null = (m * rationales if config.choices.own_null else (m + 1) * sizes * (SIZE in config.nulls)) + matched

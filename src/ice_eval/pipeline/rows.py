@@ -10,7 +10,15 @@ import numpy as np
 from ice_eval._seeding import rng_for
 from ice_eval.nulls import SIZE, matched_sets
 from ice_eval.pipeline.engine import Engine
-from ice_eval.rationales import Units, independent_sets, keep_mask, positive, random_sets, set_size, top_k
+from ice_eval.rationales import (
+    Units,
+    independent_sets,
+    keep_mask,
+    positive,
+    random_sets,
+    rationale_size,
+    top_k,
+)
 from ice_eval.records import PROTECTED, Encoded, Fills, ModelInput, PerUnit
 from ice_eval.results.comparisons import FIRST_SETS
 from ice_eval.results.schema import RowKey, null_kind, rationale_kind
@@ -133,7 +141,6 @@ class ExampleRows:
     def _chosen(self, vectors: Mapping[tuple[str, str], PerUnit]) -> Iterator[tuple[str, Units]]:
         """The rationales of each attribution: the top k units for every k, or those that it marks."""
         config, n_units = self.engine.config, self.item.n_units
-        sizes = dict.fromkeys(set_size(n_units, k) for k in config.k)
         for name, method in self.engine.attributions.items():
             vector = vectors[name, self.item.example_id]
             if not np.isfinite(vector).all():
@@ -141,9 +148,9 @@ class ExampleRows:
             if method.sized:
                 yield from [(name, units) for units in [positive(vector)] if 0 < len(units) < n_units]
                 continue
-            if config.sign == "abs" and (method.signed or method.brought):
+            if name in self.engine.by_magnitude:
                 vector = np.abs(vector)
-            for size in sizes:
+            for size in dict.fromkeys(rationale_size(vector, k) for k in config.k):
                 ties = rng_for(config.seed, self.item.example_id, "ties", name)
                 yield name, top_k(vector, size, rng=ties)
 

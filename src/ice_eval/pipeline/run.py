@@ -195,7 +195,7 @@ def _manifest(
     model, task, labels = engine.model, engine.task, engine.scorer.labels
     return {
         "status": "running",
-        "config": {"model": model.name, "task": task.name, **_plain(engine.config), "own_size": engine.own_size},
+        "config": {"model": model.name, "task": task.name, **_plain(engine.config), **engine.reading},
         "attributions": {name: fields_of(method) for name, method in engine.attributions.items()},
         "config_hash": config_hash(asked),
         "identity": dict(asked),

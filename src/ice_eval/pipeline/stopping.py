@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 
 from ice_eval.pipeline.rows import ExampleRows, Stream
-from ice_eval.rationales import rationale_size
 from ice_eval.results import LedgerRow
 from ice_eval.results.comparisons import ExampleLedger
 from ice_eval.results.schema import InputRow, null_kind
@@ -17,12 +16,14 @@ def undecided(example: InputRow, rows: ExampleRows, scored: Sequence[LedgerRow])
     that all of them have scored, so its shortest streams grow.
     """
     config = rows.engine.config
-    plain = {**vars(config), "own_size": rows.engine.own_size}
+    plain = {**vars(config), **rows.engine.reading}
     ledger = ExampleLedger.of(example, scored, plain)
     found = set[Stream]()
     for cell, operators in configurations(plain):
         kind = null_kind(cell.attribution, cell.null, config.choices)
-        size = rationale_size(example.attributions.get(cell.attribution, ()), cell.k)
+        size = ledger.size(cell.attribution, cell.k)
+        if isinstance(size, str):
+            continue
         streams = [Stream(size, kind, operator, cell.direction) for operator in operators]
         shortest = list(_shortest(rows, streams))
         ended = any(rows.at_end(stream) for stream in shortest)

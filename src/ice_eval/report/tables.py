@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ice_eval import stats
+from ice_eval.rationales import Share
 from ice_eval.results.agreements import kappas
 from ice_eval.stats.verdict import NOT_DISTINGUISHABLE
 
@@ -65,9 +66,9 @@ def p_value(value: float | None) -> str:
     return f"{value:.4f}" if value < 0.1 else f"{value:.2f}"
 
 
-def share(k: float | None) -> str:
+def share(k: Share | None) -> str:
     """Of units in a rationale; those of some attributions have a size of their own."""
-    return "own" if k is None else f"{k:g}"
+    return "own" if k is None else k if isinstance(k, str) else f"{k:g}"
 
 
 def summary_table(summaries: Sequence[Mapping[str, Any]]) -> Table:

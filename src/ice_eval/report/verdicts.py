@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ice_eval.rationales import DYNAMIC
 from ice_eval.report.tables import percent, word_of_verdict
 from ice_eval.results.comparisons import ALL
 from ice_eval.stats.verdict import NOT_DISTINGUISHABLE
@@ -99,7 +100,8 @@ def _statement(lines: Sequence[Line], over_all: str, *, several: bool) -> Statem
 def _words_for(line: Line) -> str:
     act = "keeping" if line["direction"] == "sufficiency" else "removing"
     null = "" if line.get("null", "size") == "size" else f", random sets matched by {line['null']}"
-    units = "what it marks" if line["k"] is None else f"the top {100 * line['k']:g} %"
+    own = {None: "what it marks", DYNAMIC: "as many top units as it has peaks"}
+    units = own.get(line["k"]) or f"the top {100 * line['k']:g} %"
     return f"{act} {units}{null}"
 
 

@@ -1,7 +1,7 @@
 """One example, one configuration: its rationale against its null, from ledger rows alone."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ice_eval.errors import ConfigError
 from ice_eval.nulls import SIZE
 from ice_eval.protocols import PROTOCOLS, Protocol
-from ice_eval.rationales import Units, null_of, rationale_size
+from ice_eval.rationales import Share, Units, null_of, rationale_size
 from ice_eval.results.schema import InputRow, LedgerRow, RowKey, null_kind, rationale_kind
 from ice_eval.stats import (
     STOP_AFTER,
@@ -40,8 +40,8 @@ class Configuration(NamedTuple):
     attribution: str
     operator: str
     direction: str
-    k: float | None
-    """Share of units in a rationale; None: rationales have sizes of their own."""
+    k: Share | None
+    """Share of units in a rationale, or `dynamic`; None: rationales have sizes of their own."""
     null: str = SIZE
 
 
@@ -154,8 +154,10 @@ class ExampleLedger:
         calibrated: bool = False,
         protocol: Protocol = PROTOCOLS["default"],
         sequential: bool = False,
+        by_magnitude: Collection[str] = (),
     ) -> None:
         self.example = example
+        self._by_magnitude = by_magnitude
         self._protocol = protocol
         self._sequential = sequential
         if calibrated:
@@ -174,6 +176,7 @@ class ExampleLedger:
             calibrated=config.get("calibration") == "contextual",
             protocol=PROTOCOLS[config.get("protocol", "default")],
             sequential=config.get("adaptive") == "examples",
+            by_magnitude=config.get("by_magnitude", ()),
         )
 
     def outcome(self, configuration: Configuration, operators: Sequence[str], m: int) -> Outcome:
@@ -206,22 +209,31 @@ class ExampleLedger:
             return True
         return compare_sequentially(float(found.values.order[0]), found.values.order[1:], whole=False) is not None
 
+    def size(self, attribution: str, k: Share | None) -> int | str:
+        """How many units the rationale of an attribution holds; or why there is none."""
+        example = self.example
+        if example.skip_reason is not None:
+            return example.skip_reason
+        vector = example.attributions.get(attribution)
+        if vector is None:
+            return f"the attribution '{attribution}' gave nothing"
+        answer = example.answers.get(attribution)
+        if answer is not None and answer.problem is not None:
+            return f"the attribution '{attribution}': {answer.problem}"
+        if not np.isfinite(vector).all():
+            return f"the attribution '{attribution}' is not finite"
+        size = rationale_size(vector, k, magnitude=attribution in self._by_magnitude)
+        if not 0 < size < len(example.spans):  # only sizes of their own can be
+            return f"the attribution '{attribution}' marks {'every' if size else 'no'} unit of the text"
+        return size
+
     def _found(self, cell: Configuration, operators: Sequence[str], m: int) -> _Found | str:
         """The rationale's row and those of its null; or why there are none."""
         example, n_units = self.example, len(self.example.spans)
-        if example.skip_reason is not None:
-            return example.skip_reason
-        vector = example.attributions.get(cell.attribution)
-        if vector is None:
-            return f"the attribution '{cell.attribution}' gave nothing"
-        answer = example.answers.get(cell.attribution)
-        if answer is not None and answer.problem is not None:
-            return f"the attribution '{cell.attribution}': {answer.problem}"
-        if not np.isfinite(vector).all():
-            return f"the attribution '{cell.attribution}' is not finite"
-        direction, size, kind = cell.direction, rationale_size(vector, cell.k), rationale_kind(cell.attribution)
-        if not 0 < size < n_units:  # only sizes of their own can be
-            return f"the attribution '{cell.attribution}' marks {'every' if size else 'no'} unit of the text"
+        size = self.size(cell.attribution, cell.k)
+        if isinstance(size, str):
+            return size
+        direction, kind = cell.direction, rationale_kind(cell.attribution)
         place = RowKey(example.example_id, kind, operators[0], direction, size, None, 0)
         if place not in self._place:
             raise ConfigError(

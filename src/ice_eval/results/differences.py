@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ice_eval import stats
 from ice_eval._seeding import rng_for
+from ice_eval.rationales import Share
 from ice_eval.results.comparisons import Configuration
 from ice_eval.results.folder import RunFolder
 
@@ -31,7 +32,7 @@ class WinRateDifference:
     attribution: str
     operator: str
     direction: str
-    k: float | None
+    k: Share | None
     null: str
     n_first: int
     """Examples that the first run's win rate is a mean over."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from ice_eval import stats
 from ice_eval.errors import ConfigError
-from ice_eval.rationales import rationale_size
+from ice_eval.rationales import Share, rationale_size
 from ice_eval.results.columns import column, groups_of
 from ice_eval.results.comparisons import ALL, Configuration, Outcome
 from ice_eval.results.folder import RunFolder
@@ -315,15 +315,17 @@ def cost_of(folder: RunFolder) -> Cost:
 
 def _capacities(folder: RunFolder, reached: Mapping[str, int]) -> tuple[int, ...]:
     """How many other sets of the size of a rationale every example has."""
-    cells = {(cell.attribution, cell.k) for cell, _ in configurations(folder.manifest()["config"])}
+    config = folder.manifest()["config"]
+    cells = {(cell.attribution, cell.k) for cell, _ in configurations(config)}
     inputs = {row.example_id: row for part in folder.parts() for row in folder.inputs(part)}
-    found = [max(_n_others(inputs[name], *cell) for cell in cells) for name in reached]
+    found = [max(_n_others(inputs[name], *cell, config) for cell in cells) for name in reached]
     return tuple(min(count, _MANY) for count in found) or (_MANY,)
 
 
-def _n_others(example: InputRow, attribution: str, k: float | None) -> int:
+def _n_others(example: InputRow, attribution: str, k: Share | None, config: Mapping[str, Any]) -> int:
     vector = example.attributions.get(attribution, ())
-    return math.comb(len(example.spans), rationale_size(vector, k)) - 1
+    size = rationale_size(vector, k, magnitude=attribution in config.get("by_magnitude", ()))
+    return math.comb(len(example.spans), size) - 1
 
 
 def _place(key: RowKey) -> int:

@@ -124,6 +124,12 @@ def _k_spread(model: str, task: str, attribution: str) -> Spread:
     return spread
 
 
+def _best_k(model: str, task: str, attribution: str) -> float:
+    k = _k_spread(model, task, attribution).highest.k
+    assert isinstance(k, float), "spreads over k are over shares"
+    return k
+
+
 def _prompt_gap(task: str) -> float:
     return 100 * max(abs(pair.gap) for pair in _methods(cell for cell in prompt_cells() if cell.task == task))
 
@@ -231,7 +237,7 @@ RECOMPUTED: dict[str, Callable[[], float]] = {
     "chinese_highest_delete": lambda: max(_language_rates("chinese")),
     "mask_ratio_attention": lambda: min(_mask_ratios("attention")),
     "mask_ratio_gradient": lambda: min(_mask_ratios("gradient")),
-    "k_german_gradient_best": lambda: defined(_k_spread("GPT-2", "german", "gradient").highest.k),
+    "k_german_gradient_best": lambda: _best_k("GPT-2", "german", "gradient"),
     "k_german_attention_increases": lambda: _k_spread("GPT-2", "german", "attention").increases,
     "prompt_gap_imdb_pp": lambda: _prompt_gap("imdb"),
     "prompt_gap_sst2_pp": lambda: _prompt_gap("sst2"),

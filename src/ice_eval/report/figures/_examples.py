@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ice_eval.report.figures._runs import Line, named
+from ice_eval.report.tables import share
 from ice_eval.results import RunFolder
 
 USUAL_K = 0.2
@@ -48,7 +49,7 @@ def examples_of(folder: RunFolder, configurations: Sequence[Line]) -> Examples |
         if "error" not in line and _matches(line, setting):
             found[line["attribution"], line["operator"]].append(line)
     found = {cell: lines for cell, lines in found.items() if lines}
-    words = f"{'own sizes' if k is None else f'k = {k:g}'}, {setting['direction']}"
+    words = f"{'own sizes' if k is None else f'k = {share(k)}'}, {setting['direction']}"
     return (
         Examples(words if setting["null"] == "size" else f"{words}, null: {setting['null']}", found) if found else None
     )

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ice_eval.report.tables import share
 from ice_eval.results import RunFolder
 
 Line = Mapping[str, Any]
 
 _WRITTEN: Mapping[str, Callable[[Any], str]] = {
-    "k": lambda value: "own size" if value is None else f"k = {value:g}",
+    "k": lambda value: "own size" if value is None else f"k = {share(value)}",
     "null": lambda value: f"null: {value}",
     "operators": lambda value: " − ".join(value),
 }

@@ -25,7 +25,7 @@ def k_sweep(runs: Runs) -> Figure | None:
     lines = [
         line
         for line in runs.configurations
-        if line["win_rate"] is not None and line["k"] is not None and line["operator"] != ALL
+        if line["win_rate"] is not None and isinstance(line["k"], float) and line["operator"] != ALL
     ]
     sizes = sorted({line["k"] for line in lines})
     if len(sizes) < 2:

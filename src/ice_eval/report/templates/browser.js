@@ -52,6 +52,7 @@ const WORDS = {
 };
 
 function word(name, value) {
+  if (name === "k" && value === "dynamic") return "its peaks";
   if (name === "k") return value === "null" ? "its own" : `top ${Math.round(1000 * Number(value)) / 10} %`;
   return WORDS[name]?.[value] ?? (name === "null" ? `matched by ${value}` : value);
 }
