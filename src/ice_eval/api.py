@@ -174,7 +174,7 @@ def evaluate(
         default_out: Without `out`, use a folder under `ice-runs/` that is named after the configuration.
         reporter: Gets progress and messages.
         **settings: Further fields of `RunConfig`: `directions`, `unit`, `scope`, `target`, `sign`, `fills`,
-            `n_fills`, `label_scoring`, `calibration`, `protocol`, `nulls`, `adaptive`.
+            `n_fills`, `label_scoring`, `calibration`, `protocol`, `nulls`, `adaptive`, `eraser`.
 
     Raises:
         ConfigError: What was asked cannot be done; nothing has been written.

@@ -17,6 +17,8 @@ Share = float | Literal["dynamic"]
 """How large a rationale is: a share of the units, or as many as the attribution has peaks."""
 
 DYNAMIC: Literal["dynamic"] = "dynamic"
+ERASER_SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)
+"""Sizes of rationale that ERASER averages over."""
 
 _ENUMERATE = 10_000
 """Up to this many sets are listed and shuffled; beyond, sets are drawn and repeats are skipped."""

@@ -99,6 +99,10 @@ def evaluation(
     calibration: Annotated[
         str, typer.Option(help="contextual divides the label prior of the empty input out of every score; or none.")
     ] = "none",
+    eraser: Annotated[
+        bool,
+        typer.Option("--eraser", help="Score the rows of ERASER's measures too; `ice measures` prints them."),
+    ] = False,
     protocol: Annotated[
         str, typer.Option(help="Whose choices to follow: default, paper, or released (the paper's package).")
     ] = "default",
@@ -142,6 +146,7 @@ def evaluation(
         "n_fills": n_fills,
         "label_scoring": label_scoring,
         "calibration": calibration,
+        "eraser": eraser,
         "protocol": protocol,
         "system": system,
         "device": device,

@@ -23,8 +23,8 @@ def run(
 ) -> None:
     """Evaluate explanations of a model against random ones of equal size.
 
-    The same command again continues. Attributions, operators, directions, nulls and k may be added later and score only
-    what is missing; any other change needs another folder.
+    The same command again continues. Attributions, operators, directions, nulls, k and --eraser may be added later and
+    score only what is missing; any other change needs another folder.
     """
     from ice_eval.api import evaluate, plan
     from ice_eval.cli._output import Bar, print_plan, print_run

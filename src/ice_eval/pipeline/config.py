@@ -23,7 +23,7 @@ Calibration = Literal["none", "contextual"]
 Adaptive = Literal["dataset", "examples"]
 
 ADDABLE = ("attributions", "operators", "directions", "k", "nulls")
-"""Fields that a later command may extend; all others must be as the folder has them."""
+"""Fields that a later command may extend; all others must be as the folder has them, but for `eraser`: it adds rows."""
 DEFAULT_M, SEQUENTIAL_M = 50, 499
 """Random sets by default, and the least that a sequential test may be cut off at: p-values down to 0.002."""
 _NOT_GIVEN = -1
@@ -63,6 +63,8 @@ class RunConfig:
     label_scoring: LabelScoring | None = None
     calibration: Calibration = "none"
     """Whether the label prior of the empty input is divided out of every score."""
+    eraser: bool = False
+    """Whether the rows of ERASER's measures are scored too; no other number changes."""
     protocol: ProtocolName = "default"
     """Whose choices are followed where the paper's text and its package differ from ours."""
 
@@ -132,7 +134,7 @@ class RunConfig:
         # Folders of earlier versions know the null of equal size only, and do not name it.
         before = {"nulls": [SIZE], **stored}
         union: Any = {name: tuple(dict.fromkeys([*before[name], *getattr(self, name)])) for name in ADDABLE}
-        return replace(self, **union)
+        return replace(self, **union, eraser=self.eraser or stored.get("eraser", False))
 
 
 def _one_of(name: str, value: str | None, allowed: Sequence[str]) -> None:
@@ -142,7 +144,7 @@ def _one_of(name: str, value: str | None, allowed: Sequence[str]) -> None:
 
 def identity(config: RunConfig, *, model: Mapping[str, str], task: Task, examples: Sequence[Example]) -> dict[str, Any]:
     """Everything that defines rows: two runs with the same identity score the same inputs."""
-    plain = {f.name: getattr(config, f.name) for f in fields(config) if f.name not in ADDABLE}
+    plain = {f.name: getattr(config, f.name) for f in fields(config) if f.name not in (*ADDABLE, "eraser")}
     # Folders of earlier versions know nothing else, and their names must not change.
     for name, before in (("adaptive", None), ("sign", "support")):
         if plain[name] == before:

@@ -9,7 +9,7 @@ from ice_eval.operators import operators
 from ice_eval.pipeline.engine import Engine
 from ice_eval.pipeline.part import PART_SIZE, PartInFlight, start_part
 from ice_eval.pipeline.progress import Reporter
-from ice_eval.rationales import DYNAMIC
+from ice_eval.rationales import DYNAMIC, ERASER_SHARES
 from ice_eval.records import Example
 from ice_eval.results import RunFolder
 
@@ -78,7 +78,8 @@ def _rows_per_example(engine: Engine) -> int:
     null = (m * rationales if config.choices.own_null else (m + 1) * sizes * (SIZE in config.nulls)) + matched
     per_operator = (null + rationales) * len(config.directions)
     draws = sum(config.n_fills if operators.get(name).needs_fills else 1 for name in config.operators)
-    return 2 + per_operator * draws
+    of_eraser = 2 * (by_share * len({*ERASER_SHARES, *config.k}) + n_own) if config.eraser else 0
+    return 2 + (per_operator + of_eraser) * draws
 
 
 def _probes_per_example(engine: Engine, examples: Sequence[Example]) -> int:

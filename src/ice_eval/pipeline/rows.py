@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
@@ -11,6 +11,8 @@ from ice_eval._seeding import rng_for
 from ice_eval.nulls import SIZE, matched_sets
 from ice_eval.pipeline.engine import Engine
 from ice_eval.rationales import (
+    ERASER_SHARES,
+    Share,
     Units,
     independent_sets,
     keep_mask,
@@ -19,9 +21,9 @@ from ice_eval.rationales import (
     rationale_size,
     top_k,
 )
-from ice_eval.records import PROTECTED, Encoded, Fills, ModelInput, PerUnit
+from ice_eval.records import PROTECTED, Direction, Encoded, Fills, ModelInput, PerUnit
 from ice_eval.results.comparisons import FIRST_SETS
-from ice_eval.results.schema import RowKey, null_kind, rationale_kind
+from ice_eval.results.schema import LEAVE_ONE_OUT, RowKey, eraser_kind, null_kind, rationale_kind
 
 _BEGIN = FIRST_SETS + 1
 """Sets that a sequential test begins with: one may be the rationale."""
@@ -86,7 +88,7 @@ class ExampleRows:
         self.engine, self.item = engine, item
         self._rationales: dict[int, dict[str, Units]] = {}
         self._orders: dict[tuple[int, str], list[Units]] = {}
-        for name, units in self._chosen(vectors):
+        for name, units in self._chosen(vectors, engine.config.k):
             self._rationales.setdefault(len(units), {})[name] = units
         for size in self._rationales:
             self._orders |= {(size, kind): sets for kind, sets in self._nulls(size)}
@@ -97,6 +99,8 @@ class ExampleRows:
             for direction in engine.config.directions
         }
         self._given: dict[Stream, int] = {}
+        self._beside = list(self._of_eraser(vectors)) if engine.config.eraser else []
+        self._n_beside = len(self._beside)
 
     def __len__(self) -> int:
         """Rows asked for so far."""
@@ -104,7 +108,7 @@ class ExampleRows:
         draws = {name: self._n_draws(name) for name in self.engine.operators}
         n_rationales = sum(map(len, self._rationales.values())) * len(config.directions)
         n_random = sum(reach * draws[stream.operator] for stream, reach in self._reach.items())
-        return n_rationales * sum(draws.values()) + n_random
+        return n_rationales * sum(draws.values()) + n_random + self._n_beside
 
     def new(self) -> Iterator[Row]:
         """The rows asked for since the last call."""
@@ -114,6 +118,8 @@ class ExampleRows:
                     sets = dict(self._new_sets(size, operator, direction))
                     if sets:
                         yield from self._under(operator, direction, size, sets)
+        beside, self._beside = self._beside, []
+        yield from beside
 
     def has(self, stream: Stream) -> bool:
         """Whether there is such a stream; an attribution that is not finite has none of its own."""
@@ -138,7 +144,23 @@ class ExampleRows:
     def _n_draws(self, operator: str) -> int:
         return self.engine.config.n_fills if self.engine.operators[operator].needs_fills else 1
 
-    def _chosen(self, vectors: Mapping[tuple[str, str], PerUnit]) -> Iterator[tuple[str, Units]]:
+    def _of_eraser(self, vectors: Mapping[tuple[str, str], PerUnit]) -> Iterator[Row]:
+        """Rows of ERASER's measures: rationales of its sizes kept and removed, and every unit removed alone."""
+        sizes: dict[int, dict[tuple[str, int | None], Units]] = {}
+        for name, units in self._chosen(vectors, (*ERASER_SHARES, *self.engine.config.k)):
+            sizes.setdefault(len(units), {})[eraser_kind(name), None] = units
+        alone: dict[tuple[str, int | None], Units] = {
+            (LEAVE_ONE_OUT, unit): (unit,) for unit in range(self.item.n_units)
+        }
+        for operator in self.engine.operators:
+            for direction in get_args(Direction):
+                for size, sets in sizes.items():
+                    yield from self._under(operator, direction, size, sets)
+            yield from self._under(operator, "necessity", 1, alone)
+
+    def _chosen(
+        self, vectors: Mapping[tuple[str, str], PerUnit], shares: Sequence[Share]
+    ) -> Iterator[tuple[str, Units]]:
         """The rationales of each attribution: the top k units for every k, or those that it marks."""
         config, n_units = self.engine.config, self.item.n_units
         for name, method in self.engine.attributions.items():
@@ -150,7 +172,7 @@ class ExampleRows:
                 continue
             if name in self.engine.by_magnitude:
                 vector = np.abs(vector)
-            for size in dict.fromkeys(rationale_size(vector, k) for k in config.k):
+            for size in dict.fromkeys(rationale_size(vector, k) for k in shares):
                 ties = rng_for(config.seed, self.item.example_id, "ties", name)
                 yield name, top_k(vector, size, rng=ties)
 

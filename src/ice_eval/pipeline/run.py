@@ -120,7 +120,8 @@ def _with_enough_sets(
     """
     found = (stored or {}).get("planned")
     if found is None:
-        pilot = replace(engine, config=replace(engine.config, m=min(PILOT_SETS, engine.config.m)))
+        # The rows of ERASER's measures are no part of what random sets cost beside.
+        pilot = replace(engine, config=replace(engine.config, m=min(PILOT_SETS, engine.config.m), eraser=False))
         reporter.say(f"pilot: {len(examples[:PILOT_EXAMPLES])} examples with {pilot.config.m} random sets each.")
         score_parts(folder, pilot, examples[:PILOT_EXAMPLES], manifest, reporter)
         spreads = spreads_of(folder, {**manifest["config"], "m": pilot.config.m})

@@ -99,6 +99,8 @@ def _is_method(name: str) -> bool:
 
 def _pair(name: str, value: Any) -> tuple[str, ...]:
     flag = "--" + _FLAGS.get(name, name).replace("_", "-")
+    if value is True:
+        return (flag,)
     return flag, ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 

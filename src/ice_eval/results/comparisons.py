@@ -227,6 +227,19 @@ class ExampleLedger:
             return f"the attribution '{attribution}' marks {'every' if size else 'no'} unit of the text"
         return size
 
+    def probability(
+        self,
+        kind: str,
+        operator: str | None = None,
+        direction: str | None = None,
+        size: int | None = None,
+        index: int | None = None,
+    ) -> float | None:
+        """Of the target in one row, averaged over the draws of its fills; None where there is no such row."""
+        row = RowKey(self.example.example_id, kind, operator, direction, size, index)
+        places = [self._place[row]] if row in self._place else self._draws(*row[1:-1])
+        return float(sigmoid(self._log_odds[places]).mean()) if places else None
+
     def _found(self, cell: Configuration, operators: Sequence[str], m: int) -> _Found | str:
         """The rationale's row and those of its null; or why there are none."""
         example, n_units = self.example, len(self.example.spans)
@@ -294,7 +307,9 @@ class ExampleLedger:
         sign = 1.0 if direction == "sufficiency" else -1.0
         return _Values(log_odds[0][:, 0] if single else _logit(probability), sign * order, sign * measure, probability)
 
-    def _draws(self, kind: str, operator: str, direction: str, size: int, index: int | None) -> list[int]:
+    def _draws(
+        self, kind: str, operator: str | None, direction: str | None, size: int | None, index: int | None
+    ) -> list[int]:
         """Places of the rows of one set, one for each draw of its fills."""
         place, found = (self.example.example_id, kind, operator, direction, size, index), list[int]()
         while (key := RowKey(*place, len(found))) in self._place:

@@ -13,7 +13,7 @@ from ice_eval.rationales import Share, rationale_size
 from ice_eval.results.columns import column, groups_of
 from ice_eval.results.comparisons import ALL, Configuration, Outcome
 from ice_eval.results.folder import RunFolder
-from ice_eval.results.schema import SHARED_NULL, InputRow, RowKey, is_probe
+from ice_eval.results.schema import PROBE, SHARED_NULL, InputRow, RowKey, is_probe
 from ice_eval.results.summary import ALPHA, configurations, outcomes_by_configuration
 
 _MANY = 10**9
@@ -334,6 +334,6 @@ def _place(key: RowKey) -> int:
     Of the sets that all attributions share one more is scored than they are compared with, in place of a rationale that
     is among them.
     """
-    if key.set_index is None or is_probe(key.kind):
+    if key.set_index is None or key.kind.startswith(PROBE):
         return 0
     return key.set_index if key.kind == SHARED_NULL else key.set_index + 1

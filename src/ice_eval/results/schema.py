@@ -15,14 +15,17 @@ SCHEMA = 1
 SHARED_NULL = "random"
 """`kind` of the random sets that all attributions are compared with."""
 PROBE = "probe:"
-"""How the `kind` of rows begins that an attribution asked for."""
+"""How the `kind` of rows begins that no rationale is compared with."""
+LEAVE_ONE_OUT = f"{PROBE}leave-one-out"
+"""`kind` of the rows that each remove one unit, for ERASER's measures."""
+_ERASER = f"{PROBE}eraser:"
 
 LEDGER = pa.schema(
     [
         pa.field("example_id", pa.string(), nullable=False),
         pa.field("operator", pa.string()),  # null for the rows no operator touched: full and empty
         pa.field("size", pa.int32()),  # units in the set
-        pa.field("kind", pa.string(), nullable=False),  # full, empty, rationale:, random, probe:NAME
+        pa.field("kind", pa.string(), nullable=False),  # full, empty, rationale:NAME, random, probe:NAME, …
         pa.field("direction", pa.string()),
         pa.field("set_index", pa.int32()),  # place of a random set in its order, or of a probe
         pa.field("draw", pa.int32()),  # which fill, where an operator needs one
@@ -129,6 +132,11 @@ def probe_kind(attribution: str) -> str:
     return f"{PROBE}{attribution}"
 
 
+def eraser_kind(attribution: str) -> str:
+    """`kind` of the rows that keep or remove an attribution's rationale for ERASER's measures."""
+    return f"{_ERASER}{attribution}"
+
+
 def is_probe(kind: str) -> bool:
     """Whether a row was asked for by an attribution."""
-    return kind.startswith(PROBE)
+    return kind.startswith(PROBE) and kind != LEAVE_ONE_OUT and not kind.startswith(_ERASER)

@@ -1,0 +1,241 @@
+"""What ERASER says of a run, beside its win rates."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.stats import kendalltau
+
+from ice_eval import stats
+from ice_eval._seeding import rng_for
+from ice_eval.analysis.eraser import POSITIVE_RAW, eraser_agreement
+from ice_eval.analysis.grid import POSITIVE_EVIDENCE
+from ice_eval.analysis.measures._base import Column, Found, Measure, Missing, Part, measure
+from ice_eval.analysis.measures._runs import groups_of
+from ice_eval.nulls import SIZE
+from ice_eval.rationales import ERASER_SHARES, Share
+from ice_eval.results import InputRow, RunFolder
+from ice_eval.results.comparisons import ExampleLedger, examples_of
+from ice_eval.results.schema import LEAVE_ONE_OUT, eraser_kind
+from ice_eval.results.summary import nulls_of
+from ice_eval.stats import reaches
+
+MISSING = "it has no rows for it; run the same command again with --eraser"
+MEASURES = {"sufficiency": ("sufficiency", "aopc_suff"), "necessity": ("comprehensiveness", "aopc_compr")}
+"""What ERASER calls the drop when a rationale is kept, and when it is removed: of one size, and over several."""
+_ALIKE = 1e-9
+
+_HEAD = (Column("attribution", "attribution", "text"), Column("operator", "operator", "text"))
+_RAW = (
+    *_HEAD,
+    Column("k", "k", "share"),
+    Column("measure", "measure", "text"),
+    Column("n", "n", "count"),
+    Column("raw", "raw", "signed"),
+    Column("raw_ci", "95 % CI", "signed interval"),
+    Column("win_rate", "win rate", "percent"),
+    Column("win_rate_ci", "95 % CI of win rate", "percent interval"),
+    Column("positive", "positive by", "text"),
+)
+_AOPC = (
+    *_HEAD,
+    Column("n", "n", "count"),
+    Column("aopc_suff", "aopc_suff ↓", "signed"),
+    Column("aopc_suff_ci", "95 % CI", "signed interval"),
+    Column("aopc_compr", "aopc_compr ↑", "signed"),
+    Column("aopc_compr_ci", "95 % CI of compr", "signed interval"),
+    Column("taucorr_loo", "taucorr_loo ↑", "signed"),
+    Column("taucorr_loo_ci", "95 % CI of taucorr", "signed interval"),
+)
+_AGREEMENT = (
+    Column("measure", "measure", "text"),
+    Column("n_configurations", "configurations", "count"),
+    Column("agree", "agree", "count"),
+    Column("eraser_alone", "ERASER alone positive", "count"),
+    Column("win_rate_alone", "win rate alone positive", "count"),
+)
+
+
+class Cell(NamedTuple):
+    """What a number per example is about."""
+
+    attribution: str
+    operator: str
+    name: str
+    """Sufficiency, comprehensiveness, or the name of a measure over several sizes."""
+    k: Share | None = None
+
+
+@dataclass(frozen=True)
+class PerExample:
+    """ERASER's numbers of every example; NaN where one has none."""
+
+    examples: list[InputRow] = field(default_factory=list)
+    values: dict[Cell, list[float]] = field(default_factory=dict)
+
+    def mean(self, cell: Cell, seed: int) -> tuple[int, float | None, list[float] | None]:
+        """Over the examples that have a number: how many, their mean, and its 95 % interval."""
+        values = np.array(self.values[cell])
+        used = np.isfinite(values)
+        if not used.any():
+            return 0, None, None
+        groups = groups_of([row for row, has in zip(self.examples, used, strict=True) if has])
+        # These are differences and correlations: where all are alike nothing is known of their spread, also at 0 and 1.
+        found = None
+        if np.ptp(values[used]) > _ALIKE:
+            found = stats.mean_interval(values[used], rng=rng_for(seed, "measures", "eraser"), groups=groups)
+        return int(used.sum()), float(values[used].mean()), None if found is None else list(found)
+
+
+def per_example(folder: RunFolder) -> PerExample:
+    """ERASER's numbers of every example of a run that has the rows for them."""
+    config = folder.manifest()["config"]
+    found = PerExample()
+    for part in folder.parts():
+        for ledger in examples_of(folder.inputs(part), folder.ledger(part), config):
+            if ledger.example.skip_reason is not None:
+                continue
+            found.examples.append(ledger.example)
+            for cell, value in _of_example(ledger, config):
+                found.values.setdefault(cell, []).append(value)
+    return found
+
+
+def _of_example(ledger: ExampleLedger, config: Mapping[str, Any]) -> Iterator[tuple[Cell, float]]:
+    for name in config["attributions"]:
+        own_size = name in config["own_size"]
+        for operator in config["operators"]:
+            for direction, (raw, aopc) in MEASURES.items():
+                for k in (None,) if own_size else config["k"]:
+                    yield Cell(name, operator, raw, k), drop(ledger, name, operator, direction, k)
+                # A rationale with a size of its own has no others to average over.
+                drops = [] if own_size else [drop(ledger, name, operator, direction, k) for k in ERASER_SHARES]
+                yield Cell(name, operator, aopc), float(np.mean(drops)) if drops else np.nan
+            magnitude = name in config["by_magnitude"]
+            yield Cell(name, operator, "taucorr_loo"), tau_leave_one_out(ledger, name, operator, magnitude=magnitude)
+
+
+def drop(ledger: ExampleLedger, attribution: str, operator: str, direction: str, k: Share | None) -> float:
+    """How much of the target's probability is gone when a rationale is kept alone, or removed; NaN without one."""
+    size, full = ledger.size(attribution, k), ledger.probability("full")
+    if isinstance(size, str) or full is None:
+        return np.nan
+    left = ledger.probability(eraser_kind(attribution), operator, direction, size)
+    return np.nan if left is None else full - left
+
+
+def tau_leave_one_out(ledger: ExampleLedger, attribution: str, operator: str, *, magnitude: bool = False) -> float:
+    """Kendall's τ-b between an attribution and what each unit alone takes away when it is removed.
+
+    NaN where one of the two is constant, or not finite.
+    """
+    example, full = ledger.example, ledger.probability("full")
+    left = [ledger.probability(LEAVE_ONE_OUT, operator, "necessity", 1, unit) for unit in range(len(example.spans))]
+    vector = np.array(example.attributions.get(attribution, ()))
+    if full is None or None in left or len(vector) != len(left):
+        return np.nan
+    drops = full - np.array(left, dtype=np.float64)
+    if not (np.isfinite(vector).all() and np.isfinite(drops).all()) or np.ptp(vector) == 0 or np.ptp(drops) == 0:
+        return np.nan
+    return float(kendalltau(np.abs(vector) if magnitude else vector, drops).statistic)
+
+
+@measure("eraser")
+@dataclass(frozen=True, kw_only=True)
+class Eraser(Measure):
+    """ERASER's sufficiency, comprehensiveness and AOPC, and leave-one-out correlation, beside win rates."""
+
+    needs = "a run with --eraser"
+
+    def of(self, folder: RunFolder) -> Found | Missing:
+        config = folder.manifest()["config"]
+        if not config.get("eraser"):
+            return Missing(MISSING)
+        found = per_example(folder)
+        if not found.examples:
+            return Missing("no example took part")
+        raw = list(_raw_lines(found, folder.summary(), config))
+        parts = (
+            Part("ERASER beside win rates", _RAW, tuple(raw)),
+            Part("ERASER over several sizes", _AOPC, tuple(_aopc_lines(found, config))),
+            Part("Verdicts of ERASER and of win rates", _AGREEMENT, tuple(_agreement_lines(raw))),
+        )
+        return Found(tuple(part for part in parts if part.lines), tuple(_notes(raw)))
+
+
+def _raw_lines(found: PerExample, summary: Mapping[str, Any], config: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    nulls = nulls_of(config)
+    null = SIZE if SIZE in nulls else nulls[0]
+    rates = {
+        (line["attribution"], line["operator"], line["direction"], line["k"]): line
+        for line in summary["configurations"]
+        if line.get("null", SIZE) == null
+    }
+    direction_of = {raw: direction for direction, (raw, _) in MEASURES.items()}
+    for cell in found.values:
+        if cell.name in direction_of:
+            n, raw, interval = found.mean(cell, config["seed"])
+            direction = direction_of[cell.name]
+            rate = rates.get((cell.attribution, cell.operator, direction, cell.k), {})
+            yield {
+                "attribution": cell.attribution,
+                "operator": cell.operator,
+                "k": cell.k,
+                "measure": cell.name,
+                "n": n,
+                "raw": raw,
+                "raw_ci": interval,
+                "win_rate": rate.get("win_rate"),
+                "win_rate_ci": rate.get("win_rate_ci"),
+                "positive": _positive(cell.name, raw, rate.get("win_rate")),
+            }
+
+
+def goodness(name: str, raw: float) -> float:
+    """A raw score, larger for a better rationale: comprehensiveness as it is, sufficiency as what is left of 1."""
+    return 1 - raw if name == "sufficiency" else raw
+
+
+def _positive(name: str, raw: float | None, win_rate: float | None) -> str | None:
+    """Whose threshold is reached; None where there is no win rate to compare with."""
+    if raw is None or win_rate is None:
+        return None
+    verdicts = reaches(goodness(name, raw), POSITIVE_RAW), reaches(win_rate, POSITIVE_EVIDENCE)
+    return {(True, True): "both", (True, False): "ERASER alone", (False, True): "win rate alone"}.get(verdicts, "none")
+
+
+def _aopc_lines(found: PerExample, config: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    for name in config["attributions"]:
+        for operator in config["operators"]:
+            line: dict[str, Any] = {"attribution": name, "operator": operator, "n": 0}
+            for each in ("aopc_suff", "aopc_compr", "taucorr_loo"):
+                n, mean, interval = found.mean(Cell(name, operator, each), config["seed"])
+                line |= {each: mean, f"{each}_ci": interval, f"{each}_n": n, "n": max(n, line["n"])}
+            yield line
+
+
+def _agreement_lines(raw: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    for name, _ in MEASURES.values():
+        lines = [line for line in raw if line["measure"] == name and line["positive"] is not None]
+        if lines:
+            scores = [goodness(name, line["raw"]) for line in lines]
+            compared = eraser_agreement(scores, [line["win_rate"] for line in lines])
+            yield {
+                "measure": name,
+                "n_configurations": len(lines),
+                "agree": compared.agree.count(True),
+                "eraser_alone": compared.eraser_only,
+                "win_rate_alone": compared.disagreements - compared.eraser_only,
+            }
+
+
+def _notes(raw: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    yield (
+        f"ERASER counts as positive where removing the rationale costs {POSITIVE_RAW:g} of the probability or more, or "
+        f"keeping it alone costs {1 - POSITIVE_RAW:g} or less; a win rate from {100 * POSITIVE_EVIDENCE:g} % on."
+    )
+    without = sorted({line["measure"] for line in raw if line["positive"] is None})
+    if without:
+        flags = [direction for direction, (name, _) in MEASURES.items() if name in without]
+        yield f"no win rates stand beside {' and '.join(without)} where the run lacks --direction {','.join(flags)}."

@@ -1,0 +1,83 @@
+"""One number for a run over several sizes of rationale."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ice_eval import stats
+from ice_eval._seeding import rng_for
+from ice_eval.analysis.measures._base import Column, Found, Measure, Missing, Part, measure
+from ice_eval.analysis.measures._runs import explained, groups_of
+from ice_eval.nulls import SIZE
+from ice_eval.results import InputRow, RunFolder
+from ice_eval.results.comparisons import ALL
+
+_COLUMNS = (
+    Column("attribution", "attribution", "text"),
+    Column("operator", "operator", "text"),
+    Column("direction", "direction", "text"),
+    Column("null", "null", "text"),
+    Column("n", "n", "count"),
+    Column("auc_drop", "AUC of the drop", "signed"),
+    Column("auc_drop_ci", "95 % CI", "signed interval"),
+    Column("auc_win_rate", "AUC of the win rate", "percent"),
+    Column("auc_win_rate_ci", "95 % CI of win rate", "percent interval"),
+)
+_PLACE = ("attribution", "operator", "direction", "null")
+
+
+def area(shares: Sequence[float], values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Area under the curves over k, by trapezoids, divided by the width of k: a mean height. `values`: (…, shares)."""
+    areas: NDArray[np.float64] = np.asarray(np.trapezoid(values, shares, axis=-1))
+    return areas / (shares[-1] - shares[0])
+
+
+@measure("k-sweep")
+@dataclass(frozen=True, kw_only=True)
+class KSweep(Measure):
+    """Area under the curve over k, of what is lost of the probability and of the win rate."""
+
+    needs = "two shares k or more"
+
+    def of(self, folder: RunFolder) -> Found | Missing:
+        config = folder.manifest()["config"]
+        shares = sorted(k for k in config["k"] if isinstance(k, float))
+        if len(shares) < 2:
+            return Missing("it has one k; run the same command again with further ones, as --k 0.1,0.2,0.4")
+        rows = {row.example_id: row for row in explained(folder)}
+        curves: dict[tuple[str, ...], dict[str, dict[float, tuple[float, float]]]] = {}
+        for line in folder.examples():
+            if "error" not in line and line["k"] in shares and line["operator"] != ALL:
+                place = tuple(line.get(name, SIZE) for name in _PLACE)
+                curve = curves.setdefault(place, {}).setdefault(line["example_id"], {})
+                curve[line["k"]] = line["score_full"] - line["score"], line["win_rate"]
+        lines = [_line(place, found, shares, rows, config["seed"]) for place, found in curves.items()]
+        part = Part(
+            f"Over k from {shares[0]:g} to {shares[-1]:g}", _COLUMNS, tuple(line for line in lines if line["n"])
+        )
+        return Found((part,)) if part.lines else Missing("no example has all of its k")
+
+
+def _line(
+    place: tuple[str, ...],
+    curves: Mapping[str, Mapping[float, tuple[float, float]]],
+    shares: Sequence[float],
+    rows: Mapping[str, InputRow],
+    seed: int,
+) -> dict[str, Any]:
+    """Means over the examples that were evaluated at every k."""
+    whole = {name: [curve[k] for k in shares] for name, curve in curves.items() if len(curve) == len(shares)}
+    line: dict[str, Any] = {**dict(zip(_PLACE, place, strict=True)), "k": list(shares), "n": len(whole)}
+    if not whole:
+        return line
+    groups = groups_of([rows[name] for name in whole])
+    values = np.array(list(whole.values()))  # (examples, shares, 2)
+    for index, name in enumerate(("auc_drop", "auc_win_rate")):
+        areas = area(shares, values[..., index])
+        rng = rng_for(seed, "measures", name)
+        found = stats.mean_interval(areas, rng=rng, groups=groups) if np.ptp(areas) > 1e-9 else None
+        line |= {name: float(areas.mean()), f"{name}_ci": None if found is None else list(found)}
+    return line
