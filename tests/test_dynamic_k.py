@@ -10,7 +10,9 @@ from tests.results.test_schemas import schema
 from tests.small_runs import Plain, files_of, line_of, lines_of, picks, results_of, rows_of, run, texts
 
 import ice_eval as ice
+from ice_eval.analysis.measures import measures
 from ice_eval.rationales import n_peaks, rationale_size
+from ice_eval.report import measure_tables, measured
 from ice_eval.report.figures import figures
 from ice_eval.report.tables import summary_table
 from ice_eval.report.verdicts import verdicts
@@ -90,6 +92,10 @@ def test_it_stands_beside_shares_in_every_output(found):
     assert "keeping as many top units as it has peaks" in {s.setting for s in verdicts(found.folder.summary()).others}
     assert "k-sweep" not in {figure.name for figure in figures([found.folder])}  # one share is no sweep
     assert "dynamic" in found.report().read_text(encoding="utf-8")
+    every = {name: known() for name, known in measures.items()}
+    shown = {table.title: table for table in measure_tables(measured(every, [found.folder]), [found.folder])}
+    contiguity = shown["Contiguity of rationales"]
+    assert {row[contiguity.header.index("k")] for row in contiguity.rows} == {"0.2", "dynamic"}
 
 
 def test_all_statistics_come_again_from_the_folder(found):

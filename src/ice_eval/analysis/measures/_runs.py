@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ice_eval import stats
 from ice_eval.attributions import attributions
-from ice_eval.rationales import Units
+from ice_eval.rationales import Share, Units
 from ice_eval.records import PerUnit
 from ice_eval.results import InputRow, RunFolder
 from ice_eval.results.columns import Groups
@@ -26,9 +26,9 @@ def explained(folder: RunFolder) -> Iterator[InputRow]:
         yield from (row for row in folder.inputs(part) if row.skip_reason is None)
 
 
-def rationales_of(folder: RunFolder) -> dict[tuple[str, float | None], dict[str, Units]]:
+def rationales_of(folder: RunFolder) -> dict[tuple[str, Share | None], dict[str, Units]]:
     """By attribution and k (None: sizes of their own), the rationale of every example that has one."""
-    found: dict[tuple[str, float | None], dict[str, Units]] = defaultdict(dict)
+    found: dict[tuple[str, Share | None], dict[str, Units]] = defaultdict(dict)
     for line in folder.examples():
         if "error" not in line:
             found[line["attribution"], line["k"]][line["example_id"]] = tuple(line["rationale"])

@@ -8,7 +8,7 @@ import numpy as np
 from ice_eval._seeding import rng_for
 from ice_eval.analysis.measures._base import Column, Found, Measure, Missing, Part, measure
 from ice_eval.analysis.measures._runs import above_chance, explained, groups_of, rationales_of
-from ice_eval.rationales import Units
+from ice_eval.rationales import Share, Units
 from ice_eval.results import InputRow, RunFolder
 
 _COLUMNS = (
@@ -56,7 +56,7 @@ class Contiguity(Measure):
 
 
 def _line(
-    attribution: str, k: float | None, rationales: dict[str, Units], rows: dict[str, InputRow], seed: int
+    attribution: str, k: Share | None, rationales: dict[str, Units], rows: dict[str, InputRow], seed: int
 ) -> dict[str, Any]:
     used = [rows[example] for example in rationales]
     fields = [[span.field for span in row.spans] for row in used]

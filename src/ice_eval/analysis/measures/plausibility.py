@@ -14,7 +14,7 @@ from ice_eval.analysis import human
 from ice_eval.analysis.human import Marks
 from ice_eval.analysis.measures._base import Column, Found, Measure, Missing, Part, measure
 from ice_eval.analysis.measures._runs import above_chance, explained, groups_of, ranked, rationales_of
-from ice_eval.rationales import Units
+from ice_eval.rationales import Share, Units
 from ice_eval.results import InputRow, RunFolder
 from ice_eval.results.comparisons import ALL
 from ice_eval.stats.correlation import FEWEST_PAIRS
@@ -108,9 +108,9 @@ class Plausibility(Measure):
 
 def _values(
     folder: RunFolder, rows: Mapping[str, InputRow], config: Mapping[str, Any]
-) -> dict[tuple[str, float | None, str], dict[str, _Value]]:
+) -> dict[tuple[str, Share | None, str], dict[str, _Value]]:
     """By attribution, k and measure, the values of every example; AUPRC knows no k."""
-    found: dict[tuple[str, float | None, str], dict[str, _Value]] = defaultdict(dict)
+    found: dict[tuple[str, Share | None, str], dict[str, _Value]] = defaultdict(dict)
     marks = {example: human.marks_of(row) for example, row in rows.items()}
     for (attribution, k), rationales in rationales_of(folder).items():
         if attribution == human.HUMAN:
@@ -131,7 +131,7 @@ def _values(
 
 
 def _agreement(
-    values: Mapping[tuple[str, float | None, str], Mapping[str, _Value]], rows: Mapping[str, InputRow], seed: int
+    values: Mapping[tuple[str, Share | None, str], Mapping[str, _Value]], rows: Mapping[str, InputRow], seed: int
 ) -> Iterator[dict[str, Any]]:
     for (attribution, k, name), by_example in values.items():
         used = [rows[example] for example in by_example]
@@ -146,7 +146,7 @@ def _agreement(
 
 def _relation(
     folder: RunFolder,
-    values: Mapping[tuple[str, float | None, str], Mapping[str, _Value]],
+    values: Mapping[tuple[str, Share | None, str], Mapping[str, _Value]],
     rows: Mapping[str, InputRow],
     seed: int,
 ) -> Iterator[dict[str, Any]]:

@@ -74,7 +74,7 @@ def _of_model(model: str, cell: Cell) -> Iterator[str]:
 
 def _of_settings(config: Mapping[str, Any], cell: Cell) -> Iterator[str]:
     if cell.k not in config["k"]:
-        yield f"k: {', '.join(f'{k:g}' for k in config['k'])} here, {cell.k:g} in the paper."
+        yield f"k: {', '.join(map(str, config['k']))} here, {cell.k:g} in the paper."
     n = cell.n or _N
     if config["n"] != n:
         yield f"n: {config['n']} examples here at most, {n} in the paper."

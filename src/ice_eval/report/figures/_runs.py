@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ice_eval.rationales import DYNAMIC, Share
 from ice_eval.report.tables import share
 from ice_eval.results import RunFolder
 
@@ -55,10 +56,14 @@ def runs_of(folders: Sequence[RunFolder]) -> Runs:
 
 
 def _in_order(lines: Iterable[Line]) -> tuple[Line, ...]:
-    """By attribution, as they first appear, and k; panels of several runs would else stand in any order."""
+    """By attribution, as they first appear, and k, shares first: panels of several runs would else be in any order."""
     found = list(lines)
     first = {name: place for place, name in enumerate(dict.fromkeys(line["attribution"] for line in found))}
-    return tuple(sorted(found, key=lambda line: (first[line["attribution"]], line["k"] is None, line["k"] or 0)))
+    return tuple(sorted(found, key=lambda line: (first[line["attribution"]], *_place(line["k"]))))
+
+
+def _place(k: Share | None) -> tuple[bool, bool, float]:
+    return k is None, k == DYNAMIC, k if isinstance(k, float) else 0.0
 
 
 def _given(summary: Mapping[str, Any]) -> tuple[str, str]:
