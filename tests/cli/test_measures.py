@@ -78,3 +78,21 @@ def test_runs_stand_in_one_table_under_their_names_and_what_they_say_together_in
     assert (together.title, together.header) == ("Together", ("x", "95 % CI"))
     each, _ = measure_tables(results, [run_of("a", "t"), run_of("a", "t")])
     assert (each.header, [row[0] for row in each.rows]) == (("run", "x", "95 % CI"), ["1", "2"])
+
+
+def test_eraser_is_added_by_the_same_command(ice, tmp_path):
+    command = ("run", "--model", "toy", "--task", "demo", "--n", "6", "--m", "5", "--operators", "delete")
+    command = (*command, "--attributions", "gradient,random", "--k", "0.2,0.4", "--out", tmp_path / "run")
+    assert ice(*command).code == 0
+    missing = ice("measures", tmp_path / "run", "--only", "eraser,k-sweep")
+    assert "eraser: nothing to say: it has no rows for it; run the same command again with --eraser." in missing.out
+    assert "Over k from 0.2 to 0.4" in missing.out
+    assert ice(*command, "--eraser").code == 0
+    said = json.loads(ice("measures", tmp_path / "run", "--only", "eraser", "--json").out)
+    [of_run] = said["measures"][0]["runs"]
+    assert {line["attribution"] for line in of_run["parts"]["ERASER over several sizes"]} == {"gradient", "random"}
+    assert "no win rates stand beside comprehensiveness" in of_run["notes"][1]
+    html = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert "aopc_suff" in html
+    assert "--eraser" in html
+    assert "--eraser True" not in html

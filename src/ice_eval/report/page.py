@@ -4,10 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from ice_eval import __version__
+from ice_eval.analysis.measures import measures
 from ice_eval.report.browser import BUDGET, browser_data
 from ice_eval.report.drawing import Drawings, drawings
+from ice_eval.report.measures import measure_tables, measured
 from ice_eval.report.provenance import CITATION, command, provenance
-from ice_eval.report.tables import cost_table, notes, tables
+from ice_eval.report.tables import Table, cost_table, notes, tables
 from ice_eval.report.verdicts import in_first_setting, place_of, verdicts
 from ice_eval.results import RunFolder
 
@@ -25,7 +27,7 @@ def page(folders: Sequence[RunFolder], *, budget: int = BUDGET) -> dict[str, Any
             for folder, record, summary in zip(folders, browser["runs"], summaries, strict=True)
         ],
         # Over several runs what differs between them becomes a column, and p-values are adjusted jointly.
-        "tables": tables(summaries),
+        "tables": [*tables(summaries), *_of_eraser(folders)],
         "figures": [{name: figure[name] for name in ("name", "title", "caption")} for figure in drawn.figures],
         "missing": drawn.missing,
         "library": drawn.library,
@@ -47,6 +49,12 @@ def _run(folder: RunFolder, record: dict[str, Any], summary: dict[str, Any]) -> 
         "total": record["total"],
         "folder": record["folder"],
     }
+
+
+def _of_eraser(folders: Sequence[RunFolder]) -> list[Table]:
+    """ERASER's measures of the runs that have rows for them."""
+    having = [folder for folder in folders if folder.manifest()["config"].get("eraser")]
+    return measure_tables(measured({"eraser": measures.get("eraser")()}, having), having) if having else []
 
 
 def _of_first_setting(summary: dict[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from ice_eval.analysis.measures import Found, Missing
 from ice_eval.analysis.measures.eraser import Eraser, goodness
 from ice_eval.models.toy import BIAS, WEIGHTS
 from ice_eval.rationales import ERASER_SHARES
+from ice_eval.report.page import page
 from ice_eval.results.schema import LEAVE_ONE_OUT, eraser_kind
 
 TEXTS = texts(17, words=(7, 9), seed=2)
@@ -150,6 +151,14 @@ def test_rows_are_added_to_a_finished_run_and_only_those(plain_run, found, title
     assert {n: c for n, c in files_of(out).items() if n.suffix == ".parquet"} == {
         n: c for n, c in again.items() if n.suffix == ".parquet"
     }
+
+
+def test_the_page_has_its_tables_where_there_are_rows(plain_run, found):
+    pages = [page([done.folder]) for done in (plain_run, found)]
+    titles = [{table.title for table in each["tables"]} for each in pages]
+    assert titles[1] - titles[0] == {
+        "ERASER beside win rates", "ERASER over several sizes", "Verdicts of ERASER and of win rates",
+    }  # fmt: skip
 
 
 def test_rationales_of_their_own_size_have_raw_scores_and_no_average():

@@ -55,10 +55,10 @@ class KSweep(Measure):
                 curve = curves.setdefault(place, {}).setdefault(line["example_id"], {})
                 curve[line["k"]] = line["score_full"] - line["score"], line["win_rate"]
         lines = [_line(place, found, shares, rows, config["seed"]) for place, found in curves.items()]
-        part = Part(
-            f"Over k from {shares[0]:g} to {shares[-1]:g}", _COLUMNS, tuple(line for line in lines if line["n"])
-        )
-        return Found((part,)) if part.lines else Missing("no example has all of its k")
+        lines = [line for line in lines if line["n"]]
+        if not lines:
+            return Missing("no example was evaluated at every k")
+        return Found((Part(f"Over k from {shares[0]:g} to {shares[-1]:g}", _COLUMNS, tuple(lines)),))
 
 
 def _line(
