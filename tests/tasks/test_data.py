@@ -314,6 +314,20 @@ def test_a_data_set_is_read_with_our_names_and_shuffled_by_a_fixed_seed(hub_fold
     assert hub_data(hub_folder, shuffle_seed=1).load(("text",), LABELS) != examples
 
 
+def test_labels_may_stand_in_another_column_and_rows_with_other_labels_be_left_out(hub_folder):
+    columns = {"text": "sentence", "label": "idx"}
+    data = hub_data(hub_folder, fields=columns, labels={3: "negative", 7: "positive"}, only_labels=True)
+    assert {(e.fields["text"], e.gold) for e in data.load(("text",), LABELS)} == {("text 3", 0), ("text 7", 1)}
+
+
+def test_passages_that_people_copied_out_of_a_text_are_found_in_it(hub_folder):
+    rows = [{"text": "long but never dull", "said": ["never dull", "not there", "long"]}, {"text": "fine", "said": []}]
+    (hub_folder / "validation.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    examples = hub_data(hub_folder, fields={}, quotes="said").load(("text",), LABELS)
+    found = {example.fields["text"]: example.human for example in examples}
+    assert found == {"long but never dull": (Span("text", 9, 19), Span("text", 0, 4)), "fine": ()}
+
+
 def test_a_column_that_the_data_set_lacks_is_named(hub_folder):
     with pytest.raises(DataError, match="'review'.*sentence, label"):
         hub_data(hub_folder, fields={"text": "review"}).load(("text",), LABELS)

@@ -32,7 +32,7 @@ def test_every_task_loads_under_its_name_with_a_description(name):
 
 
 def test_an_unknown_task_gets_a_suggestion():
-    with pytest.raises(ConfigError, match=r"no task named 'sst-2'; did you mean 'sst2'\? Known: demo, "):
+    with pytest.raises(ConfigError, match=r"no task named 'sst-2'; did you mean 'sst2'\? Known: ag_news, "):
         load_task("sst-2")
 
 

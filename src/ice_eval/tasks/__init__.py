@@ -1,21 +1,28 @@
 """Data, prompt and label words. One file per task."""
 
-from ice_eval.tasks._base import Shot, Task, adhoc_task, in_chat, load_task, relabelled, task, tasks
-from ice_eval.tasks._data import DataSource, FileData, HubData, PackageData, Records, numbered_rows
+from ice_eval.tasks._base import FEW_SHOT, STANDARD, Shot, Task, Wording, adhoc_task, in_chat, relabelled, task, tasks
+from ice_eval.tasks._data import DataSource, FileData, HubData, NoData, PackageData, Records, numbered_rows
+from ice_eval.tasks._file import is_task_file
+from ice_eval.tasks._load import load_task
 from ice_eval.tasks._prompt import Piece, Template
 
 __all__ = [
+    "FEW_SHOT",
+    "STANDARD",
     "DataSource",
     "FileData",
     "HubData",
+    "NoData",
     "PackageData",
     "Piece",
     "Records",
     "Shot",
     "Task",
     "Template",
+    "Wording",
     "adhoc_task",
     "in_chat",
+    "is_task_file",
     "load_task",
     "numbered_rows",
     "relabelled",

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ice_eval._registry import Registry
+from ice_eval._registry import Registry, did_you_mean
 from ice_eval.errors import ConfigError
 from ice_eval.records import Example
 from ice_eval.tasks._data import DataSource
@@ -16,6 +16,19 @@ class Shot:
 
     fields: Mapping[str, str]
     label: str
+
+
+@dataclass(frozen=True)
+class Wording:
+    """Another way to put the same question: a prompt with the same fields, and the words that answer it."""
+
+    prompt: str
+    label_words: Mapping[str, str] | None = None
+    """None: those of the task."""
+
+
+STANDARD, FEW_SHOT = "standard", "few-shot"
+"""A task's own prompt, and any of its prompts with worked examples before the question."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +50,12 @@ class Task:
     """System turn of a chat; None: whatever the template does without one."""
     lexicon: frozenset[str] = frozenset()
     """Words that give the label away, kept out of infill beside the label words."""
-    language: str = "en"
+    language: str = "und"
+    """Of the texts and the prompt, as BCP 47 writes it (`fr`, `zh`); `und`: nobody said."""
+    variants: Mapping[str, Wording] = field(default_factory=dict)
+    """Other prompts by name; see `asked`."""
+    worked: tuple[Shot, ...] = ()
+    """Worked examples that become the shots of a few-shot prompt; see `asked`."""
     version: int = 1
     name: str = "custom"
     description: str = field(default="", compare=False)
@@ -75,6 +93,43 @@ class Task:
     @property
     def labels(self) -> tuple[str, ...]:
         return tuple(self.label_words)
+
+    @property
+    def ways(self) -> tuple[str, ...]:
+        """What `asked` takes: the names of the prompts, and `few-shot` where there are worked examples."""
+        return (STANDARD, *self.variants, *((FEW_SHOT,) if self.worked else ()))
+
+    def asked(self, *ways: str) -> "Task":
+        """This task in another wording (`minimal`), with worked examples (`few-shot`), or both.
+
+        The result is named after the ways, `sst2/minimal/few-shot`; the standard one keeps the name of the task.
+
+        Raises:
+            ConfigError: The task has no such prompt, or two wordings are given.
+        """
+        for way in ways:
+            if way not in self.ways:
+                raise ConfigError(
+                    f"the task '{self.name}' has no prompt '{way}'{did_you_mean(way, list(self.ways))} "
+                    f"Known: {', '.join(self.ways)}."
+                )
+        few, wordings = [way for way in ways if way == FEW_SHOT], [way for way in ways if way != FEW_SHOT]
+        if len(few) > 1 or len(wordings) > 1:
+            raise ConfigError(
+                f"'{'/'.join((self.name, *ways))}' names several prompts; give one, and '{FEW_SHOT}' once."
+            )
+        other = [way for way in wordings if way != STANDARD]
+        chosen = self._worded(self.variants[other[0]]) if other else self
+        return replace(chosen, shots=self.worked if few else self.shots, name="/".join((self.name, *other, *few)))
+
+    def _worded(self, wording: Wording) -> "Task":
+        words = self.label_words if wording.label_words is None else wording.label_words
+        if set(words) != set(self.label_words):
+            raise ConfigError(
+                f"the prompt {wording.prompt!r} has words for {', '.join(words)}, not for {', '.join(self.labels)}."
+            )
+        # In the order of the task: labels are known by their place.
+        return replace(self, prompt=wording.prompt, label_words={label: words[label] for label in self.labels})
 
     @property
     def template(self) -> Template:
@@ -138,20 +193,13 @@ def task(name: str) -> Callable[[TaskFactory], TaskFactory]:
     return lambda factory: tasks.add(name, factory)
 
 
-def load_task(name: str) -> Task:
-    """The registered task of that name."""
-    factory = tasks.get(name)
-    description = (factory.__doc__ or "").strip().partition("\n")[0]
-    return replace(factory(), name=name, description=description)
-
-
 def relabelled(task: Task, labels: Sequence[str]) -> Task:
     """A task with other labels in place of its own, in their order; its shots follow."""
     if len(labels) != len(task.labels):
         raise ConfigError(f"the task '{task.name}' has {len(task.labels)} labels, and {len(labels)} were given.")
     names = dict(zip(task.labels, labels, strict=True))
     shots = tuple(replace(shot, label=names[shot.label]) for shot in task.shots)
-    return replace(task, label_words=_words(task.prompt, labels), shots=shots)
+    return replace(task, label_words=label_words_of(task.prompt, labels), shots=shots, variants={}, worked=())
 
 
 def in_chat(task: Task, chat: bool | None, system: str | None) -> Task:
@@ -161,7 +209,8 @@ def in_chat(task: Task, chat: bool | None, system: str | None) -> Task:
     return replace(task, chat=task.chat if chat is None else chat, system=system)
 
 
-def _words(prompt: str, labels: Sequence[str]) -> dict[str, str]:
+def label_words_of(prompt: str, labels: Sequence[str]) -> dict[str, str]:
+    """Labels as they would follow a prompt: a space goes before each unless the prompt ends in whitespace."""
     space = "" if prompt[-1:].isspace() else " "
     return {label: space + label for label in labels}
 
@@ -169,12 +218,12 @@ def _words(prompt: str, labels: Sequence[str]) -> dict[str, str]:
 def adhoc_task(
     data: DataSource, *, prompt: str, labels: Sequence[str], explain: Sequence[str] | None = None, name: str = "custom"
 ) -> Task:
-    """A task from flags: a space goes before each label unless the prompt ends in whitespace."""
+    """A task from flags; `label_words_of` says what becomes of the labels."""
     return Task(
         data=data,
         prompt=prompt,
         classifier_prompt=prompt,
-        label_words=_words(prompt, labels),
+        label_words=label_words_of(prompt, labels),
         explain=None if explain is None else tuple(explain),
         name=name,
     )

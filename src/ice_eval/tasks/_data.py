@@ -105,6 +105,18 @@ class Records(DataSource):
 
 
 @dataclass(frozen=True)
+class NoData(DataSource):
+    """Stands in a task that has a prompt and label words only; the user brings the texts."""
+
+    @property
+    def origin(self) -> str:
+        return "no data"
+
+    def rows(self) -> Iterable[Row]:
+        raise DataError("this task has no data of its own; give the examples as a file: --data FILE.jsonl")
+
+
+@dataclass(frozen=True)
 class HubData(DataSource):
     """A data set of the Hugging Face hub at a pinned revision."""
 
@@ -112,11 +124,15 @@ class HubData(DataSource):
     config: str | None = None
     split: str = "validation"
     revision: str | None = None
-    """A commit of the data set's repository, or the beginning of one."""
+    """A commit of the data set's repository, or the beginning of one; None: whatever is there now."""
     fields: Mapping[str, str] = field(default_factory=dict)
-    """Our field name -> column of the data set; columns that have our names need no entry."""
-    labels: Mapping[int, str] = field(default_factory=dict)
+    """Our field name, or `label` -> column of the data set; columns that have our names need no entry."""
+    labels: Mapping[Any, str] = field(default_factory=dict)
     """Value of the column `label` -> label name."""
+    only_labels: bool = False
+    """Whether rows with other labels than these are left out (neutral texts, say), not refused."""
+    quotes: str | None = None
+    """Column with passages that people copied out of the field `text`: the human rationale."""
     shuffle_seed: int = 0
     """Hub data are shuffled by this seed, since some are sorted by label."""
 
@@ -137,18 +153,18 @@ class HubData(DataSource):
                 "Give the examples as a file instead: --data FILE.jsonl"
             ) from exc
         for row in data.shuffle(seed=self.shuffle_seed):
-            yield self._row(row)
+            found = self._row(row)
+            if not self.only_labels or found["label"] in self.labels.values():
+                yield found
 
     def _row(self, row: Row) -> dict[str, Any]:
         missing = [theirs for theirs in self.fields.values() if theirs not in row]
         if missing:
             raise DataError(f"the data set '{self.origin}' has no column '{missing[0]}'; it has {', '.join(row)}.")
-        label: Any = row.get("label")
-        return {
-            **row,
-            **{ours: row[theirs] for ours, theirs in self.fields.items()},
-            "label": self.labels.get(label, label),
-        }
+        named = {**row, **{ours: row[theirs] for ours, theirs in self.fields.items()}}
+        label: Any = named.get("label")
+        quoted = {} if self.quotes is None else {"rationale": _quoted(named["text"], row[self.quotes])}
+        return {**named, "label": self.labels.get(label, label), **quoted}
 
     def _commit(self) -> str | None:
         """The full commit that `revision` begins; the hub itself resolves only full ones."""
@@ -164,6 +180,12 @@ class HubData(DataSource):
         if len(matches) != 1:
             raise DataError(f"{len(matches)} commits of '{self.path}' begin with {self.revision}; one was expected.")
         return str(matches[0])
+
+
+def _quoted(text: str, quotes: Iterable[str]) -> list[list[int]]:
+    """Where passages stand in a text; those that are not in it to the letter are left out."""
+    places = [(text.find(quote), len(quote)) for quote in quotes if quote]
+    return [[start, start + length] for start, length in places if start >= 0]
 
 
 def _first_line(exc: Exception) -> str:
