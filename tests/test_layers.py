@@ -16,7 +16,7 @@ LAYERS = [
     {"records", "errors", "_registry", "_seeding", "_extras", "_cache"},
     {"tasks", "operators", "rationales", "nulls", "stats", "words", "protocols"},
     {"models", "encoding", "interop"},
-    {"scoring"},
+    {"scoring", "blacklist"},
     {"attributions", "executors", "results"},
     {"pipeline", "cot", "analysis"},
     {"report"},

@@ -11,10 +11,6 @@ from ice_eval.records import Encoded, Ids
 
 POOL_EXAMPLES = 2_000
 """The pool is filled from this many first examples of the data, evaluated or not."""
-MIN_COUNT = 5
-"""A token seen less often is too rare to be called label-indicative."""
-Z_LIMIT = 1.96
-"""Tokens whose log-odds between labels lie further from 0, in standard errors, are label-indicative."""
 _MIN_PIECE = 4
 """Pieces and derived forms count from this many characters on: 'no' must not block 'know', nor 'neg' 'neglect'."""
 
@@ -61,35 +57,6 @@ class PooledUnits:
         """What an encoded example gives to the pool."""
         units = zip(item.unit_ids(), item.texts, strict=True)
         return cls(item.example_id, gold, tuple((tuple(ids.tolist()), text) for ids, text in units))
-
-
-def label_indicative(pool: Sequence[PooledUnits]) -> frozenset[int]:
-    """Tokens that are used more, or less, under one gold label than under the others.
-
-    Smoothed log-odds of each token between a label and the rest (Monroe et al., 2008, with a flat prior of one half),
-    over its standard error: blocked beyond `Z_LIMIT` if the token occurs at least `MIN_COUNT` times.
-    """
-    counted = [(entry.gold, [i for ids, _ in entry.units for i in ids]) for entry in pool if entry.gold is not None]
-    labels = sorted({gold for gold, _ in counted})
-    if len(labels) < 2:
-        return frozenset()
-    vocabulary, inverse = np.unique(
-        np.concatenate([np.asarray(ids, dtype=np.int64) for _, ids in counted]), return_inverse=True
-    )
-    rows = np.repeat([labels.index(gold) for gold, _ in counted], [len(ids) for _, ids in counted])
-    counts = np.zeros((len(labels), len(vocabulary)))
-    np.add.at(counts, (rows, inverse), 1)
-    return frozenset(int(i) for i in vocabulary[_indicative(counts)])
-
-
-def _indicative(counts: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Which columns of a (labels, tokens) table of counts differ between the rows."""
-    inside, rest = counts + 0.5, counts.sum(axis=0) - counts + 0.5
-    inside_other, rest_other = inside.sum(axis=1, keepdims=True) - inside, rest.sum(axis=1, keepdims=True) - rest
-    log_odds = np.log(inside / inside_other) - np.log(rest / rest_other)
-    z = log_odds / np.sqrt(1 / inside + 1 / rest)
-    blocked: NDArray[np.bool_] = (counts.sum(axis=0) >= MIN_COUNT) & (np.abs(z) > Z_LIMIT).any(axis=0)
-    return blocked
 
 
 class FillPool:

@@ -1,0 +1,43 @@
+"""What infill must not write, for a task and a tokenizer."""
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+
+from ice_eval.encoding import Codec
+from ice_eval.operators import Blacklist, PooledUnits, label_indicative
+from ice_eval.tasks import Task
+
+_MIN_PIECE = 3
+"""Characters from which on a piece of a label word is kept out of infill: 'neg' is, 'N' is not."""
+
+
+def blacklist_of(
+    codec: Codec, task: Task, units: Sequence[PooledUnits], *, label_words_only: bool = False
+) -> Blacklist:
+    """Label words in all their forms, the task's lexicon, and tokens that the gold labels of `units` use differently.
+
+    Args:
+        codec: Gives the pieces that label words are cut into, and the special tokens, which are no fill either.
+        task: Gives label words and lexicon.
+        units: What the log-odds of tokens are counted in.
+        label_words_only: Whether the label words are all that is kept out.
+    """
+    words = label_words(task)
+    lexicon = frozenset(word.casefold() for word in task.lexicon if not label_words_only)
+    tokens = frozenset[int]() if label_words_only else label_indicative(units)
+    return Blacklist(words, lexicon, tokens | codec.special.every | _forms(codec, words))
+
+
+def label_words(task: Task) -> frozenset[str]:
+    """The words of all labels, casefolded."""
+    return frozenset(part.casefold() for word in (*task.label_words.values(), *task.labels) for part in word.split())
+
+
+def _forms(codec: Codec, words: Collection[str]) -> frozenset[int]:
+    """Tokens of the label words in every casing, with and without a space before; short pieces say too little."""
+    casings = {form for word in words for form in (word, word.upper(), word.capitalize())}
+    found = [codec.tokenize(space + form) for form in casings for space in ("", " ")]
+    ids = {int(i) for tokens in found for i in tokens.ids[tokens.sequence >= 0]}
+    pieces = dict(zip(sorted(ids), codec.decode([np.array([i]) for i in sorted(ids)]), strict=True))
+    return frozenset(i for i, piece in pieces.items() if len(piece.strip().strip("#")) >= _MIN_PIECE)
