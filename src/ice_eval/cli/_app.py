@@ -6,6 +6,7 @@ import typer
 
 from ice_eval import __version__
 from ice_eval.cli import (
+    audit_infill,
     compare,
     demo,
     listing,
@@ -51,6 +52,7 @@ app.command("plan")(plan.plan)
 app.command("rescore")(rescore.rescore)
 app.command("report")(report.report)
 app.command("compare")(compare.compare)
+app.command("audit-infill")(audit_infill.audit_infill)
 app.command("measures")(measures.measures)
 app.command("show")(show.show)
 app.command("list")(listing.listing)

@@ -13,7 +13,7 @@ from ice_eval.models._base import (
     model,
     models,
 )
-from ice_eval.models._load import ModelRef, load_model
+from ice_eval.models._load import ModelRef, load_model, load_reader
 
 __all__ = [
     "AttentionMaps",
@@ -27,6 +27,7 @@ __all__ = [
     "Pending",
     "Prior",
     "load_model",
+    "load_reader",
     "model",
     "models",
 ]

@@ -25,6 +25,8 @@ from ice_eval.models._hf_causal import CausalLM
 from ice_eval.models._hf_classifier import SequenceClassifier
 
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+NO_WEIGHTS = "meta"
+"""The device of models that are all shapes and no numbers: their weights are neither fetched nor read."""
 
 
 class NotOnHubError(Exception):
@@ -102,6 +104,9 @@ def _load(path: str, *, name: str, device: str, dtype: str, revision: str = "mai
         auto: Any = _auto_class(config.architectures or [], name)
         place = _device(device)
         tokenizer = _tokenizer(path, **source)
+        if place == NO_WEIGHTS:
+            with torch.device(place):
+                return wrap(auto.from_config(config), tokenizer, name=name)
         model, report = auto.from_pretrained(
             path, dtype=_dtype(dtype, place), use_safetensors=True, output_loading_info=True, **source
         )

@@ -21,6 +21,16 @@ def _from_function(function: LabelFunction) -> Model:
     return FunctionModel(function, name=getattr(function, "__qualname__", type(function).__name__))
 
 
+def load_reader(ref: ModelRef) -> Model:
+    """A model without its weights: it reads texts and names labels, and can score nothing.
+
+    Raises:
+        ConfigError: There is no such model, or it is of a kind that cannot be read.
+        ModelError: It is there but failed to load.
+    """
+    return load_model(ref, device="meta", dtype="float32")
+
+
 def load_model(ref: ModelRef, *, device: str = "auto", dtype: str = "auto") -> Model:
     """Load a model.
 

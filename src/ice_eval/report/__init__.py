@@ -4,6 +4,7 @@ from ice_eval.report.differences import difference_notes, difference_tables
 from ice_eval.report.formats import FORMATS, formatted
 from ice_eval.report.gate import failures, words_of
 from ice_eval.report.html import write_html
+from ice_eval.report.infill_audit import audit_notes, audit_tables
 from ice_eval.report.measures import Measured, measure_notes, measure_tables, measured
 from ice_eval.report.notebook import ShownExample, summary_html
 from ice_eval.report.paper import (
@@ -32,6 +33,8 @@ __all__ = [
     "ShownExample",
     "Table",
     "agreement_table",
+    "audit_notes",
+    "audit_tables",
     "beside_notes",
     "beside_table",
     "claims_table",

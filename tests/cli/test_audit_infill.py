@@ -1,0 +1,67 @@
+"""`ice audit-infill`."""
+
+import csv
+import json
+
+import pytest
+from tests.cli.test_cli import assert_refused
+
+from ice_eval.api import evaluate
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    path = tmp_path_factory.mktemp("runs") / "demo"
+    evaluate("toy", "demo", n=24, m=4, attributions=["gradient"], operators=["infill"], out=path)
+    return path
+
+
+def test_the_pool_is_audited_without_a_run(ice):
+    done = ice("audit-infill", "--model", "toy", "--task", "demo")
+    assert done.code == 0
+    assert "What survives the blacklist of infill" in done.out and "What infill wrote" not in done.out
+    assert "held out" in done.out and "No model was asked" in done.out
+
+
+def test_a_run_is_audited_with_its_fills(ice, finished):
+    out = ice("audit-infill", finished).out
+    assert "What infill wrote in this run" in out and "Win rates where fills tell the label" in out
+    content = json.loads(ice("audit-infill", finished, "--json").out)
+    assert [each["reference"] for each in content["counts"]] == ["words", "held out"]
+    assert {each["attribution"] for each in content["effects"]} == {"gradient"}
+    assert all(0 <= each["contaminated_fills"] <= each["fills"] for each in content["counts"])
+
+
+def test_a_run_over_a_file_finds_its_task_again(ice, reviews, tmp_path):
+    flags = ("--data", reviews, "--prompt", "Film: {text}\\nIt is", "--labels", "bad,good")
+    done = ice(
+        "run", "--model", "toy", *flags, "--operators", "infill", "--attributions", "random", "--m", 3, "--out", "r"
+    )
+    assert done.code == 0
+    assert ice("audit-infill", "r").code == 0
+    reviews.rename(tmp_path / "moved.jsonl")
+    assert_refused(ice("audit-infill", "r"), "are not there; give them as --data FILE")
+    assert ice("audit-infill", "r", "--data", tmp_path / "moved.jsonl").code == 0
+    other = ("--data", tmp_path / "moved.jsonl", "--prompt", "Review: {text}\\nIt is")
+    assert_refused(ice("audit-infill", "r", *other), "is another one here")
+
+
+def test_words_of_ones_own_and_other_formats(ice, tmp_path):
+    (tmp_path / "words.txt").write_text("the\nand, of\n", encoding="utf-8")
+    done = ice("audit-infill", "--model", "toy", "--task", "demo", "--words", "words.txt", "--format", "csv")
+    [line] = [row for row in csv.DictReader(done.out.splitlines()) if row["reference"] == "words"]
+    assert line["most frequent"].startswith("the (")
+    assert r"\begin{tabular}" in ice("audit-infill", "--model", "toy", "--task", "demo", "--format", "latex").out
+
+
+def test_bad_input_exits_2(ice, finished, tmp_path):
+    assert_refused(ice("audit-infill"), "neither a run nor a model was given")
+    assert_refused(ice("audit-infill", "--model", "toy", "--task", "demo", "--format", "pdf"), "no format 'pdf'")
+    assert_refused(
+        ice("audit-infill", "--model", "toy", "--task", "demo", "--unit", "line"), "token or word is expected"
+    )
+    assert_refused(ice("audit-infill", finished, "--n", "5"), "a run has its own --n and --unit")
+    (tmp_path / "none.txt").write_text(" \n", encoding="utf-8")
+    assert_refused(
+        ice("audit-infill", "--model", "toy", "--task", "demo", "--words", "none.txt"), "none.txt holds no words"
+    )
