@@ -1,5 +1,6 @@
 import csv
 from collections import Counter
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from ice_eval.analysis.paper import (
     english_cells,
     headline,
     k_cells,
+    model_of,
     multilingual_cells,
     paper_table,
     paper_tables,
@@ -23,7 +25,9 @@ from ice_eval.analysis.paper import (
     step_capacities,
 )
 from ice_eval.errors import ConfigError, DataError
+from ice_eval.models import SUITE
 from ice_eval.pipeline.config import RunConfig
+from ice_eval.tasks import FEW_SHOT, STANDARD, load_task
 
 FOLDER = files("ice_eval.analysis.paper").joinpath("tables")
 
@@ -176,6 +180,9 @@ def test_reasoning_capacity_from_necessity_and_sufficiency():
         ("deepseek-ai/deepseek-llm-7b-chat", "german_germeval2017", "attention", "infill", 0.12),
         ("Qwen/Qwen2.5-7B-Instruct", "tr", "attention", "infill", 0.816),
         ("gpt2", "sst2", "attention", "mask-pad", 0.134),
+        ("gpt2-xl", "sst2/minimal", "attention", "delete", 0.434),
+        ("gpt2-xl", "imdb/yes-no", "gradient", "infill", 0.748),
+        ("gpt2-xl", "esnli/true-false-unknown", "gradient", "delete", 0.686),
     ],
 )
 def test_the_published_cell_is_found_by_many_names(model, task, attribution, operator, win_rate):
@@ -195,6 +202,10 @@ def test_the_published_cell_is_found_by_many_names(model, task, attribution, ope
         ("GPT-2", "imdb", "attention", "mask-pad"),
         ("GPT-2", "french", "attention", "mask-pad"),
         ("DeepSeek-7B", "arabic", "attention", "delete"),
+        ("GPT-2", "sst2/few-shot", "attention", "delete"),
+        ("GPT-2", "sst2/minimal/few-shot", "attention", "delete"),
+        ("GPT-2", "sst2/minimal", "attention", "mask-pad"),
+        ("Mistral-7B", "sst2/minimal", "attention", "delete"),
     ],
 )
 def test_what_was_not_published_has_no_cell(model, task, attribution, operator):
@@ -270,6 +281,35 @@ def test_another_model_is_told(model, note):
 def test_a_cell_whose_operator_is_unknown_says_so():
     cell = published("GPT-2", "german", "attention", "infill", k=0.5)
     assert topics(config_of("openai-community/gpt2-xl", k=(0.5,)), cell) == ["prompt", "operator"]
+
+
+def test_every_prompt_of_the_paper_is_a_way_to_ask_our_task():
+    for task in {row["task"] for row in paper_table("prompts").rows}:
+        ours = [way for way in load_task(task).ways if way not in (STANDARD, FEW_SHOT)]
+        _standard, *printed = [float(row["attention"]) / 100 for row in paper_table("prompts").where(task=task)]
+        cells = [published("gpt2-xl", f"{task}/{way}", "attention", "delete") for way in ours]
+        assert [cell.win_rate for cell in cells] == pytest.approx(printed)
+        assert all(topics(config_of("gpt2-xl"), cell) == ["prompt", "operator"] for cell in cells)
+
+
+def test_the_models_of_the_suite_are_those_of_the_paper():
+    tokens = [model for model in SUITE if model.unit == "token"]
+    assert [model_of(model.hub_id) for model in tokens] == list(paper_table("models").rows)
+    assert [model_of(model.name) for model in tokens] == list(paper_table("models").rows)
+    for model in tokens:
+        row = model_of(model.hub_id)
+        assert model.parameters == pytest.approx(float(row["size"].rstrip("B")), rel=0.1)
+        assert model.tuning == row["type"] or "The paper calls it" in model.note
+        cell = replace(INFILL, model=row["model"])
+        assert "model" not in topics(config_of(model.hub_id), cell)
+    steps = {_short(row["model"]) for row in paper_table("steps_and_tokens").rows}
+    assert {_short(model.name) for model in SUITE if model.unit == "step"} == steps
+    assert not any(model_of(model.hub_id) for model in SUITE if model.unit == "step")
+
+
+def _short(name):
+    """`deepseek-r1-distill-qwen-7b` and `DeepSeek-R1-7B` alike."""
+    return name.lower().replace("distill-qwen-", "")
 
 
 def test_the_page_counts_the_figures_right():

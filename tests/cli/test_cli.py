@@ -73,7 +73,7 @@ BAD_OPTIONS = {
     "unknown target": (["--target", "golden"], "target 'golden'; did you mean 'gold'? Expected: predicted, gold"),
     "unknown fills": (["--fills", "mine"], "fills 'mine'. Expected: shared, own"),
     "unknown label scoring": (["--label-scoring", "last"], "label-scoring 'last'"),
-    "unknown task": (["--task", "sst-2"], "no task named 'sst-2'; did you mean 'sst2'? Known: demo, sst2"),
+    "unknown task": (["--task", "sst-2"], "no task named 'sst-2'; did you mean 'sst2'? Known: ag_news, "),
     "unknown field to explain": (["--explain", "title"], "cannot explain 'title': the prompt has the fields text"),
     "no token budget": (["--token-budget", "0"], "budget"),
     "a layer that the model lacks": (
@@ -351,7 +351,8 @@ def test_the_same_command_again_prints_the_same(run):
 def test_a_list_names_everything_with_a_line_on_each(ice, kind):
     plain, as_json = ice("list", kind), ice("list", kind, "--json")
     assert plain.code == as_json.code == 0
-    lines = json.loads(as_json.out)
+    found = json.loads(as_json.out)
+    lines = {name: entry if isinstance(entry, str) else entry["description"] for name, entry in found.items()}
     assert lines and all(lines.values())
     for name, line in lines.items():
         assert re.search(rf"^{re.escape(name)} +{re.escape(line)}$", plain.out, re.MULTILINE)

@@ -331,6 +331,8 @@ def test_passages_that_people_copied_out_of_a_text_are_found_in_it(hub_folder):
 def test_a_column_that_the_data_set_lacks_is_named(hub_folder):
     with pytest.raises(DataError, match="'review'.*sentence, label"):
         hub_data(hub_folder, fields={"text": "review"}).load(("text",), LABELS)
+    with pytest.raises(DataError, match="'said'.*sentence, label"):
+        hub_data(hub_folder, quotes="said").load(("text",), LABELS)
 
 
 def test_a_split_that_the_data_set_lacks_is_an_error_that_names_it(hub_folder):

@@ -1,6 +1,7 @@
 """`ice list`."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
 import typer
@@ -8,6 +9,17 @@ import typer
 from ice_eval._registry import did_you_mean
 from ice_eval.cli._options import Json
 from ice_eval.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of a list."""
+
+    line: str
+    more: str = ""
+    """What stands below the line."""
+    facts: Mapping[str, Any] | None = None
+    """For `--json`, in place of the line alone."""
 
 
 def listing(
@@ -19,35 +31,73 @@ def listing(
 
     from ice_eval.cli._output import console, print_json, print_line
 
-    known = _registries()
+    known = _lists()
     if what not in known:
         raise ConfigError(f"cannot list '{what}'{did_you_mean(what, list(known))} Known: {', '.join(known)}.")
-    lines = {name: (item.__doc__ or "").strip().partition("\n")[0] for name, item in known[what].items()}
+    entries = dict(known[what]())
     if as_json:
-        print_json(lines)
+        print_json({name: entry.line if entry.facts is None else dict(entry.facts) for name, entry in entries.items()})
         return
-    out, width = console(), max(map(len, lines))
-    for name, line in lines.items():
-        print_line(out, Text(f"{name:<{width}}  {line}"), indent=width + 2)
-    if what == "models":
-        print_line(out, Text("\nAny hub id, folder of transformers, or .gguf file works too."))
+    out, width = console(), max(map(len, entries))
+    for name, entry in entries.items():
+        print_line(out, Text(f"{name:<{width}}  {entry.line}"), indent=width + 2)
+        if entry.more:
+            print_line(out, Text(" " * (width + 2) + entry.more, style="dim"), indent=width + 2)
+    if what in _BELOW:
+        print_line(out, Text(f"\n{_BELOW[what]}"))
 
 
-def _registries() -> Mapping[str, Any]:
+_BELOW = {
+    "models": "Any hub id, folder of transformers, or .gguf file works too.",
+    "tasks": "Another prompt is --task sst2/minimal, and worked examples before it --task sst2/minimal/few-shot. A "
+    "task of your own is a YAML file, which `ice task new` writes.",
+}
+
+
+def _lists() -> Mapping[str, Callable[[], Iterator[tuple[str, Entry]]]]:
     from ice_eval.analysis.measures import measures
     from ice_eval.attributions import attributions
     from ice_eval.interop import formats
-    from ice_eval.models import models
     from ice_eval.nulls import nulls
     from ice_eval.operators import operators
-    from ice_eval.tasks import tasks
 
-    return {
-        "tasks": tasks,
-        "models": models,
+    plain = {
         "attributions": attributions,
         "operators": operators,
         "nulls": nulls,
         "formats": formats,
         "measures": measures,
     }
+    described = {name: lambda registry=registry: _described(registry) for name, registry in plain.items()}
+    return {"tasks": _tasks, "models": _models, **described}
+
+
+def _described(registry: Any) -> Iterator[tuple[str, Entry]]:
+    for name, item in registry.items():
+        yield name, Entry((item.__doc__ or "").strip().partition("\n")[0])
+
+
+def _tasks() -> Iterator[tuple[str, Entry]]:
+    from ice_eval.tasks import load_task, tasks
+
+    for name in tasks.names():
+        task = load_task(name)
+        facts = {
+            "description": task.description,
+            "language": task.language,
+            "fields": task.template.fields,
+            "explained": task.explained,
+            "labels": task.labels,
+            "prompts": task.ways,
+            "data": task.data.origin,
+        }
+        yield name, Entry(task.description, f"{task.language}; prompts: {', '.join(task.ways)}", facts)
+
+
+def _models() -> Iterator[tuple[str, Entry]]:
+    from ice_eval.models import SUITE, models
+
+    for name, entry in _described(models):
+        yield name, Entry(entry.line, facts={"description": entry.line})
+    for model in SUITE:
+        yield model.name, Entry(model.line, facts={"description": model.line, **asdict(model)})

@@ -14,12 +14,15 @@ from ice_eval.models._base import (
     models,
 )
 from ice_eval.models._load import ModelRef, load_model, load_reader
+from ice_eval.models._suite import SUITE, HubModel, suite_model
 
 __all__ = [
+    "SUITE",
     "AttentionMaps",
     "EmbeddedText",
     "Generated",
     "Gradients",
+    "HubModel",
     "LabelScoring",
     "Labels",
     "Model",
@@ -30,4 +33,5 @@ __all__ = [
     "load_reader",
     "model",
     "models",
+    "suite_model",
 ]

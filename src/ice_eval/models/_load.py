@@ -7,10 +7,12 @@ from ice_eval._registry import did_you_mean
 from ice_eval.errors import ConfigError
 from ice_eval.models._base import Model, models
 from ice_eval.models._function import FunctionModel, LabelFunction, from_path
+from ice_eval.models._suite import SUITE, suite_model
 
 ModelRef = str | Model | tuple[Any, Any] | LabelFunction
-"""A registered name, a folder, a `.gguf` file, a hub id (`org/name`, `org/name@revision`), `python:module:function`, a
-`Model`, a pair of a transformers model and its tokenizer, or a function from texts to label probabilities."""
+"""A registered name, a folder, a `.gguf` file, a short name of the published suite, a hub id (`org/name`,
+`org/name@revision`), `python:module:function`, a `Model`, a pair of a transformers model and its tokenizer, or a
+function from texts to label probabilities."""
 
 
 def _from_function(function: LabelFunction) -> Model:
@@ -65,9 +67,24 @@ def load_model(ref: ModelRef, *, device: str = "auto", dtype: str = "auto") -> M
     if ref.startswith((".", "/", "~")):
         raise ConfigError(f"no such folder: {ref}.")
     try:
-        return _hf_load.from_hub(ref, device=device, dtype=dtype)
+        return _hf_load.from_hub(_hub_id(ref), device=device, dtype=dtype)
     except _hf_load.NotOnHubError as exc:
-        raise ConfigError(
-            f"no model '{ref}'{did_you_mean(ref, models.names())} It is no folder and no .gguf file, and the hub did "
-            f"not give it ({exc}). Known names: {', '.join(models.names())}."
-        ) from exc
+        raise ConfigError(_not_found(ref, exc)) from exc
+
+
+def _hub_id(ref: str) -> str:
+    """What the hub calls a model that has a short name here; anything else stays as it is."""
+    known = suite_model(ref)
+    return ref if known is None else known.hub_id + "".join(ref.partition("@")[1:])
+
+
+def _not_found(ref: str, reason: Exception) -> str:
+    known = suite_model(ref)
+    if known is not None:
+        terms = " It is gated: accept its terms there and log in with `hf auth login`." if known.gated else ""
+        return f"the hub did not give the model '{_hub_id(ref)}' ({reason}).{terms} A folder of it works as well."
+    names = [*models.names(), *(each.name for each in SUITE)]
+    return (
+        f"no model '{ref}'{did_you_mean(ref, names)} It is no folder and no .gguf file, and the hub did not give it "
+        f"({reason}). Known names: {', '.join(names)}."
+    )

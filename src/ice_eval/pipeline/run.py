@@ -205,6 +205,7 @@ def _manifest(
         "label_scoring": labels.scoring,
         "data": {"origin": task.data.origin, "examples": n_examples},
         "prompt": task.prompt,
+        "language": task.language,
         "device": model.device,
         "threads": model.use_threads(stored["threads"] if stored is not None else None),
         "token_budget": engine.scorer.budget,

@@ -46,10 +46,16 @@ def run_record(folder: RunFolder, *, budget: int) -> Record:
         "title": f"{config['model']} on {config['task']}",
         "folder": folder.path.name,
         "labels": manifest["labels"],
+        "language": _language(manifest.get("language", "und")),
         "configurations": [cell._asdict() for cell, _ in configurations(config)],
         "total": len(records),
         "examples": [_without_ranks(record) for record in kept],
     }
+
+
+def _language(said: str) -> str | None:
+    """What a page may say of its texts: fonts, hyphens and screen readers go by it."""
+    return None if said == "und" else said
 
 
 def example_records(folder: RunFolder) -> Iterator[Record]:

@@ -158,7 +158,8 @@ class HubData(DataSource):
                 yield found
 
     def _row(self, row: Row) -> dict[str, Any]:
-        missing = [theirs for theirs in self.fields.values() if theirs not in row]
+        needed = [*self.fields.values(), *([] if self.quotes is None else [self.quotes])]
+        missing = [theirs for theirs in needed if theirs not in row]
         if missing:
             raise DataError(f"the data set '{self.origin}' has no column '{missing[0]}'; it has {', '.join(row)}.")
         named = {**row, **{ours: row[theirs] for ours, theirs in self.fields.items()}}

@@ -1,16 +1,26 @@
 """The published cell that a user's result belongs beside, and what keeps the two from being the same measurement."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ice_eval.analysis.grid import Cell
-from ice_eval.analysis.paper._cells import UNSTATED, ablation_cells, english_cells, k_cells, multilingual_cells
+from ice_eval.analysis.paper._cells import (
+    UNSTATED,
+    ablation_cells,
+    english_cells,
+    k_cells,
+    multilingual_cells,
+    prompt_cells,
+)
 from ice_eval.analysis.paper._tables import Row, paper_table
 from ice_eval.protocols import PROTOCOLS
+from ice_eval.tasks import tasks
 
 _N, _M, _K = 500, 50, 0.2
 _PAPER = {"unit": "token", "scope": "content", "target": "predicted", "calibration": "none"}
+_STYLES = {"yes/no": "yes-no", "T/F/U": "true-false-unknown"}
+"""The paper's names of prompts, and ours where they differ."""
 _TUNED = re.compile(r"instruct|chat|-it\b", re.IGNORECASE)
 
 
@@ -20,13 +30,16 @@ def published(
     """The win rate that the paper prints for a configuration, or None.
 
     Models and tasks are found by the paper's names and by hub ids, folders and files of the same model or data set
-    (`meta-llama/Llama-3.1-8B@main`, `french_allocine`). For another k than 0.2 the paper does not name the operator;
-    the cell says so, and stands for deletion and infill alike.
+    (`meta-llama/Llama-3.1-8B@main`, `french_allocine`); `sst2/minimal` is the paper's minimal prompt. For other prompts
+    than the standard one and for another k than 0.2 the paper does not name the operator; the cell says so, and stands
+    for deletion and infill alike.
     """
-    found_model, found_task = model_of(model), task_of(task)
+    found_model, found_task, way = model_of(model), task_of(task), _parted(task)[1]
     if found_model is None or found_task is None or direction != "sufficiency":
         return None
-    cells = (*english_cells(), *multilingual_cells(), *ablation_cells(), *k_cells())
+    cells: Sequence[Cell] = (*english_cells(), *multilingual_cells(), *ablation_cells(), *k_cells())
+    if way:
+        cells = [cell for cell in prompt_cells() if _style_of(cell) == way]
     wanted = (found_model["model"], found_task, attribution, k)
     operators = (operator, UNSTATED) if operator in ("delete", "infill") else (operator,)
     fitting = (cell for cell in cells if (cell.model, cell.task, cell.attribution, cell.k) == wanted)
@@ -43,8 +56,8 @@ def model_of(model: str) -> Row | None:
 
 
 def task_of(task: str) -> str | None:
-    """The paper's data set that a task or a hub id stands for, by our name for it."""
-    name = _name_of(task)
+    """The paper's data set that a task, in any of its prompts, or a hub id stands for, by our name for it."""
+    name = _name_of(_parted(task)[0])
     for row in paper_table("datasets").rows:
         if name in (_squashed(row["task"]), *row["also_called"].split()):
             return row["task"]
@@ -100,7 +113,19 @@ def _of_settings(config: Mapping[str, Any], cell: Cell) -> Iterator[str]:
 def _unknown(cell: Cell) -> Iterator[str]:
     yield "prompt: the paper does not print its prompts, and win rates move with them."
     if cell.operator == UNSTATED:
-        yield "operator: the paper does not name that of its table by k."
+        yield f"operator: the paper does not name that of its table by {'prompt' if cell.prompt else 'k'}."
+
+
+def _parted(task: str) -> tuple[str, str]:
+    """A task and the way it is asked: `sst2/minimal` is `sst2` and `minimal`. Other names have no such way."""
+    name, _, way = task.partition("/")
+    return (name, way) if name in tasks and way else (task, "")
+
+
+def _style_of(cell: Cell) -> str:
+    """What we call the prompt of a cell."""
+    [row] = paper_table("prompts").where(task=cell.task, prompt=cell.prompt)
+    return _STYLES.get(row["style"], row["style"])
 
 
 def _says_size(name: str, row: Row) -> bool:

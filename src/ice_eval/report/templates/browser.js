@@ -150,7 +150,7 @@ function listed({ example, cell }) {
     { type: "button", "data-id": example.id, "aria-current": chosen ? "true" : null },
     el("span", { class: "rate", title: "win rate" }, rate),
     el("span", { class: "id" }, example.id),
-    el("span", { class: "start", dir: "auto" }, text.length > 160 ? `${text.slice(0, 160)}…` : text),
+    el("span", { class: "start", dir: "auto", lang: run().language }, text.length > 160 ? `${text.slice(0, 160)}…` : text),
   );
   button.addEventListener("click", () => choose(example));
   return el("li", {}, button);
@@ -236,9 +236,9 @@ function fieldText(example, field, cell) {
   });
   const name = example.fields.length > 1 ? el("h4", {}, field.name) : null;
   const human = field.human.length
-    ? el("p", { class: "human" }, "Marked by people: ", field.human.map((text) => [el("q", { dir: "auto" }, text), " "]))
+    ? el("p", { class: "human" }, "Marked by people: ", field.human.map((text) => [el("q", { dir: "auto", lang: run().language }, text), " "]))
     : null;
-  return el("div", {}, name, el("p", { class: "text", dir: "auto" }, nodes), human);
+  return el("div", {}, name, el("p", { class: "text", dir: "auto", lang: run().language }, nodes), human);
 }
 
 function unitSpan(piece, value, largest, inside) {
@@ -292,7 +292,7 @@ const FROM_RIGHT = /^\P{L}*[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\
 function counterfactual(example, name, text, score, kind) {
   const shown = text === null ? "–" : text.trim() === "" ? "(nothing)" : text.trim();
   const dir = FROM_RIGHT.test(textOf(example)) ? "rtl" : "auto";
-  return [el("dt", { class: kind }, name, " ", el("b", {}, chance(score))), el("dd", { class: kind, dir }, shown)];
+  return [el("dt", { class: kind }, name, " ", el("b", {}, chance(score))), el("dd", { class: kind, dir, lang: run().language }, shown)];
 }
 
 // --- the null as a histogram: log-odds across, so that scores near 0 and 1 stay apart -----------------------------
