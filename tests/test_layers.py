@@ -18,7 +18,7 @@ LAYERS = [
     {"models", "encoding", "interop"},
     {"scoring", "blacklist"},
     {"attributions", "executors", "results"},
-    {"pipeline", "cot", "analysis"},
+    {"pipeline", "cot", "analysis", "translation"},
     {"report"},
     {"api", "bench", "selftest"},
     {"cli"},

@@ -90,17 +90,17 @@ class Run:
         chosen = {"attribution": attribution, "operator": operator, "direction": direction, "k": k, "null": null}
         return ShownExample(view_example(self.folder, str(example_id), **chosen))  # type: ignore[arg-type]
 
-    def compare(self, other: "Run | str | Path") -> "pd.DataFrame":
+    def compare(self, other: "Run | str | Path", *, by_id: bool = False) -> "pd.DataFrame":
         """What changed from this run to another: one row per configuration that both have, as `ice compare`.
 
         `difference` is the other's mean win rate less this run's, with its 95 % interval and a test: paired over the
-        examples that both hold (same id, same text), unpaired where these are less than half of the smaller run. The
-        settings that differ are in `attrs["settings"]`.
+        examples that both hold (same id, same text), unpaired where these are less than half of the smaller run. With
+        `by_id` the id alone decides, as for translations. The settings that differ are in `attrs["settings"]`.
         """
         import pandas as pd
 
         folder = other.folder if isinstance(other, Run) else RunFolder.existing(Path(other))
-        [found] = differences(self.folder, [folder])
+        [found] = differences(self.folder, [folder], by_id=by_id)
         frame = pd.DataFrame([vars(line) for line in found.configurations])
         frame.attrs["settings"] = [setting._asdict() for setting in found.settings]
         return frame

@@ -19,6 +19,7 @@ from ice_eval.cli import (
     selftest,
     show,
     task,
+    translate,
     validate,
 )
 
@@ -56,6 +57,7 @@ app.command("audit-infill")(audit_infill.audit_infill)
 app.command("measures")(measures.measures)
 app.command("show")(show.show)
 app.command("list")(listing.listing)
+app.command("translate")(translate.translate)
 app.command("validate")(validate.validate)
 app.command("paper")(paper.paper)
 app.command("selftest")(selftest.selftest)

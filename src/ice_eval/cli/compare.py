@@ -14,13 +14,17 @@ def compare(
     paper: Annotated[
         bool, typer.Option("--paper", help="Compare one run with the win rates that the paper publishes.")
     ] = False,
+    by_id: Annotated[
+        bool, typer.Option("--by-id", help="Pair examples by their ids although their texts differ: translations, say.")
+    ] = False,
     style: Annotated[str | None, typer.Option("--format", help="Print the tables as md, csv or latex.")] = None,
     as_json: Json = False,
 ) -> None:
     """Say what changed from one run to another: settings, win rates with the interval of their difference, verdicts.
 
     Differences are paired over the examples that both runs hold (same id, same text), and unpaired where they share
-    less than half of the smaller run. With --paper, one run is set beside the published tables.
+    less than half of the smaller run. With --by-id the id alone decides. With --paper, one run is set
+    beside the published tables.
     """
     from ice_eval.cli._output import print_json, print_tables
     from ice_eval.report import FORMATS, difference_notes, difference_tables, formatted
@@ -34,7 +38,7 @@ def compare(
     if len(folders) < 2:
         raise ConfigError(f"one run ({folders[0]}) was given; two or more are expected: ice compare DIR DIR.")
     first, *others = (RunFolder.existing(path) for path in folders)
-    found = differences(first, others)
+    found = differences(first, others, by_id=by_id)
     if as_json:
         print_json({"first": str(first.path), "comparisons": [each.as_dict() for each in found]})
     elif style is not None:

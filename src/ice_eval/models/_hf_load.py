@@ -60,11 +60,11 @@ def from_hub(ref: str, *, device: str, dtype: str) -> Model:
         NotOnHubError: It is not to be had there.
     """
     path, _, revision = ref.partition("@")
-    _ask_hub(path, revision or "main")
+    ask_hub(path, revision or "main")
     try:
         return _load(path, name=ref, device=device, dtype=dtype, revision=revision or "main")
     except OSError as exc:
-        raise NotOnHubError(_first_line(exc)) from exc
+        raise NotOnHubError(first_line(exc)) from exc
     except (ValueError, KeyError, RuntimeError) as exc:
         raise _refusal(f"the model '{ref}'", exc) from exc
 
@@ -72,17 +72,17 @@ def from_hub(ref: str, *, device: str, dtype: str) -> Model:
 def _refusal(what: str, exc: Exception) -> IceError:
     if "trust_remote_code" in str(exc):
         return ConfigError(f"{what} needs code of its own to be run, which is never done.")
-    return ModelError(f"{what} could not be loaded: {_first_line(exc)}")
+    return ModelError(f"{what} could not be loaded: {first_line(exc)}")
 
 
-def _ask_hub(path: str, revision: str) -> None:
+def ask_hub(path: str, revision: str) -> None:
     """One quick question: without a network, a download would be tried six times over before it gives up."""
     try:
         if isinstance(huggingface_hub.try_to_load_from_cache(path, "config.json", revision=revision), str):
             return
         huggingface_hub.HfApi().model_info(path, revision=revision, timeout=10)
     except Exception as exc:  # bad names, missing or gated repositories, no network: types of three libraries
-        raise NotOnHubError(_first_line(exc)) from exc
+        raise NotOnHubError(first_line(exc)) from exc
 
 
 def from_gguf(path: Path, *, name: str, device: str, dtype: str) -> Model:
@@ -98,17 +98,17 @@ def from_gguf(path: Path, *, name: str, device: str, dtype: str) -> Model:
 
 
 def _load(path: str, *, name: str, device: str, dtype: str, revision: str = "main") -> Model:
-    with _quiet(), torch.inference_mode(False):  # weights that are made inside have no gradients ever after
+    with quiet(), torch.inference_mode(False):  # weights that are made inside have no gradients ever after
         source: dict[str, Any] = {"revision": revision, "trust_remote_code": False}
         config = transformers.AutoConfig.from_pretrained(path, **source)
         auto: Any = _auto_class(config.architectures or [], name)
-        place = _device(device)
+        place = device_named(device)
         tokenizer = _tokenizer(path, **source)
         if place == NO_WEIGHTS:
             with torch.device(place):
                 return wrap(auto.from_config(config), tokenizer, name=name)
         model, report = auto.from_pretrained(
-            path, dtype=_dtype(dtype, place), use_safetensors=True, output_loading_info=True, **source
+            path, dtype=dtype_named(dtype, place), use_safetensors=True, output_loading_info=True, **source
         )
     if report["missing_keys"]:
         missing = sorted(report["missing_keys"])
@@ -140,19 +140,19 @@ def _auto_class(architectures: list[str], name: str) -> Any:
     )
 
 
-def _device(asked: str) -> str:
+def device_named(asked: str) -> str:
     if asked != "auto":
         try:
             torch.zeros(1, device=asked)
         except (RuntimeError, AssertionError) as exc:
             raise ConfigError(
-                f"the device '{asked}' cannot be used here ({_first_line(exc)}); use --device auto or cpu."
+                f"the device '{asked}' cannot be used here ({first_line(exc)}); use --device auto or cpu."
             ) from exc
         return asked
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def _dtype(asked: str, device: str) -> torch.dtype:
+def dtype_named(asked: str, device: str) -> torch.dtype:
     if asked == "auto":
         return torch.bfloat16 if device.startswith("cuda") else torch.float32
     if asked not in _DTYPES:
@@ -165,7 +165,7 @@ def _convert_gguf(path: Path, folder: Path) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(prefix=".converting-", dir=folder.parent))
     try:
-        with _quiet():
+        with quiet():
             tokenizer = transformers.AutoTokenizer.from_pretrained(
                 path.parent, gguf_file=path.name, trust_remote_code=False
             )
@@ -186,7 +186,7 @@ def _convert_gguf(path: Path, folder: Path) -> None:
             if not folder.is_dir():  # unless another process was faster: its folder is as good
                 raise
     except (OSError, ValueError, RuntimeError) as exc:
-        raise ModelError(f"{path} could not be converted: {_first_line(exc)}") from exc
+        raise ModelError(f"{path} could not be converted: {first_line(exc)}") from exc
     finally:
         shutil.rmtree(draft, ignore_errors=True)
 
@@ -207,12 +207,12 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _first_line(exc: Exception) -> str:
+def first_line(exc: Exception) -> str:
     return (str(exc).strip() or type(exc).__name__).partition("\n")[0][:300]
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """No progress bars and chatter of transformers while loading; its errors still come through."""
     logging: Any = transformers.utils.logging
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()

@@ -100,8 +100,10 @@ def difference_notes(found: Sequence[RunDifference]) -> list[str]:
 
 
 def _examples(each: RunDifference, letter: str) -> str:
-    shared = f"{each.n_shared} examples are the same as in A ({each.n_first} there, {each.n_second} here)"
-    texts = f"; {each.n_other_text} with the same id have another text" if each.n_other_text else ""
+    same = "have the same id as in A" if each.by_id else "are the same as in A"
+    shared = f"{each.n_shared} examples {same} ({each.n_first} there, {each.n_second} here)"
+    which = "of them" if each.by_id else "with the same id"
+    texts = f"; {each.n_other_text} {which} have another text" if each.n_other_text else ""
     kinds = {line.paired for line in each.configurations}
     how = {
         frozenset({True}): " Differences are paired: win rates over the examples that both runs evaluated.",

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ice_eval import stats
 from ice_eval._seeding import rng_for
+from ice_eval.errors import ConfigError
 from ice_eval.rationales import Share
 from ice_eval.results.comparisons import Configuration
 from ice_eval.results.folder import RunFolder
@@ -64,17 +65,19 @@ class RunDifference:
     """Examples of the first run."""
     n_second: int
     n_shared: int
-    """Examples of both: the same id, and the same text."""
+    """Examples of both: the same id, and the same text unless they go by their ids alone."""
     n_other_text: int
-    """Examples that share an id but not the text: they are not the same."""
+    """Examples that share an id but not the text: they are not the same, unless ids alone decide."""
     settings: tuple[Setting, ...]
     configurations: tuple[WinRateDifference, ...]
     only_first: tuple[Configuration, ...]
     only_second: tuple[Configuration, ...]
+    by_id: bool = False
+    """Whether examples of one id are the same whatever their texts: translations of each other, say."""
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
-        counts = ("n_first", "n_second", "n_shared", "n_other_text")
+        counts = ("by_id", "n_first", "n_second", "n_shared", "n_other_text")
         return {
             "first": str(self.first.path),
             "second": str(self.second.path),
@@ -86,14 +89,19 @@ class RunDifference:
         }
 
 
-def differences(first: RunFolder, others: Sequence[RunFolder]) -> list[RunDifference]:
+def differences(first: RunFolder, others: Sequence[RunFolder], *, by_id: bool = False) -> list[RunDifference]:
     """Compare a run with each of some others; p-values are adjusted over all of them together.
 
+    Args:
+        first: What the others are compared with.
+        others: The other runs.
+        by_id: Whether examples of one id are the same whatever their texts: translations of each other, say.
+
     Raises:
-        ConfigError: A run is not finished.
+        ConfigError: A run is not finished; or examples go by their ids, and one has two gold labels.
     """
     known = _Results(first)
-    found = [_difference(known, _Results(other)) for other in others]
+    found = [_difference(known, _Results(other), by_id=by_id) for other in others]
     p_values = [line.p_value for each in found for line in each.configurations if line.p_value is not None]
     adjusted = iter(stats.adjusted(np.array(p_values)).tolist() if p_values else ())
     return [replace(each, configurations=tuple(_adjusted(each.configurations, adjusted))) for each in found]
@@ -112,6 +120,7 @@ class _Results:
         inputs = [row for part in folder.parts() for row in folder.inputs(part)]
         self.texts = {row.example_id: dict(row.fields) for row in inputs}
         self.groups = {row.example_id: row.group for row in inputs}
+        self.golds = {row.example_id: row.gold for row in inputs}
 
     def rates_of(self, cell: Configuration, ids: Sequence[str]) -> NDArray[np.float64]:
         """The win rate of each example."""
@@ -127,21 +136,37 @@ def _cell(line: Mapping[str, Any]) -> Configuration:
     return Configuration(**given)
 
 
-def _difference(first: _Results, second: _Results) -> RunDifference:
-    common = first.texts.keys() & second.texts.keys()
-    same = [each for each in first.texts if each in common and first.texts[each] == second.texts[each]]
+def _difference(first: _Results, second: _Results, *, by_id: bool) -> RunDifference:
+    common = [each for each in first.texts if each in second.texts]
+    alike = [each for each in common if first.texts[each] == second.texts[each]]
+    if by_id:
+        _check_golds(first, second, common)
+    same = common if by_id else alike
     return RunDifference(
         first=first.folder,
         second=second.folder,
         n_first=len(first.texts),
         n_second=len(second.texts),
         n_shared=len(same),
-        n_other_text=len(common) - len(same),
+        n_other_text=len(common) - len(alike),
         settings=tuple(_settings(first.manifest, second.manifest)),
         configurations=tuple(_line(cell, first, second, same) for cell in first.lines if cell in second.lines),
         only_first=tuple(cell for cell in first.lines if cell not in second.lines),
         only_second=tuple(cell for cell in second.lines if cell not in first.lines),
+        by_id=by_id,
     )
+
+
+def _check_golds(first: _Results, second: _Results, ids: Sequence[str]) -> None:
+    """Two examples of one id that have different gold labels are no translations of each other."""
+    for each in ids:
+        golds = first.golds[each], second.golds[each]
+        if None not in golds and golds[0] != golds[1]:
+            raise ConfigError(
+                f"example '{each}' has the gold label {golds[0]} in {first.folder.path} and {golds[1]} in "
+                f"{second.folder.path} (counted from 0): the ids do not name the same examples, so they cannot be "
+                "compared by id."
+            )
 
 
 def _line(cell: Configuration, first: _Results, second: _Results, same: Sequence[str]) -> WinRateDifference:
