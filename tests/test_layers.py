@@ -20,7 +20,7 @@ LAYERS = [
     {"attributions", "executors", "results"},
     {"pipeline", "cot", "analysis", "translation"},
     {"report"},
-    {"api", "bench", "selftest"},
+    {"api", "bench", "selftest", "f_fidelity"},
     {"cli"},
 ]
 LAYER_OF = {part: layer for layer, parts in enumerate(LAYERS) for part in parts}

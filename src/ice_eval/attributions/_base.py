@@ -226,6 +226,11 @@ class Attribution(ABC):
     """Whether the numbers come from the user, so that a run folder must be checked to hold the same."""
 
     @property
+    def has_signs(self) -> bool:
+        """Whether its numbers may be negative against the label: those of signed methods, and what users bring."""
+        return self.signed or self.brought
+
+    @property
     def sized(self) -> bool:
         """Whether its rationale is a set of its own size, the units with a positive number, whatever k."""
         return False

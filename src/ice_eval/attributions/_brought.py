@@ -32,6 +32,9 @@ class Given(Attribution):
 
     brought: ClassVar[bool] = True
     values: Mapping[str, ArrayLike]
+    has_signs: bool = True
+    sized: bool = False
+    """Whether the units with a positive number are the rationale, whatever k."""
 
     def attribute(self, lens: Lens, batch: Sequence[Encoded]) -> list[PerUnit]:
         return [self.of(lens.name, item).values for item in batch]

@@ -9,6 +9,7 @@ from ice_eval.cli import (
     audit_infill,
     compare,
     demo,
+    f_fidelity,
     listing,
     measures,
     paper,
@@ -55,6 +56,7 @@ app.command("report")(report.report)
 app.command("compare")(compare.compare)
 app.command("audit-infill")(audit_infill.audit_infill)
 app.command("measures")(measures.measures)
+app.command("f-fidelity")(f_fidelity.f_fidelity)
 app.command("show")(show.show)
 app.command("list")(listing.listing)
 app.command("translate")(translate.translate)

@@ -112,7 +112,7 @@ class Bar:
         self._told = self._started
         if not self._plain:
             self._progress = _progress(self._console)
-            self._task = self._progress.add_task("scoring", total=total, rate="")
+            self._task = self._progress.add_task("rows", total=total, rate="")
             self._progress.start()
 
     def advance(self, rows: int, *, scored: bool = True) -> None:

@@ -1,5 +1,6 @@
 """Sequence classifiers: the score of a label is the logit of its class."""
 
+import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -57,6 +58,15 @@ class SequenceClassifier(HFModel):
         note = f"{self.name} names its classes otherwise than the task; taken in order: {pairs}."
         classes_in_order = tuple((index,) for index in range(len(task.labels)))
         return Labels(task.labels, classes_in_order, are_classes=True, classes=classes, note=note)
+
+    def copied(self, *, name: str, dtype: str | None = None) -> "SequenceClassifier":
+        """The same weights again under another name, by default in their own precision."""
+        model = copy.deepcopy(self.model).to(dtype=getattr(torch, dtype or self.dtype))
+        return SequenceClassifier(model, self.codec.tokenizer, name=name)
+
+    def trainable_scores(self, batch: Sequence[ModelInput], labels: Labels) -> torch.Tensor:
+        """Log-scores of the labels up to a constant per row, with a graph through the weights."""
+        return self._label_scores(batch, labels, 0)[0]
 
     def _label_scores(self, batch: Sequence[ModelInput], labels: Labels, prefix: int) -> tuple[torch.Tensor, int]:
         ids, mask, _ = self.padded(batch)

@@ -31,6 +31,8 @@ class Engine:
     """What attributions may know of the data; empty where none asks."""
     probing: Mapping[str, Operator] = field(default_factory=dict)
     """Attribution -> what happens to the units that its probes do not keep."""
+    targets: Mapping[str, int] | None = field(default=None, repr=False)
+    """Labels to explain, by example id, where the run of another model decided them."""
     _encoded: dict[str, Encoded] = field(default_factory=dict, repr=False)
 
     @property
@@ -44,7 +46,7 @@ class Engine:
         return [
             name
             for name, method in self.attributions.items()
-            if self.config.sign == "abs" and not method.sized and (method.signed or method.brought)
+            if self.config.sign == "abs" and not method.sized and method.has_signs
         ]
 
     @property

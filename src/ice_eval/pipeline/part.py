@@ -19,7 +19,6 @@ import numpy as np
 
 from ice_eval.attributions import LOOKS, OF_EVERY_MODEL, Lens, Observer, one_per_unit
 from ice_eval.encoding import shared_prefix
-from ice_eval.pipeline.config import RunConfig
 from ice_eval.pipeline.desk import Answers, Asked, Desk, changed
 from ice_eval.pipeline.engine import Engine
 from ice_eval.pipeline.probes import Probes
@@ -99,7 +98,7 @@ def start_part(
         skipped = {e.id: _skip_reason(engine, items[e.id], e, scores) for e in examples}
         alive = [item for item in alive if skipped[item.example_id] is None]
         gold = {e.id: e.gold for e in examples}
-        targets = {item.example_id: _target(engine.config, gold, scores, item) for item in alive}
+        targets = {item.example_id: _target(engine, gold, scores, item) for item in alive}
         probes = Probes(engine, desk, targets)
         vectors, answers, seconds = _attribute(engine, alive, targets, before, probes)
     inputs = [_input_row(e, items[e.id], targets.get(e.id), skipped[e.id], vectors, answers) for e in examples]
@@ -183,13 +182,17 @@ def _skip_reason(
     fills = any(act.needs_fills for act in engine.operators.values())
     if fills and engine.pool is not None and not engine.pool.can_fill(item):
         return "infill finds no units of other examples that fit this one"
+    if engine.targets is not None and item.example_id not in engine.targets:
+        return "the run of the deployed model skipped it"
     return None
 
 
 def _target(
-    config: RunConfig, gold: Mapping[str, int | None], scores: Mapping[RowKey, Sequence[float]], item: Encoded
+    engine: Engine, gold: Mapping[str, int | None], scores: Mapping[RowKey, Sequence[float]], item: Encoded
 ) -> int:
-    right = gold[item.example_id]
+    if engine.targets is not None:
+        return engine.targets[item.example_id]
+    config, right = engine.config, gold[item.example_id]
     if config.target == "gold" and right is not None:
         return right
     full, prior = (np.array(scores[RowKey(item.example_id, kind)]) for kind in ("full", "empty"))

@@ -17,6 +17,7 @@ from ice_eval.errors import CapabilityError, ConfigError, IceError, ModelError
 from ice_eval.models import Model
 from ice_eval.nulls import nulls
 from ice_eval.operators import POOL_EXAMPLES, operators
+from ice_eval.pipeline.adapted import Adapted
 from ice_eval.pipeline.config import ADDABLE, RunConfig, config_hash, identity, refuse_other_run
 from ice_eval.pipeline.data import counts_in, data_view, fill_pool
 from ice_eval.pipeline.engine import Engine
@@ -50,6 +51,7 @@ def execute(
     out: Path | None = None,
     token_budget: int | None = None,
     reporter: Reporter | None = None,
+    adapted: Adapted | None = None,
 ) -> RunFolder:
     """Run, or continue, an evaluation and return its folder.
 
@@ -63,6 +65,7 @@ def execute(
             command continues.
         token_budget: Tokens per batch; by default what suits the device.
         reporter: Gets progress and messages.
+        adapted: Where the model is an adapted copy of another one: how, and the labels to explain.
 
     Raises:
         ConfigError: Something is wrong with what was asked; nothing has been written.
@@ -71,11 +74,13 @@ def execute(
     reporter = reporter or Silent()
     card = {"id": model.name, "fingerprint": model.fingerprint, "dtype": model.dtype}
     asked = identity(config, model=card, task=task, examples=examples)
+    asked |= {} if adapted is None else {"adaptation": adapted.how}
     folder = RunFolder(out or Path("ice-runs") / f"{_slug(task.name)}-{_slug(model.name)}-{config_hash(asked)[:8]}")
     stored = _stored(folder, asked)
     if stored is not None:
         config = config.extended_by(stored["config"])
-    engine = _engine(config, model, task, attributions, examples)
+    engine = prepare(config, model, task, attributions, examples)
+    engine = engine if adapted is None else replace(engine, targets=adapted.targets)
     _refuse_other_fields(engine.attributions, stored)
     engine = replace(engine, scorer=_scorer(engine, folder, token_budget, stored, reporter))
     evaluated = examples[: config.n]
@@ -83,6 +88,7 @@ def execute(
     checked = _check_model(engine, evaluated)
     _try_attributions(engine, evaluated, stored)
     manifest = _manifest(engine, asked, len(evaluated), stored)
+    manifest |= {} if adapted is None else {"adaptation": dict(adapted.record)}
     note = engine.scorer.labels.note
     told = [*model.notes, *([note] if note else []), *brought, *_about_methods(engine, evaluated), *checked]
     manifest["messages"] = told
@@ -169,13 +175,18 @@ def _lowered(folder: RunFolder) -> dict[int, int]:
     return found
 
 
-def _engine(
+def prepare(
     config: RunConfig,
     model: Model,
     task: Task,
     attributions: Mapping[str, Attribution],
     examples: Sequence[Example],
 ) -> Engine:
+    """All that a configuration names, as `execute` takes it.
+
+    Raises:
+        ConfigError: It does not fit the model or the data.
+    """
     chosen = _attributions(config, attributions, model)
     labels = model.labels(task, scoring=config.label_scoring)
     acts = {name: operators.get(name)() for name in config.operators}
@@ -225,6 +236,8 @@ def _flags(engine: Engine) -> list[str]:
         flags.append("scope_prompt")
     if engine.config.sign == "abs":
         flags.append("sign_abs")
+    if engine.targets is not None:
+        flags.append("adapted_model")
     if engine.pool is not None and not engine.pool.knows_labels:
         flags.append("blacklist_without_gold")
     return flags

@@ -1,5 +1,6 @@
 """Tables and pages from run folders; never from models."""
 
+from ice_eval.report.adaptation import adaptation_notes, adaptation_table
 from ice_eval.report.differences import difference_notes, difference_tables
 from ice_eval.report.formats import FORMATS, formatted
 from ice_eval.report.gate import failures, words_of
@@ -32,6 +33,8 @@ __all__ = [
     "Measured",
     "ShownExample",
     "Table",
+    "adaptation_notes",
+    "adaptation_table",
     "agreement_table",
     "audit_notes",
     "audit_tables",

@@ -297,6 +297,7 @@ FLAGS = {
     "protocol_released": "the choices of the paper's released package; not to be mixed with other results.",
     "scope_prompt": "words of the prompt's template were removed too, not only those of the text.",
     "sign_abs": "signed attributions rank units by magnitude, whether they speak for the label or against it.",
+    "adapted_model": "the model is a copy that was fine-tuned on inputs with units removed, not the deployed one.",
     "blacklist_without_gold": "the data have no labels: infill avoided the label words only.",
     "mask-unk_writes_end_of_text": "the model has no unknown token: mask-unk wrote end-of-text tokens.",
     "mask-pad_writes_end_of_text": "the model has no padding token: mask-pad wrote end-of-text tokens.",

@@ -1,0 +1,108 @@
+"""`ice f-fidelity`."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ice_eval.cli._evaluation import task_from_flags
+from ice_eval.cli._options import Json
+
+if TYPE_CHECKING:
+    from ice_eval.tasks import Task
+
+
+def f_fidelity(
+    run: Annotated[Path, typer.Argument(help="The folder of a finished run of a sequence classifier.")],
+    out: Annotated[Path, typer.Option(help="Folder of the new run, of the adapted copy.")],
+    model: Annotated[
+        str | None, typer.Option(help="The run's model, where its name in the run does not lead to it (a folder).")
+    ] = None,
+    epochs: Annotated[int, typer.Option(help="Passes over the training examples.")] = 3,
+    share: Annotated[
+        float | None,
+        typer.Option(help="Share of units that training removes at most; by default as much as the run's tests do."),
+    ] = None,
+    lr: Annotated[float, typer.Option(help="Learning rate.")] = 5e-5,
+    batch_size: Annotated[int, typer.Option(help="Examples per step of training.")] = 16,
+    seed: Annotated[int, typer.Option(help="Defines what training removes, its order and dropout.")] = 0,
+    save_model: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write the adapted copy there; by default it is not kept.")
+    ] = None,
+    task: Annotated[str | None, typer.Option(help="The run's task, where its manifest does not lead to it.")] = None,
+    data: Annotated[Path | None, typer.Option(help="The run's data, likewise.")] = None,
+    prompt: Annotated[str | None, typer.Option(help="The run's prompt, likewise.")] = None,
+    labels: Annotated[str | None, typer.Option(help="The run's labels, likewise.")] = None,
+    explain: Annotated[str | None, typer.Option(help="The fields that the run explains, if not all.")] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, …")] = "auto",
+    as_json: Json = False,
+) -> None:
+    """Do a run's tests again on a copy of its classifier that was fine-tuned on inputs with units removed.
+
+    Removing units gives inputs that a model was not trained on; the copy was (F-Fidelity, Zheng et al. 2025).
+    Explanations, explained labels, random sets and fills are those of the run.
+    """
+    from ice_eval.analysis.answers import answered
+    from ice_eval.cli._output import Bar, print_json, print_tables
+    from ice_eval.f_fidelity import f_fidelity as adapted_run
+    from ice_eval.models import load_model
+    from ice_eval.report import adaptation_notes, adaptation_table, difference_notes, difference_tables, write_html
+    from ice_eval.results import RunFolder, differences
+
+    deployed = RunFolder.existing(run)
+    deployed.require_complete()
+    manifest = deployed.manifest()
+    chosen = _task(manifest, task, data, prompt, labels, explain)
+    loaded = load_model(model or manifest["config"]["model"], device=device, dtype=manifest["identity"]["dtype"])
+    found = adapted_run(
+        deployed,
+        model=loaded,
+        task=chosen,
+        out=out,
+        share=share,
+        training={"epochs": epochs, "lr": lr, "batch_size": batch_size, "seed": seed},
+        save_model=save_model,
+        reporter=Bar(),
+    )
+    write_html([found], found.path / "report.html")
+    [compared] = differences(deployed, [found])
+    lines = answered(deployed, found)
+    adaptation = found.manifest()["adaptation"]
+    if as_json:
+        print_json(
+            {
+                "deployed": str(deployed.path),
+                "adapted": str(found.path),
+                "adaptation": adaptation,
+                "answers": [{**vars(line), "learnt": line.learnt} for line in lines],
+                "comparison": compared.as_dict(),
+            }
+        )
+        return
+    tables = [*difference_tables([compared]), adaptation_table(lines)]
+    print_tables(tables, [*difference_notes([compared]), *adaptation_notes(adaptation, lines)])
+
+
+def _task(
+    manifest: Mapping[str, Any],
+    task: str | None,
+    data: Path | None,
+    prompt: str | None,
+    labels: str | None,
+    explain: str | None,
+) -> "Task":
+    """The task of a run, from what its manifest says and what is given; whether it fits is checked by its hashes."""
+    from ice_eval.tasks import load_task, tasks
+
+    origin, name = Path(manifest["data"]["origin"]), manifest["config"]["task"]
+    if task is None and name in tasks:
+        task = name
+    known = None if task is None else load_task(task)
+    if data is None and origin.is_file():
+        data = origin
+    if prompt is None and (known is None or known.prompt != manifest["prompt"]):
+        prompt = manifest["prompt"]
+    if labels is None and (known is None or list(known.labels) != manifest["labels"]):
+        labels = ",".join(manifest["labels"])
+    return task_from_flags(task, data, prompt, labels, explain)

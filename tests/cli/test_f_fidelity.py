@@ -1,0 +1,48 @@
+"""`ice f-fidelity`."""
+
+import json
+
+import pytest
+from tests.cli.test_cli import assert_refused
+from tests.helpers import save_tiny
+
+import ice_eval
+from ice_eval.models import load_model
+from ice_eval.results import RunFolder
+
+
+@pytest.fixture(scope="module")
+def bert(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models") / "bert"
+    save_tiny(folder, "bert")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def demo_run(bert, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("demo") / "run"
+    settings = {"attributions": ["gradient"], "operators": ["delete"], "n": 6, "m": 3}
+    return ice_eval.evaluate(str(bert), "demo", out=folder, device="cpu", **settings).path
+
+
+def test_the_command_prints_both_and_continues(ice, bert, demo_run, tmp_path):
+    command = ("f-fidelity", demo_run, "--model", bert, "--out", tmp_path / "b", "--epochs", 2, "--lr", 1e-3)
+    done = ice(*command, "--save-model", tmp_path / "copy")
+    assert done.code == 0
+    assert "bert+f-fidelity" in done.out and "B − A" in done.out and "How they answer" in done.out
+    assert "delete, random set kept" in done.out and "Both explain A" in done.out
+    copy = load_model(str(tmp_path / "copy"), device="cpu")
+    manifest = RunFolder.existing(tmp_path / "b").manifest()
+    assert copy.fingerprint == manifest["identity"]["weights"]
+    again = ice(*command, "--json")
+    content = json.loads(again.out)
+    assert "nothing left to score" in again.err
+    assert content["adaptation"]["epochs"] == 2 and content["comparison"]["configurations"][0]["paired"]
+    assert [line["operator"] for line in content["answers"]] == [None, "delete"]
+
+
+def test_the_command_refuses_models_that_it_cannot_adapt(ice, tmp_path):
+    ice_eval.evaluate("toy", "demo", attributions=["random"], n=3, m=3, out=tmp_path / "toy")
+    refused = ice("f-fidelity", tmp_path / "toy", "--out", tmp_path / "b")
+    assert_refused(refused, "'toy' cannot be adapted", "sequence classifier")
+    assert not (tmp_path / "b").exists()
