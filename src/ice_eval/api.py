@@ -150,9 +150,10 @@ def evaluate(
     """Compare explanations of a model with random ones of equal size, under several operators.
 
     Args:
-        model: A hub id, a folder, a `.gguf` file, a known name (`smollm2`, `toy`), or a pair of a transformers model
-            and its tokenizer.
-        task: A known task (`sst2`, `demo`) or a `Task`.
+        model: A hub id, a folder, a `.gguf` file, a known name (`smollm2`, `gpt2-xl`), or a pair of a transformers
+            model and its tokenizer.
+        task: A known task (`sst2`), perhaps in another of its prompts (`sst2/minimal`, `sst2/minimal/few-shot`), a task
+            file (`mine.yaml`), or a `Task`.
         attributions: Names (`"attention"`, or with options `"attention:layer=-1"`), or a mapping from names to None
             (the known method of that name), to numbers (a sequence with an array per example, or a mapping from example
             ids to arrays), to a function that takes an encoded example and returns a number per unit (`item.texts` are

@@ -58,6 +58,14 @@ def test_a_prompt_and_labels_are_enough(task_of):
     assert task.data == NoData()
 
 
+def test_prompts_of_a_file_are_asked_for_behind_its_name(task_of, tmp_path):
+    task_of(SMALL + "variants: {short: '{text}?'}\nworked: [{text: a, label: bad}]")
+    task = load_task(str(tmp_path / "mine.yaml/short/few-shot"))
+    assert (task.name, task.prompt, len(task.shots)) == ("mine/short/few-shot", "{text}?", 1)
+    with pytest.raises(ConfigError, match="the task 'mine' has no prompt 'shrt'; did you mean 'short'"):
+        load_task(str(tmp_path / "mine.yaml/shrt"))
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

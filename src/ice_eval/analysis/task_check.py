@@ -1,5 +1,6 @@
 """Does a task say to a model what its author meant? What it reads, what is explained, what it answers."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -50,9 +51,13 @@ class TaskCheck:
     """Examples that were scored."""
     accuracy: float | None
     """None where the data have no gold labels."""
+    majority: float | None
+    """Accuracy of always giving the most frequent label; None without gold labels."""
     truncated: int
     """Scored examples that lost the end of a text."""
     median_units: float
+    human: int
+    """Scored examples with a human rationale."""
     notes: tuple[str, ...]
 
 
@@ -67,6 +72,7 @@ def check_task(model: Model, task: Task, *, unit: Unit = "token") -> TaskCheck:
     notes = [*([labels.note] if labels.note else []), *model.check(rows[:4], labels, prefix=prefix)]
     scores = np.exp(scorer.score(rows, prefix=prefix))
     answers = scores[1:].argmax(axis=1)
+    gold = Counter(example.gold for example in examples if example.gold is not None)
     right = [int(a) == e.gold for a, e in zip(answers, examples, strict=True) if e.gold is not None]
     return TaskCheck(
         prompts=tuple(tuple(_segments(model, task, e, i)) for e, i in zip(examples[:N_SHOWN], items, strict=False)),
@@ -74,8 +80,10 @@ def check_task(model: Model, task: Task, *, unit: Unit = "token") -> TaskCheck:
         label_scoring=labels.scoring,
         n=len(items),
         accuracy=float(np.mean(right)) if right else None,
+        majority=max(gold.values()) / gold.total() if gold else None,
         truncated=sum(item.truncated for item in items),
         median_units=float(np.median([item.n_units for item in items])),
+        human=sum(bool(example.human) for example in examples),
         notes=tuple(notes),
     )
 

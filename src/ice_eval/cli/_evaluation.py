@@ -23,7 +23,11 @@ def evaluation(
         str, typer.Option(help="Hub id, folder, .gguf file, python:module:function, or a name from `ice list models`")
     ],
     task: Annotated[
-        str | None, typer.Option(help="A name from `ice list tasks`; or give --data, --prompt and --labels.")
+        str | None,
+        typer.Option(
+            help="A name from `ice list tasks` (sst2, sst2/minimal, sst2/few-shot), a task file (.yaml, see `ice task "
+            "new`); or give --data, --prompt and --labels."
+        ),
     ] = None,
     attributions: Annotated[
         str,

@@ -1,5 +1,6 @@
 """`ice task`."""
 
+import itertools
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -8,11 +9,12 @@ import typer
 
 from ice_eval.cli._evaluation import task_from_flags
 from ice_eval.cli._options import Json
+from ice_eval.errors import ConfigError
 
 if TYPE_CHECKING:
     from ice_eval.analysis import TaskCheck
 
-app = typer.Typer(help="Look at a task before running it.", no_args_is_help=True)
+app = typer.Typer(help="Make a task of your own, and look at a task before running it.", no_args_is_help=True)
 
 
 @app.callback()
@@ -20,9 +22,35 @@ def _root() -> None:
     pass
 
 
+@app.command("new")
+def new(
+    file: Annotated[Path, typer.Argument(help="Where to write it, as mine.yaml.")],
+    data: Annotated[Path | None, typer.Option(help="Your .jsonl or .csv: its fields and labels are filled in.")] = None,
+) -> None:
+    """Write the beginning of a task file, with a comment on each line; an existing file is never overwritten."""
+    from ice_eval.tasks import draft, is_task_file
+
+    if not is_task_file(file.name):
+        raise ConfigError(f"a task file ends in .yaml, as {file.with_suffix('.yaml')}, not in '{file.suffix}'.")
+    text = draft(file, data)
+    try:
+        with file.open("x", encoding="utf-8") as stream:
+            stream.write(text)
+    except FileExistsError as exc:
+        raise ConfigError(f"{file} is there already, and is left as it is; choose another name.") from exc
+    except OSError as exc:
+        raise ConfigError(f"{file} cannot be written: {exc.strerror}.") from exc
+    typer.echo(f"Wrote {file}. Fill it in, then: ice task check {file} --model smollm2")
+
+
 @app.command("check")
 def check(
-    task: Annotated[str, typer.Argument(help="A name from `ice list tasks`, or a .jsonl or .csv file.")],
+    task: Annotated[
+        str,
+        typer.Argument(
+            help="A name from `ice list tasks` (sst2, sst2/minimal), a task file, or a .jsonl or .csv file."
+        ),
+    ],
     model: Annotated[str, typer.Option(help="The model that is to read it; see `ice run --help`.")],
     prompt: Annotated[str | None, typer.Option(help="Prompt with fields, for a file.")] = None,
     labels: Annotated[str | None, typer.Option(help="Label words, comma-separated, for a file.")] = None,
@@ -50,6 +78,10 @@ def check(
         _print(found)
 
 
+_UNIT_STYLES = ("black on cyan", "black on yellow")
+"""In turn, so that neighbours are told apart."""
+
+
 def _print(found: "TaskCheck") -> None:
     from rich.text import Text
 
@@ -58,10 +90,10 @@ def _print(found: "TaskCheck") -> None:
     out = console()
     for number, prompt in enumerate(found.prompts, start=1):
         out.print(Text(f"prompt {number} (units in brackets, the rest is protected)", style="bold"))
-        line = Text()
+        line, units = Text(), itertools.cycle(_UNIT_STYLES)
         for segment in prompt:
             shown = f"[{segment.text}]" if segment.kind == "unit" else segment.text
-            line.append(shown, style="reverse" if segment.kind == "unit" else "dim")
+            line.append(shown, style=next(units) if segment.kind == "unit" else "dim")
         print_line(out, line)
         out.print()
     for text in _facts(found):
@@ -77,7 +109,11 @@ def _facts(found: "TaskCheck") -> list[str]:
             f"  {label.label}: {label.word!r} = {tokens}; said to an empty text with probability {label.prior:.2f}, "
             f"to {100 * label.predicted:.0f} % of {found.n} examples"
         )
-    accuracy = "unknown (no gold labels)" if found.accuracy is None else f"{100 * found.accuracy:.0f} %"
+    accuracy = "unknown (no gold labels)"
+    if found.accuracy is not None and found.majority is not None:
+        accuracy = f"{100 * found.accuracy:.0f} % (always the most frequent label: {100 * found.majority:.0f} %)"
     lines.append(f"accuracy on {found.n} examples: {accuracy}")
     lines.append(f"units per text: {found.median_units:g} in the median; texts cut to fit: {found.truncated}")
+    if found.human:
+        lines.append(f"examples with a human rationale: {found.human} of {found.n}")
     return [*lines, *found.notes]

@@ -2,6 +2,7 @@
 
 from ice_eval.tasks._base import FEW_SHOT, STANDARD, Shot, Task, Wording, adhoc_task, in_chat, relabelled, task, tasks
 from ice_eval.tasks._data import DataSource, FileData, HubData, NoData, PackageData, Records, numbered_rows
+from ice_eval.tasks._draft import draft
 from ice_eval.tasks._file import is_task_file
 from ice_eval.tasks._load import load_task
 from ice_eval.tasks._prompt import Piece, Template
@@ -21,6 +22,7 @@ __all__ = [
     "Template",
     "Wording",
     "adhoc_task",
+    "draft",
     "in_chat",
     "is_task_file",
     "load_task",

@@ -11,7 +11,7 @@ from ice_eval.tasks._data import DataSource, FileData, NoData
 
 
 def is_task_file(name: str) -> bool:
-    """Whether a task is named by a file."""
+    """Whether a name is that of a task file."""
     return Path(name).suffix.lower() in {".yaml", ".yml"}
 
 
