@@ -10,9 +10,10 @@ import pytest
 import ice_eval as ice
 from ice_eval.attributions import attributions
 from ice_eval.interop import formats
-from ice_eval.models import models
+from ice_eval.models import SUITE, models
 from ice_eval.operators import operators
 from ice_eval.report.tables import FLAGS
+from ice_eval.tasks import STANDARD, HubData, load_task, tasks
 
 ROOT = Path(__file__).parent.parent
 
@@ -47,6 +48,34 @@ def test_every_registered_name_has_a_line(registry):
     for name, item in registry.items():
         first = (item.__doc__ or "").strip().partition("\n")[0]
         assert first.endswith("."), f"{registry.kind} {name} has no one-line description"
+
+
+@pytest.fixture(scope="module")
+def rows_of_tasks():
+    """The rows of the tables of docs/tasks.md, by the names in their first column; a name may stand in two tables."""
+    found = {}
+    for line in (ROOT / "docs" / "tasks.md").read_text(encoding="utf-8").splitlines():
+        for name in re.findall("`([^`]+)`", line.split("|")[1]) if line.startswith("| `") else ():
+            found.setdefault(name, []).append(line)
+    return found
+
+
+def test_the_page_of_tasks_has_every_task_and_prompt(rows_of_tasks):
+    for name in set(tasks.names()) - {"demo"}:
+        task, [line, *prompts] = load_task(name), rows_of_tasks[name]
+        assert task.language in line and all(label in line for label in task.labels)
+        assert all(field in line for field in task.template.fields)
+        assert re.findall("`([^`]+)`", "".join(prompts))[1:] == ([STANDARD, *task.variants] if task.variants else [])
+        if isinstance(task.data, HubData):
+            assert f"`{task.data.path}`" in line and task.data.split in line
+            assert (f"`{task.data.revision[:15]}…`" if task.data.revision else "not pinned") in line
+
+
+def test_the_page_of_tasks_has_every_model_of_the_suite(rows_of_tasks):
+    for model in SUITE:
+        [line] = rows_of_tasks[model.name]
+        assert f"{model.parameters:g}B" in line and model.tuning in line
+        assert ("| yes |" in line) == model.gated
 
 
 def test_every_shape_of_json_line_in_the_page_says_the_same():

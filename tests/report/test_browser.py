@@ -45,8 +45,9 @@ def found(tmp_path_factory):
     plain = [{"text": text, "label": index % 2} for index, text in enumerate(texts(60))]
     special = [{"text": text, "id": f"special-{index}", "label": 0} for index, text in enumerate(SPECIAL)]
     rows = [{"id": f"row {index}", **row} for index, row in enumerate([*plain, {"text": "alone"}])]
+    odd = {"id": "</script>&=#é", "text": "an odd name of some words and more"}
     return run(
-        task_of([*special, *rows, {"id": "</script>&=#é", "text": "an odd name of some words and more"}]),
+        task_of([*special, *rows, odd], language="sv"),
         model=Waves(), attributions={"signed": hat("a", shift=0.5), "<b>other</b>": hat("b")},
         operators=["delete", "mask-unk"], directions=["sufficiency", "necessity"], m=12,
         out=tmp_path_factory.mktemp("page") / "run",
@@ -142,6 +143,7 @@ def test_texts_are_shown_to_the_letter(opened, bare):
         assert text_of(page) == text
         direction = page.locator("#detail .text").evaluate("node => getComputedStyle(node).direction")
         assert direction == ("rtl" if text == ARABIC else "ltr")
+        assert page.locator("#detail .text").get_attribute("lang") == "sv"
         assert page.locator(".rows dd").last.evaluate("node => getComputedStyle(node).direction") == direction
         # Nothing of it has become an element: pieces are spans, those of the rationale are strong.
         assert page.locator("#detail .text :not(span.unit):not(strong.unit)").count() == 0
