@@ -68,7 +68,7 @@ def test_words_of_the_list_are_full_words_prefixes_or_sub_words():
     words = by["words"]
     kinds = {piece.text: piece.kind for piece in words.surviving.values()}
     assert kinds == {"char": "prefix", "ming": "sub-word", "dull": "full word"}
-    assert (words.considered, words.blocked, found.word_list) == (3, 0, "given")
+    assert (words.considered, words.blocked, found.word_list) == (3, {}, "given")
     assert {piece.text: piece.count for piece in words.surviving.values()} == {"char": 2, "ming": 2, "dull": 1}
     assert words.rate == pytest.approx(5 / found.units)
     lengths = np.array([len(text) for text in ([1, 2, 3, 4], [1, 2, 3, 4, 5], [1, 2], [1, 2, 3])])
@@ -89,7 +89,7 @@ def test_what_the_blacklist_holds_is_blocked():
         task={"lexicon": frozenset({"dull"})},
     )
     words = by["words"]
-    assert (words.considered, words.blocked) == (3, 2)  # positive, dull and grim
+    assert {piece.text for piece in words.blocked.values()} == {"positive", "dull"}
     assert [piece.text for piece in words.surviving.values()] == ["grim"]
     assert found.units_blocked == 2
     ids = next(iter(words.surviving))
@@ -108,7 +108,8 @@ def test_a_word_that_tells_the_label_in_both_halves_is_blocked_and_one_of_a_sing
     held = by["held out"]
     assert held.surviving.keys().isdisjoint({(i,) for i in Toy().codec.tokenize("both sides").ids.tolist()})
     assert {"single", "other"} <= {piece.text for piece in held.surviving.values()}
-    assert held.considered - held.blocked == len(held.surviving)
+    assert {"both", "sides"} <= {piece.text for piece in held.blocked.values()}
+    assert held.considered == len(held.blocked) + len(held.surviving)
     assert held.p_value < 0.02
     assert held.rate > held.rate_by_chance
 
@@ -207,7 +208,7 @@ def test_fills_of_the_run_are_units_of_its_pool(finished):
 def test_other_examples_than_those_of_the_run_are_refused(finished):
     made, task, items, audit = finished
     other = {**items, "e3": encode(Toy().codec, task, task_of([{"id": "e3", "text": "quite another"}]).examples()[0])}
-    with pytest.raises(ConfigError, match=r"example 'e3' of .* is another one here.*give the --model"):
+    with pytest.raises(ConfigError, match=r"example 'e3' of .* is another one here.*give --model"):
         audit_fills(made.folder, audit, other)
 
 
@@ -237,3 +238,6 @@ def test_results_go_into_json(finished):
     content = json.loads(json.dumps({**audit.as_dict(), **audit_fills(made.folder, audit, items).as_dict()}))
     assert content["judged"][0]["surviving"][0].keys() == {"text", "kind", "count"}
     assert "pool" not in content
+    assert content["judged"][0]["considered"] == sum(
+        len(content["judged"][0][each]) for each in ("blocked", "surviving")
+    )

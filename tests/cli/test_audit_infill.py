@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 
 import pytest
 from tests.cli.test_cli import assert_refused
@@ -46,11 +47,30 @@ def test_a_run_over_a_file_finds_its_task_again(ice, reviews, tmp_path):
     assert_refused(ice("audit-infill", "r", *other), "is another one here")
 
 
+def test_a_run_with_another_prompt_of_a_task_finds_it_again(ice, reviews, tmp_path):
+    flags = ("--model", "toy", "--data", reviews, "--operators", "infill", "--attributions", "random", "--m", 3)
+    assert ice("run", *flags, "--task", "sst2/question/few-shot", "--out", "r").code == 0
+    assert ice("audit-infill", "r").code == 0
+    assert_refused(ice("audit-infill", "r", "--task", "sst2"), "is another one here")
+    assert_refused(
+        ice("audit-infill", "r", "--task", "ag_news", "--labels", "a,b,c,d"), "the lexicon of the task 'ag_news'"
+    )
+
+
+def test_a_run_whose_model_is_not_found_by_its_name_asks_for_it(ice, finished, tmp_path):
+    shutil.copytree(finished, tmp_path / "r")
+    manifest = json.loads((tmp_path / "r/manifest.json").read_text())
+    manifest["config"]["model"] = "no-such-folder"
+    (tmp_path / "r/manifest.json").write_text(json.dumps(manifest))
+    assert_refused(ice("audit-infill", "r"), "the run's model 'no-such-folder' was not found by its name; give --model")
+    assert ice("audit-infill", "r", "--model", "toy").code == 0
+
+
 def test_words_of_ones_own_and_other_formats(ice, tmp_path):
     (tmp_path / "words.txt").write_text("the\nand, of\n", encoding="utf-8")
     done = ice("audit-infill", "--model", "toy", "--task", "demo", "--words", "words.txt", "--format", "csv")
     [line] = [row for row in csv.DictReader(done.out.splitlines()) if row["reference"] == "words"]
-    assert line["most frequent"].startswith("the (")
+    assert line["most frequent of these"].startswith("the (")
     assert r"\begin{tabular}" in ice("audit-infill", "--model", "toy", "--task", "demo", "--format", "latex").out
 
 

@@ -47,10 +47,8 @@ def test_original_and_translation_are_compared_by_id(ice, reviews, whole_words):
     plain = json.loads(ice("compare", "native", "translated", "--json").out)["comparisons"][0]
     assert (plain["n_shared"], plain["n_other_text"], plain["configurations"][0]["paired"]) == (0, 8, False)
     done = ice("compare", "native", "translated", "--by-id")
-    assert (
-        "8 examples have the same id as in A (8 there, 8 here); 8 of them have another text. Differences are paired"
-        in (done.out)
-    )
+    assert "8 examples have the same id as in A (8 there, 8 here); 8 of them have another text." in done.out
+    assert "Differences are paired" in done.out
     found = json.loads(ice("compare", "native", "translated", "--by-id", "--json").out)["comparisons"][0]
     [line] = found["configurations"]
     assert (found["by_id"], found["n_shared"], line["paired"], line["n_first"]) == (True, 8, True, 8)

@@ -109,7 +109,7 @@ def _check_same(folder: RunFolder, example: InputRow, full: LedgerRow, items: Ma
     if item is None or tuple(item.ids.tolist()) != full.input_ids or item.spans != example.spans:
         raise ConfigError(
             f"example '{example.example_id}' of {folder.path} is another one here: the model's tokenizer, the data or "
-            "the prompt differ; give the --model, --task, --data, --prompt and --labels of the run."
+            "the prompt differ; give --model, --task, --data, --prompt, --labels and --explain as in the run."
         )
 
 

@@ -46,11 +46,10 @@ class Judged:
     """What one reference list says of a blacklist."""
 
     reference: ReferenceName
-    considered: int
-    """Label-indicative units by that list, each counted once."""
-    blocked: int
+    blocked: Mapping[UnitIds, Piece] = field(repr=False)
+    """Label-indicative units by that list that infill cannot write, the most frequent first."""
     surviving: Mapping[UnitIds, Piece] = field(repr=False)
-    """Those that infill may write, the most frequent first."""
+    """Those that it may write."""
     surviving_by_chance: float | None = None
     """How many a list would find where no token tells the label: the mean over shuffled labels."""
     rate: float
@@ -61,13 +60,15 @@ class Judged:
     rate_per_example: float
     """Probability that at least one fill of an example is, with a rationale of a fifth of its units."""
 
-    def of_kind(self, kind: Kind) -> int:
-        """How many of the surviving are of a kind."""
-        return sum(piece.kind == kind for piece in self.surviving.values())
+    @property
+    def considered(self) -> int:
+        """Label-indicative units by that list, each counted once."""
+        return len(self.blocked) + len(self.surviving)
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return {**vars(self), "surviving": [dict(vars(piece)) for piece in self.surviving.values()]}
+        pieces = {name: [dict(vars(piece)) for piece in vars(self)[name].values()] for name in ("blocked", "surviving")}
+        return {**vars(self), "considered": self.considered, **pieces}
 
 
 @dataclass(frozen=True)
@@ -222,12 +223,12 @@ def _by_words(
     free: Mapping[UnitIds, int],
     lengths: Sequence[int],
 ) -> Judged:
-    surviving = {ids: piece for ids, piece in pieces.items() if ids in indicative and ids in free}
+    found = {ids: piece for ids, piece in pieces.items() if ids in indicative}
+    surviving = {ids: piece for ids, piece in found.items() if ids in free}
     rate = sum(free[ids] for ids in surviving) / max(sum(free.values()), 1)
     return Judged(
         reference="words",
-        considered=len(indicative),
-        blocked=len(indicative) - len(surviving),
+        blocked={ids: piece for ids, piece in found.items() if ids not in free},
         surviving=surviving,
         rate=rate,
         rate_per_example=_per_example(rate, lengths),
@@ -287,8 +288,7 @@ def _held_out(
         shuffled.append((len(ids), other))
     return Judged(
         reference="held out",
-        considered=len(considered),
-        blocked=len(considered) - len(surviving),
+        blocked={ids: piece for ids, piece in pieces.items() if ids in considered - surviving},
         surviving={ids: piece for ids, piece in pieces.items() if ids in surviving},
         surviving_by_chance=float(np.mean([n for n, _ in shuffled])),
         rate=rate,

@@ -73,7 +73,7 @@ def audit_infill(
     )
     listed = None if words is None else _words(words)
     chosen.examples(limit=1)  # a bad file is told before a tokenizer is loaded
-    reader = load_reader(model or config["model"])
+    reader = load_reader(model) if model is not None else _model_of(config["model"])
     items = _encoded(reader, chosen, limit=max(n or POOL_EXAMPLES, config.get("n", 0)), unit=unit, config=config)
     found = audited(
         reader.codec,
@@ -97,11 +97,12 @@ def _task_of(
     run: "RunFolder", task: str | None, data: Path | None, prompt: str | None, labels: str | None, explain: str | None
 ) -> "Task":
     """The task of a run: what was not given is taken from the manifest."""
-    from ice_eval.tasks import in_chat, load_task, tasks
+    from ice_eval.pipeline.config import lexicon_hash
+    from ice_eval.tasks import in_chat
 
     manifest = run.manifest()
     name = task or manifest["config"]["task"]
-    known = load_task(name) if name in tasks else None
+    known = _known(name, must=task is not None)
     origin = Path(manifest["data"]["origin"])
     if data is None and (known is None or manifest["data"]["origin"] != known.data.origin):
         if not origin.is_file():
@@ -113,7 +114,33 @@ def _task_of(
         labels = ",".join(manifest["labels"])
     chosen = task_from_flags(None if known is None else name, data, prompt, labels, explain)
     identity = manifest["identity"]
+    if identity.get("lexicon", lexicon_hash(chosen)) != lexicon_hash(chosen):
+        raise ConfigError(
+            f"the lexicon of the task '{chosen.name}' is another than that of {run.path}; give its --task."
+        )
     return in_chat(chosen, identity.get("chat"), identity.get("system"))
+
+
+def _known(name: str, *, must: bool) -> "Task | None":
+    """The task of that name; None for one that was made of flags."""
+    from ice_eval.tasks import load_task
+
+    try:
+        return load_task(name)
+    except ConfigError:
+        if must:
+            raise
+        return None
+
+
+def _model_of(name: str) -> "Model":
+    """The model of a run, by its name; that of a folder does not say where it is."""
+    from ice_eval.models import load_reader
+
+    try:
+        return load_reader(name)
+    except ConfigError as exc:
+        raise ConfigError(f"the run's model '{name}' was not found by its name; give --model ({exc})") from exc
 
 
 def _words(path: Path) -> list[str]:

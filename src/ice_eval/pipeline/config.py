@@ -167,9 +167,14 @@ def identity(config: RunConfig, *, model: Mapping[str, str], task: Task, example
                 task.explained,
             ]
         ),
-        "lexicon": _hash(sorted(task.lexicon)),
+        "lexicon": lexicon_hash(task),
         **plain,
     }
+
+
+def lexicon_hash(task: Task) -> str:
+    """Tells the words that a task keeps out of infill from others."""
+    return _hash(sorted(task.lexicon))
 
 
 def _hash(content: Any) -> str:

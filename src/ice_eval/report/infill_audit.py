@@ -1,9 +1,10 @@
 """What an audit of infill found, as tables."""
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import get_args
 
-from ice_eval.analysis import ContaminationEffect, FillAudit, FillCounts, InfillAudit, Judged
+from ice_eval.analysis import ContaminationEffect, FillAudit, FillCounts, InfillAudit, Judged, Piece
 from ice_eval.analysis.infill_audit import LOOSE_COUNT, LOOSE_Z, N_SHUFFLES, Kind
 from ice_eval.report.tables import Line, Table, interval, p_value, percent, share, table_of
 
@@ -20,12 +21,12 @@ def audit_tables(audit: InfillAudit, fills: FillAudit | None) -> list[Table]:
 
 def audit_notes(audit: InfillAudit, fills: FillAudit | None) -> list[str]:
     """What the numbers rest on."""
-    beside = f", and {audit.n_words} words altogether with the list '{audit.word_list}'" if audit.word_list else ""
+    listed = f" and the list '{audit.word_list}'" if audit.word_list else ""
     found = [
         f"{audit.n} examples give {audit.units:,} units to the pool; {audit.units_blocked:,} of them "
         f"({percent(audit.units_blocked / audit.units)}) are blocked. No model was asked.",
-        f"words: label words and the task's lexicon{beside}; units that stand in them at least every other time. The "
-        "blacklist is the task's own.",
+        f"words: label words, the task's lexicon{listed}, {audit.n_words} words altogether; units that stand in them "
+        "at least every other time. The blacklist is the task's own.",
     ]
     if any(each.reference == "held out" for each in audit.judged):
         found.append(
@@ -33,6 +34,11 @@ def audit_notes(audit: InfillAudit, fills: FillAudit | None) -> list[str]:
             f"blacklist of the other half. By chance: the mean of {N_SHUFFLES} shuffles of the gold labels; p: share "
             "of shuffles with a rate as high."
         )
+    found += [
+        f"{each.reference}, blocked, the most frequent: {_named(each.blocked.values())}."
+        for each in audit.judged
+        if each.blocked
+    ]
     if fills is not None:
         found.append(
             "An example is contaminated where a fill around its rationale is among the surviving units. Long texts "
@@ -46,28 +52,28 @@ def _blacklist_table(audit: InfillAudit) -> Table:
         ("task", lambda each: audit.task),
         ("reference", lambda each: each.reference),
         ("indicative", lambda each: f"{each.considered:,}"),
-        ("blocked", lambda each: f"{each.blocked:,}"),
-        ("surviving", _surviving),
+        ("blocked", lambda each: _counted(each.blocked.values())),
+        ("surviving", lambda each: _counted(each.surviving.values())),
         ("by chance", lambda each: "–" if each.surviving_by_chance is None else f"{each.surviving_by_chance:.0f}"),
         ("est. rate", lambda each: _rate(each.rate)),
         ("rate by chance", lambda each: _rate(each.rate_by_chance)),
         ("p", lambda each: p_value(each.p_value)),
         ("per example", lambda each: percent(each.rate_per_example)),
-        ("most frequent", lambda each: _named(each)),
+        ("most frequent of these", lambda each: _named(each.surviving.values())),
     ]
     rows = tuple(tuple(cell(each) for _, cell in columns) for each in audit.judged)
     return Table("What survives the blacklist of infill", tuple(name for name, _ in columns), rows)
 
 
-def _surviving(each: Judged) -> str:
-    kinds = [(each.of_kind(kind), kind) for kind in get_args(Kind)]
+def _counted(pieces: Collection[Piece]) -> str:
+    kinds = [(sum(piece.kind == kind for piece in pieces), kind) for kind in get_args(Kind)]
     named = ", ".join(f"{n} {kind}{'' if n == 1 else 'es' if kind == 'prefix' else 's'}" for n, kind in kinds if n)
-    return f"{len(each.surviving):,} ({named})" if named else "0"
+    return f"{len(pieces):,} ({named})" if named else "0"
 
 
-def _named(each: Judged) -> str:
-    shown = list(each.surviving.values())[:_SHOWN]
-    return ", ".join(f"{piece.text} ({piece.count})" for piece in shown) or "–"
+def _named(pieces: Iterable[Piece]) -> str:
+    shown = itertools.islice(pieces, _SHOWN)
+    return ", ".join(f"{piece.text or '␣'} ({piece.count})" for piece in shown) or "–"
 
 
 def _rate(value: float | None) -> str:
