@@ -28,6 +28,7 @@ SAMPLES = {
 }
 """The file of each task that has one; those of Hindi and Turkish are other sets than the tasks' own."""
 ENCODED = 20
+LIGHT = {"n": 3, "m": 2, "attributions": ["random"], "operators": ["delete"]}
 
 
 @pytest.fixture(scope="module")
@@ -81,14 +82,14 @@ def test_no_character_of_a_real_text_is_broken(smollm2, sample, name, unit):
 @pytest.mark.real
 @pytest.mark.smollm2
 def test_a_language_model_is_asked_in_another_way(smollm2, sample):
-    summary = ice.evaluate(smollm2, sample("sst2/minimal/few-shot"), n=3, m=2, attributions=["random"]).summary()
-    assert summary["n"].tolist() == [3, 3, 3]
+    ways = [ice.evaluate(smollm2, sample(name), **LIGHT) for name in ("sst2", "sst2/minimal/few-shot")]
+    assert [way.summary()["n"].tolist() for way in ways] == [[3], [3]]
+    assert ways[0].examples()["score_full"].tolist() != ways[1].examples()["score_full"].tolist()
 
 
 @pytest.mark.real
 def test_an_encoder_reads_the_bare_text_however_a_task_is_asked(minilm, sample):
-    light = {"n": 3, "m": 2, "attributions": ["random"], "operators": ["delete"]}
-    ways = [ice.evaluate(minilm, sample(name), **light).examples() for name in ("sst2", "sst2/quoted/few-shot")]
+    ways = [ice.evaluate(minilm, sample(name), **LIGHT).examples() for name in ("sst2", "sst2/quoted/few-shot")]
     assert ways[0]["score_full"].tolist() == ways[1]["score_full"].tolist()
 
 
