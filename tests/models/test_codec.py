@@ -6,6 +6,7 @@ import transformers
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.small_tokenizers import SlowPieces, SlowRiddle, SlowWords, byte_level, sentence_piece
+from tokenizers import Tokenizer, decoders, models
 
 from ice_eval.encoding import encode, label_ids
 from ice_eval.errors import ConfigError, DataError
@@ -186,3 +187,15 @@ def test_padding_and_truncation_in_the_file_are_not_used(tokenizers):
         codec_of(tokenizer).tokenize("the film was good").ids,
         codec_of(tokenizers["byte level"]).tokenize("the film was good").ids,
     )
+
+
+def test_the_mark_of_a_token_inside_a_word_is_no_text():
+    codec = codec_of(transformers.PreTrainedTokenizerFast(tokenizer_object=pieces_of("ban", "##al", "#")))
+    decoded = codec.decode([np.array(ids) for ids in ([0, 1], [1], [1, 0], [2, 2])])
+    assert decoded == ["banal", "al", "al ban", "# #"]
+
+
+def pieces_of(*words):
+    tokenizer = Tokenizer(models.WordPiece({word: place for place, word in enumerate(words)}, unk_token="#"))
+    tokenizer.decoder = decoders.WordPiece(cleanup=False)
+    return tokenizer

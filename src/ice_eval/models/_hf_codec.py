@@ -177,10 +177,19 @@ class HFCodec:
         return before, after
 
     def decode(self, rows: Sequence[Ids]) -> list[str]:
+        """What ids spell; a row may begin inside a word, and the mark for that is no text."""
         return [
-            self.tokenizer.decode(row.tolist(), skip_special_tokens=False, clean_up_tokenization_spaces=False)
+            self.tokenizer.decode(
+                row.tolist(), skip_special_tokens=False, clean_up_tokenization_spaces=False
+            ).removeprefix(self._inside_word)
             for row in rows
         ]
+
+    @functools.cached_property
+    def _inside_word(self) -> str:
+        """How WordPiece marks a token that goes on with a word (signs of a text are decoded with spaces between)."""
+        decoder = getattr(getattr(self.tokenizer, "backend_tokenizer", None), "decoder", None)
+        return str(decoder.prefix) if type(decoder).__name__ == "WordPiece" else ""
 
 
 class _Said(NamedTuple):
