@@ -79,6 +79,7 @@ def cells_of(summary: Mapping[str, Any], *, text_lengths: Mapping[str, TextLengt
             k=line["k"],
             direction=line["direction"],
             null=line.get("null", SIZE),
+            prompt=line.get("prompt", ""),
             text_length=lengths.get(line["task"]),
             n=line["n"],
         )

@@ -23,8 +23,8 @@ class Measured:
         """As JSON has it; parts by their titles."""
         return {
             "measure": self.name,
-            "runs": [_as_dict(found) for found in self.of_runs],
-            "across": None if self.across is None else _as_dict(self.across),
+            "runs": [found_as_dict(found) for found in self.of_runs],
+            "across": None if self.across is None else found_as_dict(self.across),
         }
 
 
@@ -57,10 +57,41 @@ def measure_notes(results: Sequence[Measured], folders: Sequence[RunFolder]) -> 
     return list(dict.fromkeys(found))
 
 
-def _as_dict(found: Found | Missing) -> dict[str, Any]:
+def found_as_dict(found: Found | Missing) -> dict[str, Any]:
+    """As JSON has it; parts by their titles."""
     if isinstance(found, Missing):
         return {"missing": found.reason}
     return {"parts": {part.title: [dict(line) for line in part.lines] for part in found.parts}, "notes": [*found.notes]}
+
+
+def answer_tables(answers: Mapping[str, Found | Missing]) -> list[Table]:
+    """A table for every part of what a grid says to some questions; of very long ones the beginning."""
+    return [_table(part, part.lines[:MOST_LINES]) for part in _parts(answers)]
+
+
+def answer_notes(answers: Mapping[str, Found | Missing]) -> list[str]:
+    """What must be known beside these tables, and why some questions have no answer."""
+    found = []
+    for name, answer in answers.items():
+        title = name.replace("_", "-")
+        if isinstance(answer, Missing):
+            found.append(f"{title}: nothing to say: {answer.reason}.")
+        else:
+            found += [f"{title}: {note}" for note in answer.notes]
+    found += [
+        f"{part.title}: {len(part.lines) - MOST_LINES} further lines are in bench.json."
+        for part in _parts(answers)
+        if len(part.lines) > MOST_LINES
+    ]
+    return found
+
+
+def _parts(answers: Mapping[str, Found | Missing]) -> list[Part]:
+    return [part for each in answers.values() if isinstance(each, Found) for part in each.parts]
+
+
+MOST_LINES = 50
+"""Of one table about a grid."""
 
 
 def _names(folders: Sequence[RunFolder]) -> list[dict[str, str]]:
@@ -114,5 +145,7 @@ _WRITTEN: Mapping[str, Callable[[Any], str]] = {
     "interval": lambda value: _interval(value, "{:.3f}".format),
     "percent interval": lambda value: _interval(value, lambda limit: f"{100 * limit:.1f}"),
     "signed interval": lambda value: _interval(value, _signed),
+    "points": lambda value: "–" if value is None else f"{100 * value:+.1f} pp",
+    "points interval": lambda value: _interval(value, lambda limit: f"{100 * limit:+.1f}"),
     "p-value": p_value,
 }

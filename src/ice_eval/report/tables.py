@@ -256,7 +256,7 @@ def _sides(line: Line) -> str:
     return ", ".join(f"{name} {side}" for name, side in zip(line["operators"], line["sides"], strict=True))
 
 
-_OPTIONAL = {"run", "model", "task", "null", "direction", "k"}
+_OPTIONAL = {"run", "model", "task", "prompt", "language", "null", "direction", "k"}
 
 
 def table_of(

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from ice_eval.errors import ConfigError
+
 DRAFT = ".draft-"
 """Prefix of files that are being written; one that is left over belongs to a killed run and may be removed."""
 
@@ -34,6 +36,41 @@ def write_json(path: Path, content: Any) -> None:
     text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
     with write_atomically(path) as stream:
         stream.write(text.encode("utf-8") + b"\n")
+
+
+@contextlib.contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Refuse a second process on the same folder. The lock goes with the process, however it ends.
+
+    Raises:
+        ConfigError: Another process holds it.
+    """
+    if os.name != "posix":
+        yield
+        return
+    import fcntl
+
+    with (folder / ".lock").open("w") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as exc:
+            raise ConfigError(f"another process is writing to {folder}; wait for it or use another --out.") from exc
+        yield
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object of a JSON file.
+
+    Raises:
+        ConfigError: There is none.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, OSError) as exc:  # not JSON, not text, not there
+        raise ConfigError(f"{path} is damaged: {exc}.") from exc
+    if not isinstance(content, dict):
+        raise ConfigError(f"{path} is damaged: an object is expected, not {type(content).__name__}.")
+    return content
 
 
 def _sync_folder(folder: Path) -> None:

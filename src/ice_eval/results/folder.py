@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -15,7 +14,7 @@ import pyarrow.parquet as pq
 
 from ice_eval.errors import ConfigError
 from ice_eval.records import Answer, Span
-from ice_eval.results.files import DRAFT, write_atomically, write_json
+from ice_eval.results.files import DRAFT, alone, read_json, write_atomically, write_json
 from ice_eval.results.schema import INPUTS, LEDGER, PROBE, SCHEMA, InputRow, LedgerRow, RowKey
 
 _PART = re.compile(r"part-(\d{6})-(\d{3})\.parquet")
@@ -78,30 +77,13 @@ class RunFolder:
                 (self.path / name).mkdir(parents=True, exist_ok=True)
         except OSError as exc:
             raise ConfigError(f"the folder {self.path} cannot be made: {exc.strerror}; choose another --out.") from exc
-        with self._alone():
+        with alone(self.path):
             for draft in self.path.rglob(f"{DRAFT}*"):
                 draft.unlink(missing_ok=True)
             yield
 
-    @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Refuse a second process on the same folder. The lock goes with the process, however it ends."""
-        if os.name != "posix":
-            yield
-            return
-        import fcntl
-
-        with (self.path / ".lock").open("w") as stream:
-            try:
-                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as exc:
-                raise ConfigError(
-                    f"another process is writing to {self.path}; wait for it or use another --out."
-                ) from exc
-            yield
-
     def manifest(self) -> dict[str, Any]:
-        return _read_json(self.path / "manifest.json")
+        return read_json(self.path / "manifest.json")
 
     def write_manifest(self, content: Mapping[str, Any]) -> None:
         write_json(self.path / "manifest.json", {"schema": SCHEMA, **content})
@@ -142,17 +124,28 @@ class RunFolder:
                 )
         return list(found.values())
 
-    def ledger(self, index: int, *, inputs: bool = False, texts: bool = False, probes: bool = True) -> list[LedgerRow]:
-        """The rows of a part.
+    def ledger(
+        self,
+        index: int,
+        *,
+        inputs: bool = False,
+        texts: bool = False,
+        probes: bool = True,
+        kinds: Sequence[str] | None = None,
+    ) -> list[LedgerRow]:
+        """The rows of a part, or those of some kinds.
 
         What the model saw is read only if `inputs`, as text alone if `texts`; what attributions asked for only if
         `probes`.
         """
+        wanted = None if probes else _NO_PROBES
+        if kinds is not None:
+            wanted = pc.field("kind").isin(list(kinds))
         left_out = set() if inputs else {"input_ids", "segment_ids"} if texts else {"input_ids", "segment_ids", "text"}
         columns = [column for column in LEDGER.names if column not in left_out]
         rows = []
         for path in self._files("ledger", index):
-            rows += [_ledger_row(record) for record in _read_parquet(path, columns, None if probes else _NO_PROBES)]
+            rows += [_ledger_row(record) for record in _read_parquet(path, columns, wanted)]
         return rows
 
     def costs(self) -> list[dict[str, Any]]:
@@ -171,7 +164,7 @@ class RunFolder:
 
     def summary(self) -> dict[str, Any]:
         self.require_complete()
-        return _read_json(self.path / "summary.json")
+        return read_json(self.path / "summary.json")
 
     def examples(self) -> Iterator[dict[str, Any]]:
         """The lines of `examples.jsonl`."""
@@ -182,16 +175,6 @@ class RunFolder:
 
     def _files(self, name: str, index: int) -> list[Path]:
         return sorted((self.path / name).glob(f"part-{index:06d}-*.parquet"))
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, OSError) as exc:  # not JSON, not text, not there
-        raise ConfigError(f"{path} is damaged: {exc}.") from exc
-    if not isinstance(content, dict):
-        raise ConfigError(f"{path} is damaged: an object is expected, not {type(content).__name__}.")
-    return content
 
 
 def _read_parquet(path: Path, columns: list[str] | None = None, rows: Any = None) -> list[dict[str, Any]]:

@@ -11,10 +11,10 @@ from ice_eval.results import RunFolder
 _Class = TypeVar("_Class", bound="type[Measure]")
 Kind = Literal[
     "text", "count", "share", "percent", "number", "signed", "p-value", "interval", "percent interval",
-    "signed interval",
+    "signed interval", "points", "points interval",
 ]  # fmt: skip
 """How a value is written: a share of units as `0.2` (`own` if None), a rate in percent, a number with or without a
-sign, an interval of any of these, a p-value. None is a dash."""
+sign, a difference of rates in percentage points, an interval of any of these, a p-value. None is a dash."""
 
 
 class Column(NamedTuple):

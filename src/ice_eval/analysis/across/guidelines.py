@@ -1,0 +1,119 @@
+"""Which attribution to use for which model, task and language, where the intervals of a grid settle it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ice_eval import stats
+from ice_eval._seeding import rng_for
+from ice_eval.analysis.across._base import GridResults, GridRun, Line
+from ice_eval.analysis.grid import POSITIVE_EVIDENCE
+from ice_eval.analysis.measures import Column, Found, Missing, Part
+from ice_eval.results.comparisons import ALL, Configuration
+
+CONTROLS = frozenset({"random", "first-k", "last-k", "longest-words", "rarest-tokens", "lexicon", "human"})
+"""Attributions that show what is to be beaten, and are never advised."""
+LEVEL = 0.05
+"""Of the p-values that are adjusted over the whole grid."""
+NOT_SETTLED = "not settled"
+
+_COLUMNS = (
+    Column("language", "language", "text"),
+    Column("prompt", "prompt", "text"),
+    Column("null", "null", "text"),
+    Column("direction", "direction", "text"),
+    Column("k", "k", "share"),
+    Column("advice", "use", "text"),
+    Column("reason", "because", "text"),
+)
+_PLACE = ("direction", "k", "null")
+
+
+def guidelines(grid: GridResults) -> Found | Missing:
+    """One line for every run: an attribution, or that the data do not settle which.
+
+    An attribution is advised where, under every operator, its 95 % interval lies above 55 %, its p-value adjusted over
+    the grid is at most 0.05, and its paired difference to every other attribution, the controls included, excludes 0.
+    """
+    lines = [line for run in grid.runs for line in _of_run(run, grid)]
+    if not lines:
+        return Missing("no attribution beside controls was evaluated")
+    advised = [line["advice"] for line in lines if line["advice"] != NOT_SETTLED]
+    counts = ", ".join(f"{name} in {advised.count(name)}" for name in dict.fromkeys(advised))
+    notes = (
+        f"Of {len(lines)} cases {len(lines) - len(advised)} are not settled{f'; advised: {counts}' if counts else ''}.",
+        "Advised means: under every operator the 95 % interval lies above 55 %, the p-value adjusted over the grid is "
+        "at most 0.05, and the paired difference to every other attribution excludes 0. What is not settled may be so "
+        "with more examples.",
+    )
+    return Found((Part("Guidelines", _COLUMNS, tuple(lines)),), notes)
+
+
+def _of_run(run: GridRun, grid: GridResults) -> list[dict[str, Any]]:
+    known = [
+        line
+        for line in grid.configurations
+        if line["run"] == run.name and line["operator"] != ALL and line["win_rate"] is not None
+    ]
+    places: dict[tuple[Any, ...], list[Line]] = {}
+    for line in known:
+        places.setdefault(tuple(line[name] for name in _PLACE), []).append(line)
+    found = []
+    for place, lines in places.items():
+        if any(line["attribution"] not in CONTROLS for line in lines):
+            advice, reason = _advice(run, lines)
+            found.append({**run.head, **dict(zip(_PLACE, place, strict=True)), "advice": advice, "reason": reason})
+    return found
+
+
+def _advice(run: GridRun, lines: Sequence[Line]) -> tuple[str, str]:
+    by_name: dict[str, list[Line]] = {}
+    for line in lines:
+        by_name.setdefault(line["attribution"], []).append(line)
+    supported = [name for name, own in by_name.items() if name not in CONTROLS and all(map(_is_supported, own))]
+    if not supported:
+        return NOT_SETTLED, "no attribution's interval lies above 55 % under every operator"
+    rivals = {name: _not_beaten(run, by_name[name], by_name) for name in supported}
+    alone = [name for name, others in rivals.items() if not others]
+    if not alone:
+        best = max(supported, key=lambda name: min(line["win_rate"] for line in by_name[name]))
+        others = " and ".join(rivals[best])
+        return NOT_SETTLED, f"{best} lies above 55 % under every operator, but its difference to {others} is not sure"
+    [name] = alone
+    lowest = min(line["win_rate_ci"][0] for line in by_name[name])
+    operators = " and ".join(line["operator"] for line in by_name[name])
+    return name, f"above {100 * lowest:.1f} % under {operators}, and ahead of all others there"
+
+
+def _is_supported(line: Line) -> bool:
+    return (
+        line["win_rate_ci"] is not None
+        and line["win_rate_ci"][0] > POSITIVE_EVIDENCE
+        and line["p_adjusted"] is not None
+        and line["p_adjusted"] <= LEVEL
+    )
+
+
+def _not_beaten(run: GridRun, own: Sequence[Line], by_name: Mapping[str, Sequence[Line]]) -> list[str]:
+    """The attributions that this one is not surely ahead of under every operator."""
+    name = own[0]["attribution"]
+    return [
+        other
+        for other, theirs in by_name.items()
+        if other != name
+        and not all(_is_ahead(run, line, next(t for t in theirs if t["operator"] == line["operator"])) for line in own)
+    ]
+
+
+def _is_ahead(run: GridRun, line: Line, other: Line) -> bool:
+    first, second = (
+        run.win_rates[Configuration(**{n: each[n] for n in Configuration._fields})] for each in (line, other)
+    )
+    shared = [each for each in first if each in second]
+    if not shared:
+        return False
+    rates = (np.array([each[name] for name in shared]) for each in (first, second))
+    seed = run.folder.manifest()["config"]["seed"]
+    interval = stats.difference_interval(*rates, rng=rng_for(seed, "guidelines"), groups=run.groups_of(shared))
+    return interval is not None and interval.low > 0

@@ -1,0 +1,138 @@
+"""How far accuracy, confidence and win rates of a grid move with the wording of a prompt."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from ice_eval.analysis.across._base import GridResults
+from ice_eval.analysis.grid import Cell
+from ice_eval.analysis.measures import Column, Found, Missing, Part
+from ice_eval.analysis.sensitivity import Spread, spreads
+from ice_eval.stats import correlation_pvalue, detectable_correlation
+
+_SPREAD_COLUMNS = (
+    Column("attribution", "attribution", "text"),
+    Column("null", "null", "text"),
+    Column("operator", "operator", "text"),
+    Column("direction", "direction", "text"),
+    Column("k", "k", "share"),
+    Column("n_prompts", "prompts", "count"),
+    Column("lowest", "lowest", "percent"),
+    Column("lowest_prompt", "under", "text"),
+    Column("highest", "highest", "percent"),
+    Column("highest_prompt", "under ", "text"),
+    Column("width", "range", "points"),
+)
+_CORRELATION_COLUMNS = (
+    Column("attribution", "attribution", "text"),
+    Column("null", "null", "text"),
+    Column("operator", "operator", "text"),
+    Column("direction", "direction", "text"),
+    Column("k", "k", "share"),
+    Column("n", "prompts", "count"),
+    Column("r", "r", "signed"),
+    Column("p_value", "p", "p-value"),
+    Column("detectable", "detectable |r|", "number"),
+)
+_FEWEST_PAIRS = 4
+
+
+def prompts(grid: GridResults) -> Found | Missing:
+    """Accuracy, confidence and win rates under every prompt, their range, and whether confidence foretells them."""
+    found = spreads(grid.cells, over="prompt")
+    if not found:
+        return Missing("no task has two prompts; name several as `prompts`")
+    cells = [cell for spread in found for cell in spread.cells]
+    facts = {(run.model, run.task, run.prompt): (_accuracy(grid, run.name), run.confidence) for run in grid.runs}
+    parts = [
+        Part("Prompts", _columns(cells), tuple(_lines(cells, facts))),
+        Part("Sensitivity to the prompt", _SPREAD_COLUMNS, tuple(map(_spread, found))),
+    ]
+    correlations = tuple(_correlations(cells, {place: confidence for place, (_, confidence) in facts.items()}))
+    if correlations:
+        parts.append(Part("Confidence and win rate, over prompts", _CORRELATION_COLUMNS, correlations))
+    notes = ["Confidence is the mean probability of the explained label on whole texts."]
+    if _contrast(cells):
+        notes.append("Δ is the win rate of attention less that of gradient.")
+    return Found(tuple(parts), tuple(notes))
+
+
+def _attributions(cells: list[Cell]) -> list[str]:
+    return list(dict.fromkeys(cell.attribution for cell in cells))
+
+
+def _contrast(cells: list[Cell]) -> bool:
+    return {"attention", "gradient"} <= set(_attributions(cells))
+
+
+def _columns(cells: list[Cell]) -> tuple[Column, ...]:
+    return (
+        Column("prompt", "prompt", "text"),
+        Column("operator", "operator", "text"),
+        Column("null", "null", "text"),
+        Column("direction", "direction", "text"),
+        Column("k", "k", "share"),
+        Column("accuracy", "accuracy", "percent"),
+        Column("confidence", "confidence", "percent"),
+        *(Column(name, name, "percent") for name in _attributions(cells)),
+        *([Column("difference", "Δ", "points")] if _contrast(cells) else []),
+    )
+
+
+def _lines(cells: list[Cell], facts: Mapping[Any, tuple[float | None, float | None]]) -> Iterator[dict[str, Any]]:
+    """One line for each prompt and operator, the attributions side by side."""
+    names = _attributions(cells)
+    by_place: dict[tuple[Any, ...], dict[str, float]] = {}
+    for cell in cells:
+        place = (cell.model, cell.task, cell.prompt, cell.operator, cell.null, cell.direction, cell.k)
+        by_place.setdefault(place, {})[cell.attribution] = cell.win_rate
+    for place, rates_here in sorted(by_place.items(), key=lambda item: tuple(map(str, item[0]))):
+        accuracy, confidence = facts[place[:3]]
+        line = dict(zip(("model", "task", "prompt", "operator", "null", "direction", "k"), place, strict=True))
+        line |= {"accuracy": accuracy, "confidence": confidence, **{name: rates_here.get(name) for name in names}}
+        if _contrast(cells):
+            both = [rates_here.get(name) for name in ("attention", "gradient")]
+            line["difference"] = None if None in both else rates_here["attention"] - rates_here["gradient"]
+        yield line
+
+
+def _accuracy(grid: GridResults, run: str) -> float | None:
+    """Of the configuration with the most examples: where some drop out for one attribution, the others have more."""
+    lines = [line for line in grid.configurations if line["run"] == run and line["accuracy"] is not None]
+    return max(lines, key=lambda line: int(line["n"]))["accuracy"] if lines else None
+
+
+def _spread(found: Spread) -> dict[str, Any]:
+    return {
+        **{name: getattr(found.lowest, name) for name in ("model", "task", *_PLACE)},
+        "n_prompts": len(found.cells),
+        "lowest": found.lowest.win_rate,
+        "lowest_prompt": found.lowest.prompt,
+        "highest": found.highest.win_rate,
+        "highest_prompt": found.highest.prompt,
+        "width": found.width,
+    }
+
+
+_PLACE = ("attribution", "null", "operator", "direction", "k")
+
+
+def _correlations(cells: list[Cell], confidence: Mapping[Any, float | None]) -> Iterator[dict[str, Any]]:
+    """Pearson's r of confidence and win rate over all prompts of all tasks; a handful of prompts says nothing."""
+    groups: dict[tuple[Any, ...], list[Cell]] = {}
+    for cell in cells:
+        groups.setdefault(tuple(getattr(cell, name) for name in _PLACE), []).append(cell)
+    for place, group in groups.items():
+        pairs = [(confidence[cell.model, cell.task, cell.prompt], cell.win_rate) for cell in group]
+        known = np.array([(x, y) for x, y in pairs if x is not None])
+        if len(known) < _FEWEST_PAIRS or np.ptp(known, axis=0).min() < 1e-12:
+            continue
+        r = float(np.clip(np.corrcoef(known.T)[0, 1], -1 + 1e-12, 1 - 1e-12))
+        yield {
+            **dict(zip(_PLACE, place, strict=True)),
+            "n": len(known),
+            "r": r,
+            "p_value": correlation_pvalue(r, len(known)),
+            "detectable": detectable_correlation(len(known)),
+        }
