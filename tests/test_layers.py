@@ -25,6 +25,7 @@ LAYERS = [
 ]
 LAYER_OF = {part: layer for layer, parts in enumerate(LAYERS) for part in parts}
 SIDEWAYS = {
+    ("bench", "api"),  # a run of a grid is an evaluation like any other
     ("_extras", "errors"),
     ("_registry", "errors"),
     ("models", "encoding"),

@@ -7,6 +7,7 @@ import typer
 from ice_eval import __version__
 from ice_eval.cli import (
     audit_infill,
+    bench,
     compare,
     demo,
     f_fidelity,
@@ -51,6 +52,7 @@ def _root(
 app.command("demo")(demo.demo)
 app.command("run")(run.run)
 app.command("plan")(plan.plan)
+app.command("bench")(bench.bench)
 app.command("rescore")(rescore.rescore)
 app.command("report")(report.report)
 app.command("compare")(compare.compare)

@@ -23,7 +23,9 @@ class Entry:
 
 
 def listing(
-    what: Annotated[str, typer.Argument(help="tasks, models, attributions, operators, nulls, formats or measures.")],
+    what: Annotated[
+        str, typer.Argument(help="tasks, models, attributions, operators, nulls, formats, measures or presets.")
+    ],
     as_json: Json = False,
 ) -> None:
     """List what is known by name, with a line on each."""
@@ -49,6 +51,7 @@ def listing(
 
 _BELOW = {
     "models": "Any hub id, folder of transformers, or .gguf file works too.",
+    "presets": "ice bench --preset NAME runs one; ice bench GRID.yaml a grid of your own.",
     "tasks": "Another prompt is --task sst2/minimal, and worked examples before it --task sst2/minimal/few-shot. A "
     "task of your own is a YAML file, which `ice task new` writes.",
 }
@@ -69,7 +72,7 @@ def _lists() -> Mapping[str, Callable[[], Iterator[tuple[str, Entry]]]]:
         "measures": measures,
     }
     described = {name: lambda registry=registry: _described(registry) for name, registry in plain.items()}
-    return {"tasks": _tasks, "models": _models, **described}
+    return {"tasks": _tasks, "models": _models, **described, "presets": _presets}
 
 
 def _described(registry: Any) -> Iterator[tuple[str, Entry]]:
@@ -92,6 +95,13 @@ def _tasks() -> Iterator[tuple[str, Entry]]:
             "data": task.data.origin,
         }
         yield name, Entry(task.description, f"{task.language}; prompts: {', '.join(task.ways)}", facts)
+
+
+def _presets() -> Iterator[tuple[str, Entry]]:
+    from ice_eval.bench import presets
+
+    for name, line in presets().items():
+        yield name, Entry(line)
 
 
 def _models() -> Iterator[tuple[str, Entry]]:

@@ -6,12 +6,13 @@ from typing import Annotated
 
 import typer
 
+from ice_eval.cli._folders import run_folders
 from ice_eval.cli._options import Json
 from ice_eval.errors import ConfigError
 
 
 def measures(
-    folders: Annotated[list[Path], typer.Argument(help="Run folders.")],
+    folders: Annotated[list[Path], typer.Argument(help="Run folders, or bench folders with the runs of a grid.")],
     only: Annotated[
         str | None, typer.Option(metavar="NAMES", help="Some measures alone, as in 'ice list measures'.")
     ] = None,
@@ -26,12 +27,11 @@ def measures(
     from ice_eval.cli._options import names
     from ice_eval.cli._output import print_json, print_tables
     from ice_eval.report import FORMATS, formatted, measure_notes, measure_tables, measured
-    from ice_eval.results import RunFolder
 
     if style is not None and style not in FORMATS:
         raise ConfigError(f"no format '{style}'; use {', '.join(FORMATS)}.")
     asked = {name: known.get(name)() for name in (known.names() if only is None else names(only))}
-    found = [RunFolder.existing(path) for path in folders]
+    found = run_folders(folders)
     for folder in found:
         folder.require_complete()
     results = measured(asked, found)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ice_eval.cli._folders import run_folders
 from ice_eval.cli._options import Json
 from ice_eval.errors import ConfigError
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def report(
-    folders: Annotated[list[Path], typer.Argument(help="Run folders.")],
+    folders: Annotated[list[Path], typer.Argument(help="Run folders, or bench folders with the runs of a grid.")],
     html: Annotated[Path | None, typer.Option(help="Write the report as one HTML file.")] = None,
     figures: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write every figure as SVG, PDF and PNG (300 dpi) into a folder.")
@@ -34,12 +35,11 @@ def report(
     """Print the tables of one or several runs, or write them as a page or as figures."""
     from ice_eval.cli._output import print_json, print_summaries
     from ice_eval.report import FORMATS, failures, formatted, jointly, tables, words_of, write_html
-    from ice_eval.results import RunFolder
 
     if style is not None and style not in FORMATS:
         raise ConfigError(f"no format '{style}'; use {', '.join(FORMATS)}, or --html FILE for a page.")
     unwanted = words_of(fail_if or ())
-    found = [RunFolder.existing(path) for path in folders]
+    found = run_folders(folders)
     summaries = [folder.summary() for folder in found]
     drawn = [] if figures is None else _draw(found, figures)
     if html is not None:

@@ -1,12 +1,21 @@
 """Tables and pages from run folders; never from models."""
 
 from ice_eval.report.adaptation import adaptation_notes, adaptation_table
+from ice_eval.report.bench import grid_plan_notes, grid_plan_table, grid_runs_table, grid_table, grid_table_note
 from ice_eval.report.differences import difference_notes, difference_tables
 from ice_eval.report.formats import FORMATS, formatted
 from ice_eval.report.gate import failures, words_of
 from ice_eval.report.html import write_html
 from ice_eval.report.infill_audit import audit_notes, audit_tables
-from ice_eval.report.measures import Measured, measure_notes, measure_tables, measured
+from ice_eval.report.measures import (
+    Measured,
+    answer_notes,
+    answer_tables,
+    found_as_dict,
+    measure_notes,
+    measure_tables,
+    measured,
+)
 from ice_eval.report.notebook import ShownExample, summary_html
 from ice_eval.report.paper import (
     beside_notes,
@@ -36,6 +45,8 @@ __all__ = [
     "adaptation_notes",
     "adaptation_table",
     "agreement_table",
+    "answer_notes",
+    "answer_tables",
     "audit_notes",
     "audit_tables",
     "beside_notes",
@@ -47,6 +58,12 @@ __all__ = [
     "discrepancies_table",
     "failures",
     "formatted",
+    "found_as_dict",
+    "grid_plan_notes",
+    "grid_plan_table",
+    "grid_runs_table",
+    "grid_table",
+    "grid_table_note",
     "jointly",
     "measure_notes",
     "measure_tables",

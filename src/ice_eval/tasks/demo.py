@@ -1,6 +1,6 @@
 """The demo: short reviews that ship with the package, so that it runs on a machine without a hub."""
 
-from ice_eval.tasks._base import Task, task
+from ice_eval.tasks._base import Task, Wording, task
 from ice_eval.tasks._data import PackageData
 from ice_eval.tasks._reviews import worked_reviews
 
@@ -14,4 +14,5 @@ def demo() -> Task:
         prompt="Review: {text}\nSentiment:",
         label_words={"negative": " negative", "positive": " positive"},
         shots=worked_reviews(),
+        variants={"question": Wording("Review: {text}\nIs this review positive or negative? It is")},
     )

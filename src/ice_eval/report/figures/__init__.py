@@ -8,7 +8,7 @@ from ice_eval._extras import require
 require("altair", install="altair", purpose="to draw figures")
 
 from ice_eval.report.figures._base import Figure, Theme, theme  # noqa: E402
-from ice_eval.report.figures._figures import figures  # noqa: E402
+from ice_eval.report.figures._figures import figures, overview  # noqa: E402
 from ice_eval.report.figures.from_tables import (  # noqa: E402
     chain_of_thought_scatter,
     language_heatmap,
@@ -37,6 +37,7 @@ __all__ = [
     "chain_of_thought_scatter",
     "figures",
     "language_heatmap",
+    "overview",
     "plausibility_scatter",
     "prompt_sensitivity",
     "theme",

@@ -31,8 +31,20 @@ def figures(folders: Sequence[RunFolder]) -> list[Figure]:
         ConfigError: A run is not finished.
     """
     runs = runs_of(folders)
-    drawn = [figure for draw in _OF_SUMMARIES if (figure := draw(runs)) is not None]
-    return drawn + list(_of_examples(runs))
+    return _of_summaries(runs) + list(_of_examples(runs))
+
+
+def overview(folders: Sequence[RunFolder]) -> list[Figure]:
+    """The figures that put all runs into one: those that are drawn from summaries.
+
+    Raises:
+        ConfigError: A run is not finished.
+    """
+    return _of_summaries(runs_of(folders))
+
+
+def _of_summaries(runs: Runs) -> list[Figure]:
+    return [figure for draw in _OF_SUMMARIES if (figure := draw(runs)) is not None]
 
 
 def _of_examples(runs: Runs) -> Iterator[Figure]:

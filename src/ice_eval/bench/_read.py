@@ -1,0 +1,80 @@
+"""What the keys of a grid hold, checked one by one."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ice_eval._registry import did_you_mean
+from ice_eval.errors import ConfigError
+from ice_eval.rationales import DYNAMIC, Share
+
+Reader = Callable[[object, str], Any]
+
+
+def text(value: object, where: str) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ConfigError(f"{where}: text is expected, not {shown(value)}.")
+    return value.strip()
+
+
+def names(value: object, where: str) -> tuple[str, ...]:
+    """A list of names, or several in one text with commas, as on the command line."""
+    if isinstance(value, str):
+        value = [part for part in value.split(",") if part.strip()]
+    if not isinstance(value, list) or not value:
+        raise ConfigError(f"{where}: a list is expected, as [one, two], not {shown(value)}.")
+    found = tuple(text(each, where) for each in value)
+    if len(set(found)) < len(found):
+        raise ConfigError(f"{where} names something twice: {', '.join(found)}.")
+    return found
+
+
+def shares(value: object, where: str) -> tuple[Share, ...]:
+    several: list[Any] = value if isinstance(value, list) else [value]
+    if not several or not all(each == DYNAMIC or type(each) in {int, float} for each in several):
+        raise ConfigError(
+            f"{where}: shares between 0 and 1 are expected, as [0.1, 0.2], or {DYNAMIC}, not {shown(value)}."
+        )
+    return tuple(each if each == DYNAMIC else float(each) for each in several)
+
+
+def count(value: object, where: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ConfigError(f"{where}: a whole number is expected, not {shown(value)}.")
+    return value
+
+
+def flag(value: object, where: str) -> bool:
+    if not isinstance(value, bool):
+        raise ConfigError(f"{where}: true or false is expected, not {shown(value)}.")
+    return value
+
+
+def mapping(value: object, where: str, known: Mapping[str, Reader]) -> dict[str, Any]:
+    """Keys and values, each read as `known` says; a key that is not known is refused, one without a value left out."""
+    if not isinstance(value, dict):
+        raise ConfigError(f"{where}: keys and values are expected, not {shown(value)}.")
+    found = {}
+    for given, each in value.items():
+        key = str(given).replace("-", "_")
+        if key not in known:
+            raise ConfigError(f"{where}: no key '{given}'{did_you_mean(key, list(known))} Known: {', '.join(known)}.")
+        if each is not None:
+            found[key] = known[key](each, f"{where}: {given}")
+    return found
+
+
+def yaml_file(path: Path) -> object:
+    """What a YAML file holds, without anything that could run."""
+    import yaml
+
+    try:
+        return yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as exc:
+        raise ConfigError(f"the grid {path} cannot be read: {exc.strerror}.") from exc
+    except (yaml.YAMLError, UnicodeDecodeError) as exc:
+        raise ConfigError(f"{path} is not YAML: {exc}") from exc
+
+
+def shown(value: object) -> str:
+    return "nothing" if value is None else f"{value!r:.60}"

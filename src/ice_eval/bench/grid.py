@@ -1,0 +1,336 @@
+"""A grid: models times tasks times prompts, each a run; attributions, operators and k are inside of every run."""
+
+import importlib.resources
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ice_eval._registry import did_you_mean
+from ice_eval.attributions import method_of
+from ice_eval.bench import _read
+from ice_eval.bench._identity import run_name
+from ice_eval.errors import ConfigError
+from ice_eval.models import models as known_models
+from ice_eval.models import suite_model
+from ice_eval.pipeline import RunConfig
+from ice_eval.tasks import FEW_SHOT, STANDARD, FileData, Task, in_chat, is_task_file, load_task
+
+ALL_PROMPTS = "all"
+DATA_FILES = (".jsonl", ".csv")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelEntry:
+    """A model of a grid."""
+
+    ref: str
+    """What `ice run --model` takes."""
+    name: str
+    """What tables call it."""
+    base: str | None = None
+    """Name of the model that it was tuned from, for the comparison of the two."""
+    tuning: str | None = None
+    """`base`, or what it was tuned for, as `instruct`; of models of the published suite it is known."""
+    settings: Mapping[str, Any]
+    """`chat`, `system`, `device`, `dtype` and `token_budget` of this model, in place of the grid's."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskEntry:
+    """A task of a grid, with the data that it is given."""
+
+    task: Task
+    prompts: tuple[str, ...]
+    """Which of its wordings."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedRun:
+    """One run of a grid."""
+
+    model: ModelEntry
+    task: Task
+    """In one wording; its name says which."""
+    task_name: str
+    prompt: str
+    settings: Mapping[str, Any]
+    """What `evaluate` is to be called with beside model and task."""
+
+    @cached_property
+    def name(self) -> str:
+        """Of its folder: readable, and another one for other rows."""
+        return run_name(self.model.ref, self.model.name, self.task, self.settings)
+
+    def __str__(self) -> str:
+        prompt = "" if self.prompt == STANDARD else f", prompt {self.prompt}"
+        return f"{self.model.name} on {self.task_name}{prompt}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grid:
+    """What is to be run."""
+
+    name: str
+    models: tuple[ModelEntry, ...]
+    tasks: tuple[TaskEntry, ...]
+    settings: Mapping[str, Any]
+    left_out: tuple[str, ...] = ()
+    """Optional tasks for which there are no data."""
+    source: Mapping[str, Any]
+    """The keys as they were given, to read the grid again from a bench folder."""
+    folder: Path
+    """Where relative paths start."""
+
+    def runs(self) -> list[PlannedRun]:
+        """Model after model, so that one is loaded at a time."""
+        return [
+            PlannedRun(
+                model=model,
+                task=in_chat(entry.task.asked(*prompt.split("/")), own.get("chat"), own.get("system")),
+                task_name=entry.task.name,
+                prompt=prompt,
+                settings={key: value for key, value in own.items() if key not in {"chat", "system"}},
+            )
+            for model in self.models
+            for own in [{**self.settings, **model.settings}]
+            for entry in self.tasks
+            for prompt in entry.prompts
+        ]
+
+
+_OF_MODELS: Mapping[str, _read.Reader] = {
+    "chat": _read.flag,
+    "system": _read.text,
+    "device": _read.text,
+    "dtype": _read.text,
+    "token_budget": _read.count,
+}
+_MODEL: Mapping[str, _read.Reader] = {
+    "model": _read.text,
+    "name": _read.text,
+    "base": _read.text,
+    "tuning": _read.text,
+    **_OF_MODELS,
+}
+_TASK: Mapping[str, _read.Reader] = {"task": _read.text, "data": _read.text, "optional": _read.flag}
+_SETTINGS: Mapping[str, _read.Reader] = {
+    "attributions": _read.names,
+    "operators": _read.names,
+    "directions": _read.names,
+    "nulls": _read.names,
+    "k": _read.shares,
+    **dict.fromkeys(("n", "m", "seed", "n_fills"), _read.count),
+    **dict.fromkeys(
+        ("adaptive", "unit", "scope", "target", "sign", "fills", "label_scoring", "calibration", "protocol"), _read.text
+    ),
+    **_OF_MODELS,
+}
+
+
+def _several(value: object, where: str) -> list[Any]:
+    """One entry or several."""
+    found = value if isinstance(value, list) else [value]
+    if not found:
+        raise ConfigError(f"{where}: at least one is needed.")
+    return found
+
+
+_KEYS: Mapping[str, _read.Reader] = {
+    "name": _read.text,
+    "description": _read.text,
+    "models": _several,
+    "tasks": _several,
+    "prompts": _read.names,
+    "data_dir": _read.text,
+    **_SETTINGS,
+}
+
+
+def load_grid(path: Path, **changes: Any) -> Grid:
+    """The grid of a YAML file; `changes` are keys in place of its own.
+
+    Raises:
+        ConfigError: The file cannot be read, or something in it is not as expected.
+    """
+    content = _read.yaml_file(path)
+    return grid_of(content, where=str(path), folder=path.parent.resolve(), default_name=path.stem, **changes)
+
+
+def presets() -> dict[str, str]:
+    """The grids that come with the package, and a line on each."""
+    folder = importlib.resources.files("ice_eval.bench") / "presets"
+    paths = sorted(path.name for path in folder.iterdir() if path.name.endswith(".yaml"))
+    return {name.removesuffix(".yaml"): str(_preset(name)["description"]) for name in paths}
+
+
+def preset(name: str, **changes: Any) -> Grid:
+    """A grid that comes with the package.
+
+    Raises:
+        ConfigError: There is none of that name.
+    """
+    known = presets()
+    if name not in known:
+        raise ConfigError(f"no preset '{name}'{did_you_mean(name, list(known))} Known: {', '.join(known)}.")
+    where = f"preset {name}"
+    return grid_of(_preset(f"{name}.yaml"), where=where, folder=Path.cwd(), default_name=name, **changes)
+
+
+def _preset(file: str) -> Any:
+    import yaml
+
+    path = importlib.resources.files("ice_eval.bench") / "presets" / file
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
+
+
+def grid_of(content: object, *, where: str, folder: Path, default_name: str, **changes: Any) -> Grid:
+    """A grid from keys and values; all that can be checked without a model or a hub is checked.
+
+    Args:
+        content: As a YAML file holds it.
+        where: What messages call it.
+        folder: Where relative paths start.
+        default_name: The grid's name unless it gives one.
+        **changes: Keys in place of its own; None for those that stay.
+
+    Raises:
+        ConfigError: Something is not as expected.
+    """
+    if not isinstance(content, dict):
+        raise ConfigError(f"{where}: keys and values are expected, as in 'models: [smollm2]'.")
+    source = {**content, **{key: value for key, value in changes.items() if value is not None}}
+    given = _read.mapping(source, where, _KEYS)
+    for key in ("models", "tasks"):
+        if key not in given:
+            raise ConfigError(f"{where}: '{key}' is missing; a grid needs models and tasks.")
+    settings = {key: given[key] for key in _SETTINGS if key in given}
+    _check_settings(settings, where)
+    data_dir = _data_dir(given.get("data_dir"), folder, where)
+    entries = [_task(each, f"{where}: tasks", folder, data_dir) for each in given["tasks"]]
+    tasks = [task for task in entries if isinstance(task, Task)]
+    _refuse_doubles([task.name for task in tasks], f"{where}: tasks")
+    if not tasks:
+        raise ConfigError(
+            f"{where}: no task has data; give --data-dir with a file for {' or '.join(map(str, entries))}."
+        )
+    return Grid(
+        name=given.get("name", default_name),
+        models=_models(given["models"], f"{where}: models", folder),
+        tasks=tuple(_with_prompts(tasks, given.get("prompts", (STANDARD,)), where)),
+        settings=settings,
+        left_out=tuple(each for each in entries if isinstance(each, str)),
+        source=source,
+        folder=folder,
+    )
+
+
+def _check_settings(settings: Mapping[str, Any], where: str) -> None:
+    """Refuse names and numbers that no run would take, before anything is loaded."""
+    known = {field.name for field in fields(RunConfig)}
+    try:
+        config = RunConfig(**{key: value for key, value in settings.items() if key in known})
+        for name in config.attributions:
+            method_of(name)
+    except ConfigError as exc:
+        raise ConfigError(f"{where}: {exc}") from exc
+
+
+def _models(given: Sequence[object], where: str, folder: Path) -> tuple[ModelEntry, ...]:
+    found = tuple(_model(each, where, folder) for each in given)
+    names = [entry.name for entry in found]
+    _refuse_doubles(names, where)
+    for entry in found:
+        if entry.base is not None and entry.base not in names:
+            raise ConfigError(
+                f"{where}: the base '{entry.base}' of '{entry.name}' is not among them"
+                f"{did_you_mean(entry.base, names)} There are {', '.join(names)}."
+            )
+    return found
+
+
+def _model(value: object, where: str, folder: Path) -> ModelEntry:
+    given = {"model": _read.text(value, where)} if isinstance(value, str) else _read.mapping(value, where, _MODEL)
+    if "model" not in given:
+        raise ConfigError(f"{where}: an entry has no 'model'; it has {', '.join(given)}.")
+    ref = given["model"]
+    place = folder / Path(ref).expanduser()
+    if ref not in known_models and place.exists():
+        ref = str(place.resolve())
+    return ModelEntry(
+        ref=ref,
+        name=given.get("name", Path(ref).name if Path(ref).is_absolute() else ref),
+        base=given.get("base"),
+        tuning=given.get("tuning", None if (suite := suite_model(ref)) is None else suite.tuning),
+        settings={key: given[key] for key in _OF_MODELS if key in given},
+    )
+
+
+def _task(value: object, where: str, folder: Path, data_dir: Path | None) -> Task | str:
+    """The task with its data, or the name of an optional one that has none."""
+    given = {"task": _read.text(value, where)} if isinstance(value, str) else _read.mapping(value, where, _TASK)
+    if "task" not in given:
+        raise ConfigError(f"{where}: an entry has no 'task'; it has {', '.join(given)}.")
+    name = str(folder / given["task"]) if is_task_file(given["task"]) else given["task"]
+    task = load_task(name)
+    data = _data_file(given.get("data"), task.name, folder, data_dir, where)
+    if data is None and given.get("optional"):
+        return task.name
+    return task if data is None else replace(task, data=FileData(data))
+
+
+def _data_dir(given: str | None, folder: Path, where: str) -> Path | None:
+    found = None if given is None else folder / Path(given).expanduser()
+    if found is not None and not found.is_dir():
+        raise ConfigError(
+            f"{where}: there is no folder {found}; data_dir holds a TASK.jsonl or TASK.csv for each task."
+        )
+    return found
+
+
+def _data_file(given: str | None, task: str, folder: Path, data_dir: Path | None, where: str) -> Path | None:
+    """The file that is given for a task, or the one that is named after it: `german.jsonl`, or `german_posts.jsonl`."""
+    if given is not None:
+        path = folder / Path(given).expanduser()
+        if not path.is_file():
+            raise ConfigError(f"{where}: there is no file {path} for the task '{task}'.")
+        return path
+    if data_dir is None:
+        return None
+    stem = task.partition("/")[0]
+    exact = [path for kind in DATA_FILES if (path := data_dir / f"{stem}{kind}").is_file()]
+    longer = sorted(path for kind in DATA_FILES for path in data_dir.glob(f"{stem}_*{kind}"))
+    if not exact and len(longer) > 1:
+        raise ConfigError(
+            f"{where}: {len(longer)} files of {data_dir} begin with '{stem}_': {', '.join(p.name for p in longer)}; "
+            f"name one of them {stem}{DATA_FILES[0]}, or give it as `data`."
+        )
+    return next(iter(exact or longer), None)
+
+
+def _with_prompts(tasks: Sequence[Task], asked: Sequence[str], where: str) -> Iterator[TaskEntry]:
+    """Every task with those of the prompts that it has; `all` stands for every wording of every task."""
+    everything = tuple(asked) == (ALL_PROMPTS,)
+    known = list(dict.fromkeys(way for task in tasks for way in task.ways))
+    for prompt in () if everything else asked:
+        unknown = [way for way in prompt.split("/") if way not in known]
+        if unknown:
+            raise ConfigError(
+                f"{where}: no task of the grid has a prompt '{unknown[0]}'{did_you_mean(unknown[0], known)} "
+                f"They have {', '.join(known)}; '{ALL_PROMPTS}' takes all wordings."
+            )
+    for task in tasks:
+        wordings = [way for way in task.ways if way != FEW_SHOT]
+        own = wordings if everything else [each for each in asked if set(each.split("/")) <= set(task.ways)]
+        if not own:
+            raise ConfigError(
+                f"{where}: the task '{task.name}' has none of these prompts; it has {', '.join(task.ways)}."
+            )
+        yield TaskEntry(task=task, prompts=tuple(own))
+
+
+def _refuse_doubles(names: Sequence[str], where: str) -> None:
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ConfigError(f"{where}: '{twice}' stands there twice; give one of them another name.")

@@ -1,0 +1,112 @@
+"""`ice bench`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ice_eval.cli._options import Json, names
+from ice_eval.errors import ConfigError
+
+if TYPE_CHECKING:
+    from ice_eval.bench import BenchFolder, Grid
+
+
+def bench(
+    grid: Annotated[
+        Path | None, typer.Argument(help="A grid as a YAML file, or the folder of one that is to go on.")
+    ] = None,
+    preset: Annotated[
+        str | None, typer.Option(help="A grid that comes with the package; see `ice list presets`.")
+    ] = None,
+    models: Annotated[str | None, typer.Option(help="Models in place of the grid's, comma-separated.")] = None,
+    n: Annotated[int | None, typer.Option(help="Examples of every run, in place of the grid's.")] = None,
+    data_dir: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where tasks find their data: DIR/TASK.jsonl or DIR/TASK.csv.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Bench folder; by default one under ice-bench/ named after the grid.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and stop.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Run a grid of models, tasks and prompts, and say what its results have in common.
+
+    One model is loaded at a time. A run that fails is recorded and the rest goes on; the same command again continues,
+    and tries those that failed once more. Exits with 1 if a run failed.
+    """
+    from ice_eval.bench import plan_grid, run_grid
+    from ice_eval.cli._output import Bar, print_json, print_tables
+    from ice_eval.report import grid_plan_notes, grid_plan_table
+
+    chosen, folder = _grid(grid, preset, out, models=_models(models), n=n, data_dir=_absolute(data_dir))
+    lines = [line.as_dict() for line in plan_grid(chosen, folder)]
+    if dry_run and as_json:
+        print_json({"grid": chosen.name, "folder": str(folder.path), "left_out": list(chosen.left_out), "runs": lines})
+        return
+    if not as_json:
+        print_tables([grid_plan_table(lines)], [*grid_plan_notes(lines), *_left_out(chosen)])
+    if dry_run:
+        return
+    if all(line["problem"] for line in lines):
+        raise ConfigError(f"no run of the grid can start: {lines[0]['problem']}")
+    records = run_grid(chosen, folder.path, reporter=Bar()).records()
+    _print(folder, chosen, as_json=as_json)
+    if any(record.status == "failed" for record in records):
+        raise typer.Exit(1)
+
+
+def _grid(path: Path | None, preset: str | None, out: Path | None, **changes: Any) -> "tuple[Grid, BenchFolder]":
+    """The grid that is meant, and where it is run."""
+    from ice_eval.bench import BenchFolder, load_grid
+    from ice_eval.bench import preset as load_preset
+
+    if (path is None) == (preset is None):
+        raise ConfigError("a grid is expected, as `ice bench GRID.yaml`, or --preset NAME; see `ice list presets`.")
+    if path is not None and BenchFolder.is_one(path):
+        if out is not None:
+            raise ConfigError(f"{path} is a bench folder and goes on there; leave out --out.")
+        return BenchFolder(path).grid(**changes), BenchFolder(path)
+    if path is not None and path.is_dir():
+        raise ConfigError(
+            f"{path} is a folder without a grid; give a YAML file, or the folder of an earlier `ice bench`."
+        )
+    chosen = load_grid(path, **changes) if path is not None else load_preset(str(preset), **changes)
+    return chosen, BenchFolder(out or Path("ice-bench") / chosen.name)
+
+
+def _models(given: str | None) -> list[str] | None:
+    """Those of the command line; paths are meant from here, not from where the grid lies."""
+    from ice_eval.models import models
+
+    if given is None:
+        return None
+    return [name if name in models or not Path(name).exists() else str(Path(name).resolve()) for name in names(given)]
+
+
+def _absolute(path: Path | None) -> str | None:
+    return None if path is None else str(path.expanduser().resolve())
+
+
+def _left_out(grid: "Grid") -> list[str]:
+    names = ", ".join(grid.left_out)
+    return [f"Left out for want of data: {names}; --data-dir DIR takes their files from DIR."] if names else []
+
+
+def _print(folder: "BenchFolder", grid: "Grid", *, as_json: bool) -> None:
+    from ice_eval.bench import answers, finished_runs, results_of
+    from ice_eval.cli._output import print_json, print_tables
+    from ice_eval.report import answer_notes, answer_tables, grid_runs_table, grid_table, grid_table_note
+
+    summary = folder.summary()
+    if as_json:
+        print_json({"folder": str(folder.path), **summary})
+        return
+    results = results_of(finished_runs(grid, folder))
+    print_tables([grid_runs_table(summary["runs"])])
+    if results.runs:
+        found = answers(results)
+        tables = [grid_table(results.configurations), *answer_tables(found)]
+        print_tables(tables, [grid_table_note(results.configurations), *answer_notes(found)])
+        print(f"\nBench folder: {folder.path}\nSummary:      {folder.path / 'bench.json'}")
+        print(f"Report:       {folder.path / 'report.html'}")
