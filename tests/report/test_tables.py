@@ -51,6 +51,21 @@ def test_a_column_that_varies_is_shown_and_no_other(summary, name, values, cells
     assert columns(table)[name] == cells
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "cell"),
+    [
+        ("direction", "necessity", "necessity"),
+        ("null", "frequency", "frequency"),
+        ("k", 0.5, "0.5"),
+        ("k", None, "own"),
+    ],
+)
+def test_a_setting_that_nobody_would_assume_is_shown(summary, name, value, cell):
+    [rates, pairs] = tables([summary({name: value}, {name: value}, agreements=[{name: value}])])
+    assert set(rates.header) - set(ALWAYS) == {name}
+    assert columns(rates)[name] == (cell, cell) and columns(pairs)[name] == (cell,)
+
+
 def test_what_differs_between_runs_is_shown(summary):
     table = summary_table([summary({"model": "toy"}), summary({"model": "gpt2"}, {"model": "gpt2"})])
     assert columns(table)["model"] == ("toy", "gpt2", "gpt2")

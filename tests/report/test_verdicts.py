@@ -1,6 +1,6 @@
 import pytest
 
-from ice_eval.report.verdicts import verdicts
+from ice_eval.report.verdicts import lead, verdicts
 
 
 def only(summary):
@@ -67,6 +67,25 @@ def test_the_word_on_all_operators_is_a_sentence(summary, word, text):
     place = {"attribution": "gradient", "direction": "sufficiency", "k": 0.2, "null": "size"}
     found = only({**summary(), "robustness": [{**place, "word": word, "sides": word and ["below", "below"]}]}).over_all
     assert found.startswith(text) and bool(found) == bool(word)
+
+
+def test_a_run_that_removes_matched_sets_says_so_at_the_top(summary):
+    found = summary({"direction": "necessity", "null": "frequency", "k": 0.1})
+    statement = only(found)
+    assert statement.setting == "removing the top 10 %, random sets matched by frequency"
+    assert "of random sets of the same size and matched by frequency (" in statement.sentences[0].text
+    assert lead([found]).startswith(
+        "Each explanation's top-ranked units are removed, and random sets of the same size and matched by frequency "
+        "are removed in the same way."
+    )
+
+
+def test_the_lead_says_what_all_configurations_share(summary):
+    usual = "Each explanation's top-ranked units are kept, and random sets of the same size are kept in the same way."
+    assert lead([summary()]).startswith(usual)
+    mixed = lead([summary(), summary({"direction": "necessity", "null": "position", "k": None})])
+    assert mixed.startswith("Each explanation's top-ranked or marked units are kept or removed, and random sets")
+    assert "of the same size (some also matched by position) are kept or removed" in mixed
 
 
 def test_the_first_setting_leads_and_the_others_follow(summary):

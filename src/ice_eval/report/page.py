@@ -10,7 +10,7 @@ from ice_eval.report.drawing import Drawings, drawings
 from ice_eval.report.measures import measure_tables, measured
 from ice_eval.report.provenance import CITATION, command, provenance
 from ice_eval.report.tables import Table, cost_table, notes, tables
-from ice_eval.report.verdicts import in_first_setting, place_of, verdicts
+from ice_eval.report.verdicts import in_first_setting, lead, place_of, verdicts
 from ice_eval.results import RunFolder
 
 
@@ -22,6 +22,7 @@ def page(folders: Sequence[RunFolder], *, budget: int = BUDGET) -> dict[str, Any
         "title": f"ICE report: {', '.join(dict.fromkeys(run['title'] for run in browser['runs']))}",
         "version": __version__,
         "citation": CITATION,
+        "lead": lead(summaries),
         "runs": [
             _run(folder, record, summary)
             for folder, record, summary in zip(folders, browser["runs"], summaries, strict=True)

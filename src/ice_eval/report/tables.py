@@ -74,9 +74,9 @@ def share(k: Share | None) -> str:
 def summary_table(summaries: Sequence[Mapping[str, Any]]) -> Table:
     """Win rate, interval, effect size, p-value and verdict of every configuration.
 
-    Columns that say the same in every row (a single model, task, null, k or direction) are left out. P-values are
-    adjusted over all rows of the table, whichever runs they come from. The highest win rate is the best one, among the
-    rows that differ in their attribution alone.
+    Columns that say the same in every row (a single model or task, the usual null, k or direction) are left out.
+    P-values are adjusted over all rows of the table, whichever runs they come from. The highest win rate is the best
+    one, among the rows that differ in their attribution alone.
     """
     lines = adjusted(_lines(summaries, "configurations"))
     columns: list[tuple[str, Callable[[Line], str]]] = [
@@ -257,6 +257,8 @@ def _sides(line: Line) -> str:
 
 
 _OPTIONAL = {"run", "model", "task", "prompt", "language", "null", "direction", "k"}
+_USUAL = {"null": "size", "direction": "sufficiency", "k": "0.2"}
+"""What a reader assumes of a table that does not say it."""
 
 
 def table_of(
@@ -269,6 +271,8 @@ def table_of(
 ) -> Table:
     """Lines as a table, without the columns that name a run, model, … and say the same in every row.
 
+    A null, direction or k that is not the usual one is shown though it is the same in every row.
+
     Args:
         title: Of the table.
         lines: One for each row.
@@ -277,11 +281,16 @@ def table_of(
         coloured: Columns whose cells have the colour of a word, and what finds it in a line.
     """
     cells = {name: [cell(line) for line in lines] for name, cell in columns}
-    shown = [name for name, values in cells.items() if name not in _OPTIONAL or len(set(values)) > 1]
+    shown = [name for name, values in cells.items() if name not in _OPTIONAL or _says_something(name, values)]
     bold = frozenset((line, shown.index(best[0])) for line in best[1]) if best else frozenset()
     words = (tuple(coloured[name](line) if name in coloured else None for name in shown) for line in lines)
     rows = tuple(zip(*(cells[name] for name in shown), strict=True))
     return Table(title, tuple(shown), rows, bold, tuple(words) if coloured else ())
+
+
+def _says_something(name: str, values: Sequence[str]) -> bool:
+    found = set(values)
+    return len(found) > 1 or (name in _USUAL and not found <= {_USUAL[name]})
 
 
 FLAGS = {

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ice_eval.nulls import SIZE
 from ice_eval.rationales import DYNAMIC
 from ice_eval.report.tables import percent, word_of_verdict
 from ice_eval.results.comparisons import ALL
@@ -29,7 +30,7 @@ class Statement:
 
     attribution: str
     setting: str
-    """The size, the direction and the null, where the run has several."""
+    """The direction and the size, and the null where sets are matched by more than their size."""
     sentences: tuple[Sentence, ...]
     over_all: str
     """Whether the operators allow one conclusion; empty with a single operator."""
@@ -49,15 +50,39 @@ def verdicts(summary: Mapping[str, Any]) -> Verdicts:
     """A statement for every attribution and setting, the settings in the order of the run."""
     lines = [line for line in summary["configurations"] if line["operator"] != ALL]
     words = {place_of(line): _over_all(line) for line in summary.get("robustness", ())}
-    leading, several = set(in_first_setting(lines)), len({setting(line) for line in lines}) > 1
+    leading = set(in_first_setting(lines))
     groups: dict[tuple[Any, ...], list[Line]] = {}
     for line in lines:
         groups.setdefault(place_of(line), []).append(line)
-    found = {place: _statement(group, words.get(place, ""), several=several) for place, group in groups.items()}
+    found = {place: _statement(group, words.get(place, "")) for place, group in groups.items()}
     return Verdicts(
         tuple(found[place] for place in found if place in leading),
         tuple(found[place] for place in found if place not in leading),
     )
+
+
+def lead(summaries: Sequence[Mapping[str, Any]]) -> str:
+    """What the verdicts of some runs rest on, as far as it is the same in all of their configurations."""
+    lines = [line for summary in summaries for line in summary["configurations"]]
+    acts = dict.fromkeys(_ACTS[line["direction"]] for line in lines)
+    units = dict.fromkeys("marked" if line["k"] is None else "top-ranked" for line in lines)
+    nulls = dict.fromkeys(_null(line) for line in lines)
+    matched = ", ".join(null for null in nulls if null != SIZE)
+    if matched:
+        matched = f" and matched by {matched}" if SIZE not in nulls else f" (some also matched by {matched})"
+    act = " or ".join(acts)
+    return (
+        f"Each explanation's {' or '.join(units)} units are {act}, and random sets of the same size{matched} are "
+        f"{act} in the same way. The win rate is the share of random sets that the explanation beats: 50\u00a0% is "
+        "chance. The word is given only where the whole 95\u00a0% interval allows it."
+    )
+
+
+_ACTS = {"sufficiency": "kept", "necessity": "removed"}
+
+
+def _null(line: Line) -> str:
+    return str(line.get("null", SIZE))  # earlier runs do not name it
 
 
 def in_first_setting(lines: Sequence[Line]) -> list[tuple[Any, ...]]:
@@ -70,7 +95,7 @@ def in_first_setting(lines: Sequence[Line]) -> list[tuple[Any, ...]]:
 
 def setting(line: Line) -> tuple[Any, ...]:
     """The direction, the size and the null of a configuration."""
-    return line["direction"], line["k"], line.get("null", "size")
+    return line["direction"], line["k"], _null(line)
 
 
 def place_of(line: Line) -> tuple[Any, ...]:
@@ -87,10 +112,10 @@ def _over_all(line: Line) -> str:
     return "Whether the operators agree is not certain." if line["word"] else ""
 
 
-def _statement(lines: Sequence[Line], over_all: str, *, several: bool) -> Statement:
+def _statement(lines: Sequence[Line], over_all: str) -> Statement:
     return Statement(
         attribution=str(lines[0]["attribution"]),
-        setting=_words_for(lines[0]) if several else "",
+        setting=_words_for(lines[0]),
         sentences=tuple(sentence(line) for line in lines),
         over_all=over_all,
         silence=_silence(lines),
@@ -99,7 +124,7 @@ def _statement(lines: Sequence[Line], over_all: str, *, several: bool) -> Statem
 
 def _words_for(line: Line) -> str:
     act = "keeping" if line["direction"] == "sufficiency" else "removing"
-    null = "" if line.get("null", "size") == "size" else f", random sets matched by {line['null']}"
+    null = "" if _null(line) == SIZE else f", random sets matched by {_null(line)}"
     own = {None: "what it marks", DYNAMIC: "as many top units as it has peaks"}
     units = own.get(line["k"]) or f"the top {100 * line['k']:g} %"
     return f"{act} {units}{null}"
@@ -114,7 +139,8 @@ def sentence(line: Line) -> Sentence:
     else:
         interval = line["win_rate_ci"]
         between = "no interval" if interval is None else f"95 % interval {_limits(interval)}"
-        text = f"beats {percent(line['win_rate'])} of random sets of the same size ({between}, n = {line['n']})."
+        sets = "random sets of the same size" + ("" if _null(line) == SIZE else f" and matched by {_null(line)}")
+        text = f"beats {percent(line['win_rate'])} of {sets} ({between}, n = {line['n']})."
     text = text.replace(" %", "\u00a0%").replace("n = ", "n\u00a0=\u00a0")  # numbers stay on one line
     return Sentence(str(line["operator"]), verdict, word, text)
 
