@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from tests.small_runs import Waves, run, task_of, texts
 
+from ice_eval.models.toy import Toy
 from ice_eval.report import write_html
 
 SCRIPT = "<script>alert('never')</script> & \"quoted\" 'words' go here"
@@ -166,6 +167,18 @@ def test_an_example_has_its_rationale_nulls_and_counterfactuals(opened, found, b
     kept = [text for text in first.locator(".rows dd").all_text_contents()]
     words = units.all_text_contents()
     assert len(kept) == 3 and kept[0] == " ".join(words[index] for index in line["rationale"])
+
+
+def test_sets_that_tie_are_not_said_to_be_beaten(opened, tmp_path):
+    """The toy knows none of the words, so that every set scores the same."""
+    runs = [
+        run(texts(2), model=Toy(), m=5, protocol=protocol, out=tmp_path / protocol) for protocol in ("default", "paper")
+    ]
+    page = opened(write_html([each.folder for each in runs], tmp_path / "ties.html").as_uri())
+    outcome = page.locator("#detail .outcome")
+    assert outcome.text_content().startswith("Wins against 50 % of 5 random sets, ties counted half (100 % tie); p = ")
+    page.select_option("#choose-run", "1")
+    assert outcome.text_content().startswith("Beats 0 % of 5 random sets, ties counted as lost (100 % tie); p = ")
 
 
 def test_filters_find_what_they_say(opened, found, bare):

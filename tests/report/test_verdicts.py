@@ -88,6 +88,34 @@ def test_the_lead_says_what_all_configurations_share(summary):
     assert "of the same size (some also matched by position) are kept or removed" in mixed
 
 
+@pytest.mark.parametrize(
+    ("changes", "text", "chance"),
+    [
+        ({}, "beats 73.2 % of random sets of the same size (95 %", "beats: 50 % is chance."),
+        ({"tie_rate": 0.0004}, "beats 73.2 % of random sets of the same size (95 %", "beats: 50 % is chance."),
+        (
+            {"tie_rate": 0.126},
+            "wins against 73.2 % of random sets of the same size, ties counted half (12.6 % tie; 95 %",
+            "beats, ties counted half: 50 % is chance.",
+        ),
+        (
+            {"tie_rate": 0.126, "flags": ["protocol_released", "ties"]},
+            "beats 73.2 % of random sets of the same size, ties counted as lost (12.6 % tie; 95 %",
+            "Ties are lost, as in the protocol of the run: chance is below 50 %",
+        ),
+    ],
+)
+def test_sets_that_tie_are_not_said_to_be_beaten(summary, changes, text, chance):
+    found = summary(changes)
+    assert only(found).sentences[0].text.replace("\u00a0", " ").startswith(text)
+    assert chance in lead([found]).replace("\u00a0", " ")
+
+
+def test_runs_that_count_ties_in_their_own_way_are_told_apart(summary):
+    strict = summary({"tie_rate": 0.1, "flags": ["protocol_paper"]})
+    assert "each sentence says which" in lead([strict, summary({"tie_rate": 0.1})])
+
+
 def test_the_first_setting_leads_and_the_others_follow(summary):
     lines = [
         {"attribution": name, "direction": direction, "k": k}

@@ -48,6 +48,7 @@ def run_record(folder: RunFolder, *, budget: int) -> Record:
         "labels": manifest["labels"],
         "language": _language(manifest.get("language", "und")),
         "configurations": [cell._asdict() for cell, _ in configurations(config)],
+        "strict": PROTOCOLS[config.get("protocol", "default")].strict,
         "total": len(records),
         "examples": [_without_ranks(record) for record in kept],
     }

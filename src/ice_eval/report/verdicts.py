@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ice_eval.nulls import SIZE
+from ice_eval.protocols import PROTOCOLS
 from ice_eval.rationales import DYNAMIC
 from ice_eval.report.tables import percent, word_of_verdict
 from ice_eval.results.comparisons import ALL
@@ -71,11 +72,32 @@ def lead(summaries: Sequence[Mapping[str, Any]]) -> str:
     if matched:
         matched = f" and matched by {matched}" if SIZE not in nulls else f" (some also matched by {matched})"
     act = " or ".join(acts)
-    return (
+    text = (
         f"Each explanation's {' or '.join(units)} units are {act}, and random sets of the same size{matched} are "
-        f"{act} in the same way. The win rate is the share of random sets that the explanation beats: 50\u00a0% is "
-        "chance. The word is given only where the whole 95\u00a0% interval allows it."
+        f"{act} in the same way. The win rate is the share of random sets that the explanation beats{_chance(lines)}. "
+        "The word is given only where the whole 95 % interval allows it."
     )
+    return _unbroken(text)
+
+
+def _chance(lines: Sequence[Line]) -> str:
+    """How ties count, and where chance lies then."""
+    strict = {_is_strict(line) for line in lines if _ties(line)}
+    if strict == {True, False}:
+        return ". Ties count half, and 50 % is chance, or they are lost, and chance is below; each sentence says which"
+    if strict == {True}:
+        return ". Ties are lost, as in the protocol of the run: chance is below 50 % by half of the share that ties"
+    return ", ties counted half: 50 % is chance" if strict else ": 50 % is chance"
+
+
+def _is_strict(line: Line) -> bool:
+    """Whether a tie was lost, by the protocol that the flags name."""
+    return any(protocol.strict and f"protocol_{name}" in line["flags"] for name, protocol in PROTOCOLS.items())
+
+
+def _ties(line: Line) -> bool:
+    """Whether the share of sets that tie is more than 0.0 % when it is printed."""
+    return line["tie_rate"] is not None and round(line["tie_rate"], 3) > 0
 
 
 _ACTS = {"sufficiency": "kept", "necessity": "removed"}
@@ -140,9 +162,22 @@ def sentence(line: Line) -> Sentence:
         interval = line["win_rate_ci"]
         between = "no interval" if interval is None else f"95 % interval {_limits(interval)}"
         sets = "random sets of the same size" + ("" if _null(line) == SIZE else f" and matched by {_null(line)}")
-        text = f"beats {percent(line['win_rate'])} of {sets} ({between}, n = {line['n']})."
-    text = text.replace(" %", "\u00a0%").replace("n = ", "n\u00a0=\u00a0")  # numbers stay on one line
-    return Sentence(str(line["operator"]), verdict, word, text)
+        # Half of the sets that tie are in the win rate, but nobody beat them.
+        verb = "wins against" if _ties(line) and not _is_strict(line) else "beats"
+        tied = f"{percent(line['tie_rate'])} tie; " if _ties(line) else ""
+        text = f"{verb} {percent(line['win_rate'])} of {sets}{_counted(line)} ({tied}{between}, n = {line['n']})."
+    return Sentence(str(line["operator"]), verdict, word, _unbroken(text))
+
+
+def _counted(line: Line) -> str:
+    if not _ties(line):
+        return ""
+    return ", ties counted as lost" if _is_strict(line) else ", ties counted half"
+
+
+def _unbroken(text: str) -> str:
+    """With numbers that stay on one line."""
+    return text.replace(" %", "\u00a0%").replace("n = ", "n\u00a0=\u00a0")
 
 
 def _limits(interval: Sequence[float]) -> str:

@@ -260,6 +260,14 @@ function strongest(example) {
   return el("details", { class: "strongest" }, el("summary", {}, "Strongest units, in numbers"), el("ol", {}, items));
 }
 
+// Half of the sets that tie are in the win rate, but nobody beat them.
+function outcome(cell, n) {
+  const rate = `${percent(cell.win_rate)} of ${n} random sets`;
+  if (cell.ties === 0) return `Beats ${rate}`;
+  const counted = run().strict ? `Beats ${rate}, ties counted as lost` : `Wins against ${rate}, ties counted half`;
+  return `${counted} (${percent(cell.ties, cell.ties < 0.01 ? 1 : 0)} tie)`;
+}
+
 function column(example, operator) {
   const cell = cellOf(example, placeOf(operator));
   const head = el("h4", {}, `Under ${operator}`);
@@ -267,8 +275,7 @@ function column(example, operator) {
   const null_ = example.nulls[cell.null];
   const keeps = controls.direction.value === "sufficiency";
   const line =
-    `Beats ${percent(cell.win_rate)} of ${null_.length} random sets` +
-    `${cell.ties > 0 ? ` (${percent(cell.ties)} tie)` : ""}; p = ${cell.p.toFixed(3)}` +
+    `${outcome(cell, null_.length)}; p = ${cell.p.toFixed(3)}` +
     `${cell.effect_size === null ? "" : `, effect ${number(cell.effect_size)}`}.`;
   const row = (index) => (index === null || index === undefined ? null : example.texts[index]);
   return el(
