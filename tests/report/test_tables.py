@@ -191,14 +191,14 @@ def test_the_word_on_all_operators_reads_with_the_side_of_each(summary):
     found = {**summary(), "robustness": [robust()]}
     table = robustness_table([found])
     assert table.title == "Over all operators"
-    assert table.header == ("attribution", "against 55 %", "spread", "conclusion")
+    assert table.header == ("attribution", "against 55 % (one-sided 95 % bounds)", "spread", "conclusion")
     assert table.rows == (("gradient", "delete above, infill above", "4.6 pp", "robust (above 55 %)"),)
 
 
 def test_the_word_on_no_example_reads_as_a_dash(summary):
     found = {**summary(), "robustness": [robust(word=None, spread=None, sides=None), robust(null="position")]}
     table = robustness_table([found])
-    assert table.header == ("attribution", "null", "against 55 %", "spread", "conclusion")
+    assert table.header == ("attribution", "null", "against 55 % (one-sided 95 % bounds)", "spread", "conclusion")
     assert table.rows[0] == ("gradient", "size", "–", "–", "–")
 
 

@@ -166,7 +166,7 @@ def robustness_table(summaries: Sequence[Mapping[str, Any]]) -> Table:
         ("null", lambda line: str(line["null"])),
         ("direction", lambda line: str(line["direction"])),
         ("k", lambda line: share(line["k"])),
-        ("against 55 %", _sides),
+        ("against 55 % (one-sided 95 % bounds)", _sides),
         ("spread", lambda line: "–" if line["spread"] is None else f"{100 * line['spread']:.1f} pp"),
         ("conclusion", _conclusion),
     ]

@@ -126,11 +126,13 @@ def place_of(line: Line) -> tuple[Any, ...]:
 
 
 def _over_all(line: Line) -> str:
-    """One sentence on all operators."""
+    """One sentence on all operators; it rests on other bounds than the intervals beside it, so it says which."""
     if line["word"] == "robust":
-        return f"All operators put it {line['sides'][0]} 55\u00a0%."
+        return _unbroken(f"All operators put it {line['sides'][0]} 55 % (one-sided 95 % bounds).")
     if line["word"] == "operator-dependent":
-        return "The operators contradict each other: the answer depends on how the rest is removed."
+        return _unbroken(
+            "The operators contradict each other (one-sided 95 % bounds): the answer depends on how units are removed."
+        )
     return "Whether the operators agree is not certain." if line["word"] else ""
 
 
