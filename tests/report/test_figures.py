@@ -9,7 +9,7 @@ import vl_convert
 from tests.small_runs import Waves, picks, run, task_of, texts
 
 from ice_eval.errors import ConfigError, MissingExtraError
-from ice_eval.report.colours import TAXONOMY_COLOURS
+from ice_eval.report.colours import TAXONOMY_COLOURS, UNKNOWN_COLOUR
 from ice_eval.report.figures import (
     ChainOfThought,
     LanguageWinRate,
@@ -27,7 +27,9 @@ from ice_eval.report.figures import (
 )
 from ice_eval.report.figures._examples import shares
 from ice_eval.report.figures.effects import LIMIT
+from ice_eval.report.tables import word_of_rate
 from ice_eval.results import RunFolder
+from ice_eval.stats.verdict import NOT_DISTINGUISHABLE, UNDETERMINED
 
 SVG = "{http://www.w3.org/2000/svg}"
 ATTRIBUTIONS, OPERATORS, SIZES = ("good", "hat"), ("delete", "mask-unk"), (0.2, 0.4)
@@ -155,9 +157,23 @@ def _place(mark):
     return float(y), float(x)
 
 
-def test_cells_have_the_colour_of_their_word(folder, drawings):
+@pytest.mark.parametrize(
+    ("verdict", "colour"),
+    [
+        ("anti-faithful", TAXONOMY_COLOURS["anti-faithful"]),
+        (NOT_DISTINGUISHABLE, TAXONOMY_COLOURS["near-random"]),
+        (UNDETERMINED, UNKNOWN_COLOUR),
+    ],
+)
+def test_cells_have_a_colour_that_the_verdict_allows(small, tmp_path, verdict, colour):
+    found = copied(small, tmp_path / "run", lambda line: {**line, "win_rate": 0.42, "verdict": verdict})
+    heatmap = next(figure for figure in figures([found]) if figure.name == "win-rate-heatmap")
+    assert {mark.get("fill") for panel in Drawing(heatmap).marks("rect") for mark in panel} == {colour}
+
+
+def test_cells_of_a_run_have_the_colours_of_its_table(folder, drawings):
     fills = [mark.get("fill") for panel in drawings["win-rate-heatmap"].marks("rect") for mark in panel]
-    words = [line["taxonomy"] for line in configurations(folder)]
+    words = [word_of_rate(line["win_rate"], line["verdict"]) for line in configurations(folder)]
     assert sorted(fills) == sorted(TAXONOMY_COLOURS[word] for word in words)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from ice_eval import stats
 from ice_eval.rationales import Share
 from ice_eval.results.agreements import kappas
-from ice_eval.stats.verdict import NOT_DISTINGUISHABLE
+from ice_eval.stats.verdict import NOT_DISTINGUISHABLE, UNDETERMINED
 
 Line = Mapping[str, Any]
 
@@ -37,8 +37,8 @@ def word_of_verdict(verdict: str | None) -> str | None:
 
 
 def word_of_rate(win_rate: float | None, verdict: str | None) -> str | None:
-    """The word that colours a win rate; none is alarming that cannot be told from chance."""
-    if win_rate is None or verdict == NOT_DISTINGUISHABLE:
+    """The word that colours a win rate; none is alarming that cannot be told from chance, or of too few examples."""
+    if win_rate is None or verdict in (NOT_DISTINGUISHABLE, UNDETERMINED):
         return word_of_verdict(verdict)
     return stats.taxonomy(win_rate)
 

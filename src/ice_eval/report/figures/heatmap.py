@@ -6,14 +6,16 @@ import altair as alt
 
 from ice_eval.report.colours import TAXONOMY_COLOURS, TEXT_COLOURS, UNKNOWN_COLOUR
 from ice_eval.report.figures._base import Chart, Figure, Rows, in_order, panels
-from ice_eval.report.figures._runs import Runs, placed
+from ice_eval.report.figures._runs import Line, Runs, placed
+from ice_eval.report.tables import word_of_rate
 from ice_eval.stats import taxonomy
 
-UNKNOWN = "no win rate"
+UNKNOWN, NO_VERDICT = "no win rate", "undetermined"
 _WHITE = "#ffffff"
 
 _CAPTION = (
-    "Mean win rate in percent, coloured by the word for it; 50 is chance. The colour is that of the point estimate: "
+    "Mean win rate in percent, coloured by the word for it; 50 is chance. What cannot be told from chance has the "
+    "colour of near-random, and what rests on too few examples is grey. Else the colour is that of the point estimate: "
     "whether its interval allows the word is in the table."
 )
 
@@ -24,10 +26,18 @@ def heatmap(runs: Runs) -> Figure | None:
     n_models, n_tasks = (len({line[name] for line in lines}) for name in ("model", "task"))
     x, y, row, column = _axes(several_models=n_models > 1, several_tasks=n_tasks > 1)
     rows = [
-        {"x": str(line[x]), "y": str(line[y]), **place, **cell(line["win_rate"])}
+        {"x": str(line[x]), "y": str(line[y]), **place, **_judged(line)}
         for line, place in zip(lines, placed(lines, row=row, column=column), strict=True)
     ]
     return Figure("win-rate-heatmap", "Win rates", _CAPTION, coloured_cells(rows, x=x, y=y))
+
+
+def _judged(line: Line) -> dict[str, object]:
+    """The cell of a configuration: unlike a published number, it has a verdict that its colour must not contradict."""
+    shown = cell(line["win_rate"])
+    if line["win_rate"] is None:
+        return shown
+    return {**shown, "word": word_of_rate(line["win_rate"], line["verdict"]) or NO_VERDICT}
 
 
 class _Axes(NamedTuple):
@@ -54,9 +64,10 @@ def cell(win_rate: float | None) -> dict[str, object]:
 
 def coloured_cells(rows: Rows, *, x: str, y: str) -> Chart:
     """Cells at `x` and `y`, which mean what the arguments say, coloured by `word`, with their `text`, in panels."""
-    words = [*TAXONOMY_COLOURS, UNKNOWN]
+    words = [*TAXONOMY_COLOURS, NO_VERDICT, UNKNOWN]
     shown = [word for word in words if any(row["word"] == word for row in rows)]
-    fills = {**{str(word): fill for word, fill in TAXONOMY_COLOURS.items()}, UNKNOWN: UNKNOWN_COLOUR}
+    fills = {str(word): fill for word, fill in TAXONOMY_COLOURS.items()}
+    fills |= {NO_VERDICT: UNKNOWN_COLOUR, UNKNOWN: UNKNOWN_COLOUR}
     base = alt.Chart().encode(
         x=alt.X(
             "x:N",
