@@ -44,14 +44,6 @@ def test_the_command_has_flags_that_the_command_line_knows(manifest):
     assert {"null", "sign", "calibration", "seed"} < names <= known
 
 
-def test_a_file_and_a_prompt_of_ones_own_are_named(manifest):
-    own = {**manifest, "data": {"origin": "my data.jsonl", "examples": 3}, "prompt": "{text}\n?"}
-    known = flags_of(command(own))
-    assert (known["--task"], known["--data"], known["--prompt"]) == ("demo", "my data.jsonl", "{text}\\n?")
-    adhoc = flags_of(command({**own, "config": {**manifest["config"], "task": "mine"}}))
-    assert "--task" not in adhoc and adhoc["--labels"] == "negative,positive"
-
-
 def test_attributions_that_came_in_files_are_named_as_such(manifest):
     config = {**manifest["config"], "attributions": ["random", "mine"]}
     flags = flags_of(command({**manifest, "config": config}))

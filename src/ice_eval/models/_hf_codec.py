@@ -188,7 +188,7 @@ class HFCodec:
     @functools.cached_property
     def _inside_word(self) -> str:
         """How WordPiece marks a token that goes on with a word (signs of a text are decoded with spaces between)."""
-        decoder = getattr(getattr(self.tokenizer, "backend_tokenizer", None), "decoder", None)
+        decoder: Any = getattr(getattr(self.tokenizer, "backend_tokenizer", None), "decoder", None)
         return str(decoder.prefix) if type(decoder).__name__ == "WordPiece" else ""
 
 

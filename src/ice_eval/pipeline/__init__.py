@@ -1,9 +1,19 @@
 """From a configuration to a run folder."""
 
 from ice_eval.pipeline.adapted import Adapted
-from ice_eval.pipeline.config import ADDABLE, RunConfig
+from ice_eval.pipeline.config import ADDABLE, RunConfig, task_identity
 from ice_eval.pipeline.data import examples_read
 from ice_eval.pipeline.progress import Reporter, Silent
 from ice_eval.pipeline.run import execute, prepare
 
-__all__ = ["ADDABLE", "Adapted", "Reporter", "RunConfig", "Silent", "examples_read", "execute", "prepare"]
+__all__ = [
+    "ADDABLE",
+    "Adapted",
+    "Reporter",
+    "RunConfig",
+    "Silent",
+    "examples_read",
+    "execute",
+    "prepare",
+    "task_identity",
+]

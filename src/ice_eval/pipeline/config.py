@@ -153,9 +153,17 @@ def identity(config: RunConfig, *, model: Mapping[str, str], task: Task, example
         "model": model["id"],
         "weights": model["fingerprint"],
         "dtype": model["dtype"],
+        **task_identity(task),
+        "data": _hash([asdict(example) for example in examples]),
+        **plain,
+    }
+
+
+def task_identity(task: Task) -> dict[str, Any]:
+    """What a task itself is, whatever its data."""
+    return {
         "task": task.name,
         "task_version": task.version,
-        "data": _hash([asdict(example) for example in examples]),
         "chat": task.chat,
         "system": task.system,
         "prompt": _hash(
@@ -168,7 +176,6 @@ def identity(config: RunConfig, *, model: Mapping[str, str], task: Task, example
             ]
         ),
         "lexicon": lexicon_hash(task),
-        **plain,
     }
 
 

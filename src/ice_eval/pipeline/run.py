@@ -216,6 +216,7 @@ def _manifest(
         "label_scoring": labels.scoring,
         "data": {"origin": task.data.origin, "examples": n_examples},
         "prompt": task.prompt,
+        "explained": list(task.explained),
         "language": task.language,
         "device": model.device,
         "threads": model.use_threads(stored["threads"] if stored is not None else None),

@@ -2,13 +2,14 @@
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
+from pathlib import Path
 from typing import Any
 
 from ice_eval.attributions import method_of
 from ice_eval.errors import ConfigError
-from ice_eval.pipeline import RunConfig
-from ice_eval.tasks import Task, load_task
+from ice_eval.pipeline import RunConfig, task_identity
+from ice_eval.tasks import FileData, Task, adhoc_task, load_task, relabelled
 
 Manifest = Mapping[str, Any]
 
@@ -65,21 +66,27 @@ def _plain(value: Any) -> str:
 
 _FLAGS = {"directions": "direction", "nulls": "null"}
 """Fields whose flag has another name."""
+_IMPLYING = ("adaptive", "protocol")
+"""Fields that the defaults of others depend on."""
 
 
 def command(manifest: Manifest) -> str | None:
-    """The `ice run` that scores the same rows, a flag on each line; None for a task that only Python code knows."""
+    """The `ice run` that scores the same rows, a flag on each line; None for a task that no flags make."""
     config = manifest["config"]
     task = _task_flags(manifest)
     if task is None:
         return None
     own = [name for name in config["attributions"] if not _is_method(name)]
     known = [name for name in config["attributions"] if name not in own]
-    flags = {"model": config["model"], **task, "attributions": known, "n": config["n"], "m": config["m"]}
-    usual = RunConfig(adaptive=config.get("adaptive"), protocol=config.get("protocol", "default"))
-    for name in (field.name for field in fields(RunConfig)):
-        if name not in flags and config.get(name) not in (None, _listed(getattr(usual, name))):
+    # The m that a pilot chose is in the configuration; the one that was asked for is in the identity.
+    most = manifest["identity"].get("m", config["m"])
+    flags = {"model": config["model"], **task, "attributions": known, "n": config["n"], "m": most}
+    chosen = {name: config[name] for name in _IMPLYING if config.get(name) not in (None, getattr(RunConfig(), name))}
+    implied = RunConfig(**chosen)
+    for name in (field.name for field in fields(RunConfig) if field.name not in _IMPLYING):
+        if name not in flags and config.get(name) not in (None, _listed(getattr(implied, name))):
             flags[name] = config[name]
+    flags |= chosen
     flags |= {"dtype": manifest["identity"]["dtype"]}
     pairs = [_pair(name, value) for name, value in flags.items()]
     pairs += [("--attribution-file", f"{name}=FILE") for name in own]
@@ -109,20 +116,44 @@ def _listed(value: Any) -> Any:
 
 
 def _task_flags(manifest: Manifest) -> dict[str, Any] | None:
-    """`--task`, and `--data`, `--prompt` and `--labels` where they are not the task's own."""
-    origin, prompt = manifest["data"]["origin"], manifest["prompt"].replace("\n", "\\n")
-    known = _known(manifest["config"]["task"])
+    """`--task`, and `--data`, `--prompt`, `--labels` and `--explain` where they are not the task's own.
+
+    None where these would be another task: a task file or Python code may say what no flag can.
+    """
+    name, origin, labels = manifest["config"]["task"], manifest["data"]["origin"], manifest["labels"]
+    prompt, known = manifest["prompt"], _known(name)
     is_file = origin.endswith((".jsonl", ".csv"))
-    if known is None:
-        return {"data": origin, "prompt": prompt, "labels": manifest["labels"]} if is_file else None
-    if not is_file and origin != known.data.origin:
+    if not is_file and (known is None or origin != known.data.origin):
         return None
-    changed = {"data": origin} if origin != known.data.origin else {}
-    if manifest["prompt"] not in (known.prompt, known.classifier_prompt):
-        changed["prompt"] = prompt
-    if manifest["labels"] != list(known.label_words):
-        changed["labels"] = manifest["labels"]
-    return {"task": manifest["config"]["task"], **changed}
+    flags: dict[str, Any] = {} if known is None else {"task": name}
+    if known is None or origin != known.data.origin:
+        flags["data"] = origin
+    if known is None or prompt != known.prompt:
+        flags["prompt"] = prompt.replace("\n", "\\n").replace("\t", "\\t")
+    if known is None or labels != list(known.label_words):
+        flags["labels"] = labels
+    try:
+        made = _made(known, manifest, flags)
+        if manifest.get("explained", list(made.explained)) != list(made.explained):
+            flags["explain"] = manifest["explained"]
+            made = replace(made, explain=tuple(manifest["explained"]))
+    except ConfigError:
+        return None
+    found = task_identity(made)
+    same = all(
+        found[field] == manifest["identity"].get(field) for field in ("task", "task_version", "prompt", "lexicon")
+    )
+    return flags if same else None
+
+
+def _made(known: Task | None, manifest: Manifest, flags: Mapping[str, Any]) -> Task:
+    """The task that the command line makes of these flags, which may explain other fields."""
+    prompt, labels = manifest["prompt"], manifest["labels"]
+    if known is None:
+        file = Path(flags["data"])
+        return adhoc_task(FileData(file), prompt=prompt, labels=labels, name=file.stem)
+    worded = replace(known, prompt=prompt, classifier_prompt=prompt) if "prompt" in flags else known
+    return relabelled(worded, labels) if "labels" in flags else worded
 
 
 def _known(name: str) -> Task | None:
