@@ -139,6 +139,13 @@ def test_p_values_are_adjusted_over_all_runs(before, after, elsewhere):
     )
 
 
+def test_the_same_texts_are_paired_whatever_may_be_removed(before):
+    whole = run(task_of(records(texts(24))), attributions=MINE, operators=["delete"], m=12, n=24, scope="prompt")
+    [found] = difference(before, whole)
+    assert (found.n_shared, found.n_other_text) == (24, 0)
+    assert all(line.paired for line in found.configurations)
+
+
 def test_groups_are_kept_whole():
     found = [{**record, "group": f"g{place // 4}"} for place, record in enumerate(records(texts(24)))]
     first, second = (

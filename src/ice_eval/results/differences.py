@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ice_eval import stats
 from ice_eval._seeding import rng_for
+from ice_eval.encoding import WHOLE
 from ice_eval.errors import ConfigError
 from ice_eval.rationales import Share
 from ice_eval.results.comparisons import Configuration
@@ -118,7 +119,8 @@ class _Results:
             if "error" not in line:
                 self.rates[_cell(line)][line["example_id"]] = line["win_rate"]
         inputs = [row for part in folder.parts() for row in folder.inputs(part)]
-        self.texts = {row.example_id: dict(row.fields) for row in inputs}
+        # With scope `prompt` the whole prompt is a field too; the text is the same whatever stands around it.
+        self.texts = {row.example_id: {k: v for k, v in row.fields.items() if k not in WHOLE} for row in inputs}
         self.groups = {row.example_id: row.group for row in inputs}
         self.golds = {row.example_id: row.gold for row in inputs}
 
