@@ -1,4 +1,5 @@
 import json
+from dataclasses import fields
 
 import pytest
 import yaml
@@ -6,6 +7,7 @@ from tests.small_grids import content, write_reviews
 
 from ice_eval.bench import load_grid, preset, presets
 from ice_eval.errors import ConfigError
+from ice_eval.pipeline import RunConfig
 from ice_eval.tasks import FileData
 
 
@@ -163,3 +165,10 @@ def test_the_presets_of_the_paper_have_its_sizes():
 def test_an_unknown_preset_gets_a_suggestion():
     with pytest.raises(ConfigError, match="no preset 'paper-englsh'; did you mean 'paper-english'?"):
         preset("paper-englsh")
+
+
+def test_every_setting_of_a_run_is_a_key_of_a_grid(grid):
+    given = {field.name: getattr(RunConfig(), field.name) for field in fields(RunConfig)}
+    plain = {key: list(value) if isinstance(value, tuple) else value for key, value in given.items()}
+    [run] = grid(**plain | {"n": 3, "prompts": "standard"}).runs()
+    assert run.config == RunConfig(n=3)

@@ -86,6 +86,8 @@ def test_what_is_added_to_a_grid_is_all_that_is_scored(grid, tmp_path):
     folder = run_grid(more, tmp_path / "bench")
     found = {line["attribution"] for line in folder.summary()["configurations"]}
     assert found == {"attention", "random", "first-k"}
+    defaults = grid(prompts="standard", attributions=None)
+    assert not folder.is_complete(defaults.runs()[0])  # gradient is among the defaults, and is not there
     assert len(list((tmp_path / "bench/runs").iterdir())) == 1
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from ice_eval.pipeline.config import ADDABLE, config_hash
 from ice_eval.tasks import FileData, Task
 
-_NO_ROWS = (*ADDABLE, "device", "token_budget")
+_NO_ROWS = (*ADDABLE, "eraser", "device", "token_budget")
 """Settings that may change without other rows: what is asked of a run may grow."""
 
 

@@ -56,11 +56,12 @@ class BenchFolder:
         folder = self.run_folder(run.name)
         if folder.is_new:
             return False
-        manifest = folder.manifest()
+        manifest, config = folder.manifest(), run.config
         held = manifest["config"]
         return (
             manifest["status"] == "complete"
-            and all(set(run.settings.get(key, ())) <= set(held[key]) for key in ADDABLE)
+            and all(set(getattr(config, key)) <= set(held[key]) for key in ADDABLE)
+            and config.eraser <= held.get("eraser", False)
             # A run in which no example could be evaluated is finished too, but failed.
             and any(line["n"] for line in folder.summary()["configurations"])
         )

@@ -58,6 +58,11 @@ class PlannedRun:
     settings: Mapping[str, Any]
     """What `evaluate` is to be called with beside model and task."""
 
+    @property
+    def config(self) -> RunConfig:
+        """What is asked of it, defaults included."""
+        return config_of(self.settings)
+
     @cached_property
     def name(self) -> str:
         """Of its folder: readable, and another one for other rows."""
@@ -125,6 +130,7 @@ _SETTINGS: Mapping[str, _read.Reader] = {
     **dict.fromkeys(
         ("adaptive", "unit", "scope", "target", "sign", "fills", "label_scoring", "calibration", "protocol"), _read.text
     ),
+    "eraser": _read.flag,
     **_OF_MODELS,
 }
 
@@ -226,12 +232,16 @@ def grid_of(content: object, *, where: str, folder: Path, default_name: str, **c
     )
 
 
+def config_of(settings: Mapping[str, Any]) -> RunConfig:
+    """The configuration of a run; what it does not hold, as `device`, is left out."""
+    known = {field.name for field in fields(RunConfig)}
+    return RunConfig(**{key: value for key, value in settings.items() if key in known})
+
+
 def _check_settings(settings: Mapping[str, Any], where: str) -> None:
     """Refuse names and numbers that no run would take, before anything is loaded."""
-    known = {field.name for field in fields(RunConfig)}
     try:
-        config = RunConfig(**{key: value for key, value in settings.items() if key in known})
-        for name in config.attributions:
+        for name in config_of(settings).attributions:
             method_of(name)
     except ConfigError as exc:
         raise ConfigError(f"{where}: {exc}") from exc

@@ -52,7 +52,7 @@ def _done(run: PlannedRun, folder: BenchFolder) -> PlanLine:
 
 
 def _line(run: PlannedRun, pace: float | None) -> PlanLine:
-    config = RunConfig(**{key: value for key, value in run.settings.items() if key in _OF_CONFIG})
+    config = run.config
     try:
         examples = run.task.examples(limit=config.n)
     except IceError as exc:
@@ -70,9 +70,6 @@ def _head(run: PlannedRun) -> dict[str, str]:
         "prompt": run.prompt,
         "language": run.task.language,
     }
-
-
-_OF_CONFIG = frozenset(RunConfig.__dataclass_fields__)
 
 
 def _rows(example: Example, run: PlannedRun, config: RunConfig) -> int:

@@ -12,7 +12,7 @@ from ice_eval.analysis.grid import POSITIVE_EVIDENCE
 from ice_eval.analysis.measures import Column, Found, Missing, Part
 from ice_eval.results.comparisons import ALL, Configuration
 
-CONTROLS = frozenset({"random", "first-k", "last-k", "longest-words", "rarest-tokens", "lexicon", "human"})
+_CONTROLS = frozenset({"random", "first-k", "last-k", "longest-words", "rarest-tokens", "lexicon", "human"})
 """Attributions that show what is to be beaten, and are never advised."""
 LEVEL = 0.05
 """Of the p-values that are adjusted over the whole grid."""
@@ -50,6 +50,11 @@ def guidelines(grid: GridResults) -> Found | Missing:
     return Found((Part("Guidelines", _COLUMNS, tuple(lines)),), notes)
 
 
+def is_control(attribution: str) -> bool:
+    """Whether an attribution, whatever its options, only shows what is to be beaten."""
+    return attribution.partition(":")[0] in _CONTROLS
+
+
 def _of_run(run: GridRun, grid: GridResults) -> list[dict[str, Any]]:
     known = [
         line
@@ -61,7 +66,7 @@ def _of_run(run: GridRun, grid: GridResults) -> list[dict[str, Any]]:
         places.setdefault(tuple(line[name] for name in _PLACE), []).append(line)
     found = []
     for place, lines in places.items():
-        if any(line["attribution"] not in CONTROLS for line in lines):
+        if not all(is_control(line["attribution"]) for line in lines):
             advice, reason = _advice(run, lines)
             found.append({**run.head, **dict(zip(_PLACE, place, strict=True)), "advice": advice, "reason": reason})
     return found
@@ -71,7 +76,7 @@ def _advice(run: GridRun, lines: Sequence[Line]) -> tuple[str, str]:
     by_name: dict[str, list[Line]] = {}
     for line in lines:
         by_name.setdefault(line["attribution"], []).append(line)
-    supported = [name for name, own in by_name.items() if name not in CONTROLS and all(map(_is_supported, own))]
+    supported = [name for name, own in by_name.items() if not is_control(name) and all(map(_is_supported, own))]
     if not supported:
         return NOT_SETTLED, "no attribution's interval lies above 55 % under every operator"
     rivals = {name: _not_beaten(run, by_name[name], by_name) for name in supported}
