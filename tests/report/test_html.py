@@ -3,6 +3,7 @@ import hashlib
 import html
 import json
 import re
+import shutil
 import sys
 from html.parser import HTMLParser
 
@@ -11,6 +12,7 @@ import pytest
 import ice_eval
 from ice_eval.models.toy import Toy
 from ice_eval.report import summary_html, write_html
+from ice_eval.results import RunFolder
 from ice_eval.tasks import Records, Task
 
 SCRIPT = "<script>alert('{}')</script>"
@@ -163,6 +165,20 @@ def test_several_runs_share_a_page(hostile, tmp_path):
         re.findall(r"<h3><bdi>(.*?)</bdi></h3>", text)
         == [html.escape(title, quote=True).replace("&#x27;", "&#39;")] * 6
     )
+
+
+def test_runs_of_one_model_and_task_have_one_name_each_everywhere(hostile, tmp_path):
+    twin = shutil.copytree(hostile.folder.path, tmp_path / "twin")
+    text = write_html([hostile.folder, RunFolder(twin)], tmp_path / "both.html").read_text("utf-8")
+    names = [f"{SCRIPT.format('model')} ({name}) on {SCRIPT.format('task')}" for name in ("run", "twin")]
+    found = Page(text)
+    words = " ".join(found.words().split())
+    assert f"Run 1: {names[0]}; Run 2: {names[1]}." in words
+    assert f"{names[0]} · {names[1]}" in words  # under the title
+    data = next(code for code in found.code if code.startswith('{"columns"'))
+    assert [each["title"] for each in json.loads(data)["runs"]] == names
+    # Headings of verdicts, notes and provenance, and the figures of single examples.
+    assert all(words.count(name) >= 8 for name in names)
 
 
 def test_nothing_but_the_page_is_left_behind(hostile, tmp_path):

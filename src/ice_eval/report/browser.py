@@ -12,6 +12,7 @@ from ice_eval import stats
 from ice_eval.nulls import SIZE
 from ice_eval.protocols import PROTOCOLS
 from ice_eval.records import Span
+from ice_eval.report.run_names import run_names
 from ice_eval.results import InputRow, LedgerRow, RowKey, RunFolder
 from ice_eval.results.comparisons import ALL, Configuration, ExampleLedger, examples_of
 from ice_eval.results.schema import null_kind, rationale_kind
@@ -34,7 +35,11 @@ _LARGEST = 30.0
 
 def browser_data(folders: Sequence[RunFolder], *, budget: int = BUDGET) -> Record:
     """Everything that the browser shows, a share of the budget for each run."""
-    return {"columns": COLUMNS, "runs": [run_record(folder, budget=budget // len(folders)) for folder in folders]}
+    runs = [
+        {"title": f"{model} on {task}", **run_record(folder, budget=budget // len(folders))}
+        for folder, (model, task) in zip(folders, run_names(folders), strict=True)
+    ]
+    return {"columns": COLUMNS, "runs": runs}
 
 
 def run_record(folder: RunFolder, *, budget: int) -> Record:
@@ -43,7 +48,6 @@ def run_record(folder: RunFolder, *, budget: int) -> Record:
     records = list(example_records(folder))
     kept = within(records, budget=budget)
     return {
-        "title": f"{config['model']} on {config['task']}",
         "folder": folder.path.name,
         "labels": manifest["labels"],
         "language": _language(manifest.get("language", "und")),

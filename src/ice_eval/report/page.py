@@ -18,6 +18,8 @@ def page(folders: Sequence[RunFolder], *, budget: int = BUDGET) -> dict[str, Any
     """Everything that a report over some runs shows."""
     browser, drawn = browser_data(folders, budget=budget), drawings(folders)
     summaries = [folder.summary() for folder in folders]
+    # Over several runs what differs between them becomes a column, and p-values are adjusted jointly.
+    shown = [*tables(summaries), *_of_eraser(folders)]
     return {
         "title": f"ICE report: {', '.join(dict.fromkeys(run['title'] for run in browser['runs']))}",
         "version": __version__,
@@ -27,8 +29,8 @@ def page(folders: Sequence[RunFolder], *, budget: int = BUDGET) -> dict[str, Any
             _run(folder, record, summary)
             for folder, record, summary in zip(folders, browser["runs"], summaries, strict=True)
         ],
-        # Over several runs what differs between them becomes a column, and p-values are adjusted jointly.
-        "tables": [*tables(summaries), *_of_eraser(folders)],
+        "tables": shown,
+        "numbered": any("run" in table.header for table in shown),
         "figures": [{name: figure[name] for name in ("name", "title", "caption")} for figure in drawn.figures],
         "missing": drawn.missing,
         "library": drawn.library,
@@ -53,9 +55,10 @@ def _run(folder: RunFolder, record: dict[str, Any], summary: dict[str, Any]) -> 
 
 
 def _of_eraser(folders: Sequence[RunFolder]) -> list[Table]:
-    """ERASER's measures of the runs that have rows for them."""
-    having = [folder for folder in folders if folder.manifest()["config"].get("eraser")]
-    return measure_tables(measured({"eraser": measures.get("eraser")()}, having), having) if having else []
+    """ERASER's measures of the runs that have rows for them, with the numbers that runs have in the other tables."""
+    if not any(folder.manifest()["config"].get("eraser") for folder in folders):
+        return []
+    return measure_tables(measured({"eraser": measures.get("eraser")()}, folders), folders)
 
 
 def _of_first_setting(summary: dict[str, Any]) -> dict[str, Any]:

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from ice_eval.rationales import DYNAMIC, Share
+from ice_eval.report.run_names import run_names
 from ice_eval.report.tables import share
 from ice_eval.results import RunFolder
 
@@ -43,7 +43,7 @@ def runs_of(folders: Sequence[RunFolder]) -> Runs:
     """Read the summaries of some folders, each once."""
     found = tuple({folder.path.resolve(): folder for folder in folders}.values())
     summaries = [folder.summary() for folder in found]
-    names = _names([_given(summary) for summary in summaries], [folder.path for folder in found])
+    names = run_names(found)
     parts = {
         part: _in_order(
             {"null": "size", **named(line), "model": model, "task": task}  # earlier runs do not name the null
@@ -64,27 +64,6 @@ def _in_order(lines: Iterable[Line]) -> tuple[Line, ...]:
 
 def _place(k: Share | None) -> tuple[bool, bool, float]:
     return k is None, k == DYNAMIC, k if isinstance(k, float) else 0.0
-
-
-def _given(summary: Mapping[str, Any]) -> tuple[str, str]:
-    first = summary["configurations"][0]
-    return str(first["model"]), str(first["task"])
-
-
-def _names(given: Sequence[tuple[str, str]], paths: Sequence[Path]) -> list[tuple[str, str]]:
-    """Models by the last part of their path where that is enough, and with their folder where it is not."""
-    models = {model for model, _ in given}
-    short = {model: Path(model).name if Path(model).is_absolute() else model for model in models}
-    if len(set(short.values())) < len(models):
-        short = {model: model for model in models}
-    names = [(short[model], task) for model, task in given]
-    folders = [path.name for path in paths]
-    if len(set(folders)) < len(folders):
-        folders = [str(path) for path in paths]
-    return [
-        (f"{model} ({folder})", task) if names.count((model, task)) > 1 else (model, task)
-        for (model, task), folder in zip(names, folders, strict=True)
-    ]
 
 
 def named(line: Line) -> Line:
