@@ -17,6 +17,7 @@ from ice_eval.report.browser import (
     shortened,
     within,
 )
+from ice_eval.report.embed import script_json
 
 SETTINGS = {
     "attributions": {"mine": picks("mine"), "yours": picks("yours")}, "operators": ["delete", "mask-unk"],
@@ -148,7 +149,7 @@ def ranked(number, skipped=0.0, rate=0.5, gap=0.0):
 def test_where_not_all_fit_the_most_telling_examples_stay():
     records = [ranked(number) for number in range(100)]
     records[40], records[60], records[80] = ranked(40, skipped=1.0), ranked(60, rate=0.0), ranked(80, gap=1.0)
-    size = len(json.dumps({"id": 99}))
+    size = len(script_json({"id": 99}))
     kept = [record["id"] for record in within(records, budget=4 * size)]
     assert kept == [0, 40, 60, 80]
     assert within(records, budget=101 * size) == records
@@ -166,3 +167,9 @@ def test_skipped_examples_alone_make_a_record():
     found = run(task_of(["alone", "a pair of words"]), model=Waves(), m=5)
     alone, pair = run_record(found.folder, budget=BUDGET)["examples"]
     assert (alone["skip"] is None, pair["skip"] is None) == (False, True)
+
+
+def test_the_budget_is_that_of_the_page_where_markup_is_escaped():
+    records = [{"id": str(index), "text": "<" * 200, "ranks": (1.0, 0.5, 0.0)} for index in range(20)]
+    kept = [{"id": each["id"], "text": each["text"]} for each in within(records, budget=10_000)]
+    assert 5 <= len(kept) < 20 and len(script_json(kept).encode()) <= 10_000 + len(kept) + 1  # brackets and commas

@@ -1,7 +1,6 @@
 """The examples of a run as plain, compact records: what the example browser of the page reads."""
 
 import itertools
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -12,6 +11,7 @@ from ice_eval import stats
 from ice_eval.nulls import SIZE
 from ice_eval.protocols import PROTOCOLS
 from ice_eval.records import Span
+from ice_eval.report.embed import script_json
 from ice_eval.report.run_names import run_names
 from ice_eval.results import InputRow, LedgerRow, RowKey, RunFolder
 from ice_eval.results.comparisons import ALL, Configuration, ExampleLedger, examples_of
@@ -257,12 +257,13 @@ def _ranks(outcomes: Sequence[Mapping[str, Any]]) -> tuple[float, float, float]:
 
 
 def within(records: Sequence[Record], *, budget: int) -> list[Record]:
-    """The records that fit the budget, in the order of the data.
+    """The records that fit the budget as bytes of the page, in the order of the data.
 
     Where not all fit they are taken in turn from four queues: the first in the data, the examples that were skipped,
     those with the lowest win rate, and those with the largest gap between operators.
     """
-    sizes = [len(json.dumps(_without_ranks(record), ensure_ascii=False).encode()) for record in records]
+    # As they stand in the page: a text full of "<" takes six times its length there.
+    sizes = [len(script_json(_without_ranks(record)).encode()) for record in records]
     if sum(sizes) <= budget:
         return list(records)
     numbers = range(len(records))
