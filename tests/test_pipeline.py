@@ -15,7 +15,7 @@ from ice_eval.attributions.lime import Lime
 from ice_eval.attributions.occlusion import Occlusion
 from ice_eval.errors import CapabilityError, ConfigError, DataError, ModelError
 from ice_eval.models.toy import BIAS, WEIGHTS, Toy
-from ice_eval.results import RunFolder
+from ice_eval.results import RunFolder, numbers_hash
 from ice_eval.results.files import DRAFT
 from ice_eval.tasks import Records, Task
 
@@ -389,7 +389,7 @@ def test_a_name_stands_for_one_method_with_its_fields(tmp_path):
     found = run(attributions={"lime": few, "mine": planted, "random": None}, operators=["delete"], out=tmp_path / "run")
     assert found.folder.manifest()["attributions"] == {
         "lime": {"method": "lime", "operator": "mask-unk", "n_samples": 8, "kernel_width": 0.25},
-        "mine": {"method": "Computed"},
+        "mine": {"method": "Computed", "numbers": numbers_hash(found.folder, "mine")},
         "random": {"method": "random"},
     }
     before = files_of(found.path)

@@ -10,6 +10,7 @@ from tests.small_runs import lines_of, picks, run, task_of, texts
 from ice_eval import stats
 from ice_eval.errors import ConfigError
 from ice_eval.results import RunFolder, differences
+from ice_eval.results.differences import PROMPT_HASH
 
 MINE = {"good": picks("good", towards=3.0), "poor": picks("poor")}
 
@@ -144,6 +145,24 @@ def test_the_same_texts_are_paired_whatever_may_be_removed(before):
     [found] = difference(before, whole)
     assert (found.n_shared, found.n_other_text) == (24, 0)
     assert all(line.paired for line in found.configurations)
+
+
+def test_a_task_that_differs_in_more_than_its_prompt_is_another_setting(before):
+    words = {"negative": " poor", "positive": " fine"}
+    other = run(task_of(records(texts(24)), label_words=words), attributions=MINE, operators=["delete"], m=12, n=24)
+    [found] = difference(before, other)
+    assert PROMPT_HASH in {setting.field for setting in found.settings}
+    assert "prompt" not in {setting.field for setting in found.settings}
+
+
+def test_other_numbers_under_the_same_name_are_another_setting():
+    of_other = {"good": MINE["poor"], "poor": MINE["poor"]}
+    first, same, other = (
+        run(task_of(records(texts(6))), attributions=mine, m=5, n=6) for mine in (MINE, dict(MINE), of_other)
+    )
+    assert difference(first, same)[0].settings == ()
+    [setting] = difference(first, other)[0].settings
+    assert setting.field == "numbers of good" and setting.first != setting.second
 
 
 def test_groups_are_kept_whole():

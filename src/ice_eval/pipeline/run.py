@@ -25,7 +25,7 @@ from ice_eval.pipeline.noise import noise_guard
 from ice_eval.pipeline.parts import score_parts
 from ice_eval.pipeline.progress import Reporter, Silent
 from ice_eval.records import Example
-from ice_eval.results import RunFolder, rescore
+from ice_eval.results import RunFolder, numbers_hash, rescore
 from ice_eval.results.planning import PILOT_EXAMPLES, PILOT_SETS, cost_of, sets_for, spreads_of
 from ice_eval.results.summary import ALPHA
 from ice_eval.scoring import Scorer
@@ -38,6 +38,8 @@ _TRIED_EXAMPLES = 16
 _RANDOM = stats.Spread(between=1 / 12, within=1 / 6)
 """Of win rates of random rationales, which are uniform: what to expect before anything is scored."""
 _CLEARLY_FAITHFUL = 0.60
+NUMBERS = "numbers"
+"""Field of a brought attribution: the hash of its numbers, which are known when the run is done."""
 _COUNTED = ("rows", "forwards", "tokens", "attribution_tokens")
 
 
@@ -286,7 +288,7 @@ def _refuse_other_fields(methods: Mapping[str, Attribution], stored: Mapping[str
         differ = [
             f"{field} is {value!r} there and {now.get(field)!r} here"
             for field, value in before.items()
-            if now.get(field) != value
+            if field != NUMBERS and now.get(field) != value
         ]
         if differ:
             raise ConfigError(
@@ -390,6 +392,10 @@ def _finish(
         "answer_tokens": _by_name(costs, "answer_tokens"),
         "seconds": round(sum(cost["seconds"] for cost in costs), 3),
         "peak_memory": engine.model.peak_memory(),
+    }
+    content["attributions"] = {
+        name: {**fields, NUMBERS: numbers_hash(folder, name)} if engine.attributions[name].brought else fields
+        for name, fields in manifest["attributions"].items()
     }
     content["noise_guard"] = (stored or {}).get("noise_guard") or noise_guard(
         engine.model, engine.scorer.labels, folder.ledger(0, inputs=True, probes=False), seed=engine.config.seed

@@ -3,6 +3,7 @@
 from ice_eval.results.differences import RunDifference, Setting, WinRateDifference, differences
 from ice_eval.results.files import alone, read_json, write_atomically, write_json
 from ice_eval.results.folder import RunFolder
+from ice_eval.results.numbers import numbers_hash
 from ice_eval.results.planning import Choice, Plan, plan
 from ice_eval.results.schema import SCHEMA, InputRow, LedgerRow, RowKey
 from ice_eval.results.summary import rescore
@@ -23,6 +24,7 @@ __all__ = [
     "WinRateDifference",
     "alone",
     "differences",
+    "numbers_hash",
     "plan",
     "read_json",
     "rescore",

@@ -18,6 +18,9 @@ from ice_eval.results.folder import RunFolder
 ENOUGH_SHARED = 0.5
 """Runs are compared over the examples that they share where these are at least this share of the smaller run."""
 
+PROMPT_HASH = "hash of prompt, label words, shots and explained fields"
+"""What the hash of the prompt is called among settings."""
+
 
 class Setting(NamedTuple):
     """One field that two runs disagree about."""
@@ -210,14 +213,25 @@ def _settings(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[S
     for name in dict.fromkeys([*left, *right]):
         if _comparable(left.get(name)) != _comparable(right.get(name)):
             yield Setting(name, left.get(name), right.get(name))
+    yield from _methods(first.get("attributions", {}), second.get("attributions", {}))
+
+
+def _methods(first: Mapping[str, Mapping[str, Any]], second: Mapping[str, Mapping[str, Any]]) -> Iterator[Setting]:
+    """Where one name stands for two methods, other fields or other brought numbers; older folders know fewer fields."""
+    for name in (name for name in first if name in second):
+        for field in (field for field in first[name] if field in second[name]):
+            if first[name][field] != second[name][field]:
+                yield Setting(f"{field} of {name}", first[name][field], second[name][field])
 
 
 def _all_settings(manifest: Mapping[str, Any]) -> dict[str, Any]:
     """Whatever may move a number: the configuration, what the model and the data were, and the versions."""
-    as_used = {name: manifest.get(name) for name in ("prompt", "label_scoring", "device", "token_budget")}
+    as_used = {name: manifest.get(name) for name in ("prompt", "explained", "label_scoring", "device", "token_budget")}
     as_used["labels"] = ", ".join(manifest["labels"])
     versions = {f"version of {name}": value for name, value in manifest.get("versions", {}).items()}
-    return {**manifest["config"], **manifest["identity"], **as_used, **versions}
+    identity = dict(manifest["identity"])
+    identity[PROMPT_HASH] = identity.pop("prompt", None)  # the text has the name, and the hash holds more than the text
+    return {**manifest["config"], **identity, **as_used, **versions}
 
 
 def _comparable(value: Any) -> Any:
