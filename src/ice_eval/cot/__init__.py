@@ -2,20 +2,28 @@
 
 from ice_eval.cot.answer_steps import AnswerStep, reasoning_steps, states_answer
 from ice_eval.cot.answers import Answer, Kind, Label, Number, Option, Reading, Unreadable
+from ice_eval.cot.given import Given, read_given
 from ice_eval.cot.steps import Chain, Step, given_steps, split_steps
+from ice_eval.cot.tasks import CotTask, Problem, cot_task, cot_tasks
 
 __all__ = [
     "Answer",
     "AnswerStep",
     "Chain",
+    "CotTask",
+    "Given",
     "Kind",
     "Label",
     "Number",
     "Option",
+    "Problem",
     "Reading",
     "Step",
     "Unreadable",
+    "cot_task",
+    "cot_tasks",
     "given_steps",
+    "read_given",
     "reasoning_steps",
     "split_steps",
     "states_answer",

@@ -1,0 +1,121 @@
+"""The record that every reasoning task is, and the problems that it makes."""
+
+import itertools
+import string
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ice_eval._registry import Registry
+from ice_eval.cot.answers import Answer, Kind
+from ice_eval.errors import DataError
+from ice_eval.tasks import DataSource, HubData
+
+Row = Mapping[str, Any]
+
+_ASK = """{question}
+
+Work this out step by step, with one short step on each line. Then finish with one last line of the form
+Answer: {form}"""
+
+_CONCLUDE = """{question}
+
+These steps have been worked out already:
+{steps}
+
+Rely on them and give the final answer at once, with no further working, as a single line of the form
+Answer: {form}"""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One question with the answer that is held to be right."""
+
+    id: str
+    question: str
+    options: tuple[str, ...]
+    """What to choose from; empty where nothing is."""
+    gold: Answer | None
+    kind: Kind
+
+
+@dataclass(frozen=True, kw_only=True)
+class CotTask:
+    """How the records of a data set become problems, and how these are put to a model."""
+
+    read: Callable[[Row, str], Problem]
+    """Record and id -> problem; raises `DataError` without saying where, since the caller knows."""
+    form: str
+    """How the model is to write its final answer."""
+    hub: HubData | None = None
+    """Where the data are if no file is given."""
+    name: str = "custom"
+    description: str = ""
+
+    def problems(self, source: DataSource | None = None, *, limit: int | None = None) -> list[Problem]:
+        """The first `limit` problems of a file, or of the hub.
+
+        Raises:
+            DataError: A record lacks a field or holds an answer that cannot be read, or two have one id.
+        """
+        source = source or self.hub
+        if source is None:
+            raise DataError(f"the task '{self.name}' has no data of its own; give them as a file: --data FILE.jsonl")
+        made: dict[str, Problem] = {}
+        for index, row in enumerate(itertools.islice(source.rows(), limit)):
+            identity = str(row.get("id", index))
+            if identity in made:
+                raise DataError(f"{source.origin}: two records have the id '{identity}'; ids must be unique.")
+            try:
+                made[identity] = self.read(row, identity)
+            except DataError as exc:
+                raise DataError(f"{source.origin}, record {index}: {exc}") from exc
+        if not made:
+            raise DataError(f"{source.origin} holds no records; at least one is needed.")
+        return list(made.values())
+
+    def ask(self, problem: Problem) -> str:
+        """The prompt for a chain of steps and a final answer."""
+        return _ASK.format(question=shown(problem), form=self.form)
+
+    def conclude(self, problem: Problem, steps: Sequence[str]) -> str:
+        """The prompt for the final answer alone, given some of the steps, in their order."""
+        return _CONCLUDE.format(question=shown(problem), steps="\n".join(steps) or "(none)", form=self.form)
+
+
+def shown(problem: Problem) -> str:
+    """The question with its options, each behind its letter."""
+    options = zip(string.ascii_uppercase, problem.options, strict=False)
+    return "\n".join([problem.question, *(f"{letter}. {option}" for letter, option in options)])
+
+
+def text_of(row: Row, name: str) -> str:
+    """A field that must hold text."""
+    value = row.get(name)
+    if not isinstance(value, str) or not value.strip():
+        held = "is missing" if value is None else f"holds {value!r}"
+        raise DataError(f"the field '{name}' {held}, and text is expected; the record has {', '.join(map(str, row))}.")
+    return value
+
+
+def gold_of(value: object, kind: Kind) -> Answer:
+    """The answer that a record holds to be right."""
+    gold = kind.gold(str(value))
+    if gold is None:
+        raise DataError(f"the answer {value!r} cannot be read as {kind.noun}.")
+    return gold
+
+
+CotTaskFactory = Callable[[], CotTask]
+cot_tasks: Registry[CotTaskFactory] = Registry("cot_task", "ice_eval.cot.tasks")
+
+
+def cot_task(name: str) -> Callable[[CotTaskFactory], CotTaskFactory]:
+    """Register a function that returns a `CotTask`; it gets its name, and its description from the docstring."""
+
+    def register(factory: CotTaskFactory) -> CotTaskFactory:
+        described = (factory.__doc__ or "").strip().partition("\n")[0]
+        cot_tasks.add(name, lambda: replace(factory(), name=name, description=described))
+        return factory
+
+    return register

@@ -1,0 +1,11 @@
+"""ARC-Challenge."""
+
+from ice_eval.cot.tasks._base import CotTask, cot_task
+from ice_eval.cot.tasks._choices import choice_task
+from ice_eval.tasks import HubData
+
+
+@cot_task("arc_challenge")
+def arc_challenge() -> CotTask:
+    """Science questions of school exams, the harder part (Clark et al., 2018)."""
+    return choice_task(HubData("allenai/ai2_arc", config="ARC-Challenge", split="test"))

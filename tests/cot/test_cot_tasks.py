@@ -1,0 +1,94 @@
+import pytest
+
+from ice_eval.cot import Answer, CotTask, Problem, cot_tasks
+from ice_eval.errors import ConfigError, DataError
+from ice_eval.tasks import Records
+
+CHOICES = ["glue", "saw"]
+RECORDS = {
+    "gsm8k": {"question": "What is 3 + 4?", "answer": "It is <<3+4=7>>7.\n#### 7"},
+    "commonsense_qa": {"question": "What cuts?", "choices": CHOICES, "answer": "B"},
+    "arc_challenge": {"question": "What cuts?", "choices": {"text": CHOICES, "label": ["1", "2"]}, "answerKey": "2"},
+    "medqa": {"question": "What cuts?", "options": {"A": "glue", "B": "saw"}, "answer_idx": "B", "answer": "saw"},
+    "sst2": {"text": "a {charming} film", "label": "positive"},
+    "ag_news": {"text": "Shares fell.", "label": 2},
+}
+GOLD = {"gsm8k": "7", "sst2": "positive", "ag_news": "Business"}
+
+
+def problem_of(name, **change):
+    task = cot_tasks.get(name)()
+    [problem] = task.problems(Records([{**RECORDS[name], **change}]))
+    return task, problem
+
+
+def test_every_task_has_a_record_here():
+    assert cot_tasks.names() == sorted(RECORDS)
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_records_become_problems(name):
+    task, problem = problem_of(name)
+    assert task.name == name and task.description and task.hub
+    assert problem.id == "0"
+    assert problem.gold == Answer(GOLD.get(name, "B"), "whole")
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_the_prompt_asks_for_steps_and_the_follow_up_for_the_answer_alone(name):
+    task, problem = problem_of(name)
+    asked, concluded = task.ask(problem), task.conclude(problem, ["First step.", "Third step."])
+    for prompt in (asked, concluded):
+        assert prompt.startswith(problem.question)
+        assert prompt.endswith(f"Answer: {task.form}")
+        assert all(f"\n{letter}. {option}" in prompt for letter, option in zip("AB", problem.options, strict=False))
+    assert "step by step" in asked
+    assert "\nFirst step.\nThird step.\n" in concluded
+    assert "no further working" in concluded
+
+
+def test_no_steps_are_said_to_be_none():
+    task, problem = problem_of("gsm8k")
+    assert "\n(none)\n" in task.conclude(problem, [])
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("gsm8k", {"question": None}, "record 0: the field 'question' is missing"),
+        ("gsm8k", {"answer": "many"}, "record 0: the answer 'many' cannot be read as a number"),
+        ("commonsense_qa", {"choices": None}, "the field 'choices' holds None, and two options or more"),
+        ("commonsense_qa", {"choices": ["glue"]}, "two options or more"),
+        ("commonsense_qa", {"choices": ["glue", 3]}, "every option must be a text"),
+        ("commonsense_qa", {"answer": "C"}, "the answer 'C' cannot be read as an option"),
+        ("commonsense_qa", {"answer": None}, "the field 'answer' is missing"),
+        ("sst2", {"label": None}, "the field 'label' is missing"),
+        ("sst2", {"label": "mixed"}, "the answer 'mixed' cannot be read as a label"),
+    ],
+)
+def test_a_record_of_another_shape_is_refused(name, change, message):
+    with pytest.raises(DataError, match=message):
+        problem_of(name, **change)
+
+
+def test_a_task_without_data_asks_for_a_file():
+    with pytest.raises(DataError, match="--data FILE.jsonl"):
+        CotTask(read=lambda row, identity: Problem(identity, "", (), None, None), form="x").problems()
+
+
+def test_ids_are_given_once_and_records_are_needed():
+    task = cot_tasks.get("gsm8k")()
+    with pytest.raises(DataError, match="two records have the id 'a'"):
+        task.problems(Records([{**RECORDS["gsm8k"], "id": "a"}] * 2))
+    with pytest.raises(DataError, match="holds no records"):
+        task.problems(Records([]))
+
+
+def test_the_first_records_are_taken():
+    rows = [{**RECORDS["gsm8k"], "id": str(index)} for index in range(5)]
+    assert [p.id for p in cot_tasks.get("gsm8k")().problems(Records(rows), limit=2)] == ["0", "1"]
+
+
+def test_a_wrong_name_gets_a_suggestion():
+    with pytest.raises(ConfigError, match="did you mean 'gsm8k'"):
+        cot_tasks.get("gsm8")
