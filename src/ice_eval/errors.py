@@ -5,8 +5,9 @@
     │   ├── DataError       the data: a missing field, a text that cannot be encoded, numbers that are not finite
     │   ├── CapabilityError the model cannot give what an attribution or an operator needs
     │   └── MissingExtraError   an optional package is not installed
-    └── ModelError          the model itself failed: it could not be loaded or did not answer
-        └── OutOfMemoryError    a batch did not fit on the device
+    ├── ModelError          the model itself failed: it could not be loaded or did not answer
+    │   └── OutOfMemoryError    a batch did not fit on the device
+    └── BudgetError         a limit on requests or cost is reached; a higher one continues
 
 The command line prints a `ConfigError` without a traceback and exits with 2; any other `IceError` exits with 1.
 Bugs stay `AssertionError` or `TypeError`.
@@ -39,3 +40,7 @@ class ModelError(IceError):
 
 class OutOfMemoryError(ModelError):
     """A batch did not fit into the memory of the device."""
+
+
+class BudgetError(IceError):
+    """The limit that was set on requests or cost is reached before the work is done; what was paid for is kept."""

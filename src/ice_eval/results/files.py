@@ -6,7 +6,7 @@ import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 from ice_eval.errors import ConfigError
 
@@ -28,7 +28,7 @@ def write_atomically(path: Path) -> Iterator[BinaryIO]:
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
 
 
 def write_json(path: Path, content: Any) -> None:
@@ -38,6 +38,22 @@ def write_json(path: Path, content: Any) -> None:
         stream.write(text.encode("utf-8") + b"\n")
 
 
+def lock_out_others(stream: IO[Any], path: Path) -> None:
+    """Refuse a second process that writes to `path`. The lock goes with the open file, however the process ends.
+
+    Raises:
+        ConfigError: Another process holds the lock.
+    """
+    if os.name != "posix":
+        return
+    import fcntl
+
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as exc:
+        raise ConfigError(f"another process is writing to {path}; wait for it or use another --out.") from exc
+
+
 @contextlib.contextmanager
 def alone(folder: Path) -> Iterator[None]:
     """Refuse a second process on the same folder. The lock goes with the process, however it ends.
@@ -45,16 +61,8 @@ def alone(folder: Path) -> Iterator[None]:
     Raises:
         ConfigError: Another process holds it.
     """
-    if os.name != "posix":
-        yield
-        return
-    import fcntl
-
     with (folder / ".lock").open("w") as stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as exc:
-            raise ConfigError(f"another process is writing to {folder}; wait for it or use another --out.") from exc
+        lock_out_others(stream, folder)
         yield
 
 
@@ -73,7 +81,7 @@ def read_json(path: Path) -> dict[str, Any]:
     return content
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """A rename is on disk only when the folder that holds the names is."""
     if os.name == "posix":
         handle = os.open(folder, os.O_RDONLY)
