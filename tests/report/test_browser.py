@@ -118,6 +118,9 @@ def test_figures_are_drawn_without_a_network(opened, address):
     boxes = page.locator("[data-figure]")
     assert boxes.count() >= 1
     for box in boxes.all():
+        title = box.locator("xpath=../h3").text_content()
+        assert (box.get_attribute("role"), box.get_attribute("aria-label")) == ("region", title)
+        assert box.locator("[role=graphics-document]").first.get_attribute("aria-label") == title
         marks = box.locator("svg .mark-rect path, svg .mark-symbol path, svg .mark-line path, svg .mark-bar path")
         assert marks.count() > 0
         before = box.screenshot()
@@ -248,6 +251,24 @@ def test_keys_move_search_and_help(opened, bare):
     assert page.locator("#help").is_visible()
     page.keyboard.press("Escape")
     assert not page.locator("#help").is_visible()
+
+
+def test_the_keyboard_keeps_its_place_in_the_list_and_the_pager(opened, bare):
+    page = opened(bare)
+    names = ids(page)
+    page.locator(f'#list button[data-id="{names[3]}"]').focus()
+    page.keyboard.press("Enter")
+    assert chosen(page) == names[3] and page.evaluate("document.activeElement.dataset.id") == names[3]
+    page.keyboard.press("j")
+    assert page.evaluate("document.activeElement.dataset.id") == names[4]
+    page.locator("#page-on").focus()
+    for _ in range(2):  # there are two pages: the second time there is no further one
+        page.keyboard.press("Enter")
+        assert page.locator("#page-of").text_content() == "2 of 2"
+        assert page.evaluate("document.activeElement.id") == "page-on"
+    assert page.locator("#page-on").get_attribute("aria-disabled") == "true"
+    page.keyboard.press("j")  # nobody is in the list: the focus stays
+    assert page.evaluate("document.activeElement.id") == "page-on"
 
 
 def test_links_open_their_example(opened, bare):

@@ -136,8 +136,9 @@ function drawList() {
   const n = state.found.length;
   byId("count").textContent = `${n.toLocaleString("en")} ${n === 1 ? "example" : "examples"}`;
   byId("page-of").textContent = `${state.page + 1} of ${pages}`;
-  byId("page-back").disabled = state.page === 0;
-  byId("page-on").disabled = state.page === pages - 1;
+  // Not `disabled`, which would take the focus from whoever has just pressed the button.
+  byId("page-back").setAttribute("aria-disabled", state.page === 0);
+  byId("page-on").setAttribute("aria-disabled", state.page === pages - 1);
   byId("page-on").closest("p").hidden = pages === 1;
 }
 
@@ -162,9 +163,12 @@ function choose(example, { scroll = false } = {}) {
   state.example = example;
   const place = state.found.findIndex((item) => item.example === example);
   if (place >= 0) state.page = Math.floor(place / PAGE);
+  const inList = byId("list").contains(document.activeElement);
   drawList();
   drawExample();
-  byId("list").querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
+  const current = byId("list").querySelector("[aria-current]");
+  if (inList) current?.focus(); // the entry that had the focus is gone: the list is new
+  current?.scrollIntoView({ block: "nearest" });
   if (example) history.replaceState(null, "", link(example));
   if (scroll) byId("examples").scrollIntoView();
 }
@@ -418,7 +422,6 @@ function pressed(event) {
   if (inList && arrow) {
     event.preventDefault();
     step(arrow);
-    byId("list").querySelector("[aria-current]")?.focus();
   } else if (!typing && KEYS[event.key]) {
     event.preventDefault();
     KEYS[event.key]();

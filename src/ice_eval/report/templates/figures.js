@@ -16,8 +16,9 @@ async function draw(name = theme()) {
   const own = ++latest;
   for (const box of document.querySelectorAll("[data-figure]")) {
     views.get(box)?.finalize();
-    const spec = { ...specs[box.dataset.figure], config: themes[name] };
-    views.set(box, await window.vegaEmbed(box, spec, { ...options, tooltip: { theme: name } }));
+    const spec = { ...specs[box.dataset.figure], config: themes[name], description: box.getAttribute("aria-label") };
+    // Into a box of its own: Vega names what it draws into, and the region keeps its name.
+    views.set(box, await window.vegaEmbed(box.firstElementChild, spec, { ...options, tooltip: { theme: name } }));
     if (own !== latest) return; // asked to draw in other colours meanwhile
   }
   document.documentElement.dataset.drawn = name;
