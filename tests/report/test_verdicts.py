@@ -114,6 +114,12 @@ def test_sets_that_tie_are_not_said_to_be_beaten(summary, changes, text, chance)
     assert chance in lead([found]).replace("\u00a0", " ")
 
 
+def test_the_lead_says_that_an_interval_alone_gives_no_word(summary):
+    """Else a reader wonders at "not distinguishable" beside an interval that excludes 50 %."""
+    text = lead([summary({"verdict": "not distinguishable from random", "win_rate_ci": [0.52, 0.61]})])
+    assert text.endswith("only where the whole 95\u00a0% interval allows it and the test agrees (p ≤ 0.05).")
+
+
 def test_runs_that_count_ties_in_their_own_way_are_told_apart(summary):
     strict = summary({"tie_rate": 0.1, "flags": ["protocol_paper"]})
     assert "each sentence says which" in lead([strict, summary({"tie_rate": 0.1})])

@@ -75,7 +75,8 @@ def lead(summaries: Sequence[Mapping[str, Any]]) -> str:
     text = (
         f"Each explanation's {' or '.join(units)} units are {act}, and random sets of the same size{matched} are "
         f"{act} in the same way. The win rate is the share of random sets that the explanation beats{_chance(lines)}. "
-        "The word is given only where the whole 95 % interval allows it."
+        "A word other than “not distinguishable from random” is given only where the whole 95 % interval allows it and "
+        "the test agrees (p ≤ 0.05)."
     )
     return _unbroken(text)
 
