@@ -13,7 +13,7 @@ import ice_eval
 ROOT = Path(ice_eval.__file__).parent
 
 LAYERS = [
-    {"records", "errors", "_registry", "_seeding", "_extras", "_cache"},
+    {"records", "errors", "_registry", "_seeding", "_extras", "_cache", "_controls"},
     {"tasks", "operators", "rationales", "nulls", "stats", "words", "protocols"},
     {"models", "encoding", "interop"},
     {"scoring", "blacklist"},

@@ -254,6 +254,12 @@ def test_an_unknown_list_exits_2(ice):
     assert_refused(ice("list", "operator"), "cannot list 'operator'; did you mean 'operators'? Known: tasks, models")
 
 
+def test_an_error_message_holds_no_control_character(run):
+    done = run("--operators", "dele\x1b]0;owned\x07te")
+    assert_refused(done, "owned")
+    assert not set("\x1b\x07") & set(done.err)
+
+
 # --- good paths ---------------------------------------------------------------------------------------------------
 
 

@@ -21,6 +21,19 @@ def test_markdown_keeps_every_row_on_one_line():
     assert len(formatted(table, "md").splitlines()) == 5
 
 
+def test_markdown_lets_no_tag_through_and_leaves_small_p_values_alone():
+    table = Table("<i>T", ("a",), (("<img src=x> </b> <!-- a < b",), ("<0.0001",)))
+    title, _, _, _, tags, small = formatted(table, "md").splitlines()
+    assert (title, tags, small) == (r"**\<i>T**", r"| \<img src=x> \</b> \<!-- a < b |", "| <0.0001 |")
+
+
+@pytest.mark.parametrize("style", FORMATS)
+def test_no_format_lets_a_control_character_through(summary, style):
+    nasty = "\x1b]0;owned\x07mine\x9b31m"
+    text = formatted(summary_table([summary({"attribution": nasty}, {"attribution": "b"})]), style)
+    assert "mine" in text and not set("\x1b\x07\x9b") & set(text)
+
+
 def test_csv_comes_back_as_it_was():
     header, *rows = csv.reader(io.StringIO(formatted(NASTY, "csv"), newline=""))
     assert tuple(header) == NASTY.header

@@ -4,6 +4,7 @@ import signal
 import sys
 import threading
 
+from ice_eval._controls import without_controls
 from ice_eval.cli._app import app
 from ice_eval.errors import ConfigError, IceError
 
@@ -31,5 +32,5 @@ def _interrupted(number: int, frame: object) -> None:
 
 
 def _fail(exc: Exception, *, code: int) -> None:
-    print(f"ice: {exc}", file=sys.stderr)
+    print(without_controls(f"ice: {exc}"), file=sys.stderr)
     sys.exit(code)

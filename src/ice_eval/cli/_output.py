@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.text import Text
 
+from ice_eval._controls import without_controls
+
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
@@ -105,7 +107,7 @@ class Bar:
         self._started = self._told = 0.0
 
     def say(self, message: str) -> None:
-        self._console.print(Text(message))
+        self._console.print(Text(without_controls(message)))
 
     def start(self, total: int) -> None:
         self._total, self._done, self._scored, self._started = total, 0, 0, time.monotonic()

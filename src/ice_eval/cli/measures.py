@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from ice_eval._controls import without_controls
 from ice_eval.cli._folders import run_folders
 from ice_eval.cli._options import Json
 from ice_eval.errors import ConfigError
@@ -40,6 +41,6 @@ def measures(
     elif style is not None:
         print("\n\n".join(formatted(table, style) for table in measure_tables(results, found)))
         for note in measure_notes(results, found):
-            print(note, file=sys.stderr)
+            print(without_controls(note), file=sys.stderr)
     else:
         print_tables(measure_tables(results, found), measure_notes(results, found))

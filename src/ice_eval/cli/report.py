@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ice_eval._controls import without_controls
 from ice_eval.cli._folders import run_folders
 from ice_eval.cli._options import Json
 from ice_eval.errors import ConfigError
@@ -56,7 +57,7 @@ def report(
         print_summaries(summaries, [str(folder.path) for folder in found])
     failed = failures(summaries, unwanted)
     for line in failed:
-        print(f"ice: {line}", file=sys.stderr)
+        print(without_controls(f"ice: {line}"), file=sys.stderr)
     if failed:
         raise typer.Exit(1)
 

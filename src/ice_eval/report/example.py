@@ -8,6 +8,7 @@ import numpy as np
 from rich.style import Style
 from rich.text import Text
 
+from ice_eval._controls import without_controls
 from ice_eval.records import Answer
 from ice_eval.report.highlight import AGAINST, SUPPORT, Piece, histogram, pieces
 from ice_eval.report.tables import share
@@ -60,7 +61,7 @@ def numbers_of(line: Mapping[str, Any]) -> str:
 
 def harmless(line: Text) -> Text:
     """Without the control characters that a text may hold: they would be obeyed by the terminal."""
-    line.plain = "".join("\ufffd" if unicodedata.category(c) == "Cc" and c not in "\n\t" else c for c in line.plain)
+    line.plain = without_controls(line.plain)
     return line
 
 

@@ -21,9 +21,13 @@ def _on_one_line(cell: str) -> str:
     return " ".join(cell.split())
 
 
+_TAG = re.compile(r"<(?=[A-Za-z/!?])")
+"""What begins a tag of HTML, which Markdown lets through; `<0.0001` begins none."""
+
+
 def _markdown(table: Table) -> str:
     def written(cell: str) -> str:
-        return _on_one_line(cell).replace("\\", "\\\\").replace("|", "\\|")
+        return _TAG.sub(r"\<", _on_one_line(cell).replace("\\", "\\\\").replace("|", "\\|"))
 
     def row(cells: Sequence[str]) -> str:
         return "| " + " | ".join(cells) + " |"
@@ -33,7 +37,7 @@ def _markdown(table: Table) -> str:
         row([f"**{written(c)}**" if (i, j) in table.best else written(c) for j, c in enumerate(cells)])
         for i, cells in enumerate(table.rows)
     ]
-    return "\n".join([f"**{table.title}**", "", row([written(name) for name in table.header]), rule, *body])
+    return "\n".join([f"**{written(table.title)}**", "", row([written(name) for name in table.header]), rule, *body])
 
 
 def _csv(table: Table) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ice_eval import stats
+from ice_eval._controls import without_controls
 from ice_eval.rationales import Share
 from ice_eval.results.agreements import kappas
 from ice_eval.stats.verdict import NOT_DISTINGUISHABLE, UNDETERMINED
@@ -18,7 +19,7 @@ Line = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Table:
-    """A title, a header, and rows of text."""
+    """A title, a header, and rows of text, without the control characters that names may hold."""
 
     title: str
     header: tuple[str, ...]
@@ -27,6 +28,11 @@ class Table:
     """Row and column of the cells that are printed bold."""
     words: tuple[tuple[str | None, ...], ...] = ()
     """For every cell the word of the taxonomy that colours it, if any; empty where no cell has one."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "title", without_controls(self.title))
+        object.__setattr__(self, "header", tuple(map(without_controls, self.header)))
+        object.__setattr__(self, "rows", tuple(tuple(map(without_controls, row)) for row in self.rows))
 
 
 def word_of_verdict(verdict: str | None) -> str | None:
