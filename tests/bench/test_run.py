@@ -166,12 +166,26 @@ def test_a_folder_with_something_else_is_left_alone(grid, tmp_path):
     assert [path.name for path in (tmp_path / "bench").iterdir()] == ["thesis.txt"]
 
 
+def test_a_grid_that_was_killed_at_once_leaves_nothing_in_the_way(grid, tmp_path):
+    (tmp_path / "bench/runs").mkdir(parents=True)
+    for name in (".lock", ".draft-half"):
+        (tmp_path / "bench" / name).touch()
+    folder = run_grid(grid(models=["python:nobody:nothing"], prompts="standard"), tmp_path / "bench")
+    assert {path.name for path in folder.path.iterdir()} == {".lock", "runs", "grid.json", "bench.json"}
+
+
 def test_report_and_figures_are_about_all_runs(finished):
     _, folder = finished
     page = (folder.path / "report.html").read_text()
     assert "sst2/minimal" in page
     names = {path.name for path in (folder.path / "figures").iterdir()}
     assert {"win-rate-heatmap.svg", "prompt-sensitivity-delete.svg"} <= names
+
+
+def test_runs_know_a_model_by_the_name_that_the_grid_gives_it(grid, tmp_path):
+    models = ["toy", {"model": "toy", "name": "other"}]
+    folder = run_grid(grid(models=models, prompts="standard", operators=["delete"]), tmp_path / "bench")
+    assert [each.manifest()["config"]["model"] for each in folder.finished()] == ["toy", "other"]
 
 
 def test_p_values_are_adjusted_over_the_whole_grid(finished):

@@ -10,6 +10,7 @@ from ice_eval.bench.grid import Grid, PlannedRun, grid_of
 from ice_eval.errors import ConfigError
 from ice_eval.pipeline.config import ADDABLE
 from ice_eval.results import SCHEMA, RunFolder, alone, read_json, write_json
+from ice_eval.results.files import DRAFT
 
 Status = Literal["waiting", "complete", "failed"]
 
@@ -37,15 +38,24 @@ class BenchFolder:
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[None]:
-        """Make the folder and keep other processes out."""
-        if self.path.is_file() or (self.path.is_dir() and not self.is_one(self.path) and any(self.path.iterdir())):
+        """Make the folder, keep other processes out, and remove what a killed one left half-written."""
+        if self._is_foreign():
             raise ConfigError(f"{self.path} is there and holds no grid; choose an --out that is empty or new.")
         try:
             (self.path / "runs").mkdir(parents=True, exist_ok=True)
         except OSError as exc:
             raise ConfigError(f"the folder {self.path} cannot be made: {exc.strerror}; choose another --out.") from exc
         with alone(self.path):
+            for draft in self.path.glob(f"{DRAFT}*"):
+                draft.unlink(missing_ok=True)
             yield
+
+    def _is_foreign(self) -> bool:
+        """Whether the path holds what no grid left there; one that was killed at once leaves next to nothing."""
+        if not self.path.is_dir():
+            return self.path.exists()
+        names = {path.name for path in self.path.iterdir() if not path.name.startswith(DRAFT)}
+        return not self.is_one(self.path) and not names <= {"runs", ".lock"}
 
     def run_folder(self, name: str) -> RunFolder:
         """The folder of one run."""

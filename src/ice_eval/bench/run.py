@@ -78,6 +78,7 @@ class Loaded:
             except Exception as exc:
                 self._error = exc
                 raise
+            self._model.name = run.model.name  # reports and figures tell models apart by what the grid calls them
         return self._model
 
     def release(self) -> None:
