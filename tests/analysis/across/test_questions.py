@@ -124,6 +124,13 @@ def test_a_crossing_is_confirmed_where_the_run_says_so(grid):
     assert sorted(line["crossing"] for line in crossings) == ["confirmed", "confirmed", "possible"]
 
 
+def test_operators_may_stand_in_another_order_in_some_runs(grid):
+    turned = [dict(line) | {"operators": line["operators"][::-1]} for line in grid.agreement]
+    changed = type(grid)(grid.runs, grid.configurations, tuple(turned), grid.robustness)
+    ours, theirs = (lines_of(operators(each), "Operator dependence") for each in (grid, changed))
+    assert ours == theirs
+
+
 def test_prompts_stand_beside_accuracy_and_confidence(grid, folders):
     found = prompts(grid)
     lines = lines_of(found, "Prompts")

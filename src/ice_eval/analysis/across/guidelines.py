@@ -102,13 +102,13 @@ def _is_supported(line: Line) -> bool:
 
 def _not_beaten(run: GridRun, own: Sequence[Line], by_name: Mapping[str, Sequence[Line]]) -> list[str]:
     """The attributions that this one is not surely ahead of under every operator."""
-    name = own[0]["attribution"]
-    return [
-        other
-        for other, theirs in by_name.items()
-        if other != name
-        and not all(_is_ahead(run, line, next(t for t in theirs if t["operator"] == line["operator"])) for line in own)
-    ]
+    found = []
+    for other, lines in by_name.items():
+        theirs = {line["operator"]: line for line in lines}
+        ahead = [line["operator"] in theirs and _is_ahead(run, line, theirs[line["operator"]]) for line in own]
+        if other != own[0]["attribution"] and not all(ahead):
+            found.append(other)
+    return found
 
 
 def _is_ahead(run: GridRun, line: Line, other: Line) -> bool:

@@ -42,7 +42,8 @@ def operators(grid: GridResults) -> Found | Missing:
     names = list(dict.fromkeys(cell.operator for cell in grid.cells))
     if len(names) < 2:
         return Missing("the grid has one operator; give two or more")
-    known = {_key(line): line for line in grid.agreement}
+    # Runs that were extended may have their operators in another order.
+    known = {_key(line): line for each in grid.agreement for line in (each, _reversed(each))}
     pairs = list(itertools.combinations(names, 2))
     lines = [line for pair in pairs for line in _lines(grid.cells, pair, known)]
     crossings = [
@@ -105,6 +106,12 @@ def _written(pair: tuple[str, str]) -> str:
 
 def _where(cell: Cell) -> str:
     return ", ".join(filter(None, (cell.model, cell.task, cell.prompt)))
+
+
+def _reversed(line: Line) -> Line:
+    """The same agreement, the second operator first; of its fields those that are used here."""
+    interval = None if line["gap_ci"] is None else [-limit for limit in reversed(line["gap_ci"])]
+    return {**line, "operators": line["operators"][::-1], "gap_ci": interval}
 
 
 def _key(line: Line) -> tuple[Any, ...]:
