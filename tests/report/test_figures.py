@@ -245,6 +245,15 @@ def test_p_values_are_drawn_beside_what_chance_would_give(folder, drawn, drawing
     assert drawings["p-values"].count("rule") == len(rows(figure))
 
 
+def test_tests_that_stop_by_themselves_are_drawn_without_what_chance_would_give(tmp_path):
+    found = run(texts(6), adaptive="examples", m=499, out=tmp_path / "run").folder
+    figure = next(each for each in figures([found]) if each.name == "p-values")
+    drawing = Drawing(figure)
+    assert drawing.count("rule") == 0 and drawing.count("rect") == len(rows(figure)) > 0
+    assert not any("chance" in row for row in rows(figure))
+    assert "no steps show what chance would give" in figure.caption
+
+
 def test_effect_sizes_have_the_median_of_the_summary_and_say_what_lies_beyond(folder, drawn, drawings):
     found = {(row["attribution"], row["operator"]): row for row in rows(drawn["effect-sizes"])}
     for line in configurations(folder, k=0.2):

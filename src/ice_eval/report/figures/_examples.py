@@ -22,6 +22,8 @@ class Examples:
     """In words."""
     lines: Mapping[tuple[str, str], Sequence[Line]]
     """By attribution and operator, in the order of the summary; examples that failed are left out."""
+    sequential: bool
+    """Whether each example took as many random sets as its tests needed."""
 
     @property
     def n_bins(self) -> int:
@@ -50,9 +52,10 @@ def examples_of(folder: RunFolder, configurations: Sequence[Line]) -> Examples |
             found[line["attribution"], line["operator"]].append(line)
     found = {cell: lines for cell, lines in found.items() if lines}
     words = f"{'own sizes' if k is None else f'k = {share(k)}'}, {setting['direction']}"
-    return (
-        Examples(words if setting["null"] == "size" else f"{words}, null: {setting['null']}", found) if found else None
-    )
+    if setting["null"] != "size":
+        words += f", null: {setting['null']}"
+    sequential = folder.manifest()["config"].get("adaptive") == "examples"
+    return Examples(words, found, sequential) if found else None
 
 
 def _matches(line: Line, setting: Mapping[str, Any]) -> bool:

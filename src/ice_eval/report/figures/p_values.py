@@ -11,16 +11,23 @@ from ice_eval.report.figures._base import INK, Figure, operator_colours, panels
 from ice_eval.report.figures._examples import Examples, shares
 from ice_eval.report.figures._runs import Line
 
-_CAPTION = (
-    "Share of examples by p-value (upper tail). The steps are what an explanation no better than random would give: "
-    "even, but for the few values that m random sets allow. A peak at 0 speaks for the rationale, one at 1 against it; "
-    "ties push p-values up. No bin says which examples are significant after correction."
+_CHANCE = (
+    "The steps are what an explanation no better than random would give: even, but for the few values that m random "
+    "sets allow."
+)
+_NO_CHANCE = (
+    "Each example took as many random sets as its tests needed, so that no steps show what chance would give: which "
+    "p-values are likely depends on when a test stops."
+)
+_READING = (
+    "A peak at 0 speaks for the rationale, one at 1 against it; ties push p-values up. No bin says which examples are "
+    "significant after correction."
 )
 
 
 def p_values(examples: Examples) -> Figure:
-    """A histogram for every attribution and operator, with its null."""
-    n_bins = examples.n_bins
+    """A histogram for every attribution and operator, with its null where that is known."""
+    n_bins, known = examples.n_bins, not examples.sequential
     rows: list[dict[str, Any]] = []
     for (attribution, operator), lines in examples.lines.items():
         found = shares(examples.column((attribution, operator), "p_value"), n_bins)
@@ -33,8 +40,8 @@ def p_values(examples: Examples) -> Figure:
                     "from": index / n_bins,
                     "to": (index + 1) / n_bins,
                     "share": round(float(share), 6),
-                    "chance": round(float(chance), 6),
                 }
+                | ({"chance": round(float(chance), 6)} if known else {})
             )
     scale = alt.Scale(domain=[0, 1])
     base = alt.Chart().encode(
@@ -43,7 +50,7 @@ def p_values(examples: Examples) -> Figure:
             alt.Tooltip("from:Q", title="p-value from", format=".2f"),
             alt.Tooltip("to:Q", format=".2f"),
             alt.Tooltip("share:Q", title="share of examples", format=".1%"),
-            alt.Tooltip("chance:Q", title="by chance", format=".1%"),
+            *([alt.Tooltip("chance:Q", title="by chance", format=".1%")] if known else []),
         ],
     )
     bars = base.mark_bar(binSpacing=1).encode(
@@ -52,8 +59,9 @@ def p_values(examples: Examples) -> Figure:
         color=operator_colours(rows).legend(None),
     )
     steps = base.mark_rule(style=INK, strokeWidth=1.5).encode(x=alt.X("from:Q", scale=scale), y="chance:Q")
-    chart = panels([bars, steps], rows, width=130, height=70)
-    return Figure("p-values", f"P-values of single examples ({examples.setting})", _CAPTION, chart)
+    chart = panels([bars, steps] if known else [bars], rows, width=130, height=70)
+    caption = f"Share of examples by p-value (upper tail). {_CHANCE if known else _NO_CHANCE} {_READING}"
+    return Figure("p-values", f"P-values of single examples ({examples.setting})", caption, chart)
 
 
 _AXIS = alt.Axis(format="~g", values=[0, 0.5, 1], grid=False)
