@@ -157,6 +157,11 @@ def test_notes_tell_of_skipped_examples_and_of_tests_that_cannot_reject(summary)
     assert "Single examples: at this m fewer than 19.6 % significant ones cannot be told from none; raise m." in found
 
 
+def test_notes_tell_of_a_single_skipped_example_in_the_singular(summary):
+    found = notes(summary({"attribution": "a"}, {"attribution": "b", "n_skipped": 1}))
+    assert "1 example takes no part for b; examples.jsonl says why." in found
+
+
 def test_notes_explain_every_flag_once(summary):
     found = notes(summary({"flags": ["small_n", "ties"]}, {"flags": ["small_n"]}))
     assert [note for note in found if note.startswith("small_n")] == [f"small_n: {FLAGS['small_n']}"]

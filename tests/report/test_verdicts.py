@@ -12,7 +12,7 @@ def test_a_verdict_is_a_sentence_with_its_uncertainty(summary):
     [sentence] = only(summary()).sentences
     assert (sentence.operator, sentence.verdict, sentence.word) == ("delete", "faithful", "faithful")
     plain = sentence.text.replace("\u00a0", " ")
-    assert plain == "beats 73.2 % of random sets of the same size (95 % interval 68.1–78.5 %, n = 60)."
+    assert plain == "it beats 73.2 % of random sets of the same size (95 % interval 68.1–78.5 %, n = 60)."
 
 
 @pytest.mark.parametrize(
@@ -24,6 +24,7 @@ def test_a_verdict_is_a_sentence_with_its_uncertainty(summary):
             "not distinguishable from random",
             "It does not say that the explanation is no better than chance; a win rate under 58.0 % may go unnoticed",
         ),
+        ("near-random", "It does not say that the explanation is no better than chance: it is, if by little."),
         ("anti-faithful", "It does not say why random units do better"),
         ("undetermined (too few examples)", "It says nothing for or against the explanation."),
         (None, "It says nothing for or against the explanation."),
@@ -94,16 +95,16 @@ def test_the_lead_says_what_all_configurations_share(summary):
 @pytest.mark.parametrize(
     ("changes", "text", "chance"),
     [
-        ({}, "beats 73.2 % of random sets of the same size (95 %", "beats: 50 % is chance."),
-        ({"tie_rate": 0.0004}, "beats 73.2 % of random sets of the same size (95 %", "beats: 50 % is chance."),
+        ({}, "it beats 73.2 % of random sets of the same size (95 %", "beats: 50 % is chance."),
+        ({"tie_rate": 0.0004}, "it beats 73.2 % of random sets of the same size (95 %", "beats: 50 % is chance."),
         (
             {"tie_rate": 0.126},
-            "wins against 73.2 % of random sets of the same size, ties counted half (12.6 % tie; 95 %",
+            "it wins against 73.2 % of random sets of the same size, ties counted half (12.6 % tie; 95 %",
             "beats, ties counted half: 50 % is chance.",
         ),
         (
             {"tie_rate": 0.126, "flags": ["protocol_released", "ties"]},
-            "beats 73.2 % of random sets of the same size, ties counted as lost (12.6 % tie; 95 %",
+            "it beats 73.2 % of random sets of the same size, ties counted as lost (12.6 % tie; 95 %",
             "Ties are lost, as in the protocol of the run: chance is below 50 %",
         ),
     ],
@@ -117,7 +118,11 @@ def test_sets_that_tie_are_not_said_to_be_beaten(summary, changes, text, chance)
 def test_the_lead_says_that_an_interval_alone_gives_no_word(summary):
     """Else a reader wonders at "not distinguishable" beside an interval that excludes 50 %."""
     text = lead([summary({"verdict": "not distinguishable from random", "win_rate_ci": [0.52, 0.61]})])
-    assert text.endswith("only where the whole 95\u00a0% interval allows it and the test agrees (p ≤ 0.05).")
+    assert "only where the whole 95\u00a0% interval allows it and the test agrees (p ≤ 0.05)." in text
+
+
+def test_the_lead_says_that_verdicts_are_not_adjusted_for_their_number(summary):
+    assert "is not adjusted for how many there are; “p adj.” in the table is." in lead([summary()])
 
 
 def test_runs_that_count_ties_in_their_own_way_are_told_apart(summary):

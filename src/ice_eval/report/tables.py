@@ -393,10 +393,14 @@ def _skipped(lines: Sequence[Line]) -> Iterator[str]:
         counts[line["attribution"]] = max(line["n_skipped"], counts[line["attribution"]])
     least = min(counts.values())
     if least:
-        yield f"{least} examples take no part; examples.jsonl says why."
+        yield f"{_take_no_part(least)}; examples.jsonl says why."
     for name, count in counts.items():
         if count > least:
-            yield f"{count} examples take no part for {name}; examples.jsonl says why."
+            yield f"{_take_no_part(count)} for {name}; examples.jsonl says why."
+
+
+def _take_no_part(n: int) -> str:
+    return "1 example takes no part" if n == 1 else f"{n} examples take no part"
 
 
 def _disagreements(lines: Sequence[Line]) -> Iterator[str]:

@@ -76,7 +76,8 @@ def lead(summaries: Sequence[Mapping[str, Any]]) -> str:
         f"Each explanation's {' or '.join(units)} units are {act}, and random sets of the same size{matched} are "
         f"{act} in the same way. The win rate is the share of random sets that the explanation beats{_chance(lines)}. "
         "A word other than “not distinguishable from random” is given only where the whole 95 % interval allows it and "
-        "the test agrees (p ≤ 0.05)."
+        "the test agrees (p ≤ 0.05). Each verdict is about one configuration and is not adjusted for how many there "
+        "are; “p adj.” in the table is."
     )
     return _unbroken(text)
 
@@ -166,7 +167,7 @@ def sentence(line: Line) -> Sentence:
         between = "no interval" if interval is None else f"95 % interval {_limits(interval)}"
         sets = "random sets of the same size" + ("" if _null(line) == SIZE else f" and matched by {_null(line)}")
         # Half of the sets that tie are in the win rate, but nobody beat them.
-        verb = "wins against" if _ties(line) and not _is_strict(line) else "beats"
+        verb = "it wins against" if _ties(line) and not _is_strict(line) else "it beats"
         tied = f"{percent(line['tie_rate'])} tie; " if _ties(line) else ""
         text = f"{verb} {percent(line['win_rate'])} of {sets}{_counted(line)} ({tied}{between}, n = {line['n']})."
     return Sentence(str(line["operator"]), verdict, word, _unbroken(text))
@@ -197,6 +198,8 @@ def _silence(lines: Sequence[Line]) -> str:
         limits = [line["detectable_win_rate"] for line in lines if line["detectable_win_rate"] is not None]
         seen = f"; a win rate under {percent(min(max(limits), 1.0))} may go unnoticed here" if limits else ""
         parts.append(f"that the explanation is no better than chance{seen}")
+    if "near-random" in found:
+        parts.append("that the explanation is no better than chance: it is, if by little")
     if any(verdict.startswith("anti-faithful") for verdict in found):
         parts.append("why random units do better, or that another method or size would fare as badly")
     return f"It does not say {', nor '.join(parts)}." if parts else "It says nothing for or against the explanation."
