@@ -240,8 +240,11 @@ def test_an_unknown_example_gets_a_suggestion(ice, run, finished, tmp_path_facto
     assert_refused(done, "no example 'revew-1'", "did you mean 'review-1'?")
 
 
-def test_an_unknown_format_exits_2(ice, finished):
+def test_a_format_that_is_unknown_or_would_be_ignored_exits_2(ice, finished):
     assert_refused(ice("report", finished, "--format", "xls"), "no format 'xls'; use md, csv, latex")
+    assert_refused(ice("report", finished, "--format", "md", "--json"), "--format and --json exclude each other")
+    assert_refused(ice("report", finished, "--format", "md", "--html", "x.html"), "--format and --html exclude")
+    assert_refused(ice("report", finished, "--format", "md", "--figures", "x"), "--format and --figures exclude")
 
 
 def test_a_page_that_cannot_be_written_exits_2(ice, finished, reviews):

@@ -32,6 +32,7 @@ def test_two_runs_are_compared_in_tables(ice, runs):
     assert "seed   0  1" in done.out
     assert f"A is {runs / 'a'}." in done.out and f"B is {runs / 'b'}." in done.out
     assert "12 examples are the same as in A (12 there, 12 here). Differences are paired" in done.out
+    assert "small_n: fewer than 50 examples: the intervals are rough." in done.out
 
 
 def test_what_only_one_run_has_is_said(ice, runs):
@@ -68,6 +69,7 @@ def test_bad_input_exits_2(ice, runs, tmp_path):
     assert_refused(ice("compare", runs / "a"), "two or more are expected: ice compare DIR DIR")
     assert_refused(ice("compare", runs / "a", tmp_path), "holds no run")
     assert_refused(ice("compare", runs / "a", runs / "b", "--format", "html"), "no format 'html'; use md, csv, latex")
+    assert_refused(ice("compare", runs / "a", runs / "b", "--format", "md", "--json"), "--format and --json exclude")
 
 
 @pytest.fixture(scope="module")

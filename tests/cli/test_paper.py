@@ -1,7 +1,10 @@
 import csv
 import json
+from functools import partial
 
 import pytest
+from rich.cells import cell_len
+from rich.console import Console
 
 
 def test_headline_figures_come_as_json(ice):
@@ -20,6 +23,14 @@ def test_the_overview_lists_tables_and_figures(ice):
     assert "multilingual_gradient" in done.out
     assert "43.8" in done.out
     assert "ice paper discrepancies" in done.out
+
+
+@pytest.mark.parametrize("arguments", [(), ("english",), ("discrepancies",)])
+def test_no_line_is_wider_than_the_terminal(ice, monkeypatch, arguments):
+    narrow = partial(Console, width=80, force_terminal=True, color_system=None, highlight=False)
+    monkeypatch.setattr("ice_eval.cli._output.console", narrow)
+    lines = ice("paper", *arguments).out.splitlines()
+    assert 40 < max(map(cell_len, lines)) <= 80
 
 
 def test_a_table_is_laid_out_as_in_the_paper(ice):

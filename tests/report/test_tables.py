@@ -78,6 +78,12 @@ def test_values_that_are_undefined_read_as_a_dash(summary):
     assert "–" not in table.rows[1]
 
 
+def test_a_single_example_has_no_p_value(summary):
+    one = summary({"n": 1, "p_value": 1.0, "p_adjusted": 1.0, "win_rate_ci": None, "verdict": None})
+    table = summary_table([one])
+    assert [table.rows[0][table.header.index(name)] for name in ("p", "p adj.")] == ["–", "–"]
+
+
 def test_agreement_reads_as_gap_interval_and_words(summary):
     table = agreement_table([summary(agreements=[{}])])
     assert table.header == (

@@ -16,6 +16,26 @@ def names(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
+def check_format(style: str | None, **others: bool) -> None:
+    """What `--format` names must be known, and nothing else may be given that takes the place of the tables.
+
+    Args:
+        style: The value of `--format`.
+        others: Other options, by name, and whether they are given.
+
+    Raises:
+        ConfigError: It is unknown, or it would be ignored.
+    """
+    from ice_eval.report import FORMATS
+
+    if style is None:
+        return
+    if style not in FORMATS:
+        raise ConfigError(f"no format '{style}'; use {', '.join(FORMATS)}.")
+    for name in (name for name, given in others.items() if given):
+        raise ConfigError(f"--format and --{name} exclude each other; give one of them.")
+
+
 def read_config(context: typer.Context, path: Path | None) -> Path | None:
     """Take the defaults of a command's options from a YAML file; what is given on the command line comes first.
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ice_eval.cli._evaluation import task_from_flags
-from ice_eval.cli._options import Json
+from ice_eval.cli._options import Json, check_format
 from ice_eval.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -51,11 +51,10 @@ def audit_infill(
     from ice_eval.models import load_reader
     from ice_eval.operators import POOL_EXAMPLES
     from ice_eval.protocols import PROTOCOLS
-    from ice_eval.report import FORMATS, audit_notes, audit_tables, formatted
+    from ice_eval.report import audit_notes, audit_tables, formatted
     from ice_eval.results import RunFolder
 
-    if style is not None and style not in FORMATS:
-        raise ConfigError(f"no format '{style}'; use {', '.join(FORMATS)}.")
+    check_format(style, json=as_json)
     if unit not in (None, "token", "word"):
         raise ConfigError(f"unit '{unit}': token or word is expected.")
     run = None if folder is None else RunFolder.existing(folder)

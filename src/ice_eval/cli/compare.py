@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ice_eval.cli._options import Json
+from ice_eval.cli._options import Json, check_format
 from ice_eval.errors import ConfigError
 
 
@@ -27,11 +27,10 @@ def compare(
     beside the published tables.
     """
     from ice_eval.cli._output import print_json, print_tables
-    from ice_eval.report import FORMATS, difference_notes, difference_tables, formatted
+    from ice_eval.report import difference_notes, difference_tables, formatted
     from ice_eval.results import RunFolder, differences
 
-    if style is not None and style not in FORMATS:
-        raise ConfigError(f"no format '{style}'; use {', '.join(FORMATS)}.")
+    check_format(style, json=as_json)
     if paper:
         _with_paper(folders, style, as_json=as_json)
         return

@@ -8,8 +8,7 @@ import typer
 
 from ice_eval._controls import without_controls
 from ice_eval.cli._folders import run_folders
-from ice_eval.cli._options import Json
-from ice_eval.errors import ConfigError
+from ice_eval.cli._options import Json, check_format
 
 
 def measures(
@@ -27,10 +26,9 @@ def measures(
     from ice_eval.analysis.measures import measures as known
     from ice_eval.cli._options import names
     from ice_eval.cli._output import print_json, print_tables
-    from ice_eval.report import FORMATS, formatted, measure_notes, measure_tables, measured
+    from ice_eval.report import formatted, measure_notes, measure_tables, measured
 
-    if style is not None and style not in FORMATS:
-        raise ConfigError(f"no format '{style}'; use {', '.join(FORMATS)}.")
+    check_format(style, json=as_json)
     asked = {name: known.get(name)() for name in (known.names() if only is None else names(only))}
     found = run_folders(folders)
     for folder in found:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ice_eval.cli._options import Json
+from ice_eval.cli._options import Json, check_format
 from ice_eval.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -26,12 +26,7 @@ def paper(
     as_json: Json = False,
 ) -> None:
     """Print the paper's published tables, and its headline figures computed again from them."""
-    from ice_eval.report import FORMATS
-
-    if style is not None and style not in FORMATS:
-        raise ConfigError(f"no format '{style}'; use {', '.join(FORMATS)}.")
-    if style is not None and as_json:
-        raise ConfigError("--format and --json exclude each other; give one of them.")
+    check_format(style, json=as_json)
     if figures is not None and (table is not None or style is not None):
         raise ConfigError("--figures draws all figures and prints no table; leave out TABLE and --format.")
     if figures is not None:
@@ -65,7 +60,7 @@ def _overview(style: str | None, *, as_json: bool) -> None:
         return
     _print([paper_index(list(paper_tables().values())), claims_table(claims())], style)
     if style is None:
-        print(f"`ice paper TABLE` prints a table, `ice paper {DISCREPANCIES}` where the paper contradicts itself.")
+        _say(f"`ice paper TABLE` prints a table, `ice paper {DISCREPANCIES}` where the paper contradicts itself.")
 
 
 def _figures(folder: Path, *, as_json: bool) -> None:
@@ -103,7 +98,15 @@ def _one(name: str, style: str | None, *, as_json: bool) -> None:
         return
     _print([shown], style)
     if note and style is None:
-        print(note)
+        _say(note)
+
+
+def _say(line: str) -> None:
+    from rich.text import Text
+
+    from ice_eval.cli._output import console, print_line
+
+    print_line(console(), Text(line))
 
 
 def _print(tables: "list[Table]", style: str | None) -> None:

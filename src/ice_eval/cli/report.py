@@ -8,8 +8,7 @@ import typer
 
 from ice_eval._controls import without_controls
 from ice_eval.cli._folders import run_folders
-from ice_eval.cli._options import Json
-from ice_eval.errors import ConfigError
+from ice_eval.cli._options import Json, check_format
 
 if TYPE_CHECKING:
     from ice_eval.report.figures import FigureFiles
@@ -35,10 +34,9 @@ def report(
 ) -> None:
     """Print the tables of one or several runs, or write them as a page or as figures."""
     from ice_eval.cli._output import print_json, print_summaries
-    from ice_eval.report import FORMATS, failures, formatted, jointly, tables, words_of, write_html
+    from ice_eval.report import failures, formatted, jointly, tables, words_of, write_html
 
-    if style is not None and style not in FORMATS:
-        raise ConfigError(f"no format '{style}'; use {', '.join(FORMATS)}, or --html FILE for a page.")
+    check_format(style, json=as_json, html=html is not None, figures=figures is not None)
     unwanted = words_of(fail_if or ())
     found = run_folders(folders)
     summaries = [folder.summary() for folder in found]

@@ -5,6 +5,7 @@ from string import ascii_uppercase
 from typing import Any
 
 from ice_eval.report.tables import (
+    FLAGS,
     Line,
     Table,
     interval,
@@ -17,6 +18,7 @@ from ice_eval.report.tables import (
 )
 from ice_eval.results import RunDifference
 from ice_eval.results.comparisons import Configuration
+from ice_eval.results.summary import SMALL_N
 
 _LONGEST = 60
 
@@ -96,6 +98,9 @@ def difference_notes(found: Sequence[RunDifference]) -> list[str]:
         for cells, name in ((each.only_first, "A"), (each.only_second, letter)):
             if cells:
                 notes.append(f"Only {name} has, for {_named(cells)}.")
+    lines = [line for each in found for line in each.configurations]
+    if any(min(line.n_first, line.n_second) < SMALL_N for line in lines):
+        notes.append(f"small_n: {FLAGS['small_n']}")
     return notes
 
 

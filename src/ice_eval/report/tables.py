@@ -99,8 +99,9 @@ def summary_table(summaries: Sequence[Mapping[str, Any]]) -> Table:
         ("95 % CI", lambda line: interval(line["win_rate_ci"])),
         # The mean is in summary.json: a null with next to no spread makes it arbitrarily large.
         ("median effect", lambda line: _effect(line)),
-        ("p", lambda line: p_value(line["p_value"])),
-        ("p adj.", lambda line: p_value(line.get("p_adjusted"))),
+        # A single example tests nothing about a mean: its value of 1 would read like a result.
+        ("p", lambda line: p_value(line["p_value"] if line["n"] > 1 else None)),
+        ("p adj.", lambda line: p_value(line.get("p_adjusted") if line["n"] > 1 else None)),
         ("verdict", lambda line: str(line["verdict"] or "–")),
     ]
     return table_of(
