@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 
 _WIDE = 10_000
+_TELLING_ROWS, _TELLING_SHARE = 100, 0.05
+"""Rows, or the share of all, after whose scoring progress says how long the rest takes."""
 
 
 def console() -> Console:
@@ -124,8 +126,7 @@ class Bar:
             self._progress.update(self._task, completed=self._done, rate=f"{self._rate():.0f} rows/s")
         elif self._plain and time.monotonic() - self._told > 10:
             self._told = time.monotonic()
-            left = (self._total - self._done) / self._rate() if self._rate() else 0.0
-            self.say(f"{self._done}/{self._total} rows, {self._rate():.0f} rows/s, about {left:.0f} s left")
+            self.say(f"{self._done}/{self._total} rows{self._outlook()}")
 
     def correct(self, total: int) -> None:
         self._total = total
@@ -139,6 +140,13 @@ class Bar:
             self.say(f"{self._scored} rows in {time.monotonic() - self._started:.0f} s ({self._rate():.0f} rows/s)")
         elif self._done:
             self.say("nothing left to score: all rows are in the folder.")
+
+    def _outlook(self) -> str:
+        """Rate and time left; nothing before enough rows are scored, for attributions come before the first ones."""
+        if not self._scored or self._scored < min(_TELLING_ROWS, _TELLING_SHARE * self._total):
+            return ""
+        left = (self._total - self._done) / self._rate()
+        return f", {self._rate():.0f} rows/s, about {left:.0f} s left"
 
     def _rate(self) -> float:
         return self._scored / max(time.monotonic() - self._started, 1e-6)

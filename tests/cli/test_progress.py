@@ -1,0 +1,33 @@
+"""Progress where there is no terminal: a line every ten seconds, and no guess before there are rows to guess from."""
+
+import pytest
+
+from ice_eval.cli._output import Bar
+
+
+@pytest.fixture
+def told(monkeypatch, capsys):
+    """What is said when so many rows are done, eleven seconds after the last time."""
+    now = 0.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    bar = Bar()
+    bar.start(1640)
+
+    def advance(rows, *, scored=True):
+        nonlocal now
+        now += 11
+        bar.advance(rows, scored=scored)
+        return capsys.readouterr().err.strip()
+
+    return advance
+
+
+def test_the_time_left_is_told_when_enough_rows_are_scored(told):
+    assert told(24) == "24/1640 rows"
+    assert told(56) == "80/1640 rows"
+    assert told(8) == "88/1640 rows, 3 rows/s, about 582 s left"  # more than one in twenty: 88 rows in 33 seconds
+
+
+def test_rows_that_the_folder_held_tell_nothing_about_the_time_left(told):
+    assert told(820, scored=False) == "820/1640 rows"
+    assert told(100) == "920/1640 rows, 5 rows/s, about 158 s left"
