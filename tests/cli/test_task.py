@@ -78,6 +78,11 @@ def test_a_run_records_the_way_a_task_was_asked_and_its_language(ice, data):
     assert "--task sst2/minimal" in command(manifest)
 
 
+def test_a_new_task_file_is_named_as_json_too(ice):
+    made = ice("task", "new", "mine.yaml", "--json")
+    assert json.loads(made.out) == {"file": "mine.yaml"} and Path("mine.yaml").is_file()
+
+
 def test_a_new_task_without_data_is_a_task(ice):
     assert ice("task", "new", "mine.yaml").code == 0
     task = load_task("mine.yaml")

@@ -26,8 +26,10 @@ def _root() -> None:
 def new(
     file: Annotated[Path, typer.Argument(help="Where to write it, as mine.yaml.")],
     data: Annotated[Path | None, typer.Option(help="Your .jsonl or .csv: its fields and labels are filled in.")] = None,
+    as_json: Json = False,
 ) -> None:
     """Write the beginning of a task file, with a comment on each line; an existing file is never overwritten."""
+    from ice_eval.cli._output import print_json
     from ice_eval.tasks import draft, is_task_file
 
     if not is_task_file(file.name):
@@ -40,6 +42,9 @@ def new(
         raise ConfigError(f"{file} is there already, and is left as it is; choose another name.") from exc
     except OSError as exc:
         raise ConfigError(f"{file} cannot be written: {exc.strerror}.") from exc
+    if as_json:
+        print_json({"file": str(file)})
+        return
     typer.echo(f"Wrote {file}. Fill it in, then: ice task check {file} --model smollm2")
 
 
