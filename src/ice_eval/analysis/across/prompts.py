@@ -9,7 +9,7 @@ from ice_eval.analysis.across._base import GridResults
 from ice_eval.analysis.grid import Cell
 from ice_eval.analysis.measures import Column, Found, Missing, Part
 from ice_eval.analysis.sensitivity import Spread, spreads
-from ice_eval.stats import correlation_pvalue, detectable_correlation
+from ice_eval.stats import adjusted, correlation_pvalue, detectable_correlation
 
 _SPREAD_COLUMNS = (
     Column("attribution", "attribution", "text"),
@@ -32,7 +32,7 @@ _CORRELATION_COLUMNS = (
     Column("k", "k", "share"),
     Column("n", "prompts", "count"),
     Column("r", "r", "signed"),
-    Column("p_value", "p", "p-value"),
+    Column("p_adjusted", "p adj.", "p-value"),
     Column("detectable", "detectable |r|", "number"),
 )
 _FEWEST_PAIRS = 4
@@ -43,13 +43,14 @@ def prompts(grid: GridResults) -> Found | Missing:
     found = spreads(grid.cells, over="prompt")
     if not found:
         return Missing("no task has two prompts; name several as `prompts`")
-    cells = [cell for spread in found for cell in spread.cells]
+    varied = {cell for spread in found for cell in spread.cells}
+    cells = [cell for cell in grid.cells if cell in varied]
     facts = {(run.model, run.task, run.prompt): (_accuracy(grid, run.name), run.confidence) for run in grid.runs}
     parts = [
         Part("Prompts", _columns(cells), tuple(_lines(cells, facts))),
         Part("Sensitivity to the prompt", _SPREAD_COLUMNS, tuple(map(_spread, found))),
     ]
-    correlations = tuple(_correlations(cells, {place: confidence for place, (_, confidence) in facts.items()}))
+    correlations = _adjusted(list(_correlations(cells, {place: each for place, (_, each) in facts.items()})))
     if correlations:
         parts.append(Part("Confidence and win rate, over prompts", _CORRELATION_COLUMNS, correlations))
     notes = ["Confidence is the mean probability of the explained label on whole texts."]
@@ -116,6 +117,12 @@ def _spread(found: Spread) -> dict[str, Any]:
 
 
 _PLACE = ("attribution", "null", "operator", "direction", "k")
+
+
+def _adjusted(lines: list[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
+    """With the p-values of all correlations adjusted together."""
+    p_values = adjusted(np.array([line["p_value"] for line in lines])) if lines else ()
+    return tuple({**line, "p_adjusted": float(p)} for line, p in zip(lines, p_values, strict=True))
 
 
 def _correlations(cells: list[Cell], confidence: Mapping[Any, float | None]) -> Iterator[dict[str, Any]]:
