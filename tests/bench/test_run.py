@@ -206,3 +206,12 @@ def test_what_a_grid_writes_is_what_the_published_schemas_say(finished, name):
     schema = json.loads((files("ice_eval.results") / "schemas" / f"{name}.json").read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator.check_schema(schema)
     jsonschema.validate(json.loads((finished[1].path / f"{name}.json").read_text(encoding="utf-8")), schema)
+
+
+def test_the_plan_counts_rows_of_eraser_and_of_matched_nulls(grid, tmp_path):
+    chosen = grid(prompts="standard", eraser=True, nulls=["size", "position"])
+    folder = BenchFolder(tmp_path / "bench")
+    [line] = plan_grid(chosen, folder)
+    run_grid(chosen, folder.path)
+    manifest = folder.run_folder(line.name).manifest()
+    assert line.rows == pytest.approx(manifest["rows"], rel=0.1)

@@ -79,6 +79,14 @@ def test_grouped_pairs_get_a_wider_interval_and_no_p_value():
 def test_pairs_on_a_line_have_the_share_of_pairings_as_p_value():
     found = correlate(np.arange(4.0), 2 * np.arange(4.0), rng=np.random.default_rng(0))
     assert (found.r, found.p_value) == (pytest.approx(1), pytest.approx(2 / 24))
+    assert found.interval is None
+
+
+def test_p_values_too_small_for_a_float_are_still_above_0():
+    assert 0 < correlation_pvalue(0.98, 500) < 1e-300
+    x = np.arange(500.0)
+    noise = np.random.default_rng(0).normal(size=500)
+    assert correlate(x, x + noise, rng=np.random.default_rng(0)).p_value > 0
 
 
 @pytest.mark.parametrize(("x", "y"), [([1, 1, 1, 1, 1], [1, 2, 3, 4, 5]), ([1, 2, 3], [1, 2, 4])])

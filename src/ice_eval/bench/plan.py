@@ -8,9 +8,10 @@ from ice_eval.attributions import method_of
 from ice_eval.bench.folder import BenchFolder
 from ice_eval.bench.grid import Grid, PlannedRun
 from ice_eval.errors import IceError
+from ice_eval.nulls import SIZE
 from ice_eval.operators import operators
 from ice_eval.pipeline import RunConfig
-from ice_eval.rationales import DYNAMIC, n_sets, set_size
+from ice_eval.rationales import DYNAMIC, ERASER_SHARES, n_sets, set_size
 from ice_eval.records import Example
 from ice_eval.words import word_spans
 
@@ -81,8 +82,13 @@ def _rows(example: Example, run: PlannedRun, config: RunConfig) -> int:
     sizes = {set_size(n_units, 0.1 if k == DYNAMIC else k) for k in config.k}
     sets = sum(min(config.m + 1, n_sets(n_units, size)) for size in sizes)
     draws = sum(config.n_fills if operators.get(name)().needs_fills else 1 for name in config.operators)
-    compared = draws * len(config.directions) * len(config.nulls) * (sets + len(config.attributions) * len(sizes))
-    return 2 + compared + sum(method_of(name).n_probes(n_units) for name in config.attributions)
+    n_methods = len(config.attributions)
+    # Sets of equal size are shared by all attributions, matched ones are each one's own.
+    nulls = sum(sets if null == SIZE else sets * n_methods for null in config.nulls)
+    compared = draws * len(config.directions) * (nulls + n_methods * len(sizes))
+    beside = draws * (2 * n_methods * len({set_size(n_units, share) for share in ERASER_SHARES}) + n_units)
+    probes = sum(method_of(name).n_probes(n_units) for name in config.attributions)
+    return 2 + compared + probes + (beside if config.eraser else 0)
 
 
 def _pace(run: PlannedRun, done: Sequence[PlannedRun], folder: BenchFolder) -> float | None:

@@ -11,7 +11,7 @@ from scipy.stats import rankdata, t
 
 from ice_eval.errors import DataError
 from ice_eval.stats._groups import Groups, grouping_of
-from ice_eval.stats._values import Values, finite_vector, is_constant
+from ice_eval.stats._values import ROUND_OFF, Values, finite_vector, is_constant
 from ice_eval.stats.bootstrap import Interval, resampled_means
 
 Coefficient = Literal["pearson", "spearman"]
@@ -99,9 +99,10 @@ def _perfect_pvalue(values: Values) -> float:
     return max(min(1.0, 2 * math.exp(-log_ways)), float(np.finfo(np.float64).tiny))
 
 
-def _fisher(r: float, n: int, coefficient: Coefficient, level: float) -> Interval:
-    if abs(r) >= 1:
-        return Interval(r, r)
+def _fisher(r: float, n: int, coefficient: Coefficient, level: float) -> Interval | None:
+    """None where all pairs lie on a line: Fisher's z is infinite, and an interval without width claims too much."""
+    if abs(r) >= 1 - ROUND_OFF:
+        return None
     error = math.sqrt((1 if coefficient == "pearson" else 1 + r**2 / 2) / (n - 3))
     reach = float(ndtri((1 + level) / 2)) * error
     return Interval(math.tanh(math.atanh(r) - reach), math.tanh(math.atanh(r) + reach))
@@ -116,7 +117,8 @@ def correlation_pvalue(r: float, n: int) -> float:
     _check_pairs(n, least=3)
     if not -1 < r < 1:
         raise DataError(f"a correlation lies between -1 and 1, got {r}")
-    return float(2 * t.sf(abs(r) * math.sqrt((n - 2) / (1 - r**2)), n - 2))
+    p_value = float(2 * t.sf(abs(r) * math.sqrt((n - 2) / (1 - r**2)), n - 2))
+    return max(p_value, float(np.finfo(np.float64).tiny))  # a strong one of many pairs is below what a float holds
 
 
 def detectable_correlation(n: int, *, power: float = 0.8, level: float = 0.05) -> float:

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.small_runs import picks, run, texts
@@ -69,6 +71,31 @@ def test_nothing_is_advised_where_no_interval_lies_above_55_percent():
     )
 
 
+def test_an_attribution_that_was_compared_with_nothing_is_not_advised():
+    good = run(TEXTS, attributions={"good": picks("good", towards=20)}, operators=OPERATORS, m=20)
+    [line] = lines_of(guidelines(grid_of(run_of(good))), "Guidelines")
+    assert (line["advice"], line["reason"]) == ("not settled", "there is no other attribution to compare with")
+
+
+def test_rationales_of_their_own_size_compete_with_those_of_every_k(folders):
+    given = grid_of(run_of(folders[0]))
+    lines = [line | {"k": None} if line["attribution"] == "good" else line for line in given.configurations]
+    own = [line for line in lines if line["k"] is None][: len(OPERATORS)]
+    rest = [line for line in lines if line["k"] is not None]
+    found = lines_of(guidelines(replace(given, configurations=[*own, *rest])), "Guidelines")
+    assert [line["k"] for line in found] == [0.2, 0.4]
+
+
+def test_an_attribution_without_a_win_rate_under_an_operator_is_not_advised(folders):
+    def without(line):
+        gone = (line["attribution"], line["operator"]) == ("good", OPERATORS[1])
+        return line | {"win_rate": None} if gone else line
+
+    given = grid_of(run_of(folders[0]))
+    found = guidelines(replace(given, configurations=[without(line) for line in given.configurations]))
+    assert {line["advice"] for line in lines_of(found, "Guidelines")} == {"not settled"}
+
+
 def test_controls_alone_get_no_advice():
     control = run(texts(6), attributions=["random"], m=5)
     assert isinstance(guidelines(grid_of(run_of(control))), Missing)
@@ -81,6 +108,19 @@ def test_explanations_that_random_sets_beat_are_listed_the_worst_first(grid):
     rates = [line["win_rate"] for line in lines]
     assert rates == sorted(rates)
     assert all(line["win_rate_ci"][1] < 0.5 for line in lines)
+
+
+def test_explanations_whose_p_value_does_not_hold_over_the_grid_are_counted_only(grid):
+    weaker = replace(grid, configurations=[line | {"p_adjusted": 0.06} for line in grid.configurations])
+    found = worse_than_random(weaker)
+    assert found.parts == ()
+    assert found.notes[0].startswith(
+        f"{len([x for x in grid.configurations if below(x)])} further win rates below 50 %"
+    )
+
+
+def below(line):
+    return line["operator"] != "all" and line["win_rate"] < 0.5
 
 
 def test_operators_are_compared_over_all_configurations(grid):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.stats import kstest, spearmanr
 from tests.analysis.measures.conftest import drawn
-from tests.small_runs import Waves, run, texts, wave
+from tests.small_runs import Waves, run, task_of, texts, wave
 
 from ice_eval.analysis.measures import Missing
 from ice_eval.analysis.measures.consistency import Consistency, concentration, pair_correlation
@@ -44,6 +44,14 @@ def test_attributions_that_spread_with_the_confidence_are_consistent():
     telling, hat = part.lines
     assert (telling["rho"] > 0.5, telling["p_value"]) == (True, pytest.approx(0.001))
     assert hat["p_value"] > 0.01
+
+
+def test_examples_of_a_group_get_no_p_value():
+    records = [{"text": text, "group": str(number // 4)} for number, text in enumerate(texts(40))]
+    found = Consistency().of(run(task_of(records), attributions={"hat": drawn("hat")}, m=5, n=40).folder)
+    [part] = found.parts
+    assert [line["p_value"] for line in part.lines] == [None]
+    assert "not exchangeable" in found.notes[0]
 
 
 def test_few_examples_are_not_enough(unannotated):

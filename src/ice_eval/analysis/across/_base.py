@@ -15,6 +15,8 @@ from ice_eval.results.comparisons import ALL, Configuration
 from ice_eval.words import word_spans
 
 Line = Mapping[str, Any]
+LEVEL = 0.05
+"""Of p-values that are adjusted over a whole grid."""
 LONG_TEXT = 100
 """Tokens of the median text from which on texts count as long."""
 

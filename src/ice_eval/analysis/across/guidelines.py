@@ -1,21 +1,19 @@
 """Which attribution to use for which model, task and language, where the intervals of a grid settle it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
 
 from ice_eval import stats
 from ice_eval._seeding import rng_for
-from ice_eval.analysis.across._base import GridResults, GridRun, Line
+from ice_eval.analysis.across._base import LEVEL, GridResults, GridRun, Line
 from ice_eval.analysis.grid import POSITIVE_EVIDENCE
 from ice_eval.analysis.measures import Column, Found, Missing, Part
 from ice_eval.results.comparisons import ALL, Configuration
 
 _CONTROLS = frozenset({"random", "first-k", "last-k", "longest-words", "rarest-tokens", "lexicon", "human"})
 """Attributions that show what is to be beaten, and are never advised."""
-LEVEL = 0.05
-"""Of the p-values that are adjusted over the whole grid."""
 NOT_SETTLED = "not settled"
 
 _COLUMNS = (
@@ -56,29 +54,40 @@ def is_control(attribution: str) -> bool:
 
 
 def _of_run(run: GridRun, grid: GridResults) -> list[dict[str, Any]]:
-    known = [
-        line
-        for line in grid.configurations
-        if line["run"] == run.name and line["operator"] != ALL and line["win_rate"] is not None
-    ]
+    lines = [line for line in grid.configurations if line["run"] == run.name and line["operator"] != ALL]
+    operators = {line["operator"] for line in lines}
     places: dict[tuple[Any, ...], list[Line]] = {}
-    for line in known:
-        places.setdefault(tuple(line[name] for name in _PLACE), []).append(line)
+    for line in lines:
+        for k in _compared_at(line, lines):
+            places.setdefault((line["direction"], k, line["null"]), []).append(line)
     found = []
-    for place, lines in places.items():
-        if not all(is_control(line["attribution"]) for line in lines):
-            advice, reason = _advice(run, lines)
+    for place, compared in places.items():
+        if not all(is_control(line["attribution"]) for line in compared):
+            advice, reason = _advice(run, compared, operators)
             found.append({**run.head, **dict(zip(_PLACE, place, strict=True)), "advice": advice, "reason": reason})
     return found
 
 
-def _advice(run: GridRun, lines: Sequence[Line]) -> tuple[str, str]:
+def _compared_at(line: Line, lines: Sequence[Line]) -> list[Any]:
+    """The sizes at which a line competes: its own; rationales of their own size compete with those of every k."""
+    sizes = list(dict.fromkeys(each["k"] for each in lines if each["k"] is not None))
+    return [line["k"]] if line["k"] is not None else sizes or [None]
+
+
+def _advice(run: GridRun, lines: Sequence[Line], operators: Set[str]) -> tuple[str, str]:
     by_name: dict[str, list[Line]] = {}
     for line in lines:
-        by_name.setdefault(line["attribution"], []).append(line)
-    supported = [name for name, own in by_name.items() if not is_control(name) and all(map(_is_supported, own))]
+        if line["win_rate"] is not None:
+            by_name.setdefault(line["attribution"], []).append(line)
+    supported = [
+        name
+        for name, own in by_name.items()
+        if not is_control(name) and {line["operator"] for line in own} == operators and all(map(_is_supported, own))
+    ]
     if not supported:
         return NOT_SETTLED, "no attribution's interval lies above 55 % under every operator"
+    if len(by_name) < 2:
+        return NOT_SETTLED, "there is no other attribution to compare with"
     rivals = {name: _not_beaten(run, by_name[name], by_name) for name in supported}
     alone = [name for name, others in rivals.items() if not others]
     if not alone:
@@ -87,8 +96,8 @@ def _advice(run: GridRun, lines: Sequence[Line]) -> tuple[str, str]:
         return NOT_SETTLED, f"{best} lies above 55 % under every operator, but its difference to {others} is not sure"
     [name] = alone
     lowest = min(line["win_rate_ci"][0] for line in by_name[name])
-    operators = " and ".join(line["operator"] for line in by_name[name])
-    return name, f"above {100 * lowest:.1f} % under {operators}, and ahead of all others there"
+    shown = " and ".join(line["operator"] for line in by_name[name])
+    return name, f"above {100 * lowest:.1f} % under {shown}, and ahead of all others there"
 
 
 def _is_supported(line: Line) -> bool:

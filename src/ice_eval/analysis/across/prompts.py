@@ -9,7 +9,6 @@ from ice_eval.analysis.across._base import GridResults
 from ice_eval.analysis.grid import Cell
 from ice_eval.analysis.measures import Column, Found, Missing, Part
 from ice_eval.analysis.sensitivity import Spread, spreads
-from ice_eval.stats import adjusted, correlation_pvalue, detectable_correlation
 
 _SPREAD_COLUMNS = (
     Column("attribution", "attribution", "text"),
@@ -30,10 +29,8 @@ _CORRELATION_COLUMNS = (
     Column("operator", "operator", "text"),
     Column("direction", "direction", "text"),
     Column("k", "k", "share"),
-    Column("n", "prompts", "count"),
+    Column("n", "runs", "count"),
     Column("r", "r", "signed"),
-    Column("p_adjusted", "p adj.", "p-value"),
-    Column("detectable", "detectable |r|", "number"),
 )
 _FEWEST_PAIRS = 4
 
@@ -50,10 +47,11 @@ def prompts(grid: GridResults) -> Found | Missing:
         Part("Prompts", _columns(cells), tuple(_lines(cells, facts))),
         Part("Sensitivity to the prompt", _SPREAD_COLUMNS, tuple(map(_spread, found))),
     ]
-    correlations = _adjusted(list(_correlations(cells, {place: each for place, (_, each) in facts.items()})))
+    notes = ["Confidence is the mean probability of the explained label on whole texts."]
+    correlations = tuple(_correlations(cells, {place: each for place, (_, each) in facts.items()}))
     if correlations:
         parts.append(Part("Confidence and win rate, over prompts", _CORRELATION_COLUMNS, correlations))
-    notes = ["Confidence is the mean probability of the explained label on whole texts."]
+        notes.append("Runs of one model or task share more than a prompt: read r over them as a description.")
     if _contrast(cells):
         notes.append("Δ is the win rate of attention less that of gradient.")
     return Found(tuple(parts), tuple(notes))
@@ -119,12 +117,6 @@ def _spread(found: Spread) -> dict[str, Any]:
 _PLACE = ("attribution", "null", "operator", "direction", "k")
 
 
-def _adjusted(lines: list[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
-    """With the p-values of all correlations adjusted together."""
-    p_values = adjusted(np.array([line["p_value"] for line in lines])) if lines else ()
-    return tuple({**line, "p_adjusted": float(p)} for line, p in zip(lines, p_values, strict=True))
-
-
 def _correlations(cells: list[Cell], confidence: Mapping[Any, float | None]) -> Iterator[dict[str, Any]]:
     """Pearson's r of confidence and win rate over all prompts of all tasks; a handful of prompts says nothing."""
     groups: dict[tuple[Any, ...], list[Cell]] = {}
@@ -135,11 +127,5 @@ def _correlations(cells: list[Cell], confidence: Mapping[Any, float | None]) -> 
         known = np.array([(x, y) for x, y in pairs if x is not None])
         if len(known) < _FEWEST_PAIRS or np.ptp(known, axis=0).min() < 1e-12:
             continue
-        r = float(np.clip(np.corrcoef(known.T)[0, 1], -1 + 1e-12, 1 - 1e-12))
-        yield {
-            **dict(zip(_PLACE, place, strict=True)),
-            "n": len(known),
-            "r": r,
-            "p_value": correlation_pvalue(r, len(known)),
-            "detectable": detectable_correlation(len(known)),
-        }
+        r = float(np.clip(np.corrcoef(known.T)[0, 1], -1, 1))
+        yield {**dict(zip(_PLACE, place, strict=True)), "n": len(known), "r": r}

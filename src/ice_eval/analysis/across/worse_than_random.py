@@ -1,6 +1,6 @@
 """The explanations of a grid that random sets of equal size beat."""
 
-from ice_eval.analysis.across._base import GridResults
+from ice_eval.analysis.across._base import LEVEL, GridResults, Line
 from ice_eval.analysis.measures import Column, Found, Missing, Part
 from ice_eval.results.comparisons import ALL
 from ice_eval.stats import taxonomy
@@ -22,7 +22,7 @@ _COLUMNS = (
 
 
 def worse_than_random(grid: GridResults) -> Found | Missing:
-    """Those whose verdict says so, the worst first; others below one half, which may be chance, are counted."""
+    """Those whose verdict says so and whose p-value holds over the whole grid, the worst first; others are counted."""
     below = [
         line
         for line in grid.configurations
@@ -30,8 +30,18 @@ def worse_than_random(grid: GridResults) -> Found | Missing:
     ]
     if not below:
         return Missing("no win rate is below 50 %")
-    sure = sorted((line for line in below if line["verdict"] == _WORD), key=lambda line: float(line["win_rate"]))
+    sure = sorted(
+        (line for line in below if line["verdict"] == _WORD and _holds(line)),
+        key=lambda line: float(line["win_rate"]),
+    )
     fields = ("model", "task", *(column.field for column in _COLUMNS))
     lines = tuple({name: line[name] for name in fields} for line in sure)
-    rest = f"{len(below) - len(sure)} further win rates below 50 % cannot be told from chance, or not for sure."
+    rest = (
+        f"{len(below) - len(sure)} further win rates below 50 % cannot be told from chance, or not for sure: among so "
+        f"many, p-values adjusted over the grid must be at most {LEVEL:g}."
+    )
     return Found((Part("Anti-faithful", _COLUMNS, lines),) if lines else (), (rest,) if len(below) > len(sure) else ())
+
+
+def _holds(line: Line) -> bool:
+    return line["p_adjusted"] is not None and line["p_adjusted"] <= LEVEL

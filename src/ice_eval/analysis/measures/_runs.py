@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ice_eval import stats
-from ice_eval.attributions import attributions
 from ice_eval.rationales import Share, Units
 from ice_eval.records import PerUnit
 from ice_eval.results import InputRow, RunFolder
@@ -43,9 +42,7 @@ def confidences_of(folder: RunFolder) -> dict[str, float]:
 def ranked(attribution: str, row: InputRow, config: Mapping[str, Any]) -> PerUnit:
     """An attribution's vector as its rationale was chosen from it: by magnitude, where the run did so."""
     vector = np.asarray(row.attributions[attribution], dtype=np.float64)
-    name = attribution.partition(":")[0]
-    unsigned = name in attributions and not attributions.get(name).signed
-    return vector if config.get("sign") != "abs" or unsigned else np.abs(vector)
+    return np.abs(vector) if attribution in config.get("by_magnitude", ()) else vector
 
 
 def groups_of(rows: Sequence[InputRow]) -> Groups:

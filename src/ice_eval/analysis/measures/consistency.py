@@ -11,7 +11,7 @@ from scipy.stats import rankdata
 from ice_eval import stats
 from ice_eval._seeding import rng_for
 from ice_eval.analysis.measures._base import Column, Found, Measure, Missing, Part, measure
-from ice_eval.analysis.measures._runs import confidences_of, explained, ranked
+from ice_eval.analysis.measures._runs import confidences_of, explained, groups_of, ranked
 from ice_eval.records import PerUnit
 from ice_eval.results import InputRow, RunFolder
 
@@ -55,7 +55,9 @@ class Consistency(Measure):
             return Missing(
                 f"no attribution and confidence differ over {FEWEST} examples with the same target; raise --n"
             )
-        return Found((Part("Consistency of confidence and attribution", _COLUMNS, tuple(lines)),))
+        part = Part("Consistency of confidence and attribution", _COLUMNS, tuple(lines))
+        grouped = "examples of a group are not exchangeable one by one: rho is a description, without a p-value"
+        return Found((part,), (grouped,) if groups_of(rows) is not None else ())
 
 
 def _line(
@@ -73,7 +75,11 @@ def _line(
         targets,
         rng=rng_for(config["seed"], "consistency", name),
     )
-    return None if found is None else {"attribution": name, "n": len(used), **found}
+    if found is None:
+        return None
+    # Exchanging single examples of a group would call most groups significant.
+    p_value = found["p_value"] if groups_of(used) is None else None
+    return {"attribution": name, "n": len(used), **found, "p_value": p_value}
 
 
 def pair_correlation(

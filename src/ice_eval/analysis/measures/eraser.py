@@ -45,6 +45,7 @@ _AOPC = (
     Column("aopc_suff_ci", "95 % CI", "signed interval"),
     Column("aopc_compr", "aopc_compr ↑", "signed"),
     Column("aopc_compr_ci", "95 % CI of compr", "signed interval"),
+    Column("taucorr_loo_n", "n of taucorr", "count"),
     Column("taucorr_loo", "taucorr_loo ↑", "signed"),
     Column("taucorr_loo_ci", "95 % CI of taucorr", "signed interval"),
 )

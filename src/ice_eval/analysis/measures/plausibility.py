@@ -53,11 +53,12 @@ _RELATION = (
     Column("spearman_ci", "95 % CI of rho", "signed interval"),
     Column("detectable", "detectable r"),
 )
-_TOGETHER = tuple(column for column in _RELATION if column.field not in {"pearson_p", "pearson_p_adjusted"})
+_TOGETHER = tuple(column for column in _RELATION if column.field in {"n", "pearson", "spearman"})
 RATIONALES, VECTORS = "Plausibility of rationales", "Plausibility of whole attributions"
 RELATION = "Plausibility and win rate, over examples"
 CONFIGURATIONS = "Plausibility and win rate, over attributions"
 ALL_RUNS = "Plausibility and win rate, over attributions of all runs"
+_DESCRIPTION = "points over attributions share their examples: read that r as a description"
 
 
 class _Value(NamedTuple):
@@ -103,7 +104,8 @@ class Plausibility(Measure):
     def across(self, found: Sequence[Found]) -> Found | None:
         lines = [line for each in found for part in each.parts if part.title == RELATION for line in part.lines]
         together = tuple(_over_configurations(lines))
-        return Found((Part(ALL_RUNS, (*_NAMING[1:], *_TOGETHER), together),)) if together else None
+        part = Part(ALL_RUNS, (*_NAMING[1:], *_TOGETHER), together)
+        return Found((part,), (_DESCRIPTION,)) if together else None
 
 
 def _values(
@@ -180,8 +182,8 @@ def _over_configurations(lines: Sequence[Mapping[str, Any]]) -> Iterator[dict[st
         if len(group) >= FEWEST_PAIRS:
             x, y = (np.array([line[field] for line in group]) for field in ("mean", "win_rate"))
             found = _correlations(x, y, 0, ("over", *map(str, key)), None)
-            # The same examples are behind every point, so that no p-value holds.
-            shown = {name: value for name, value in found.items() if not name.endswith("_p")}
+            # The same examples are behind every point, so that neither a p-value nor an interval holds.
+            shown = {column.field: found[column.field] for column in _TOGETHER}
             yield {**dict(zip(fields, key, strict=True)), **shown}
 
 
@@ -220,4 +222,4 @@ def _notes(took_part: Sequence[InputRow], rows: Mapping[str, InputRow], parts: S
         "examples; above chance, its interval excludes 0"
     )
     if any(part.title == CONFIGURATIONS and part.lines for part in parts):
-        yield "points of the last table share their examples: read its r as a description"
+        yield _DESCRIPTION
