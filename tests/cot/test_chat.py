@@ -216,8 +216,16 @@ def test_an_interrupt_keeps_what_arrived_and_says_how_to_go_on(path):
     assert max(server.answered.values()) <= 2
 
 
+@pytest.fixture
+def heard():
+    """Ctrl-C interrupts, also where whoever started the tests has it ignored, as a background job is."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.skipif(os.name != "posix", reason="needs SIGINT")
-def test_control_c_does_not_wait_for_a_server_that_hangs(path):
+def test_control_c_does_not_wait_for_a_server_that_hangs(path, heard):
     def press():
         while sum(server.asked.values()) < 4 or len(path.read_bytes().splitlines()) < 2:
             time.sleep(0.005)
