@@ -55,10 +55,10 @@ def _assert_slope(model, pair, item, target, labels):
     """The gradient predicts the change of the log-odds along a random direction."""
     direction = np.random.default_rng(0).standard_normal(pair.embedding.shape)
     direction[: item.content.start] = 0  # what all examples begin with gets no gradient
-    step = 1e-5
+    step = 1e-4
     up, down = (_log_odds(model, pair.embedding + sign * step * direction, item, target, labels) for sign in (1, -1))
-    # The label head is computed in float32, which limits how far a difference of 1e-5 can be resolved.
-    assert (up - down) / (2 * step) == pytest.approx(float((pair.gradient * direction).sum()), rel=0.02, abs=0.2)
+    # The label head is computed in float32, which limits how far a small difference can be resolved.
+    assert (up - down) / (2 * step) == pytest.approx(float((pair.gradient * direction).sum()), rel=0.01, abs=0.01)
 
 
 def _log_odds(model, embedding, item, target, labels):
