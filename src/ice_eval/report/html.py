@@ -4,9 +4,8 @@ import importlib.resources
 from collections.abc import Sequence
 from pathlib import Path
 
-import jinja2
-
 from ice_eval.errors import ConfigError
+from ice_eval.report._templates import template
 from ice_eval.report.browser import BUDGET
 from ice_eval.report.colours import TAXONOMY_COLOURS, TEXT_COLOURS, operator_colour
 from ice_eval.report.embed import content_policy, script_json, script_text
@@ -16,24 +15,12 @@ from ice_eval.results import RunFolder, write_atomically
 _SCRIPTS = ("browser.js", "figures.js")
 
 
-def _template(name: str) -> jinja2.Template:
-    # Whatever a user's file holds, a model's name included, is text in the page, never markup.
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("ice_eval.report"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template(name)
-
-
 def report_html(folders: Sequence[RunFolder], *, budget: int = BUDGET) -> str:
     """The report of one or several runs; `budget` bounds the bytes that their examples take."""
     content = page(folders, budget=budget)
     scripts = {name: script_text(_asset(name)) for name in _SCRIPTS}
     library = script_text(content["library"])
-    return _template("report.html").render(
+    return template("report.html").render(
         page=content,
         style=_asset("style.css"),
         scripts=scripts,

@@ -6,8 +6,7 @@ colour on see-through shades, so that dark themes work. Cells with a word's colo
 
 from typing import Any, NamedTuple
 
-import jinja2
-
+from ice_eval.report._templates import template
 from ice_eval.report.colours import TAXONOMY_COLOURS, TEXT_COLOURS
 from ice_eval.report.example import example_lines, harmless, numbers_of, shown, title_of
 from ice_eval.report.highlight import AGAINST, SUPPORT, Histogram, Piece, histogram, pieces
@@ -27,7 +26,7 @@ def summary_html(folder: RunFolder) -> str:
         for row, words in zip(table.rows, table.words, strict=True)
     ]
     title = f"{config['model']} on {config['task']}"
-    return _template("notebook_run.html").render(title=title, header=table.header, rows=rows, notes=notes(summary))
+    return template("notebook_run.html").render(title=title, header=table.header, rows=rows, notes=notes(summary))
 
 
 class ShownExample:
@@ -44,7 +43,7 @@ class ShownExample:
 
     def _repr_html_(self) -> str:
         example = self.view.example
-        return _template("notebook_example.html").render(
+        return template("notebook_example.html").render(
             view=self.view,
             gold=None if example.gold is None else self.view.labels[example.gold],
             compared=[_content(each, self.view) for each in shown(self.view)],
@@ -92,15 +91,3 @@ def _piece_style(piece: Piece) -> str:
 def _cell_style(word: str | None) -> str:
     known = next((name for name in TAXONOMY_COLOURS if name == word), None)
     return "" if known is None else f"background:{TAXONOMY_COLOURS[known]};color:{TEXT_COLOURS[known]};"
-
-
-def _template(name: str) -> jinja2.Template:
-    # Whatever a user's file holds is text in the notebook, never markup.
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("ice_eval.report"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template(name)
