@@ -9,8 +9,8 @@ from collections import Counter
 
 import pytest
 
+from ice_eval._files import DRAFT
 from ice_eval.results import RunFolder
-from ice_eval.results.files import DRAFT
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL and fork")
 

@@ -13,8 +13,8 @@ import ice_eval
 ROOT = Path(ice_eval.__file__).parent
 
 LAYERS = [
-    {"records", "errors", "_registry", "_seeding", "_extras", "_cache", "_controls"},
-    {"tasks", "operators", "rationales", "nulls", "stats", "words", "protocols"},
+    {"records", "errors", "_registry", "_seeding", "_extras", "_cache", "_controls", "_files"},
+    {"tasks", "operators", "rationales", "nulls", "stats", "words", "protocols", "servers"},
     {"models", "encoding", "interop"},
     {"scoring", "blacklist"},
     {"attributions", "executors", "results"},
@@ -27,6 +27,7 @@ LAYER_OF = {part: layer for layer, parts in enumerate(LAYERS) for part in parts}
 SIDEWAYS = {
     ("bench", "api"),  # a run of a grid is an evaluation like any other
     ("_extras", "errors"),
+    ("_files", "errors"),
     ("_registry", "errors"),
     ("models", "encoding"),
     ("nulls", "rationales"),  # the random order of sets is the same for sets of one size and for sets of one class

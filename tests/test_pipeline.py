@@ -11,12 +11,12 @@ import pytest
 from scipy.stats import chisquare
 
 import ice_eval
+from ice_eval._files import DRAFT
 from ice_eval.attributions.lime import Lime
 from ice_eval.attributions.occlusion import Occlusion
 from ice_eval.errors import CapabilityError, ConfigError, DataError, ModelError
 from ice_eval.models.toy import BIAS, WEIGHTS, Toy
 from ice_eval.results import RunFolder, numbers_hash
-from ice_eval.results.files import DRAFT
 from ice_eval.tasks import Records, Task
 
 NEUTRAL = ["film", "plot", "cast", "scene", "music", "story", "camera", "actor", "ending", "script", "light", "town"]

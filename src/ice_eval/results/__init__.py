@@ -1,7 +1,7 @@
 """The run folder: manifest, inputs, ledger; and all statistics, computed from it without a model."""
 
+from ice_eval._files import alone, read_json, write_atomically, write_json
 from ice_eval.results.differences import RunDifference, Setting, WinRateDifference, differences
-from ice_eval.results.files import alone, read_json, write_atomically, write_json
 from ice_eval.results.folder import RunFolder
 from ice_eval.results.numbers import numbers_hash
 from ice_eval.results.planning import Choice, Plan, plan

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from ice_eval._files import DRAFT, alone, read_json, write_atomically, write_json
 from ice_eval.errors import ConfigError
 from ice_eval.records import Answer, Span
-from ice_eval.results.files import DRAFT, alone, read_json, write_atomically, write_json
 from ice_eval.results.schema import INPUTS, LEDGER, PROBE, SCHEMA, InputRow, LedgerRow, RowKey
 
 _PART = re.compile(r"part-(\d{6})-(\d{3})\.parquet")

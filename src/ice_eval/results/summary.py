@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ice_eval import stats
+from ice_eval._files import write_atomically, write_json
 from ice_eval._seeding import rng_for
 from ice_eval.nulls import SIZE
 from ice_eval.protocols import PROTOCOLS, Protocol
 from ice_eval.results.agreements import agreements, kappas, robustness
 from ice_eval.results.columns import Groups, column, groups_of
 from ice_eval.results.comparisons import ALL, TIE_FLAG, WEAK_SIGNAL, Configuration, Outcome, examples_of
-from ice_eval.results.files import write_atomically, write_json
 from ice_eval.results.folder import RunFolder
 from ice_eval.results.schema import SCHEMA
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from ice_eval.cot.exchange import NO_TOKENS, Response, Tokens
+from ice_eval._files import lock_out_others, sync_folder
 from ice_eval.errors import ConfigError
-from ice_eval.results.files import lock_out_others, sync_folder
+from ice_eval.servers.exchange import NO_TOKENS, Response, Tokens
 
 
 class ResponseStore:

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from ice_eval.cot._connection import Connection, Failure, Reply, connected
-from ice_eval.cot._rate import Limiter, backoff_s
-from ice_eval.cot.budget import Budget, Spending
-from ice_eval.cot.exchange import Request, Response
-from ice_eval.cot.server import Server
-from ice_eval.cot.store import ResponseStore
 from ice_eval.errors import BudgetError, ConfigError, IceError, ModelError
+from ice_eval.servers._connection import Connection, Failure, Reply, connected
+from ice_eval.servers._rate import Limiter, backoff_s
+from ice_eval.servers.budget import Budget, Spending
+from ice_eval.servers.exchange import Request, Response
+from ice_eval.servers.server import Server
+from ice_eval.servers.store import ResponseStore
 
 _FIRST_CONTACT = 3
 """Attempts to find a server that was never there: mostly a wrong address, or one that was not started."""

@@ -1,8 +1,8 @@
 import pytest
 
-from ice_eval.cot import Server
-from ice_eval.cot.server import redacted
 from ice_eval.errors import ConfigError
+from ice_eval.servers import Server
+from ice_eval.servers.server import redacted
 
 KEY = "sk-planted-0123456789"
 

@@ -6,7 +6,7 @@ from email.utils import format_datetime
 
 import pytest
 
-from ice_eval.cot._rate import Limiter, backoff_s, retry_after_s
+from ice_eval.servers._rate import Limiter, backoff_s, retry_after_s
 
 
 def test_refusals_of_one_round_halve_once():

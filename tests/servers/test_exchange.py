@@ -3,8 +3,8 @@ from dataclasses import replace
 
 import pytest
 
-from ice_eval.cot import Message, Request, Response, Tokens
 from ice_eval.errors import ConfigError, DataError
+from ice_eval.servers import Message, Request, Response, Tokens
 
 QUESTION = Request(messages=(Message("user", "2 + 2?"),), model="m", max_tokens=5, temperature=0.0, seed=1)
 

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-from ice_eval.cot._session import Session
-from ice_eval.cot.budget import Budget, Plan
-from ice_eval.cot.exchange import NO_TOKENS, Request, Response
-from ice_eval.cot.server import Server
-from ice_eval.cot.store import ResponseStore
+from ice_eval.servers._session import Session
+from ice_eval.servers.budget import Budget, Plan
+from ice_eval.servers.exchange import NO_TOKENS, Request, Response
+from ice_eval.servers.server import Server
+from ice_eval.servers.store import ResponseStore
 
 
 class Progress(NamedTuple):

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ice_eval._extras import require
-from ice_eval.cot._rate import retry_after_s
-from ice_eval.cot.exchange import Request, Status, Tokens
-from ice_eval.cot.server import DEFAULT_KEY, Server, redacted
+from ice_eval.servers._rate import retry_after_s
+from ice_eval.servers.exchange import Request, Status, Tokens
+from ice_eval.servers.server import DEFAULT_KEY, Server, redacted
 
 _BUSY = {429, 503, 529}
 _PASSING = {408, 409, 425}

@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from ice_eval.cot import Response, ResponseStore, Tokens, read_responses
 from ice_eval.errors import ConfigError
+from ice_eval.servers import Response, ResponseStore, Tokens, read_responses
 
 
 def response(name, status="ok", **changes):

@@ -15,10 +15,10 @@ from importlib.resources import files
 
 import jsonschema
 import pytest
-from tests.cot.chat_server import FAULTS, ChatServer, Say, completion, echo, error, stormy
+from tests.servers.chat_server import FAULTS, ChatServer, Say, completion, echo, error, stormy
 
-from ice_eval.cot import Budget, Chat, Message, Request, Response, ResponseStore, Server, read_responses
 from ice_eval.errors import BudgetError, ConfigError, MissingExtraError, ModelError
+from ice_eval.servers import Budget, Chat, Message, Request, Response, ResponseStore, Server, read_responses
 
 KEY = "sk-planted-0123456789"
 
@@ -163,7 +163,7 @@ def test_equal_requests_are_asked_once_per_repeat(path):
 CHILD = """
 import sys
 from pathlib import Path
-from ice_eval.cot import Chat, Message, Request, ResponseStore, Server
+from ice_eval.servers import Chat, Message, Request, ResponseStore, Server
 
 _, path, url, n = sys.argv
 requests = [Request(messages=(Message("user", str(i)),), model="m", max_tokens=20) for i in range(int(n))]

@@ -2,9 +2,9 @@ import asyncio
 
 import pytest
 
-from ice_eval.cot import Budget, Plan, Tokens
-from ice_eval.cot.budget import Spending
 from ice_eval.errors import ConfigError
+from ice_eval.servers import Budget, Plan, Tokens
+from ice_eval.servers.budget import Spending
 
 PRICES = {"price_in": 2.0, "price_out": 10.0}
 

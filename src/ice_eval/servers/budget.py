@@ -3,8 +3,8 @@
 import asyncio
 from dataclasses import dataclass
 
-from ice_eval.cot.exchange import NO_TOKENS, Tokens
 from ice_eval.errors import ConfigError
+from ice_eval.servers.exchange import NO_TOKENS, Tokens
 
 _MILLION = 1e6
 
