@@ -49,7 +49,15 @@ from ice_eval.stats.randomization import (
     member_win_rates,
     upper_pvalue,
 )
-from ice_eval.stats.reasoning import Reasoning, reasoning_word, step_reasoning_capacity
+from ice_eval.stats.reasoning import (
+    Capacity,
+    Reasoning,
+    adjusted_capacity,
+    capacity,
+    reasoning_verdict,
+    reasoning_word,
+    step_reasoning_capacity,
+)
 from ice_eval.stats.sequential import STOP_AFTER, SequentialComparison, compare_sequentially
 from ice_eval.stats.verdict import (
     Taxonomy,
@@ -64,6 +72,7 @@ from ice_eval.stats.verdict import (
 __all__ = [
     "Agreement",
     "CHANCE",
+    "Capacity",
     "Comparison",
     "Correlation",
     "Crossing",
@@ -85,7 +94,9 @@ __all__ = [
     "TAXONOMY",
     "Taxonomy",
     "adjusted",
+    "adjusted_capacity",
     "agreement",
+    "capacity",
     "ceiling",
     "cheapest_m",
     "compare",
@@ -112,6 +123,7 @@ __all__ = [
     "nonnull_share",
     "paired_difference",
     "reaches",
+    "reasoning_verdict",
     "reasoning_word",
     "reliability",
     "resampled_means",

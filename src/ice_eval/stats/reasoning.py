@@ -1,13 +1,21 @@
 """Step-level reasoning capacity: whether the steps of a chain of thought carry its answer."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+from scipy.special import ndtr, ndtri
+
 from ice_eval.errors import DataError
-from ice_eval.stats.verdict import reaches
+from ice_eval.stats._values import ROUND_OFF, Values, count_against, finite_vector, is_constant, mid_rank
+from ice_eval.stats.bootstrap import Interval, mean_interval, resampled_means
+from ice_eval.stats.verdict import UNDETERMINED, reaches
 
 Reasoning = Literal["decorative", "scaffolding", "genuine"]
 
 _SCAFFOLDING, _GENUINE = 0.15, 0.4
+_TAILS = np.array([0.025, 0.975])
 
 
 def step_reasoning_capacity(necessity: float, sufficiency: float) -> float:
@@ -25,6 +33,71 @@ def step_reasoning_capacity(necessity: float, sufficiency: float) -> float:
     return necessity * (1 - sufficiency)
 
 
+def adjusted_capacity(necessity: float, sufficiency: float, floor: float) -> float | None:
+    """The capacity beyond the noise floor F, at which the answer changes although nothing was removed.
+
+    `max(0, (Nec - F) / (1 - F)) * max(0, 1 - Suf / (1 - F))`; None at F = 1, where nothing can be told from noise.
+
+    Raises:
+        DataError: If one is not in [0, 1].
+    """
+    step_reasoning_capacity(necessity, sufficiency)
+    if not 0 <= floor <= 1:
+        raise DataError(f"a noise floor lies in [0, 1], got {floor}")
+    return None if reaches(floor, 1) else float(_adjusted(np.array([[necessity, sufficiency, floor]]))[0])
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """The capacity of a set of problems; intervals are None where they are undefined, as for a single problem."""
+
+    src: float
+    """`mean(Nec) * (1 - mean(Suf))`."""
+    src_ci: Interval | None
+    product: float
+    """Mean of the products of single problems."""
+    adjusted: float | None
+    """Beyond the noise floor; None where answers change all the time."""
+    adjusted_ci: Interval | None
+
+
+def capacity(
+    necessity: Values, sufficiency: Values, floor: Values, *, rng: np.random.Generator, n_resamples: int = 9999
+) -> Capacity:
+    """The capacity of a set of problems, with 95 % BCa intervals over problems.
+
+    A column that is 0 or 1 for every problem has no spread to resample; it enters the ends of the intervals at its
+    exact limit (as in `mean_interval`) that moves them outwards. So twenty problems without a single change do not
+    prove a capacity of 0.
+
+    Args:
+        necessity: One rate per problem.
+        sufficiency: One rate per problem.
+        floor: Rate at which the full chain, asked again, gives another answer; one per problem.
+        rng: Source of the resamples.
+        n_resamples: Number of resamples.
+
+    Raises:
+        DataError: If the three differ in length, are empty, or hold something outside [0, 1].
+    """
+    columns = [finite_vector(values, what="rate") for values in (necessity, sufficiency, floor)]
+    if len({values.size for values in columns}) > 1:
+        raise DataError(f"need one rate of each kind per problem, got {[values.size for values in columns]}")
+    if any(values.min() < 0 or values.max() > 1 for values in columns):
+        raise DataError("rates lie in [0, 1]")
+    sample = np.stack(columns, axis=1)
+    means = resampled_means(sample, rng=rng, n_resamples=n_resamples)
+    estimate = sample.mean(axis=0)
+    noise_only = reaches(float(estimate[2]), 1)
+    return Capacity(
+        src=float(_plain(estimate[None])[0]),
+        src_ci=_interval(sample, means, _plain, rng),
+        product=float(_plain(sample).mean()),
+        adjusted=None if noise_only else float(_adjusted(estimate[None])[0]),
+        adjusted_ci=None if noise_only else _interval(sample, means, _adjusted, rng),
+    )
+
+
 def reasoning_word(capacity: float) -> Reasoning:
     """The paper's word for a capacity: decorative [0, .15), scaffolding [.15, .4], genuine (.4, 1].
 
@@ -36,3 +109,60 @@ def reasoning_word(capacity: float) -> Reasoning:
     if not reaches(capacity, _SCAFFOLDING):
         return "decorative"
     return "scaffolding" if reaches(_GENUINE, capacity) else "genuine"
+
+
+def reasoning_verdict(interval: Interval | None) -> str:
+    """What may be said: one word if the whole interval lies in its band, else the range of words that it covers."""
+    if interval is None:
+        return UNDETERMINED
+    lowest, highest = reasoning_word(interval.low), reasoning_word(interval.high)
+    return lowest if lowest == highest else f"{lowest} to {highest}"
+
+
+def _plain(means: Values) -> Values:
+    """Capacities of (rows, 3) means of necessity, sufficiency and noise floor."""
+    result: Values = means[:, 0] * (1 - means[:, 1])
+    return result
+
+
+def _adjusted(means: Values) -> Values:
+    """The same beyond the noise floor; 0 where that is 1."""
+    necessity, sufficiency, floor = means.T
+    steady = np.maximum(1 - floor, ROUND_OFF)
+    result: Values = np.clip((necessity - floor) / steady, 0, 1) * np.clip(1 - sufficiency / steady, 0, 1)
+    return result
+
+
+def _interval(
+    sample: Values, means: Values, statistic: Callable[[Values], Values], rng: np.random.Generator
+) -> Interval | None:
+    """BCa limits; columns without spread stand at their own limits: both statistics rise with necessity alone."""
+    if len(sample) < 2:
+        return None
+    lowest, highest = sample.copy(), sample.copy()
+    low_means, high_means = means.copy(), means.copy()
+    for column, rises in enumerate((True, False, False)):
+        if is_constant(sample[:, column]) and (limits := mean_interval(sample[:, column], rng=rng, n_resamples=1)):
+            outward = (limits.low, limits.high) if rises else (limits.high, limits.low)
+            lowest[:, column], low_means[:, column] = outward[0], outward[0]
+            highest[:, column], high_means[:, column] = outward[1], outward[1]
+    low = _limits(lowest, low_means, statistic)[0]
+    high = _limits(highest, high_means, statistic)[1]
+    return Interval(float(low), float(high))
+
+
+def _limits(sample: Values, means: Values, statistic: Callable[[Values], Values]) -> Values:
+    """BCa limits of a function of means (Efron & Tibshirani, 1993, equations 14.9-14.15)."""
+    resampled, estimate = statistic(means), float(statistic(sample.mean(axis=0)[None])[0])
+    n = len(sample)
+    jackknife = statistic((sample.sum(axis=0) - sample) / (n - 1))
+    deviations = jackknife.mean() - jackknife
+    spread = float((deviations**2).sum())
+    if spread <= ROUND_OFF:  # the function is flat here, as where it is cut off at 0: plain percentiles
+        return np.quantile(resampled, _TAILS)
+    acceleration = float((deviations**3).sum() / (6 * spread**1.5))
+    margin = 0.5 / resampled.size
+    bias = float(ndtri(np.clip(mid_rank(count_against(estimate, resampled)), margin, 1 - margin)))
+    shifted = bias + ndtri(_TAILS)
+    limits: Values = np.quantile(resampled, ndtr(bias + shifted / (1 - acceleration * shifted)))
+    return limits
