@@ -1,6 +1,6 @@
 import pytest
 
-from ice_eval.cot import Answer, CotTask, Problem, cot_tasks
+from ice_eval.cot import Answer, CotTask, Problem, ask_prompt, conclude_prompt, cot_tasks
 from ice_eval.errors import ConfigError, DataError
 from ice_eval.tasks import Records
 
@@ -36,11 +36,11 @@ def test_records_become_problems(name):
 
 @pytest.mark.parametrize("name", RECORDS)
 def test_the_prompt_asks_for_steps_and_the_follow_up_for_the_answer_alone(name):
-    task, problem = problem_of(name)
-    asked, concluded = task.ask(problem), task.conclude(problem, ["First step.", "Third step."])
+    _, problem = problem_of(name)
+    asked, concluded = ask_prompt(problem), conclude_prompt(problem, ["First step.", "Third step."])
     for prompt in (asked, concluded):
         assert prompt.startswith(problem.question)
-        assert prompt.endswith(f"Answer: {task.form}")
+        assert prompt.endswith(f"Answer: {problem.kind.form}")
         assert all(f"\n{letter}. {option}" in prompt for letter, option in zip("AB", problem.options, strict=False))
     assert "step by step" in asked
     assert "\nFirst step.\nThird step.\n" in concluded
@@ -48,8 +48,8 @@ def test_the_prompt_asks_for_steps_and_the_follow_up_for_the_answer_alone(name):
 
 
 def test_no_steps_are_said_to_be_none():
-    task, problem = problem_of("gsm8k")
-    assert "\n(none)\n" in task.conclude(problem, [])
+    _, problem = problem_of("gsm8k")
+    assert "\n(none)\n" in conclude_prompt(problem, [])
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_a_record_of_another_shape_is_refused(name, change, message):
 
 def test_a_task_without_data_asks_for_a_file():
     with pytest.raises(DataError, match="--data FILE.jsonl"):
-        CotTask(read=lambda row, identity: Problem(identity, "", (), None, None), form="x").problems()
+        CotTask(read=lambda row, identity: Problem(identity, "", (), None, None)).problems()
 
 
 def test_ids_are_given_once_and_records_are_needed():

@@ -3,7 +3,17 @@ from pathlib import Path
 
 import pytest
 
-from ice_eval.cot import Answer, Number, Option, cot_tasks, read_given, reasoning_steps, split_steps
+from ice_eval.cot import (
+    Answer,
+    Number,
+    Option,
+    ask_prompt,
+    conclude_prompt,
+    cot_tasks,
+    read_given,
+    reasoning_steps,
+    split_steps,
+)
 from ice_eval.tasks import FileData
 
 pytestmark = pytest.mark.real
@@ -86,7 +96,7 @@ def test_every_record_becomes_a_problem_that_can_be_asked(shared_data, name):
     problems = task.problems(FileData(shared_data / f"{name}.jsonl"))
     assert len(problems) == 500
     for problem in problems:
-        assert problem.question in task.ask(problem)
-        assert all(option in task.conclude(problem, ["One.", "Two."]) for option in problem.options)
+        assert problem.question in ask_prompt(problem)
+        assert all(option in conclude_prompt(problem, ["One.", "Two."]) for option in problem.options)
         answer = problem.kind.read(f"One step. Another one.\nAnswer: {problem.gold.value}")
         assert answer == Answer(problem.gold.value, "marker")

@@ -3,6 +3,7 @@
 from ice_eval.cot.answer_steps import AnswerStep, reasoning_steps, states_answer
 from ice_eval.cot.answers import Answer, Kind, Label, Number, Option, Reading, Unreadable
 from ice_eval.cot.given import Given, read_given
+from ice_eval.cot.prompts import ask_prompt, conclude_prompt
 from ice_eval.cot.steps import Chain, Step, given_steps, split_steps
 from ice_eval.cot.tasks import CotTask, Problem, cot_task, cot_tasks
 
@@ -20,6 +21,8 @@ __all__ = [
     "Reading",
     "Step",
     "Unreadable",
+    "ask_prompt",
+    "conclude_prompt",
     "cot_task",
     "cot_tasks",
     "given_steps",

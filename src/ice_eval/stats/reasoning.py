@@ -159,7 +159,8 @@ def _limits(sample: Values, means: Values, statistic: Callable[[Values], Values]
     deviations = jackknife.mean() - jackknife
     spread = float((deviations**2).sum())
     if spread <= ROUND_OFF:  # the function is flat here, as where it is cut off at 0: plain percentiles
-        return np.quantile(resampled, _TAILS)
+        percentiles: Values = np.quantile(resampled, _TAILS)
+        return percentiles
     acceleration = float((deviations**3).sum() / (6 * spread**1.5))
     margin = 0.5 / resampled.size
     bias = float(ndtri(np.clip(mid_rank(count_against(estimate, resampled)), margin, 1 - margin)))

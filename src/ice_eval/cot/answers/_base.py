@@ -73,6 +73,11 @@ class Kind(ABC):
     def noun(self) -> str:
         """What a message calls it, with its article."""
 
+    @property
+    @abstractmethod
+    def form(self) -> str:
+        """How a model is to write it on its last line, behind `Answer:`."""
+
     @abstractmethod
     def same(self, one: Answer, other: Answer) -> bool:
         """Whether two answers mean the same."""

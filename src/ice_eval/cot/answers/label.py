@@ -21,6 +21,11 @@ class Label(Kind):
     def noun(self) -> str:
         return "a label"
 
+    @property
+    def form(self) -> str:
+        *names, last = self.words
+        return f"{', '.join(names)} or {last}"
+
     def same(self, one: Answer, other: Answer) -> bool:
         return one.value == other.value
 

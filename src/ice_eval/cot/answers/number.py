@@ -64,6 +64,10 @@ class Number(Kind):
     def noun(self) -> str:
         return "a number"
 
+    @property
+    def form(self) -> str:
+        return "a number"
+
     def same(self, one: Answer, other: Answer) -> bool:
         (a, a_percent), (b, b_percent) = _parsed(one.value), _parsed(other.value)
         if a_percent == b_percent:

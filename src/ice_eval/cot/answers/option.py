@@ -26,6 +26,10 @@ class Option(Kind):
     def letters(self) -> str:
         return string.ascii_uppercase[: len(self.options)]
 
+    @property
+    def form(self) -> str:
+        return "the letter of the right option"
+
     def same(self, one: Answer, other: Answer) -> bool:
         return one.value == other.value
 

@@ -1,8 +1,7 @@
 """The record that every reasoning task is, and the problems that it makes."""
 
 import itertools
-import string
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,19 +11,6 @@ from ice_eval.errors import DataError
 from ice_eval.tasks import DataSource, HubData
 
 Row = Mapping[str, Any]
-
-_ASK = """{question}
-
-Work this out step by step, with one short step on each line. Then finish with one last line of the form
-Answer: {form}"""
-
-_CONCLUDE = """{question}
-
-These steps have been worked out already:
-{steps}
-
-Rely on them and give the final answer at once, with no further working, as a single line of the form
-Answer: {form}"""
 
 
 @dataclass(frozen=True)
@@ -41,12 +27,12 @@ class Problem:
 
 @dataclass(frozen=True, kw_only=True)
 class CotTask:
-    """How the records of a data set become problems, and how these are put to a model."""
+    """How the records of a data set become problems."""
 
     read: Callable[[Row, str], Problem]
     """Record and id -> problem; raises `DataError` without saying where, since the caller knows."""
-    form: str
-    """How the model is to write its final answer."""
+    kind: Kind | None = None
+    """What the answers are; None where every problem has options of its own."""
     hub: HubData | None = None
     """Where the data are if no file is given."""
     name: str = "custom"
@@ -73,20 +59,6 @@ class CotTask:
         if not made:
             raise DataError(f"{source.origin} holds no records; at least one is needed.")
         return list(made.values())
-
-    def ask(self, problem: Problem) -> str:
-        """The prompt for a chain of steps and a final answer."""
-        return _ASK.format(question=shown(problem), form=self.form)
-
-    def conclude(self, problem: Problem, steps: Sequence[str]) -> str:
-        """The prompt for the final answer alone, given some of the steps, in their order."""
-        return _CONCLUDE.format(question=shown(problem), steps="\n".join(steps) or "(none)", form=self.form)
-
-
-def shown(problem: Problem) -> str:
-    """The question with its options, each behind its letter."""
-    options = zip(string.ascii_uppercase, problem.options, strict=False)
-    return "\n".join([problem.question, *(f"{letter}. {option}" for letter, option in options)])
 
 
 def text_of(row: Row, name: str) -> str:

@@ -13,7 +13,7 @@ _SHAPES = '["…", "…"], {"A": "…", "B": "…"} or {"label": ["A", "B"], "te
 
 def choice_task(hub: HubData) -> CotTask:
     """A task whose answers are letters."""
-    return CotTask(read=choice_problem, form="the letter of the right option", hub=hub)
+    return CotTask(read=choice_problem, hub=hub)
 
 
 def choice_problem(row: Row, identity: str) -> Problem:

@@ -20,6 +20,4 @@ def label_task(task: str, *, question: str, words: Mapping[str, tuple[str, ...]]
         return Problem(identity, question.format(text=text_of(row, "text")), (), gold_of(named, kind), kind)
 
     data = tasks.get(task)().data
-    names = list(words)
-    form = f"{', '.join(names[:-1])} or {names[-1]}"
-    return CotTask(read=read, form=form, hub=data if isinstance(data, HubData) else None)
+    return CotTask(read=read, kind=kind, hub=data if isinstance(data, HubData) else None)

@@ -8,7 +8,7 @@ from ice_eval.tasks import HubData
 @cot_task("gsm8k")
 def gsm8k() -> CotTask:
     """Word problems of primary school, answered with a number (Cobbe et al., 2021)."""
-    return CotTask(read=_problem, form="a number", hub=HubData("openai/gsm8k", config="main", split="test"))
+    return CotTask(read=_problem, kind=Number(), hub=HubData("openai/gsm8k", config="main", split="test"))
 
 
 def _problem(row: Row, identity: str) -> Problem:
