@@ -13,7 +13,7 @@ import ice_eval
 ROOT = Path(ice_eval.__file__).parent
 
 LAYERS = [
-    {"records", "errors", "_registry", "_seeding", "_extras", "_cache", "_controls", "_files"},
+    {"records", "errors", "_registry", "_seeding", "_extras", "_cache", "_controls", "_files", "_specs"},
     {"tasks", "operators", "rationales", "nulls", "stats", "words", "protocols", "servers"},
     {"models", "encoding", "interop"},
     {"scoring", "blacklist"},
@@ -29,6 +29,8 @@ SIDEWAYS = {
     ("_extras", "errors"),
     ("_files", "errors"),
     ("_registry", "errors"),
+    ("_specs", "errors"),
+    ("_specs", "_registry"),
     ("models", "encoding"),
     ("nulls", "rationales"),  # the random order of sets is the same for sets of one size and for sets of one class
     ("nulls", "words"),  # which units are pieces of one word

@@ -4,16 +4,16 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from types import NoneType
-from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ice_eval._registry import Registry
 from ice_eval._seeding import rng_for
+from ice_eval._specs import from_spec
 from ice_eval.attributions._data import DataView
-from ice_eval.errors import ConfigError, DataError
+from ice_eval.errors import DataError
 from ice_eval.models import AttentionMaps, EmbeddedText, Generated, Gradients, Labels, Model, Prior
 from ice_eval.nulls import counts_of
 from ice_eval.records import Answer, Encoded, KeepMasks, PerToken, PerUnit, Span
@@ -320,48 +320,4 @@ def method_of(spec: str) -> Attribution:
     Raises:
         ConfigError: There is no such attribution or option, or a value does not fit; the message lists what is known.
     """
-    name, *given = spec.split(":")
-    cls = attributions.get(name)
-    kinds = {field.name: get_type_hints(cls)[field.name] for field in fields(cls)}
-    values: dict[str, Any] = {}
-    for part in given:
-        option, equals, text = (piece.strip() for piece in part.partition("="))
-        option = option.replace("-", "_")
-        if option not in kinds or not equals or option in values:
-            raise ConfigError(f"the attribution '{spec}': '{part}' is no option of '{name}'; {_options(kinds)}.")
-        values[option] = _value(spec, option, text, kinds)
-    return cls(**values)
-
-
-def _value(spec: str, option: str, text: str, kinds: Mapping[str, Any]) -> Any:
-    """What was written for an option, as a value of its type."""
-    for kind in _alternatives(kinds[option]):
-        try:
-            return _WRITTEN[kind][text.casefold()] if kind in _WRITTEN else kind(text)
-        except (KeyError, ValueError):
-            continue
-    if text in get_args(kinds[option]):
-        return text
-    raise ConfigError(
-        f"the attribution '{spec}': {option} = '{text}' is not {_expected(kinds[option])}; {_options(kinds)}."
-    )
-
-
-_WRITTEN: dict[Any, dict[str, Any]] = {bool: {"true": True, "false": False}, NoneType: {"none": None}}
-"""Values that are not made by calling their type."""
-
-
-def _alternatives(kind: Any) -> tuple[Any, ...]:
-    """`int | None` as its parts; the words of a `Literal` are no types."""
-    return () if get_origin(kind) is Literal else get_args(kind) or (kind,)
-
-
-def _expected(kind: Any) -> str:
-    words = get_args(kind) if get_origin(kind) is Literal else [each.__name__ for each in _alternatives(kind)]
-    return " or ".join(words).replace("NoneType", "none")
-
-
-def _options(kinds: Mapping[str, Any]) -> str:
-    if not kinds:
-        return "it has no options"
-    return "its options: " + ", ".join(f"{name} ({_expected(kind)})" for name, kind in kinds.items())
+    return from_spec(spec, attributions)

@@ -7,7 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ice_eval.pipeline.config import ADDABLE, config_hash
+from ice_eval.pipeline.config import ADDABLE
+from ice_eval.results import config_hash
 from ice_eval.tasks import FileData, Task
 
 _NO_ROWS = (*ADDABLE, "eraser", "device", "token_budget")

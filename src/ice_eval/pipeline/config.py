@@ -1,7 +1,5 @@
 """What a run is: the fields that define its rows, and those that may be added later."""
 
-import hashlib
-import json
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -16,6 +14,7 @@ from ice_eval.operators import operators as operator_registry
 from ice_eval.protocols import PROTOCOLS, FillMode, Protocol, ProtocolName, Sign
 from ice_eval.rationales import DYNAMIC, Share
 from ice_eval.records import Direction, Example, Scope, Unit
+from ice_eval.results import content_hash
 from ice_eval.tasks import Task
 
 Target = Literal["predicted", "gold"]
@@ -154,7 +153,7 @@ def identity(config: RunConfig, *, model: Mapping[str, str], task: Task, example
         "weights": model["fingerprint"],
         "dtype": model["dtype"],
         **task_identity(task),
-        "data": _hash([asdict(example) for example in examples]),
+        "data": content_hash([asdict(example) for example in examples]),
         **plain,
     }
 
@@ -166,7 +165,7 @@ def task_identity(task: Task) -> dict[str, Any]:
         "task_version": task.version,
         "chat": task.chat,
         "system": task.system,
-        "prompt": _hash(
+        "prompt": content_hash(
             [
                 task.prompt,
                 task.classifier_prompt,
@@ -181,31 +180,4 @@ def task_identity(task: Task) -> dict[str, Any]:
 
 def lexicon_hash(task: Task) -> str:
     """Tells the words that a task keeps out of infill from others."""
-    return _hash(sorted(task.lexicon))
-
-
-def _hash(content: Any) -> str:
-    canonical = json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
-    return hashlib.sha256(canonical.encode()).hexdigest()[:32]
-
-
-def config_hash(identity: Mapping[str, Any]) -> str:
-    """Names a run; the default folder carries it."""
-    return _hash(identity)
-
-
-def refuse_other_run(path: object, stored: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
-    """A folder continues only the run it holds.
-
-    Raises:
-        ConfigError: It holds another one; every field that differs is named.
-    """
-    differ = [
-        f"{name} is {stored.get(name)!r} there and {asked.get(name)!r} here"
-        for name in dict.fromkeys([*asked, *stored])
-        if stored.get(name) != asked.get(name)
-    ]
-    if differ:
-        raise ConfigError(
-            f"{path} holds another run: {'; '.join(differ)}. Use another --out, or the same settings to continue it."
-        )
+    return content_hash(sorted(task.lexicon))

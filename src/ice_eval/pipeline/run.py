@@ -18,14 +18,14 @@ from ice_eval.models import Model
 from ice_eval.nulls import nulls
 from ice_eval.operators import POOL_EXAMPLES, operators
 from ice_eval.pipeline.adapted import Adapted
-from ice_eval.pipeline.config import ADDABLE, RunConfig, config_hash, identity, refuse_other_run
+from ice_eval.pipeline.config import ADDABLE, RunConfig, identity
 from ice_eval.pipeline.data import counts_in, data_view, fill_pool
 from ice_eval.pipeline.engine import Engine
 from ice_eval.pipeline.noise import noise_guard
 from ice_eval.pipeline.parts import score_parts
 from ice_eval.pipeline.progress import Reporter, Silent
 from ice_eval.records import Example
-from ice_eval.results import RunFolder, numbers_hash, rescore
+from ice_eval.results import RunFolder, config_hash, numbers_hash, refuse_other_run, rescore
 from ice_eval.results.planning import PILOT_EXAMPLES, PILOT_SETS, cost_of, sets_for, spreads_of
 from ice_eval.results.summary import ALPHA
 from ice_eval.scoring import Scorer
