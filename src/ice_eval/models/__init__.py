@@ -2,6 +2,7 @@
 
 from ice_eval.models._base import (
     AttentionMaps,
+    Conversation,
     EmbeddedText,
     Generated,
     Gradients,
@@ -10,6 +11,7 @@ from ice_eval.models._base import (
     Model,
     Pending,
     Prior,
+    Reply,
     model,
     models,
 )
@@ -19,6 +21,7 @@ from ice_eval.models._suite import SUITE, HubModel, suite_model
 __all__ = [
     "SUITE",
     "AttentionMaps",
+    "Conversation",
     "EmbeddedText",
     "Generated",
     "Gradients",
@@ -29,6 +32,7 @@ __all__ = [
     "ModelRef",
     "Pending",
     "Prior",
+    "Reply",
     "load_model",
     "load_reader",
     "model",

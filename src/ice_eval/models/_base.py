@@ -2,7 +2,7 @@
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
@@ -93,6 +93,32 @@ class Generated(NamedTuple):
     """None where the prompt and an answer do not fit into what the model takes."""
     tokens: int
     """Tokens that it cost: those of the prompt, and those that were written."""
+
+
+class Conversation(NamedTuple):
+    """A chat that a model is to go on with."""
+
+    turns: Sequence[tuple[str, str]]
+    """Role and text of each turn so far."""
+    max_tokens: int
+    """Longest answer."""
+    temperature: float = 0.0
+    """0: at every step the likeliest token."""
+    uniforms: Callable[[int], NDArray[np.float64]] | None = None
+    """So many numbers in [0, 1), always the same: one for each step, by which a token is drawn at its temperature."""
+
+
+class Reply(NamedTuple):
+    """The turn that a model added to a chat."""
+
+    text: str | None
+    """None where the chat leaves no room for an answer in what the model takes."""
+    n_read: int
+    """Tokens of the chat, as its template writes them."""
+    n_written: int = 0
+    """Tokens of the answer, with the one that ends it."""
+    ended: bool = False
+    """Whether the model came to an end; False: the limit cut it."""
 
 
 class EmbeddedText(ABC):
@@ -244,6 +270,18 @@ class Model(ABC):
         follows them. An answer ends before `stop`, where that is given.
         """
         raise TypeError(f"{self.name} offers no generate")
+
+    @property
+    def chats(self) -> bool:
+        """Whether it goes on with chats: whether it writes, and has a template for turns."""
+        return False
+
+    def converse(self, chats: Sequence[Conversation]) -> Iterator[tuple[int, Reply]]:
+        """The next turn of each chat, with its place among them, as soon as it is written; in any order.
+
+        A reply depends on nothing but its own conversation, save for ties within rounding.
+        """
+        raise TypeError(f"{self.name} does not chat")
 
 
 ModelFactory = Callable[[str, str], Model]  # (device, dtype) -> model

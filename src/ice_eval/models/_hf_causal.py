@@ -1,7 +1,7 @@
 """Causal language models: the score of a label is the log-probability of its word after the prompt."""
 
 import copy
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Literal
 
@@ -10,9 +10,10 @@ import torch
 
 from ice_eval.encoding import label_ids, shared_prefix
 from ice_eval.errors import ConfigError, OutOfMemoryError
-from ice_eval.models._base import Generated, Gradients, Labels, LabelScoring, Observations
+from ice_eval.models._base import Conversation, Generated, Gradients, Labels, LabelScoring, Observations, Reply
 from ice_eval.models._checkpoint import checkpointed
 from ice_eval.models._hf import HFModel, n_positions, note_event
+from ice_eval.models._hf_chat import ChatWriter
 from ice_eval.models._hf_codec import HFCodec
 from ice_eval.models._hf_generate import Writer
 from ice_eval.models._odds import Odds
@@ -257,6 +258,13 @@ class CausalLM(HFModel):
     ) -> list[Generated]:
         writer = Writer(self.model, self.codec, device=self.device)
         return writer.write(prompts, turns=turns, max_tokens=max_tokens, stop=stop)
+
+    @property
+    def chats(self) -> bool:
+        return self.codec.has_chat
+
+    def converse(self, chats: Sequence[Conversation]) -> Iterator[tuple[int, Reply]]:
+        return ChatWriter(self.model, self.codec, device=self.device).write(chats)
 
     def _first_computed(self, item: Encoded, tokens: Ids) -> int:
         return int(tokens[0]) if self._way == "packed" else 0

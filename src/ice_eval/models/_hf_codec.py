@@ -164,17 +164,26 @@ class HFCodec:
         return any(token in text for token in self.tokenizer.all_special_tokens)
 
     def chat_frame(self, turns: Sequence[tuple[str, str]]) -> tuple[str, str]:
-        if self.reads_pairs or not self.tokenizer.chat_template:
+        if not self.has_chat:
             raise ConfigError("this model has no chat template; leave out --chat.")
-        messages = [{"role": role, "content": content} for role, content in (*turns, ("user", _QUESTION))]
-        try:
-            text = self.tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
-        except jinja2.TemplateError as exc:
-            raise ConfigError(f"the chat template refuses these turns: {exc}.") from exc
+        text = self.chat_text([*turns, ("user", _QUESTION)])
         if text.count(_QUESTION) != 1:
             raise ConfigError("the chat template does not show the user's turn just once, so it cannot be explained.")
         before, _, after = text.partition(_QUESTION)
         return before, after
+
+    @property
+    def has_chat(self) -> bool:
+        """Whether there is a template for turns of a chat."""
+        return not self.reads_pairs and bool(self.tokenizer.chat_template)
+
+    def chat_text(self, turns: Sequence[tuple[str, str]]) -> str:
+        """What the chat template writes for turns (role and text), up to where the next answer begins."""
+        messages = [{"role": role, "content": content} for role, content in turns]
+        try:
+            return str(self.tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False))
+        except jinja2.TemplateError as exc:
+            raise ConfigError(f"the chat template refuses these turns: {exc}.") from exc
 
     def decode(self, rows: Sequence[Ids]) -> list[str]:
         """What ids spell; a row may begin inside a word, and the mark for that is no text."""

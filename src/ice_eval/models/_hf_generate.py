@@ -5,7 +5,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from transformers import GenerationConfig, StoppingCriteria, StoppingCriteriaList
+from numpy.typing import NDArray
+from transformers import (
+    GenerationConfig,
+    LogitsProcessor,
+    LogitsProcessorList,
+    StoppingCriteria,
+    StoppingCriteriaList,
+)
 
 from ice_eval.errors import OutOfMemoryError
 from ice_eval.models._base import Generated
@@ -17,18 +24,63 @@ _TOKENS = 8192
 """Tokens per batch, answers included; their keys and values are all that is held."""
 
 
-class Writer:
-    """Continues prompts of a model.
+class Continuation:
+    """Goes on with rows of ids, by the likeliest token at every step.
 
-    Prompts are padded on the left, so that all answers begin at the same place. What a prompt's answer is does not
-    depend on the others of its batch, but for ties within rounding.
+    Rows are padded on the left, so that all answers begin at the same place. What a row's answer is does not depend on
+    the others of its batch, but for ties within rounding.
     """
 
     def __init__(self, model: Any, codec: HFCodec, *, device: str) -> None:
-        self._model, self._codec, self._device = model, codec, device
+        self._model, self._device = model, device
         ends = {codec.special.end, *_listed(model.generation_config.eos_token_id)} - {None}
-        self._ends = sorted(int(i) for i in ends if i is not None)
-        self._pad = codec.special.pad if codec.special.pad is not None else (self._ends or [0])[0]
+        self.ends = sorted(int(i) for i in ends if i is not None)
+        """Ids that end a text."""
+        self.pad = codec.special.pad if codec.special.pad is not None else (self.ends or [0])[0]
+        """What stands behind the end of an answer that others of its batch outlast."""
+
+    def after(
+        self,
+        rows: Sequence[Ids],
+        max_tokens: int,
+        *,
+        until: Sequence[StoppingCriteria] = (),
+        choose: Sequence[LogitsProcessor] = (),
+    ) -> NDArray[np.int64]:
+        """(rows, tokens): what is written after each row, its end included.
+
+        Args:
+            rows: Ids of each.
+            max_tokens: Longest answer.
+            until: What ends answers beside the model itself.
+            choose: What changes the scores of tokens before the best is taken.
+        """
+        width = max(map(len, rows))
+        ids = np.full((len(rows), width), self.pad, dtype=np.int64)
+        mask = np.zeros_like(ids)
+        for index, row in enumerate(rows):
+            ids[index, width - len(row) :], mask[index, width - len(row) :] = row, 1
+        # A model's own settings may ask for samples, or for a penalty on repeated words: all that matters is said here.
+        settings = GenerationConfig(  # type: ignore[no-untyped-call]
+            max_new_tokens=max_tokens, do_sample=False, num_beams=1, repetition_penalty=1.0, no_repeat_ngram_size=0,
+            eos_token_id=self.ends or None, pad_token_id=self.pad,
+        )  # fmt: skip
+        written = self._model.generate(
+            torch.from_numpy(ids).to(self._device),
+            attention_mask=torch.from_numpy(mask).to(self._device),
+            generation_config=settings,
+            stopping_criteria=StoppingCriteriaList(until),
+            logits_processor=LogitsProcessorList(choose),
+        )
+        found: NDArray[np.int64] = written[:, width:].cpu().numpy()
+        return found
+
+
+class Writer:
+    """Continues prompts of a model."""
+
+    def __init__(self, model: Any, codec: HFCodec, *, device: str) -> None:
+        self._codec, self._continuation = codec, Continuation(model, codec, device=device)
 
     def write(
         self, prompts: Sequence[str], *, turns: Sequence[tuple[str, str]] | None, max_tokens: int, stop: str | None
@@ -39,7 +91,7 @@ class Writer:
         rows = [self._codec.tokenize(before + prompt + after, framed=framed).ids for prompt in prompts]
         found = {i: Generated(None, 0) for i, row in enumerate(rows) if len(row) + max_tokens > self._codec.max_tokens}
         fitting = [i for i in range(len(rows)) if i not in found]
-        for batch in _batches(fitting, [len(row) + max_tokens for row in rows]):
+        for batch in batches(fitting, [len(row) + max_tokens for row in rows], budget=_TOKENS):
             found |= zip(batch, self._written([rows[i] for i in batch], max_tokens, stop), strict=True)
         return [found[i] for i in range(len(rows))]
 
@@ -55,31 +107,15 @@ class Writer:
         return self._written(rows[:half], max_tokens, stop) + self._written(rows[half:], max_tokens, stop)
 
     def _continued(self, rows: Sequence[Ids], max_tokens: int, stop: str | None) -> list[Generated]:
-        width = max(map(len, rows))
-        ids = np.full((len(rows), width), self._pad, dtype=np.int64)
-        mask = np.zeros_like(ids)
-        for index, row in enumerate(rows):
-            ids[index, width - len(row) :], mask[index, width - len(row) :] = row, 1
-        until = [_Until(self._codec, stop, width)] if stop is not None else []
-        # A model's own settings may ask for samples, or for a penalty on repeated words: all that matters is said here.
-        settings = GenerationConfig(  # type: ignore[no-untyped-call]
-            max_new_tokens=max_tokens, do_sample=False, num_beams=1, repetition_penalty=1.0, no_repeat_ngram_size=0,
-            eos_token_id=self._ends or None, pad_token_id=self._pad,
-        )  # fmt: skip
-        written = self._model.generate(
-            torch.from_numpy(ids).to(self._device),
-            attention_mask=torch.from_numpy(mask).to(self._device),
-            generation_config=settings,
-            stopping_criteria=StoppingCriteriaList(until),
-        )
-        answers = [self._ended(row) for row in written[:, width:].cpu().numpy()]
+        until = [_Until(self._codec, stop, max(map(len, rows)))] if stop is not None else []
+        answers = [self._ended(row) for row in self._continuation.after(rows, max_tokens, until=until)]
         texts = [_before(text, stop) for text in self._codec.decode(answers)]
         costs = [len(row) + len(answer) for row, answer in zip(rows, answers, strict=True)]
         return [Generated(text, cost) for text, cost in zip(texts, costs, strict=True)]
 
     def _ended(self, answer: Ids) -> Ids:
         """Without the end of the text, and the padding after it."""
-        ends = np.flatnonzero(np.isin(answer, [*self._ends, self._pad]))
+        ends = np.flatnonzero(np.isin(answer, [*self._continuation.ends, self._continuation.pad]))
         return answer[: ends[0]] if ends.size else answer
 
 
@@ -102,11 +138,11 @@ def _listed(ids: int | Sequence[int] | None) -> Sequence[int]:
     return [] if ids is None else [ids] if isinstance(ids, int) else ids
 
 
-def _batches(rows: Sequence[int], lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Consecutive rows whose padded batch stays within `_TOKENS`, one at least."""
+def batches(rows: Sequence[int], lengths: Sequence[int], *, budget: int) -> Iterator[list[int]]:
+    """Consecutive rows whose padded batch stays within a budget of tokens, one at least."""
     batch: list[int] = []
     for row in rows:
-        if batch and max(lengths[i] for i in (*batch, row)) * (len(batch) + 1) > _TOKENS:
+        if batch and max(lengths[i] for i in (*batch, row)) * (len(batch) + 1) > budget:
             yield batch
             batch = []
         batch.append(row)

@@ -1,0 +1,171 @@
+"""A language model on this machine, asked like a chat server: the same requests, responses and file."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ice_eval._seeding import rng_for
+from ice_eval.errors import ConfigError
+from ice_eval.models import Conversation, Model, Reply
+from ice_eval.servers import Plan, Progress, Request, Response, ResponseStore, Tokens
+
+_NOTHING = Tokens(0, 0)
+
+
+class LocalChat:
+    """A model of transformers and the file that keeps its answers; an `Asker`, as `ice_eval.servers.Chat` is.
+
+    Without a temperature, or at 0, the likeliest token is taken at every step. Else tokens are drawn by numbers that
+    belong to the request and its repeat, so an answer depends neither on what is asked beside it nor on the order.
+    In batches scores move by rounding: only where two tokens are as likely to some 1e-6 may that show.
+
+    `with ResponseStore(path) as store: answers = LocalChat(load_model("smollm2"), store).ask(requests)`
+
+    Raises:
+        ConfigError: The model does not chat: it has no chat template, or writes nothing.
+    """
+
+    def __init__(self, model: Model, store: ResponseStore, *, keep_requests: bool = False) -> None:
+        if not model.chats:
+            raise ConfigError(
+                f"the model '{model.name}' has no chat template, so it cannot be asked anything; choose one that was "
+                "trained to follow instructions (mostly called …-Instruct, …-Chat or …-it)."
+            )
+        self._model = model
+        self._store = store
+        self._keep_requests = keep_requests
+
+    def plan(self, requests: Iterable[Request]) -> Plan:
+        """What asking would take at most; asks nothing. There are no prices."""
+        distinct = {request.key: request for request in requests}
+        missing = self._missing(distinct)
+        tokens = _NOTHING
+        for request in missing:
+            tokens = tokens.plus(request.most_tokens())
+        return Plan(
+            n_requests=len(distinct),
+            n_answered=len(distinct) - len(missing),
+            tokens=tokens,
+            cost=None,
+            cost_so_far=None,
+        )
+
+    def ask(
+        self, requests: Iterable[Request], *, progress: Callable[[Progress], None] | None = None
+    ) -> dict[str, Response]:
+        """The response to every request, by its key, from the store or from the model.
+
+        Repeats of a request that nothing is drawn for have one answer, which is computed once. A chat that leaves no
+        room for an answer gets a response with the status `error`.
+
+        Args:
+            requests: What to ask.
+            progress: Called after every response.
+
+        Raises:
+            ConfigError: A request asks for what a model on this machine has not.
+        """
+        distinct = {request.key: request for request in requests}
+        missing = self._missing(distinct)
+        for request in missing:
+            _check(request)
+        if missing:
+            assert self._store.is_open, "enter the store first: what is answered must be kept"
+            try:
+                self._ask_missing(missing, n_requests=len(distinct), progress=progress or (lambda _: None))
+            except BaseException as exc:
+                exc.add_note(f"What was answered is kept in {self._store.path}; asking again continues.")
+                raise
+        return {key: self._store.responses[key] for key in distinct}
+
+    def _missing(self, distinct: Mapping[str, Request]) -> list[Request]:
+        return [request for key, request in distinct.items() if not self._store.has_answer(key)]
+
+    def _ask_missing(
+        self, missing: Sequence[Request], *, n_requests: int, progress: Callable[[Progress], None]
+    ) -> None:
+        n_done = n_requests - len(missing)
+
+        def keep(response: Response) -> None:
+            nonlocal n_done
+            self._store.add(response)
+            n_done += 1
+            progress(Progress(n_done, n_requests, n_retries=0, concurrency=1, cost=None))
+
+        answered = {each.request: each for each in self._store.responses.values() if each.answered}
+        groups: dict[str, list[Request]] = {}
+        for request in missing:
+            if not _draws(request) and request.hash in answered:
+                keep(self._repeated(request, answered[request.hash]))
+            else:
+                groups.setdefault(request.key if _draws(request) else request.hash, []).append(request)
+        asked = list(groups.values())
+        for place, reply in self._model.converse([_conversation(first) for first, *_ in asked]):
+            first, *others = asked[place]
+            response = self._response(first, reply)
+            keep(response)
+            for other in others:
+                keep(self._repeated(other, response))
+
+    def _response(self, request: Request, reply: Reply) -> Response:
+        about = Response(
+            key=request.key,
+            request=request.hash,
+            repeat=request.repeat,
+            status="error",
+            model=self._model.name,
+            fingerprint=self._fingerprint,
+            time=_now(),
+            content=request.body() if self._keep_requests else None,
+        )
+        if reply.text is None:
+            room = self._model.codec.max_tokens
+            return replace(about, error=f"the chat has {reply.n_read} tokens, and the model takes {room} in all")
+        usage = Tokens(reply.n_read, reply.n_written)
+        return replace(
+            about,
+            status="truncated" if not reply.ended else "ok" if reply.text.strip() else "empty",
+            text=reply.text,
+            finish_reason="stop" if reply.ended else "length",
+            usage=usage,
+            billed=usage,
+        )
+
+    def _repeated(self, request: Request, response: Response) -> Response:
+        """The answer to another repeat of a request that nothing is drawn for: the same, and it took nothing."""
+        return replace(response, key=request.key, repeat=request.repeat, time=_now(), billed=_NOTHING)
+
+    @cached_property
+    def _fingerprint(self) -> str:
+        """All weights are read for it, so once."""
+        return self._model.fingerprint
+
+
+def _draws(request: Request) -> bool:
+    """Whether tokens are drawn, so that repeats differ."""
+    return bool(request.temperature)
+
+
+def _check(request: Request) -> None:
+    if request.extra:
+        raise ConfigError(
+            f"a model on this machine knows no field {', '.join(map(repr, request.extra))} of a request; leave it out."
+        )
+    if request.temperature is not None and request.temperature < 0:
+        raise ConfigError(f"the temperature is {request.temperature}; expected a number that is not negative.")
+
+
+def _conversation(request: Request) -> Conversation:
+    def uniforms(n_steps: int) -> NDArray[np.float64]:
+        # Without a seed every question still has numbers of its own: the hash is among what they depend on.
+        return rng_for(request.seed or 0, request.hash, request.repeat, "tokens").random(n_steps)
+
+    return Conversation(request.messages, request.max_tokens, request.temperature or 0.0, uniforms)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
