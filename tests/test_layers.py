@@ -26,6 +26,7 @@ LAYERS = [
 LAYER_OF = {part: layer for layer, parts in enumerate(LAYERS) for part in parts}
 SIDEWAYS = {
     ("bench", "api"),  # a run of a grid is an evaluation like any other
+    ("cot", "pipeline"),  # progress is told in the same way
     ("_extras", "errors"),
     ("_files", "errors"),
     ("_registry", "errors"),

@@ -25,10 +25,15 @@ class Registry(Generic[T]):
         self._items: dict[str, T] = {}
         self._discovered = False
 
+    @property
+    def _noun(self) -> str:
+        """What a message calls a plug-in."""
+        return self.kind.replace("_", " ")
+
     def add(self, name: str, item: T) -> T:
         """Register `item`; a name is given once."""
         if name in self._items:
-            raise ConfigError(f"two {self.kind}s are named '{name}'; rename one of them.")
+            raise ConfigError(f"two {self._noun}s are named '{name}'; rename one of them.")
         self._items[name] = item
         return item
 
@@ -41,7 +46,7 @@ class Registry(Generic[T]):
         self._discover()
         if name not in self._items:
             raise ConfigError(
-                f"no {self.kind} named '{name}'{did_you_mean(name, self.names())} Known: {', '.join(self.names())}."
+                f"no {self._noun} named '{name}'{did_you_mean(name, self.names())} Known: {', '.join(self.names())}."
             )
         return self._items[name]
 
@@ -72,7 +77,7 @@ class Registry(Generic[T]):
                 entry.load()
             except Exception as exc:  # a plug-in can fail in any way, and must be named when it does
                 raise ConfigError(
-                    f"the {self.kind} plug-in '{entry.name}' ({entry.value}) cannot be loaded: {exc}."
+                    f"the {self._noun} plug-in '{entry.name}' ({entry.value}) cannot be loaded: {exc}."
                 ) from exc
 
 

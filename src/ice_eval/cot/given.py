@@ -57,6 +57,11 @@ def read_given(path: Path, *, kind: Kind | None = None) -> list[Given]:
     return records
 
 
+def final_of(chain: Chain, kind: Kind) -> Reading:
+    """The answer that a chain states, in its answer part if it has one."""
+    return kind.read(chain.answer.text if chain.answer else chain.response)
+
+
 def _given(row: Row, index: str, kind: Kind | None) -> Given:
     question = row.get("question")
     if not isinstance(question, str) or not question.strip():
@@ -89,7 +94,7 @@ def _final(row: Row, chain: Chain, kind: Kind) -> Reading:
         return kind.read(_written(row, "final"))
     if row.get("response") is None:
         raise DataError("'final' is missing: steps alone do not say which answer they came to.")
-    return kind.read(chain.answer.text if chain.answer else chain.response)
+    return final_of(chain, kind)
 
 
 def _written(row: Row, name: str) -> str:

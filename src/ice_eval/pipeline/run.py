@@ -1,9 +1,6 @@
 """The whole pipeline: from a configuration to a finished run folder."""
 
-import datetime
-import importlib.metadata
 import itertools
-import platform
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -25,13 +22,13 @@ from ice_eval.pipeline.noise import noise_guard
 from ice_eval.pipeline.parts import score_parts
 from ice_eval.pipeline.progress import Reporter, Silent
 from ice_eval.records import Example
-from ice_eval.results import RunFolder, config_hash, numbers_hash, refuse_other_run, rescore
+from ice_eval.results import RunFolder, config_hash, now, numbers_hash, rescore, slug, stored_run, versions_of
 from ice_eval.results.planning import PILOT_EXAMPLES, PILOT_SETS, cost_of, sets_for, spreads_of
 from ice_eval.results.summary import ALPHA
 from ice_eval.scoring import Scorer
 from ice_eval.tasks import Task
 
-_VERSIONS = ("ice-eval", "torch", "transformers", "numpy", "scipy", "tokenizers")
+_VERSIONS = ("torch", "transformers", "numpy", "scipy", "tokenizers")
 _CHECKED_EXAMPLES = 2
 _TRIED_EXAMPLES = 16
 """The shortest of these is tried."""
@@ -77,8 +74,8 @@ def execute(
     card = {"id": model.name, "fingerprint": model.fingerprint, "dtype": model.dtype}
     asked = identity(config, model=card, task=task, examples=examples)
     asked |= {} if adapted is None else {"adaptation": adapted.how}
-    folder = RunFolder(out or Path("ice-runs") / f"{_slug(task.name)}-{_slug(model.name)}-{config_hash(asked)[:8]}")
-    stored = _stored(folder, asked)
+    folder = RunFolder(out or Path("ice-runs") / f"{slug(task.name)}-{slug(model.name)}-{config_hash(asked)[:8]}")
+    stored = stored_run(folder, asked)
     if stored is not None:
         config = config.extended_by(stored["config"])
     engine = prepare(config, model, task, attributions, examples)
@@ -97,7 +94,7 @@ def execute(
     for message in (*_remarks(manifest, config), *manifest["messages"]):
         reporter.say(message)
     with folder.opened():
-        if _stored(folder, asked) != stored:
+        if stored_run(folder, asked) != stored:
             raise ConfigError(f"another process wrote to {folder.path} in the meantime; run the same command again.")
         if stored is None:
             folder.write_manifest(manifest)
@@ -141,17 +138,6 @@ def _with_enough_sets(
         )
     planned = replace(engine, config=replace(engine.config, m=found["m"]))
     return planned, {**manifest, "planned": found, "config": {**manifest["config"], "m": found["m"]}}
-
-
-def _stored(folder: RunFolder, asked: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The manifest of the run that is to be continued, if the folder holds one."""
-    if folder.is_new:
-        if folder.is_foreign:
-            raise ConfigError(f"{folder.path} is there and holds no run; choose an --out that is empty or new.")
-        return None
-    manifest = RunFolder.existing(folder.path).manifest()
-    refuse_other_run(folder.path, manifest["identity"], asked)
-    return manifest
 
 
 def _scorer(
@@ -224,8 +210,8 @@ def _manifest(
         "threads": model.use_threads(stored["threads"] if stored is not None else None),
         "token_budget": engine.scorer.budget,
         "flags": _flags(engine),
-        "versions": _versions(),
-        "started": stored["started"] if stored is not None else _now(),
+        "versions": versions_of(_VERSIONS),
+        "started": stored["started"] if stored is not None else now(),
     }
 
 
@@ -405,7 +391,7 @@ def _finish(
         content["flags"] = [*manifest["flags"], "out_of_memory"]
     folder.write_manifest(content)
     summary = rescore(folder)
-    folder.write_manifest({**content, "status": "complete", "finished": _now()})
+    folder.write_manifest({**content, "status": "complete", "finished": now()})
     return summary
 
 
@@ -417,21 +403,3 @@ def _by_name(costs: Sequence[Mapping[str, Any]], field: str) -> dict[str, int]:
 
 def _plain(config: RunConfig) -> dict[str, Any]:
     return {name: list(value) if name in ADDABLE else value for name, value in vars(config).items()}
-
-
-def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version()}
-    for name in _VERSIONS:
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found
-
-
-def _slug(name: str) -> str:
-    return "".join(c if c.isalnum() or c in "-_." else "-" for c in name).strip("-.") or "run"
-
-
-def _now() -> str:
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")

@@ -3,7 +3,7 @@
 from ice_eval._files import alone, read_json, write_atomically, write_json
 from ice_eval.results.differences import RunDifference, Setting, WinRateDifference, differences
 from ice_eval.results.folder import RunFolder
-from ice_eval.results.identity import config_hash, content_hash, refuse_other_run
+from ice_eval.results.identity import config_hash, content_hash, now, slug, stored_run, versions_of
 from ice_eval.results.numbers import numbers_hash
 from ice_eval.results.planning import Choice, Plan, plan
 from ice_eval.results.schema import SCHEMA, InputRow, LedgerRow, RowKey
@@ -27,11 +27,14 @@ __all__ = [
     "config_hash",
     "content_hash",
     "differences",
+    "now",
     "numbers_hash",
     "plan",
     "read_json",
-    "refuse_other_run",
     "rescore",
+    "slug",
+    "stored_run",
+    "versions_of",
     "view_example",
     "write_atomically",
     "write_json",

@@ -100,6 +100,12 @@ class RunFolder:
             with write_atomically(self.path / name / f"part-{index:06d}-{number:03d}.parquet") as stream:
                 pq.write_table(table, stream, compression="zstd")
 
+    def clear_parts(self) -> None:
+        """Remove all parts, of a run that builds them anew from what it keeps beside them."""
+        for name in ("inputs", "ledger"):  # a part is there when its inputs are
+            for path in (self.path / name).glob("part-*.parquet"):
+                path.unlink()
+
     def parts(self) -> list[int]:
         """Indices of the parts that have been written."""
         return sorted(

@@ -1,11 +1,15 @@
 """What makes a run the run it is: the fields that define its rows."""
 
+import datetime
 import hashlib
+import importlib.metadata
 import json
-from collections.abc import Mapping
+import platform
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ice_eval.errors import ConfigError
+from ice_eval.results.folder import RunFolder
 
 
 def content_hash(content: Any) -> str:
@@ -34,3 +38,39 @@ def refuse_other_run(path: object, stored: Mapping[str, Any], asked: Mapping[str
         raise ConfigError(
             f"{path} holds another run: {'; '.join(differ)}. Use another --out, or the same settings to continue it."
         )
+
+
+def stored_run(folder: RunFolder, asked: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The manifest of the run that is to be continued, if the folder holds one.
+
+    Raises:
+        ConfigError: The folder holds another run, or what no run left there.
+    """
+    if folder.is_new:
+        if folder.is_foreign:
+            raise ConfigError(f"{folder.path} is there and holds no run; choose an --out that is empty or new.")
+        return None
+    manifest = RunFolder.existing(folder.path).manifest()
+    refuse_other_run(folder.path, manifest["identity"], asked)
+    return manifest
+
+
+def versions_of(packages: Sequence[str]) -> dict[str, str]:
+    """Versions of Python, of this package, and of others that are installed."""
+    found = {"python": platform.python_version()}
+    for name in ("ice-eval", *packages):
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def slug(name: str) -> str:
+    """A name as part of a folder's name."""
+    return "".join(c if c.isalnum() or c in "-_." else "-" for c in name).strip("-.") or "run"
+
+
+def now() -> str:
+    """The time, in UTC."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")

@@ -50,6 +50,7 @@ from ice_eval.stats.randomization import (
     upper_pvalue,
 )
 from ice_eval.stats.reasoning import (
+    REFERENCE_SHARE,
     Capacity,
     Reasoning,
     adjusted_capacity,
@@ -83,6 +84,7 @@ __all__ = [
     "MeanTest",
     "Method",
     "NonnullShare",
+    "REFERENCE_SHARE",
     "Reasoning",
     "Robustness",
     "RobustnessResult",

@@ -14,6 +14,8 @@ from ice_eval.stats.verdict import UNDETERMINED, reaches
 
 Reasoning = Literal["decorative", "scaffolding", "genuine"]
 
+REFERENCE_SHARE = 0.2
+"""Share of steps at which the capacity is defined and gets its word."""
 _SCAFFOLDING, _GENUINE = 0.15, 0.4
 _TAILS = np.array([0.025, 0.975])
 

@@ -1,0 +1,93 @@
+"""What a step-level run is: the fields that define its rows, and those that may be added later."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from ice_eval._specs import from_spec
+from ice_eval.cot.answer_steps import AnswerStep
+from ice_eval.cot.attributions import StepAttribution, step_attributions
+from ice_eval.cot.cases import checked_policy
+from ice_eval.cot.operators import Removal, StepOperator, step_operators
+from ice_eval.errors import ConfigError
+from ice_eval.stats import REFERENCE_SHARE
+
+ADDABLE = ("attributions", "operators", "k")
+"""Fields that a later command may extend; all others must be as the folder has them."""
+DIRECTIONS = ("sufficiency", "necessity")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CotConfig:
+    """What the command line and `evaluate_chains` ask for."""
+
+    model: str
+    task: str
+    attributions: tuple[str, ...] = ("self-report", "position", "length", "random")
+    operators: tuple[str, ...] = ("delete",)
+    k: tuple[float, ...] = (REFERENCE_SHARE,)
+    """Share of steps that is removed, or retained."""
+    n: int = 100
+    """Problems, from the first on."""
+    p: int = 20
+    """Random sets of each size; all of them where there are no more."""
+    repeats: int = 3
+    """How often the full chain is asked, for the noise floor."""
+    temperature: float | None = 0.0
+    """None leaves it to the server."""
+    max_tokens: int = 1024
+    """Longest chain."""
+    answer_tokens: int = 128
+    """Longest reply to a row."""
+    answer_step: AnswerStep = "drop"
+    """What becomes of steps that state the final answer."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, least in (("n", 1), ("p", 1), ("repeats", 1), ("max_tokens", 1), ("answer_tokens", 1)):
+            if getattr(self, name) < least:
+                raise ConfigError(f"{name} = {getattr(self, name)}: at least {least} is needed.")
+        if not self.k or not all(0 < k < 1 for k in self.k):
+            raise ConfigError(f"k = {', '.join(map(str, self.k))}: shares between 0 and 1 are expected, such as 0.2.")
+        if self.temperature is not None and not self.temperature >= 0:
+            raise ConfigError(f"temperature = {self.temperature}: 0 or more is expected.")
+        for name in ADDABLE:
+            values = getattr(self, name)
+            if len(set(values)) < len(values):
+                raise ConfigError(f"{name} names something twice: {', '.join(map(str, values))}.")
+        checked_policy(self.answer_step)
+        self.methods()
+        if not any(isinstance(operator, Removal) for operator in self.chosen_operators().values()):
+            raise ConfigError("an operator that keeps some steps is needed: delete, or replace.")
+
+    def chosen_operators(self) -> dict[str, StepOperator]:
+        """The operators, by name."""
+        return {name: step_operators.get(name)() for name in self.operators}
+
+    def methods(self) -> dict[str, StepAttribution]:
+        """The attributions, by the name that was given."""
+        return {name: from_spec(name, step_attributions) for name in self.attributions}
+
+    def extended_by(self, stored: Mapping[str, Any]) -> "CotConfig":
+        """This configuration, and what the folder already holds before it."""
+        before = {**stored, "operators": [*stored["operators"], *stored["arrangements"]]}
+        union: Any = {name: tuple(dict.fromkeys([*before[name], *getattr(self, name)])) for name in ADDABLE}
+        return replace(self, **union)
+
+    def identity(self) -> dict[str, Any]:
+        """The fields that define rows."""
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in ADDABLE}
+
+    def plain(self) -> dict[str, Any]:
+        """As the manifest holds it, in the terms of every run: `m` is the number of random sets."""
+        chosen = self.chosen_operators()
+        removals = [name for name, operator in chosen.items() if isinstance(operator, Removal)]
+        return {
+            **self.identity(),
+            "m": self.p,
+            "attributions": list(self.attributions),
+            "operators": removals,
+            "arrangements": [name for name in chosen if name not in removals],
+            "directions": list(DIRECTIONS),
+            "k": list(self.k),
+        }

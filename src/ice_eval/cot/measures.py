@@ -1,0 +1,194 @@
+"""What the rows of one chain say, and what all chains say together: necessity, sufficiency, capacity."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ice_eval import stats
+from ice_eval._seeding import rng_for
+from ice_eval.cot.ledger import changed
+from ice_eval.cot.rows import AGAIN
+from ice_eval.rationales import set_size
+from ice_eval.results import InputRow, LedgerRow
+from ice_eval.results.schema import SHARED_NULL
+from ice_eval.stats import Interval
+
+SHORT = 5
+"""Chains of fewer steps are reported apart: a fifth of them is less than one step, and one is always taken."""
+STRATA: Mapping[str, Callable[[int], bool]] = {
+    "long": lambda n_steps: n_steps >= SHORT,
+    "short": lambda n_steps: n_steps < SHORT,
+    "all": lambda n_steps: True,
+}
+"""Which chains a line is about."""
+CUTS = (0.0, 0.25, 0.5, 0.75, 1.0)
+"""Shares of the chain at which early answers are reported."""
+
+
+class Rate(NamedTuple):
+    """A share of replies; what cannot be read gives bounds, and is no part of the estimate."""
+
+    low: float
+    point: float
+    """NaN where no reply could be read."""
+    high: float
+    n_rows: int
+    n_unread: int
+
+    @property
+    def complement(self) -> "Rate":
+        """The share of all others."""
+        return Rate(1 - self.high, 1 - self.point, 1 - self.low, self.n_rows, self.n_unread)
+
+
+def rate_of(flags: NDArray[np.float64]) -> Rate:
+    """Of flags that are 1, 0, or NaN where a reply could not be read."""
+    unread, hits = int(np.isnan(flags).sum()), float(np.nansum(flags))
+    n = flags.size
+    return Rate(hits / n, hits / (n - unread) if n > unread else np.nan, (hits + unread) / n, n, unread)
+
+
+@dataclass(frozen=True)
+class ChainRows:
+    """One chain that takes part, with its replies."""
+
+    example: InputRow
+    rows: Mapping[tuple[str, str | None, str | None, int | None], Sequence[LedgerRow]]
+    """By kind, operator, direction and size, in the order of their sets."""
+
+    @property
+    def n_steps(self) -> int:
+        return len(self.example.spans)
+
+    @property
+    def floor(self) -> Rate:
+        """How often the full chain, asked again, gives another answer."""
+        return rate_of(changed([*self._of("full"), *self._of(AGAIN)]))
+
+    @property
+    def empty(self) -> Rate:
+        """Whether the answer without any step is the chain's own."""
+        return rate_of(changed(self._of("empty"))).complement
+
+    def necessity(self, operator: str, k: float, p: int) -> Rate:
+        """Share of the first P random removals that change the answer."""
+        return rate_of(changed(self._random(operator, "necessity", k, p)))
+
+    def sufficiency(self, operator: str, k: float, p: int) -> Rate:
+        """Share of the first P random retained sets that keep it."""
+        return rate_of(changed(self._random(operator, "sufficiency", k, p))).complement
+
+    def arranged(self, name: str) -> list[LedgerRow]:
+        """The rows of an arrangement, in their order."""
+        found = [row for key, rows in self.rows.items() if key[0] == name for row in rows]
+        return sorted(found, key=lambda row: row.key.set_index or 0)
+
+    def kept_when_cut(self) -> NDArray[np.float64]:
+        """Whether the chain cut off after 0, 1, … n steps gives its own answer (1, 0, NaN)."""
+        beginnings = [*self._of("empty"), *self.arranged("truncate"), *self._of("full")]
+        return 1 - changed(beginnings)
+
+    def _of(self, kind: str) -> Sequence[LedgerRow]:
+        return [row for key, rows in self.rows.items() if key[0] == kind for row in rows]
+
+    def _random(self, operator: str, direction: str, k: float, p: int) -> Sequence[LedgerRow]:
+        return self.rows[SHARED_NULL, operator, direction, set_size(self.n_steps, k)][:p]
+
+
+def chain_rows(example: InputRow, rows: Sequence[LedgerRow]) -> ChainRows:
+    """The replies of one chain, by what they are about."""
+    grouped: dict[tuple[str, str | None, str | None, int | None], list[LedgerRow]] = defaultdict(list)
+    for row in sorted(rows, key=lambda row: row.key.set_index or 0):
+        key = row.key
+        grouped[key.kind, key.operator, key.direction, key.size].append(row)
+    return ChainRows(example, grouped)
+
+
+def mean_line(rates: Sequence[Rate], *, seed: int, name: str = "rate") -> dict[str, Any]:
+    """Mean over chains, its interval, and the bounds that unreadable replies leave; chains without a reply left out."""
+    read = [rate for rate in rates if not np.isnan(rate.point)]
+    points = np.array([rate.point for rate in read])
+    interval = stats.mean_interval(points, rng=rng_for(seed, "bootstrap")) if read else None
+    return {
+        name: float(points.mean()) if read else None,
+        f"{name}_ci": None if interval is None else list(interval),
+        f"{name}_bounds": [float(np.mean([r.low for r in rates])), float(np.mean([r.high for r in rates]))]
+        if rates
+        else None,
+    }
+
+
+def capacity_lines(chains: Sequence[ChainRows], config: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Necessity, sufficiency and capacity: a line for every operator, share, and length of chains."""
+    for operator in config["operators"]:
+        for k in config["k"]:
+            for stratum, belongs in STRATA.items():
+                chosen = [chain for chain in chains if belongs(chain.n_steps)]
+                yield {"operator": operator, "k": k, "chains": stratum, **_capacity_line(chosen, operator, k, config)}
+
+
+def _capacity_line(chains: Sequence[ChainRows], operator: str, k: float, config: Mapping[str, Any]) -> dict[str, Any]:
+    seed, p = config["seed"], config["p"]
+    necessity = [chain.necessity(operator, k, p) for chain in chains]
+    sufficiency = [chain.sufficiency(operator, k, p) for chain in chains]
+    floors = [chain.floor for chain in chains]
+    read = [rates for rates in zip(necessity, sufficiency, floors, strict=True) if not _any_nan(rates)]
+    n_rows = sum(rate.n_rows for rate in (*necessity, *sufficiency))
+    shares = [set_size(chain.n_steps, k) / chain.n_steps for chain in chains]
+    head = {
+        "n": len(read),
+        "k_effective": float(np.mean(shares)) if chains else None,
+        **mean_line(necessity, seed=seed, name="necessity"),
+        **mean_line(sufficiency, seed=seed, name="sufficiency"),
+        "noise_floor": mean_line(floors, seed=seed)["rate"],
+        "unreadable_rate": sum(r.n_unread for r in (*necessity, *sufficiency)) / n_rows if n_rows else None,
+    }
+    if not read:
+        return {**head, **_NO_CAPACITY}
+    found, low, high = (_capacity(read, ends, seed) for ends in ("point", "low", "high"))
+    widest = None
+    if low.adjusted_ci is not None and high.adjusted_ci is not None:
+        widest = Interval(low.adjusted_ci.low, high.adjusted_ci.high)
+    return {
+        **head,
+        "src": found.src,
+        "src_ci": _listed(found.src_ci),
+        "src_bounds": [low.src, high.src],
+        "src_product": found.product,
+        "src_adjusted": found.adjusted,
+        "src_adjusted_ci": _listed(found.adjusted_ci),
+        "src_adjusted_bounds": None if low.adjusted is None or high.adjusted is None else [low.adjusted, high.adjusted],
+        "taxonomy": None if found.adjusted is None else stats.reasoning_word(found.adjusted),
+        "verdict": stats.reasoning_verdict(widest),
+    }
+
+
+_NO_CAPACITY: Mapping[str, Any] = {
+    **dict.fromkeys(
+        ("src", "src_ci", "src_bounds", "src_product", "src_adjusted", "src_adjusted_ci", "src_adjusted_bounds"), None
+    ),
+    "taxonomy": None,
+    "verdict": None,
+}
+
+
+def _capacity(read: Sequence[tuple[Rate, ...]], ends: str, seed: int) -> stats.Capacity:
+    """With every unreadable reply left out, or counted so that the capacity is lowest, or highest."""
+    fields = {"point": ("point",) * 3, "low": ("low", "high", "high"), "high": ("high", "low", "low")}[ends]
+    columns = [
+        np.array([getattr(rates[column], name) for rates in read], dtype=np.float64)
+        for column, name in enumerate(fields)
+    ]
+    return stats.capacity(*columns, rng=rng_for(seed, "capacity"))
+
+
+def _any_nan(rates: Sequence[Rate]) -> bool:
+    return any(np.isnan(rate.point) for rate in rates)
+
+
+def _listed(interval: Interval | None) -> list[float] | None:
+    return None if interval is None else list(interval)

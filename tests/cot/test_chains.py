@@ -1,0 +1,174 @@
+import json
+from importlib.resources import files
+
+import jsonschema
+import numpy as np
+import pytest
+from tests.cot.reasoners import Reasoner, records
+from tests.servers.chat_server import FAULTS, ChatServer, stormy
+
+from ice_eval.cot import Backend, CotConfig, Source, cot_tasks, execute_chains, rescore_chains
+from ice_eval.errors import BudgetError, ConfigError
+from ice_eval.results.schema import SCHEMA
+from ice_eval.servers import Budget, Chat, Server, read_responses
+from ice_eval.tasks import Records
+
+PROBLEMS = 20
+
+
+def problems(count=PROBLEMS, **options):
+    return Source(cot_tasks.get("gsm8k")().problems(Records(records(count, **options))), "records")
+
+
+def run(behave, out, *, count=PROBLEMS, budget=None, steps=6, server_fields=None, **fields):
+    """A run against a scripted server; the folder, and the server that was asked."""
+    config = CotConfig(**{"model": "scripted", "task": "gsm8k", "n": count, "attributions": ("random",), **fields})
+    with ChatServer(behave) as asked:
+        server = Server(base_url=asked.url, first_backoff_s=0.01, most_backoff_s=0.05, **(server_fields or {}))
+        backend = Backend(lambda store: Chat(server, store, budget=budget), {"base_url": "http://127.0.0.1/v1"})
+        return execute_chains(config, problems(count, steps=steps), backend, out=out), asked
+
+
+def headline(folder, **chosen):
+    chosen = {"operator": "delete", "k": 0.2, "chains": "long", **chosen}
+    [line] = [line for line in folder.summary()["cot"]["capacity"] if chosen.items() <= line.items()]
+    return line
+
+
+@pytest.fixture(scope="module")
+def genuine(tmp_path_factory):
+    every = ("delete", "replace", "shuffle", "truncate")
+    return run(Reasoner(), tmp_path_factory.mktemp("genuine") / "run", operators=every, k=(0.2, 0.5), count=12)
+
+
+@pytest.fixture(scope="module")
+def decorative(tmp_path_factory):
+    return run(Reasoner(genuine=0), tmp_path_factory.mktemp("decorative") / "run")
+
+
+def test_a_genuine_reasoner_is_found_out(genuine):
+    folder, _ = genuine
+    line = headline(folder)
+    assert (line["necessity"], line["sufficiency"], line["src"], line["src_adjusted"]) == (1, 0, 1, 1)
+    assert line["taxonomy"] == line["verdict"] == "genuine"
+    assert line["n"] == 12 and line["k_effective"] == pytest.approx(1 / 6)
+    content = folder.summary()["cot"]
+    assert content["noise_floor"]["rate"] == 0 and content["no_steps"]["rate"] == 0
+    assert content["problems"]["accuracy"] == 1
+
+
+def test_a_decorative_one_too(decorative):
+    line = headline(decorative[0])
+    assert (line["necessity"], line["sufficiency"], line["src"]) == (0, 1, 0)
+    assert line["taxonomy"] == line["verdict"] == "decorative"
+    assert decorative[0].summary()["cot"]["no_steps"]["rate"] == 1
+
+
+@pytest.mark.parametrize("share", [0.3, 0.6])
+def test_a_mixture_lies_within_its_interval(share, tmp_path):
+    behave = Reasoner(genuine=share)
+    folder, _ = run(behave, tmp_path / "run", attributions=())
+    reads = np.mean([behave.reads(index) for index in range(PROBLEMS)])
+    line = headline(folder)
+    assert line["src"] == pytest.approx(reads * reads)
+    assert line["src_product"] == pytest.approx(reads), "the problems that are read have a capacity of 1 each"
+    assert line["src_ci"][0] <= share**2 <= line["src_ci"][1]
+    assert line["src_adjusted_ci"][0] <= share**2 <= line["src_adjusted_ci"][1]
+
+
+def test_answers_that_flip_by_themselves_are_the_noise_floor_and_no_reasoning(tmp_path):
+    folder, _ = run(Reasoner(genuine=0, noise=0.1), tmp_path / "run", count=30, repeats=10, attributions=())
+    floor = folder.summary()["cot"]["noise_floor"]
+    assert floor["rate_ci"][0] <= 0.1 <= floor["rate_ci"][1]
+    line = headline(folder)
+    assert line["necessity"] == pytest.approx(0.1, abs=0.08)
+    assert line["src_adjusted"] < 0.03 and line["verdict"] == "decorative"
+
+
+def test_noise_hides_no_genuine_reasoning(tmp_path):
+    folder, _ = run(Reasoner(noise=0.1), tmp_path / "run", attributions=(), repeats=5)
+    line = headline(folder)
+    assert line["verdict"] == "genuine" and line["src_adjusted"] > 0.9
+
+
+def test_other_operators_and_shares_tell_the_same_of_a_genuine_reasoner(genuine):
+    folder, _ = genuine
+    assert headline(folder, operator="replace")["verdict"] == "genuine"
+    assert headline(folder, k=0.5)["necessity"] == 1
+    content = folder.summary()["cot"]
+    assert content["shuffle"]["rate"] == 0, "a sum does not hang on the order"
+    assert [cut["rate"] for cut in content["truncate"]["kept"]] == [0, 0, 0, 0, 1]
+    assert content["truncate"]["settled"] == 1
+    assert {line["gap"] for line in content["operator_dependence"]} == {0}
+
+
+def test_random_steps_win_half_of_the_time(genuine):
+    lines = genuine[0].summary()["configurations"]
+    assert len(lines) == 2 * 2 * 3, "directions, shares, and operators with their average"
+    assert {line["win_rate"] for line in lines} == {0.5}, "every set ties: all removals change this answer"
+
+
+def schema(name):
+    return json.loads((files("ice_eval.results") / "schemas" / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def test_files_are_as_their_schemas_say(genuine):
+    folder, _ = genuine
+    jsonschema.validate(folder.manifest(), schema("manifest"))
+    jsonschema.validate(folder.summary(), schema("summary"))
+    for line in folder.examples():
+        jsonschema.validate(line, schema("examples"))
+    assert folder.summary()["schema"] == SCHEMA
+
+
+def test_all_statistics_come_from_the_ledger(genuine):
+    folder, _ = genuine
+    before = (folder.path / "summary.json").read_bytes()
+    rescore_chains(folder)
+    assert (folder.path / "summary.json").read_bytes() == before
+
+
+def test_requests_are_asked_once_and_continuing_asks_nothing(genuine):
+    folder, server = genuine
+    assert set(server.answered.values()) <= {1, 3}, "the full chain is asked three times"
+    with ChatServer(Reasoner()) as silent:
+        backend = Backend(lambda store: Chat(Server(base_url=silent.url), store), {})
+        config = CotConfig(model="scripted", task="gsm8k", n=12, attributions=("random",))
+        again = execute_chains(config, problems(12), backend, out=folder.path)
+        assert not silent.requests
+    assert again.summary()["cot"]["capacity"] == folder.summary()["cot"]["capacity"]
+
+
+def test_bad_weather_changes_nothing(tmp_path):
+    quiet, _ = run(Reasoner(genuine=0.5), tmp_path / "quiet", count=8)
+    storm = stormy(0.3, seed=5, then=Reasoner(genuine=0.5))
+    folder, server = run(storm, tmp_path / "run", count=8, server_fields={"timeout_s": 0.4, "attempts": 20})
+    assert sum(server.faults.values()) > 30 and len(server.faults) == len(FAULTS)
+    assert (folder.path / "summary.json").read_bytes() == (quiet.path / "summary.json").read_bytes()
+
+
+def test_what_was_paid_for_is_not_paid_for_again_after_a_kill(tmp_path):
+    out = tmp_path / "run"
+    with pytest.raises(BudgetError):
+        run(Reasoner(), out, count=8, budget=Budget(max_requests=50))
+    first = {response.key for response in read_responses(out / "responses.jsonl")}
+    assert len(first) == 50
+    assert json.loads((out / "manifest.json").read_text())["status"] == "running"
+    _, server = run(Reasoner(), out, count=8)
+    every = {response.key for response in read_responses(out / "responses.jsonl")}
+    assert len(server.requests) == len(every) - len(first)
+    whole, _ = run(Reasoner(), tmp_path / "whole", count=8)
+    assert (out / "summary.json").read_bytes() == (whole.path / "summary.json").read_bytes()
+
+
+def test_shares_and_attributions_may_be_added_and_ask_only_what_is_missing(tmp_path):
+    out = tmp_path / "run"
+    _, before = run(Reasoner(), out, count=6)
+    folder, added = run(Reasoner(), out, count=6, k=(0.5,), attributions=("position",))
+    assert 0 < len(added.requests) and not {json.dumps(r) for r in added.requests} & {
+        json.dumps(r) for r in before.requests
+    }
+    config = folder.manifest()["config"]
+    assert (config["k"], config["attributions"]) == ([0.2, 0.5], ["random", "position"])
+    with pytest.raises(ConfigError, match="p is 20 there and 5 here"):
+        run(Reasoner(), out, count=6, p=5)
