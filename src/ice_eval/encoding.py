@@ -129,6 +129,27 @@ def _encoded(
     )
 
 
+def encode_text(codec: Codec, pieces: Sequence[Piece], *, example_id: str, framed: bool) -> Encoded:
+    """Tokenise a text that belongs to no task: the tokens of its fields are units, the rest is protected.
+
+    Nothing is cut. A `framed` text brings its special tokens along (see `Codec.tokenize`).
+    """
+    fields = {piece.field: piece.text for piece in pieces if piece.field is not None}
+    tokens = codec.tokenize("".join(piece.text for piece in pieces), framed=framed)
+    sources = [_Source.of(pieces, tuple(fields), "token")]
+    unit_of, spans = _units(tokens, sources, _groups(tokens, sources), "token")
+    return Encoded(
+        example_id=example_id,
+        ids=tokens.ids,
+        segments=tokens.segments,
+        unit_of=unit_of,
+        spans=spans,
+        texts=tuple(fields[span.field][span.start : span.end] for span in spans),
+        fields=fields,
+        special=codec.special,
+    )
+
+
 def _written_special(codec: Codec, tokens: Tokens) -> NDArray[np.bool_]:
     """Which tokens are control tokens; the unknown token stands for a piece of the text."""
     return np.isin(tokens.ids, list(codec.special.every - {codec.special.unk}))
@@ -297,11 +318,9 @@ def label_ids(codec: Codec, task: Task) -> LabelIds:
     pieces, _ = rendered(codec, task, {name: "x" for name in task.template.fields})
     body = "".join(piece.text for piece in pieces)
     framed = _is_framed(codec, task)
-    prompt = codec.tokenize(body, framed=framed).ids.tolist()
     found = []
     for label, word in zip(task.labels, task.answers, strict=True):
-        joint = codec.tokenize(body + word, framed=framed).ids.tolist()
-        ids = tuple(joint[len(prompt) :] if joint[: len(prompt)] == prompt else _alone(codec, word))
+        ids = following_ids(codec, body, word, framed=framed)
         if not ids:
             raise ConfigError(
                 f"the label '{label}' has no tokens in this model's vocabulary; choose another word with --labels."
@@ -309,6 +328,13 @@ def label_ids(codec: Codec, task: Task) -> LabelIds:
         found.append(ids)
     _refuse_prefixes(list(task.label_words), found)
     return tuple(found)
+
+
+def following_ids(codec: Codec, text: str, more: str, *, framed: bool) -> tuple[int, ...]:
+    """Token ids of what follows a text; if its first characters join the text's last token, those that it has alone."""
+    before = codec.tokenize(text, framed=framed).ids.tolist()
+    joint = codec.tokenize(text + more, framed=framed).ids.tolist()
+    return tuple(joint[len(before) :] if joint[: len(before)] == before else _alone(codec, more))
 
 
 def _alone(codec: Codec, word: str) -> list[int]:

@@ -1,3 +1,5 @@
+import functools
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,17 +14,22 @@ CHAT_TEMPLATE = (
 
 
 @pytest.fixture(scope="session")
-def tiny_llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a tiny language model."""
-    folder = tmp_path_factory.mktemp("tiny-llama")
-    save_tiny(folder, "llama")
+def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Family -> a folder with a tiny language model of it."""
+
+    @functools.cache
+    def folder(family: str) -> Path:
+        made = tmp_path_factory.mktemp(family)
+        save_tiny(made, family)
+        return made
+
     return folder
 
 
 @pytest.fixture
-def plain_model(tiny_llama: Path) -> Model:
+def plain_model(tiny_folder: Callable[[str], Path]) -> Model:
     """A tiny language model without a chat template."""
-    return load_model(str(tiny_llama), device="cpu")
+    return load_model(str(tiny_folder("llama")), device="cpu")
 
 
 @pytest.fixture

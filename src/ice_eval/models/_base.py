@@ -37,6 +37,11 @@ class Labels:
     """What a user should know of how labels were matched."""
 
     @property
+    def is_open(self) -> bool:
+        """Whether there is one answer and no other to choose: its score is its log-probability among all texts."""
+        return len(self.ids) == 1
+
+    @property
     def reserve(self) -> int:
         """Tokens that a label adds to the input."""
         return max(len(ids) for ids in self.ids) - 1 if self.scoring == "full" else 0
@@ -185,6 +190,7 @@ class Model(ABC):
     def log_scores(self, batch: Sequence[ModelInput], labels: Labels, *, prefix: int = 0) -> LogScores:
         """Log-probability of each label for each input, normalised over the labels, from a float32 head.
 
+        That of an open answer (see `Labels`), by the chain rule over its tokens, is normalised over all texts as long.
         The first `prefix` ids are the same in all inputs, which a model may use or ignore.
 
         Raises:

@@ -118,7 +118,12 @@ class HFModel(Model):
         with translated_memory_errors(), torch.inference_mode():
             scores, tokens = self._label_scores(batch, labels, prefix)
             arrived = _on_its_way(scores)
-        return Pending(lambda: normalised(arrived().double().numpy()), tokens, self._in_use())
+
+        def collect() -> LogScores:
+            found = arrived().double().numpy()
+            return found if labels.is_open else normalised(found)
+
+        return Pending(collect, tokens, self._in_use())
 
     def _in_use(self) -> Any:
         """What a pass reads beside its own tensors: it must last until the rows are answered."""

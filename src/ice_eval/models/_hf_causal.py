@@ -231,8 +231,9 @@ class CausalLM(HFModel):
         inputs = [item.full() for item in batch]
         start = min(shared_prefix(batch), min(len(row.ids) for row in inputs) - 1)
         last: Ids = np.array([len(row.ids) - start - 1 for row in inputs])
-        copies = len(labels.ids) if slopes and labels.scoring == "full" else 1
-        rows = _with_labels(inputs, labels) if copies > 1 else inputs
+        chained = slopes and labels.scoring == "full"
+        copies = len(labels.ids) if chained else 1
+        rows = _with_labels(inputs, labels) if chained else inputs
         # Examples share no node: the gradient of one must not reach another.
         groups = np.arange(len(inputs)).repeat(copies)
         watch = last.repeat(copies) if "attentions" in needs else None
@@ -273,8 +274,9 @@ class CausalLM(HFModel):
         if self._way != "packed":
             return super()._scores_at(points, item, tokens, start, labels)
         inputs = [item.full()] * len(points)
-        copies = len(labels.ids) if labels.scoring == "full" else 1
-        rows = _with_labels(inputs, labels) if copies > 1 else inputs
+        chained = labels.scoring == "full"
+        copies = len(labels.ids) if chained else 1
+        rows = _with_labels(inputs, labels) if chained else inputs
         # Points share no node: each has embeddings of its own.
         with self._packed(rows, start, groups=np.arange(len(inputs)).repeat(copies)) as forward:
             nodes, path = self._put(forward.packing.ids)[None], forward.packing.path[::copies]

@@ -19,10 +19,15 @@ class Odds:
         return Odds(self.targets[rows], None if self.priors is None else self.priors[rows])
 
     def of(self, scores: torch.Tensor) -> torch.Tensor:
-        """`z_y - logsumexp(z_others)` of each row's target, from its log-scores up to a constant."""
+        """`z_y - logsumexp(z_others)` of each row's target, from its log-scores up to a constant.
+
+        An open answer has no others: its log-probability itself.
+        """
         if self.priors is not None:
             scores = scores - torch.tensor(self.priors, dtype=scores.dtype, device=scores.device)
         index = torch.tensor(self.targets, device=scores.device)[:, None]
         chosen = scores.gather(1, index)[:, 0]
+        if scores.shape[1] == 1:
+            return chosen
         others = scores.scatter(1, index, -torch.inf)
         return chosen - torch.logsumexp(others, dim=1)

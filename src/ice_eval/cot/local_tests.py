@@ -1,0 +1,174 @@
+"""Attributions of a chain against random sets of its tokens, and of its steps: the same score, side by side."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import get_args
+
+import numpy as np
+
+from ice_eval._seeding import rng_for
+from ice_eval.attributions import PerRow
+from ice_eval.cot.local_chains import ChainUnit, EncodedChain
+from ice_eval.cot.local_scores import STEP_ATTRIBUTIONS, AnswerScorer
+from ice_eval.rationales import Units, keep_mask, n_sets, null_of, random_sets, set_size, top_k
+from ice_eval.records import Direction, KeepMasks
+from ice_eval.stats import compare
+
+_DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
+_UNITS: tuple[ChainUnit, ...] = get_args(ChainUnit)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerTest:
+    """The top units of one attribution of one chain, against random sets of as many.
+
+    Scores are log-probabilities of the model's own answer. A rationale wins against a set if the answer stays more
+    probable when it is kept (sufficiency), or gets less probable when it is removed (necessity).
+    """
+
+    problem_id: str
+    unit: ChainUnit
+    attribution: str
+    direction: Direction
+    k: float
+    n_units: int
+    size: int
+    """Units of the rationale; `size / n_units` is the share that k came to."""
+    rationale: Units
+    m: int
+    """Sets that it was compared with."""
+    exact: bool
+    """Whether these are all other sets there are."""
+    win_rate: float
+    """Share of them that it beats, ties one half."""
+    tie_rate: float
+    p_value: float
+    """How often a random set does at least as well."""
+    p_lower: float
+    """How often a random set does at most as well."""
+    effect_size: float | None
+    """Distance from the mean of the sets in their standard deviations, positive where it does better.
+
+    None where they do not differ."""
+    score: float
+    """Of the answer when the rationale alone is kept, or removed (necessity)."""
+    score_full: float
+    """Of the answer after the whole chain."""
+    score_empty: float
+    """Of the answer after no step at all."""
+
+
+@dataclass(frozen=True)
+class _Family:
+    """The sets of one size of one unit that are scored in one direction: random ones, then rationales."""
+
+    unit: ChainUnit
+    direction: Direction
+    n_units: int
+    size: int
+    drawn: list[Units]
+    rationales: dict[str, Units]
+    """By attribution."""
+
+    @property
+    def rows(self) -> KeepMasks:
+        masks = np.stack([keep_mask(units, self.n_units) for units in (*self.drawn, *self.rationales.values())])
+        return masks if self.direction == "sufficiency" else ~masks
+
+
+def answer_tests(
+    scorer: AnswerScorer,
+    chain: EncodedChain,
+    *,
+    attributions: Sequence[str] = STEP_ATTRIBUTIONS,
+    k: Sequence[float] = (0.2,),
+    directions: Sequence[Direction] = _DIRECTIONS,
+    units: Sequence[ChainUnit] = _UNITS,
+    m: int = 50,
+    seed: int = 0,
+) -> list[AnswerTest]:
+    """Test attributions of one chain, with tokens and with steps as units.
+
+    The random sets of a problem, unit and size are drawn once, whatever the attributions; where there are m + 1 sets
+    or fewer, all are used and the test is exact. A chain of a single unit has nothing to compare and gives no record.
+
+    Args:
+        scorer: Scores with one model.
+        chain: What is explained.
+        attributions: Names of methods.
+        k: Shares of units in a rationale.
+        directions: Whether rationales are kept, or removed, or both.
+        units: What is kept or removed.
+        m: Random sets per test.
+        seed: Of the sets, and of what decides ties.
+
+    Raises:
+        DataError: Numbers of an attribution, or scores, are not finite.
+    """
+    families = list(_families(scorer, chain, attributions, k, directions, units, m, seed))
+    if not families:
+        return []
+    all_or_none = np.array([[True], [False]]).repeat(chain.steps.n_units, axis=1)
+    rows: list[tuple[ChainUnit, KeepMasks]] = [("step", all_or_none), *((each.unit, each.rows) for each in families)]
+    scores = scorer.scores_of(chain, rows)
+    (full, empty), *scored = np.split(scores, np.cumsum([len(keep) for _, keep in rows])[:-1])
+    by_family = zip(families, scored, strict=True)
+    tests = [test for family, own in by_family for test in _tests(chain, family, own, k, m, float(full), float(empty))]
+    order = {key: place for place, key in enumerate(product(units, attributions, directions, k))}
+    return sorted(tests, key=lambda test: order[test.unit, test.attribution, test.direction, test.k])
+
+
+def _families(
+    scorer: AnswerScorer,
+    chain: EncodedChain,
+    names: Sequence[str],
+    k: Sequence[float],
+    directions: Sequence[Direction],
+    units: Sequence[ChainUnit],
+    m: int,
+    seed: int,
+) -> Iterator[_Family]:
+    found, problem = scorer.attributions(chain, names, seed=seed), chain.problem_id
+    for unit in units:
+        n_units = chain.cut_in(unit).n_units
+        if n_units < 2:
+            continue
+        vectors = {name: found.per_unit(name, unit=unit) for name in names}
+        for size in dict.fromkeys(set_size(n_units, share) for share in k):
+            drawn = random_sets(n_units, size, m + 1, seed=seed, example_id=problem)
+            tops = {name: top_k(vectors[name], size, rng=rng_for(seed, problem, "ties", name)) for name in names}
+            for direction in directions:
+                yield _Family(unit, direction, n_units, size, drawn, tops)
+
+
+def _tests(
+    chain: EncodedChain, family: _Family, scores: PerRow, k: Sequence[float], m: int, full: float, empty: float
+) -> Iterator[AnswerTest]:
+    sign = 1.0 if family.direction == "sufficiency" else -1.0
+    of_sets, of_rationales = scores[: len(family.drawn)], scores[len(family.drawn) :]
+    for (name, rationale), score in zip(family.rationales.items(), of_rationales.tolist(), strict=True):
+        null = null_of(rationale, family.drawn, m)
+        compared = compare(sign * score, sign * of_sets[null])
+        for share in k:
+            if set_size(family.n_units, share) == family.size:
+                yield AnswerTest(
+                    problem_id=chain.problem_id,
+                    unit=family.unit,
+                    attribution=name,
+                    direction=family.direction,
+                    k=share,
+                    n_units=family.n_units,
+                    size=family.size,
+                    rationale=rationale,
+                    m=len(null),
+                    exact=n_sets(family.n_units, family.size) <= m + 1,
+                    win_rate=compared.win_rate,
+                    tie_rate=compared.tie_rate,
+                    p_value=compared.p_value,
+                    p_lower=compared.p_lower,
+                    effect_size=compared.effect_size,
+                    score=score,
+                    score_full=full,
+                    score_empty=empty,
+                )
