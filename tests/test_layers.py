@@ -20,11 +20,12 @@ LAYERS = [
     {"attributions", "executors", "results"},
     {"pipeline", "cot", "analysis", "translation"},
     {"report"},
-    {"api", "bench", "selftest", "f_fidelity"},
+    {"api", "bench", "selftest", "f_fidelity", "chains"},
     {"cli"},
 ]
 LAYER_OF = {part: layer for layer, parts in enumerate(LAYERS) for part in parts}
 SIDEWAYS = {
+    ("chains", "api"),  # what a finished run looks like
     ("bench", "api"),  # a run of a grid is an evaluation like any other
     ("cot", "pipeline"),  # progress is told in the same way
     ("_extras", "errors"),

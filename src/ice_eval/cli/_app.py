@@ -9,6 +9,7 @@ from ice_eval.cli import (
     audit_infill,
     bench,
     compare,
+    cot,
     demo,
     f_fidelity,
     listing,
@@ -65,4 +66,5 @@ app.command("translate")(translate.translate)
 app.command("validate")(validate.validate)
 app.command("paper")(paper.paper)
 app.command("selftest")(selftest.selftest)
+app.add_typer(cot.app, name="cot")
 app.add_typer(task.app, name="task")

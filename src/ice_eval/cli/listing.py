@@ -24,7 +24,11 @@ class Entry:
 
 def listing(
     what: Annotated[
-        str, typer.Argument(help="tasks, models, attributions, operators, nulls, formats, measures or presets.")
+        str,
+        typer.Argument(
+            help="tasks, models, attributions, operators, nulls, formats, measures, presets, cot-tasks, cot-operators "
+            "or cot-attributions."
+        ),
     ],
     as_json: Json = False,
 ) -> None:
@@ -60,6 +64,8 @@ _BELOW = {
 def _lists() -> Mapping[str, Callable[[], Iterator[tuple[str, Entry]]]]:
     from ice_eval.analysis.measures import measures
     from ice_eval.attributions import attributions
+    from ice_eval.cot.attributions import step_attributions
+    from ice_eval.cot.operators import step_operators
     from ice_eval.interop import formats
     from ice_eval.nulls import nulls
     from ice_eval.operators import operators
@@ -70,9 +76,11 @@ def _lists() -> Mapping[str, Callable[[], Iterator[tuple[str, Entry]]]]:
         "nulls": nulls,
         "formats": formats,
         "measures": measures,
+        "cot-operators": step_operators,
+        "cot-attributions": step_attributions,
     }
     described = {name: lambda registry=registry: _described(registry) for name, registry in plain.items()}
-    return {"tasks": _tasks, "models": _models, **described, "presets": _presets}
+    return {"tasks": _tasks, "models": _models, **described, "presets": _presets, "cot-tasks": _cot_tasks}
 
 
 def _described(registry: Any) -> Iterator[tuple[str, Entry]]:
@@ -95,6 +103,13 @@ def _tasks() -> Iterator[tuple[str, Entry]]:
             "data": task.data.origin,
         }
         yield name, Entry(task.description, f"{task.language}; prompts: {', '.join(task.ways)}", facts)
+
+
+def _cot_tasks() -> Iterator[tuple[str, Entry]]:
+    from ice_eval.cot import cot_tasks
+
+    for name, make in cot_tasks.items():
+        yield name, Entry(make().description)
 
 
 def _presets() -> Iterator[tuple[str, Entry]]:

@@ -39,6 +39,8 @@ class CotConfig:
     """Longest chain."""
     answer_tokens: int = 128
     """Longest reply to a row."""
+    levels: bool = False
+    """Whether attributions of the chain are also tested in tokens, beside steps; for models on this machine."""
     answer_step: AnswerStep = "drop"
     """What becomes of steps that state the final answer."""
     seed: int = 0
@@ -72,11 +74,12 @@ class CotConfig:
         """This configuration, and what the folder already holds before it."""
         before = {**stored, "operators": [*stored["operators"], *stored["arrangements"]]}
         union: Any = {name: tuple(dict.fromkeys([*before[name], *getattr(self, name)])) for name in ADDABLE}
-        return replace(self, **union)
+        return replace(self, **union, levels=self.levels or stored["levels"])
 
     def identity(self) -> dict[str, Any]:
         """The fields that define rows."""
-        return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in ADDABLE}
+        free = (*ADDABLE, "levels")
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in free}
 
     def plain(self) -> dict[str, Any]:
         """As the manifest holds it, in the terms of every run: `m` is the number of random sets."""
@@ -90,4 +93,5 @@ class CotConfig:
             "arrangements": [name for name in chosen if name not in removals],
             "directions": list(DIRECTIONS),
             "k": list(self.k),
+            "levels": self.levels,
         }

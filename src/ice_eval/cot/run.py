@@ -1,7 +1,7 @@
 """A step-level run: chains, rows and probes, the rows of the explanations, and the folder that holds them."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -11,25 +11,34 @@ from ice_eval.cot.asking import Asker
 from ice_eval.cot.attributions import Probe, StepLens, Unexplained
 from ice_eval.cot.cases import Case, evaluated, given_case, reading_of, written_case
 from ice_eval.cot.config import CotConfig
-from ice_eval.cot.fills import step_fills
 from ice_eval.cot.given import Given
+from ice_eval.cot.inside import Inside
 from ice_eval.cot.ledger import LABELS, Explained, input_row, ledger_row
-from ice_eval.cot.operators import Removal
-from ice_eval.cot.prompts import ASK, CONCLUDE, RATE, ask_prompt, conclude_prompt
-from ice_eval.cot.rows import StepRow, arranged_rows, random_rows, rationale_rows, reference_rows
+from ice_eval.cot.levels import write_levels
+from ice_eval.cot.prompts import ASK, CONCLUDE, RATE
+from ice_eval.cot.requests import (
+    chain_request,
+    expected_requests,
+    fills_of,
+    first_rows,
+    probe_request,
+    probes_of,
+    requests_of,
+    row_request,
+)
+from ice_eval.cot.rows import StepRow, rationale_rows
 from ice_eval.cot.summary import rescore_chains
 from ice_eval.cot.tasks import Problem
-from ice_eval.errors import ModelError
+from ice_eval.errors import CapabilityError, ModelError
+from ice_eval.models import Model
 from ice_eval.pipeline import Reporter, Silent
 from ice_eval.records import Answer as Said
 from ice_eval.results import RowKey, RunFolder, config_hash, content_hash, now, slug, stored_run, versions_of
 from ice_eval.results.schema import probe_kind
-from ice_eval.servers import Message, Progress, Request, Response, ResponseStore
+from ice_eval.servers import Progress, Request, Response, ResponseStore
 
 PART_SIZE = 16
 RESPONSES = "responses.jsonl"
-_USUAL_STEPS = 6
-"""Steps of a chain, before any is known: for the first estimate of requests."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +61,8 @@ class Backend:
     make: Callable[[ResponseStore], Asker]
     about: Mapping[str, Any]
     """For the manifest: the address, or the weights."""
+    model: Model | None = None
+    """Where it runs on this machine: what attributions may look into."""
 
 
 def execute_chains(
@@ -80,7 +91,9 @@ def execute_chains(
         ModelError: No problem could be evaluated, or the server stopped answering.
     """
     reporter = reporter or Silent()
+    _refuse_looking_into_servers(config, backend)
     asked = {**config.identity(), "data": source.hash(), "prompts": _prompts_hash()}
+    asked |= {"weights": backend.about["weights"]} if "weights" in backend.about else {}
     name = f"cot-{slug(config.task)}-{slug(config.model)}-{config_hash(asked)[:8]}"
     folder = RunFolder(out or Path("ice-runs") / name)
     stored = stored_run(folder, asked)
@@ -90,13 +103,15 @@ def execute_chains(
     with folder.opened():
         folder.write_manifest(manifest)
         with ResponseStore(folder.path / RESPONSES) as store:
-            run = _Run(config, backend.make(store), reporter)
+            run = _Run(config, backend, backend.make(store), reporter)
             try:
                 cases, ledger, explained = run.evaluate(source.problems)
             finally:
                 reporter.stop()
             manifest |= {"cot": {**dict(backend.about), **run.account(store)}}
         _write(folder, cases, ledger, explained)
+        if config.levels and backend.model is not None:
+            write_levels(folder, evaluated(cases), backend.model, config, reporter)
         folder.write_manifest(manifest)
         rescore_chains(folder)
         folder.write_manifest({**manifest, "status": "complete", "finished": now()})
@@ -110,8 +125,9 @@ def execute_chains(
 class _Run:
     """Three rounds of questions: the chains; rows and probes; the rows of what the attributions chose."""
 
-    def __init__(self, config: CotConfig, asker: Asker, reporter: Reporter) -> None:
+    def __init__(self, config: CotConfig, backend: Backend, asker: Asker, reporter: Reporter) -> None:
         self._config, self._asker, self._reporter = config, asker, reporter
+        self._inside = None if backend.model is None else Inside(backend.model, seed=config.seed)
         self._replies: dict[str, Response] = {}
         self._read: Counter[str] = Counter()
 
@@ -122,33 +138,36 @@ class _Run:
         config = self._config
         cases = self._cases(problems)
         used = evaluated(cases)
-        needs_fills = any(isinstance(o, Removal) and o.needs_fills for o in config.chosen_operators().values())
-        fills = step_fills(used, seed=config.seed) if needs_fills else {case.id: () for case in used}
-        rows = {
-            case.id: [
-                *reference_rows(case, config),
-                *random_rows(case, config, fills[case.id]),
-                *arranged_rows(case, config),
-            ]
-            for case in used
-        }
-        probes = {case.id: {name: method.probes(case) for name, method in config.methods().items()} for case in used}
-        requests = [self._row_request(case, row) for case in used for row in rows[case.id]]
-        requests += [self._probe_request(case, probe) for case in used for probe in _flat(probes[case.id].values())]
-        self._ask(requests, rest=2 * len(used) * len(config.attributions) * len(config.k))
+        fills = fills_of(used, config)
+        rows = {case.id: list(first_rows(case, config, fills[case.id])) for case in used}
+        probes = {case.id: probes_of(case, config) for case in used}
+        self._ask(self._requests(used, rows, probes), rest=2 * len(used) * len(config.attributions) * len(config.k))
         explained = {case.id: self._explain(case, probes[case.id]) for case in used}
         for case in used:
             rows[case.id] += rationale_rows(case, config, fills[case.id], explained[case.id].vectors)
             rows[case.id] += _probe_rows(case, probes[case.id])
-        self._ask([self._row_request(case, row) for case in used for row in rows[case.id]], rest=0)
+        self._ask(self._requests(used, rows, {}), rest=0)
         ledger = {
-            case.id: [(row, self._replies[self._row_request(case, row).key]) for row in rows[case.id]] for case in used
+            case.id: [(row, self._replies[row_request(case, row, config).key]) for row in rows[case.id]]
+            for case in used
         }
         for case in used:
             self._read.update(
                 getattr(reading_of(reply, case.problem.kind), "reason", "read") for _, reply in ledger[case.id]
             )
         return cases, ledger, explained
+
+    def _requests(
+        self,
+        cases: Sequence[Case],
+        rows: Mapping[str, Sequence[StepRow]],
+        probes: Mapping[str, Mapping[str, Sequence[Probe]]],
+    ) -> list[Request]:
+        return [
+            request
+            for case in cases
+            for request in requests_of(case, rows[case.id], probes.get(case.id, {}), self._config)
+        ]
 
     def account(self, store: ResponseStore) -> dict[str, Any]:
         """What the answers were, for the manifest."""
@@ -165,24 +184,17 @@ class _Run:
     def _cases(self, problems: Sequence[Problem | Given]) -> list[Case]:
         policy = self._config.answer_step
         asked = [problem for problem in problems if isinstance(problem, Problem)]
-        requests = {problem.id: self._chain_request(problem) for problem in asked}
-        plan = self._asker.plan(requests.values())
-        if asked:
-            self._reporter.say(f"chains: {plan}")
-        self._reporter.start(len(asked) + self._expected_rows(len(problems)))
-        self._ask(list(requests.values()), rest=self._expected_rows(len(problems)), planned=False)
+        requests = {problem.id: chain_request(problem, self._config) for problem in asked}
+        expected = expected_requests(problems, self._config)
+        self._reporter.say(f"plan{' (chains of six steps)' if asked else ''}: {self._asker.plan(expected)}")
+        self._reporter.start(len(expected))
+        self._ask(list(requests.values()), rest=len(expected) - len(requests), planned=False)
         return [
             given_case(problem, policy=policy)
             if isinstance(problem, Given)
             else written_case(problem, self._replies[requests[problem.id].key], policy=policy)
             for problem in problems
         ]
-
-    def _expected_rows(self, n_problems: int) -> int:
-        """About how many requests follow the chains."""
-        config = self._config
-        sets = min(config.p, _USUAL_STEPS) * len(config.k) * len(config.operators)
-        return n_problems * (1 + config.repeats + 2 * sets + len(config.attributions))
 
     def _ask(self, requests: Sequence[Request], *, rest: int, planned: bool = True) -> None:
         """Ask what is missing; `rest` is about what comes after."""
@@ -207,11 +219,12 @@ class _Run:
     def _explain(self, case: Case, probes: Mapping[str, Sequence[Probe]]) -> Explained:
         vectors, said = {}, {}
         for name, method in self._config.methods().items():
-            replies = [self._replies[self._probe_request(case, probe).key] for probe in probes[name]]
+            replies = [self._replies[probe_request(case, probe, self._config).key] for probe in probes[name]]
             texts = [reply.text for probe, reply in zip(probes[name], replies, strict=True) if probe.prompt]
             problem = None
             try:
-                lens = StepLens(replies, rng_for(self._config.seed, case.id, f"attribution:{name}"))
+                rng = rng_for(self._config.seed, case.id, f"attribution:{name}")
+                lens = StepLens(replies, rng, None if self._inside is None else self._inside.of(case))
                 vectors[name] = method.attribute(case, lens)
             except Unexplained as exc:
                 problem = str(exc)
@@ -219,31 +232,16 @@ class _Run:
                 said[name] = Said("\n".join(texts) or None, sum(_tokens(reply) for reply in replies), problem=problem)
         return Explained(vectors, said)
 
-    def _chain_request(self, problem: Problem) -> Request:
-        return self._request(ask_prompt(problem), self._config.max_tokens, 0)
 
-    def _row_request(self, case: Case, row: StepRow) -> Request:
-        return self._request(conclude_prompt(case.problem, row.shown), self._config.answer_tokens, row.repeat)
-
-    def _probe_request(self, case: Case, probe: Probe) -> Request:
-        prompt = probe.prompt
-        if probe.kept is not None:
-            prompt = conclude_prompt(case.problem, [case.texts[step] for step in probe.kept])
-        return self._request(prompt, probe.max_tokens or self._config.answer_tokens, probe.repeat)
-
-    def _request(self, prompt: str, max_tokens: int, repeat: int) -> Request:
-        config = self._config
-        return Request(
-            messages=(Message("user", prompt),),
-            model=config.model,
-            max_tokens=max_tokens,
-            temperature=config.temperature,
-            repeat=repeat,
+def _refuse_looking_into_servers(config: CotConfig, backend: Backend) -> None:
+    if backend.model is not None:
+        return
+    inner = [name for name, method in config.methods().items() if method.needs_model]
+    if inner or config.levels:
+        what = f"the step attribution '{inner[0]}' looks" if inner else "tokens and steps side by side need a look"
+        raise CapabilityError(
+            f"{what} into the model, and a server does not show it; load the model here, without a server."
         )
-
-
-def _flat(lists: Iterable[Sequence[Probe]]) -> list[Probe]:
-    return [probe for each in lists for probe in each]
 
 
 def _probe_rows(case: Case, probes: Mapping[str, Sequence[Probe]]) -> list[StepRow]:

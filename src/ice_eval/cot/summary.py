@@ -12,6 +12,7 @@ from ice_eval import stats
 from ice_eval._files import write_json
 from ice_eval._seeding import rng_for
 from ice_eval.cot.ledger import ANSWER, changed
+from ice_eval.cot.levels import level_lines
 from ice_eval.cot.measures import CUTS, ChainRows, Rate, capacity_lines, chain_rows, mean_line, rate_of
 from ice_eval.results import InputRow, LedgerRow, RunFolder, rescore
 from ice_eval.results.summary import outcomes_by_configuration
@@ -33,6 +34,7 @@ def rescore_chains(folder: RunFolder) -> dict[str, Any]:
         "capacity": list(capacity_lines(chains, config)),
         "operator_dependence": list(_dependence(chains, config)),
         **{name: _ARRANGED[name](chains, config) for name in config["arrangements"] if name in _ARRANGED},
+        **({"levels": list(level_lines(folder, seed=config["seed"]))} if config["levels"] else {}),
         "raw": list(_raw(folder, config, summary)),
     }
     content["raw_agreement"] = _agreement(content["raw"])

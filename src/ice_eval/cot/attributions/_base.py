@@ -42,6 +42,13 @@ class StepLens:
     """To its probes, in their order."""
     rng: np.random.Generator
     """Random numbers that belong to this attribution and this case."""
+    inside: Callable[[str], PerUnit] | None = None
+    """A token attribution of the model itself, by name, summed over each step; None behind a server."""
+
+    def summed(self, name: str) -> PerUnit:
+        """What a token attribution of the model gives each step."""
+        assert self.inside is not None, "a run offers what its attributions need"
+        return self.inside(name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +57,8 @@ class StepAttribution(ABC):
 
     name: ClassVar[str]
     """What it is registered as."""
+    needs_model: ClassVar[bool] = False
+    """Whether it looks into the model, so that a server is not enough."""
 
     def probes(self, case: Case) -> list[Probe]:
         """What it asks of the model."""

@@ -1,0 +1,137 @@
+"""`evaluate_chains`: whether a model uses the reasoning that it writes, for servers and models on this machine."""
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ice_eval.api import Run
+from ice_eval.cot import Backend, CotConfig, CotTask, Given, Problem, Source, cot_tasks, execute_chains, read_given
+from ice_eval.cot.requests import expected_requests
+from ice_eval.errors import ConfigError
+from ice_eval.models import Model, load_model
+from ice_eval.pipeline import Reporter
+from ice_eval.servers import Budget, Chat, Plan, ResponseStore, Server
+from ice_eval.tasks import DataSource, FileData
+
+_NO_TASK = "given"
+"""Name of the task where chains are brought and none is named."""
+
+
+def evaluate_chains(
+    model: str | Model,
+    task: str | CotTask | None = None,
+    *,
+    base_url: str | None = None,
+    data: str | Path | DataSource | None = None,
+    responses: str | Path | None = None,
+    server: Server | None = None,
+    budget: Budget | None = None,
+    device: str = "auto",
+    dtype: str = "auto",
+    out: str | Path | None = None,
+    default_out: bool = False,
+    reporter: Reporter | None = None,
+    **settings: Any,
+) -> Run:
+    """Evaluate the steps of chains of thought: does the answer depend on them?
+
+    Args:
+        model: Name of the model behind the server; without a server a model as `evaluate` takes it.
+        task: Name of a reasoning task, or a `CotTask`; may be left out with `responses`.
+        base_url: Address of an OpenAI-compatible server, as `http://localhost:8000/v1`.
+        data: File of problems, in place of the task's own data.
+        responses: File of chains that are there already: no chain is asked for.
+        server: In place of `base_url`, with a key, a time limit and so on.
+        budget: Limits on requests and cost.
+        device: Of a model on this machine.
+        dtype: Of a model on this machine.
+        out: Run folder; the same call continues it. By default a temporary one.
+        default_out: Whether the default is a folder under `ice-runs/` that the same call continues.
+        reporter: Gets progress and messages.
+        settings: Fields of `CotConfig`: n, p, k, operators, attributions, repeats, temperature, answer_step, seed,
+            max_tokens, answer_tokens, levels.
+
+    Raises:
+        ConfigError: Something is wrong with what was asked.
+        BudgetError: The limit is reached; the same call with a higher one continues.
+        ModelError: No problem could be evaluated, or the model did not answer.
+
+    Example:
+        >>> run = evaluate_chains("my-model", "gsm8k", base_url="http://localhost:8000/v1",   # doctest: +SKIP
+        ...                       data="gsm8k.jsonl", n=50)
+        >>> run.folder.summary()["cot"]["capacity"][0]["verdict"]   # doctest: +SKIP
+    """
+    config, source = _asked(model, task, data, responses, settings)
+    backend = _backend(model, _server(base_url, server), budget, device, dtype)
+    config = replace(config, model=backend.about.get("name", config.model))
+    folder = None if out is None else Path(out)
+    if folder is None and not default_out:
+        folder = Path(tempfile.mkdtemp(prefix="ice-cot-")) / "run"
+    about = {name: value for name, value in backend.about.items() if name != "name"}
+    return Run(execute_chains(config, source, replace(backend, about=about), out=folder, reporter=reporter).path)
+
+
+def plan_chains(
+    model: str | Model,
+    task: str | CotTask | None = None,
+    *,
+    data: str | Path | DataSource | None = None,
+    responses: str | Path | None = None,
+    budget: Budget | None = None,
+    **settings: Any,
+) -> Plan:
+    """What `evaluate_chains` would ask, about and at most; asks nothing."""
+    config, source = _asked(model, task, data, responses, settings)
+    nowhere = ResponseStore(Path("responses.jsonl"))  # never entered: nothing is read or written
+    chat = Chat(Server(base_url="http://localhost"), nowhere, budget=budget)
+    return chat.plan(expected_requests(source.problems, config))
+
+
+def _asked(
+    model: str | Model,
+    task: str | CotTask | None,
+    data: str | Path | DataSource | None,
+    responses: str | Path | None,
+    settings: dict[str, Any],
+) -> tuple[CotConfig, Source]:
+    found = cot_tasks.get(task)() if isinstance(task, str) else task
+    name = _NO_TASK if found is None else found.name
+    for each in ("attributions", "operators", "k"):
+        if each in settings and isinstance(settings[each], str | float | int):
+            settings[each] = (settings[each],)
+        elif each in settings:
+            settings[each] = tuple(settings[each])
+    config = CotConfig(model=model if isinstance(model, str) else model.name, task=name, **settings)
+    problems: Sequence[Problem | Given]
+    if responses is not None:
+        if data is not None:
+            raise ConfigError("problems and chains cannot both be given: --responses holds its questions itself.")
+        problems = read_given(Path(responses), kind=None if found is None else found.kind)[: config.n]
+        return config, Source(problems, str(responses))
+    if found is None:
+        raise ConfigError(f"no task is named; choose one of {', '.join(cot_tasks.names())}, or bring chains.")
+    origin = FileData(Path(data)) if isinstance(data, str | Path) else data
+    problems = found.problems(origin, limit=config.n)
+    return config, Source(problems, (origin or found.hub).origin)  # type: ignore[union-attr]
+
+
+def _server(base_url: str | None, server: Server | None) -> Server | None:
+    if base_url is not None and server is not None:
+        raise ConfigError("base_url and server exclude each other; give one of them.")
+    return Server(base_url=base_url) if base_url is not None else server
+
+
+def _backend(model: str | Model, server: Server | None, budget: Budget | None, device: str, dtype: str) -> Backend:
+    if server is not None:
+        if not isinstance(model, str):
+            raise ConfigError("behind a server a model goes by its name; a loaded one needs no server.")
+        return Backend(lambda store: Chat(server, store, budget=budget), {"base_url": server.base_url})
+    if budget is not None and budget != Budget():
+        raise ConfigError("a limit on requests or cost needs a server; a model on this machine costs nothing.")
+    from ice_eval.cot.local_chat import LocalChat
+
+    loaded = load_model(model, device=device, dtype=dtype)
+    about = {"name": loaded.name, "device": loaded.device, "weights": loaded.fingerprint}
+    return Backend(lambda store: LocalChat(loaded, store), about, loaded)

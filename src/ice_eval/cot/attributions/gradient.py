@@ -1,0 +1,18 @@
+"""Gradient, summed over steps."""
+
+from dataclasses import dataclass
+
+from ice_eval.cot.attributions._base import StepAttribution, StepLens, step_attribution
+from ice_eval.cot.cases import Case
+from ice_eval.records import PerUnit
+
+
+@step_attribution("gradient")
+@dataclass(frozen=True, kw_only=True)
+class Gradient(StepAttribution):
+    """Size of the gradient of the answer's log-probability at each token, summed over each step's tokens."""
+
+    needs_model = True
+
+    def attribute(self, case: Case, lens: StepLens) -> PerUnit:
+        return lens.summed("gradient")
