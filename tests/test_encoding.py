@@ -429,3 +429,9 @@ def test_a_span_takes_the_accent_along_that_the_tokenizer_composed_away():
 
     item = encode_text("te\u0301 b", Composes())
     assert item.texts[0] == "te\u0301"
+
+
+def test_a_span_takes_the_space_along_that_its_accent_stands_on():
+    item = encode_text("a \u0301b c", ToyCodec())  # to the toy a space is no part of any token
+    assert item.texts == ("a", " \u0301", "b", "c")
+    assert item.spans[1] == Span("text", 1, 3)

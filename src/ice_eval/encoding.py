@@ -218,8 +218,8 @@ class _Source:
         solid = [int(i) for i in inside if not self.text[i].isspace()]
         chosen = solid or [int(i) for i in inside]
         field = int(self.kind[chosen[0]])
-        # An accent may stand on a space: then the space is part of the character.
-        first = max(int(self.atom[chosen[0]]), int(inside[0]))
+        # A span begins with a whole character: an accent may stand on a space that the tokenizer dropped.
+        first = int(self.atom[chosen[0]])
         last = [i for i in chosen if self.kind[i] == field][-1]
         # Nor does a span end inside a character: tokenizers that compose an accent report the letter alone.
         while last + 1 < len(self.atom) and self.kind[last + 1] == field and self.atom[last + 1] == self.atom[last]:
