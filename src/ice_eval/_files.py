@@ -10,6 +10,8 @@ from typing import IO, Any, BinaryIO
 
 from ice_eval.errors import ConfigError
 
+MOST_VALUES = 100_000
+"""In a YAML file, each counted as often as its aliases repeat it: a few lines can stand for billions."""
 DRAFT = ".draft-"
 """Prefix of files that are being written; one that is left over belongs to a killed run and may be removed."""
 
@@ -74,11 +76,56 @@ def read_json(path: Path) -> dict[str, Any]:
     """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, OSError) as exc:  # not JSON, not text, not there
+    except (ValueError, OSError, RecursionError) as exc:  # not JSON, not text, not there
         raise ConfigError(f"{path} is damaged: {exc}.") from exc
     if not isinstance(content, dict):
         raise ConfigError(f"{path} is damaged: an object is expected, not {type(content).__name__}.")
     return content
+
+
+def why_no_json(exc: ValueError | RecursionError) -> str:
+    """What `json.loads` stumbled over, in a few words."""
+    if isinstance(exc, json.JSONDecodeError):
+        where = f"line {exc.lineno}, column {exc.colno}" if exc.lineno > 1 else f"column {exc.colno}"
+        return f"{exc.msg} at {where}"
+    return "it is nested too deeply" if isinstance(exc, RecursionError) else "a number has too many digits"
+
+
+def read_yaml(path: Path, *, what: str = "", advice: str = "") -> object:
+    """What a YAML file holds: plain values, never an object that could run code.
+
+    Args:
+        path: The file.
+        what: What a message calls it, before its path.
+        advice: What to do where it is not there.
+
+    Raises:
+        ConfigError: It cannot be read, is no YAML, or repeats its parts without end.
+    """
+    import yaml
+
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as exc:
+        raise ConfigError(f"{what} {path} cannot be read: {exc.strerror}. {advice}".strip()) from exc
+    except (yaml.YAMLError, UnicodeDecodeError) as exc:
+        raise ConfigError(f"{path} is not YAML: {exc}") from exc
+    except Exception as exc:  # a date of month 99, a number of 5,000 digits: the library raises what it stumbles over
+        raise ConfigError(f"{path} is not YAML: {type(exc).__name__}, {exc}.") from exc
+    if _n_values(content, {}) > MOST_VALUES:
+        raise ConfigError(f"{path} repeats its parts by aliases until they are more than {MOST_VALUES:,} values.")
+    return content
+
+
+def _n_values(content: object, known: dict[int, int]) -> int:
+    """How many values there are if every alias is written out; what holds itself has no end."""
+    if not isinstance(content, dict | list):
+        return 1
+    if id(content) not in known:
+        known[id(content)] = MOST_VALUES + 1  # what it counts as inside itself
+        parts = content.values() if isinstance(content, dict) else content
+        known[id(content)] = 1 + sum(_n_values(part, known) for part in parts)
+    return known[id(content)]
 
 
 def sync_folder(folder: Path) -> None:

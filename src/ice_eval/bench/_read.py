@@ -1,7 +1,6 @@
 """What the keys of a grid hold, checked one by one."""
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 from ice_eval._registry import did_you_mean
@@ -62,18 +61,6 @@ def mapping(value: object, where: str, known: Mapping[str, Reader]) -> dict[str,
         if each is not None:
             found[key] = known[key](each, f"{where}: {given}")
     return found
-
-
-def yaml_file(path: Path) -> object:
-    """What a YAML file holds, without anything that could run."""
-    import yaml
-
-    try:
-        return yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as exc:
-        raise ConfigError(f"the grid {path} cannot be read: {exc.strerror}.") from exc
-    except (yaml.YAMLError, UnicodeDecodeError) as exc:
-        raise ConfigError(f"{path} is not YAML: {exc}") from exc
 
 
 def shown(value: object) -> str:

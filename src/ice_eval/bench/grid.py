@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from ice_eval._files import read_yaml
 from ice_eval._registry import did_you_mean
 from ice_eval.attributions import method_of
 from ice_eval.bench import _read
@@ -160,7 +161,7 @@ def load_grid(path: Path, **changes: Any) -> Grid:
     Raises:
         ConfigError: The file cannot be read, or something in it is not as expected.
     """
-    content = _read.yaml_file(path)
+    content = read_yaml(path, what="the grid")
     return grid_of(content, where=str(path), folder=path.parent.resolve(), default_name=path.stem, **changes)
 
 

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ice_eval._files import read_yaml
 from ice_eval._registry import did_you_mean
 from ice_eval.errors import ConfigError
 
@@ -60,14 +61,7 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
 
 
 def _mapping(path: Path) -> dict[str, Any]:
-    import yaml
-
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as exc:
-        raise ConfigError(f"{path} cannot be read: {exc.strerror}.") from exc
-    except (yaml.YAMLError, UnicodeDecodeError) as exc:
-        raise ConfigError(f"{path} is not YAML: {exc}") from exc
+    content = read_yaml(path)
     if not isinstance(content, dict):
         raise ConfigError(f"{path}: keys and values are expected, as in 'model: smollm2'.")
     return content

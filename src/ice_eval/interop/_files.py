@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ice_eval._files import why_no_json
 from ice_eval.errors import DataError
 from ice_eval.tasks import numbered_rows
 
@@ -55,8 +56,8 @@ def json_of(path: Path) -> Any:
     """
     try:
         return json.loads(text_of(path))
-    except json.JSONDecodeError as exc:
-        raise DataError(f"{path} is not JSON ({exc.msg} at line {exc.lineno}, column {exc.colno}).") from exc
+    except (ValueError, RecursionError) as exc:
+        raise DataError(f"{path} is not JSON ({why_no_json(exc)}).") from exc
 
 
 def rows_of(path: Path) -> Sequence[tuple[str, Any]]:

@@ -13,10 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from ice_eval._extras import require
+from ice_eval._files import why_no_json
 from ice_eval.errors import DataError
 from ice_eval.records import Example, Span
 
 Row = Mapping[str, Any]
+_MOST_DIGITS = 10
+"""No index of a label has as many, and Python refuses to read numbers of thousands."""
 
 
 class DataSource(ABC):
@@ -208,10 +211,10 @@ def numbered_rows(lines: Iterable[str], origin: str) -> Iterator[tuple[int, Row]
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
-        except json.JSONDecodeError as exc:
+            row = json.loads(line.rstrip())  # so that all of it is on line 1
+        except (ValueError, RecursionError) as exc:
             raise DataError(
-                f"{origin}, line {number}: not JSON ({exc.msg} at column {exc.colno}); one object per line is expected."
+                f"{origin}, line {number}: not JSON ({why_no_json(exc)}); one object per line is expected."
             ) from exc
         if not isinstance(row, dict):
             raise DataError(
@@ -276,7 +279,7 @@ def _gold(label: object, labels: Sequence[str], where: str) -> int | None:
     folded = [name.casefold() for name in labels]
     if isinstance(label, str) and folded.count(label.strip().casefold()) == 1:
         return folded.index(label.strip().casefold())
-    index = int(label) if isinstance(label, str) and label.isdecimal() else label
+    index = int(label) if isinstance(label, str) and label.isdecimal() and len(label) < _MOST_DIGITS else label
     if isinstance(index, numbers.Integral) and not isinstance(index, bool) and 0 <= int(index) < len(labels):
         return int(index)
     raise DataError(

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from ice_eval._files import read_yaml
 from ice_eval._registry import did_you_mean
 from ice_eval.errors import ConfigError
 from ice_eval.tasks._base import Shot, Task, Wording, label_words_of
@@ -21,23 +22,11 @@ def task_from_file(path: Path) -> Task:
     Raises:
         ConfigError: The file cannot be read, or something in it is not as expected.
     """
-    content = _content(path)
+    content = _mapping(read_yaml(path, what="the task file", advice="`ice task new` writes one."), str(path))
     try:
         return _task(content, path)
     except ConfigError as exc:
         raise ConfigError(f"{path}: {exc}") from exc
-
-
-def _content(path: Path) -> Mapping[str, Any]:
-    import yaml
-
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as exc:
-        raise ConfigError(f"the task file {path} cannot be read: {exc.strerror}. `ice task new` writes one.") from exc
-    except (yaml.YAMLError, UnicodeDecodeError) as exc:
-        raise ConfigError(f"{path} is not YAML: {exc}") from exc
-    return _mapping(content, str(path))
 
 
 def _task(content: Mapping[str, Any], path: Path) -> Task:

@@ -1,0 +1,77 @@
+"""YAML and JSON files are read as plain values or refused in words, whatever they hold."""
+
+import json
+
+import pytest
+
+from ice_eval._files import MOST_VALUES, read_json, read_yaml, why_no_json
+from ice_eval.errors import ConfigError
+
+LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]\n" for before, name in zip("abcdef", "bcdefg", strict=True)
+)
+"""Seven lines that stand for ten million values."""
+
+
+@pytest.fixture
+def yaml(tmp_path):
+    def content(text):
+        (tmp_path / "x.yaml").write_text(text, encoding="utf-8")
+        return read_yaml(tmp_path / "x.yaml")
+
+    return content
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: !!python/object/apply:os.system [ls]", "could not determine a constructor"),
+        ("a: !!python/name:os.system", "could not determine a constructor"),
+        ("a: 2020-99-99", "ValueError, month must be in 1..12"),
+        ("a: !!bool perhaps", "KeyError, 'perhaps'"),
+        ("a: !!timestamp never", "AttributeError"),
+        ("a: " + "1" * 5_000, "ValueError, Exceeds the limit"),
+        ("[" * 1_200, "RecursionError"),
+        ("a: \x1b[31m", "special characters are not allowed"),
+    ],
+)
+def test_what_is_no_plain_yaml_is_refused_in_words(yaml, text, message):
+    with pytest.raises(ConfigError, match=rf"x\.yaml is not YAML: [\s\S]*{message}"):
+        yaml(text)
+
+
+@pytest.mark.parametrize("text", [LAUGHS, "a: &a [*a]"], ids=["many times", "without end"])
+def test_a_few_lines_cannot_stand_for_billions(yaml, text):
+    with pytest.raises(ConfigError, match=f"repeats its parts by aliases until they are more than {MOST_VALUES:,}"):
+        yaml(text)
+
+
+def test_aliases_of_ordinary_size_are_read(yaml):
+    assert yaml("a: &a [1, 2]\nb: [*a, *a]\nc: {d: *a}") == {"a": [1, 2], "b": [[1, 2], [1, 2]], "c": {"d": [1, 2]}}
+
+
+def test_what_cannot_be_read_is_called_by_its_name(tmp_path):
+    with pytest.raises(
+        ConfigError, match=r"^the grid .*x\.yaml cannot be read: No such file or directory\. Write one\.$"
+    ):
+        read_yaml(tmp_path / "x.yaml", what="the grid", advice="Write one.")
+    with pytest.raises(ConfigError, match=r"^/.*x\.yaml cannot be read: No such file or directory\.$"):
+        read_yaml(tmp_path / "x.yaml")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("{", "Expecting property name enclosed in double quotes at column 2"),
+        ("[1,\n2", "Expecting ',' delimiter at line 2, column 2"),
+        ("1" * 5_000, "a number has too many digits"),
+        ("[" * 100_000, "it is nested too deeply"),
+    ],
+)
+def test_why_a_text_is_no_json(text, reason, tmp_path):
+    with pytest.raises((ValueError, RecursionError)) as raised:
+        json.loads(text)
+    assert why_no_json(raised.value) == reason
+    (tmp_path / "x.json").write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"x\.json is damaged: "):
+        read_json(tmp_path / "x.json")
