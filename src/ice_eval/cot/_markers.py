@@ -14,8 +14,8 @@ _WORDS = regex.compile(
     rf"\banswer\b(?:\s+to\s+(?:the|this)\s+\w+)?[*_\"]*\s*{_IS}"
     rf"|\b(?:correct|right|best|final|overall|most likely)\s+{_CLASS}[*_]*\s*{_IS}"
     rf"|\bthe\s+(?:sentiment|topic|category|label)\s*{_IS}"
-    rf"|^\W*{_CLASS}[*_]*\s*[:：=][*_]*"
-    r"|^\W*(?:final\s+)?answer[*_]*[ \t]*$"  # a heading
+    rf"|^[^\w\n]*{_CLASS}[*_]*\s*[:：=][*_]*"
+    r"|^[^\w\n]*(?:final\s+)?answer[*_]*[ \t]*$"  # a heading
     r"|\b(?:réponse|respuesta|antwort|risposta)\b[\w ]{0,12}?(?:[:：]|\b(?:est|es|ist|lautet|è)\b)[*_]*"
     r"|答案(?:应该)?(?:是|为|[:：])|答え(?:は|[:：])",
     regex.IGNORECASE | regex.MULTILINE,

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 import regex
 
 _END = regex.compile(
-    r"(?P<latin>[.!?]+)(?P<close>[\"'”’)\]*_»]*)(?=\s)"
+    # The lookbehinds let a run of marks be tried once, not from each of its marks: a model may write dots to its limit.
+    r"(?<![.!?])(?P<latin>[.!?]++)(?P<close>[\"'”’)\]*_»]*)(?=\s)"
     r"|(?P<wide>[。！？｡]+)[」』”’）)]*"  # Chinese and Japanese: no space follows
-    r"|(?P<other>[।؟۔]+)(?=\s)"  # Hindi, Arabic, Urdu
+    r"|(?<![।؟۔])(?P<other>[।؟۔]++)(?=\s)"  # Hindi, Arabic, Urdu
 )
 _NEXT = regex.compile(r"\s+(?:[-*•–+]\s+)?[*_\"'“‘«(\[¿¡<`]*[\p{Lu}\p{Lt}\p{Lo}\p{N}\p{So}\p{Co}$€£¥₹\\✓-]")
 _ONLY_MARK = regex.compile(
@@ -64,7 +65,7 @@ def _begins_next(line: str, match: "regex.Match[str]") -> bool:
         return True
     if match[0] != ".":
         return False
-    long_word = regex.search(r"(?<![\w.])\p{Ll}{5,}\Z", line[: match.start()])
+    long_word = regex.search(r"(?<![\w.])\p{Ll}{5,}\Z", line[max(0, match.start() - 60) : match.start()])
     return bool(
         long_word and long_word[0] not in _LONG_ABBREVIATIONS and regex.match(r"\s+\p{Ll}{2,}", line[match.end() :])
     )

@@ -121,9 +121,13 @@ _DENIED_AFTER = regex.compile(
 )
 
 
+_NEAR = 200
+"""Characters before some words in which they may be denied: a long text is not searched again for each of its words."""
+
+
 def is_negated(text: str, start: int, end: int) -> bool:
     """Whether the words at `text[start:end]` are denied: "not positive", "B is wrong"."""
-    return bool(_NEGATION.search(text[:start]) or _DENIED_AFTER.match(text, end))
+    return bool(_NEGATION.search(text[max(0, start - _NEAR) : start]) or _DENIED_AFTER.match(text, end))
 
 
 CONCLUDES = regex.compile(
@@ -142,8 +146,9 @@ def contained(needles: Iterable[str], text: str) -> list[tuple[str, int, int]]:
         if needle
         for match in regex.finditer(rf"(?<!\w){regex.escape(needle)}(?!\w)", text, regex.IGNORECASE)
     ]
-    return [
-        hit
-        for hit in found
-        if not any(o[1] <= hit[1] and hit[2] <= o[2] and o[2] - o[1] > hit[2] - hit[1] for o in found)
-    ]
+    found.sort(key=lambda hit: (hit[1], -hit[2]))
+    outer: list[tuple[str, int, int]] = []
+    for hit in found:
+        if not outer or hit[2] > outer[-1][2] or hit[1:] == outer[-1][1:]:
+            outer.append(hit)
+    return outer
