@@ -8,7 +8,7 @@ STAMP  := $(VENV)/.stamp
 PIP    := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test tokenizers test-slow check bench clean
+.PHONY: help demo test tokenizers test-slow fuzz check bench clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -25,6 +25,9 @@ tokenizers: $(STAMP)  ## fetch real tokenizers of five model families, which som
 
 test-slow: $(STAMP)  ## run the slow tests: calibration and power of the statistics, real models
 	@$(BIN)/python -m pytest -m "slow and not gpu"
+
+fuzz: $(STAMP) tokenizers  ## try random texts, files and responses, other ones every time (minutes), and count them
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto tests/fuzz -m "slow or not slow"
 
 check: $(STAMP)  ## lint, formatting, types, and the direction of imports
 	@$(BIN)/ruff check .
