@@ -1,6 +1,7 @@
 """Files that are there whole or not at all."""
 
 import contextlib
+import errno
 import json
 import os
 import tempfile
@@ -8,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
-from ice_eval.errors import ConfigError
+from ice_eval.errors import ConfigError, StorageError
 
 MOST_VALUES = 100_000
 """In a YAML file, each counted as often as its aliases repeat it: a few lines can stand for billions."""
@@ -16,21 +17,60 @@ DRAFT = ".draft-"
 """Prefix of files that are being written; one that is left over belongs to a killed run and may be removed."""
 
 
+_OF_THE_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+"""Errors that no other path would have avoided: no room, no quota, a limit on the size of files, a failing disk."""
+
+
+@contextlib.contextmanager
+def told_of_the_disk(path: Path) -> Iterator[None]:
+    """Say in one sentence that a disk is full or failing.
+
+    Raises:
+        StorageError: It is. Other errors of the system pass: whoever chose the path knows what to say of them.
+    """
+    try:
+        yield
+    except OSError as exc:
+        if exc.errno not in _OF_THE_DISK:
+            raise
+        raise StorageError(
+            f"{path} cannot be written: {exc.strerror}. What was written before is whole: make room, and the same "
+            "command again continues."
+        ) from exc
+
+
 @contextlib.contextmanager
 def write_atomically(path: Path) -> Iterator[BinaryIO]:
-    """Write under another name in the same folder, flush to disk, rename: a kill leaves the old file or the new one."""
-    handle, name = tempfile.mkstemp(prefix=DRAFT, dir=path.parent)
-    draft = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        draft.chmod(0o644)  # mkstemp makes files that only their owner can read
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
-    sync_folder(path.parent)
+    """Write under another name in the same folder, flush to disk, rename: a kill leaves the old file or the new one.
+
+    Raises:
+        StorageError: The disk is full or failing; the old file is there.
+    """
+    with told_of_the_disk(path):
+        handle, name = tempfile.mkstemp(prefix=DRAFT, dir=path.parent)
+        draft = Path(name)
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                yield stream
+                stream.flush()
+                os.fsync(stream.fileno())
+            draft.chmod(0o644)  # mkstemp makes files that only their owner can read
+            draft.replace(path)
+        finally:
+            draft.unlink(missing_ok=True)
+        sync_folder(path.parent)
+
+
+def append(path: Path, content: bytes) -> None:
+    """Add to a file; on return it is on disk. A kill may leave the beginning of `content`.
+
+    Raises:
+        StorageError: The disk is full or failing; the beginning of `content` may be there.
+    """
+    with told_of_the_disk(path), path.open("ab", buffering=0) as stream:
+        while content:
+            content = content[stream.write(content) :]
+        os.fsync(stream.fileno())
 
 
 def write_json(path: Path, content: Any) -> None:
@@ -61,9 +101,13 @@ def alone(folder: Path) -> Iterator[None]:
     """Refuse a second process on the same folder. The lock goes with the process, however it ends.
 
     Raises:
-        ConfigError: Another process holds it.
+        ConfigError: Another process holds it, or it cannot be written to.
     """
-    with (folder / ".lock").open("w") as stream:
+    try:
+        stream = (folder / ".lock").open("w")
+    except OSError as exc:
+        raise ConfigError(f"{folder} cannot be written to: {exc.strerror}; choose another --out.") from exc
+    with stream:
         lock_out_others(stream, folder)
         yield
 

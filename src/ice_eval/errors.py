@@ -3,10 +3,12 @@
     IceError
     ├── ConfigError         something a person can fix: a flag, a name, a file, a folder
     │   ├── DataError       the data: a missing field, a text that cannot be encoded, numbers that are not finite
+    │   ├── DamagedPartError    a file of a part is not what was written; the command of the run does the part again
     │   ├── CapabilityError the model cannot give what an attribution or an operator needs
     │   └── MissingExtraError   an optional package is not installed
     ├── ModelError          the model itself failed: it could not be loaded or did not answer
     │   └── OutOfMemoryError    a batch did not fit on the device
+    ├── StorageError        the disk is full or failing; what is there is whole, and the same command continues
     └── BudgetError         a limit on requests or cost is reached; a higher one continues
 
 The command line prints a `ConfigError` without a traceback and exits with 2; any other `IceError` exits with 1.
@@ -26,6 +28,21 @@ class DataError(ConfigError):
     """The data do not have the shape that the task or the test needs."""
 
 
+class DamagedPartError(ConfigError):
+    """A file of a part is lost, cut off or changed; the command that made the run does that part again."""
+
+    def __init__(self, found: str, part: int) -> None:
+        super().__init__(found, part)
+        self.found = found
+        """The file, and what is wrong with it."""
+        self.part = part
+
+    def __str__(self) -> str:
+        return (
+            f"{self.found}. The command that made this run, given again, does part {self.part} again and nothing else."
+        )
+
+
 class CapabilityError(ConfigError):
     """A model does not offer what an attribution or an operator needs."""
 
@@ -40,6 +57,10 @@ class ModelError(IceError):
 
 class OutOfMemoryError(ModelError):
     """A batch did not fit into the memory of the device."""
+
+
+class StorageError(IceError):
+    """The disk is full or failing; what was written before is whole."""
 
 
 class BudgetError(IceError):

@@ -257,7 +257,7 @@ def test_results_of_an_unfinished_run_are_refused(folder):
 def test_a_damaged_summary_is_named(folder):
     folder.write_manifest({"status": "complete"})
     (folder.path / "summary.json").write_text('{"schema": 1, "conf')
-    with pytest.raises(ConfigError, match=r"summary\.json is damaged"):
+    with pytest.raises(ConfigError, match=r"summary\.json is damaged: .*\. `ice rescore .*` writes it again"):
         folder.summary()
 
 

@@ -40,6 +40,8 @@ def report(
     unwanted = words_of(fail_if or ())
     found = run_folders(folders)
     summaries = [folder.summary() for folder in found]
+    for damage in (each for folder in found for each in folder.damage()):
+        print(without_controls(f"ice: {damage}"), file=sys.stderr)
     drawn = [] if figures is None else _draw(found, figures)
     if html is not None:
         write_html(found, html)

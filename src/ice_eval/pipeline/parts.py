@@ -4,6 +4,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ice_eval.errors import DamagedPartError
 from ice_eval.nulls import SIZE
 from ice_eval.operators import operators
 from ice_eval.pipeline.engine import Engine
@@ -11,7 +12,7 @@ from ice_eval.pipeline.part import PART_SIZE, PartInFlight, start_part
 from ice_eval.pipeline.progress import Reporter
 from ice_eval.rationales import DYNAMIC, ERASER_SHARES
 from ice_eval.records import Example
-from ice_eval.results import RunFolder
+from ice_eval.results import InputRow, LedgerRow, RunFolder
 
 _USUAL_SEQUENTIAL = 85
 """Sets that a sequential test takes on average where the rationale is no better than random."""
@@ -28,7 +29,7 @@ def score_parts(
     try:
         for index, start in enumerate(range(0, len(examples), PART_SIZE)):
             batch = examples[start : start + PART_SIZE]
-            known = folder.inputs(index), folder.ledger(index, inputs=True)
+            known = _known(folder, index, manifest, reporter)
             part = start_part(engine, batch, *known, reporter.advance)
             reporter.advance(part.result.n_wanted - len(part), scored=False)
             estimate += part.result.n_wanted - len(batch) * per_example
@@ -39,6 +40,19 @@ def score_parts(
         writer.flush()
     finally:
         reporter.stop()
+
+
+def _known(
+    folder: RunFolder, index: int, manifest: Mapping[str, Any], reporter: Reporter
+) -> tuple[list[InputRow], list[LedgerRow]]:
+    """What the folder holds of a part; a damaged one is thrown away, to be scored again as a whole."""
+    try:
+        return folder.inputs(index), folder.ledger(index, inputs=True)
+    except DamagedPartError as exc:
+        reporter.say(f"{exc.found}; part {index} is done again, and nothing else.")
+        folder.write_manifest(manifest)  # before anything goes: a folder that lacks a part is not finished
+        folder.discard(index)
+        return [], []
 
 
 class _Writer:

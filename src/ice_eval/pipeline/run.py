@@ -157,7 +157,7 @@ def _scorer(
 def _lowered(folder: RunFolder) -> dict[int, int]:
     """Budgets that memory did not reach for, by length of row."""
     found: dict[int, int] = {}
-    for cost in folder.costs():
+    for cost in folder.costs(sound_only=True):
         for length, budget in cost["lowered_budgets"].items():
             found[int(length)] = min(budget, found.get(int(length), budget))
     return found

@@ -8,7 +8,7 @@ from typing import Any
 
 from ice_eval._cache import cache_folder
 from ice_eval._extras import require
-from ice_eval.errors import MissingExtraError
+from ice_eval.errors import MissingExtraError, StorageError
 from ice_eval.results import RunFolder, write_atomically
 
 
@@ -70,5 +70,5 @@ def _keep(path: Path, text: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         with write_atomically(path) as stream:
             stream.write(text.encode("utf-8"))
-    except OSError:
+    except (OSError, StorageError):
         pass

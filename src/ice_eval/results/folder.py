@@ -1,6 +1,7 @@
 """A run folder on disk: parts are written whole, a kill loses at most the part in flight."""
 
 import contextlib
+import itertools
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,24 +14,29 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ice_eval._files import DRAFT, alone, read_json, write_atomically, write_json
-from ice_eval.errors import ConfigError
+from ice_eval.errors import ConfigError, DamagedPartError
 from ice_eval.records import Answer, Span
+from ice_eval.results.checksums import Checksums, checksum
 from ice_eval.results.schema import INPUTS, LEDGER, PROBE, SCHEMA, InputRow, LedgerRow, RowKey
 
 _PART = re.compile(r"part-(\d{6})-(\d{3})\.parquet")
+_KINDS = ("ledger", "inputs")
+"""Folders of part files, in the order of writing: an attribution counts as there only when its rows are."""
 _COST = b"ice_cost"
 _NO_PROBES = ~pc.starts_with(pc.field("kind"), PROBE)
 
 
 class RunFolder:
-    """`manifest.json`, `inputs/`, `ledger/`, `examples.jsonl`, `summary.json`.
+    """`manifest.json`, `inputs/`, `ledger/`, `parts.sha256`, `examples.jsonl`, `summary.json`.
 
     A part is 16 consecutive examples. What a later command adds to a part (another attribution, say) becomes a further
-    file of it: `part-000003-000.parquet`, `part-000003-001.parquet`. Readers see their union.
+    file of it: `part-000003-000.parquet`, `part-000003-001.parquet`. Readers see their union, and compare every file
+    that they read with its checksum.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._checksums = Checksums(path)
         self.keeps: object = None
         """What must live as long as the folder is looked into."""
 
@@ -73,13 +79,14 @@ class RunFolder:
     def opened(self) -> Iterator[None]:
         """Make the folder, keep other processes out, and remove what a killed one left half-written."""
         try:
-            for name in ("inputs", "ledger"):
+            for name in _KINDS:
                 (self.path / name).mkdir(parents=True, exist_ok=True)
         except OSError as exc:
             raise ConfigError(f"the folder {self.path} cannot be made: {exc.strerror}; choose another --out.") from exc
         with alone(self.path):
             for draft in self.path.rglob(f"{DRAFT}*"):
                 draft.unlink(missing_ok=True)
+            self._checksums.adopt([self._name(path) for path in self._written() if path.exists()])
             yield
 
     def manifest(self) -> dict[str, Any]:
@@ -92,13 +99,35 @@ class RunFolder:
         self, index: int, inputs: Sequence[InputRow], ledger: Sequence[LedgerRow], cost: Mapping[str, Any]
     ) -> None:
         """Add to a part; `cost` (rows, forwards, tokens, seconds) is kept with it, so that sums survive a kill."""
-        # Inputs last: an attribution counts as there only when its rows are.
-        for name, table in (("ledger", _ledger_table(ledger)), ("inputs", _inputs_table(inputs))):
-            if name == "ledger":
-                table = table.replace_schema_metadata({_COST: json.dumps(cost).encode()})
-            number = 1 + max((int(path.stem[-3:]) for path in self._files(name, index)), default=-1)
-            with write_atomically(self.path / name / f"part-{index:06d}-{number:03d}.parquet") as stream:
-                pq.write_table(table, stream, compression="zstd")
+        rows = _ledger_table(ledger).replace_schema_metadata({_COST: json.dumps(cost).encode()})
+        written = {}
+        for kind, table in zip(_KINDS, (rows, _inputs_table(inputs)), strict=True):
+            sink = pa.BufferOutputStream()
+            pq.write_table(table, sink, compression="zstd")
+            content = sink.getvalue().to_pybytes()
+            path = self._file(kind, index, len(self._files(kind, index)))
+            with write_atomically(path) as stream:
+                stream.write(content)
+            written[self._name(path)] = checksum(content)
+        self._checksums.add(written)
+
+    def discard(self, index: int) -> None:
+        """Remove all files of a part, as if it had never been scored."""
+        names = [self._name(path) for kind in _KINDS for path in self._files(kind, index)]
+        for name in names:
+            (self.path / name).unlink(missing_ok=True)
+        self._checksums.drop(names)
+
+    def damage(self) -> list[DamagedPartError]:
+        """What is wrong with part files, one error for each that is lost, cut off or changed."""
+        found = []
+        for path in sorted(self._written()):
+            try:
+                with _reading(path):
+                    pq.read_metadata(pa.BufferReader(self._content(path)))
+            except DamagedPartError as exc:
+                found.append(exc)
+        return found
 
     def clear_parts(self) -> None:
         """Remove all parts, of a run that builds them anew from what it keeps beside them."""
@@ -108,19 +137,13 @@ class RunFolder:
 
     def parts(self) -> list[int]:
         """Indices of the parts that have been written."""
-        return sorted(
-            {
-                int(match[1])
-                for path in (self.path / "inputs").glob("*.parquet")
-                if (match := _PART.fullmatch(path.name))
-            }
-        )
+        return sorted({_part_of(path) for path in self._written() if path.parent.name == "inputs"})
 
     def inputs(self, index: int) -> list[InputRow]:
         """The examples of a part, with all attributions that were ever added."""
         found: dict[str, InputRow] = {}
         for path in self._files("inputs", index):
-            for record in _read_parquet(path):
+            for record in self._records(path):
                 row = _input_row(record)
                 before = found.get(row.example_id, row)
                 found[row.example_id] = replace(
@@ -151,13 +174,20 @@ class RunFolder:
         columns = [column for column in LEDGER.names if column not in left_out]
         rows = []
         for path in self._files("ledger", index):
-            rows += [_ledger_row(record) for record in _read_parquet(path, columns, wanted)]
+            rows += [_ledger_row(record) for record in self._records(path, columns, wanted)]
         return rows
 
-    def costs(self) -> list[dict[str, Any]]:
-        """What every part file cost, in the order of parts."""
-        paths = sorted((self.path / "ledger").glob("part-*.parquet"))
-        return [json.loads(pq.read_schema(path).metadata[_COST]) for path in paths]
+    def costs(self, *, sound_only: bool = False) -> list[dict[str, Any]]:
+        """What every part file cost, in the order of parts; `sound_only` passes over files that are damaged."""
+        found = []
+        for path in sorted((self.path / "ledger").glob("part-*.parquet")):
+            try:
+                with _reading(path):
+                    found.append(json.loads(pq.read_schema(pa.BufferReader(self._content(path))).metadata[_COST]))
+            except DamagedPartError:
+                if not sound_only:
+                    raise
+        return found
 
     def require_complete(self) -> None:
         """Refuse a run that is not finished.
@@ -170,25 +200,88 @@ class RunFolder:
 
     def summary(self) -> dict[str, Any]:
         self.require_complete()
-        return read_json(self.path / "summary.json")
+        try:
+            return read_json(self.path / "summary.json")
+        except ConfigError as exc:
+            raise ConfigError(f"{exc} `ice rescore {self.path}` writes it again.") from exc
 
     def examples(self) -> Iterator[dict[str, Any]]:
         """The lines of `examples.jsonl`."""
         self.require_complete()
-        with (self.path / "examples.jsonl").open(encoding="utf-8") as lines:
-            for line in lines:
-                yield json.loads(line)
+        path, number = self.path / "examples.jsonl", 0
+        try:
+            with path.open("rb") as lines:
+                for line in lines:
+                    number += 1
+                    yield json.loads(line)
+        except (ValueError, OSError) as exc:
+            where = f"line {number} of {path}" if number else str(path)
+            raise ConfigError(f"{where} is damaged: {exc}. `ice rescore {self.path}` writes it again.") from exc
 
-    def _files(self, name: str, index: int) -> list[Path]:
-        return sorted((self.path / name).glob(f"part-{index:06d}-*.parquet"))
+    def _written(self) -> set[Path]:
+        """All part files, those that were lost included."""
+        there = (path for kind in _KINDS for path in (self.path / kind).glob("part-*.parquet"))
+        noted = (self.path / name for name in self._checksums.names())
+        return {path for path in (*there, *noted) if _PART.fullmatch(path.name)}
+
+    def _files(self, kind: str, index: int) -> list[Path]:
+        """The files of a part, those that were lost included; their numbers have no gaps."""
+        numbers = itertools.takewhile(
+            lambda number: self._was_written(self._file(kind, index, number)), itertools.count()
+        )
+        return [self._file(kind, index, number) for number in numbers]
+
+    def _was_written(self, path: Path) -> bool:
+        return self._name(path) in self._checksums or path.exists()
+
+    def _file(self, kind: str, index: int, number: int) -> Path:
+        return self.path / kind / f"part-{index:06d}-{number:03d}.parquet"
+
+    def _name(self, path: Path) -> str:
+        """The path within the folder, the same on every system."""
+        return f"{path.parent.name}/{path.name}"
+
+    def _records(self, path: Path, columns: list[str] | None = None, rows: Any = None) -> list[dict[str, Any]]:
+        with _reading(path):
+            table = pq.read_table(pa.BufferReader(self._content(path)), columns=columns, filters=rows)
+        records: list[dict[str, Any]] = table.to_pylist()
+        return records
+
+    def _content(self, path: Path) -> bytes:
+        """The bytes of a part file.
+
+        Raises:
+            DamagedPartError: They are not those that were written.
+        """
+        try:
+            content = path.read_bytes()
+        except FileNotFoundError as exc:
+            raise _damaged(path, "it is missing") from exc
+        except OSError as exc:
+            raise _damaged(path, str(exc.strerror)) from exc
+        if not self._checksums.fits(self._name(path), content):
+            raise _damaged(path, "its checksum is not the one it was written with")
+        return content
 
 
-def _read_parquet(path: Path, columns: list[str] | None = None, rows: Any = None) -> list[dict[str, Any]]:
+@contextlib.contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Files of earlier versions have no checksum: what parquet cannot read is damaged too."""
     try:
-        records: list[dict[str, Any]] = pq.read_table(path, columns=columns, filters=rows).to_pylist()
+        yield
     except (pa.ArrowException, OSError) as exc:
-        raise ConfigError(f"{path} is damaged: {exc}. Remove it and run the same command again.") from exc
-    return records
+        raise _damaged(path, str(exc)) from exc
+
+
+def _damaged(path: Path, why: str) -> DamagedPartError:
+    return DamagedPartError(f"{path} is damaged: {why.rstrip('.')}", _part_of(path))
+
+
+def _part_of(path: Path) -> int:
+    """The part that a file belongs to."""
+    match = _PART.fullmatch(path.name)
+    assert match is not None, path
+    return int(match[1])
 
 
 def _ledger_table(rows: Sequence[LedgerRow]) -> pa.Table:
