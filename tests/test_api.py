@@ -311,6 +311,9 @@ def test_progress_is_reported_and_adds_up(evaluate):
         def stop(self):
             self.stopped = True
 
+        def asked_to_stop(self):
+            return False
+
     first, second, third = Listener(), Listener(), Listener()
     run = evaluate(reporter=first)
     evaluate(reporter=second)

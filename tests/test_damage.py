@@ -57,7 +57,7 @@ class Told:
 
     def ignore(self, *arguments, **options): ...
 
-    start = advance = correct = stop = ignore
+    start = advance = correct = stop = asked_to_stop = ignore
 
 
 KINDS = dict(zip(DAMAGES, ["inputs", "ledger"] * 3, strict=False))

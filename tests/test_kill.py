@@ -8,8 +8,10 @@ import time
 from collections import Counter
 
 import pytest
+from tests import small_runs
 
 from ice_eval._files import DRAFT
+from ice_eval.pipeline import Silent
 from ice_eval.results import RunFolder
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL and fork")
@@ -66,9 +68,9 @@ began = time.monotonic()
 assert wait(start(lambda: run(root / "reference"))) == 0
 whole = time.monotonic() - began
 moments = random.Random(20240601)
-for _ in range(10):
+for _ in range(int(sys.argv[2])):
     pid = start(lambda: run(root / "killed"))
-    time.sleep(moments.uniform(0.05, 0.4) * whole)
+    time.sleep(moments.uniform(0.05, float(sys.argv[3])) * whole)
     os.kill(pid, signal.SIGKILL)
     print("killed" if wait(pid) == -signal.SIGKILL else "too late", len(list((root / "killed").glob("inputs/part-*"))))
 print("continued", wait(start(lambda: run(root / "killed"))))
@@ -118,11 +120,12 @@ main()
 """
 
 
-def forks(code, root):
+def forks(code, root, *arguments):
     """The words of each line that a program of forks prints, and what the forks said on standard error."""
     # Without threads of its own a process can be forked safely.
     quiet = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
-    done = subprocess.run([sys.executable, "-c", SETUP + code, root], capture_output=True, text=True, env=quiet)
+    command = [sys.executable, "-c", SETUP + code, root, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, env=quiet)
     assert done.returncode == 0, done.stderr
     return [tuple(line.split(" ")) for line in done.stdout.splitlines()], done.stderr
 
@@ -132,21 +135,34 @@ def assert_same_run(path, reference):
         assert (path / name).read_bytes() == (reference / name).read_bytes(), path / name
     assert not list(path.rglob(f"{DRAFT}*"))
     ours, theirs = RunFolder.existing(path), RunFolder.existing(reference)
-    keys = Counter(row.key for part in ours.parts() for row in ours.ledger(part))
-    assert set(keys.values()) == {1}, path
-    assert set(keys) == {row.key for part in theirs.parts() for row in theirs.ledger(part)}
+    assert ours.damage() == []
+    found, expected = ([r for part in run.parts() for r in run.ledger(part, inputs=True)] for run in (ours, theirs))
+    assert set(Counter(row.key for row in found).values()) == {1}, path
+    assert sorted(found) == sorted(expected), path
+    assert [ours.inputs(part) for part in ours.parts()] == [theirs.inputs(part) for part in theirs.parts()]
     assert ours.manifest()["status"] == "complete"
     assert ours.manifest()["rows_by_kind"] == theirs.manifest()["rows_by_kind"]
 
 
-def test_ten_kills_at_random_moments_change_nothing(tmp_path):
-    [*kills, continued], errors = forks(AT_RANDOM, tmp_path)
-    assert len(kills) == 10
+def assert_kills_change_nothing(root, n_kills, *, reach):
+    """Kill a run again and again, each time up to `reach` of its whole time after it was continued."""
+    [*kills, continued], errors = forks(AT_RANDOM, root, n_kills, reach)
+    assert len(kills) == n_kills
     n_parts = [int(parts) for _, parts in kills]
-    assert sum(how == "killed" for how, _ in kills) >= 5, "the run ended before most kills: they tested little"
+    assert sum(how == "killed" for how, _ in kills) >= n_kills / 2, "the run ended before most kills"
     assert len(set(n_parts)) >= 2, f"all kills found the run at the same part: {n_parts}"
     assert continued == ("continued", "0"), errors
-    assert_same_run(tmp_path / "killed", tmp_path / "reference")
+    assert_same_run(root / "killed", root / "reference")
+
+
+def test_ten_kills_at_random_moments_change_nothing(tmp_path):
+    assert_kills_change_nothing(tmp_path, 10, reach=0.4)
+
+
+@pytest.mark.slow
+def test_a_hundred_kills_at_random_moments_change_nothing(tmp_path):
+    # Most come before a part is finished, and the run gets on little by little.
+    assert_kills_change_nothing(tmp_path, 100, reach=0.2)
 
 
 @pytest.fixture(scope="module")
@@ -187,10 +203,34 @@ def test_an_interrupt_says_how_to_continue_and_the_same_command_does(tmp_path):
     assert child.returncode == 130
     assert "Traceback" not in stderr and stdout == ""
     assert not (out / "summary.json").exists()
-    assert "the same command again continues" in stderr
+    said = " ".join(stderr.split())
+    assert "the part in hand is finished" in said and "the same command again continues" in said
+    assert 2 <= len(RunFolder(out).parts()) < 4, "the part in hand is written, and no other one begins"
 
     both = [command(folder, 0) for folder in (out, tmp_path / "whole")]
     for child in both:
         _, stderr = child.communicate(timeout=60)
         assert child.returncode == 0, stderr
+    assert_same_run(out, tmp_path / "whole")
+
+
+class Impatient(Silent):
+    """Asks a run to stop as soon as it has scored a row."""
+
+    rows = 0
+
+    def advance(self, rows, *, scored=True):
+        self.rows += rows
+
+    def asked_to_stop(self):
+        return self.rows > 0
+
+
+def test_a_run_that_is_asked_to_stop_finishes_the_part_in_hand(tmp_path):
+    out, found = tmp_path / "run", small_runs.texts(40)
+    with pytest.raises(KeyboardInterrupt):
+        small_runs.run(found, m=5, out=out, reporter=Impatient())
+    assert RunFolder(out).parts() == [0] and RunFolder(out).manifest()["status"] == "running"
+    small_runs.run(found, m=5, out=out)
+    small_runs.run(found, m=5, out=tmp_path / "whole")
     assert_same_run(out, tmp_path / "whole")

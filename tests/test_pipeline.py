@@ -17,6 +17,7 @@ from ice_eval.attributions.occlusion import Occlusion
 from ice_eval.errors import CapabilityError, ConfigError, DataError, ModelError
 from ice_eval.models.toy import BIAS, WEIGHTS, Toy
 from ice_eval.results import RunFolder, numbers_hash
+from ice_eval.results.checksums import CHECKSUMS
 from ice_eval.tasks import Records, Task
 
 NEUTRAL = ["film", "plot", "cast", "scene", "music", "story", "camera", "actor", "ending", "script", "light", "town"]
@@ -537,8 +538,7 @@ def test_a_run_killed_between_a_ledger_and_its_inputs_continues(tmp_path):
     expected = run(out=tmp_path / "run")
     results, rows = results_of(expected), rows_of(expected)
     manifest = json.loads((expected.path / "manifest.json").read_text())
-    (expected.path / "inputs" / "part-000001-000.parquet").unlink()
-    for name in ("summary.json", "examples.jsonl"):
+    for name in ("inputs/part-000001-000.parquet", CHECKSUMS, "summary.json", "examples.jsonl"):
         (expected.path / name).unlink()
     found = run(out=tmp_path / "run")
     assert results_of(found) == results

@@ -16,6 +16,7 @@ from ice_eval.operators import FillPool
 from ice_eval.pipeline import probes as probes_module
 from ice_eval.pipeline import rows as rows_module
 from ice_eval.records import Encoded, PerUnit
+from ice_eval.results.checksums import CHECKSUMS
 from ice_eval.results.planning import cost_of
 
 TEXTS = ["a gorgeous but dull film", "an awful film with witty words", "good fun and bad mess", "no words at all here"]
@@ -131,7 +132,8 @@ def test_a_continued_run_never_scores_a_probe_again(tmp_path):
     again = run(model=model, out=tmp_path / "run")
     assert model.asked == asked
     assert rows_of(again) == rows
-    (tmp_path / "run" / "inputs" / "part-000000-000.parquet").unlink()  # as if killed between ledger and inputs
+    for name in ("inputs/part-000000-000.parquet", CHECKSUMS):  # as if killed between ledger and inputs
+        (tmp_path / "run" / name).unlink()
     killed = run(model=model, out=tmp_path / "run")
     assert model.asked == asked
     assert sorted(rows_of(killed)) == sorted(rows)
@@ -220,6 +222,9 @@ def test_progress_counts_probes():
 
         def say(self, message): ...
         def stop(self): ...
+
+        def asked_to_stop(self):
+            return False
 
         def start(self, total):
             self.totals.append(total)

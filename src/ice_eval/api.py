@@ -288,6 +288,9 @@ class _OfPilot:
     def stop(self) -> None:
         self._shown.stop()
 
+    def asked_to_stop(self) -> bool:
+        return self._shown.asked_to_stop()
+
 
 def _task(task: str | Task, data: str | Path | None) -> Task:
     """A known task or a user's, with a file in place of its data if one is given."""

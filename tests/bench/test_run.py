@@ -26,6 +26,9 @@ class Interrupting:
     def correct(self, total): ...
     def stop(self): ...
 
+    def asked_to_stop(self):
+        return False
+
 
 def summary_of(folder):
     return (folder.path / "bench.json").read_text()

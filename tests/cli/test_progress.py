@@ -1,5 +1,8 @@
 """Progress where there is no terminal: a line every ten seconds, and no guess before there are rows to guess from."""
 
+import os
+import signal
+
 import pytest
 
 from ice_eval.cli._output import Bar
@@ -19,7 +22,8 @@ def told(monkeypatch, capsys):
         bar.advance(rows, scored=scored)
         return capsys.readouterr().err.strip()
 
-    return advance
+    yield advance
+    bar.stop()
 
 
 def test_the_time_left_is_told_when_enough_rows_are_scored(told):
@@ -31,3 +35,26 @@ def test_the_time_left_is_told_when_enough_rows_are_scored(told):
 def test_rows_that_the_folder_held_tell_nothing_about_the_time_left(told):
     assert told(820, scored=False) == "820/1640 rows"
     assert told(100) == "920/1640 rows, 5 rows/s, about 158 s left"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are POSIX signals")
+def test_the_first_interrupt_waits_for_the_part_and_the_second_does_not(capsys):
+    def stop_at_once(number, frame):
+        raise SystemExit(130)
+
+    before = signal.signal(signal.SIGINT, stop_at_once)
+    try:
+        bar = Bar()
+        bar.start(10)
+        assert not bar.asked_to_stop()
+        signal.raise_signal(signal.SIGINT)
+        assert bar.asked_to_stop() and "Ctrl-C again: at once" in capsys.readouterr().err.replace("\n", " ")
+        with pytest.raises(SystemExit):
+            signal.raise_signal(signal.SIGINT)
+        bar.stop()
+        bar = Bar()
+        bar.start(10)
+        bar.stop()
+        assert signal.getsignal(signal.SIGINT) is stop_at_once
+    finally:
+        signal.signal(signal.SIGINT, before)

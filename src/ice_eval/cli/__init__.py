@@ -1,5 +1,6 @@
 """The command `ice`. One file per command: parse, call, print."""
 
+import io
 import signal
 import sys
 import threading
@@ -13,6 +14,8 @@ __all__ = ["app", "main"]
 
 def main() -> None:
     """Run the command line: exit 0 when done, 1 when a run failed, 2 for bad input."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # texts have characters that a locale may not know
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, _interrupted)
         if hasattr(signal, "SIGPIPE"):
@@ -24,6 +27,11 @@ def main() -> None:
         _fail(exc, code=2)
     except IceError as exc:
         _fail(exc, code=1)
+    except OSError as exc:
+        if exc.errno is None:  # libraries raise it for what no system said
+            raise
+        where = "" if exc.filename is None else f"{exc.filename}: "
+        _fail(f"{where}{exc.strerror}; the same command again continues.", code=1)
 
 
 def _interrupted(number: int, frame: object) -> None:
@@ -31,6 +39,6 @@ def _interrupted(number: int, frame: object) -> None:
     sys.exit(128 + number)
 
 
-def _fail(exc: Exception, *, code: int) -> None:
+def _fail(exc: Exception | str, *, code: int) -> None:
     print(without_controls(f"ice: {exc}"), file=sys.stderr)
     sys.exit(code)

@@ -1,7 +1,9 @@
 """Printing: tables for people, JSON for programs, progress that fits where it goes."""
 
 import json
+import signal
 import sys
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -29,7 +31,8 @@ def console() -> Console:
 
 
 def print_json(content: Any) -> None:
-    print(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False))
+    any_character = sys.stdout.encoding.lower().startswith("utf")
+    print(json.dumps(content, indent=2, ensure_ascii=not any_character, allow_nan=False))
 
 
 def print_run(folder: "RunFolder", *, as_json: bool) -> None:
@@ -98,7 +101,10 @@ def _broken(line: Text, out: Console, indent: int) -> Text:
 
 
 class Bar:
-    """Progress on standard error: a bar in a terminal, a line every ten seconds elsewhere."""
+    """Progress on standard error: a bar in a terminal, a line every ten seconds elsewhere.
+
+    While rows are scored the first Ctrl-C lets the part in hand be finished; the second one stops at once.
+    """
 
     def __init__(self) -> None:
         self._plain = not sys.stderr.isatty()
@@ -107,6 +113,8 @@ class Bar:
         self._task: TaskID | None = None
         self._total = self._done = self._scored = 0
         self._started = self._told = 0.0
+        self._asked_to_stop = False
+        self._handler: Any = None
 
     def say(self, message: str) -> None:
         self._console.print(Text(without_controls(message)))
@@ -114,6 +122,8 @@ class Bar:
     def start(self, total: int) -> None:
         self._total, self._done, self._scored, self._started = total, 0, 0, time.monotonic()
         self._told = self._started
+        if threading.current_thread() is threading.main_thread():
+            self._handler = signal.signal(signal.SIGINT, self._interrupted)
         if not self._plain:
             self._progress = _progress(self._console)
             self._task = self._progress.add_task("rows", total=total, rate="")
@@ -133,7 +143,21 @@ class Bar:
         if self._progress is not None and self._task is not None:
             self._progress.update(self._task, total=total)
 
+    def asked_to_stop(self) -> bool:
+        return self._asked_to_stop
+
+    def _interrupted(self, number: int, frame: object) -> None:
+        self._asked_to_stop = True
+        self._hear_as_before()
+        self.say("interrupted: the part in hand is finished (Ctrl-C again: at once); the same command again continues.")
+
+    def _hear_as_before(self) -> None:
+        if self._handler is not None:
+            signal.signal(signal.SIGINT, self._handler)
+            self._handler = None
+
     def stop(self) -> None:
+        self._hear_as_before()
         if self._progress is not None:
             self._progress.stop()
         if self._scored:

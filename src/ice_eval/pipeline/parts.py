@@ -21,13 +21,19 @@ _USUAL_SEQUENTIAL = 85
 def score_parts(
     folder: RunFolder, engine: Engine, examples: Sequence[Example], manifest: Mapping[str, Any], reporter: Reporter
 ) -> None:
-    """Score what is missing of every part; on a GPU a part is written while the next one is computed."""
+    """Score what is missing of every part; on a GPU a part is written while the next one is computed.
+
+    Raises:
+        KeyboardInterrupt: The user asked to stop; what had begun is written.
+    """
     per_example = _rows_per_example(engine) + _probes_per_example(engine, examples[:PART_SIZE])
     estimate = len(examples) * per_example
     reporter.start(estimate)
     writer = _Writer(folder, manifest)
     try:
         for index, start in enumerate(range(0, len(examples), PART_SIZE)):
+            if reporter.asked_to_stop():
+                break
             batch = examples[start : start + PART_SIZE]
             known = _known(folder, index, manifest, reporter)
             part = start_part(engine, batch, *known, reporter.advance)
@@ -38,6 +44,8 @@ def score_parts(
             if not engine.model.works_ahead:
                 writer.flush()
         writer.flush()
+        if reporter.asked_to_stop():
+            raise KeyboardInterrupt
     finally:
         reporter.stop()
 

@@ -21,6 +21,9 @@ class Reporter(Protocol):
     def stop(self) -> None:
         """The last row is scored, or the run ended early."""
 
+    def asked_to_stop(self) -> bool:
+        """Whether to begin no further part; what has begun is finished and written."""
+
 
 class Silent:
     """A reporter that tells nothing."""
@@ -30,3 +33,5 @@ class Silent:
     def advance(self, rows: int, *, scored: bool = True) -> None: ...
     def correct(self, total: int) -> None: ...
     def stop(self) -> None: ...
+    def asked_to_stop(self) -> bool:
+        return False
