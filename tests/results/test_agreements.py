@@ -8,14 +8,16 @@ from scipy.stats import false_discovery_control, spearmanr
 from sklearn.metrics import cohen_kappa_score
 
 from ice_eval.results.agreements import N_NAMED, agreements, kappas, robustness
+from ice_eval.results.columns import Gathering
 from ice_eval.results.comparisons import Configuration, Outcome
 from ice_eval.results.summary import summarise
+from ice_eval.stats import member_win_rates
 
 CONFIG = {"model": "by-hand", "task": "letters", "seed": 0, "m": 100}
 WORDS = ["anti-faithful", "near-random", "weakly faithful", "faithful"]
 
 
-def outcomes(cell, rates, *, m=100, halves=None, groups=None):
+def outcomes(cell, rates, *, m=100, halves=None, groups=None, gathered=True):
     """An outcome per win rate; None stands for an example that failed."""
     found = []
     for index, rate in enumerate(rates):
@@ -39,11 +41,16 @@ def outcomes(cell, rates, *, m=100, halves=None, groups=None):
                 score=0.5,
                 score_full=0.9,
                 score_empty=0.1,
-                family=np.array([rate, 1 - rate]),
+                family=family_of(rate),
                 halves=(rate, rate) if halves is None else halves[index],
             )  # fmt: skip
         )
-    return found
+    return Gathering(found).outcomes() if gathered else found
+
+
+def family_of(rate, m=100):
+    """Of a rationale and m random sets that all differ."""
+    return member_win_rates(np.array([m * rate, *range(m)]))
 
 
 def grouped(by_operator, *, attribution="mine", null="size", **more):
@@ -168,10 +175,8 @@ def test_the_ceiling_is_one_where_the_null_adds_no_noise_and_follows_from_its_ha
     cells = grouped(rates)
     reliabilities = []
     for cell, found in cells.items():
-        halves = [
-            (o.win_rate + a, o.win_rate + b) for o, (a, b) in zip(found, rng.normal(0, 0.05, (40, 2)), strict=True)
-        ]
-        r = spearmanr(*np.array(halves).T).statistic
+        halves = found.column("win_rate")[:, None] + rng.normal(0, 0.05, (40, 2))
+        r = spearmanr(*halves.T).statistic
         reliabilities.append(2 * r / (1 + r))
         cells[cell] = outcomes(cell, rates[cell.operator], halves=halves)
     [noisy] = agreements(cells, CONFIG)
@@ -243,9 +248,10 @@ def test_p_values_of_a_run_are_adjusted_together():
 def test_the_effect_word_is_that_of_the_median(sizes, word):
     cell = Configuration("mine", "delete", "sufficiency", 0.2)
     found = [
-        Outcome(**{**vars(o), "effect_size": size}) for o, size in zip(outcomes(cell, [0.5] * 3), sizes, strict=True)
+        Outcome(**{**vars(o), "effect_size": size})
+        for o, size in zip(outcomes(cell, [0.5] * 3, gathered=False), sizes, strict=True)
     ]
-    [line] = summarise({cell: found}, {**CONFIG, "adaptive": "examples"})["configurations"]
+    [line] = summarise({cell: Gathering(found).outcomes()}, {**CONFIG, "adaptive": "examples"})["configurations"]
     assert (line["effect_word"], line["effect_size_median"]) == (word, sorted(sizes)[1])
 
 

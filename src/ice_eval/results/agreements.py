@@ -9,15 +9,15 @@ from numpy.typing import NDArray
 
 from ice_eval import stats
 from ice_eval._seeding import rng_for
-from ice_eval.results.columns import column, groups_of
-from ice_eval.results.comparisons import ALL, Configuration, Outcome
+from ice_eval.results.columns import Outcomes, groups_of
+from ice_eval.results.comparisons import ALL, Configuration
 
 N_NAMED = 20
 """Examples that disagree are named, those with the largest gap first, up to this many."""
 
 _NO_DOUBT = 1e12
 
-Grouped = Mapping[Configuration, Sequence[Outcome]]
+Grouped = Mapping[Configuration, Outcomes]
 
 
 def agreements(grouped: Grouped, config: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -25,7 +25,7 @@ def agreements(grouped: Grouped, config: Mapping[str, Any]) -> Iterator[dict[str
     for head, by_operator in _by_operator(grouped):
         for pair in itertools.combinations(by_operator, 2):
             first, second = _shared([by_operator[name] for name in pair])
-            found = _agreement(first, second, config) if first else dict.fromkeys(_AGREEMENT)
+            found = _agreement(first, second, config) if len(first) else dict.fromkeys(_AGREEMENT)
             yield {**_named(head, config), "operators": list(pair), "n": len(first), **found}
 
 
@@ -35,12 +35,12 @@ _AGREEMENT = (
 )  # fmt: skip
 
 
-def _agreement(first: Sequence[Outcome], second: Sequence[Outcome], config: Mapping[str, Any]) -> dict[str, Any]:
-    left, right = column(first, "win_rate"), column(second, "win_rate")
+def _agreement(first: Outcomes, second: Outcomes, config: Mapping[str, Any]) -> dict[str, Any]:
+    left, right = first.column("win_rate"), second.column("win_rate")
     found = stats.agreement(left, right, rng=rng_for(config["seed"], "agreement"), groups=groups_of(first))
     differ = stats.sides_differ(left, right, _sets_behind(first), _sets_behind(second))
     by_gap = np.argsort(-np.abs(left - right), kind="stable")
-    named = [first[index].example_id for index in by_gap if differ[index]][:N_NAMED]
+    named = [first.ids[index] for index in by_gap if differ[index]][:N_NAMED]
     values = (
         found.gap,
         None if found.gap_ci is None else list(found.gap_ci),
@@ -55,14 +55,13 @@ def _agreement(first: Sequence[Outcome], second: Sequence[Outcome], config: Mapp
     return dict(zip(_AGREEMENT, values, strict=True))
 
 
-def _sets_behind(outcomes: Sequence[Outcome]) -> NDArray[np.float64]:
+def _sets_behind(outcomes: Outcomes) -> NDArray[np.float64]:
     """Random sets behind each win rate; a null of all sets there are leaves no doubt, as one of very many would."""
-    return np.array([_NO_DOUBT if outcome.exact else outcome.m for outcome in outcomes], dtype=np.float64)
+    return np.where(outcomes.flag("exact"), _NO_DOUBT, outcomes.column("m"))
 
 
-def _reliability(outcomes: Sequence[Outcome]) -> float | None:
-    halves = np.array([outcome.halves for outcome in outcomes])
-    return stats.reliability(halves[:, 0], halves[:, 1])
+def _reliability(outcomes: Outcomes) -> float | None:
+    return stats.reliability(outcomes.column("first_half"), outcomes.column("second_half"))
 
 
 def robustness(grouped: Grouped, config: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -72,10 +71,10 @@ def robustness(grouped: Grouped, config: Mapping[str, Any]) -> Iterator[dict[str
         if len(by_operator) < 2:
             continue
         record = {**_named(head, config), "operators": list(by_operator), "n": len(shared[0])}
-        if not shared[0]:
+        if not len(shared[0]):
             yield {**record, "word": None, "spread": None, "sides": None}
             continue
-        rates = np.stack([column(outcomes, "win_rate") for outcomes in shared], axis=1)
+        rates = np.stack([outcomes.column("win_rate") for outcomes in shared], axis=1)
         found = stats.robustness(rates, rng=rng_for(config["seed"], "agreement"), groups=groups_of(shared[0]))
         yield {**record, "word": found.word, "spread": found.spread, "sides": list(found.sides)}
 
@@ -99,19 +98,19 @@ _PLACE = ("run", "model", "task", "attribution", "direction", "k", "null")
 """What names a configuration beside its operator; several runs are told apart by a number."""
 
 
-def _by_operator(grouped: Grouped) -> Iterator[tuple[Configuration, dict[str, Sequence[Outcome]]]]:
+def _by_operator(grouped: Grouped) -> Iterator[tuple[Configuration, dict[str, Outcomes]]]:
     """The outcomes of every attribution, null, direction and k under each operator by itself."""
-    found: dict[Configuration, dict[str, Sequence[Outcome]]] = {}
+    found: dict[Configuration, dict[str, Outcomes]] = {}
     for cell, outcomes in grouped.items():
         if cell.operator != ALL:
             found.setdefault(cell._replace(operator=""), {})[cell.operator] = outcomes
     yield from found.items()
 
 
-def _shared(several: Sequence[Sequence[Outcome]]) -> list[list[Outcome]]:
+def _shared(several: Sequence[Outcomes]) -> list[Outcomes]:
     """The examples that none of the operators failed on."""
-    whole = [outcomes for outcomes in zip(*several, strict=True) if all(each.error is None for each in outcomes)]
-    return [list(outcomes) for outcomes in zip(*whole, strict=True)] or [[] for _ in several]
+    sound = np.logical_and.reduce([outcomes.sound for outcomes in several])
+    return [outcomes.select(sound) for outcomes in several]
 
 
 def _named(head: Configuration, config: Mapping[str, Any]) -> dict[str, Any]:

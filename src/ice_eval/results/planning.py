@@ -10,8 +10,8 @@ import numpy as np
 from ice_eval import stats
 from ice_eval.errors import ConfigError
 from ice_eval.rationales import Share, rationale_size
-from ice_eval.results.columns import column, groups_of
-from ice_eval.results.comparisons import ALL, Configuration, Outcome
+from ice_eval.results.columns import Outcomes, groups_of
+from ice_eval.results.comparisons import ALL, Configuration
 from ice_eval.results.folder import RunFolder
 from ice_eval.results.schema import PROBE, SHARED_NULL, InputRow, RowKey, is_probe
 from ice_eval.results.summary import ALPHA, configurations, outcomes_by_configuration
@@ -229,12 +229,15 @@ def _sequential_sets(folder: RunFolder, config: Mapping[str, Any], *, m: int) ->
     """
     needed: dict[tuple[Configuration, str], float] = {}
     for cell, outcomes in outcomes_by_configuration(folder, config).items():
-        for outcome in outcomes:
-            if outcome.error is None and cell.operator != ALL:
-                place = cell._replace(attribution=""), outcome.example_id
-                rate = (outcome.win_rate * outcome.m + 0.5) / (outcome.m + 1)
-                draws = outcome.m if outcome.exact else stats.STOP_AFTER / min(rate, 1 - rate)
-                needed[place] = max(needed.get(place, 0.0), min(draws, m))
+        if cell.operator == ALL:
+            continue
+        used = outcomes.select(outcomes.sound)
+        n_sets = used.column("m")
+        rates = (used.column("win_rate") * n_sets + 0.5) / (n_sets + 1)
+        draws = np.where(used.flag("exact"), n_sets, stats.STOP_AFTER / np.minimum(rates, 1 - rates))
+        for name, count in zip(used.ids, np.minimum(draws, m), strict=True):
+            place = cell._replace(attribution=""), name
+            needed[place] = max(needed.get(place, 0.0), float(count))
     return math.ceil(np.mean(list(needed.values())))
 
 
@@ -245,16 +248,15 @@ def spreads_of(folder: RunFolder, config: Mapping[str, Any]) -> list[stats.Sprea
     """
     found = []
     for cell, outcomes in outcomes_by_configuration(folder, config).items():
-        used = [outcome for outcome in outcomes if outcome.error is None and (outcome.exact or outcome.m > 1)]
+        used = outcomes.select(outcomes.sound & (outcomes.flag("exact") | (outcomes.column("m") > 1)))
         if cell.operator != ALL and len(used) > 1:
             found.append(_spread(used))
     return found
 
 
-def _spread(used: Sequence[Outcome]) -> stats.Spread:
-    exact = np.array([outcome.exact for outcome in used])
-    rates, ties, m = (column(used, name) for name in ("win_rate", "tie_rate", "m"))
-    return stats.spread_of(rates, m.astype(int), exact=exact, tie_rates=ties, groups=groups_of(used))
+def _spread(used: Outcomes) -> stats.Spread:
+    rates, ties, m = (used.column(name) for name in ("win_rate", "tie_rate", "m"))
+    return stats.spread_of(rates, m.astype(int), exact=used.flag("exact"), tie_rates=ties, groups=groups_of(used))
 
 
 def sets_for(spreads: Sequence[stats.Spread], cost: Cost, *, m: int) -> Sets:

@@ -15,7 +15,7 @@ from ice_eval._seeding import rng_for
 from ice_eval.nulls import SIZE
 from ice_eval.protocols import PROTOCOLS, Protocol
 from ice_eval.results.agreements import agreements, kappas, robustness
-from ice_eval.results.columns import Groups, column, groups_of
+from ice_eval.results.columns import Gathering, Groups, Outcomes, groups_of
 from ice_eval.results.comparisons import ALL, TIE_FLAG, WEAK_SIGNAL, Configuration, Outcome, examples_of
 from ice_eval.results.folder import RunFolder
 from ice_eval.results.schema import SCHEMA
@@ -33,24 +33,25 @@ SMALL_N = 50
 def rescore(folder: RunFolder) -> dict[str, Any]:
     """Compute `examples.jsonl` and `summary.json` again from inputs and ledger, and return the summary."""
     config = folder.manifest()["config"]
-    grouped: dict[Configuration, list[Outcome]] = {cell: [] for cell, _ in configurations(config)}
+    gathered = {cell: Gathering() for cell, _ in configurations(config)}
     with write_atomically(folder.path / "examples.jsonl") as stream:
         for outcome in outcomes_of(folder, config):
-            grouped[outcome.configuration].append(outcome)
+            gathered[outcome.configuration].append(outcome)
             stream.write(json.dumps(outcome.line(), ensure_ascii=False, allow_nan=False).encode("utf-8") + b"\n")
     manifest = folder.manifest()
     noise = (manifest.get("noise_guard") or {}).get("probability", 0.0)
+    grouped = {cell: gathered.pop(cell).outcomes() for cell in list(gathered)}
     summary = summarise(grouped, config, notes=manifest.get("flags", []), noise=noise)
     write_json(folder.path / "summary.json", summary)
     return summary
 
 
-def outcomes_by_configuration(folder: RunFolder, config: Mapping[str, Any]) -> dict[Configuration, list[Outcome]]:
+def outcomes_by_configuration(folder: RunFolder, config: Mapping[str, Any]) -> dict[Configuration, Outcomes]:
     """Every example of a folder, finished or not, under every configuration."""
-    grouped: dict[Configuration, list[Outcome]] = {cell: [] for cell, _ in configurations(config)}
+    gathered = {cell: Gathering() for cell, _ in configurations(config)}
     for outcome in outcomes_of(folder, config):
-        grouped[outcome.configuration].append(outcome)
-    return grouped
+        gathered[outcome.configuration].append(outcome)
+    return {cell: found.outcomes() for cell, found in gathered.items()}
 
 
 def configurations(config: Mapping[str, Any]) -> list[tuple[Configuration, Sequence[str]]]:
@@ -87,7 +88,7 @@ def _protocol(config: Mapping[str, Any]) -> Protocol:
 
 
 def summarise(
-    grouped: Mapping[Configuration, Sequence[Outcome]],
+    grouped: Mapping[Configuration, Outcomes],
     config: Mapping[str, Any],
     *,
     notes: Sequence[str] = (),
@@ -105,13 +106,13 @@ def summarise(
 
 
 def _line(
-    cell: Configuration, outcomes: Sequence[Outcome], config: Mapping[str, Any], notes: Sequence[str], noise: float
+    cell: Configuration, outcomes: Outcomes, config: Mapping[str, Any], notes: Sequence[str], noise: float
 ) -> dict[str, Any]:
     head = {"model": config["model"], "task": config["task"], **cell._asdict()}
-    used = [outcome for outcome in outcomes if outcome.error is None]
+    used = outcomes.select(outcomes.sound)
     counts = {"n": len(used), "n_skipped": len(outcomes) - len(used), "accuracy": _accuracy(used)}
-    measures = _measures(used, config) if used else Measures()
-    flags = {*_flags(used, measures, config, noise), *notes} if used else {"no_examples"}
+    measures = _measures(used, config) if len(used) else Measures()
+    flags = {*_flags(used, measures, config, noise), *notes} if len(used) else {"no_examples"}
     return {**head, **counts, **asdict(measures), "flags": sorted(flags)}
 
 
@@ -124,9 +125,10 @@ def _with_adjusted_p(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return list(lines)
 
 
-def _accuracy(used: Sequence[Outcome]) -> float | None:
-    right = [outcome.predicted == outcome.gold for outcome in used if outcome.gold is not None]
-    return float(np.mean(right)) if right else None
+def _accuracy(used: Outcomes) -> float | None:
+    gold = used.column("gold")
+    right = (used.column("predicted") == gold)[~np.isnan(gold)]
+    return float(np.mean(right)) if right.size else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,29 +175,29 @@ class Measures:
     excludes_chance: bool | None = None
 
 
-def _measures(used: Sequence[Outcome], config: Mapping[str, Any]) -> Measures:
-    rates, groups = column(used, "win_rate"), groups_of(used)
+def _measures(used: Outcomes, config: Mapping[str, Any]) -> Measures:
+    rates, groups = used.column("win_rate"), groups_of(used)
     interval = _interval(rates, groups, config)
     by_nsr, p_value = _in_nsr_order(used, rates, _protocol(config)), _p_value(used, groups, config)
     p_by_nsr = p_value if np.array_equal(by_nsr, rates) else _p_value(used, groups, config, by_nsr=True)
-    effects = [outcome.effect_size for outcome in used if outcome.effect_size is not None]
+    effects = used.known("effect_size")
     median = _median(effects)
     return Measures(
         win_rate=float(rates.mean()),
         win_rate_ci=None if interval is None else list(interval),
-        win_rate_strict=float(column(used, "win_rate_strict").mean()),
-        tie_rate=float(column(used, "tie_rate").mean()),
+        win_rate_strict=float(used.column("win_rate_strict").mean()),
+        tie_rate=float(used.column("tie_rate").mean()),
         p_value=p_value,
-        effect=float(column(used, "effect").mean()),
-        effect_size=float(np.mean(effects)) if effects else None,
+        effect=float(used.column("effect").mean()),
+        effect_size=float(np.mean(effects)) if effects.size else None,
         effect_size_median=median,
         effect_word=stats.effect_word(median) if median is not None and 2 * len(effects) >= len(used) else None,
         effect_size_undefined=len(used) - len(effects),
         nsr=_pooled_nsr(used),
-        nsr_median=_median([outcome.nsr for outcome in used]),
+        nsr_median=_median(used.known("nsr")),
         **_of_single_examples(used, config),
-        weak_signal_rate=float((np.abs(_signals(used)) < WEAK_SIGNAL).mean()),
-        negative_signal_rate=float((_signals(used) < 0).mean()),
+        weak_signal_rate=float((np.abs(used.column("signal")) < WEAK_SIGNAL).mean()),
+        negative_signal_rate=float((used.column("signal") < 0).mean()),
         win_rate_nsr_order=float(by_nsr.mean()),
         detectable_win_rate=stats.detectable_win_rate(rates, groups=groups),
         taxonomy=stats.taxonomy(float(rates.mean())),
@@ -205,32 +207,30 @@ def _measures(used: Sequence[Outcome], config: Mapping[str, Any]) -> Measures:
     )
 
 
-def _p_value(used: Sequence[Outcome], groups: Groups, config: Mapping[str, Any], *, by_nsr: bool = False) -> float:
+def _p_value(used: Outcomes, groups: Groups, config: Mapping[str, Any], *, by_nsr: bool = False) -> float:
     """Of a mean win rate of one half; by NSR the sets of an example with a negative signal rank the other way round."""
-    families = [
-        1 - outcome.family if by_nsr and outcome.signal < 0 else outcome.family
-        for outcome in used
-        if outcome.family is not None
-    ]
+    families = used.families()
+    if by_nsr:
+        negative = used.column("signal") < 0
+        families = [1 - each if turned else each for each, turned in zip(families, negative, strict=True)]
     return stats.mean_test(families, rng=rng_for(config["seed"], "mean-test"), groups=groups).p_value
 
 
-def _of_single_examples(used: Sequence[Outcome], config: Mapping[str, Any]) -> dict[str, Any]:
+def _of_single_examples(used: Outcomes, config: Mapping[str, Any]) -> dict[str, Any]:
     """How many examples are significant by themselves."""
     if config.get("adaptive") == "dataset":
         return {"significant_reason": "the random sets were chosen to be enough for the data set, not for an example"}
     sequential = config.get("adaptive") == "examples"
-    floor = 1 / ((config["m"] if sequential else max(outcome.m for outcome in used)) + 1)
-    p_values = column(used, "p_value")
+    floor = 1 / ((config["m"] if sequential else int(used.column("m").max())) + 1)
+    p_values = used.column("p_value")
     upper, lower = (
-        stats.significant_rate(column(used, name), floor=floor, alpha=ALPHA) for name in ("p_value", "p_lower")
+        stats.significant_rate(used.column(name), floor=floor, alpha=ALPHA) for name in ("p_value", "p_lower")
     )
-    n_values = np.array([outcome.m + 1 for outcome in used])
+    n_values = used.column("m").astype(int) + 1
     if sequential:
         # A null p-value h/l is above one half with probability one half as soon as 2h sets can be scored. The p-value
         # of an example that has fewer, and has used them all, is on the usual grid at one half.
-        exact = np.array([outcome.exact for outcome in used])
-        n_values = np.where(exact, np.minimum(n_values, 2 * stats.STOP_AFTER), 2 * stats.STOP_AFTER)
+        n_values = np.where(used.flag("exact"), np.minimum(n_values, 2 * stats.STOP_AFTER), 2 * stats.STOP_AFTER)
     nonnull = stats.nonnull_share(p_values, n_values)
     return {
         "significant_rate": upper.rate,
@@ -242,22 +242,22 @@ def _of_single_examples(used: Sequence[Outcome], config: Mapping[str, Any]) -> d
     }
 
 
-def _in_nsr_order(used: Sequence[Outcome], rates: NDArray[np.float64], protocol: Protocol) -> NDArray[np.float64]:
+def _in_nsr_order(used: Outcomes, rates: NDArray[np.float64], protocol: Protocol) -> NDArray[np.float64]:
     """Win rates if sets were ranked by how well they reproduce s(x): the mirror image where the signal is negative."""
     if protocol.by_clipped_nsr:
         return rates  # they are in this order already
-    lost = column(used, "tie_rate") if protocol.strict else 0.0  # a tie is lost in either order
-    return np.where(_signals(used) < 0, 1 - rates - lost, rates)
+    lost = used.column("tie_rate") if protocol.strict else 0.0  # a tie is lost in either order
+    return np.where(used.column("signal") < 0, 1 - rates - lost, rates)
 
 
-def _flags(used: Sequence[Outcome], measures: Measures, config: Mapping[str, Any], noise: float) -> Iterator[str]:
+def _flags(used: Outcomes, measures: Measures, config: Mapping[str, Any], noise: float) -> Iterator[str]:
     if len(used) < SMALL_N:
         yield "small_n"
     if measures.tie_rate is not None and measures.tie_rate > TIE_FLAG:
         yield "ties"
     if measures.verdict != measures.verdict_nsr_order:
         yield "depends_on_score_order"
-    if any(outcome.exact for outcome in used):
+    if used.flag("exact").any():
         yield "exact_for_some"
     groups = groups_of(used)
     if groups is not None:
@@ -278,18 +278,13 @@ def _interval(rates: NDArray[np.float64], groups: Groups, config: Mapping[str, A
     return stats.mean_interval(rates, rng=rng, groups=groups)
 
 
-def _signals(used: Sequence[Outcome]) -> NDArray[np.float64]:
-    return column(used, "signal")
-
-
-def _pooled_nsr(used: Sequence[Outcome]) -> float | None:
+def _pooled_nsr(used: Outcomes) -> float | None:
     """`Σ(s_r - s_∅) / Σ(s_x - s_∅)`; None when there is nothing to divide by."""
-    total = float(_signals(used).sum())
+    total = float(used.column("signal").sum())
     if abs(total) < 1e-9:
         return None
-    return float((column(used, "score") - column(used, "score_empty")).sum() / total)
+    return float((used.column("score") - used.column("score_empty")).sum() / total)
 
 
-def _median(values: Sequence[float | None]) -> float | None:
-    found = [value for value in values if value is not None]
-    return float(np.median(found)) if found else None
+def _median(values: NDArray[np.float64]) -> float | None:
+    return float(np.median(values)) if values.size else None
