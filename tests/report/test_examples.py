@@ -15,6 +15,7 @@ from ice_eval.report.browser import (
     run_record,
     scaled,
     shortened,
+    sketch_of,
     within,
 )
 from ice_eval.report.embed import script_json
@@ -142,6 +143,10 @@ def test_the_page_gets_plain_values(found):
     assert "ranks" not in data["runs"][0]["examples"][0]
 
 
+def shown(records, budget):
+    return [records[place] for place in within([sketch_of(record) for record in records], budget=budget)]
+
+
 def ranked(number, skipped=0.0, rate=0.5, gap=0.0):
     return {"id": number, "ranks": (1 - skipped, rate, -gap)}
 
@@ -150,17 +155,24 @@ def test_where_not_all_fit_the_most_telling_examples_stay():
     records = [ranked(number) for number in range(100)]
     records[40], records[60], records[80] = ranked(40, skipped=1.0), ranked(60, rate=0.0), ranked(80, gap=1.0)
     size = len(script_json({"id": 99}))
-    kept = [record["id"] for record in within(records, budget=4 * size)]
+    kept = [record["id"] for record in shown(records, 4 * size)]
     assert kept == [0, 40, 60, 80]
-    assert within(records, budget=101 * size) == records
-    assert within(records, budget=0) == []
+    assert shown(records, 101 * size) == records
+    assert shown(records, 0) == []
 
 
 def test_records_of_a_budget_keep_the_order_of_the_data(found):
     records = list(example_records(found.folder))
-    kept = [record["id"] for record in within(records, budget=10_000)]
+    kept = [record["id"] for record in shown(records, 10_000)]
     assert 0 < len(kept) < 13
     assert kept == [record["id"] for record in records if record["id"] in kept]
+
+
+def test_a_page_that_holds_some_examples_reads_them_as_one_that_holds_all(found):
+    every, some = (run_record(found.folder, budget=budget) for budget in (BUDGET, 10_000))
+    ids = [record["id"] for record in some["examples"]]
+    assert 0 < len(ids) < 13 and some["total"] == every["total"] == 13
+    assert some["examples"] == [record for record in every["examples"] if record["id"] in ids]
 
 
 def test_skipped_examples_alone_make_a_record():
@@ -171,5 +183,5 @@ def test_skipped_examples_alone_make_a_record():
 
 def test_the_budget_is_that_of_the_page_where_markup_is_escaped():
     records = [{"id": str(index), "text": "<" * 200, "ranks": (1.0, 0.5, 0.0)} for index in range(20)]
-    kept = [{"id": each["id"], "text": each["text"]} for each in within(records, budget=10_000)]
+    kept = [{"id": each["id"], "text": each["text"]} for each in shown(records, 10_000)]
     assert 5 <= len(kept) < 20 and len(script_json(kept).encode()) <= 10_000 + len(kept) + 1  # brackets and commas

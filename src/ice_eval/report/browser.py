@@ -2,8 +2,8 @@
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Container, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -45,16 +45,14 @@ def browser_data(folders: Sequence[RunFolder], *, budget: int = BUDGET) -> Recor
 def run_record(folder: RunFolder, *, budget: int) -> Record:
     """The examples of one run, and what its selectors offer."""
     manifest, config = folder.manifest(), folder.manifest()["config"]
-    records = list(example_records(folder))
-    kept = within(records, budget=budget)
     return {
         "folder": folder.path.name,
         "labels": manifest["labels"],
         "language": _language(manifest.get("language", "und")),
         "configurations": [cell._asdict() for cell, _ in configurations(config)],
         "strict": PROTOCOLS[config.get("protocol", "default")].strict,
-        "total": len(records),
-        "examples": [_without_ranks(record) for record in kept],
+        "total": manifest["data"]["examples"],
+        "examples": _examples(folder, budget=budget),
     }
 
 
@@ -63,18 +61,35 @@ def _language(said: str) -> str | None:
     return None if said == "und" else said
 
 
-def example_records(folder: RunFolder) -> Iterator[Record]:
-    """Every example of a run, in the order of the data."""
+def _examples(folder: RunFolder, *, budget: int) -> list[Record]:
+    """The examples of a run that fit. Where not all do, the chosen ones are read again: not all are ever held."""
+    kept, sketches, total = list[Record](), list[Sketch](), 0
+    for record in example_records(folder):
+        sketches.append(sketch_of(record))
+        total += sketches[-1].size
+        if total <= budget:
+            kept.append(record)
+    if total > budget:
+        kept.clear()
+        kept.extend(example_records(folder, only=set(within(sketches, budget=budget))))
+    return [_without_ranks(record) for record in kept]
+
+
+def example_records(folder: RunFolder, *, only: Container[int] | None = None) -> Iterator[Record]:
+    """Every example of a run, or those at some places, in the order of the data."""
     config = folder.manifest()["config"]
-    n_cells, lines = len(configurations(config)), folder.examples()
+    n_cells, lines, place = len(configurations(config)), folder.examples(), 0
     for part in folder.parts():
-        rows = folder.ledger(part, texts=True, probes=False)
+        inputs = folder.inputs(part)
+        outcomes = [list(itertools.islice(lines, n_cells)) for _ in inputs]
+        chosen = [only is None or place + index in only for index in range(len(inputs))]
+        place += len(inputs)
+        rows = folder.ledger(part, texts=True, probes=False) if any(chosen) else []
         by_example: dict[str, list[LedgerRow]] = {}
         for row in rows:
             by_example.setdefault(row.key.example_id, []).append(row)
-        for ledger in examples_of(folder.inputs(part), rows, config):
-            outcomes = list(itertools.islice(lines, n_cells))
-            yield example_record(ledger, by_example.get(ledger.example.example_id, ()), outcomes, config)
+        for ledger, found in itertools.compress(zip(examples_of(inputs, rows, config), outcomes, strict=True), chosen):
+            yield example_record(ledger, by_example.get(ledger.example.example_id, ()), found, config)
 
 
 def example_record(
@@ -256,27 +271,37 @@ def _ranks(outcomes: Sequence[Mapping[str, Any]]) -> tuple[float, float, float]:
     return (float(bool(rates)), min(rates, default=1.0), -gap)
 
 
-def within(records: Sequence[Record], *, budget: int) -> list[Record]:
-    """The records that fit the budget as bytes of the page, in the order of the data.
+class Sketch(NamedTuple):
+    """What decides whether an example is shown."""
+
+    size: int
+    """Bytes as it stands in the page: a text full of "<" takes six times its length there."""
+    ranks: tuple[float, float, float]
+
+
+def sketch_of(record: Record) -> Sketch:
+    return Sketch(len(script_json(_without_ranks(record)).encode()), record["ranks"])
+
+
+def within(sketches: Sequence[Sketch], *, budget: int) -> list[int]:
+    """The places of the examples that fit the budget, in the order of the data.
 
     Where not all fit they are taken in turn from four queues: the first in the data, the examples that were skipped,
     those with the lowest win rate, and those with the largest gap between operators.
     """
-    # As they stand in the page: a text full of "<" takes six times its length there.
-    sizes = [len(script_json(_without_ranks(record)).encode()) for record in records]
-    if sum(sizes) <= budget:
-        return list(records)
-    numbers = range(len(records))
-    queues = [list(numbers), *(sorted(numbers, key=lambda i, q=q: records[i]["ranks"][q]) for q in range(3))]  # type: ignore[misc]
+    numbers = range(len(sketches))
+    if sum(sketch.size for sketch in sketches) <= budget:
+        return list(numbers)
+    queues = [list(numbers), *(sorted(numbers, key=lambda i, q=q: sketches[i].ranks[q]) for q in range(3))]  # type: ignore[misc]
     kept: dict[int, None] = {}
     for index in itertools.chain.from_iterable(zip(*queues, strict=True)):
         if index in kept:
             continue
-        budget -= sizes[index]
+        budget -= sketches[index].size
         if budget < 0:
             break
         kept[index] = None
-    return [records[index] for index in sorted(kept)]
+    return sorted(kept)
 
 
 def _without_ranks(record: Record) -> Record:

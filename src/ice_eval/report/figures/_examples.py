@@ -1,6 +1,7 @@
 """Single examples of a run, gathered before they are drawn: a figure holds bins and quantiles, never 2,000 points."""
 
-from collections.abc import Mapping, Sequence
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,27 +13,44 @@ from ice_eval.report.tables import share
 from ice_eval.results import RunFolder
 
 USUAL_K = 0.2
+_COLUMNS = ("m", "win_rate", "p_value", "effect_size")
+"""What figures are drawn from."""
 
 
 @dataclass(frozen=True)
 class Examples:
     """The examples of one run at one k, direction and null."""
 
+    folder: RunFolder
     setting: str
     """In words."""
-    lines: Mapping[tuple[str, str], Sequence[Line]]
-    """By attribution and operator, in the order of the summary; examples that failed are left out."""
     sequential: bool
     """Whether each example took as many random sets as its tests needed."""
+    _at: Mapping[str, Any]
+    _columns: Mapping[tuple[str, str], Mapping[str, NDArray[np.float64]]]
+
+    @property
+    def cells(self) -> list[tuple[str, str]]:
+        """Attributions and operators, in the order of the summary."""
+        return list(self._columns)
 
     @property
     def n_bins(self) -> int:
         """Of a histogram: few random sets allow few win rates, and narrow bins would show gaps that mean nothing."""
-        return 20 if max(line["m"] for lines in self.lines.values() for line in lines) >= 40 else 10
+        return 20 if max(columns["m"].max() for columns in self._columns.values()) >= 40 else 10
+
+    def count(self, cell: tuple[str, str]) -> int:
+        """Examples; those that failed are left out."""
+        return self._columns[cell]["m"].size
 
     def column(self, cell: tuple[str, str], name: str) -> NDArray[np.float64]:
-        """Of the lines that have the value."""
-        return np.array([line[name] for line in self.lines[cell] if line[name] is not None], dtype=np.float64)
+        """Of the examples that have the value."""
+        values = self._columns[cell][name]
+        return values[~np.isnan(values)]
+
+    def lines(self) -> Iterator[Line]:
+        """The lines of these examples, as they stand in the folder."""
+        return _lines(self.folder, self._at)
 
 
 def examples_of(folder: RunFolder, configurations: Sequence[Line]) -> Examples | None:
@@ -44,18 +62,28 @@ def examples_of(folder: RunFolder, configurations: Sequence[Line]) -> Examples |
     k = USUAL_K if USUAL_K in sizes else next(iter(sizes), None)
     first = configurations[0]
     setting: dict[str, Any] = {"k": k, "direction": first["direction"], "null": first["null"]}
-    found: dict[tuple[str, str], list[Line]] = {
-        (line["attribution"], line["operator"]): [] for line in configurations if _matches(line, setting)
+    found: dict[tuple[str, str], dict[str, array[float]]] = {
+        (line["attribution"], line["operator"]): {name: array("d") for name in _COLUMNS}
+        for line in configurations
+        if _matches(line, setting)
     }
-    for line in map(named, folder.examples()):
-        if "error" not in line and _matches(line, setting):
-            found[line["attribution"], line["operator"]].append(line)
-    found = {cell: lines for cell, lines in found.items() if lines}
+    for line in _lines(folder, setting):
+        for name, values in found[line["attribution"], line["operator"]].items():
+            values.append(np.nan if line[name] is None else line[name])
+    columns = {
+        cell: {name: np.array(values) for name, values in gathered.items()}
+        for cell, gathered in found.items()
+        if gathered["m"]
+    }
     words = f"{'own sizes' if k is None else f'k = {share(k)}'}, {setting['direction']}"
     if setting["null"] != "size":
         words += f", null: {setting['null']}"
     sequential = folder.manifest()["config"].get("adaptive") == "examples"
-    return Examples(words, found, sequential) if found else None
+    return Examples(folder, words, sequential, setting, columns) if columns else None
+
+
+def _lines(folder: RunFolder, setting: Mapping[str, Any]) -> Iterator[Line]:
+    return (line for line in map(named, folder.examples()) if "error" not in line and _matches(line, setting))
 
 
 def _matches(line: Line, setting: Mapping[str, Any]) -> bool:

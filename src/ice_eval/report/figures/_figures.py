@@ -18,7 +18,7 @@ from ice_eval.report.figures.plausibility import plausibility
 from ice_eval.results import RunFolder
 
 _OF_SUMMARIES = (heatmap, comparison, bars, agreement, k_sweep)
-_OF_EXAMPLES = (distribution, effects, p_values)
+_OF_EXAMPLES = (distribution, effects, p_values, plausibility)
 
 
 def figures(folders: Sequence[RunFolder]) -> list[Figure]:
@@ -52,7 +52,7 @@ def _of_examples(runs: Runs) -> Iterator[Figure]:
     for folder, (model, task) in zip(runs.folders, runs.names, strict=True):
         lines = [line for line in runs.configurations if (line["model"], line["task"]) == (model, task)]
         examples = examples_of(folder, lines)
-        drawn = () if examples is None else _drawn(examples, folder)
+        drawn = () if examples is None else _drawn(examples)
         suffix = _slug(f"{model} {task}", taken)
         for figure in drawn:
             if len(runs.folders) == 1:
@@ -62,9 +62,8 @@ def _of_examples(runs: Runs) -> Iterator[Figure]:
                 yield replace(figure, name=f"{figure.name}-{suffix}", title=title)
 
 
-def _drawn(examples: Examples, folder: RunFolder) -> list[Figure]:
-    found = [*(draw(examples) for draw in _OF_EXAMPLES), plausibility(examples, folder)]
-    return [figure for figure in found if figure is not None]
+def _drawn(examples: Examples) -> list[Figure]:
+    return [figure for draw in _OF_EXAMPLES if (figure := draw(examples)) is not None]
 
 
 def _slug(text: str, taken: set[str]) -> str:

@@ -18,7 +18,7 @@ def distribution(examples: Examples) -> Figure:
     """A histogram for every attribution and operator."""
     n_bins = examples.n_bins
     rows: list[dict[str, Any]] = []
-    for (attribution, operator), _ in examples.lines.items():
+    for attribution, operator in examples.cells:
         place = {"row": attribution, "column": operator, "operator": operator}
         rates = examples.column((attribution, operator), "win_rate")
         for index, share in enumerate(shares(rates, n_bins)):

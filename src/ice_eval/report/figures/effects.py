@@ -21,7 +21,7 @@ _CAPTION = (
 
 def effects(examples: Examples) -> Figure | None:
     """Quantiles for every attribution and operator."""
-    rows = [_row(examples, cell) for cell in examples.lines]
+    rows = [_row(examples, cell) for cell in examples.cells]
     rows = [row for row in rows if row["median"] is not None]
     if not rows:
         return None
@@ -56,7 +56,7 @@ def _row(examples: Examples, cell: tuple[str, str]) -> dict[str, Any]:
     if sizes.size:
         quantiles = dict(zip(_QUANTILES, np.quantile(sizes, list(_QUANTILES.values())).tolist(), strict=True))
     drawn = {f"{name}_drawn": None if q is None else float(np.clip(q, -LIMIT, LIMIT)) for name, q in quantiles.items()}
-    outside, undefined = int((np.abs(sizes) > LIMIT).sum()), len(examples.lines[cell]) - sizes.size
+    outside, undefined = int((np.abs(sizes) > LIMIT).sum()), examples.count(cell) - sizes.size
     said = [f"{outside} beyond ±{LIMIT:g}"] if outside else []
     said += [f"{undefined} undefined"] if undefined else []
     place = {"row": "", "column": "", "attribution": cell[0], "operator": cell[1]}

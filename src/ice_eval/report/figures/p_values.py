@@ -1,6 +1,5 @@
 """The p-values of single examples beside what chance alone would give."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
@@ -9,7 +8,6 @@ from numpy.typing import NDArray
 
 from ice_eval.report.figures._base import INK, Figure, operator_colours, panels
 from ice_eval.report.figures._examples import Examples, shares
-from ice_eval.report.figures._runs import Line
 
 _CHANCE = (
     "The steps are what an explanation no better than random would give: even, but for the few values that m random "
@@ -29,9 +27,10 @@ def p_values(examples: Examples) -> Figure:
     """A histogram for every attribution and operator, with its null where that is known."""
     n_bins, known = examples.n_bins, not examples.sequential
     rows: list[dict[str, Any]] = []
-    for (attribution, operator), lines in examples.lines.items():
+    for attribution, operator in examples.cells:
         found = shares(examples.column((attribution, operator), "p_value"), n_bins)
-        for index, (share, chance) in enumerate(zip(found, _by_chance(lines, n_bins), strict=True)):
+        by_chance = _by_chance(examples.column((attribution, operator), "m"), n_bins)
+        for index, (share, chance) in enumerate(zip(found, by_chance, strict=True)):
             rows.append(
                 {
                     "row": attribution,
@@ -67,9 +66,9 @@ def p_values(examples: Examples) -> Figure:
 _AXIS = alt.Axis(format="~g", values=[0, 0.5, 1], grid=False)
 
 
-def _by_chance(lines: Sequence[Line], n_bins: int) -> NDArray[np.float64]:
+def _by_chance(n_sets: NDArray[np.float64], n_bins: int) -> NDArray[np.float64]:
     """Expected shares where each of the m + 1 ranks is as likely as any other, averaged over the examples."""
-    sizes, counts = np.unique([line["m"] for line in lines], return_counts=True)
+    sizes, counts = np.unique(n_sets.astype(int), return_counts=True)
     expected = [count * shares(np.arange(1, m + 2) / (m + 1), n_bins) for m, count in zip(sizes, counts, strict=True)]
     mean: NDArray[np.float64] = np.sum(expected, axis=0) / counts.sum()
     return mean

@@ -8,28 +8,29 @@ from ice_eval.report.figures._examples import Examples
 from ice_eval.report.figures._runs import named
 from ice_eval.report.figures.from_tables import plausibility_scatter
 from ice_eval.report.figures.records import Plausibility
-from ice_eval.results import RunFolder
 from ice_eval.results.comparisons import ALL
 
 
-def plausibility(examples: Examples, folder: RunFolder) -> Figure | None:
+def plausibility(examples: Examples) -> Figure | None:
     """A panel for every attribution and operator; None where the run's data have no human rationales."""
+    folder = examples.folder
     marks = {row.example_id: marks_of(row) for part in folder.parts() for row in folder.inputs(part) if row.human}
     marks = {example: marked for example, marked in marks.items() if tells_units_apart(marked)}
     yardstick = named({"attribution": HUMAN, "k": None})["attribution"]
+    if not marks:
+        return None
     rows = [
         Plausibility(
-            model=attribution,
-            operator=operator,
+            model=line["attribution"],
+            operator=line["operator"],
             overlap=iou(line["rationale"], marks[line["example_id"]]),
             win_rate=line["win_rate"],
         )
-        for (attribution, operator), lines in examples.lines.items()
-        if attribution != yardstick and operator != ALL
-        for line in lines
-        if line["example_id"] in marks
+        for line in examples.lines()
+        if line["example_id"] in marks and line["attribution"] != yardstick and line["operator"] != ALL
     ]
     if not rows:
         return None
+    rows.sort(key=lambda row: examples.cells.index((row.model, row.operator)))
     drawn = plausibility_scatter(rows)
     return replace(drawn, title=f"{drawn.title} ({examples.setting})")
