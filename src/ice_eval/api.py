@@ -16,7 +16,7 @@ from ice_eval.attributions import Attribution, Computed, Given, explained, metho
 from ice_eval.errors import ConfigError, DataError
 from ice_eval.interop import Explanation
 from ice_eval.interop import formats as explanation_formats
-from ice_eval.models import ModelRef, load_model
+from ice_eval.models import DeviceMap, MaxMemory, ModelRef, load_model
 from ice_eval.pipeline import Reporter, RunConfig, Silent, examples_read, execute
 from ice_eval.rationales import DYNAMIC, Share, keep_mask, null_of, random_sets
 from ice_eval.records import Example
@@ -141,6 +141,9 @@ def evaluate(
     system: str | None = None,
     device: str = "auto",
     dtype: str = "auto",
+    device_map: DeviceMap | None = None,
+    max_memory: MaxMemory | None = None,
+    load_in: str | None = None,
     token_budget: int | None = None,
     out: str | Path | None = None,
     default_out: bool = False,
@@ -170,6 +173,10 @@ def evaluate(
         system: System turn of the chat.
         device: `auto`, `cpu`, `cuda`, …
         dtype: `auto` (bfloat16 on a GPU, else float32), `float32`, `bfloat16`, `float16`.
+        device_map: Spread the model over several devices in place of one: `auto`, `balanced`, `balanced_low_0` or
+            `sequential`, a JSON file, or a mapping from modules to devices (a GPU's number, `cpu`, `disk`).
+        max_memory: What such a map may put on each device, as `"0=20GiB,cpu=60GiB"`.
+        load_in: Quantise the weights: `8bit`, `4bit` (bitsandbytes), `torchao-8bit`, `quanto-8bit`, `quanto-4bit`.
         token_budget: Tokens per batch; by default what suits the device.
         out: The run folder, continued if it holds the same run. By default a temporary one that goes with the result.
         default_out: Without `out`, use a folder under `ice-runs/` that is named after the configuration.
@@ -190,7 +197,9 @@ def evaluate(
     examples = chosen.examples(limit=examples_read(n))
     # What a user brings is read before a model is loaded: a file that is wrong should not take minutes to say so.
     given = _Methods({name: _method(name, spec, examples) for name, spec in methods.items()})
-    loaded = load_model(model, device=device, dtype=dtype)
+    loaded = load_model(
+        model, device=device, dtype=dtype, device_map=device_map, max_memory=max_memory, load_in=load_in
+    )
     temporary = _Temporary() if out is None and not default_out else None
     try:
         folder = execute(

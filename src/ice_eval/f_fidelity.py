@@ -179,7 +179,7 @@ def _removed(run: RunFolder) -> float:
 
 def _check_same(run: RunFolder, config: RunConfig, model: Model, task: Task, examples: Sequence[Example]) -> None:
     stored = run.manifest()["identity"]
-    card = {"id": model.name, "fingerprint": model.fingerprint, "dtype": model.dtype}
+    card = {"id": model.name, "fingerprint": model.fingerprint, "dtype": model.dtype, "load_in": model.load_in}
     given = identity(config, model=card, task=task, examples=examples)
     differ = [name for name in _SAME if stored.get(name) != given[name]]
     if differ:

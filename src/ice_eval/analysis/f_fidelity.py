@@ -145,7 +145,7 @@ def trainable(model: Model) -> "SequenceClassifier":
     """The model, if it can be adapted.
 
     Raises:
-        ConfigError: It is no sequence classifier of transformers.
+        ConfigError: It is no sequence classifier of transformers, or its weights cannot be trained.
     """
     from ice_eval.models._hf_classifier import SequenceClassifier
 
@@ -153,6 +153,11 @@ def trainable(model: Model) -> "SequenceClassifier":
         raise ConfigError(
             f"'{model.name}' cannot be adapted: F-Fidelity fine-tunes a copy of a sequence classifier of transformers "
             "(…ForSequenceClassification), and neither language models nor functions."
+        )
+    if model.quantised is not None or model.is_spread:
+        raise ConfigError(
+            f"'{model.name}' cannot be adapted: F-Fidelity fine-tunes a copy, which takes weights that are not "
+            "quantised and lie on one device."
         )
     return model
 

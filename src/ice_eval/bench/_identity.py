@@ -11,7 +11,7 @@ from ice_eval.pipeline.config import ADDABLE
 from ice_eval.results import config_hash
 from ice_eval.tasks import FileData, Task
 
-_NO_ROWS = (*ADDABLE, "eraser", "device", "token_budget")
+_NO_ROWS = (*ADDABLE, "eraser", "device", "device_map", "max_memory", "token_budget")
 """Settings that may change without other rows: what is asked of a run may grow."""
 
 

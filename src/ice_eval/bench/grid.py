@@ -35,7 +35,7 @@ class ModelEntry:
     tuning: str | None = None
     """`base`, or what it was tuned for, as `instruct`; of models of the published suite it is known."""
     settings: Mapping[str, Any]
-    """`chat`, `system`, `device`, `dtype` and `token_budget` of this model, in place of the grid's."""
+    """`chat`, `system`, `token_budget` and how it is loaded, as `device`, in place of the grid's."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,11 +106,12 @@ class Grid:
         ]
 
 
+OF_LOADING = ("device", "dtype", "device_map", "max_memory", "load_in")
+"""Settings that say how a model is loaded."""
 _OF_MODELS: Mapping[str, _read.Reader] = {
     "chat": _read.flag,
     "system": _read.text,
-    "device": _read.text,
-    "dtype": _read.text,
+    **dict.fromkeys(OF_LOADING, _read.text),
     "token_budget": _read.count,
 }
 _MODEL: Mapping[str, _read.Reader] = {

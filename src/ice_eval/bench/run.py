@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ice_eval.api import evaluate
 from ice_eval.bench.folder import BenchFolder, RunRecord
-from ice_eval.bench.grid import Grid, PlannedRun
+from ice_eval.bench.grid import OF_LOADING, Grid, PlannedRun
 from ice_eval.bench.summary import bench_summary, finished_runs, results_of
 from ice_eval.errors import IceError, MissingExtraError
 from ice_eval.models import Model, load_model
@@ -45,7 +45,7 @@ def run_grid(grid: Grid, out: Path, *, reporter: Reporter | None = None) -> Benc
 
 def _record(run: PlannedRun, loaded: "Loaded", folder: BenchFolder, reporter: Reporter) -> RunRecord:
     """Do one run, and say how it went."""
-    settings = {key: value for key, value in run.settings.items() if key not in {"device", "dtype"}}
+    settings = {key: value for key, value in run.settings.items() if key not in OF_LOADING}
     try:
         run.task.examples(limit=1)  # data that are not there are told before a model is loaded
         evaluate(loaded.model_of(run), run.task, **settings, out=folder.run_folder(run.name).path, reporter=reporter)
@@ -72,7 +72,7 @@ class Loaded:
         if self._error is not None:
             raise self._error
         if self._model is None:
-            where = {name: run.settings.get(name, "auto") for name in ("device", "dtype")}
+            where = {name: run.settings[name] for name in OF_LOADING if name in run.settings}
             try:
                 self._model = load_model(run.model.ref, **where)
             except Exception as exc:

@@ -116,6 +116,24 @@ def evaluation(
     system: Annotated[str | None, typer.Option(help="System turn of the chat.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, …")] = "auto",
     dtype: Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")] = "auto",
+    device_map: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MAP",
+            help="Spread a large model over GPUs, memory and disk: auto, balanced, balanced_low_0, sequential, or a "
+            "JSON file that says where each module goes.",
+        ),
+    ] = None,
+    max_memory: Annotated[
+        str | None, typer.Option(metavar="SIZES", help="What --device-map auto may use, as 0=20GiB,cpu=60GiB.")
+    ] = None,
+    load_in: Annotated[
+        str | None,
+        typer.Option(
+            metavar="BITS",
+            help="Quantise the weights: 8bit or 4bit (bitsandbytes), torchao-8bit, quanto-8bit, quanto-4bit.",
+        ),
+    ] = None,
     token_budget: Annotated[
         int | None, typer.Option(help="Tokens per batch; by default what suits the device.")
     ] = None,
@@ -155,6 +173,9 @@ def evaluation(
         "system": system,
         "device": device,
         "dtype": dtype,
+        "device_map": device_map,
+        "max_memory": max_memory,
+        "load_in": load_in,
         "token_budget": token_budget,
     }
 

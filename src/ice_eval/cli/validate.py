@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _MATTERS = {
     "model", "task", "data", "prompt", "labels", "explain", "n", "unit", "scope", "protocol", "label_scoring", "chat",
-    "system", "device", "dtype", "config",
+    "system", "device", "dtype", "device_map", "max_memory", "load_in", "config",
 }  # fmt: skip
 """Options of a run that decide which units an example has."""
 
@@ -40,12 +40,13 @@ def validate(
     from ice_eval.tasks import in_chat
 
     names = ("n", "unit", "scope", "protocol", "label_scoring")
+    placing = ("device", "dtype", "device_map", "max_memory", "load_in")
     config = RunConfig(**{name: arguments[name] for name in names})
     task = in_chat(arguments["task"], arguments["chat"], arguments["system"])
     examples = task.examples(limit=examples_read(config.n))
     given = explained("file", file, examples)  # a bad file is told before a model is loaded
     found = check_explanations(
-        load_model(arguments["model"], device=arguments["device"], dtype=arguments["dtype"]),
+        load_model(arguments["model"], **{name: arguments[name] for name in placing}),
         task,
         examples[: config.n],
         given,

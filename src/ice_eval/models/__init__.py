@@ -16,18 +16,22 @@ from ice_eval.models._base import (
     models,
 )
 from ice_eval.models._load import ModelRef, load_model, load_reader
+from ice_eval.models._loading import DeviceMap, Loading, MaxMemory
 from ice_eval.models._suite import SUITE, HubModel, suite_model
 
 __all__ = [
     "SUITE",
     "AttentionMaps",
     "Conversation",
+    "DeviceMap",
     "EmbeddedText",
     "Generated",
     "Gradients",
     "HubModel",
     "LabelScoring",
     "Labels",
+    "Loading",
+    "MaxMemory",
     "Model",
     "ModelRef",
     "Pending",

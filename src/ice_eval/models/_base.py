@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ice_eval._registry import Registry
 from ice_eval.encoding import Codec
+from ice_eval.models._loading import Loading
 from ice_eval.records import Encoded, Ids, LabelIds, LogScores, ModelInput, PerToken
 from ice_eval.tasks import Task
 
@@ -161,6 +162,14 @@ class Model(ABC):
     offers: frozenset[str] = frozenset()
     dtype: str = "float32"
     device: str = "cpu"
+    """Where inputs go."""
+    load_in: str | None = None
+    """How its weights were quantised while they were loaded, if they were."""
+
+    @property
+    def places(self) -> str:
+        """Where the weights lie, all devices of them."""
+        return self.device
 
     @property
     def shares_prefix(self) -> bool:
@@ -290,7 +299,7 @@ class Model(ABC):
         raise TypeError(f"{self.name} does not chat")
 
 
-ModelFactory = Callable[[str, str], Model]  # (device, dtype) -> model
+ModelFactory = Callable[[Loading], Model]
 models: Registry[ModelFactory] = Registry("model", "ice_eval.models")
 
 

@@ -1,12 +1,15 @@
-"""Gradients of long inputs in little memory: states inside a layer are computed again instead of kept."""
+"""Gradients of long inputs or large models in little memory: what a layer holds is computed again instead of kept."""
 
 import contextlib
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from torch.utils.checkpoint import checkpoint
+from torch.utils.checkpoint import checkpoint, set_checkpoint_early_stop
 from transformers.modeling_layers import GradientCheckpointingLayer
+
+from ice_eval.models._forwards import replaced
+from ice_eval.models._placement import is_offloaded
 
 MIN_TOKENS = 2049
 """Batches of fewer tokens keep their states: computing them twice would cost a third more time."""
@@ -14,14 +17,18 @@ MIN_TOKENS = 2049
 
 @contextlib.contextmanager
 def checkpointed(model: Any, n_tokens: int) -> Iterator[None]:
-    """Let every layer forget its inner states until the gradient needs them, if the batch is large."""
+    """Let every layer forget its inner states until the gradient needs them, if the batch is large.
+
+    Also where weights wait elsewhere: what is kept for a gradient would keep the weights of all layers on the device,
+    and they do not fit there. A layer that is computed again fetches its weights again, and lets them go.
+    """
     layers = [module for module in model.modules() if isinstance(module, GradientCheckpointingLayer)]
-    if n_tokens < MIN_TOKENS:
+    if n_tokens < MIN_TOKENS and not is_offloaded(model):
         layers = []
-    for layer in layers:
-        layer.forward = partial(checkpoint, layer.forward, use_reentrant=False, preserve_rng_state=False)
-    try:
+    # A layer that were left in the middle, once it has computed what was missing, would not let go of its weights.
+    with replaced(layers, _kept_short, inside=False), set_checkpoint_early_stop(False):
         yield
-    finally:
-        for layer in layers:
-            del layer.forward
+
+
+def _kept_short(layer: Any, forward: Any) -> Any:
+    return partial(checkpoint, forward, use_reentrant=False, preserve_rng_state=False)

@@ -19,6 +19,9 @@ from ice_eval.models._hf_embedded import HFEmbedded
 from ice_eval.models._memory import translated_memory_errors
 from ice_eval.models._odds import Odds
 from ice_eval.models._packed import to_device
+from ice_eval.models._placement import devices_of, entrance, gpus_of, is_spread, weights_of
+from ice_eval.models._quantisers import quantised_by
+from ice_eval.models._slopes import slopes, without_slopes
 from ice_eval.records import PROTECTED, Encoded, Ids, LogScores, ModelInput, PerToken
 
 _CPU_BUDGET, _GPU_BUDGET = 2048, 32_768
@@ -43,7 +46,10 @@ class HFModel(Model):
         self.model = model.train(False)
         self._codec = codec
         self.dtype = str(model.dtype).removeprefix("torch.")
-        self.device = str(model.device)
+        self.device = str(entrance(model))
+        self.is_spread = is_spread(model)
+        """Whether its layers lie on several devices, or wait elsewhere until they are needed."""
+        self._gpus = gpus_of(model)
         self._pad = codec.special.pad if codec.special.pad is not None else 0
         self._side: Any = None
 
@@ -57,14 +63,24 @@ class HFModel(Model):
 
     @property
     def notes(self) -> list[str]:
-        return [f"{self.name}: {note}" for note in self._codec.notes]
+        quantised = "" if self.quantised is None else f"its weights are quantised ({self.quantised})."
+        return [f"{self.name}: {note}" for note in (*self._codec.notes, quantised) if note]
+
+    @property
+    def quantised(self) -> str | None:
+        """What stores its weights in fewer bits, if something does."""
+        return quantised_by(self.model)
+
+    @property
+    def places(self) -> str:
+        return ", ".join(devices_of(self.model))
 
     @property
     def fingerprint(self) -> str:
         digest = hashlib.sha256()
-        for name, tensor in self.model.state_dict().items():
+        for name, tensor in weights_of(self.model):
             # The bits of all values, summed as integers: exact in any order, and moved by any change of a few rows.
-            bits = tensor.detach().contiguous().flatten().view(torch.uint8)
+            bits = tensor.contiguous().flatten().view(torch.uint8)
             sample = bits[:: max(1, bits.numel() // 4096)].cpu().numpy()
             digest.update(f"{name}{tuple(tensor.shape)}{_bit_sums(bits)}".encode())
             digest.update(sample.tobytes())
@@ -72,17 +88,18 @@ class HFModel(Model):
 
     @property
     def works_ahead(self) -> bool:
-        return self.device.startswith("cuda")
+        # Where weights and states travel from device to device, two streams on one of them are no order.
+        return self.device.startswith("cuda") and not self.is_spread
 
     def peak_memory(self) -> int | None:
-        if not self.works_ahead:
+        if not self._gpus:
             return super().peak_memory()
-        return int(torch.cuda.max_memory_allocated(self.device))
+        return sum(int(torch.cuda.max_memory_allocated(gpu)) for gpu in self._gpus)
 
     def default_budget(self) -> int:
-        if not self.works_ahead:
+        if not self._gpus:
             return _CPU_BUDGET
-        free, _ = torch.cuda.mem_get_info(self.device)
+        free = min(torch.cuda.mem_get_info(gpu)[0] for gpu in self._gpus)
         fits = 1 << int(np.log2(_MEMORY_SHARE * free / self._bytes_per_token()))
         return max(_MIN_BUDGET, min(_GPU_BUDGET, fits))
 
@@ -115,7 +132,7 @@ class HFModel(Model):
         return self.submit(batch, labels, prefix=prefix).collect()
 
     def submit(self, batch: Sequence[ModelInput], labels: Labels, *, prefix: int = 0) -> Pending:
-        with translated_memory_errors(), torch.inference_mode():
+        with translated_memory_errors(), without_slopes(self.model):
             scores, tokens = self._label_scores(batch, labels, prefix)
             arrived = _on_its_way(scores)
 
@@ -193,7 +210,7 @@ class HFModel(Model):
 
     def _tapped(self, arguments: dict[str, Any]) -> AttentionTap:
         position = self._scoring_position(arguments["input_ids"], arguments["attention_mask"].sum(dim=1))
-        with torch.inference_mode(), eager_attention(self.model):
+        with without_slopes(self.model), eager_attention(self.model):
             with AttentionTap(self.model, position, causal=self._reads_back) as tap:
                 self.model.base_model(**arguments)
         return tap
@@ -203,9 +220,9 @@ class HFModel(Model):
         with torch.enable_grad(), checkpointed(self.model, ids.numel()):
             embedded = self.model.get_input_embeddings()(ids).detach().requires_grad_(True)
             scores = self._differentiable_scores(embedded, batch, mask, labels)
-            (gradient,) = torch.autograd.grad(odds.of(scores).sum(), embedded)
-        states, slopes = embedded.detach().double().cpu().numpy(), gradient.double().cpu().numpy()
-        return [Gradients(states[i, : len(row.ids)], slopes[i, : len(row.ids)]) for i, row in enumerate(batch)]
+            (gradient,) = slopes(odds.of(scores), [embedded])
+        states, steep = embedded.detach().double().cpu().numpy(), gradient.double().cpu().numpy()
+        return [Gradients(states[i, : len(row.ids)], steep[i, : len(row.ids)]) for i, row in enumerate(batch)]
 
     def attention_maps(
         self, item: Encoded, target: int, labels: Labels, *, gradients: bool, prior: Prior | None = None
@@ -223,14 +240,16 @@ class HFModel(Model):
                 embedded = self.model.get_input_embeddings()(ids).detach().requires_grad_(gradients)
                 return tap, self._differentiable_scores(embedded, inputs, mask, labels)
 
-        with torch.enable_grad() if gradients else torch.no_grad():
-            with eager_attention(self.model):
+        with contextlib.ExitStack() as asked:  # until the gradient is there: layers may be computed again for it
+            asked.enter_context(torch.enable_grad() if gradients else torch.no_grad())
+            asked.enter_context(eager_attention(self.model))
+            asked.enter_context(checkpointed(self.model, ids.numel()))
+            tap, scores = looked()
+            if not tap.heard:
+                asked.enter_context(handed_on(self.model))
                 tap, scores = looked()
-                if not tap.heard:
-                    with handed_on(self.model):
-                        tap, scores = looked()
             tap.check()
-            slopes = torch.autograd.grad(odds.of(scores).sum(), tap.layers) if gradients else ()
+            steep = slopes(odds.of(scores), tap.layers) if gradients else ()
 
         def within(layers: Sequence[torch.Tensor]) -> NDArray[np.float32]:
             # Labels of several tokens are rows of their own: their tokens are cut off, and their slopes add up.
@@ -239,33 +258,37 @@ class HFModel(Model):
 
         position = int(self._scoring_position(ids, mask.sum(dim=1))[0])
         weights = within([layer[:1] for layer in tap.layers])
-        return AttentionMaps(weights, within(slopes) if gradients else None, position)
+        return AttentionMaps(weights, within(steep) if gradients else None, position)
 
     def embedded(self, item: Encoded, target: int, labels: Labels, *, prior: Prior | None = None) -> HFEmbedded:
         tokens = np.flatnonzero(item.unit_of != PROTECTED)
         start = self._first_computed(item, tokens)
 
-        def log_odds_at(points: torch.Tensor) -> torch.Tensor:
-            scores = self._scores_at(points, item, tokens, start, labels)
-            return _one(target, prior, n_rows=len(points)).of(scores)
+        @contextlib.contextmanager
+        def log_odds_at(points: torch.Tensor) -> Iterator[torch.Tensor]:
+            with self._scores_at(points, item, tokens, start, labels) as scores:
+                yield _one(target, prior, n_rows=len(points)).of(scores)
 
         n_tokens = (len(item.ids) - start) * (len(labels.ids) if labels.scoring == "full" else 1)
         spare = item.special.pad if item.special.pad is not None else item.special.end
         at_once = max(1, _ATTRIBUTION_TOKENS // n_tokens)
-        return HFEmbedded(self.model, tokens, item.ids, spare, log_odds_at, at_once)
+        return HFEmbedded(self.model, self.device, tokens, item.ids, spare, log_odds_at, at_once)
 
     def _first_computed(self, item: Encoded, tokens: Ids) -> int:
         """The first token that is computed for every point; what stands before is computed once."""
         return 0
 
-    def _scores_at(self, points: torch.Tensor, item: Encoded, tokens: Ids, start: int, labels: Labels) -> torch.Tensor:
-        """Log-scores of the labels, with the embeddings of `tokens` as `points` say."""
+    @contextlib.contextmanager
+    def _scores_at(
+        self, points: torch.Tensor, item: Encoded, tokens: Ids, start: int, labels: Labels
+    ) -> Iterator[torch.Tensor]:
+        """Log-scores of the labels, with the embeddings of `tokens` as `points` say; inside, gradients may be taken."""
         inputs = [item.full()] * len(points)
         ids, mask, _ = self.padded(inputs)
         plain = self.model.get_input_embeddings()(ids).detach()
         with checkpointed(self.model, ids.numel()):
             moved = plain.index_copy(1, self._put(tokens), points)
-            return self._differentiable_scores(moved, inputs, mask, labels)
+            yield self._differentiable_scores(moved, inputs, mask, labels)
 
     def _chunks(self, batch: Sequence[Encoded]) -> Iterator[tuple[int, int]]:
         """Consecutive examples whose padded batch stays within `_ATTRIBUTION_TOKENS`, one at least."""
@@ -317,8 +340,7 @@ def note_event(device: str) -> Callable[[], None]:
     """Marks what the current stream has been given so far; who calls lets the stream it is in wait for that."""
     if not device.startswith("cuda"):
         return lambda: None
-    done = torch.cuda.Event()  # type: ignore[no-untyped-call]
-    done.record()
+    done = torch.cuda.current_stream(device).record_event()
     return lambda: torch.cuda.current_stream(device).wait_event(done)
 
 
@@ -328,8 +350,7 @@ def _on_its_way(tensor: torch.Tensor) -> Callable[[], torch.Tensor]:
         return lambda: tensor
     copied = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
     copied.copy_(tensor, non_blocking=True)
-    done = torch.cuda.Event()  # type: ignore[no-untyped-call]
-    done.record()
+    done = torch.cuda.current_stream(tensor.device).record_event()
 
     def wait() -> torch.Tensor:
         done.synchronize()

@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Literal
 
 import numpy as np
@@ -18,6 +18,8 @@ from ice_eval.models._hf_codec import HFCodec
 from ice_eval.models._hf_generate import Writer
 from ice_eval.models._odds import Odds
 from ice_eval.models._packed import PackedPass, Packing, Prefix, packed
+from ice_eval.models._placement import weight_of
+from ice_eval.models._slopes import slopes
 from ice_eval.records import Encoded, Ids, ModelInput
 from ice_eval.tasks import Task
 
@@ -78,7 +80,8 @@ class CausalLM(HFModel):
         return Labels(task.labels, ids, scoring or ("first" if distinct else "full"))
 
     def check(self, batch: Sequence[ModelInput], labels: Labels, *, prefix: int) -> list[str]:
-        tolerance = _TOLERANCE.get(self.dtype, _HALF_TOLERANCE)
+        # Quantised layers round what they read, too, and some do so by what else is in the batch.
+        tolerance = _HALF_TOLERANCE if self.quantised else _TOLERANCE.get(self.dtype, _HALF_TOLERANCE)
         plain = self._plain_scores(batch, labels)
         hoped_to_pack, faults = self._way == "packed", list[str]()
 
@@ -202,18 +205,18 @@ class CausalLM(HFModel):
     def _states(self, arguments: dict[str, Any]) -> torch.Tensor:
         """Last hidden states, or the model's own logits where its head is not a plain matrix."""
         if not self._own_head:
-            return self.model(**arguments).logits  # type: ignore[no-any-return]
-        return self.model.base_model(**arguments).last_hidden_state  # type: ignore[no-any-return]
+            return self.model(**arguments).logits.to(self.device)  # type: ignore[no-any-return]
+        return self.model.base_model(**arguments).last_hidden_state.to(self.device)  # type: ignore[no-any-return]
 
     def _head(self, states: torch.Tensor, words: torch.Tensor | None = None) -> torch.Tensor:
         """Logits of a few words, or of the whole vocabulary, in float32."""
-        chosen = slice(None) if words is None else words
         if not self._own_head:
-            return states.float()[:, chosen]
+            return states.float() if words is None else states.float()[:, words]
         head = self.model.get_output_embeddings()
-        bias = head.bias[chosen].float() if getattr(head, "bias", None) is not None else 0.0
-        logits: torch.Tensor = states.float() @ head.weight[chosen].float().T + bias
-        return logits
+        weight, bias = (weight_of(head, name) for name in ("weight", "bias"))
+        assert weight is not None
+        logits = states.float() @ _chosen(weight, words).to(states.device).float().T
+        return logits if bias is None else logits + _chosen(bias, words).to(states.device).float()
 
     def _expanded(self, prefix: np.ndarray[Any, np.dtype[np.int64]], n_rows: int) -> Any:
         """The prefix's key-value cache, for `n_rows` rows; used once, since the rows are written into it."""
@@ -227,11 +230,11 @@ class CausalLM(HFModel):
         """Attention and gradient from one pass, which begins where the inputs begin to differ."""
         if self._way != "packed":
             return super()._observe(batch, odds, labels, needs)
-        slopes = "gradients" in needs
+        steep = "gradients" in needs
         inputs = [item.full() for item in batch]
         start = min(shared_prefix(batch), min(len(row.ids) for row in inputs) - 1)
         last: Ids = np.array([len(row.ids) - start - 1 for row in inputs])
-        chained = slopes and labels.scoring == "full"
+        chained = steep and labels.scoring == "full"
         copies = len(labels.ids) if chained else 1
         rows = _with_labels(inputs, labels) if chained else inputs
         # Examples share no node: the gradient of one must not reach another.
@@ -239,14 +242,14 @@ class CausalLM(HFModel):
         watch = last.repeat(copies) if "attentions" in needs else None
         with self._packed(rows, start, groups=groups, watch=watch) as forward:
             nodes = self._put(forward.packing.ids)[None]
-            with torch.enable_grad() if slopes else torch.no_grad(), checkpointed(self.model, nodes.numel()):
-                embedded = self.model.get_input_embeddings()(nodes).detach().requires_grad_(slopes)
+            with torch.enable_grad() if steep else torch.no_grad(), checkpointed(self.model, nodes.numel()):
+                embedded = self.model.get_input_embeddings()(nodes).detach().requires_grad_(steep)
                 states = self._states({"inputs_embeds": embedded, "use_cache": False, **forward.arguments()})
-                if slopes:
+                if steep:
                     scores = self._read(self._at_nodes(states, forward.packing), last + 1, labels)
-                    (slope,) = torch.autograd.grad(odds.of(scores).sum(), embedded)
+                    (slope,) = slopes(odds.of(scores), [embedded])
         found = Observations()
-        if slopes:
+        if steep:
             own = [forward.packing.path[index * copies, : last[index] + 1] for index in range(len(inputs))]
             found.gradients = self._split(embedded.detach()[0], slope[0], own, inputs[0].ids[:start])
         if forward.watched is not None:
@@ -270,9 +273,14 @@ class CausalLM(HFModel):
     def _first_computed(self, item: Encoded, tokens: Ids) -> int:
         return int(tokens[0]) if self._way == "packed" else 0
 
-    def _scores_at(self, points: torch.Tensor, item: Encoded, tokens: Ids, start: int, labels: Labels) -> torch.Tensor:
+    @contextmanager
+    def _scores_at(
+        self, points: torch.Tensor, item: Encoded, tokens: Ids, start: int, labels: Labels
+    ) -> Iterator[torch.Tensor]:
         if self._way != "packed":
-            return super()._scores_at(points, item, tokens, start, labels)
+            with super()._scores_at(points, item, tokens, start, labels) as scores:
+                yield scores
+            return
         inputs = [item.full()] * len(points)
         chained = labels.scoring == "full"
         copies = len(labels.ids) if chained else 1
@@ -283,9 +291,10 @@ class CausalLM(HFModel):
             moving = self._put(path[:, tokens - start].reshape(-1))
             plain = self.model.get_input_embeddings()(nodes).detach()
             embedded = plain.index_copy(1, moving, points.reshape(1, -1, points.shape[-1]))
-            states = self._states({"inputs_embeds": embedded, "use_cache": False, **forward.arguments()})
-        lengths = np.full(len(inputs), len(item.ids) - start)
-        return self._read(self._at_nodes(states, forward.packing), lengths, labels)
+            with checkpointed(self.model, nodes.numel()):
+                states = self._states({"inputs_embeds": embedded, "use_cache": False, **forward.arguments()})
+                lengths = np.full(len(inputs), len(item.ids) - start)
+                yield self._read(self._at_nodes(states, forward.packing), lengths, labels)
 
     def _split(self, embedded: torch.Tensor, slope: torch.Tensor, own: Sequence[Ids], prefix: Ids) -> list[Gradients]:
         """Embeddings and gradients of each example, from those of its nodes; a shared prefix has no gradient."""
@@ -331,6 +340,11 @@ def _with_labels(batch: Sequence[ModelInput], labels: Labels) -> list[ModelInput
         for row in batch
         for ids in labels.ids
     ]
+
+
+def _chosen(tensor: torch.Tensor, rows: torch.Tensor | None) -> torch.Tensor:
+    """Some rows of a tensor, picked where it lies, or all of them."""
+    return tensor if rows is None else tensor[rows.to(tensor.device)]
 
 
 def _expand(cache: Any, n_rows: int) -> Any:

@@ -82,12 +82,12 @@ class SequenceClassifier(HFModel):
         ids, mask, segments = self.padded(batch)
         arguments |= self._segments(segments)
         if self._last:
-            states = self.model.base_model(**arguments, use_cache=False).last_hidden_state
+            states = self.model.base_model(**arguments, use_cache=False).last_hidden_state.to(self.device)
             position = self._scoring_position(ids, mask.sum(dim=1))
             logits = self.model.score(states[torch.arange(len(batch), device=self.device), position])
         else:
             logits = self.model(**arguments).logits
-        return logits[:, [index for (index,) in labels.ids]].float()  # type: ignore[no-any-return]
+        return logits[:, [index for (index,) in labels.ids]].to(self.device).float()  # type: ignore[no-any-return]
 
     @property
     def _reads_back(self) -> bool:

@@ -1,6 +1,7 @@
 """A transformers model as a function of the embeddings of one text."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -10,22 +11,25 @@ from numpy.typing import NDArray
 from ice_eval.errors import OutOfMemoryError
 from ice_eval.models._base import EmbeddedText
 from ice_eval.models._memory import translated_memory_errors
+from ice_eval.models._slopes import slopes
 from ice_eval.records import Ids
 
-LogOddsOf = Callable[[torch.Tensor], torch.Tensor]
-"""(points, tokens, width) -> (points,): log-odds of the target, with a graph."""
+LogOddsOf = Callable[[torch.Tensor], AbstractContextManager[torch.Tensor]]
+"""(points, tokens, width) -> (points,): log-odds of the target, with a graph; inside, gradients may be taken."""
 
 
 class HFEmbedded(EmbeddedText):
     """Points travel as arrays; a pass takes as many of them as memory is meant for, or half where it does not reach."""
 
-    def __init__(self, model: Any, tokens: Ids, ids: Ids, spare: int | None, function: LogOddsOf, at_once: int) -> None:
+    def __init__(
+        self, model: Any, device: str, tokens: Ids, ids: Ids, spare: int | None, function: LogOddsOf, at_once: int
+    ) -> None:
         table, self._function, self._at_once = model.get_input_embeddings(), function, at_once
-        self._device, self._dtype = model.device, model.dtype
+        self._device, self._dtype = device, model.dtype
 
         def look_up(chosen: Ids) -> NDArray[np.float64]:
             with torch.no_grad():
-                found: NDArray[np.float64] = table(torch.from_numpy(chosen).to(model.device)).double().cpu().numpy()
+                found: NDArray[np.float64] = table(torch.from_numpy(chosen).to(device)).double().cpu().numpy()
             return found
 
         self.tokens, self.embedding = tokens, look_up(ids[tokens])
@@ -36,15 +40,16 @@ class HFEmbedded(EmbeddedText):
         return self._at_once
 
     def log_odds(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        with torch.no_grad():
-            return self._function(self._tensor(points)).double().cpu().numpy()
+        with torch.no_grad(), self._function(self._tensor(points)) as found:
+            return found.double().cpu().numpy()
 
     def gradients(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
         try:
             with translated_memory_errors(), torch.inference_mode(False), torch.enable_grad():
                 moved = self._tensor(points).requires_grad_(True)
-                (slopes,) = torch.autograd.grad(self._function(moved).sum(), moved)
-            return slopes.double().cpu().numpy()
+                with self._function(moved) as found:
+                    (steep,) = slopes(found, [moved])
+            return steep.double().cpu().numpy()
         except OutOfMemoryError:
             if len(points) == 1:
                 raise

@@ -18,6 +18,7 @@ from ice_eval.errors import OutOfMemoryError
 from ice_eval.models._base import Generated
 from ice_eval.models._hf_codec import HFCodec
 from ice_eval.models._memory import translated_memory_errors
+from ice_eval.models._slopes import without_slopes
 from ice_eval.records import Ids
 
 _TOKENS = 8192
@@ -98,7 +99,7 @@ class Writer:
     def _written(self, rows: Sequence[Ids], max_tokens: int, stop: str | None) -> list[Generated]:
         """Answers of one batch, or of each half where memory does not reach."""
         try:
-            with translated_memory_errors(), torch.inference_mode():
+            with translated_memory_errors(), without_slopes(self._model):
                 return self._continued(rows, max_tokens, stop)
         except OutOfMemoryError:
             if len(rows) == 1:

@@ -6,9 +6,12 @@ Weights are read from safetensors or GGUF only, and no code of a model folder is
 import contextlib
 import hashlib
 import json
+import logging
 import shutil
 import sys
 import tempfile
+import uuid
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,10 +22,12 @@ import transformers
 from transformers.models.auto.tokenization_auto import get_tokenizer_config
 
 from ice_eval._cache import cache_folder
-from ice_eval.errors import ConfigError, IceError, ModelError
+from ice_eval.errors import ConfigError, IceError, MissingExtraError, ModelError
 from ice_eval.models._base import Model
 from ice_eval.models._hf_causal import CausalLM
 from ice_eval.models._hf_classifier import SequenceClassifier
+from ice_eval.models._loading import Loading
+from ice_eval.models._quantisers import keep_slopes, quantisation
 
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 NO_WEIGHTS = "meta"
@@ -43,17 +48,17 @@ def wrap(model: Any, tokenizer: Any, *, name: str | None = None) -> Model:
     return CausalLM(model, tokenizer, name=name)
 
 
-def from_folder(path: Path, *, name: str, device: str, dtype: str) -> Model:
+def from_folder(path: Path, *, name: str, how: Loading) -> Model:
     """A folder as `save_pretrained` writes it."""
     if not (path / "config.json").is_file():
         raise ConfigError(f"the folder {path} holds no config.json, so it is no transformers model.")
     try:
-        return _load(str(path), name=name, device=device, dtype=dtype)
-    except (OSError, ValueError, KeyError, RuntimeError) as exc:
+        return _load(str(path), name=name, how=how)
+    except (OSError, ValueError, KeyError, RuntimeError, ImportError) as exc:
         raise _refusal(f"the model in {path}", exc) from exc
 
 
-def from_hub(ref: str, *, device: str, dtype: str) -> Model:
+def from_hub(ref: str, *, how: Loading) -> Model:
     """A model of the hub, `org/name` or `org/name@revision`.
 
     Raises:
@@ -62,16 +67,20 @@ def from_hub(ref: str, *, device: str, dtype: str) -> Model:
     path, _, revision = ref.partition("@")
     ask_hub(path, revision or "main")
     try:
-        return _load(path, name=ref, device=device, dtype=dtype, revision=revision or "main")
+        return _load(path, name=ref, how=how, revision=revision or "main")
     except OSError as exc:
         raise NotOnHubError(first_line(exc)) from exc
-    except (ValueError, KeyError, RuntimeError) as exc:
+    except (ValueError, KeyError, RuntimeError, ImportError) as exc:
         raise _refusal(f"the model '{ref}'", exc) from exc
 
 
 def _refusal(what: str, exc: Exception) -> IceError:
     if "trust_remote_code" in str(exc):
         return ConfigError(f"{what} needs code of its own to be run, which is never done.")
+    if isinstance(exc, ImportError):  # of weights that are stored quantised: transformers names what to install
+        return MissingExtraError(f"{what} needs a library that is not installed: {first_line(exc)}")
+    if "device_map" in str(exc) or "offload" in str(exc):
+        return ConfigError(f"{what} cannot be placed as --device-map says: {first_line(exc)}")
     return ModelError(f"{what} could not be loaded: {first_line(exc)}")
 
 
@@ -85,7 +94,7 @@ def ask_hub(path: str, revision: str) -> None:
         raise NotOnHubError(first_line(exc)) from exc
 
 
-def from_gguf(path: Path, *, name: str, device: str, dtype: str) -> Model:
+def from_gguf(path: Path, *, name: str, how: Loading) -> Model:
     """A GGUF file: converted once into the cache, then loaded like any folder."""
     with path.open("rb") as stream:
         if stream.read(4) != b"GGUF":
@@ -94,21 +103,30 @@ def from_gguf(path: Path, *, name: str, device: str, dtype: str) -> Model:
     if not folder.is_dir():
         print(f"converting {path.name} once into {folder} …", file=sys.stderr, flush=True)
         _convert_gguf(path, folder)
-    return from_folder(folder, name=name, device=device, dtype=dtype)
+    return from_folder(folder, name=name, how=how)
 
 
-def _load(path: str, *, name: str, device: str, dtype: str, revision: str = "main") -> Model:
+def _load(path: str, *, name: str, how: Loading, revision: str = "main") -> Model:
     with quiet(), torch.inference_mode(False):  # weights that are made inside have no gradients ever after
         source: dict[str, Any] = {"revision": revision, "trust_remote_code": False}
         config = transformers.AutoConfig.from_pretrained(path, **source)
         auto: Any = _auto_class(config.architectures or [], name)
-        place = device_named(device)
+        place = device_named(how.device)
+        placed = _placed(how, place)
         tokenizer = _tokenizer(path, **source)
         if place == NO_WEIGHTS:
             with torch.device(place):
                 return wrap(auto.from_config(config), tokenizer, name=name)
+        dtype = dtype_named(how.dtype, place)
+        if how.load_in is not None:
+            if getattr(config, "quantization_config", None) is not None:
+                raise ConfigError(f"the weights of '{name}' are stored quantised already; leave out --load-in.")
+            placed["quantization_config"] = quantisation(how.load_in, kept=_heads(auto, config), dtype=dtype)
+        # Quantised weights cannot be moved afterwards: they go where they belong at once.
+        if how.load_in is not None or getattr(config, "quantization_config", None) is not None:
+            placed.setdefault("device_map", {"": place})
         model, report = auto.from_pretrained(
-            path, dtype=dtype_named(dtype, place), use_safetensors=True, output_loading_info=True, **source
+            path, dtype=dtype, use_safetensors=True, output_loading_info=True, **placed, **source
         )
     if report["missing_keys"]:
         missing = sorted(report["missing_keys"])
@@ -116,7 +134,34 @@ def _load(path: str, *, name: str, device: str, dtype: str, revision: str = "mai
             f"the weights of '{name}' lack {len(missing)} parts of a {config.architectures[0]}, {missing[0]} among "
             "them: they would be random, so this is not the trained model."
         )
-    return wrap(model.requires_grad_(False).to(device=place), tokenizer, name=name)
+    model = model.requires_grad_(False)
+    keep_slopes(model)
+    if "offload_folder" in placed:
+        weakref.finalize(model, shutil.rmtree, placed["offload_folder"], ignore_errors=True)
+    loaded = wrap(model if "device_map" in placed else model.to(device=place), tokenizer, name=name)
+    loaded.load_in = how.load_in
+    return loaded
+
+
+def _placed(how: Loading, place: str) -> dict[str, Any]:
+    """What `from_pretrained` is told of places, if a device map is asked for."""
+    asked = how.map
+    if asked is None:
+        return {}
+    if isinstance(asked, dict):
+        for each in set(asked.values()) - {"disk"}:
+            device_named(f"cuda:{each}" if isinstance(each, int) else each)
+    bounds = {} if how.most is None else {"max_memory": how.most}
+    # For the few models whose weights are not stored as they are used; others are read from their own files.
+    spare = Path(tempfile.gettempdir()) / f"ice-offload-{uuid.uuid4().hex}"
+    return {"device_map": asked, "offload_folder": str(spare), **bounds}
+
+
+def _heads(auto: Any, config: Any) -> list[str]:
+    """Names of what stands on top of the base model."""
+    with torch.device(NO_WEIGHTS):
+        model = auto.from_config(config)
+    return [name for name, module in model.named_children() if module is not model.base_model]
 
 
 def _tokenizer(path: str, **source: Any) -> Any:
@@ -214,13 +259,17 @@ def first_line(exc: Exception) -> str:
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
     """No progress bars and chatter of transformers while loading; its errors still come through."""
-    logging: Any = transformers.utils.logging
-    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
+    chatter: Any = transformers.utils.logging
+    level, bars = chatter.get_verbosity(), chatter.is_progress_bar_enabled()
+    spreading = logging.getLogger("accelerate")
+    before = spreading.level
+    chatter.set_verbosity_error()
+    chatter.disable_progress_bar()
+    spreading.setLevel(logging.ERROR)
     try:
         yield
     finally:
-        logging.set_verbosity(level)
+        spreading.setLevel(before)
+        chatter.set_verbosity(level)
         if bars:
-            logging.enable_progress_bar()
+            chatter.enable_progress_bar()

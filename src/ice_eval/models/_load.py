@@ -7,12 +7,23 @@ from ice_eval._registry import did_you_mean
 from ice_eval.errors import ConfigError
 from ice_eval.models._base import Model, models
 from ice_eval.models._function import FunctionModel, LabelFunction, from_path
+from ice_eval.models._loading import DeviceMap, Loading, MaxMemory
 from ice_eval.models._suite import SUITE, suite_model
 
 ModelRef = str | Model | tuple[Any, Any] | LabelFunction
 """A registered name, a folder, a `.gguf` file, a short name of the published suite, a hub id (`org/name`,
 `org/name@revision`), `python:module:function`, a `Model`, a pair of a transformers model and its tokenizer, or a
 function from texts to label probabilities."""
+
+
+def _in_memory(ref: Model | tuple[Any, Any] | LabelFunction) -> Model:
+    if isinstance(ref, Model):
+        return ref
+    if isinstance(ref, tuple):
+        from ice_eval.models._hf_load import wrap
+
+        return wrap(*ref)
+    return _from_function(ref)
 
 
 def _from_function(function: LabelFunction) -> Model:
@@ -33,41 +44,55 @@ def load_reader(ref: ModelRef) -> Model:
     return load_model(ref, device="meta", dtype="float32")
 
 
-def load_model(ref: ModelRef, *, device: str = "auto", dtype: str = "auto") -> Model:
+def load_model(
+    ref: ModelRef,
+    *,
+    device: str = "auto",
+    dtype: str = "auto",
+    device_map: DeviceMap | None = None,
+    max_memory: MaxMemory | None = None,
+    load_in: str | None = None,
+) -> Model:
     """Load a model.
+
+    Args:
+        ref: What a user calls it.
+        device: `auto`, `cpu`, `cuda`, …: one device for all of it.
+        dtype: `auto`, `float32`, `bfloat16`, `float16`.
+        device_map: Several devices in place of one: `auto` and other maps of accelerate, a JSON file, or a mapping.
+        max_memory: What the map may put on each device.
+        load_in: Quantise the weights, as `4bit`.
 
     Raises:
         ConfigError: There is no such model, or it is of a kind that cannot be read.
+        MissingExtraError: Its weights need a library that is not installed.
         ModelError: It is there but failed to load.
     """
-    if isinstance(ref, Model):
-        return ref
-    if isinstance(ref, tuple):
-        from ice_eval.models._hf_load import wrap
-
-        return wrap(*ref)
+    how = Loading(device=device, dtype=dtype, device_map=device_map, max_memory=max_memory, load_in=load_in)
     if not isinstance(ref, str):
-        return _from_function(ref)
+        how.refuse_for("a model that is in memory already")
+        return _in_memory(ref)
     if ref.startswith("python:"):
+        how.refuse_for("a function")
         return from_path(ref.removeprefix("python:"))
     if ref in models:
-        return models.get(ref)(device, dtype)
+        return models.get(ref)(how)
     from ice_eval.models import _hf_load
 
     path = Path(ref).expanduser()
     if path.is_dir():
-        return _hf_load.from_folder(path, name=path.resolve().name, device=device, dtype=dtype)
+        return _hf_load.from_folder(path, name=path.resolve().name, how=how)
     if path.suffix == ".gguf":
         if not path.is_file():
             raise ConfigError(
                 f"no such file: {ref}. --model takes a .gguf file, a folder, a hub id, or a known name: "
                 f"{', '.join(models.names())}."
             )
-        return _hf_load.from_gguf(path, name=path.stem, device=device, dtype=dtype)
+        return _hf_load.from_gguf(path, name=path.stem, how=how)
     if ref.startswith((".", "/", "~")):
         raise ConfigError(f"no such folder: {ref}.")
     try:
-        return _hf_load.from_hub(_hub_id(ref), device=device, dtype=dtype)
+        return _hf_load.from_hub(_hub_id(ref), how=how)
     except _hf_load.NotOnHubError as exc:
         raise ConfigError(_not_found(ref, exc)) from exc
 

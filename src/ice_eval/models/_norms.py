@@ -7,6 +7,9 @@ from typing import Any
 
 import torch
 
+from ice_eval.models._forwards import replaced
+from ice_eval.models._placement import entrance
+
 _PLAIN = {"LlamaRMSNorm", "MistralRMSNorm", "Phi3RMSNorm", "Qwen2RMSNorm", "Qwen3RMSNorm", "SmolLM3RMSNorm"}
 """Classes that divide by the root mean square and multiply by a weight, and do nothing else."""
 
@@ -18,15 +21,10 @@ def fused_norms(model: Any) -> Iterator[None]:
     Only in half precision on a GPU, where memory is what norms wait for; elsewhere nothing changes.
     """
     modules = [module for module in model.modules() if type(module).__name__ in _PLAIN]
-    if model.device.type != "cuda" or model.dtype == torch.float32:
+    if model.dtype == torch.float32 or entrance(model).type != "cuda":
         modules = []
-    for module in modules:
-        module.forward = partial(_norm, module)
-    try:
+    with replaced(modules, lambda module, _: partial(_norm, module), inside=True):
         yield
-    finally:
-        for module in modules:
-            del module.forward
 
 
 def _norm(module: Any, states: torch.Tensor) -> torch.Tensor:

@@ -35,10 +35,11 @@ Prefix = dict[Any, tuple[torch.Tensor, torch.Tensor]]
 """Attention module -> keys and values of the shared prefix, (1, heads, tokens, width) each."""
 
 
-def to_device(array: NDArray[np.int64], device: str) -> torch.Tensor:
+def to_device(array: NDArray[np.int64], device: torch.device | str) -> torch.Tensor:
     """Numbers on a device. Only from pinned memory does the host not wait until the device has come to them."""
     tensor = torch.from_numpy(np.ascontiguousarray(array))
-    return tensor.pin_memory().to(device, non_blocking=True) if device.startswith("cuda") else tensor.to(device)
+    on_gpu = torch.device(device).type == "cuda"
+    return tensor.pin_memory().to(device, non_blocking=True) if on_gpu else tensor.to(device)
 
 
 _SPLIT_UP_TO = 512
@@ -116,18 +117,17 @@ class PackedPass:
 
     def __post_init__(self) -> None:
         self.shape = self.packing.path.shape
-        self.path = self._put(self.packing.path.reshape(-1))
-        self.place = self._put(self.packing.row * self.shape[1] + self.packing.depth)
-        self.watching = None if self.watch is None else self._put(self.watch)
-        self._masks: dict[int | None, torch.Tensor] = {}
-        self._mask_of_later: torch.Tensor | None = None
-
-    def _put(self, array: NDArray[np.int64]) -> torch.Tensor:
-        return to_device(array, self.device)
+        self._seen: dict[torch.device, _Seen] = {}
 
     def arguments(self) -> dict[str, torch.Tensor]:
         """Inputs of the model, but for the tokens themselves."""
-        return {"position_ids": self._put(self.packing.depth + self.n_prefix)[None]}
+        return {"position_ids": to_device(self.packing.depth + self.n_prefix, self.device)[None]}
+
+    def _seen_from(self, device: torch.device) -> "_Seen":
+        """The layers of a model may lie on several devices, and each of them needs its own copy of the packing."""
+        if device not in self._seen:
+            self._seen[device] = _Seen(self.packing, self.watch, device)
+        return self._seen[device]
 
     def attend(
         self, module: Any, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float, window: int | None
@@ -137,22 +137,22 @@ class PackedPass:
         self.has_window = self.has_window or window is not None
         if self.records is not None:
             self.records[module] = key, value
-        queries, keys, values = (self._by_row(each) for each in (query, key, value))
+        seen = self._seen_from(query.device)
+        queries, keys, values = (seen.by_row(each) for each in (query, key, value))
         reach = self.n_prefix + self.shape[1]
         if self.n_prefix and self._splits(query) and reach <= (window or reach):
             return self._in_two_parts(query, (queries, keys, values), self.prefix[module], scale)
         if self.n_prefix:
             before = (each.expand(len(queries), -1, -1, -1) for each in self.prefix[module])
             keys, values = (torch.cat(pair, dim=2) for pair in zip(before, (keys, values), strict=True))
-        if self.watching is not None:
-            self._note(queries.detach(), keys.detach(), self.watching, scale, window)
-        out = self._softmax(queries, keys, values, scale, window)
-        return out.transpose(1, 2).flatten(0, 1).index_select(0, self.place)[None]
+        if seen.watching is not None:
+            self._note(queries.detach(), keys.detach(), seen.watching, scale, window)
+        return seen.at_nodes(self._softmax(queries, keys, values, scale, window))[None]
 
     def _splits(self, query: torch.Tensor) -> bool:
         """Whether two small products are faster than a copy of the prefix for every row, as without flash attention."""
         fast = query.is_cuda and query.dtype != torch.float32
-        return not fast and self.watching is None and self.shape[1] <= _SPLIT_UP_TO
+        return not fast and self.watch is None and self.shape[1] <= _SPLIT_UP_TO
 
     def _in_two_parts(
         self,
@@ -163,30 +163,14 @@ class PackedPass:
     ) -> torch.Tensor:
         """Sums over the prefix, once per node, and over the row's own tokens; added up, and divided at the end."""
         n_heads, width = query.shape[1], query.shape[3]
-        n_groups, (rows, longest) = own[1].shape[1], self.shape
+        n_groups, (rows, longest), seen = own[1].shape[1], self.shape, self._seen_from(query.device)
         # Heads that read the same keys are one product: (groups, heads of a group × nodes, width).
         first = _sums(query.reshape(n_groups, -1, width), prefix[0][0], prefix[1][0], scale)
         queries, keys, values = (each.reshape(rows * n_groups, -1, each.shape[-1]) for each in own)
-        second = _sums(queries, keys, values, scale, self._later(n_heads // n_groups, query.dtype))
+        second = _sums(queries, keys, values, scale, seen.later(n_heads // n_groups, query.dtype))
         by_node = _Sums(*(each.reshape(n_heads, -1, each.shape[-1]).transpose(0, 1) for each in first))
-        by_row = _Sums(*(self._at_nodes(each.reshape(rows, n_heads, longest, -1)) for each in second))
+        by_row = _Sums(*(seen.at_nodes(each.reshape(rows, n_heads, longest, -1)) for each in second))
         return by_node.with_(by_row)[None]
-
-    def _at_nodes(self, by_row: torch.Tensor) -> torch.Tensor:
-        """(rows, heads, longest, width) -> (nodes, heads, width)."""
-        return by_row.transpose(1, 2).flatten(0, 1).index_select(0, self.place)
-
-    def _later(self, repeats: int, dtype: torch.dtype) -> torch.Tensor:
-        """-inf where a token of a row would read a later one; as often as heads share keys."""
-        if self._mask_of_later is None:
-            square = torch.full((self.shape[1], self.shape[1]), -torch.inf, dtype=dtype, device=self.device)
-            self._mask_of_later = square.triu(1).repeat(repeats, 1)
-        return self._mask_of_later
-
-    def _by_row(self, nodes: torch.Tensor) -> torch.Tensor:
-        """(1, heads, nodes, width) -> (rows, heads, longest, width)."""
-        gathered = nodes[0].transpose(0, 1).index_select(0, self.path)
-        return gathered.view(*self.shape, *gathered.shape[1:]).transpose(1, 2)
 
     def _softmax(
         self, queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, scale: float, window: int | None
@@ -198,20 +182,14 @@ class PackedPass:
             mask: Any = causal_lower_right(n_queries, n_keys)  # what flash attention takes as it is
             grouped = True
         else:
-            mask, grouped = self._mask(n_queries, n_keys, window if bounded else None), False
+            mask = self._seen_from(queries.device).mask(n_queries, n_keys, window if bounded else None)
+            grouped = False
             repeats = queries.shape[1] // keys.shape[1]
             if repeats > 1:
                 keys, values = keys.repeat_interleave(repeats, dim=1), values.repeat_interleave(repeats, dim=1)
         return torch.nn.functional.scaled_dot_product_attention(
             queries, keys, values, attn_mask=mask, scale=scale, enable_gqa=grouped
         )
-
-    def _mask(self, n_queries: int, n_keys: int, window: int | None) -> torch.Tensor:
-        if window not in self._masks:
-            keys = torch.arange(n_keys, device=self.device)
-            behind = keys[n_keys - n_queries :, None] - keys[None]
-            self._masks[window] = (behind >= 0) & (behind < (window or n_keys))
-        return self._masks[window]
 
     def _note(
         self, queries: torch.Tensor, keys: torch.Tensor, watch: torch.Tensor, scale: float, window: int | None
@@ -224,8 +202,44 @@ class PackedPass:
         behind = (self.n_prefix + watch)[:, None] - torch.arange(n_keys, device=queries.device)[None]
         hidden = (behind < 0) | (behind >= (window or n_keys + 1))
         shares = weights.masked_fill(hidden[:, None, None], -torch.inf).softmax(dim=-1).mean(dim=(1, 2))
-        self.watched = shares if self.watched is None else self.watched + shares
+        self.watched = shares if self.watched is None else self.watched + shares.to(self.watched.device)
         self.n_watched += 1
+
+
+class _Seen:
+    """A packing, as the layers on one device use it."""
+
+    def __init__(self, packing: Packing, watch: Ids | None, device: torch.device) -> None:
+        self._device, self._shape = device, packing.path.shape
+        self._path = to_device(packing.path.reshape(-1), device)
+        self._place = to_device(packing.row * self._shape[1] + packing.depth, device)
+        self.watching = None if watch is None else to_device(watch, device)
+        self._masks: dict[int | None, torch.Tensor] = {}
+        self._mask_of_later: torch.Tensor | None = None
+
+    def by_row(self, nodes: torch.Tensor) -> torch.Tensor:
+        """(1, heads, nodes, width) -> (rows, heads, longest, width)."""
+        gathered = nodes[0].transpose(0, 1).index_select(0, self._path)
+        return gathered.view(*self._shape, *gathered.shape[1:]).transpose(1, 2)
+
+    def at_nodes(self, by_row: torch.Tensor) -> torch.Tensor:
+        """(rows, heads, longest, width) -> (nodes, heads, width)."""
+        return by_row.transpose(1, 2).flatten(0, 1).index_select(0, self._place)
+
+    def later(self, repeats: int, dtype: torch.dtype) -> torch.Tensor:
+        """-inf where a token of a row would read a later one; as often as heads share keys."""
+        if self._mask_of_later is None:
+            square = torch.full((self._shape[1], self._shape[1]), -torch.inf, dtype=dtype, device=self._device)
+            self._mask_of_later = square.triu(1).repeat(repeats, 1)
+        return self._mask_of_later
+
+    def mask(self, n_queries: int, n_keys: int, window: int | None) -> torch.Tensor:
+        """True where a query reads a key: itself and what stands before, as far back as the window reaches."""
+        if window not in self._masks:
+            keys = torch.arange(n_keys, device=self._device)
+            behind = keys[n_keys - n_queries :, None] - keys[None]
+            self._masks[window] = (behind >= 0) & (behind < (window or n_keys))
+        return self._masks[window]
 
 
 class _Sums(NamedTuple):

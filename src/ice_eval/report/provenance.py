@@ -25,7 +25,7 @@ def provenance(manifest: Manifest) -> list[tuple[str, str]]:
     config, identity = manifest["config"], manifest["identity"]
     most = "at most " if config.get("adaptive") == "examples" else ""
     rows = [
-        ("model", f"{config['model']}, {identity['dtype']} on {manifest['device']}"),
+        ("model", f"{config['model']}, {_numbers(identity)} on {manifest['device']}"),
         ("weights", f"fingerprint {identity['weights']}"),
         ("data", f"{manifest['data']['origin']}, {manifest['data']['examples']} examples, sha256 {identity['data']}"),
         ("prompt", manifest["prompt"]),
@@ -39,6 +39,12 @@ def provenance(manifest: Manifest) -> list[tuple[str, str]]:
     ]
     messages = manifest.get("messages") or []
     return [*rows, ("remarks", "\n".join(messages))] if messages else rows
+
+
+def _numbers(identity: Mapping[str, Any]) -> str:
+    """What weights are stored and computed in."""
+    stored = f", loaded in {identity['load_in']}" if "load_in" in identity else ""
+    return f"{identity['dtype']}{stored}"
 
 
 def _method(name: str, fields: Mapping[str, Any]) -> str:
@@ -87,7 +93,7 @@ def command(manifest: Manifest) -> str | None:
         if name not in flags and config.get(name) not in (None, _listed(getattr(implied, name))):
             flags[name] = config[name]
     flags |= chosen
-    flags |= {"dtype": manifest["identity"]["dtype"]}
+    flags |= {name: manifest["identity"][name] for name in ("dtype", "load_in") if name in manifest["identity"]}
     pairs = [_pair(name, value) for name, value in flags.items()]
     pairs += [("--attribution-file", f"{name}=FILE") for name in own]
     pairs += [("--chat",)] if manifest["identity"].get("chat") else []
