@@ -140,12 +140,12 @@ def _raw(folder: RunFolder, config: Mapping[str, Any], summary: Mapping[str, Any
     """Raw scores as ERASER has them beside win rates: is a large score one that random steps would have, too?"""
     lines = {_place(line): line for line in summary["configurations"]}
     for cell, outcomes in outcomes_by_configuration(folder, config).items():
-        used = [outcome for outcome in outcomes if outcome.error is None]
-        if not used:
+        used = outcomes.select(outcomes.sound)
+        if not len(used):
             continue
-        sufficient = cell.direction == "sufficiency"
-        scores = [outcome.score if sufficient else outcome.score_full - outcome.score for outcome in used]
-        raw, win_rate = float(np.mean(scores)), lines[_place(cell._asdict())]["win_rate"]
+        sufficient, kept = cell.direction == "sufficiency", used.column("score")
+        raw = float(np.mean(kept if sufficient else used.column("score_full") - kept))
+        win_rate = lines[_place(cell._asdict())]["win_rate"]
         evidence = raw >= RAW_THRESHOLD, win_rate >= WIN_RATE_THRESHOLD
         yield {
             "attribution": cell.attribution,

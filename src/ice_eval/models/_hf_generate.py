@@ -66,13 +66,14 @@ class Continuation:
             max_new_tokens=max_tokens, do_sample=False, num_beams=1, repetition_penalty=1.0, no_repeat_ngram_size=0,
             eos_token_id=self.ends or None, pad_token_id=self.pad,
         )  # fmt: skip
-        written = self._model.generate(
-            torch.from_numpy(ids).to(self._device),
-            attention_mask=torch.from_numpy(mask).to(self._device),
-            generation_config=settings,
-            stopping_criteria=StoppingCriteriaList(until),
-            logits_processor=LogitsProcessorList(choose),
-        )
+        with without_slopes(self._model):
+            written = self._model.generate(
+                torch.from_numpy(ids).to(self._device),
+                attention_mask=torch.from_numpy(mask).to(self._device),
+                generation_config=settings,
+                stopping_criteria=StoppingCriteriaList(until),
+                logits_processor=LogitsProcessorList(choose),
+            )
         found: NDArray[np.int64] = written[:, width:].cpu().numpy()
         return found
 
@@ -99,7 +100,7 @@ class Writer:
     def _written(self, rows: Sequence[Ids], max_tokens: int, stop: str | None) -> list[Generated]:
         """Answers of one batch, or of each half where memory does not reach."""
         try:
-            with translated_memory_errors(), without_slopes(self._model):
+            with translated_memory_errors():
                 return self._continued(rows, max_tokens, stop)
         except OutOfMemoryError:
             if len(rows) == 1:

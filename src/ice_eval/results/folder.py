@@ -131,9 +131,8 @@ class RunFolder:
 
     def clear_parts(self) -> None:
         """Remove all parts, of a run that builds them anew from what it keeps beside them."""
-        for name in ("inputs", "ledger"):  # a part is there when its inputs are
-            for path in (self.path / name).glob("part-*.parquet"):
-                path.unlink()
+        for index in {_part_of(path) for path in self._written()}:
+            self.discard(index)
 
     def parts(self) -> list[int]:
         """Indices of the parts that have been written."""
