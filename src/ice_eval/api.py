@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ice_eval import stats
 from ice_eval.attributions import Attribution, Computed, Given, explained, method_of
+from ice_eval.cot import rescore_chains
 from ice_eval.errors import ConfigError, DataError
 from ice_eval.interop import Explanation
 from ice_eval.interop import formats as explanation_formats
@@ -114,8 +115,9 @@ class Run:
     def rescore(self) -> None:
         """Compute all statistics again from the ledger, without a model."""
         self.folder.require_complete()
+        compute = rescore_chains if "cot" in self.folder.manifest() else rescore
         with self.folder.opened():
-            rescore(self.folder)
+            compute(self.folder)
 
     def __repr__(self) -> str:
         return f"Run({str(self.path)!r})"

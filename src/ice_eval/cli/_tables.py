@@ -12,11 +12,11 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from ice_eval.report import Table
-from ice_eval.report.colours import TAXONOMY_COLOURS, TEXT_COLOURS
+from ice_eval.report.colours import WORD_COLOURS, WORD_TEXT_COLOURS
 
 MINOR = (
     "tokens of probes", "disk", "disagree", "rank corr. (ceiling)", "same word", "checks", "median effect", "tokens",
-    "n", "p", "spread", "where",
+    "steps taken", "SRC 95 % CI", "noise floor", "word (estimate)", "n", "p", "spread", "where",
 )  # fmt: skip
 """Columns that a narrow terminal is spared, the least important first."""
 NAMING = ("run", "model", "task", "direction", "k", "null")
@@ -97,8 +97,7 @@ def _least(column: Sequence[str]) -> int:
 def _style(table: Table, line: int, place: int) -> Style:
     """The colours of a cell's word; the best cells are bold."""
     word = table.words[line][place] if table.words else None
-    known = next((name for name in TAXONOMY_COLOURS if name == word), None)
-    colours = Style() if known is None else Style(color=TEXT_COLOURS[known], bgcolor=TAXONOMY_COLOURS[known])
+    colours = Style() if word not in WORD_COLOURS else Style(color=WORD_TEXT_COLOURS[word], bgcolor=WORD_COLOURS[word])
     return colours + Style(bold=(line, place) in table.best)
 
 

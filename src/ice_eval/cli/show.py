@@ -22,7 +22,7 @@ def show(
     """Show one example: its text with each attribution, where its rationales lie in their nulls, and what was scored.
 
     In a terminal the strength of an attribution is a shade and the rationale is underlined; elsewhere the rationale
-    stands in brackets.
+    stands in brackets. The steps of a chain of thought are numbered and shaded by what their removal does.
     """
     from ice_eval.cli._output import console, print_json, print_line
     from ice_eval.report.example import example_lines
@@ -42,9 +42,23 @@ def _content(view: "ExampleView") -> dict[str, Any]:
     return {
         "example_id": view.example.example_id,
         "fields": dict(view.example.fields),
+        **_steps(view),
         "answers": {name: answer._asdict() for name, answer in view.example.answers.items()},
         "outcomes": [dict(each.line) for each in view.compared],
         "rows": [_record(row, view.labels) for row in view.rows],
+    }
+
+
+def _steps(view: "ExampleView") -> dict[str, Any]:
+    """What each step of a chain does; nothing for other examples."""
+    from ice_eval.report.chains import chain_view, is_chain, operator_of
+
+    if not is_chain(view) or view.example.skip_reason is not None:
+        return {}
+    found = chain_view(view.example, view.rows, operator_of(view))
+    return {
+        "steps": [{**step._asdict(), "replies": [reply._asdict() for reply in step.replies]} for step in found.steps],
+        "removed": {"operator": found.operator, "alone": found.alone},
     }
 
 

@@ -2,6 +2,7 @@
 
 from ice_eval.report.adaptation import adaptation_notes, adaptation_table
 from ice_eval.report.bench import grid_plan_notes, grid_plan_table, grid_runs_table, grid_table, grid_table_note
+from ice_eval.report.chains import ChainVerdict, chain_verdict, cot_notes, cot_tables
 from ice_eval.report.differences import difference_notes, difference_tables
 from ice_eval.report.formats import FORMATS, formatted
 from ice_eval.report.gate import failures, words_of
@@ -17,6 +18,7 @@ from ice_eval.report.measures import (
     measured,
 )
 from ice_eval.report.notebook import ShownExample, summary_html
+from ice_eval.report.overview import notes, tables
 from ice_eval.report.paper import (
     beside_notes,
     beside_table,
@@ -31,14 +33,13 @@ from ice_eval.report.tables import (
     agreement_table,
     cost_table,
     jointly,
-    notes,
     robustness_table,
     summary_table,
-    tables,
 )
 
 __all__ = [
     "FORMATS",
+    "ChainVerdict",
     "Measured",
     "ShownExample",
     "Table",
@@ -51,8 +52,11 @@ __all__ = [
     "audit_tables",
     "beside_notes",
     "beside_table",
+    "chain_verdict",
     "claims_table",
     "cost_table",
+    "cot_notes",
+    "cot_tables",
     "difference_notes",
     "difference_tables",
     "discrepancies_table",

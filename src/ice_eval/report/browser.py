@@ -11,6 +11,7 @@ from ice_eval import stats
 from ice_eval.nulls import SIZE
 from ice_eval.protocols import PROTOCOLS
 from ice_eval.records import Span
+from ice_eval.report.chains import chain_record
 from ice_eval.report.embed import script_json
 from ice_eval.report.run_names import run_names
 from ice_eval.results import InputRow, LedgerRow, RowKey, RunFolder
@@ -48,6 +49,7 @@ def run_record(folder: RunFolder, *, budget: int) -> Record:
     return {
         "folder": folder.path.name,
         "labels": manifest["labels"],
+        "chains": "cot" in manifest,
         "language": _language(manifest.get("language", "und")),
         "configurations": [cell._asdict() for cell, _ in configurations(config)],
         "strict": PROTOCOLS[config.get("protocol", "default")].strict,
@@ -77,19 +79,22 @@ def _examples(folder: RunFolder, *, budget: int) -> list[Record]:
 
 def example_records(folder: RunFolder, *, only: Container[int] | None = None) -> Iterator[Record]:
     """Every example of a run, or those at some places, in the order of the data."""
-    config = folder.manifest()["config"]
+    manifest = folder.manifest()
+    config, of_chains = manifest["config"], "cot" in manifest
     n_cells, lines, place = len(configurations(config)), folder.examples(), 0
     for part in folder.parts():
         inputs = folder.inputs(part)
         outcomes = [list(itertools.islice(lines, n_cells)) for _ in inputs]
         chosen = [only is None or place + index in only for index in range(len(inputs))]
         place += len(inputs)
-        rows = folder.ledger(part, texts=True, probes=False) if any(chosen) else []
+        rows = folder.ledger(part, texts=True, probes=of_chains) if any(chosen) else []
         by_example: dict[str, list[LedgerRow]] = {}
         for row in rows:
             by_example.setdefault(row.key.example_id, []).append(row)
         for ledger, found in itertools.compress(zip(examples_of(inputs, rows, config), outcomes, strict=True), chosen):
-            yield example_record(ledger, by_example.get(ledger.example.example_id, ()), found, config)
+            own = by_example.get(ledger.example.example_id, ())
+            record = example_record(ledger, own, found, config)
+            yield {**record, "chain": chain_record(ledger.example, own, config)} if of_chains else record
 
 
 def example_record(

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from ice_eval.stats import Taxonomy
+from ice_eval.stats.reasoning import Reasoning
 
 TAXONOMY_COLOURS: Mapping[Taxonomy, str] = MappingProxyType(
     {
@@ -29,6 +30,20 @@ TEXT_COLOURS: Mapping[Taxonomy, str] = MappingProxyType(
 )
 """What is written on that fill; the contrast is at least 4.5."""
 
+REASONING_COLOURS: Mapping[Reasoning, str] = MappingProxyType(
+    {"decorative": "#ecd9a5", "scaffolding": "#8fc6bb", "genuine": "#0f6b62"}
+)
+"""The fill of a word for chains of thought: the more the steps matter, the deeper the teal."""
+REASONING_TEXT_COLOURS: Mapping[Reasoning, str] = MappingProxyType(
+    {"decorative": "#1c1c1c", "scaffolding": "#1c1c1c", "genuine": "#ffffff"}
+)
+
+WORD_COLOURS: Mapping[str | None, str] = MappingProxyType(dict([*TAXONOMY_COLOURS.items(), *REASONING_COLOURS.items()]))
+"""The fill of every word that a table may hold."""
+WORD_TEXT_COLOURS: Mapping[str | None, str] = MappingProxyType(
+    dict([*TEXT_COLOURS.items(), *REASONING_TEXT_COLOURS.items()])
+)
+
 UNKNOWN_COLOUR = "#b8b8b8"
 """The fill where there is no win rate."""
 
@@ -39,6 +54,7 @@ OPERATOR_COLOURS: Mapping[str, str] = MappingProxyType(
         "mask": "#8462b0",
         "mask-unk": "#a65f8f",
         "mask-pad": "#4d7c2e",
+        "replace": "#0072b2",
         "all": "#707070",
     }
 )

@@ -11,6 +11,9 @@ from ice_eval._extras import require
 from ice_eval.errors import MissingExtraError, StorageError
 from ice_eval.results import RunFolder, write_atomically
 
+OF_CHAINS = "chain-"
+"""How the names of figures of chains begin, which stand in a section of their own."""
+
 
 @dataclass(frozen=True)
 class Drawings:

@@ -1,8 +1,6 @@
 """One example as lines of text: shaded in a terminal, with brackets where there are no colours."""
 
-import unicodedata
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 from rich.style import Style
@@ -10,23 +8,24 @@ from rich.text import Text
 
 from ice_eval._controls import without_controls
 from ice_eval.records import Answer
-from ice_eval.report.highlight import AGAINST, SUPPORT, Piece, histogram, pieces
-from ice_eval.report.tables import share
+from ice_eval.report.chains.effects import is_chain
+from ice_eval.report.chains.lines import chain_lines
+from ice_eval.report.highlight import Piece, histogram, pieces
+from ice_eval.report.written import numbers_of, quoted, shade, title_of
 from ice_eval.results import Compared, ExampleView, LedgerRow
 from ice_eval.results.comparisons import ALL
 from ice_eval.results.schema import is_probe, rationale_kind
 
 _BARS = "▁▂▃▄▅▆▇█"
-_FAINT = 0.1
-"""Weaker attributions have no shade."""
-_GREY = "#6b6b6b"
-"""What shades begin with: as dark as the full ones, so that a weak unit stands out on no background."""
 
 
 def example_lines(view: ExampleView, *, n_random: int = 0, colour: bool = False) -> Iterator[Text]:
     """The example, its rationales, and random rows: as many as asked for under each operator, all if negative."""
     example = view.example
     yield Text(f"example {example.example_id}", style="bold")
+    if is_chain(view) and example.skip_reason is None:
+        yield from chain_lines(view, shown(view), n_random=n_random, colour=colour)
+        return
     yield from (Text(f"{name}: {text}") for name, text in example.fields.items())
     if example.skip_reason is not None:
         yield Text(f"takes no part: {example.skip_reason}")
@@ -48,27 +47,10 @@ def shown(view: ExampleView) -> list[Compared]:
     return single or list(view.compared)
 
 
-def title_of(line: Mapping[str, Any]) -> str:
-    """The configuration in words."""
-    null = "" if line.get("null", "size") == "size" else f", null {line['null']}"
-    return f"{line['attribution']} under {line['operator']}, {line['direction']}, k = {share(line['k'])}{null}"
-
-
-def numbers_of(line: Mapping[str, Any]) -> str:
-    """Win rate and p-value in words."""
-    return f"win rate {100 * line['win_rate']:.0f} % of {line['m']}, p = {line['p_value']:.3f}"
-
-
 def harmless(line: Text) -> Text:
     """Without the control characters that a text may hold: they would be obeyed by the terminal."""
     line.plain = without_controls(line.plain)
     return line
-
-
-def quoted(text: str) -> str:
-    """On one line, in quotes. `repr` would also escape the joiners of emoji and of Persian or Hindi words."""
-    escaped = (repr(c)[1:-1] if unicodedata.category(c) in {"Cc", "Cs", "Zl", "Zp"} else c for c in text)
-    return f"'{''.join(escaped)}'"
 
 
 def probabilities(row: LedgerRow, labels: tuple[str, ...]) -> dict[str, float | None]:
@@ -106,22 +88,10 @@ def _marked(found: list[Piece], *, colour: bool) -> Text:
     for piece in found:
         if colour:
             emphasis = Style(bold=piece.in_rationale, underline=piece.in_rationale)
-            line.append(piece.text, style=_shade(piece.strength) + emphasis)
+            line.append(piece.text, style=shade(piece.strength) + emphasis)
         else:
             line.append(f"[{piece.text}]" if piece.in_rationale else piece.text)
     return line
-
-
-def _shade(strength: float) -> Style:
-    if abs(strength) < _FAINT:
-        return Style()
-    full = SUPPORT if strength > 0 else AGAINST
-    mixed = (round(a + (b - a) * abs(strength)) for a, b in zip(_rgb(_GREY), _rgb(full), strict=True))
-    return Style(color="#ffffff", bgcolor="#" + "".join(f"{part:02x}" for part in mixed))
-
-
-def _rgb(colour: str) -> tuple[int, ...]:
-    return tuple(int(colour[place : place + 2], 16) for place in (1, 3, 5))
 
 
 def _null_lines(each: Compared) -> Iterator[Text]:

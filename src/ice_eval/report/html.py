@@ -7,7 +7,7 @@ from pathlib import Path
 from ice_eval.errors import ConfigError
 from ice_eval.report._templates import template
 from ice_eval.report.browser import BUDGET
-from ice_eval.report.colours import TAXONOMY_COLOURS, TEXT_COLOURS, operator_colour
+from ice_eval.report.colours import WORD_COLOURS, WORD_TEXT_COLOURS, operator_colour
 from ice_eval.report.embed import content_policy, script_json, script_text
 from ice_eval.report.page import page
 from ice_eval.results import RunFolder, write_atomically
@@ -28,8 +28,8 @@ def report_html(folders: Sequence[RunFolder], *, budget: int = BUDGET) -> str:
         policy=content_policy([*scripts.values(), library]),
         browser=script_json(content["browser"]),
         drawn=script_json(content["drawn"]),
-        fills=TAXONOMY_COLOURS,
-        inks=TEXT_COLOURS,
+        fills=WORD_COLOURS,
+        inks=WORD_TEXT_COLOURS,
         operator_colour=operator_colour,
     )
 

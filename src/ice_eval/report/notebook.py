@@ -7,10 +7,12 @@ colour on see-through shades, so that dark themes work. Cells with a word's colo
 from typing import Any, NamedTuple
 
 from ice_eval.report._templates import template
-from ice_eval.report.colours import TAXONOMY_COLOURS, TEXT_COLOURS
-from ice_eval.report.example import example_lines, harmless, numbers_of, shown, title_of
+from ice_eval.report.colours import WORD_COLOURS, WORD_TEXT_COLOURS
+from ice_eval.report.example import example_lines, harmless, shown
 from ice_eval.report.highlight import AGAINST, SUPPORT, Histogram, Piece, histogram, pieces
-from ice_eval.report.tables import notes, summary_table
+from ice_eval.report.overview import notes
+from ice_eval.report.tables import summary_table
+from ice_eval.report.written import numbers_of, title_of
 from ice_eval.results import Compared, ExampleView, RunFolder
 
 _STRONGEST = 0.6
@@ -89,5 +91,4 @@ def _piece_style(piece: Piece) -> str:
 
 
 def _cell_style(word: str | None) -> str:
-    known = next((name for name in TAXONOMY_COLOURS if name == word), None)
-    return "" if known is None else f"background:{TAXONOMY_COLOURS[known]};color:{TEXT_COLOURS[known]};"
+    return "" if word not in WORD_COLOURS else f"background:{WORD_COLOURS[word]};color:{WORD_TEXT_COLOURS[word]};"

@@ -6,10 +6,12 @@ from typing import Any
 from ice_eval import __version__
 from ice_eval.analysis.measures import measures
 from ice_eval.report.browser import BUDGET, browser_data
-from ice_eval.report.drawing import Drawings, drawings
+from ice_eval.report.chains import chain_verdict
+from ice_eval.report.drawing import OF_CHAINS, Drawings, drawings
 from ice_eval.report.measures import measure_tables, measured
+from ice_eval.report.overview import notes, tables
 from ice_eval.report.provenance import CITATION, command, provenance
-from ice_eval.report.tables import Table, cost_table, notes, tables
+from ice_eval.report.tables import Table, cost_table
 from ice_eval.report.verdicts import in_first_setting, lead, place_of, verdicts
 from ice_eval.results import RunFolder
 
@@ -20,10 +22,15 @@ def page(folders: Sequence[RunFolder], *, budget: int = BUDGET) -> dict[str, Any
     summaries = [folder.summary() for folder in folders]
     # Over several runs what differs between them becomes a column, and p-values are adjusted jointly.
     shown = [*tables(summaries), *_of_eraser(folders)]
+    of_chains = ["cot" in summary for summary in summaries]
+    figures = [{name: figure[name] for name in ("name", "title", "caption")} for figure in drawn.figures]
     return {
         "title": f"ICE report: {', '.join(dict.fromkeys(run['title'] for run in browser['runs']))}",
         "version": __version__,
         "citation": CITATION,
+        "chains": any(of_chains),
+        "only_chains": all(of_chains),
+        "explained": any(summary["configurations"] for summary in summaries),
         "lead": lead(summaries),
         "runs": [
             _run(folder, record, summary)
@@ -31,7 +38,8 @@ def page(folders: Sequence[RunFolder], *, budget: int = BUDGET) -> dict[str, Any
         ],
         "tables": shown,
         "numbered": any("run" in table.header for table in shown),
-        "figures": [{name: figure[name] for name in ("name", "title", "caption")} for figure in drawn.figures],
+        "figures": [figure for figure in figures if not figure["name"].startswith(OF_CHAINS)],
+        "chain_figures": [figure for figure in figures if figure["name"].startswith(OF_CHAINS)],
         "missing": drawn.missing,
         "library": drawn.library,
         "drawn": _drawn(drawn),
@@ -43,6 +51,7 @@ def _run(folder: RunFolder, record: dict[str, Any], summary: dict[str, Any]) -> 
     manifest = folder.manifest()
     return {
         "title": record["title"],
+        "chains": chain_verdict(summary) if "cot" in summary else None,
         "verdicts": verdicts(summary),
         "notes": notes(_of_first_setting(summary)),
         "tables": [table for table in [cost_table(manifest)] if table.rows],

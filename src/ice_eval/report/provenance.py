@@ -22,6 +22,8 @@ CITATION = (
 
 def provenance(manifest: Manifest) -> list[tuple[str, str]]:
     """Names and values, in the order in which an auditor asks for them."""
+    if "cot" in manifest:
+        return _of_chains(manifest)
     config, identity = manifest["config"], manifest["identity"]
     most = "at most " if config.get("adaptive") == "examples" else ""
     rows = [
@@ -37,8 +39,45 @@ def provenance(manifest: Manifest) -> list[tuple[str, str]]:
         ("versions", ", ".join(f"{name} {value}" for name, value in manifest["versions"].items())),
         ("time", f"{manifest['started']} to {manifest.get('finished', '–')}"),
     ]
+    return rows + _remarks(manifest)
+
+
+def _of_chains(manifest: Manifest) -> list[tuple[str, str]]:
+    """The same of a step-level run: who answered, and what was asked."""
+    config, identity, about = manifest["config"], manifest["identity"], manifest["cot"]
+    served = [name for name in about.get("served_models", ()) if name != config["model"]]
+    by = f"; answers came from {', '.join(served)}" if served else ""
+    who = [("base_url", "server"), ("weights", "weights"), ("fingerprints", "fingerprints of answers")]
+    rows = [
+        ("model", f"{config['model']}, {manifest['device']}{by}"),
+        *((name, _plain(about[field])) for field, name in who if about.get(field)),
+        ("data", f"{manifest['data']['origin']}, {manifest['data']['examples']} problems, sha256 {identity['data']}"),
+        ("prompt for the answer", manifest["prompt"]),
+        ("methods", ", ".join(_method(*each) for each in manifest.get("attributions", {}).items()) or "–"),
+        ("random sets", f"p = {config['p']} of each size, seed = {config['seed']}"),
+        ("configuration", f"{_settings(config)}; hash {manifest['config_hash']}"),
+        ("replies", _counts(about.get("responses", {}))),
+        ("replies to rows", _counts(about.get("rows_read", {}))),
+        ("cost", _billed(about)),
+        ("versions", ", ".join(f"{name} {value}" for name, value in manifest["versions"].items())),
+        ("time", f"{manifest['started']} to {manifest.get('finished', '–')}"),
+    ]
+    return rows + _remarks(manifest)
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} {name}" for name, count in counts.items()) or "–"
+
+
+def _billed(about: Mapping[str, Any]) -> str:
+    tokens = about.get("tokens", {})
+    read, written = (f"{tokens.get(name, 0):,}" for name in ("prompt", "completion"))
+    return f"{about.get('n_charged', 0):,} requests, {read} tokens read, {written} written"
+
+
+def _remarks(manifest: Manifest) -> list[tuple[str, str]]:
     messages = manifest.get("messages") or []
-    return [*rows, ("remarks", "\n".join(messages))] if messages else rows
+    return [("remarks", "\n".join(messages))] if messages else []
 
 
 def _numbers(identity: Mapping[str, Any]) -> str:
@@ -77,9 +116,12 @@ _IMPLYING = ("adaptive", "protocol")
 
 
 def command(manifest: Manifest) -> str | None:
-    """The `ice run` that scores the same rows, a flag on each line; None for a task that no flags make."""
+    """The `ice run` that scores the same rows, a flag on each line; None for a task that no flags make.
+
+    Step-level runs have none either: their folder holds the replies, and the same command continues it.
+    """
     config = manifest["config"]
-    task = _task_flags(manifest)
+    task = None if "cot" in manifest else _task_flags(manifest)
     if task is None:
         return None
     own = [name for name in config["attributions"] if not _is_method(name)]

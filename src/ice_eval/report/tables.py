@@ -104,8 +104,11 @@ def summary_table(summaries: Sequence[Mapping[str, Any]]) -> Table:
         ("p adj.", lambda line: p_value(line.get("p_adjusted") if line["n"] > 1 else None)),
         ("verdict", lambda line: str(line["verdict"] or "–")),
     ]
+    of_steps = bool(summaries) and all("cot" in summary for summary in summaries)
+    if of_steps:  # a reply is the same answer or another one: there is no spread to measure effects in
+        columns = [column for column in columns if column[0] != "median effect"]
     return table_of(
-        "Faithfulness",
+        "Faithfulness of the explanations of steps" if of_steps else "Faithfulness",
         lines,
         columns,
         best=("win rate", _highest(lines)),
@@ -322,6 +325,13 @@ FLAGS = {
     "no_examples": "no example could be evaluated.",
 }
 """What the flags of a summary mean."""
+STEP_FLAGS = {
+    **FLAGS,
+    "small_n": "fewer than 50 chains: the intervals are rough.",
+    "exact_for_some": "short chains have fewer sets than were asked for: all of them were used, and the test is exact.",
+    "depends_on_score_order": "the verdict would differ if sets were ranked by how well they match the whole chain.",
+}
+"""The same where steps of chains are explained."""
 
 
 def _span(rates: Sequence[float]) -> str:
@@ -353,10 +363,11 @@ def _kappa_notes(summaries: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _notes(summary: Mapping[str, Any]) -> list[str]:
     lines = summary["configurations"]
+    of_steps = "cot" in summary
     found = []
     # Where examples drop out for one attribution only, the others' lines are about more of them.
     judged = [line for line in lines if line["accuracy"] is not None]
-    if judged:
+    if judged and not of_steps:
         most = max(judged, key=lambda line: int(line["n"]))
         found.append(f"The model is right on {percent(most['accuracy'])} of the examples.")
     detectable = [line["detectable_win_rate"] for line in lines if line["detectable_win_rate"] is not None]
@@ -364,7 +375,7 @@ def _notes(summary: Mapping[str, Any]) -> list[str]:
         smallest = _span(detectable) if detectable else "unknown (one example, or no spread)"
         found.append(f"Smallest mean win rate told from chance with power 80 %: {smallest}.")
     few = [line for line in lines if line["effect_size_median"] is not None and line.get("effect_word") is None]
-    for line in few:
+    for line in [] if of_steps else few:
         defined = line["n"] - line["effect_size_undefined"]
         found.append(
             f"{line['attribution']} under {line['operator']}: effect sizes exist for {defined} of {line['n']} examples."
@@ -381,10 +392,11 @@ def _notes(summary: Mapping[str, Any]) -> list[str]:
             if shares[-1] > 1
             else f"fewer than {share} significant ones cannot be told from none"
         )
-        found.append(f"Single examples: at this m {limit}; raise m.")
+        cause = "with so few sets of steps" if of_steps else "at this m"
+        found.append(f"Single examples: {cause} {limit}{'' if of_steps else '; raise m'}.")
     found += _disagreements(summary["agreement"])
-    flags = sorted({flag for line in lines for flag in line["flags"]})
-    return found + [f"{flag}{_where(flag, lines)}: {FLAGS.get(flag, '')}" for flag in flags]
+    flags, meanings = sorted({flag for line in lines for flag in line["flags"]}), STEP_FLAGS if of_steps else FLAGS
+    return found + [f"{flag}{_where(flag, lines)}: {meanings.get(flag, '')}" for flag in flags]
 
 
 def _skipped(lines: Sequence[Line]) -> Iterator[str]:
@@ -392,7 +404,7 @@ def _skipped(lines: Sequence[Line]) -> Iterator[str]:
     counts = {line["attribution"]: 0 for line in lines}
     for line in lines:
         counts[line["attribution"]] = max(line["n_skipped"], counts[line["attribution"]])
-    least = min(counts.values())
+    least = min(counts.values(), default=0)
     if least:
         yield f"{_take_no_part(least)}; examples.jsonl says why."
     for name, count in counts.items():

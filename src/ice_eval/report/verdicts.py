@@ -49,13 +49,14 @@ class Verdicts:
 
 def verdicts(summary: Mapping[str, Any]) -> Verdicts:
     """A statement for every attribution and setting, the settings in the order of the run."""
+    units = _units([summary])
     lines = [line for line in summary["configurations"] if line["operator"] != ALL]
-    words = {place_of(line): _over_all(line) for line in summary.get("robustness", ())}
+    words = {place_of(line): _over_all(line, units) for line in summary.get("robustness", ())}
     leading = set(in_first_setting(lines))
     groups: dict[tuple[Any, ...], list[Line]] = {}
     for line in lines:
         groups.setdefault(place_of(line), []).append(line)
-    found = {place: _statement(group, words.get(place, "")) for place, group in groups.items()}
+    found = {place: _statement(group, words.get(place, ""), units) for place, group in groups.items()}
     return Verdicts(
         tuple(found[place] for place in found if place in leading),
         tuple(found[place] for place in found if place not in leading),
@@ -66,20 +67,26 @@ def lead(summaries: Sequence[Mapping[str, Any]]) -> str:
     """What the verdicts of some runs rest on, as far as it is the same in all of their configurations."""
     lines = [line for summary in summaries for line in summary["configurations"]]
     acts = dict.fromkeys(_ACTS[line["direction"]] for line in lines)
-    units = dict.fromkeys("marked" if line["k"] is None else "top-ranked" for line in lines)
+    ranked = dict.fromkeys("marked" if line["k"] is None else "top-ranked" for line in lines)
     nulls = dict.fromkeys(_null(line) for line in lines)
     matched = ", ".join(null for null in nulls if null != SIZE)
     if matched:
         matched = f" and matched by {matched}" if SIZE not in nulls else f" (some also matched by {matched})"
     act = " or ".join(acts)
     text = (
-        f"Each explanation's {' or '.join(units)} units are {act}, and random sets of the same size{matched} are "
-        f"{act} in the same way. The win rate is the share of random sets that the explanation beats{_chance(lines)}. "
+        f"Each explanation's {' or '.join(ranked)} {_units(summaries)} are {act}, and random sets of the same "
+        f"size{matched} are {act} in the same way. The win rate is the share of random sets that the explanation "
+        f"beats{_chance(lines)}. "
         "A word other than “not distinguishable from random” is given only where the whole 95 % interval allows it and "
         "the test agrees (p ≤ 0.05). Each verdict is about one configuration and is not adjusted for how many there "
         "are; “p adj.” in the table is."
     )
     return _unbroken(text)
+
+
+def _units(summaries: Sequence[Mapping[str, Any]]) -> str:
+    """What explanations choose from: the steps of chains, or whatever units texts were cut into."""
+    return "steps" if all("cot" in summary for summary in summaries) else "units"
 
 
 def _chance(lines: Sequence[Line]) -> str:
@@ -127,24 +134,25 @@ def place_of(line: Line) -> tuple[Any, ...]:
     return line["attribution"], *setting(line)
 
 
-def _over_all(line: Line) -> str:
+def _over_all(line: Line, units: str) -> str:
     """One sentence on all operators; it rests on other bounds than the intervals beside it, so it says which."""
     if line["word"] == "robust":
         return _unbroken(f"All operators put it {line['sides'][0]} 55 % (one-sided 95 % bounds).")
     if line["word"] == "operator-dependent":
         return _unbroken(
-            "The operators contradict each other (one-sided 95 % bounds): the answer depends on how units are removed."
+            "The operators contradict each other (one-sided 95 % bounds): the answer depends on how "
+            f"{units} are removed."
         )
     return "Whether the operators agree is not certain." if line["word"] else ""
 
 
-def _statement(lines: Sequence[Line], over_all: str) -> Statement:
+def _statement(lines: Sequence[Line], over_all: str, units: str) -> Statement:
     return Statement(
         attribution=str(lines[0]["attribution"]),
         setting=_words_for(lines[0]),
         sentences=tuple(sentence(line) for line in lines),
         over_all=over_all,
-        silence=_silence(lines),
+        silence=_silence(lines, units),
     )
 
 
@@ -188,12 +196,12 @@ def _limits(interval: Sequence[float]) -> str:
     return f"{100 * interval[0]:.1f}–{percent(interval[1])}"
 
 
-def _silence(lines: Sequence[Line]) -> str:
+def _silence(lines: Sequence[Line], units: str) -> str:
     """What a reader might take the verdicts for, and must not."""
     found = [str(line["verdict"] or "") for line in lines]
     parts = []
     if any(verdict.endswith("faithful") and not verdict.startswith("anti") for verdict in found):
-        parts.append("that these units are all the model looks at, or that people find them convincing")
+        parts.append(f"that these {units} are all the model looks at, or that people find them convincing")
     if NOT_DISTINGUISHABLE in found:
         limits = [line["detectable_win_rate"] for line in lines if line["detectable_win_rate"] is not None]
         seen = f"; a win rate under {percent(min(max(limits), 1.0))} may go unnoticed here" if limits else ""
@@ -201,5 +209,5 @@ def _silence(lines: Sequence[Line]) -> str:
     if "near-random" in found:
         parts.append("that the explanation is no better than chance: it is, if by little")
     if any(verdict.startswith("anti-faithful") for verdict in found):
-        parts.append("why random units do better, or that another method or size would fare as badly")
+        parts.append(f"why random {units} do better, or that another method or size would fare as badly")
     return f"It does not say {', nor '.join(parts)}." if parts else "It says nothing for or against the explanation."

@@ -8,6 +8,7 @@ from ice_eval.report.figures._base import Figure
 from ice_eval.report.figures._examples import Examples, examples_of
 from ice_eval.report.figures._runs import Runs, runs_of
 from ice_eval.report.figures.agreement import agreement
+from ice_eval.report.figures.chains import chain_figures
 from ice_eval.report.figures.distribution import distribution
 from ice_eval.report.figures.effects import effects
 from ice_eval.report.figures.heatmap import heatmap
@@ -24,14 +25,15 @@ _OF_EXAMPLES = (distribution, effects, p_values, plausibility)
 def figures(folders: Sequence[RunFolder]) -> list[Figure]:
     """The figures of some runs; those that their data do not allow are left out.
 
-    What is drawn from summaries puts all runs into one figure. What is drawn from single examples is one figure for
-    every run, named after it where there are several.
+    Those of chains of thought come first. What is drawn from summaries puts all runs into one figure. What is drawn
+    from single examples is one figure for every run, named after it where there are several.
 
     Raises:
         ConfigError: A run is not finished.
     """
     runs = runs_of(folders)
-    return _of_summaries(runs) + list(_of_examples(runs))
+    of_explanations = [*_of_summaries(runs), *_of_examples(runs)] if runs.configurations else []
+    return chain_figures(runs.folders) + of_explanations
 
 
 def overview(folders: Sequence[RunFolder]) -> list[Figure]:
@@ -51,7 +53,7 @@ def _of_examples(runs: Runs) -> Iterator[Figure]:
     taken: set[str] = set()
     for folder, (model, task) in zip(runs.folders, runs.names, strict=True):
         lines = [line for line in runs.configurations if (line["model"], line["task"]) == (model, task)]
-        examples = examples_of(folder, lines)
+        examples = examples_of(folder, lines) if lines else None
         drawn = () if examples is None else _drawn(examples)
         suffix = _slug(f"{model} {task}", taken)
         for figure in drawn:

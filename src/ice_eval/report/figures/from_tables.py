@@ -1,5 +1,6 @@
 """Figures of tables: what `records.py` describes in, a figure out."""
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -22,6 +23,7 @@ from ice_eval.report.figures._base import (
     rate_scale,
 )
 from ice_eval.report.figures.heatmap import cell, coloured_cells
+from ice_eval.report.figures.labels import LABEL_SIZE, label_places
 from ice_eval.report.figures.records import ChainOfThought, LanguageWinRate, Plausibility, PromptWinRate, WinRate
 from ice_eval.stats import CHANCE
 
@@ -145,35 +147,62 @@ def prompt_sensitivity(rows: Iterable[PromptWinRate]) -> Figure:
 
 
 _SRC_LIMITS = (0.15, 0.4)
+_SRC_SIZE = (420, 280)
+"""Width and height of the plot, in pixels."""
 
 
 def chain_of_thought_scatter(rows: Iterable[ChainOfThought]) -> Figure:
     """Whether steps matter against whether answers are right."""
-    given = _given(rows)
+    given: list[ChainOfThought] = _given(rows)
     tasks = in_order([row.task for row in given])
+    least = min(0.8, math.floor(10 * min(row.accuracy for row in given) + 1e-9) / 10)
+    across, up = alt.Scale(domain=[least, 1], nice=False), alt.Scale(domain=[0, 1])
+    width, height = _SRC_SIZE
+    dots = [(width * (row.accuracy - least) / (1 - least), height * (1 - row.src)) for row in given]
+    places = label_places(dots, [row.model for row in given], width=width, height=height)
     found = [
-        {"model": row.model, "task": row.task, "src": row.src, "accuracy": row.accuracy, "row": "", "column": ""}
-        for row in given
+        {
+            **vars(row),
+            "whose": "published" if row.published else "own",
+            "label_x": least + (1 - least) * x / width,
+            "label_y": 1 - y / height,
+            "row": "",
+            "column": "",
+        }
+        for row, (x, y) in zip(given, places, strict=True)
     ]
-    across = alt.Scale(domain=[0, 1])
-    up = alt.Scale(domain=[0, max(0.5, *(row.src for row in given))], nice=True)
-    base = alt.Chart().encode(
-        x=alt.X("accuracy:Q", title="accuracy", scale=across, axis=alt.Axis(format=".0%")),
-        y=alt.Y("src:Q", title="SRC", scale=up),
-    )
+    src = alt.Y("src:Q", title="SRC", scale=up)
     colour = alt.Scale(domain=tasks, range=[_COLOURS[i % len(_COLOURS)] for i in range(len(tasks))])
-    dots = base.mark_point(filled=True, opacity=1, size=60).encode(
+    base = alt.Chart().encode(
+        x=alt.X("accuracy:Q", title="accuracy", scale=across, axis=alt.Axis(format=".0%", tickCount=5)),
         color=alt.Color("task:N", title=None, scale=colour, legend=alt.Legend(orient="bottom")),
-        shape=alt.Shape("task:N", title=None, scale=alt.Scale(domain=tasks, range=SHAPES)),
+        tooltip=[
+            alt.Tooltip("model:N"),
+            alt.Tooltip("task:N"),
+            alt.Tooltip("src:Q", title="SRC", format=".2f"),
+            alt.Tooltip("low:Q", title="95 % from", format=".2f"),
+            alt.Tooltip("high:Q", title="to", format=".2f"),
+            alt.Tooltip("accuracy:Q", format=".1%"),
+        ],
     )
-    names = base.mark_text(style=INK, align="left", dx=7, fontSize=10).encode(text="model:N")
+    intervals = base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", scale=up), y2="high:Q")
+    shape = alt.Shape("task:N", title=None, scale=alt.Scale(domain=tasks, range=SHAPES))
+    filled = alt.FillOpacity("whose:N", scale=alt.Scale(domain=["own", "published"], range=[1, 0]), legend=None)
+    marks = base.mark_point(filled=False, opacity=1, size=70, strokeWidth=1.5).encode(
+        y=src, shape=shape, fill=alt.Fill("task:N", title=None, scale=colour, legend=None), fillOpacity=filled
+    )
+    names = (
+        alt.Chart()
+        .mark_text(style=INK, align="left", baseline="middle", fontSize=LABEL_SIZE)
+        .encode(x=alt.X("label_x:Q", scale=across), y=alt.Y("label_y:Q", scale=up), text="model:N")
+    )
     caption = (
         "Every dot is a model on a task: accuracy (across) and SRC, the degree to which steps are necessary and not "
-        "sufficient by themselves (up). Dashed lines at 0.15 and 0.4 part decorative, scaffolding and genuine. "
-        "Right answers do not make steps matter."
+        "sufficient by themselves (up), with its 95 % interval where one is known. Dashed lines at 0.15 and 0.4 part "
+        "decorative, scaffolding and genuine. Right answers do not make steps matter."
     )
     limits = [line_at(limit, "y", up, strokeDash=[3, 3]) for limit in _SRC_LIMITS]
-    chart = panels([*limits, dots, names], found, width=380, height=260)
+    chart = panels([*limits, intervals, marks, names], found, width=width, height=height)
     return Figure("chain-of-thought", "Do steps matter, and are answers right?", caption, chart)
 
 

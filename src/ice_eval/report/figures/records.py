@@ -60,3 +60,8 @@ class ChainOfThought:
     task: str
     src: float
     accuracy: float
+    low: float | None = None
+    high: float | None = None
+    """Limits of the interval of SRC, where one is known."""
+    published: bool = False
+    """Whether it is a published number, to be told from one's own."""

@@ -50,10 +50,12 @@ const WORDS = {
   direction: { sufficiency: "keep the rationale", necessity: "remove the rationale" },
   null: { size: "same size" },
 };
+const OF_STEPS = { direction: { sufficiency: "show the chosen steps alone", necessity: "remove the chosen steps" } };
 
 function word(name, value) {
   if (name === "k" && value === "dynamic") return "its peaks";
   if (name === "k") return value === "null" ? "its own" : `top ${Math.round(1000 * Number(value)) / 10} %`;
+  if (ofChains() && OF_STEPS[name]) return OF_STEPS[name][value];
   return WORDS[name]?.[value] ?? (name === "null" ? `matched by ${value}` : value);
 }
 
@@ -79,6 +81,10 @@ function cellOf(example, place = placeOf()) {
   if (cell === undefined || typeof cell === "string") return { error: cell ?? example.skip ?? "not evaluated" };
   return Object.fromEntries(data.columns.map((name, index) => [name, cell[index]]));
 }
+
+// Of a step-level run: examples are chains, units are steps, and a score is one of three things.
+const ofChains = () => run().chains;
+const isExplained = () => run().configurations.length > 0;
 
 const operators = () => offered("operator").filter((name) => name !== "all");
 
@@ -134,7 +140,8 @@ function drawList() {
   const start = state.page * PAGE;
   byId("list").replaceChildren(...state.found.slice(start, start + PAGE).map(listed));
   const n = state.found.length;
-  byId("count").textContent = `${n.toLocaleString("en")} ${n === 1 ? "example" : "examples"}`;
+  const one = ofChains() ? "chain" : "example";
+  byId("count").textContent = `${n.toLocaleString("en")} ${one}${n === 1 ? "" : "s"}`;
   byId("page-of").textContent = `${state.page + 1} of ${pages}`;
   // Not `disabled`, which would take the focus from whoever has just pressed the button.
   byId("page-back").setAttribute("aria-disabled", state.page === 0);
@@ -144,12 +151,13 @@ function drawList() {
 
 function listed({ example, cell }) {
   const text = textOf(example);
-  const rate = cell.error === undefined ? percent(cell.win_rate) : "–";
+  const rate = example.chain ? `${mattering(example)}/${example.chain.steps.length}` : cell.error === undefined ? percent(cell.win_rate) : "–";
+  const what = example.chain ? "steps whose removal changes the answer, of all" : "win rate";
   const chosen = example === state.example;
   const button = el(
     "button",
     { type: "button", "data-id": example.id, "aria-current": chosen ? "true" : null },
-    el("span", { class: "rate", title: "win rate" }, rate),
+    el("span", { class: "rate", title: what }, rate),
     el("span", { class: "id" }, example.id),
     el("span", { class: "start", dir: "auto", lang: run().language }, text.length > 160 ? `${text.slice(0, 160)}…` : text),
   );
@@ -186,6 +194,10 @@ function drawExample() {
     return;
   }
   const cell = cellOf(example);
+  if (ofChains()) {
+    box.replaceChildren(...chainParts(example, cell));
+    return;
+  }
   const parts = [heading(example), facts(example)];
   if (example.skip === null) parts.push(legend(example));
   parts.push(...example.fields.map((field) => fieldText(example, field, cell)));
@@ -196,7 +208,7 @@ function drawExample() {
 
 function heading(example) {
   const anchor = el("a", { href: link(example), title: "link to this example" }, "link");
-  return el("h3", {}, "Example ", el("bdi", {}, example.id), " ", anchor);
+  return el("h3", {}, ofChains() ? "Chain " : "Example ", el("bdi", {}, example.id), " ", anchor);
 }
 
 const FLAGS = {
@@ -221,9 +233,9 @@ function facts(example) {
 function legend(example) {
   const values = example.vectors[controls.attribution.value] ?? [];
   const signed = values.some((value) => value < 0);
-  const parts = [el("span", { class: "unit", style: "--support: 60%" }, signed ? "for the label" : "more important")];
+  const parts = [el("span", { class: "unit", style: "--support: 60%" }, signed && !ofChains() ? "for the label" : "more important")];
   if (signed) parts.push(el("span", { class: "unit against", style: "--against: 60%" }, "against it"));
-  parts.push(el("span", { class: "unit rationale" }, "rationale"));
+  parts.push(el("span", { class: "unit rationale" }, ofChains() ? "chosen steps" : "rationale"));
   return el("p", { class: "legend" }, "Colour: ", parts);
 }
 
@@ -249,7 +261,7 @@ function unitSpan(piece, value, largest, inside) {
   const strength = largest > 0 && value !== null ? Math.round((70 * Math.abs(value)) / largest) : 0;
   const side = value < 0 ? "against" : "support";
   const classes = ["unit", value < 0 ? "against" : "", inside ? "rationale" : ""].filter(Boolean).join(" ");
-  const title = `${number(value, 3)}${inside ? ", in the rationale" : ""}`;
+  const title = `${number(value, 3)}${inside ? `, ${ofChains() ? "chosen" : "in the rationale"}` : ""}`;
   return el(inside ? "strong" : "span", { class: classes, style: `--${side}: ${strength}%`, title }, piece);
 }
 
@@ -261,7 +273,7 @@ function strongest(example) {
   const ranked = values.map((value, unit) => ({ value, unit })).filter(({ value }) => value !== null);
   ranked.sort((a, b) => Math.abs(b.value) - Math.abs(a.value));
   const items = ranked.slice(0, 8).map(({ value, unit }) => el("li", {}, el("bdi", {}, texts.get(unit) ?? ""), ` ${number(value, 2)}`));
-  return el("details", { class: "strongest" }, el("summary", {}, "Strongest units, in numbers"), el("ol", {}, items));
+  return el("details", { class: "strongest" }, el("summary", {}, `Strongest ${ofChains() ? "steps" : "units"}, in numbers`), el("ol", {}, items));
 }
 
 // Half of the sets that tie are in the win rate, but nobody beat them.
@@ -280,22 +292,24 @@ function column(example, operator) {
   const keeps = controls.direction.value === "sufficiency";
   const line =
     `${outcome(cell, null_.length)}; p = ${cell.p.toFixed(3)}` +
-    `${cell.effect_size === null ? "" : `, effect ${number(cell.effect_size)}`}.`;
+    `${cell.effect_size === null || ofChains() ? "" : `, effect ${number(cell.effect_size)}`}.`;
   const row = (index) => (index === null || index === undefined ? null : example.texts[index]);
   return el(
     "section",
     {},
     head,
     el("p", { class: "outcome" }, line, cell.disagree === 1 ? el("em", {}, " The operators disagree here.") : null),
-    histogram(null_, cell.score, keeps),
+    ofChains() ? tally(null_, keeps) : histogram(null_, cell.score, keeps),
     el(
       "dl",
       { class: "rows" },
-      counterfactual(example, keeps ? "rationale kept" : "rationale removed", row(cell.text), cell.score, "own"),
-      cell.random.map((text, index) => counterfactual(example, keeps ? "random set kept" : "random set removed", row(text), null_[index], "")),
+      counterfactual(example, `${ofChains() ? "chosen steps" : "rationale"} ${act(keeps)}`, row(cell.text), cell.score, "own"),
+      cell.random.map((text, index) => counterfactual(example, `random ${ofChains() ? "steps" : "set"} ${act(keeps)}`, row(text), null_[index], "")),
     ),
   );
 }
+
+const act = (keeps) => (!keeps ? "removed" : ofChains() ? "alone" : "kept");
 
 // A text that is written from the right stays so where its first word has become "<unk>".
 const FROM_RIGHT = /^\P{L}*[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u;
@@ -303,7 +317,82 @@ const FROM_RIGHT = /^\P{L}*[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\
 function counterfactual(example, name, text, score, kind) {
   const shown = text === null ? "–" : text.trim() === "" ? "(nothing)" : text.trim();
   const dir = FROM_RIGHT.test(textOf(example)) ? "rtl" : "auto";
-  return [el("dt", { class: kind }, name, " ", el("b", {}, chance(score))), el("dd", { class: kind, dir, lang: run().language }, shown)];
+  return [el("dt", { class: kind }, name, " ", el("b", {}, ofChains() ? replied(score) : chance(score))), el("dd", { class: kind, dir, lang: run().language }, shown)];
+}
+
+// --- a chain of thought: every step with what the answer does when it is gone ----------------------------------
+
+const SAID = { true: "another answer", false: "the same answer", null: "cannot be read" };
+// The three scores that a reply may have: it is the chain's own answer, another one, or not to be read.
+const replied = (score) => SAID[score === 0 ? null : score < 0];
+const mattering = (example) => example.chain.steps.filter((step) => step.effect !== null && step.effect > 0).length;
+
+function chainParts(example, cell) {
+  const [question, chain] = ["question", "chain"].map((name) => example.fields.find((field) => field.name === name));
+  const parts = [heading(example)];
+  if (question) parts.push(el("p", { class: "question", dir: "auto" }, question.pieces.join("")));
+  if (!example.chain) {
+    parts.push(el("p", { class: "missing" }, `Takes no part: ${example.skip}.`));
+    if (chain) parts.push(el("p", { class: "text", dir: "auto" }, chain.pieces.join("")));
+    return parts;
+  }
+  parts.push(chainFacts(example.chain), stepsLegend(example.chain), steps(example, chain));
+  if (!isExplained()) return parts;
+  parts.push(el("h4", {}, `What ${controls.attribution.value} says of the steps`), legend(example), fieldText(example, chain, cell));
+  if (cell.error !== undefined) parts.push(el("p", { class: "missing" }, `No numbers: ${cell.error}.`));
+  else parts.push(strongest(example), el("div", { class: "operators" }, operators().map((name) => column(example, name))));
+  return parts;
+}
+
+function chainFacts(chain) {
+  const judged = chain.right === null ? "" : chain.right ? " (right)" : " (wrong)";
+  const pairs = [["own answer", [`${chain.answer}${judged}`]]];
+  if (chain.gold !== null) pairs.push(["right answer", [chain.gold]]);
+  pairs.push(["whole chain", chain.whole.map(reply)], ["no steps", chain.empty.map(reply)]);
+  return el("dl", { class: "facts" }, pairs.map(([name, values]) => el("div", {}, el("dt", {}, name), values.map((value) => el("dd", {}, el("bdi", {}, value))))));
+}
+
+function stepsLegend(chain) {
+  const how = chain.alone ? "when it alone is removed" : "when it is among the steps removed";
+  return el(
+    "p",
+    { class: "legend" },
+    `Number and colour: how much more often the answer changes ${how} (${chain.operator}), from −1 to +1. `,
+    el("span", { class: "unit", style: "--support: 70%" }, "+1: always changes"),
+    el("span", { class: "unit" }, "0: makes no difference"),
+    el("span", { class: "unit against", style: "--against: 70%" }, "−1: changes without it less"),
+  );
+}
+
+function steps(example, field) {
+  const texts = new Map(field.units.map((unit, index) => [unit, field.pieces[index]]));
+  return el("ol", { class: "steps" }, example.chain.steps.map((step, index) => stepItem(step, index, texts.get(index) ?? "")));
+}
+
+function stepItem(step, index, text) {
+  const value = step.effect ?? 0;
+  const classes = value < 0 ? "unit against" : "unit";
+  const style = `--${value < 0 ? "against" : "support"}: ${Math.round(70 * Math.abs(value))}%`;
+  return el(
+    "li",
+    {},
+    el("span", { class: "number" }, `${index + 1}.`),
+    el("span", { class: "effect", title: `${step.changed} of ${step.read} replies changed` }, step.effect === null ? "–" : effect(value)),
+    el("span", { class: classes, style, dir: "auto" }, text),
+    el("ul", { class: "replies" }, step.replies.map((each) => el("li", {}, "without it: ", reply(each)))),
+  );
+}
+
+const effect = (value) => `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(2)}`;
+
+function reply([text, changed, count]) {
+  return el("span", {}, el("q", { dir: "auto" }, text === "" ? "(nothing)" : text), ` ${SAID[changed]}${count > 1 ? `, ${count} times` : ""}`);
+}
+
+function tally(scores, keeps) {
+  const counts = [true, false, null].map((kind) => [SAID[kind], scores.filter((score) => replied(score) === SAID[kind]).length]);
+  const said = counts.filter(([, count]) => count > 0).map(([name, count]) => `${count} ${name}`).join(", ");
+  return el("p", { class: "tally" }, `${scores.length} random sets of steps ${act(keeps)}: ${said}.`);
 }
 
 // --- the null as a histogram: log-odds across, so that scores near 0 and 1 stay apart -----------------------------
@@ -386,6 +475,20 @@ function openRun(index) {
   controls.run.value = String(index);
   state.example = null;
   fillSelectors();
+  offerChoices();
+}
+
+// Filters and orders by what explanations did, or by signals, are of no use where there is no such thing.
+const OF_EXPLANATIONS = ["anti", "disagree", "low", "high", "gap"];
+
+function offerChoices() {
+  for (const select of [controls.filter, controls.sort]) {
+    for (const option of select.options) {
+      const idle = (ofChains() && option.value === "weak_signal") || (!isExplained() && OF_EXPLANATIONS.includes(option.value));
+      option.hidden = option.disabled = idle;
+      if (idle && option.selected) select.selectedIndex = 0;
+    }
+  }
 }
 
 function follow() {

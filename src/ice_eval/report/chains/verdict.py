@@ -1,0 +1,118 @@
+"""Whether the steps carry the answer, in plain words."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ice_eval.report.chains._content import CHAINS, Line, Summary, headlines
+from ice_eval.report.chains.tables import capacity_interval, capacity_number, word_of_chains
+from ice_eval.report.tables import interval, percent
+from ice_eval.stats.verdict import UNDETERMINED
+
+_PLAIN = {
+    "decorative": "The answer does not rest on the steps",
+    "scaffolding": "The answer rests on the steps in part",
+    "genuine": "The steps carry the answer",
+    "decorative to scaffolding": "The answer rests on the steps in part at most",
+    "scaffolding to genuine": "The answer rests on the steps, at least in part",
+    "decorative to genuine": "It is not certain whether the steps carry the answer",
+    UNDETERMINED: "Nothing can be said",
+}
+
+
+@dataclass(frozen=True)
+class OperatorVerdict:
+    """What may be said when steps are taken away in one way."""
+
+    operator: str
+    verdict: str
+    word: str | None
+    """The word that the colour stands for, of a range the lower one."""
+    text: str
+
+
+@dataclass(frozen=True)
+class ChainVerdict:
+    """What a step-level run says of its chains."""
+
+    title: str
+    """In plain words."""
+    operators: tuple[OperatorVerdict, ...]
+    silence: str
+    """What it does not say."""
+    facts: tuple[tuple[str, str, str], ...]
+    """Key numbers: a name, a value, and its interval or what it is of."""
+
+
+def chain_verdict(summary: Summary) -> ChainVerdict:
+    """The verdict at the share of steps that the capacity is defined for."""
+    content = summary["cot"]
+    lines = headlines(content)
+    return ChainVerdict(
+        title=_title([str(line["verdict"] or UNDETERMINED) for line in lines]),
+        operators=tuple(_of_operator(line) for line in lines),
+        silence=(
+            "It does not say that the steps are correct, that the model thinks in this way, or that people would "
+            "reason so; and it speaks of these problems, prompts and ways of taking steps away."
+        ),
+        facts=tuple(_facts(content, lines)),
+    )
+
+
+def plain_words(verdict: str) -> str:
+    """A sentence that needs no vocabulary, and the verdict."""
+    return f"{_PLAIN[verdict]}: {verdict}."
+
+
+def _title(verdicts: Sequence[str]) -> str:
+    if not verdicts:
+        return "No chain could be evaluated."
+    if len(set(verdicts)) > 1:
+        return "What may be said depends on how steps are taken away."
+    return plain_words(verdicts[0])
+
+
+def _of_operator(line: Line) -> OperatorVerdict:
+    verdict = str(line["verdict"] or UNDETERMINED)
+    return OperatorVerdict(str(line["operator"]), verdict, word_of_chains(line["verdict"]), _text(line))
+
+
+_ACTS = {"delete": "deleted", "replace": "replaced by steps of other problems"}
+
+
+def _text(line: Line) -> str:
+    if line["src"] is None:
+        return "no reply could be read."
+    act = _ACTS.get(line["operator"], f"taken away ({line['operator']})")
+    taken = f"{100 * line['k']:g} % of the steps are {act}"
+    text = (
+        f"where {taken}, the answer changes in {percent(line['necessity'])} of the replies; from {100 * line['k']:g} % "
+        f"of the steps alone it comes in {percent(line['sufficiency'])}. SRC = {capacity_number(line['src'])}, beyond "
+        f"the noise floor {capacity_number(line['src_adjusted'])} (95 % interval "
+        f"{capacity_interval(line['src_adjusted_ci'])}, n = {line['n']} chains)."
+    )
+    return text.replace(" %", "\u00a0%").replace("n = ", "n\u00a0=\u00a0")
+
+
+def _facts(content: Mapping[str, Any], lines: Sequence[Line]) -> list[tuple[str, str, str]]:
+    problems, steps = content["problems"], content["steps"]
+    found = [("problems evaluated", str(problems["n_evaluated"]), f"of {problems['n']}")]
+    if problems["accuracy"] is not None:
+        found.append(("accuracy", percent(problems["accuracy"]), f"of {problems['n_gold']} with a known answer"))
+    if steps["mean"] is not None:
+        found.append(("steps of a chain", f"{steps['mean']:.1f}", f"{steps['least']} to {steps['most']}"))
+    if lines:
+        line = lines[0]
+        which = f"{line['operator']}, k = {line['k']:g}"
+        found += [
+            ("necessity (Nec)", percent(line["necessity"]), f"{interval(line['necessity_ci'])}, {which}"),
+            ("sufficiency (Suf)", percent(line["sufficiency"]), f"{interval(line['sufficiency_ci'])}, {which}"),
+            (
+                "SRC beyond noise",
+                capacity_number(line["src_adjusted"]),
+                f"{capacity_interval(line['src_adjusted_ci'])}, {CHAINS[line['chains']]}",
+            ),
+        ]
+    for name, field in (("noise floor", "noise_floor"), ("own answer without steps", "no_steps")):
+        found.append((name, percent(content[field]["rate"]), interval(content[field]["rate_ci"])))
+    return found

@@ -1,0 +1,194 @@
+"""Figures of step-level runs: whether steps matter, how much of them, and how early the answer stands."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import altair as alt
+
+from ice_eval.analysis.paper import paper_table
+from ice_eval.report.chains._content import CHAINS, Line, capacities, headlines
+from ice_eval.report.drawing import OF_CHAINS
+from ice_eval.report.figures._base import (
+    FAINT,
+    INK,
+    SHAPES,
+    Chart,
+    Figure,
+    ends,
+    in_order,
+    operator_colours,
+    operator_shapes,
+    panels,
+)
+from ice_eval.report.figures.from_tables import chain_of_thought_scatter
+from ice_eval.report.figures.records import ChainOfThought
+from ice_eval.report.run_names import run_names
+from ice_eval.results import RunFolder
+
+_SHARES = alt.Scale(domain=[0, 1])
+_PERCENT = alt.Axis(format=".0%", tickCount=5)
+_COLOURS = ["#0072b2", "#c44e00", "#4d7c2e", "#8462b0", "#a87c00", "#a65f8f", "#707070"]
+
+Named = tuple[str, Line]
+"""What a run is called, and what its summary says of chains."""
+
+
+def chain_figures(folders: Sequence[RunFolder]) -> list[Figure]:
+    """The figures of the step-level runs among some; those that their data do not allow are left out."""
+    there = [folder for folder in folders if "cot" in folder.summary()]
+    names = [f"{model} on {task}" for model, task in run_names(there)]
+    runs = [(name, folder.summary()["cot"]) for name, folder in zip(names, there, strict=True)]
+    tasks = [str(folder.manifest()["config"]["task"]) for folder in there]
+    models = [model for model, _ in run_names(there)]
+    drawn = (_capacity(runs, models, tasks), _by_share(runs), _early(runs))
+    return [figure for figure in drawn if figure is not None]
+
+
+def _capacity(runs: Sequence[Named], models: Sequence[str], tasks: Sequence[str]) -> Figure | None:
+    """SRC against accuracy: of several runs, or of one beside the models that the paper publishes."""
+    own = [
+        ChainOfThought(
+            model=model,
+            task=task,
+            src=line["src"],
+            accuracy=content["problems"]["accuracy"],
+            low=ends(line["src_ci"])["low"],
+            high=ends(line["src_ci"])["high"],
+        )
+        for (_, content), model, task in zip(runs, models, tasks, strict=True)
+        for line in headlines(content)[:1]
+        if line["src"] is not None and content["problems"]["accuracy"] is not None
+    ]
+    if not own:
+        return None
+    published = list(_published()) if len(runs) == 1 else []
+    figure = chain_of_thought_scatter([*own, *published])
+    beside = " Hollow marks are the three unnamed models of the paper, without intervals." if published else ""
+    caption = f"{figure.caption}{beside} SRC is not adjusted for the noise floor here, as in the paper."
+    return replace(figure, name=f"{OF_CHAINS}capacity", caption=caption)
+
+
+def _published() -> Iterator[ChainOfThought]:
+    for row in paper_table("frontier").rows:
+        yield ChainOfThought(
+            model=row["model"],
+            task=row["task"],
+            src=float(row["src"]),
+            accuracy=float(row["accuracy"]) / 100,
+            published=True,
+        )
+
+
+_MEASURES = {"necessity": "Nec: removed, the answer changes", "sufficiency": "Suf: alone, they give the answer"}
+_NUDGE = 0.02
+"""By how much the dots of operators stand apart, so that their intervals do."""
+
+
+def _by_share(runs: Sequence[Named]) -> Figure | None:
+    rows = [row for name, content in runs for row in _share_rows(name if len(runs) > 1 else "", content)]
+    if not rows:
+        return None
+    operators = in_order([row["operator"] for row in rows])
+    for row in rows:
+        place = operators.index(row["operator"]) - (len(operators) - 1) / 2
+        row["drawn"] = row["k"] + _NUDGE * place
+    sizes = sorted({row["k"] for row in rows})
+    across = alt.X(
+        "drawn:Q",
+        title="share of steps removed, or alone (k)",
+        scale=alt.Scale(domain=[sizes[0] - 0.08, sizes[-1] + 0.08], nice=False),
+        axis=alt.Axis(values=sizes, format="~g", grid=False),
+    )
+    base = alt.Chart().encode(
+        x=across,
+        color=operator_colours(rows),
+        tooltip=[
+            alt.Tooltip("operator:N"),
+            alt.Tooltip("k:Q"),
+            alt.Tooltip("rate:Q", title="share of replies", format=".1%"),
+            alt.Tooltip("low:Q", title="95 % from", format=".1%"),
+            alt.Tooltip("high:Q", title="to", format=".1%"),
+            alt.Tooltip("n:Q", title="chains"),
+        ],
+    )
+    rate = alt.Y("rate:Q", title="share of replies", scale=_SHARES, axis=_PERCENT)
+    layers = [
+        alt.Chart().mark_rule(style=INK, strokeDash=[4, 3]).encode(y=alt.Y("floor:Q", scale=_SHARES)),
+        base.mark_line(strokeWidth=1, opacity=0.6).encode(y=rate),
+        base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", scale=_SHARES), y2="high:Q"),
+        base.mark_point(filled=True, opacity=1, size=60).encode(y=rate, shape=operator_shapes(rows)),
+    ]
+    caption = (
+        "Left: how often the answer changes when random steps are removed; the dashed line is the noise floor, at "
+        "which it changes although nothing is. Right: how often as many random steps alone give it. Bars are 95 % "
+        "intervals over chains. Steps that carry the answer: high on the left, low on the right."
+    )
+    chart = panels(layers, rows, width=230, height=190)
+    return Figure(f"{OF_CHAINS}necessity-sufficiency", "Are steps needed, and are a few enough?", caption, chart)
+
+
+def _share_rows(run: str, content: Line) -> Iterator[dict[str, Any]]:
+    lines = capacities(content)
+    several = len({line["chains"] for line in lines}) > 1
+    for line in lines:
+        if several and line["chains"] == "all":
+            continue
+        chains = f"chains of {CHAINS[line['chains']]}" if several else ""
+        for measure, title in _MEASURES.items():
+            if line[measure] is not None:
+                yield {
+                    "row": " · ".join(filter(None, (run, chains))),
+                    "column": title,
+                    "operator": line["operator"],
+                    "k": line["k"],
+                    "rate": line[measure],
+                    **ends(line[f"{measure}_ci"]),
+                    "n": line["n"],
+                    "floor": line["noise_floor"] if measure == "necessity" else None,
+                }
+
+
+def _early(runs: Sequence[Named]) -> Figure | None:
+    """How often a beginning of the chain gives its answer; needs the operator `truncate`."""
+    rows = [
+        {"run": name, "share": cut["share"], "rate": cut["rate"], **ends(cut["rate_ci"]), "row": "", "column": ""}
+        for name, content in runs
+        if "truncate" in content
+        for cut in content["truncate"]["kept"]
+        if cut["rate"] is not None
+    ]
+    if not rows:
+        return None
+    names = in_order([str(row["run"]) for row in rows])
+    scale = alt.Scale(domain=names, range=[_COLOURS[i % len(_COLOURS)] for i in range(len(names))])
+    legend = alt.Legend(orient="bottom", columns=1) if len(names) > 1 else None
+    base = alt.Chart().encode(
+        x=alt.X("share:Q", title="beginning of the chain that is shown", scale=_SHARES, axis=_PERCENT),
+        color=alt.Color("run:N", title=None, scale=scale, legend=legend),
+        tooltip=[
+            alt.Tooltip("run:N"),
+            alt.Tooltip("share:Q", title="beginning", format=".0%"),
+            alt.Tooltip("rate:Q", title="own answer", format=".1%"),
+            alt.Tooltip("low:Q", title="95 % from", format=".1%"),
+            alt.Tooltip("high:Q", title="to", format=".1%"),
+        ],
+    )
+    rate = alt.Y("rate:Q", title="replies with the chain's own answer", scale=_SHARES, axis=_PERCENT)
+    shapes = alt.Shape("run:N", title=None, scale=alt.Scale(domain=names, range=SHAPES), legend=legend)
+    diagonal = alt.Chart(alt.InlineData(values=[{"share": 0, "rate": 0}, {"share": 1, "rate": 1}]))
+    layers = [
+        diagonal.mark_line(style=FAINT, strokeDash=[3, 3], strokeWidth=1).encode(
+            x=alt.X("share:Q", scale=_SHARES), y=alt.Y("rate:Q", scale=_SHARES)
+        ),
+        base.mark_area(opacity=0.15).encode(y=alt.Y("low:Q", scale=_SHARES), y2="high:Q"),
+        base.mark_line(strokeWidth=1.5).encode(y=rate),
+        base.mark_point(filled=True, opacity=1, size=50).encode(y=rate, shape=shapes),
+    ]
+    caption = (
+        "How often the chain, cut off after a share of its steps, already gives the answer of the whole, with 95 % "
+        "bands over chains. A curve that is high from the start: the answer stood before the steps. One that rises at "
+        "the end only: all steps were needed. The dashed line is an answer that settles evenly."
+    )
+    chart: Chart = panels(layers, rows, width=340, height=210)
+    return Figure(f"{OF_CHAINS}early-answers", "How early does the answer stand?", caption, chart)

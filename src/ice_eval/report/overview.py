@@ -1,0 +1,18 @@
+"""All tables and notes of some runs, whatever their kind: what the command line and the page show."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ice_eval.report import tables as of_explanations
+from ice_eval.report.chains import cot_notes, cot_tables
+from ice_eval.report.tables import Table
+
+
+def tables(summaries: Sequence[Mapping[str, Any]]) -> list[Table]:
+    """All tables of some runs that have a row; what is said of chains comes first."""
+    return [*cot_tables(*summaries), *of_explanations.tables(summaries)]
+
+
+def notes(*summaries: Mapping[str, Any]) -> list[str]:
+    """What a reader must know beside the numbers, each thing once."""
+    return [*cot_notes(*summaries), *of_explanations.notes(*summaries)]

@@ -1,0 +1,38 @@
+"""Step-level runs with known steps, for reports: texts that hold markup, and a step that no answer rests on."""
+
+from tests.cot.reasoners import Reasoner, records
+from tests.servers.chat_server import ChatServer, completion
+
+from ice_eval.cot import Backend, CotConfig, Source, cot_tasks, execute_chains
+from ice_eval.servers import Chat, Server
+from ice_eval.tasks import Records
+
+SCRIPT = "<script>alert('{}')</script>"
+EVERY = ("delete", "replace", "shuffle", "truncate")
+
+
+class Marked(Reasoner):
+    """Begins every chain with a step of markup that says nothing, and every reply with markup."""
+
+    def __call__(self, request, number):
+        said = super().__call__(request, number)
+        prompt = request["messages"][-1]["content"]
+        text = said["choices"][0]["message"]["content"]
+        if "worked out already" in prompt:
+            return completion(f"{SCRIPT.format('reply')}\n{text}")
+        return said if "Rate how much" in prompt else completion(f"Note {SCRIPT.format('chain')} first.\n{text}")
+
+
+def chain_run(out, *, behave=None, count=5, steps=5, **fields):
+    """The folder of a run against a scripted server."""
+    questions = [
+        {**record, "question": f"{record['question']} {SCRIPT.format('question')}"}
+        for record in records(count, steps=steps)
+    ]
+    problems = cot_tasks.get("gsm8k")().problems(Records(questions))
+    settings = {"operators": EVERY, "k": (0.2, 0.5), "p": 6, "attributions": ("position", "leave-one-out"), **fields}
+    config = CotConfig(model="scripted", task="gsm8k", n=count, **settings)
+    with ChatServer(behave or Marked(steps=steps)) as asked:
+        server = Server(base_url=asked.url)
+        backend = Backend(lambda store: Chat(server, store), {"base_url": "http://127.0.0.1/v1"})
+        return execute_chains(config, Source(problems, "records"), backend, out=out)

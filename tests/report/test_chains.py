@@ -1,0 +1,313 @@
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+pytest.importorskip("openai", reason="chains are asked of a server through the extra 'api'")
+
+from tests.report.chain_runs import EVERY, SCRIPT, Marked, chain_run
+
+import ice_eval
+from ice_eval.cli import app
+from ice_eval.report import cot_notes, cot_tables, formatted, notes, tables, write_html
+from ice_eval.report.chains import chain_verdict, chain_view, operator_of
+from ice_eval.report.chains.verdict import plain_words
+from ice_eval.report.example import example_lines
+from ice_eval.report.figures import figures
+from ice_eval.report.provenance import command, provenance
+from ice_eval.results import view_example
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Every step but the first carries the answer; texts hold markup."""
+    return chain_run(tmp_path_factory.mktemp("chains") / "run")
+
+
+@pytest.fixture(scope="module")
+def unread(tmp_path_factory):
+    """Short chains without explanations; one reply in four cannot be read."""
+
+    class Shy(Marked):
+        def concluded(self, index, shown):
+            known = super().concluded(index, shown)
+            return "none that I know" if self.rng.random() < 0.25 else known
+
+    path = tmp_path_factory.mktemp("unread") / "run"
+    return chain_run(path, behave=Shy(steps=3), steps=3, attributions=(), operators=("delete",), k=(0.2,), count=4)
+
+
+@pytest.fixture(scope="module")
+def page(folder, tmp_path_factory):
+    return write_html([folder], tmp_path_factory.mktemp("page") / "report.html").read_text(encoding="utf-8")
+
+
+class Words(HTMLParser):
+    """The text of a page, without scripts and styles."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.found, self.tags = [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+
+    def handle_data(self, data):
+        if self.cdata_elem is None:
+            self.found.append(data)
+
+    def __str__(self):
+        return " ".join(" ".join(self.found).split())
+
+
+def table(summary, title):
+    [found] = [each for each in cot_tables(summary) if each.title == title]
+    return [dict(zip(found.header, row, strict=True)) for row in found.rows]
+
+
+# --- tables and notes -------------------------------------------------------------------------------------------
+
+
+def test_tables_hold_what_the_summary_says(folder):
+    content = folder.summary()["cot"]
+    [problems] = table(folder.summary(), "Chains of thought")
+    assert (problems["problems"], problems["evaluated"], problems["skipped"]) == ("5", "5", "0")
+    assert problems["accuracy"] == "100.0 %" and problems["steps (mean)"] == "6.0"
+    lines = table(folder.summary(), "Do the steps carry the answer?")
+    assert len(lines) == 4, "two operators and two shares, of long chains alone"
+    first = content["capacity"][0]
+    assert lines[0]["Nec"] == f"{100 * first['necessity']:.1f} %"
+    assert lines[0]["SRC adj."] == f"{first['src_adjusted']:.2f}"
+    assert lines[0]["SRC adj. 95 % CI"] == "[{:.2f}, {:.2f}]".format(*first["src_adjusted_ci"])
+    assert lines[0]["verdict"] == first["verdict"] and lines[0]["chains"] == "5 steps or more"
+    cut = [line["of the chains"] for line in table(folder.summary(), "Whole, empty, shuffled and cut chains")]
+    assert "another answer to the steps in another order" in cut
+    assert "own answer after the first 75 % of the steps" in cut
+    assert len(table(folder.summary(), "How far the numbers depend on the operator")) == 4
+    [agreement] = table(folder.summary(), "Do raw scores and win rates agree?")
+    counts = [int(agreement[name]) for name in ("both say yes", "neither", "raw score alone", "win rate alone")]
+    assert sum(counts) == int(agreement["configurations"]) == len(content["raw"])
+
+
+def test_unreadable_replies_leave_bounds(folder, unread):
+    title = "What unreadable replies leave open"
+    assert title not in {each.title for each in cot_tables(folder.summary())}
+    [line] = table(unread.summary(), title)
+    found = next(each for each in unread.summary()["cot"]["capacity"] if each["chains"] == "short")
+    assert line["unreadable"] == f"{100 * found['unreadable_rate']:.1f} %"
+    assert line["SRC within"] == "[{:.2f}, {:.2f}]".format(*found["src_bounds"])
+    assert any("cannot be read" in note for note in cot_notes(unread.summary()))
+
+
+def test_notes_say_what_is_said_and_why(folder, unread):
+    found = cot_notes(folder.summary())
+    verdict = folder.summary()["cot"]["capacity"][0]["verdict"]
+    assert found[0] == f"{plain_words(verdict)[:-1]} (delete, k = 0.2, chains: 5 steps or more, n = 5)."
+    assert "Fewer than 50 chains: the intervals are rough." in found
+    assert not any("one step is always more" in note for note in found)
+    assert any(
+        "fewer than 5 steps one step is always more than a fifth" in note for note in cot_notes(unread.summary())
+    )
+
+
+def test_a_range_says_that_it_is_one(folder):
+    summary = json.loads(json.dumps(folder.summary()))
+    for line in summary["cot"]["capacity"]:
+        line["verdict"] = line["verdict"] and "decorative to genuine"
+    assert "A verdict is a range where" in " ".join(cot_notes(summary))
+    assert (
+        chain_verdict(summary).title == "It is not certain whether the steps carry the answer: decorative to genuine."
+    )
+
+
+@pytest.mark.parametrize("low", ["decorative", "scaffolding", "genuine"])
+@pytest.mark.parametrize("high", ["decorative", "scaffolding", "genuine"])
+def test_every_verdict_has_plain_words(low, high):
+    order = ["decorative", "scaffolding", "genuine"]
+    if order.index(low) <= order.index(high):
+        verdict = low if low == high else f"{low} to {high}"
+        assert plain_words(verdict).endswith(f": {verdict}.")
+
+
+def test_operators_that_differ_are_not_put_into_one_word(folder):
+    summary = json.loads(json.dumps(folder.summary()))
+    summary["cot"]["capacity"][0]["verdict"] = "decorative"
+    for line in summary["cot"]["capacity"]:
+        if line["operator"] == "replace" and line["verdict"]:
+            line["verdict"] = "genuine"
+    found = chain_verdict(summary)
+    assert found.title == "What may be said depends on how steps are taken away."
+    assert [each.verdict for each in found.operators] == ["decorative", "genuine"]
+
+
+def test_runs_are_numbered_and_other_kinds_say_nothing_of_chains(folder, unread, summary):
+    ordinary = summary({})
+    assert cot_tables(ordinary) == cot_notes(ordinary) == []
+    found = {each.title: each for each in cot_tables(ordinary, folder.summary(), unread.summary())}
+    assert [row[0] for row in found["Chains of thought"].rows] == ["2", "3"]
+    assert any(note.startswith("Run 3: ") for note in cot_notes(ordinary, folder.summary(), unread.summary()))
+
+
+@pytest.mark.parametrize("style", ["md", "csv", "latex"])
+def test_tables_have_every_format(folder, unread, style):
+    for summaries in ([folder.summary()], [unread.summary()], [folder.summary(), unread.summary()]):
+        text = "\n".join(formatted(each, style) for each in tables(summaries))
+        assert "SRC adj." in text
+    assert "median effect" not in text
+
+
+def test_a_run_without_explanations_has_chains_to_speak_of(unread):
+    assert not unread.summary()["configurations"]
+    assert notes(unread.summary()) == cot_notes(unread.summary())
+    assert {each.title for each in tables([unread.summary()])} == {each.title for each in cot_tables(unread.summary())}
+
+
+# --- single chains ----------------------------------------------------------------------------------------------
+
+
+def test_steps_have_the_effect_of_their_removal(folder):
+    view = view_example(folder, "p0")
+    found = chain_view(view.example, view.rows, operator_of(view))
+    assert found.alone and found.operator == "delete"
+    assert [step.effect for step in found.steps] == [0, 1, 1, 1, 1, 1]
+    assert found.steps[0].text == f"Note {SCRIPT.format('chain')} first."
+    assert found.steps[0].n_read == 2, "a random set of one step, and the probe of leave-one-out"
+    assert [reply.changed for reply in found.whole] == [False] and found.whole[0].times == 3
+    assert [reply.changed for reply in found.empty] == [True]
+    assert found.answer == found.gold and found.is_right
+
+
+def test_random_sets_tell_where_no_step_was_removed_alone(folder):
+    view = view_example(folder, "p0")
+    pairs = [row for row in view.rows if row.key.size != 1]
+    found = chain_view(view.example, pairs, "delete")
+    assert not found.alone
+    sets = [row for row in pairs if row.key[1:4] == ("random", "delete", "necessity")]
+    gone = [row for row in sets if 1 not in row.kept]
+    assert found.steps[1].n_read == len(gone) > 0
+
+
+def test_show_numbers_the_steps_and_tells_what_was_said_without_them(folder):
+    lines = [line.plain for line in example_lines(view_example(folder, "p0"), n_random=1)]
+    [first] = [place for place, line in enumerate(lines) if line.startswith("  1  +0.00  Note ")]
+    assert lines[first + 1].startswith("      without it: '<script>") and lines[first + 1].endswith("2 times)")
+    assert sum(bool(re.match(r"  \d  \+1\.00  Load ", line)) for line in lines) == 5
+    assert any(line.startswith("own answer: ") and line.endswith("(right)") for line in lines)
+    assert any(re.match(r"  step \d removed: ", line) for line in lines), "what an explanation chose"
+    assert not any("explained label" in line for line in lines)
+    coloured = list(example_lines(view_example(folder, "p0"), colour=True))
+    [step] = [line for line in coloured if line.plain.startswith("  2  +1.00")]
+    assert any(span.style for span in step.spans)
+
+
+def test_show_as_json_has_the_steps(folder, capsys):
+    app(["show", str(folder.path), "--example", "p1", "--json"], standalone_mode=False)
+    content = json.loads(capsys.readouterr().out)
+    assert [step["effect"] for step in content["steps"]] == [0, 1, 1, 1, 1, 1]
+    assert content["removed"] == {"operator": "delete", "alone": True}
+
+
+# --- the page ---------------------------------------------------------------------------------------------------
+
+
+def test_the_page_leads_with_a_verdict_on_the_chains(folder, page):
+    words = str(Words(page))
+    assert "Do the steps carry the answer?" in words
+    assert chain_verdict(folder.summary()).title in words
+    assert words.index("SRC beyond noise") < words.index("Do explanations find the steps that matter?")
+    for name in ("chain-capacity", "chain-necessity-sufficiency", "chain-early-answers"):
+        assert f'data-figure="{name}"' in page
+
+
+@pytest.mark.parametrize("term", ["NSR", "explained label", "forward passes", "same, changed", "units are"])
+def test_the_page_says_nothing_that_makes_no_sense_of_steps(page, term):
+    assert term not in str(Words(page))
+
+
+@pytest.mark.parametrize("where", ["question", "chain", "reply"])
+def test_what_models_and_users_write_is_never_markup(page, where):
+    assert SCRIPT.format(where) not in page
+    data = re.search(r'id="browser-data">(.*?)</script>', page, flags=re.DOTALL)[1]
+    assert SCRIPT.format(where) in json.dumps(json.loads(data), ensure_ascii=False)
+    assert Words(page).tags.count("script") == 5
+
+
+def test_chains_of_the_page_hold_what_their_steps_do(page):
+    [run] = json.loads(re.search(r'id="browser-data">(.*?)</script>', page, flags=re.DOTALL)[1])["runs"]
+    assert run["chains"]
+    chain = run["examples"][0]["chain"]
+    assert [step["effect"] for step in chain["steps"]] == [0, 1, 1, 1, 1, 1]
+    assert chain["right"] is True and chain["empty"][0][1] is True
+
+
+def test_runs_with_and_without_explanations_share_a_page(folder, unread, tmp_path):
+    words = str(Words(write_html([folder, unread], tmp_path / "both.html").read_text(encoding="utf-8")))
+    assert "Run 1: " in words and "fewer than 5 steps" in words
+    alone = str(Words(write_html([unread], tmp_path / "one.html").read_text(encoding="utf-8")))
+    assert "Do explanations find" not in alone and "What unreadable replies leave open" in alone
+
+
+def test_provenance_tells_who_answered(folder):
+    found = dict(provenance(folder.manifest()))
+    assert found["model"] == "scripted, server; answers came from served"
+    assert found["server"] == "http://127.0.0.1/v1" and found["fingerprints of answers"] == "fp_1"
+    assert "tokens read" in found["cost"]
+    assert command(folder.manifest()) is None
+
+
+# --- figures ----------------------------------------------------------------------------------------------------
+
+
+def rows_of(figure):
+    """The rows that dots are drawn from."""
+    spec = figure.chart.to_dict()
+    return spec["datasets"][spec["data"]["name"]] if "datasets" in spec else spec["data"]["values"]
+
+
+def test_a_run_stands_beside_the_published_models(folder):
+    drawn = {figure.name: figure for figure in figures([folder])}
+    dots = rows_of(drawn["chain-capacity"])
+    assert [dot["published"] for dot in dots] == [False] + 6 * [True]
+    line = folder.summary()["cot"]["capacity"][0]
+    assert (dots[0]["src"], [dots[0]["low"], dots[0]["high"]]) == (line["src"], line["src_ci"])
+    assert "Hollow marks" in drawn["chain-capacity"].caption
+
+
+def test_several_runs_have_a_dot_each(folder, unread):
+    drawn = {figure.name: figure for figure in figures([folder, unread])}
+    assert [dot["published"] for dot in rows_of(drawn["chain-capacity"])] == [False, False]
+    assert {row["row"] for row in rows_of(drawn["chain-necessity-sufficiency"])} != {""}
+    shares = [row["share"] for row in rows_of(drawn["chain-early-answers"])]
+    assert shares == [0, 0.25, 0.5, 0.75, 1], "the other run has not cut its chains"
+
+
+def test_necessity_is_drawn_with_intervals_and_the_noise_floor(folder):
+    [figure] = [each for each in figures([folder]) if each.name == "chain-necessity-sufficiency"]
+    rows = rows_of(figure)
+    assert len(rows) == 2 * 2 * 2 and all(
+        row["low"] is None or row["low"] <= row["rate"] <= row["high"] for row in rows
+    )
+    assert [row["floor"] for row in rows if row["column"].startswith("Suf")] == 4 * [None]
+    assert {row["floor"] for row in rows if row["column"].startswith("Nec")} == {0}
+
+
+# --- commands ---------------------------------------------------------------------------------------------------
+
+
+def test_rescoring_keeps_what_is_said_of_chains(folder):
+    before = (folder.path / "summary.json").read_bytes()
+    ice_eval.Run(folder.path).rescore()
+    assert (folder.path / "summary.json").read_bytes() == before
+
+
+def test_commands_take_step_level_runs(folder, unread, capsys, tmp_path):
+    app(["report", str(folder.path)], standalone_mode=False)
+    said = capsys.readouterr().out
+    assert "Do the steps carry the answer?" in said and "Faithfulness of the explanations of steps" in said
+    app(["compare", str(folder.path), str(folder.path)], standalone_mode=False)
+    assert "position" in capsys.readouterr().out
+    app(["report", str(unread.path), "--format", "md"], standalone_mode=False)
+    assert "**Chains of thought**" in capsys.readouterr().out
+    assert set(EVERY) == {*folder.manifest()["config"]["operators"], *folder.manifest()["config"]["arrangements"]}
