@@ -1,5 +1,6 @@
 """Tiny random transformers, built from configurations and saved like any other model."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,15 @@ _CLASSIFIERS = {
         vocab_size=v, max_position_embeddings=66, pad_token_id=0, type_vocab_size=1, **_SMALL
     ),
 }  # fmt: skip
+_WIDE = {
+    "distilbert": lambda v: transformers.DistilBertConfig(
+        vocab_size=v, dim=128, n_layers=2, n_heads=4, hidden_dim=256, max_position_embeddings=64
+    ),
+    "llama": lambda v: transformers.LlamaConfig(
+        vocab_size=v, hidden_size=128, num_hidden_layers=2, num_attention_heads=4, intermediate_size=256,
+        max_position_embeddings=256,
+    ),
+}  # fmt: skip
 _SPARE = 8
 """Rows of the embedding beyond the vocabulary: some tokenizers add tokens of their family when they are loaded."""
 CAUSAL, CLASSIFIERS = sorted(_CAUSAL), sorted(_CLASSIFIERS)
@@ -80,17 +90,26 @@ def word_pieces() -> Any:
 
 def save_tiny(folder: Path, family: str) -> None:
     """Write a tiny model of a family and its tokenizer into a folder."""
+    _save(folder, (_CAUSAL | _CLASSIFIERS)[family], scale=4)
+
+
+def save_wide(folder: Path, family: str) -> None:
+    """Write a model that is wide enough for blocks of quantised weights, and calm enough to have slopes that last."""
+    _save(folder, _WIDE[family], scale=2)
+
+
+def _save(folder: Path, config_for: Callable[[int], Any], *, scale: int) -> None:
     torch.manual_seed(0)
-    if family in _CAUSAL:
-        tokenizer = byte_level()
-        model = transformers.AutoModelForCausalLM.from_config(_CAUSAL[family](len(tokenizer) + _SPARE))
-    else:
+    if config_for in (*_CLASSIFIERS.values(), _WIDE["distilbert"]):
         tokenizer = word_pieces()
-        config = _CLASSIFIERS[family](len(tokenizer) + _SPARE)
+        config = config_for(len(tokenizer) + _SPARE)
         config.id2label, config.label2id = {0: "negative", 1: "positive"}, {"negative": 0, "positive": 1}
         model = transformers.AutoModelForSequenceClassification.from_config(config)
+    else:
+        tokenizer = byte_level()
+        model = transformers.AutoModelForCausalLM.from_config(config_for(len(tokenizer) + _SPARE))
     with torch.no_grad():
         for parameter in model.parameters():
-            parameter.mul_(4)  # random initial weights are so small that every input gets the same answer
+            parameter.mul_(scale)  # random initial weights are so small that every input gets the same answer
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)

@@ -9,8 +9,7 @@ import sys
 import numpy as np
 import pytest
 import torch
-import transformers
-from tests.helpers import byte_level, word_pieces
+from tests.helpers import save_wide
 from transformers import BitsAndBytesConfig
 
 import ice_eval as ice
@@ -39,7 +38,6 @@ HERE = [
     pytest.param(name, marks=pytest.mark.skipif(not installed(name), reason=f"needs {each.library}"))
     for name, each in QUANTISERS.items()
 ]
-SIZES = {"hidden_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 256}
 
 
 @pytest.fixture(scope="module")
@@ -50,27 +48,7 @@ def folder(tmp_path_factory):
     def save(family):
         if family not in made:
             made[family] = tmp_path_factory.mktemp(family)
-            torch.manual_seed(0)
-            if family == "llama":
-                tokenizer = byte_level()
-                config = transformers.LlamaConfig(vocab_size=len(tokenizer), max_position_embeddings=256, **SIZES)
-                model = transformers.LlamaForCausalLM(config)
-            else:
-                tokenizer = word_pieces()
-                config = transformers.DistilBertConfig(
-                    vocab_size=len(tokenizer),
-                    dim=128,
-                    n_layers=2,
-                    n_heads=4,
-                    hidden_dim=256,
-                    max_position_embeddings=64,
-                )
-                model = transformers.DistilBertForSequenceClassification(config)
-            with torch.no_grad():
-                for parameter in model.parameters():
-                    parameter.mul_(2)
-            model.save_pretrained(made[family])
-            tokenizer.save_pretrained(made[family])
+            save_wide(made[family], family)
         return str(made[family])
 
     return save

@@ -27,7 +27,7 @@ from ice_eval.models._base import Model
 from ice_eval.models._hf_causal import CausalLM
 from ice_eval.models._hf_classifier import SequenceClassifier
 from ice_eval.models._loading import Loading
-from ice_eval.models._quantisers import keep_slopes, quantisation
+from ice_eval.models._quantisers import quantisation, settle
 
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 NO_WEIGHTS = "meta"
@@ -135,7 +135,7 @@ def _load(path: str, *, name: str, how: Loading, revision: str = "main") -> Mode
             "them: they would be random, so this is not the trained model."
         )
     model = model.requires_grad_(False)
-    keep_slopes(model)
+    settle(model)
     if "offload_folder" in placed:
         weakref.finalize(model, shutil.rmtree, placed["offload_folder"], ignore_errors=True)
     loaded = wrap(model if "device_map" in placed else model.to(device=place), tokenizer, name=name)

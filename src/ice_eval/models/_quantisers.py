@@ -1,6 +1,7 @@
 """Weights in fewer bits: by the libraries that transformers knows, while a model is loaded."""
 
 import importlib
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -82,12 +83,16 @@ def quantised_by(model: Any) -> str | None:
     return None if method is None else str(getattr(method, "value", method))
 
 
-def keep_slopes(model: Any) -> None:
-    """Leave out kernels that have no gradient.
+def settle(model: Any) -> None:
+    """Tell bitsandbytes what it should not do, where it stores the weights of a model.
 
-    bitsandbytes lays 4-bit weights out anew on a CPU with bfloat16 instructions, at their first pass without a
-    gradient. The kernel that then reads them has none: slopes would lack what goes through its layers.
+    It lays 4-bit weights out anew on a CPU with bfloat16 instructions, at their first pass without a gradient. The
+    kernel that then reads them has no gradient: slopes would lack what goes through its layers. And its 8-bit layers
+    say in every pass that they compute in float16.
     """
+    if quantised_by(model) != "bitsandbytes":
+        return
+    logging.getLogger("bitsandbytes.autograd._functions").setLevel(logging.ERROR)
     for module in model.modules():
         if hasattr(module, "support_avx512bf16_for_cpu"):
             module.support_avx512bf16_for_cpu = False
