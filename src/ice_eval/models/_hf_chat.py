@@ -55,7 +55,7 @@ class ChatWriter:
         choose = (
             [_Draws(chats, start, max(limits), self._device)] if any(chat.temperature > 0 for chat in chats) else []
         )
-        with translated_memory_errors(), torch.inference_mode():
+        with translated_memory_errors():
             written = self._continuation.after(rows, max(limits), until=until, choose=choose)
         return [self._reply(answer[:limit], len(row)) for answer, row, limit in zip(written, rows, limits, strict=True)]
 
