@@ -109,9 +109,12 @@ class Scorer:
     def _sent(self, batch: list[int], rows: Sequence[ModelInput], prefix: int) -> list[tuple[list[int], Pending]]:
         try:
             pending = self.model.submit([rows[index] for index in batch], self.labels, prefix=prefix)
-        except OutOfMemoryError:
+        except OutOfMemoryError as exc:
             if len(batch) == 1:
-                raise
+                raise OutOfMemoryError(
+                    f"an input of {len(rows[batch[0]].ids)} tokens does not fit into the memory of the device, even "
+                    f"alone ({exc}); use a smaller model, another dtype or device, or shorter texts."
+                ) from exc
         else:
             self.counts.forwards += len(batch)
             self.counts.tokens += pending.tokens

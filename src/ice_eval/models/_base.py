@@ -172,6 +172,11 @@ class Model(ABC):
         return self.device
 
     @property
+    def shortages(self) -> int:
+        """How often memory did not reach for what attributions ask, and a batch was cut in halves."""
+        return 0
+
+    @property
     def shares_prefix(self) -> bool:
         """Whether tokens that all rows begin with are computed once."""
         return False

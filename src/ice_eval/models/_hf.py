@@ -16,7 +16,7 @@ from ice_eval.models._base import AttentionMaps, Gradients, Labels, Model, Obser
 from ice_eval.models._checkpoint import checkpointed
 from ice_eval.models._hf_codec import HFCodec
 from ice_eval.models._hf_embedded import HFEmbedded
-from ice_eval.models._memory import translated_memory_errors
+from ice_eval.models._memory import Shortages, translated_memory_errors
 from ice_eval.models._odds import Odds
 from ice_eval.models._packed import to_device
 from ice_eval.models._placement import devices_of, entrance, gpus_of, is_spread, weights_of
@@ -52,10 +52,15 @@ class HFModel(Model):
         self._gpus = gpus_of(model)
         self._pad = codec.special.pad if codec.special.pad is not None else 0
         self._side: Any = None
+        self._shortages = Shortages()
 
     def release(self) -> None:
         for module in self._in_training:
             module.training = True
+
+    @property
+    def shortages(self) -> int:
+        return self._shortages.count
 
     @property
     def codec(self) -> HFCodec:
@@ -187,6 +192,7 @@ class HFModel(Model):
         except OutOfMemoryError:
             if len(batch) == 1:
                 raise
+        self._shortages.count += 1
         half = len(batch) // 2
         found = self._observed(batch[:half], odds[:half], labels, needs)
         found += self._observed(batch[half:], odds[half:], labels, needs)
@@ -272,7 +278,7 @@ class HFModel(Model):
         n_tokens = (len(item.ids) - start) * (len(labels.ids) if labels.scoring == "full" else 1)
         spare = item.special.pad if item.special.pad is not None else item.special.end
         at_once = max(1, _ATTRIBUTION_TOKENS // n_tokens)
-        return HFEmbedded(self.model, self.device, tokens, item.ids, spare, log_odds_at, at_once)
+        return HFEmbedded(self.model, self.device, tokens, item.ids, spare, log_odds_at, at_once, self._shortages)
 
     def _first_computed(self, item: Encoded, tokens: Ids) -> int:
         """The first token that is computed for every point; what stands before is computed once."""

@@ -260,7 +260,7 @@ class CausalLM(HFModel):
     def generate(
         self, prompts: Sequence[str], *, turns: Sequence[tuple[str, str]] | None, max_tokens: int, stop: str | None
     ) -> list[Generated]:
-        writer = Writer(self.model, self.codec, device=self.device)
+        writer = Writer(self.model, self.codec, device=self.device, shortages=self._shortages)
         return writer.write(prompts, turns=turns, max_tokens=max_tokens, stop=stop)
 
     @property

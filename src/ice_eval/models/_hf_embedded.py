@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ice_eval.errors import OutOfMemoryError
 from ice_eval.models._base import EmbeddedText
-from ice_eval.models._memory import translated_memory_errors
+from ice_eval.models._memory import Shortages, translated_memory_errors
 from ice_eval.models._slopes import slopes
 from ice_eval.records import Ids
 
@@ -22,9 +22,18 @@ class HFEmbedded(EmbeddedText):
     """Points travel as arrays; a pass takes as many of them as memory is meant for, or half where it does not reach."""
 
     def __init__(
-        self, model: Any, device: str, tokens: Ids, ids: Ids, spare: int | None, function: LogOddsOf, at_once: int
+        self,
+        model: Any,
+        device: str,
+        tokens: Ids,
+        ids: Ids,
+        spare: int | None,
+        function: LogOddsOf,
+        at_once: int,
+        shortages: Shortages,
     ) -> None:
         table, self._function, self._at_once = model.get_input_embeddings(), function, at_once
+        self._shortages = shortages
         self._device, self._dtype = device, model.dtype
 
         def look_up(chosen: Ids) -> NDArray[np.float64]:
@@ -40,21 +49,35 @@ class HFEmbedded(EmbeddedText):
         return self._at_once
 
     def log_odds(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self._in_parts(self._log_odds, points)
+
+    def gradients(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self._in_parts(self._gradients, points)
+
+    def _log_odds(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
         with torch.no_grad(), self._function(self._tensor(points)) as found:
             return found.double().cpu().numpy()
 
-    def gradients(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _gradients(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        with torch.inference_mode(False), torch.enable_grad():
+            moved = self._tensor(points).requires_grad_(True)
+            with self._function(moved) as found:
+                (steep,) = slopes(found, [moved])
+        return steep.double().cpu().numpy()
+
+    def _in_parts(
+        self, of: Callable[[NDArray[np.float64]], NDArray[np.float64]], points: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """One pass, or one for each half where memory does not reach."""
         try:
-            with translated_memory_errors(), torch.inference_mode(False), torch.enable_grad():
-                moved = self._tensor(points).requires_grad_(True)
-                with self._function(moved) as found:
-                    (steep,) = slopes(found, [moved])
-            return steep.double().cpu().numpy()
+            with translated_memory_errors():
+                return of(points)
         except OutOfMemoryError:
             if len(points) == 1:
                 raise
+        self._shortages.count += 1
         half = len(points) // 2
-        return np.concatenate([self.gradients(points[:half]), self.gradients(points[half:])])
+        return np.concatenate([self._in_parts(of, points[:half]), self._in_parts(of, points[half:])])
 
     def _tensor(self, points: NDArray[np.float64]) -> torch.Tensor:
         narrow = points if self._dtype == torch.float64 else points.astype(np.float32)

@@ -17,7 +17,7 @@ from transformers import (
 from ice_eval.errors import OutOfMemoryError
 from ice_eval.models._base import Generated
 from ice_eval.models._hf_codec import HFCodec
-from ice_eval.models._memory import translated_memory_errors
+from ice_eval.models._memory import Shortages, translated_memory_errors
 from ice_eval.models._slopes import without_slopes
 from ice_eval.records import Ids
 
@@ -81,8 +81,9 @@ class Continuation:
 class Writer:
     """Continues prompts of a model."""
 
-    def __init__(self, model: Any, codec: HFCodec, *, device: str) -> None:
+    def __init__(self, model: Any, codec: HFCodec, *, device: str, shortages: Shortages) -> None:
         self._codec, self._continuation = codec, Continuation(model, codec, device=device)
+        self._shortages = shortages
 
     def write(
         self, prompts: Sequence[str], *, turns: Sequence[tuple[str, str]] | None, max_tokens: int, stop: str | None
@@ -105,6 +106,7 @@ class Writer:
         except OutOfMemoryError:
             if len(rows) == 1:
                 raise
+        self._shortages.count += 1
         half = len(rows) // 2
         return self._written(rows[:half], max_tokens, stop) + self._written(rows[half:], max_tokens, stop)
 

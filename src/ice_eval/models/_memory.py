@@ -2,10 +2,18 @@
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import torch
 
 from ice_eval.errors import OutOfMemoryError
+
+
+@dataclass
+class Shortages:
+    """How often memory did not reach, and a batch was cut in halves."""
+
+    count: int = 0
 
 
 @contextlib.contextmanager

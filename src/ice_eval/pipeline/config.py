@@ -14,7 +14,7 @@ from ice_eval.operators import operators as operator_registry
 from ice_eval.protocols import PROTOCOLS, FillMode, Protocol, ProtocolName, Sign
 from ice_eval.rationales import DYNAMIC, Share
 from ice_eval.records import Direction, Example, Scope, Unit
-from ice_eval.results import content_hash
+from ice_eval.results import content_hash, content_hash_of_all
 from ice_eval.tasks import Task
 
 Target = Literal["predicted", "gold"]
@@ -156,7 +156,7 @@ def identity(
         "dtype": model["dtype"],
         **({"load_in": model["load_in"]} if model.get("load_in") else {}),
         **task_identity(task),
-        "data": content_hash([asdict(example) for example in examples]),
+        "data": content_hash_of_all(asdict(example) for example in examples),
         **plain,
     }
 

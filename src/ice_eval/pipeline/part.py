@@ -122,7 +122,7 @@ def start_part(
             "attribution_rows": probes.rows,
             "probe_tokens": probes.tokens,
             "answer_tokens": answer_tokens,
-            "out_of_memory": engine.scorer.halvings,
+            "out_of_memory": engine.scorer.halvings + engine.model.shortages,
             "lowered_budgets": {str(length): budget for length, budget in engine.scorer.lowered.items()},
         },
     )

@@ -3,7 +3,7 @@
 from ice_eval._files import alone, read_json, write_atomically, write_json
 from ice_eval.results.differences import RunDifference, Setting, WinRateDifference, differences
 from ice_eval.results.folder import RunFolder
-from ice_eval.results.identity import config_hash, content_hash, now, slug, stored_run, versions_of
+from ice_eval.results.identity import config_hash, content_hash, content_hash_of_all, now, slug, stored_run, versions_of
 from ice_eval.results.numbers import numbers_hash
 from ice_eval.results.planning import Choice, Plan, plan
 from ice_eval.results.schema import SCHEMA, InputRow, LedgerRow, RowKey
@@ -26,6 +26,7 @@ __all__ = [
     "alone",
     "config_hash",
     "content_hash",
+    "content_hash_of_all",
     "differences",
     "now",
     "numbers_hash",

@@ -5,7 +5,7 @@ import hashlib
 import importlib.metadata
 import json
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ice_eval.errors import ConfigError
@@ -14,8 +14,20 @@ from ice_eval.results.folder import RunFolder
 
 def content_hash(content: Any) -> str:
     """Tells one content, as JSON writes it, from others."""
-    canonical = json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
-    return hashlib.sha256(canonical.encode()).hexdigest()[:32]
+    return hashlib.sha256(_canonical(content)).hexdigest()[:32]
+
+
+def content_hash_of_all(items: Iterable[Any]) -> str:
+    """`content_hash` of the list of items, one at a time: data may be large."""
+    digest = hashlib.sha256(b"[")
+    for place, item in enumerate(items):
+        digest.update((b"," if place else b"") + _canonical(item))
+    digest.update(b"]")
+    return digest.hexdigest()[:32]
+
+
+def _canonical(content: Any) -> bytes:
+    return json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":")).encode()
 
 
 def config_hash(identity: Mapping[str, Any]) -> str:
