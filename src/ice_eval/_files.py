@@ -80,6 +80,11 @@ def write_json(path: Path, content: Any) -> None:
         stream.write(text.encode("utf-8") + b"\n")
 
 
+def as_text(path: Path) -> str:
+    """A path as any file and page can hold it; its bytes may be no text, or none that the locale knows."""
+    return os.fsencode(path).decode("utf-8", errors="replace")
+
+
 def lock_out_others(stream: IO[Any], path: Path) -> None:
     """Refuse a second process that writes to `path`. The lock goes with the open file, however the process ends.
 

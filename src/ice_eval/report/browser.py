@@ -3,11 +3,13 @@
 import itertools
 import math
 from collections.abc import Container, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ice_eval import stats
+from ice_eval._files import as_text
 from ice_eval.nulls import SIZE
 from ice_eval.protocols import PROTOCOLS
 from ice_eval.records import Span
@@ -47,7 +49,7 @@ def run_record(folder: RunFolder, *, budget: int) -> Record:
     """The examples of one run, and what its selectors offer."""
     manifest, config = folder.manifest(), folder.manifest()["config"]
     return {
-        "folder": folder.path.name,
+        "folder": as_text(Path(folder.path.name)),
         "labels": manifest["labels"],
         "chains": "cot" in manifest,
         "language": _language(manifest.get("language", "und")),

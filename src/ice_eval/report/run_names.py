@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from ice_eval._files import as_text
 from ice_eval.results import RunFolder
 
 
@@ -22,9 +23,9 @@ def _names(given: Sequence[tuple[str, str]], paths: Sequence[Path]) -> list[tupl
     if len(set(short.values())) < len(models):
         short = {model: model for model in models}
     names = [(short[model], task) for model, task in given]
-    folders = [path.name for path in paths]
+    folders = [as_text(Path(path.name)) for path in paths]
     if len(set(folders)) < len(folders):
-        folders = [str(path) for path in paths]
+        folders = [as_text(path) for path in paths]
     return [
         (f"{model} ({folder})", task) if names.count((model, task)) > 1 else (model, task)
         for (model, task), folder in zip(names, folders, strict=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ice_eval._extras import require
-from ice_eval._files import why_no_json
+from ice_eval._files import as_text, why_no_json
 from ice_eval.errors import DataError
 from ice_eval.records import Example, Span
 
@@ -59,7 +59,7 @@ class FileData(DataSource):
 
     @property
     def origin(self) -> str:
-        return str(self.path)
+        return as_text(self.path)
 
     def rows(self) -> Iterator[Row]:
         if not self.path.is_file():
