@@ -5,7 +5,8 @@
     │   ├── DataError       the data: a missing field, a text that cannot be encoded, numbers that are not finite
     │   ├── DamagedPartError    a file of a part is not what was written; the command of the run does the part again
     │   ├── CapabilityError the model cannot give what an attribution or an operator needs
-    │   └── MissingExtraError   an optional package is not installed
+    │   ├── MissingExtraError   an optional package is not installed
+    │   └── RefusedError    a server does not take a request as it is
     ├── ModelError          the model itself failed: it could not be loaded or did not answer
     │   └── OutOfMemoryError    a batch did not fit on the device
     ├── StorageError        the disk is full or failing; what is there is whole, and the same command continues
@@ -49,6 +50,10 @@ class CapabilityError(ConfigError):
 
 class MissingExtraError(ConfigError):
     """An optional dependency is missing; the message holds the pip command."""
+
+
+class RefusedError(ConfigError):
+    """A server does not take a request as it is: its message says why, and another request may fare better."""
 
 
 class ModelError(IceError):

@@ -1,4 +1,4 @@
-"""A chat server on this machine that answers what it is told, and misbehaves when it is told to."""
+"""A server on this machine that answers what it is told, and misbehaves when it is told to."""
 
 import asyncio
 import hashlib
@@ -30,6 +30,24 @@ def completion(text="four", **changes):
     return {"choices": [choice], "model": "served", "system_fingerprint": "fp_1", "usage": usage, **changes}
 
 
+def continuation(top, *, text=None, tokens=None, values=None, **changes):
+    """A text completion as servers give it: the likeliest next tokens, and those that were written, or repeated."""
+    best = max(top, key=top.get) if top else ""
+    tokens, values = ([best], [top.get(best)]) if tokens is None else (tokens, values)
+    logprobs = {"tokens": tokens, "token_logprobs": values, "top_logprobs": [None] * (len(tokens) - 1) + [top]}
+    choice = {"index": 0, "text": best if text is None else text, "logprobs": logprobs, "finish_reason": "length"}
+    usage = {"prompt_tokens": 10, "completion_tokens": 1, "total_tokens": 11}
+    return {"choices": [{**choice, **changes}], "model": "served", "usage": usage}
+
+
+def question_of(request):
+    """What is asked, of either endpoint, so that it can be counted."""
+    if "messages" in request:
+        return request["messages"][-1]["content"]
+    prompt = request["prompt"]
+    return prompt if isinstance(prompt, str) else tuple(prompt)
+
+
 def error(status, message, **fields):
     headers = {"Retry-After": str(fields.pop("retry_after"))} if "retry_after" in fields else {}
     return Say(status, {"error": {"message": message, **fields}}, headers)
@@ -37,7 +55,7 @@ def error(status, message, **fields):
 
 def echo(request, number):
     """An answer that depends on nothing but the question."""
-    content = request["messages"][-1]["content"]
+    content = question_of(request)
     return completion(hashlib.sha256(content.encode()).hexdigest()[:8])
 
 
@@ -58,7 +76,7 @@ class ChatServer:
         self.behave = behave
         self.pause_s = pause_s
         self.asked, self.answered, self.faults = Counter(), Counter(), Counter()
-        self.requests, self.headers = [], []
+        self.requests, self.headers, self.paths = [], [], []
         self.at_once = self.most_at_once = 0
 
     def __enter__(self):
@@ -96,10 +114,11 @@ class ChatServer:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
         headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in head.split("\r\n"))}
         request = json.loads(await reader.readexactly(int(headers["content-length"])))
-        question = request["messages"][-1]["content"]
+        question = question_of(request)
         self.asked[question] += 1
         self.requests.append(request)
         self.headers.append(headers)
+        self.paths.append(head.split()[1])
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
         try:

@@ -2,16 +2,19 @@
 
 from ice_eval.servers.budget import Budget, Plan
 from ice_eval.servers.chat import Chat, Progress
-from ice_eval.servers.exchange import Message, Request, Response, Tokens
+from ice_eval.servers.exchange import Continuation, Logprobs, Message, Question, Request, Response, Tokens
 from ice_eval.servers.server import Server
 from ice_eval.servers.store import ResponseStore, read_responses
 
 __all__ = [
     "Budget",
     "Chat",
+    "Continuation",
+    "Logprobs",
     "Message",
     "Plan",
     "Progress",
+    "Question",
     "Request",
     "Response",
     "ResponseStore",

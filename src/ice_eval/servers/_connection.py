@@ -3,20 +3,24 @@
 import asyncio
 import contextlib
 import json
+import math
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from ice_eval._extras import require
 from ice_eval.servers._rate import retry_after_s
-from ice_eval.servers.exchange import Request, Status, Tokens
+from ice_eval.servers.exchange import Logprobs, Question, Status, Tokens
 from ice_eval.servers.server import DEFAULT_KEY, Server, redacted
 
 _BUSY = {429, 503, 529}
 _PASSING = {408, 409, 425}
+_UNFIT = {400, 413, 422}
 _DECLINED = {"content_filter", "content_policy_violation"}
 _LONGEST_MESSAGE = 300
 _CONNECT_S = 20.0
+_LAST_TOKENS = 32
+"""Of the tokens of a prompt that a server repeats, the last are kept: a label and what stands before it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +31,7 @@ class Reply:
     text: str = ""
     reasoning: str | None = None
     finish_reason: str | None = None
+    logprobs: Logprobs | None = None
     usage: Tokens | None = None
     model: str | None = None
     fingerprint: str | None = None
@@ -36,6 +41,7 @@ class Reply:
 class Failure:
     """Why an attempt brought no answer.
 
+    - `refused`: the server does not take this request as it is.
     - `fatal`: no request will fare better.
     - `busy`: the server has too much to do.
     - `unreachable`: nobody was there to hear the request.
@@ -43,7 +49,7 @@ class Failure:
     - `lost`: the request was sent and its answer did not arrive whole; it may be charged.
     """
 
-    kind: Literal["fatal", "busy", "unreachable", "failed", "lost"]
+    kind: Literal["refused", "fatal", "busy", "unreachable", "failed", "lost"]
     reason: str
     retry_after_s: float | None = None
 
@@ -57,15 +63,17 @@ class Connection:
         self._client = client
         self._key = key
 
-    async def attempt(self, request: Request) -> Reply | Failure:
+    async def attempt(self, request: Question) -> Reply | Failure:
         """Ask once."""
-        body = request.body()
-        body[self._server.limit_field] = body.pop("max_tokens")
-        known = {name: body.pop(name) for name in ("messages", "model")}
+        body, is_chat = request.body(), request.endpoint == "chat/completions"
+        if is_chat:
+            body[self._server.limit_field] = body.pop("max_tokens")
+        known = {name: body.pop(name) for name in ("messages" if is_chat else "prompt", "model")}
+        endpoint = self._client.chat.completions if is_chat else self._client.completions
         try:
             async with asyncio.timeout(self._server.timeout_s):
-                raw = await self._client.chat.completions.with_raw_response.create(**known, extra_body=body)
-            return _parse(redacted(raw.http_response.text, self._key), self._key)
+                raw = await endpoint.with_raw_response.create(**known, extra_body=body)
+            return _parse(redacted(raw.http_response.text, self._key), self._key, is_chat=is_chat)
         except self._openai.APIStatusError as exc:
             return self._refused(exc)
         except self._openai.APIConnectionError as exc:
@@ -91,7 +99,8 @@ class Connection:
             return Failure(kind="busy", reason=reason, retry_after_s=after_s)
         if status in _PASSING or status >= 500:
             return Failure(kind="failed", reason=reason, retry_after_s=after_s)
-        return Failure(kind="fatal", reason=f"{reason} {self._advice(status)}".rstrip())
+        kind: Literal["refused", "fatal"] = "refused" if status in _UNFIT else "fatal"
+        return Failure(kind=kind, reason=f"{reason} {self._advice(status)}".rstrip())
 
     def _advice(self, status: int) -> str:
         if status in (401, 403):
@@ -109,7 +118,7 @@ async def connected(server: Server) -> AsyncIterator[Connection]:
     Raises:
         MissingExtraError: The SDK is not installed.
     """
-    openai = require("openai", install="ice-eval[api]", purpose="to ask a chat server")
+    openai = require("openai", install="ice-eval[api]", purpose="to ask a server")
     key = server.key()
     # What goes to this machine is no business of a proxy.
     http = openai.DefaultAsyncHttpxClient(follow_redirects=False, trust_env=not server.is_local)
@@ -123,15 +132,16 @@ async def connected(server: Server) -> AsyncIterator[Connection]:
         yield Connection(server, openai, client, key)
 
 
-def _parse(body: str, key: str | None) -> Reply:
-    """What a chat completion says, or `ValueError`: a body that is not one is as good as none."""
+def _parse(body: str, key: str | None, *, is_chat: bool) -> Reply:
+    """What a completion says, or `ValueError`: a body that is not one is as good as none."""
     try:
         answer = json.loads(body)
         choice = answer["choices"][0]
-        message = choice["message"]
+        message = choice["message"] if is_chat else {"content": choice["text"]}
         text, refusal = message.get("content") or "", _string(message, "refusal")
         if not isinstance(text, str):
             raise TypeError
+        logprobs = None if is_chat else _logprobs(choice.get("logprobs"))
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
         raise ValueError(f"'{_one_line(body, key)}'") from None
     finish_reason = _string(choice, "finish_reason")
@@ -140,10 +150,34 @@ def _parse(body: str, key: str | None) -> Reply:
         text=text or refusal or "",
         reasoning=_string(message, "reasoning_content") or _string(message, "reasoning"),
         finish_reason=finish_reason,
+        logprobs=logprobs,
         usage=_usage(answer),
         model=_string(answer, "model"),
         fingerprint=_string(answer, "system_fingerprint"),
     )
+
+
+def _logprobs(said: Mapping[str, Any] | None) -> Logprobs | None:
+    """Log-probabilities in either shape that servers give them; None where there are none."""
+    if said is None:
+        return None
+    if "content" in said:  # as chat completions do, a record for each token
+        places = said["content"] or []
+        tokens, values = [place["token"] for place in places], [place.get("logprob") for place in places]
+        top = {each["token"]: each["logprob"] for each in (places[-1].get("top_logprobs") or [])} if places else {}
+    else:
+        tokens, values = said.get("tokens") or [], said.get("token_logprobs") or []
+        top = (said.get("top_logprobs") or [None])[-1] or {}
+    return Logprobs(
+        tokens=tuple(str(token) for token in tokens[-_LAST_TOKENS:]),
+        values=tuple(_number(value) for value in values[-_LAST_TOKENS:]),
+        top={str(token): float(value) for token, value in top.items() if _number(value) is not None},
+    )
+
+
+def _number(value: Any) -> float | None:
+    """A finite number, or None."""
+    return None if value is None or not math.isfinite(value) else float(value)
 
 
 def _string(record: Mapping[str, object], name: str) -> str | None:

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from ice_eval.errors import BudgetError, ConfigError, IceError, ModelError
+from ice_eval.errors import BudgetError, ConfigError, IceError, ModelError, RefusedError
 from ice_eval.servers._connection import Connection, Failure, Reply, connected
 from ice_eval.servers._rate import Limiter, backoff_s
 from ice_eval.servers.budget import Budget, Spending
-from ice_eval.servers.exchange import Request, Response
+from ice_eval.servers.exchange import Question, Response
 from ice_eval.servers.server import Server
 from ice_eval.servers.store import ResponseStore
 
@@ -44,7 +44,7 @@ class Session:
         # Chance only spreads retries over time; no result depends on it.
         self._rng = random.Random()
 
-    async def run(self, requests: Sequence[Request]) -> None:
+    async def run(self, requests: Sequence[Question]) -> None:
         """Ask for all of them.
 
         Raises:
@@ -57,7 +57,7 @@ class Session:
         if self._stop is not None:
             raise self._stop
 
-    async def _work(self, queue: Iterator[Request], connection: Connection) -> None:
+    async def _work(self, queue: Iterator[Question], connection: Connection) -> None:
         for request in queue:
             if self._stop is not None:
                 return
@@ -72,7 +72,7 @@ class Session:
         self._stopped.set()
         self.limiter.let_go()
 
-    async def _ask(self, request: Request, connection: Connection) -> None:
+    async def _ask(self, request: Question, connection: Connection) -> None:
         """Until it is answered, the attempts are used up, or there is a reason to stop."""
         most, lost, reason = request.most_tokens(), 0, ""
         for attempt in range(1, self._server.attempts + 1):
@@ -105,7 +105,7 @@ class Session:
         if lost:
             self._unanswered(request, reason, lost)
 
-    async def _afford(self, request: Request) -> bool:
+    async def _afford(self, request: Question) -> bool:
         limit = await self._spending.reserve(request.most_tokens())
         if limit is not None:
             self._end(
@@ -123,7 +123,9 @@ class Session:
         )
         url, kept = self._server.base_url, "what was answered is kept, and the same command continues later."
         self._in_contact = self._in_contact or failure.kind != "unreachable"
-        if failure.kind == "fatal":
+        if failure.kind == "refused":
+            self._end(RefusedError(f"{url} refuses: {failure.reason}"))
+        elif failure.kind == "fatal":
             self._end(ConfigError(f"{url} refuses: {failure.reason}"))
         elif failure.kind == "unreachable" and not self._in_contact and attempt >= _FIRST_CONTACT:
             self._end(
@@ -146,7 +148,7 @@ class Session:
                 )
             )
 
-    def _arrived(self, request: Request, reply: Reply, lost: int) -> None:
+    def _arrived(self, request: Question, reply: Reply, lost: int) -> None:
         self._in_contact = True
         self._given_up = 0
         self.limiter.keeps_up()
@@ -155,12 +157,12 @@ class Session:
         self._keep(Response(**self._common(request), **vars(reply), lost=lost, billed=billed))
         self._spending.replace(1 + lost, most, n_charged=1 + lost, billed=billed)
 
-    def _unanswered(self, request: Request, reason: str, lost: int) -> None:
+    def _unanswered(self, request: Question, reason: str, lost: int) -> None:
         """Keep the failure and what it may have cost."""
         billed = request.most_tokens().times(lost)
         self._keep(Response(**self._common(request), status="error", error=reason, lost=lost, billed=billed))
 
-    def _common(self, request: Request) -> dict[str, Any]:
+    def _common(self, request: Question) -> dict[str, Any]:
         return {
             "key": request.key,
             "request": request.hash,

@@ -1,4 +1,4 @@
-"""Questions to a chat server, each asked and paid for once, whatever happens on the way."""
+"""Questions to a server, each asked and paid for once, whatever happens on the way."""
 
 import asyncio
 import contextlib
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ice_eval.servers._session import Session
 from ice_eval.servers.budget import Budget, Plan
-from ice_eval.servers.exchange import NO_TOKENS, Request, Response
+from ice_eval.servers.exchange import NO_TOKENS, Question, Response
 from ice_eval.servers.server import Server
 from ice_eval.servers.store import ResponseStore
 
@@ -41,7 +41,7 @@ class Chat:
         self._budget = budget or Budget()
         self._keep_requests = keep_requests
 
-    def plan(self, requests: Iterable[Request]) -> Plan:
+    def plan(self, requests: Iterable[Question]) -> Plan:
         """What asking would cost at most; asks nothing."""
         distinct = {request.key: request for request in requests}
         missing = self._missing(distinct)
@@ -57,7 +57,7 @@ class Chat:
         )
 
     def ask(
-        self, requests: Iterable[Request], *, progress: Callable[[Progress], None] | None = None
+        self, requests: Iterable[Question], *, progress: Callable[[Progress], None] | None = None
     ) -> dict[str, Response]:
         """The response to every request, by its key, from the store or from the server.
 
@@ -80,11 +80,11 @@ class Chat:
             self._ask_missing(missing, n_requests=len(distinct), progress=progress or (lambda _: None))
         return {key: self._store.responses[key] for key in distinct}
 
-    def _missing(self, distinct: Mapping[str, Request]) -> list[Request]:
+    def _missing(self, distinct: Mapping[str, Question]) -> list[Question]:
         return [request for key, request in distinct.items() if not self._store.has_answer(key)]
 
     def _ask_missing(
-        self, missing: Sequence[Request], *, n_requests: int, progress: Callable[[Progress], None]
+        self, missing: Sequence[Question], *, n_requests: int, progress: Callable[[Progress], None]
     ) -> None:
         """Run the event loop in a thread of its own; this one tells the progress and can be interrupted."""
         news: queue.SimpleQueue[Progress | None] = queue.SimpleQueue()
@@ -117,10 +117,10 @@ class _Loop:
     def __init__(self) -> None:
         self._runs = threading.Event()
 
-    def run(self, session: Session, requests: Sequence[Request]) -> None:
+    def run(self, session: Session, requests: Sequence[Question]) -> None:
         asyncio.run(self._main(session, requests))
 
-    async def _main(self, session: Session, requests: Sequence[Request]) -> None:
+    async def _main(self, session: Session, requests: Sequence[Question]) -> None:
         self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
         self._runs.set()
         await session.run(requests)
