@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from ice_eval.api import Run, evaluate, plan, randomization_test
     from ice_eval.chains import evaluate_chains
     from ice_eval.errors import ConfigError, DataError, IceError, ModelError
+    from ice_eval.models import Served
     from ice_eval.tasks import FileData, HubData, Records, Shot, Task
 
 __version__ = "0.1.0"
@@ -24,6 +25,7 @@ __all__ = [
     "ModelError",
     "Records",
     "Run",
+    "Served",
     "Shot",
     "Task",
     "evaluate",
@@ -36,6 +38,7 @@ _HOME = {
     **dict.fromkeys(("Run", "evaluate", "plan", "randomization_test"), "ice_eval.api"),
     "evaluate_chains": "ice_eval.chains",
     **dict.fromkeys(("ConfigError", "DataError", "IceError", "ModelError"), "ice_eval.errors"),
+    "Served": "ice_eval.models",
     **dict.fromkeys(("FileData", "HubData", "Records", "Shot", "Task"), "ice_eval.tasks"),
 }
 

@@ -326,7 +326,7 @@ def label_ids(codec: Codec, task: Task) -> LabelIds:
                 f"the label '{label}' has no tokens in this model's vocabulary; choose another word with --labels."
             )
         found.append(ids)
-    _refuse_prefixes(list(task.label_words), found)
+    refuse_prefixes(list(task.label_words), found)
     return tuple(found)
 
 
@@ -343,7 +343,12 @@ def _alone(codec: Codec, word: str) -> list[int]:
     return [int(i) for i in tokens.ids[tokens.sequence >= 0]]
 
 
-def _refuse_prefixes(labels: Sequence[str], ids: Sequence[tuple[int, ...]]) -> None:
+def refuse_prefixes(labels: Sequence[str], ids: Sequence[tuple[object, ...]]) -> None:
+    """Labels whose tokens begin alike must differ further on.
+
+    Raises:
+        ConfigError: Those of one are the beginning of another's.
+    """
     for first, ours in zip(labels, ids, strict=True):
         for second, theirs in zip(labels, ids, strict=True):
             if first != second and theirs[: len(ours)] == ours:

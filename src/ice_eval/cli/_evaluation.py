@@ -14,13 +14,18 @@ from ice_eval.cli._options import names, read_config
 from ice_eval.errors import ConfigError
 
 if TYPE_CHECKING:
+    from ice_eval.models import Served
     from ice_eval.rationales import Share
     from ice_eval.tasks import Task
 
 
 def evaluation(
     model: Annotated[
-        str, typer.Option(help="Hub id, folder, .gguf file, python:module:function, or a name from `ice list models`")
+        str,
+        typer.Option(
+            help="Hub id, folder, .gguf file, python:module:function, openai:NAME (see --base-url), or a name from "
+            "`ice list models`"
+        ),
     ],
     task: Annotated[
         str | None,
@@ -137,6 +142,28 @@ def evaluation(
     token_budget: Annotated[
         int | None, typer.Option(help="Tokens per batch; by default what suits the device.")
     ] = None,
+    base_url: Annotated[
+        str | None,
+        typer.Option(help="Server of openai:NAME (vLLM, SGLang, llama.cpp), as http://localhost:8000/v1."),
+    ] = None,
+    tokenizer: Annotated[
+        str | None,
+        typer.Option(help="Hub id or folder of the served model: prompts are token ids then, if the server takes any."),
+    ] = None,
+    api_key_env: Annotated[
+        str | None, typer.Option(help="Environment variable with the server's key; by default OPENAI_API_KEY.")
+    ] = None,
+    concurrency: Annotated[
+        int | None, typer.Option(help="Requests to the server under way at once, at most; 16 by default.")
+    ] = None,
+    max_requests: Annotated[
+        int | None, typer.Option(help="Requests to the server that may be charged; the run stops there and continues.")
+    ] = None,
+    max_cost: Annotated[
+        float | None, typer.Option(help="What the server may cost, in the currency of the prices.")
+    ] = None,
+    price_in: Annotated[float | None, typer.Option(help="Price of a million tokens that the server reads.")] = None,
+    price_out: Annotated[float | None, typer.Option(help="Price of a million tokens that it writes.")] = None,
     config: Annotated[
         Path | None,
         typer.Option(
@@ -147,8 +174,18 @@ def evaluation(
     ] = None,
 ) -> dict[str, Any]:
     """What `evaluate` is to be called with."""
+    asked = {
+        "base_url": base_url,
+        "tokenizer": tokenizer,
+        "api_key_env": api_key_env,
+        "concurrency": concurrency,
+        "max_requests": max_requests,
+        "max_cost": max_cost,
+        "price_in": price_in,
+        "price_out": price_out,
+    }
     return {
-        "model": model,
+        "model": _model(model, {name: value for name, value in asked.items() if value is not None}),
         "task": task_from_flags(task, data, prompt, labels, explain),
         "attributions": _attributions(names(attributions), attribution_file or []),
         "operators": names(operators),
@@ -178,6 +215,22 @@ def evaluation(
         "load_in": load_in,
         "token_budget": token_budget,
     }
+
+
+def _model(name: str, asked: dict[str, Any]) -> "str | Served":
+    """A model by its name, or one behind a server with all that was said of it."""
+    if not name.startswith("openai:"):
+        for option in asked:
+            raise ConfigError(
+                f"--{option.replace('_', '-')} is about a model behind a server, and --model {name} is none; write "
+                f"--model openai:{name} if a server has it."
+            )
+        return name
+    from ice_eval.models import SERVED, Served
+
+    if "base_url" not in asked:
+        raise ConfigError(f"--model {name} is behind a server; say where: --base-url http://localhost:8000/v1.")
+    return Served(name.removeprefix(SERVED), **asked)
 
 
 def takes_evaluation(command: Callable[..., None], *, shown: Collection[str] | None = None) -> Callable[..., None]:

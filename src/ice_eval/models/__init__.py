@@ -17,9 +17,11 @@ from ice_eval.models._base import (
 )
 from ice_eval.models._load import ModelRef, load_model, load_reader
 from ice_eval.models._loading import DeviceMap, Loading, MaxMemory
+from ice_eval.models._served import SERVED, Served
 from ice_eval.models._suite import SUITE, HubModel, suite_model
 
 __all__ = [
+    "SERVED",
     "SUITE",
     "AttentionMaps",
     "Conversation",
@@ -37,6 +39,7 @@ __all__ = [
     "Pending",
     "Prior",
     "Reply",
+    "Served",
     "load_model",
     "load_reader",
     "model",

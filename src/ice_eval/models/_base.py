@@ -2,10 +2,11 @@
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from pathlib import Path
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from ice_eval._registry import Registry
 from ice_eval.encoding import Codec
 from ice_eval.models._loading import Loading
-from ice_eval.records import Encoded, Ids, LabelIds, LogScores, ModelInput, PerToken
+from ice_eval.records import Encoded, Ids, LabelIds, LogScores, ModelInput, PerToken, Unit
 from ice_eval.tasks import Task
 
 LabelScoring = Literal["first", "full"]
@@ -165,6 +166,10 @@ class Model(ABC):
     """Where inputs go."""
     load_in: str | None = None
     """How its weights were quantised while they were loaded, if they were."""
+    units: ClassVar[tuple[Unit, ...]] = get_args(Unit)
+    """What may be kept or removed."""
+    writes_in_turns: ClassVar[bool] = False
+    """Whether `generate` is asked in turns of a chat even where the task is none."""
 
     @property
     def places(self) -> str:
@@ -175,6 +180,11 @@ class Model(ABC):
     def shortages(self) -> int:
         """How often memory did not reach for what attributions ask, and a batch was cut in halves."""
         return 0
+
+    @property
+    def server(self) -> Mapping[str, Any] | None:
+        """Of a model behind a server: where it is and how it is asked; None of any other."""
+        return None
 
     @property
     def shares_prefix(self) -> bool:
@@ -211,6 +221,10 @@ class Model(ABC):
             OutOfMemoryError: The batch does not fit; nothing has changed, and a smaller one may.
         """
 
+    def again(self, batch: Sequence[ModelInput], labels: Labels, *, prefix: int = 0) -> LogScores:
+        """`log_scores` once more, each input alone: what they differ by is noise."""
+        return np.concatenate([self.log_scores([row], labels, prefix=prefix) for row in batch])
+
     def submit(self, batch: Sequence[ModelInput], labels: Labels, *, prefix: int = 0) -> Pending:
         """`log_scores`, without waiting for the answer."""
         scores = self.log_scores(batch, labels, prefix=prefix)
@@ -233,6 +247,17 @@ class Model(ABC):
     def check(self, batch: Sequence[ModelInput], labels: Labels, *, prefix: int) -> list[str]:
         """Compare the fast way of scoring with the plain one, give up what disagrees, and say so."""
         return []
+
+    def outlook(self, rows: int, inputs: Sequence[ModelInput]) -> list[str]:
+        """What so many rows, of which these are a sample, will cost; nothing where they cost only time."""
+        return []
+
+    def continues(self, folder: Path) -> None:  # noqa: B027 - most models keep nothing
+        """Take up what `keeping` left in the folder of a run, if there is one."""
+
+    def keeping(self, folder: Path) -> AbstractContextManager[None]:
+        """What is asked inside is kept in the folder of the run as it comes, where it was paid for."""
+        return nullcontext()
 
     def default_budget(self) -> int:
         """Tokens in one batch that suit the device."""

@@ -1,6 +1,5 @@
 """Any function from texts to label probabilities: a scikit-learn pipeline, a rules engine, a remote service."""
 
-import hashlib
 import importlib
 import os
 import sys
@@ -12,6 +11,7 @@ import numpy as np
 from ice_eval.encoding import Tokens
 from ice_eval.errors import ConfigError, ModelError
 from ice_eval.models._base import Labels, LabelScoring, Model
+from ice_eval.models._pieces import Pieces
 from ice_eval.records import Ids, LogScores, ModelInput, SpecialIds
 from ice_eval.tasks import Task
 from ice_eval.words import word_spans
@@ -31,7 +31,7 @@ class WordCodec:
     special = SpecialIds()
 
     def __init__(self) -> None:
-        self._pieces: dict[int, str] = {}
+        self._pieces = Pieces()
 
     def tokenize(self, text: str, pair: str | None = None, *, framed: bool = False) -> Tokens:
         texts = [text] if pair is None else [text, pair]
@@ -47,16 +47,12 @@ class WordCodec:
         raise ConfigError("a function has no chat template; leave out --chat.")
 
     def decode(self, rows: Sequence[Ids]) -> list[str]:
-        return ["".join(self._pieces[int(i)] for i in row).strip() for row in rows]
+        return [self._pieces.spelled(row).strip() for row in rows]
 
     def _id(self, text: str, start: int, end: int) -> int:
         # The first word of a text would be set apart from others if it were moved elsewhere.
         apart = start == 0 or text[start - 1].isspace()
-        piece = (" " if apart else "") + text[start:end]
-        # An id by its content, so that a run that is continued gives the same ids; 63 bits do not collide.
-        index = int.from_bytes(hashlib.blake2b(piece.encode(), digest_size=8).digest(), "little") >> 1
-        self._pieces[index] = piece
-        return index
+        return self._pieces.id_of((" " if apart else "") + text[start:end])
 
 
 class FunctionModel(Model):

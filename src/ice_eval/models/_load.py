@@ -8,12 +8,13 @@ from ice_eval.errors import ConfigError
 from ice_eval.models._base import Model, models
 from ice_eval.models._function import FunctionModel, LabelFunction, from_path
 from ice_eval.models._loading import DeviceMap, Loading, MaxMemory
+from ice_eval.models._served import SERVED, Served, ServedModel
 from ice_eval.models._suite import SUITE, suite_model
 
-ModelRef = str | Model | tuple[Any, Any] | LabelFunction
+ModelRef = str | Model | Served | tuple[Any, Any] | LabelFunction
 """A registered name, a folder, a `.gguf` file, a short name of the published suite, a hub id (`org/name`,
-`org/name@revision`), `python:module:function`, a `Model`, a pair of a transformers model and its tokenizer, or a
-function from texts to label probabilities."""
+`org/name@revision`), `python:module:function`, a `Model`, a model behind a server (`Served`), a pair of a transformers
+model and its tokenizer, or a function from texts to label probabilities."""
 
 
 def _in_memory(ref: Model | tuple[Any, Any] | LabelFunction) -> Model:
@@ -69,9 +70,14 @@ def load_model(
         ModelError: It is there but failed to load.
     """
     how = Loading(device=device, dtype=dtype, device_map=device_map, max_memory=max_memory, load_in=load_in)
+    if isinstance(ref, Served):
+        how.refuse_for("a model behind a server")
+        return ServedModel(ref, reader=load_reader)
     if not isinstance(ref, str):
         how.refuse_for("a model that is in memory already")
         return _in_memory(ref)
+    if ref.startswith(SERVED):
+        raise ConfigError(f"'{ref}' is behind a server; say where: --base-url URL, or Served(…, base_url=…) in Python.")
     if ref.startswith("python:"):
         how.refuse_for("a function")
         return from_path(ref.removeprefix("python:"))

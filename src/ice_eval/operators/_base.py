@@ -49,7 +49,10 @@ def or_end_of_text(name: str, token: int | None, special: SpecialIds) -> tuple[i
     if token is not None:
         return token, []
     if special.end is None:
-        raise CapabilityError(f"the operator '{name}' needs a token to write, and this model has no such token.")
+        raise CapabilityError(
+            f"the operator '{name}' needs a token to write, and this model has no such token, or reads plain text; use "
+            "delete or infill."
+        )
     return special.end, [f"{name}_writes_end_of_text"]
 
 

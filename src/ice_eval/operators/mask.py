@@ -17,7 +17,8 @@ class Mask(Operator):
     def prepare(self, special: SpecialIds) -> list[str]:
         if special.mask is None:
             raise CapabilityError(
-                "the operator 'mask' needs a mask token, and this model has none; use mask-unk or mask-pad."
+                "the operator 'mask' needs a mask token, and this model has none; use mask-unk or mask-pad, or "
+                "delete or infill where it reads plain text."
             )
         return []
 

@@ -36,6 +36,11 @@ class Engine:
     _encoded: dict[str, Encoded] = field(default_factory=dict, repr=False)
 
     @property
+    def in_turns(self) -> bool:
+        """Whether the model is asked for words in turns of a chat."""
+        return self.task.chat or self.model.writes_in_turns
+
+    @property
     def own_size(self) -> list[str]:
         """Attributions whose rationales have sizes of their own, whatever k."""
         return [name for name, method in self.attributions.items() if method.sized]

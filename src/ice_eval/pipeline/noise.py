@@ -25,7 +25,7 @@ def noise_guard(model: Model, labels: Labels, rows: Sequence[LedgerRow], *, seed
     chosen = rng_for(seed, "noise-guard").permutation(len(finite))[:_ROWS]
     batched = np.array([finite[index].scores for index in chosen])
     shared = _common([finite[index].input_ids for index in chosen])
-    alone = np.concatenate([model.log_scores([finite[index].input], labels, prefix=shared) for index in chosen])
+    alone = model.again([finite[index].input for index in chosen], labels, prefix=shared)
     return {
         "rows": len(chosen),
         "log_score": float(np.abs(alone - batched).max()),

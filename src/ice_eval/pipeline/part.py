@@ -223,7 +223,7 @@ def _attribute(
     }
     needs = {need for name, todo in unknown.items() if todo for need in engine.attributions[name].needs}
     looks, priors = needs - OF_EVERY_MODEL, probes.priors(items)
-    observer = Observer(engine.model, engine.scorer.labels, targets, looks, chat=engine.task.chat, priors=priors)
+    observer = Observer(engine.model, engine.scorer.labels, targets, looks, chat=engine.in_turns, priors=priors)
     looking = {name for name, todo in unknown.items() if todo and engine.attributions[name].needs & LOOKS}
     started = time.monotonic()
     shown = {item.example_id for name in looking for item in unknown[name]}

@@ -26,8 +26,8 @@ def score_parts(
     Raises:
         KeyboardInterrupt: The user asked to stop; what had begun is written.
     """
-    per_example = _rows_per_example(engine) + _probes_per_example(engine, examples[:PART_SIZE])
-    estimate = len(examples) * per_example
+    estimate = estimated_rows(engine, examples)
+    per_example = estimate // max(len(examples), 1)
     reporter.start(estimate)
     writer = _Writer(folder, manifest)
     try:
@@ -48,6 +48,11 @@ def score_parts(
             raise KeyboardInterrupt
     finally:
         reporter.stop()
+
+
+def estimated_rows(engine: Engine, examples: Sequence[Example]) -> int:
+    """Rows that some examples will take, about."""
+    return len(examples) * (_rows_per_example(engine) + _probes_per_example(engine, examples[:PART_SIZE]))
 
 
 def _known(

@@ -6,6 +6,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ice_eval import stats
 from ice_eval.attributions import OF_EVERY_MODEL, Attribution, Explained, Given, Lens, Observer, fields_of, fit_of
 from ice_eval.attributions import attributions as attribution_registry
@@ -19,7 +21,7 @@ from ice_eval.pipeline.config import ADDABLE, RunConfig, identity
 from ice_eval.pipeline.data import counts_in, data_view, fill_pool
 from ice_eval.pipeline.engine import Engine
 from ice_eval.pipeline.noise import noise_guard
-from ice_eval.pipeline.parts import score_parts
+from ice_eval.pipeline.parts import estimated_rows, score_parts
 from ice_eval.pipeline.progress import Reporter, Silent
 from ice_eval.records import Example
 from ice_eval.results import RunFolder, config_hash, now, numbers_hash, rescore, slug, stored_run, versions_of
@@ -78,9 +80,11 @@ def execute(
     stored = stored_run(folder, asked)
     if stored is not None:
         config = config.extended_by(stored["config"])
+        model.continues(folder.path)
     engine = prepare(config, model, task, attributions, examples)
     engine = engine if adapted is None else replace(engine, targets=adapted.targets)
     _refuse_other_fields(engine.attributions, stored)
+    _refuse_other_server(model, stored)
     engine = replace(engine, scorer=_scorer(engine, folder, token_budget, stored, reporter))
     evaluated = examples[: config.n]
     brought = _check_given(engine, evaluated)
@@ -91,17 +95,18 @@ def execute(
     note = engine.scorer.labels.note
     told = [*model.notes, *([note] if note else []), *brought, *_about_methods(engine, evaluated), *checked]
     manifest["messages"] = told
-    for message in (*_remarks(manifest, config), *manifest["messages"]):
+    for message in (*_remarks(manifest, config), *manifest["messages"], *_outlook(engine, evaluated)):
         reporter.say(message)
     with folder.opened():
         if stored_run(folder, asked) != stored:
             raise ConfigError(f"another process wrote to {folder.path} in the meantime; run the same command again.")
         if stored is None:
             folder.write_manifest(manifest)
-        if config.adaptive == "dataset":
-            engine, manifest = _with_enough_sets(folder, engine, evaluated, manifest, stored, reporter)
-        score_parts(folder, engine, evaluated, manifest, reporter)
-        summary = _finish(folder, engine, manifest, stored)
+        with model.keeping(folder.path):
+            if config.adaptive == "dataset":
+                engine, manifest = _with_enough_sets(folder, engine, evaluated, manifest, stored, reporter)
+            score_parts(folder, engine, evaluated, manifest, reporter)
+            summary = _finish(folder, engine, manifest, stored)
     if not any(line["n"] for line in summary["configurations"]):
         first = next(iter(folder.examples()))
         raise ModelError(
@@ -176,6 +181,11 @@ def prepare(
         ConfigError: It does not fit the model or the data.
     """
     chosen = _attributions(config, attributions, model)
+    if config.unit not in model.units:
+        raise CapabilityError(
+            f"the model '{model.name}' can be explained by {' or '.join(model.units)} only: its tokens are not seen "
+            f"here; use --unit {model.units[0]}."
+        )
     labels = model.labels(task, scoring=config.label_scoring)
     acts = {name: operators.get(name)() for name in config.operators}
     probing = {name: operators.get(method.operator)() for name, method in chosen.items() if "values" in method.needs}
@@ -212,6 +222,7 @@ def _manifest(
         "flags": _flags(engine),
         "versions": versions_of(_VERSIONS),
         "started": stored["started"] if stored is not None else now(),
+        **({} if model.server is None else {"server": dict(model.server)}),
     }
 
 
@@ -283,6 +294,23 @@ def _refuse_other_fields(methods: Mapping[str, Attribution], stored: Mapping[str
             )
 
 
+def _refuse_other_server(model: Model, stored: Mapping[str, Any] | None) -> None:
+    """The rows of a run reach the model in one way; the address and its patience may change."""
+    before, now = (stored or {}).get("server"), model.server
+    for name in ("prompts", "label_tokens"):
+        if before is not None and now is not None and before[name] != now[name]:
+            raise ConfigError(
+                f"the folder holds rows of a server with {name.replace('_', ' ')} {before[name]}, and this one has "
+                f"{now[name]}; use another --out, or the same server to continue."
+            )
+
+
+def _outlook(engine: Engine, examples: Sequence[Example]) -> list[str]:
+    """What the run will cost, where somebody else charges for it."""
+    items = [item for item in map(engine.encode, examples[:_TRIED_EXAMPLES]) if item.n_units > 1]
+    return engine.model.outlook(estimated_rows(engine, examples), [item.full() for item in items]) if items else []
+
+
 def _supported(model: Model) -> list[str]:
     return [name for name, method in attribution_registry.items() if method.needs <= model.offers | OF_EVERY_MODEL]
 
@@ -329,7 +357,7 @@ def _try_attributions(engine: Engine, examples: Sequence[Example], stored: Mappi
         if name in done:
             continue
         needs, targets = method.needs - OF_EVERY_MODEL, {item.example_id: 0}
-        observer = Observer(engine.model, engine.scorer.labels, targets, needs, chat=engine.task.chat)
+        observer = Observer(engine.model, engine.scorer.labels, targets, needs, chat=engine.in_turns)
         try:
             method.check(Lens(observer, method.needs, engine.config.seed, name, engine.data), item)
         except IceError as exc:
@@ -389,10 +417,20 @@ def _finish(
     if any(cost["out_of_memory"] for cost in costs):
         content["token_budgets_by_length"] = _lowered(folder)
         content["flags"] = [*manifest["flags"], "out_of_memory"]
+    if "server" in content:
+        unscored = _n_unscored(folder)
+        content["server"] = {**content["server"], "rows_without_score": unscored}
+        content["flags"] = [*content["flags"], *(["labels_not_listed"] if unscored else [])]
     folder.write_manifest(content)
     summary = rescore(folder)
     folder.write_manifest({**content, "status": "complete", "finished": now()})
     return summary
+
+
+def _n_unscored(folder: RunFolder) -> int:
+    """Rows of which a label is not known."""
+    rows = (row for part in folder.parts() for row in folder.ledger(part))
+    return sum(not np.isfinite(row.scores).all() for row in rows)
 
 
 def _by_name(costs: Sequence[Mapping[str, Any]], field: str) -> dict[str, int]:

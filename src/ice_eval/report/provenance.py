@@ -29,6 +29,7 @@ def provenance(manifest: Manifest) -> list[tuple[str, str]]:
     rows = [
         ("model", f"{config['model']}, {_numbers(identity)} on {manifest['device']}"),
         ("weights", f"fingerprint {identity['weights']}"),
+        *([("server", _server(manifest["server"]))] if "server" in manifest else []),
         ("data", f"{manifest['data']['origin']}, {manifest['data']['examples']} examples, sha256 {identity['data']}"),
         ("prompt", manifest["prompt"]),
         ("labels", ", ".join(manifest["labels"])),
@@ -86,6 +87,16 @@ def _numbers(identity: Mapping[str, Any]) -> str:
     return f"{identity['dtype']}{stored}"
 
 
+def _server(server: Mapping[str, Any]) -> str:
+    """How a model behind a server was asked, and what it left open."""
+    labels = ", ".join(" + ".join(map(repr, tokens)) for tokens in server["label_tokens"])
+    lost = server.get("rows_without_score", 0)
+    return (
+        f"{server['base_url']}, prompts as {server['prompts']}, {server['top_logprobs']} log-probabilities per row, "
+        f"labels as {labels}{f'; {lost} rows without a score' if lost else ''}"
+    )
+
+
 def _method(name: str, fields: Mapping[str, Any]) -> str:
     """What the name of an attribution stands for: the method and its fields."""
     values = ", ".join(f"{field}={value}" for field, value in fields.items() if field != "method")
@@ -135,7 +146,10 @@ def command(manifest: Manifest) -> str | None:
         if name not in flags and config.get(name) not in (None, _listed(getattr(implied, name))):
             flags[name] = config[name]
     flags |= chosen
-    flags |= {name: manifest["identity"][name] for name in ("dtype", "load_in") if name in manifest["identity"]}
+    served = manifest.get("server", {})
+    flags |= {name: served[name] for name in ("base_url", "tokenizer") if served.get(name) is not None}
+    loaded = () if served else ("dtype", "load_in")
+    flags |= {name: manifest["identity"][name] for name in loaded if name in manifest["identity"]}
     pairs = [_pair(name, value) for name, value in flags.items()]
     pairs += [("--attribution-file", f"{name}=FILE") for name in own]
     pairs += [("--chat",)] if manifest["identity"].get("chat") else []

@@ -322,6 +322,7 @@ FLAGS = {
     "mask-pad_writes_end_of_text": "the model has no padding token: mask-pad wrote end-of-text tokens.",
     "effect_below_noise": "the effect is smaller than what rounding moves a score by: the verdict rests on rounding.",
     "out_of_memory": "the device ran out of memory: batches were made smaller, which may move scores by rounding.",
+    "labels_not_listed": "the server named too few tokens to find a label in some rows; their examples were left out.",
     "no_examples": "no example could be evaluated.",
 }
 """What the flags of a summary mean."""
