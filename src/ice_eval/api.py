@@ -17,7 +17,7 @@ from ice_eval.cot import rescore_chains
 from ice_eval.errors import ConfigError, DataError
 from ice_eval.interop import Explanation
 from ice_eval.interop import formats as explanation_formats
-from ice_eval.models import DeviceMap, MaxMemory, ModelRef, load_model
+from ice_eval.models import DeviceMap, MaxMemory, ModelRef, Served, load_model
 from ice_eval.pipeline import Reporter, RunConfig, Silent, examples_read, execute
 from ice_eval.rationales import DYNAMIC, Share, keep_mask, null_of, random_sets
 from ice_eval.records import Example
@@ -155,8 +155,8 @@ def evaluate(
     """Compare explanations of a model with random ones of equal size, under several operators.
 
     Args:
-        model: A hub id, a folder, a `.gguf` file, a known name (`smollm2`, `gpt2-xl`), or a pair of a transformers
-            model and its tokenizer.
+        model: A hub id, a folder, a `.gguf` file, a known name (`smollm2`, `gpt2-xl`), a pair of a transformers
+            model and its tokenizer, or a model behind a server (`Served`).
         task: A known task (`sst2`), perhaps in another of its prompts (`sst2/minimal`, `sst2/minimal/few-shot`), a task
             file (`mine.yaml`), or a `Task`.
         attributions: Names (`"attention"`, or with options `"attention:layer=-1"`), or a mapping from names to None
@@ -264,6 +264,8 @@ def plan(
     n_examples = len(chosen.examples(limit=limit))
     shown = settings.get("reporter") or Silent()
     settings["reporter"] = _OfPilot(shown)
+    if isinstance(model, Served):
+        shown.say(f"the pilot asks {model.base_url}: its answers are charged for, and are not kept.")
     # One random set shows no spread.
     found = evaluate(model, chosen, n=min(n, pilot), m=min(max(asked.m, 2), PILOT_SETS), **settings)
     for message in found.folder.manifest()["messages"]:

@@ -7,7 +7,7 @@ import jsonschema
 import numpy as np
 import pytest
 from tests.servers.bag_server import Bag, log_odds
-from tests.servers.chat_server import ChatServer, continuation, stormy
+from tests.servers.chat_server import ChatServer, continuation, error, stormy
 
 import ice_eval as ice
 from ice_eval.errors import CapabilityError, ConfigError
@@ -286,6 +286,13 @@ def test_a_server_that_ignores_the_wish_for_log_probabilities_is_noticed(tmp_pat
     assert not (tmp_path / "run").exists()
 
 
+def test_a_server_that_breaks_when_it_is_asked_for_log_probabilities_is_refused_with_its_words(tmp_path):
+    with ChatServer(lambda request, number: error(500, "needs logits_all=True")) as server:
+        with pytest.raises(ConfigError, match="status 500: needs logits_all=True Log-probabilities.*--logits_all true"):
+            run(served(server), out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
 def test_where_the_text_would_end_the_server_is_asked_not_to_end_it(local):
     """Some servers name no token where the likeliest one ends the text."""
     bag = Bag()
@@ -301,7 +308,14 @@ def test_where_the_text_would_end_the_server_is_asked_not_to_end_it(local):
 
 
 def test_bad_weather_changes_no_number(local):
-    with ChatServer(stormy(0.2, seed=3, then=Bag())) as server:
+    bag = Bag()
+    storm = stormy(0.3, seed=3, then=bag)
+
+    def weather(request, number):
+        """Fair until the server is known."""
+        return storm(request, number) if number > 5 and request["logprobs"] == 20 else bag(request, number)
+
+    with ChatServer(weather) as server:
         found = run(served(server, timeout_s=0.4))
     assert len(server.faults) > 3
     assert_same(found, local)
@@ -325,7 +339,7 @@ def test_a_chat_template_needs_token_ids(folder):
 
 def test_a_prompt_of_nothing_but_the_text_is_refused(tmp_path):
     with ChatServer(Bag()) as server:
-        with pytest.raises(ConfigError, match="nothing is left of the prompt.*put words"):
+        with pytest.raises(ConfigError, match="nothing is left of the prompt.*put words around"):
             run(served(server), task(prompt="{text}"), out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 

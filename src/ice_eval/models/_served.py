@@ -97,6 +97,7 @@ class ServedModel(Model):
         self._codec: Codec = TextCodec() if served.tokenizer is None else reader(served.tokenizer).codec
         if self._codec.reads_pairs:
             raise ConfigError(f"--tokenizer {served.tokenizer} belongs to a classifier; a language model is served.")
+        self._said: dict[str, str | None] = {}
         self._means: Means | None = None
         self._reader: LabelReader | None = None
 
@@ -119,7 +120,7 @@ class ServedModel(Model):
             "top_logprobs": means.top,
             "echo": reader.echo_is_trusted,
             "label_tokens": [list(tokens) for tokens in reader.tokens],
-            "said": dict(self._said),
+            "said": self._said,
         }
 
     @property
@@ -171,8 +172,8 @@ class ServedModel(Model):
         """A server takes no empty prompt, and what is removed must leave one."""
         if any(not self._prompt(row) for row in batch):
             raise ConfigError(
-                f"without the text nothing is left of the prompt, and {self.name} takes no empty one; put words of "
-                "the prompt before or after the text."
+                f"without the words that may be removed nothing is left of the prompt, and {self.name} takes no empty "
+                "one; put words around the text, and use --scope content."
             )
         return []
 
@@ -217,7 +218,8 @@ class ServedModel(Model):
         return self._line.keeping(folder)
 
     def default_budget(self) -> int:
-        return 32_768
+        """A few hundred rows: enough to keep many requests under way, and soon enough to say how far it is."""
+        return 8_192
 
     def peak_memory(self) -> int | None:
         return None

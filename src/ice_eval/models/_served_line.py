@@ -85,7 +85,7 @@ class Line:
         """Keep answers in a folder, those of before included."""
         with ResponseStore(folder / RESPONSES) as store:
             for key, response in self._draft.responses.items():
-                if not store.has_answer(key):
+                if key not in store.responses or (response.answered and not store.has_answer(key)):
                     store.add(response)
             self._kept = store
             try:

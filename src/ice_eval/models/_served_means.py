@@ -110,9 +110,8 @@ def find_means(line: Line, model: str, *, text: str, ids: tuple[int, ...] | None
         if ids is not None:
             ways = [Means(line, model, ids, top, _BY_ID), Means(line, model, ids, top), *ways]
         for means in ways:
-            ask = line.try_to_ask if means.by_ids else line.ask
             try:
-                [answer] = ask([means.question(means.sample)])
+                [answer] = line.try_to_ask([means.question(means.sample)])
             except RefusedError as exc:
                 refusal = exc
                 continue
@@ -182,11 +181,10 @@ def _by_echo(
     means: Means, words: Sequence[str], ids: Sequence[tuple[int, ...]] | None
 ) -> tuple[list[tuple[str, ...]] | None, list[Logprobs]]:
     """Labels as the server cuts them, from prompts that end in a label; None where it does not repeat them."""
-    try:
-        asked = [means.echo(followed(means.sample, word, own)) for word, own in _paired(words, ids)]
-        answers = means.line.try_to_ask(asked)
-    except RefusedError:
+    asked = [means.echo(followed(means.sample, word, own)) for word, own in _paired(words, ids)]
+    if not means.line.takes(asked[0]):
         return None, []
+    answers = means.line.ask(asked)
     said = [answer.logprobs for answer in answers if answer.logprobs is not None]
     if len(said) < len(answers):
         return None, []
