@@ -1,6 +1,7 @@
 """Models behind a server: the toy, asked over HTTP, gives the toy's numbers."""
 
 import json
+from collections import Counter
 from importlib.resources import files
 
 import jsonschema
@@ -189,6 +190,14 @@ def test_a_label_that_is_not_named_at_first_is_looked_for_in_a_longer_list(local
     assert_same(found, local)
     longer = {request["prompt"] for request in server.requests if request["logprobs"] == 1000}
     assert 0 < len(longer) < len({request["prompt"] for request in server.requests})
+
+
+def test_a_label_that_is_not_in_a_longer_list_is_looked_for_in_the_longest(local):
+    with ChatServer(Bag(echo=None, most=20_000, fillers=1500)) as server:
+        found = run(served(server))
+    assert_same(found, local)
+    lengths = Counter(request["logprobs"] for request in server.requests)
+    assert lengths[20] > lengths[10_000] > 1  # one to find out whether it may be asked
 
 
 @pytest.mark.parametrize("echo", [None, "shifted"])

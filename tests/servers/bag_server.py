@@ -8,7 +8,6 @@ from tests.servers.chat_server import completion, continuation, error
 from ice_eval.models.toy import BIAS, WEIGHTS
 
 _TOKEN = re.compile(r" ?\w+|\s|[^\w\s]")
-_FILLERS = 60
 _LABELS, _REST = 0.6, 0.4
 """What labels and all other tokens share of the probability."""
 AFTER = {" very": (" bad", " good"), "": (" negative", " positive")}
@@ -20,11 +19,11 @@ def log_odds(text):
     return BIAS + sum(WEIGHTS.get(word, 0.0) for word in re.findall(r"\w+", text.lower()))
 
 
-def next_tokens(text):
+def next_tokens(text, fillers=60):
     """Token -> log-probability of what follows a text."""
     end = " very" if text.endswith(" very") else ""
     odds = log_odds(text.removesuffix(end))
-    found = {f" filler{place}": math.log(_REST / _FILLERS) for place in range(_FILLERS)}
+    found = {f" filler{place}": math.log(_REST / fillers) for place in range(fillers)}
     for word, sign in zip(AFTER[end], (-1, 1), strict=True):
         found[word] = math.log(_LABELS) - math.log1p(math.exp(-sign * odds))
     return found | {" very": math.log(_LABELS / 4)} if not end else found
@@ -39,11 +38,12 @@ class Bag:
         codec: Reads token ids; without one they are refused, with this status.
         by_id: Whether it names tokens by id if asked to.
         silent: Whether it names no tokens at all, without a word.
+        fillers: Tokens that are no label.
     """
 
-    def __init__(self, *, most=1000, echo="right", codec=None, ids_status=400, by_id=False, silent=False):
+    def __init__(self, *, most=1000, echo="right", codec=None, ids_status=400, by_id=False, silent=False, fillers=60):
         self.most, self.echo, self.codec, self.by_id, self.silent = most, echo, codec, by_id, silent
-        self.ids_status = ids_status
+        self.ids_status, self.fillers = ids_status, fillers
 
     def __call__(self, request, number):
         if "messages" in request:
@@ -62,7 +62,7 @@ class Bag:
         return continuation(self._named(request, self._listed(prompt, request["logprobs"])))
 
     def _listed(self, prompt, n):
-        ranked = sorted(next_tokens(prompt).items(), key=lambda each: -each[1])
+        ranked = sorted(next_tokens(prompt, self.fillers).items(), key=lambda each: -each[1])
         return dict(ranked[:n])
 
     def _echoed(self, request, prompt):

@@ -3,12 +3,12 @@
 ```text
  prompts     token ids, where we have the tokenizer and the server takes them; else text
  top         the 20 likeliest next tokens, or as many as the server names
- more        the 1000 likeliest, for a row in which a label is not among the first
+ longer      the 1000 likeliest, then 10,000, for a row in which a label is not among the first
  echo        the log-probabilities of the prompt's own tokens: trusted only if they repeat what `top` says
 ```
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -19,7 +19,7 @@ from ice_eval.servers import Continuation, Logprobs, Response
 
 _TOPS = (20, 5)
 """Tokens to be named: what vLLM allows unless told otherwise, and what less generous servers do."""
-_MORE = (1000, 100, 50)
+_MORE, _MOST = (1000, 100, 50), 10_000
 _BY_ID: Mapping[str, Any] = {"return_tokens_as_token_ids": True}
 """vLLM then names tokens by id: several may spell the same."""
 _NOT_LAST: Mapping[str, Any] = {"min_tokens": 1}
@@ -63,11 +63,9 @@ class Means:
                 answers[index] = answer
         return answers
 
-    def ask_more(self, prompts: Sequence[Prompt], *, repeat: int = 0) -> list[Response]:
-        """Many more of the next tokens of each prompt; as many as before where the server names no more."""
-        if self.more is None:
-            return self.ask(prompts, repeat=repeat)
-        return self.line.ask([self.question(prompt, repeat=repeat, logprobs=self.more) for prompt in prompts])
+    def ask_longer(self, prompts: Sequence[Prompt], many: int, *, repeat: int = 0) -> list[Response]:
+        """Many more of the next tokens of each prompt."""
+        return self.line.ask([self.question(prompt, repeat=repeat, logprobs=many) for prompt in prompts])
 
     def ask_echo(self, prompts: Sequence[Prompt], *, repeat: int = 0) -> list[Response]:
         """The tokens of each prompt and their log-probabilities."""
@@ -77,10 +75,20 @@ class Means:
         """What does the prompt consist of?"""
         return self.question(prompt, repeat=repeat, logprobs=1, echo=True)
 
+    def longer(self) -> Iterator[int]:
+        """Lengths of longer lists that the server gives, found out when somebody asks."""
+        if self._more is not None:
+            yield self._more
+        if self._more == _MORE[0] and self._names_most:
+            yield _MOST
+
     @cached_property
-    def more(self) -> int | None:
-        """The most tokens that the server names, if more than usual; found out when somebody asks."""
+    def _more(self) -> int | None:
         return next((many for many in _MORE if self.line.takes(self.question(self.sample, logprobs=many))), None)
+
+    @cached_property
+    def _names_most(self) -> bool:
+        return self.line.takes(self.question(self.sample, logprobs=_MOST))
 
     @cached_property
     def _names_unless_last(self) -> bool:
@@ -164,7 +172,7 @@ def find_label_tokens(
     if ids is not None and any(token.startswith("token_id:") for token in top_of(first)):
         tokens = [tuple(f"token_id:{index}" for index in each) for each in ids]
     elif tokens is None:
-        tokens = [_whole(word, top_of(first)) or _whole(word, top_of(_more(means))) for word in words]
+        tokens = [_whole(word, top_of(first)) or _whole(word, _long_list(means)) for word in words]
         if ids is not None:
             pairs = zip(tokens, ids, strict=True)
             tokens = [seen if seen and len(own) == 1 else tuple(map(spelled, own)) for seen, own in pairs]
@@ -225,16 +233,17 @@ def _whole(word: str, top: Mapping[str, float]) -> tuple[str, ...]:
     return next(((name,) for name in (word, word.lstrip()) if name in top), ())
 
 
-def _more(means: Means) -> Response:
-    [answer] = means.ask_more([means.sample])
-    return answer
+def _long_list(means: Means) -> Mapping[str, float]:
+    """What the server says of many tokens after the sample prompt; nothing where it names few."""
+    many = next(means.longer(), None)
+    return {} if many is None else top_of(means.ask_longer([means.sample], many)[0])
 
 
 def _is_trusted(means: Means, first: Response, tokens: Sequence[tuple[str, ...]], echoes: Sequence[Logprobs]) -> bool:
     """Whether the echo of a label's first token says what the list of next tokens says of it."""
     if not echoes:
         return False
-    top = top_of(first) if any(each[0] in top_of(first) for each in tokens) else top_of(_more(means))
+    top = top_of(first) if any(each[0] in top_of(first) for each in tokens) else _long_list(means)
     pairs = [(top[each[0]], value_of(echo, each)) for echo, each in zip(echoes, tokens, strict=True) if each[0] in top]
     return bool(pairs) and all(value is not None and is_same(value, said) for said, value in pairs)
 

@@ -52,12 +52,14 @@ class LabelReader:
         answers = self.means.ask(prompts, repeat=repeat)
         found = Found(np.array([self._listed(top_of(answer)) for answer in answers]), _cost(answers))
         unknown = _unknown(found)
-        if unknown and self.means.more is not None:
-            longer = self.means.ask_more([prompts[index] for index in unknown], repeat=repeat)
+        for many in self.means.longer() if unknown else ():
+            longer = self.means.ask_longer([prompts[index] for index in unknown], many, repeat=repeat)
             for index, answer in zip(unknown, longer, strict=True):
                 found.values[index] = self._listed(top_of(answer), unless_other_than=top_of(answers[index]))
             found = found._replace(tokens=found.tokens + _cost(longer))
             unknown = _unknown(found)
+            if not unknown:
+                break
         if unknown and self.echo_is_trusted:
             echoed = self._by_echo([prompts[index] for index in unknown], repeat=repeat)
             found.values[unknown] = echoed.values
