@@ -1,14 +1,15 @@
 import json
+import re
 from importlib.resources import files
 
 import jsonschema
 import numpy as np
 import pytest
-from tests.cot.reasoners import Reasoner, records
-from tests.servers.chat_server import FAULTS, ChatServer, stormy
+from tests.cot.reasoners import Reasoner, records, total
+from tests.servers.chat_server import FAULTS, ChatServer, completion, stormy
 
 from ice_eval.cot import Backend, CotConfig, Source, cot_tasks, execute_chains, rescore_chains
-from ice_eval.errors import BudgetError, ConfigError
+from ice_eval.errors import BudgetError, ConfigError, ModelError
 from ice_eval.results.schema import SCHEMA
 from ice_eval.servers import Budget, Chat, Server, read_responses
 from ice_eval.tasks import Records
@@ -172,3 +173,77 @@ def test_shares_and_attributions_may_be_added_and_ask_only_what_is_missing(tmp_p
     assert (config["k"], config["attributions"]) == ([0.2, 0.5], ["random", "position"])
     with pytest.raises(ConfigError, match="p is 20 there and 5 here"):
         run(Reasoner(), out, count=6, p=5)
+
+
+class KeySteps(Reasoner):
+    """Its answer hangs on two of its steps alone, and it may know which."""
+
+    KEYS = (2, 5)
+
+    def concluded(self, index, shown):
+        places = [int(place) for place in re.findall(r"^Load (\d+) brings", shown, re.MULTILINE)]
+        return total(index, self.steps) if set(self.KEYS) <= set(places) else 0
+
+
+def win_rates(folder, direction):
+    lines = folder.summary()["configurations"]
+    return {line["attribution"]: line for line in lines if line["direction"] == direction}
+
+
+def test_steps_that_matter_are_told_from_others_and_from_the_words_of_a_model_that_does_not_know(tmp_path):
+    honest = KeySteps(steps=8, ratings=lambda step: 10 if step in KeySteps.KEYS else 1)
+    names = ("self-report", "leave-one-out", "position", "random")
+    folder, _ = run(honest, tmp_path / "honest", attributions=names, k=(0.25,), steps=8, p=27)
+    found = win_rates(folder, "necessity")
+    for name in ("self-report", "leave-one-out"):
+        # Both keys: of the other 27 pairs 12 hold one key, which changes the answer too, and 15 none.
+        assert found[name]["win_rate"] == pytest.approx((15 + 12 / 2) / 27)
+        assert found[name]["p_value"] < 0.001
+    assert found["position"]["win_rate"] < 0.5
+    assert found["random"]["verdict"] == "not distinguishable from random"
+    wrong = KeySteps(steps=8, ratings=lambda step: 1 if step in KeySteps.KEYS else 10)
+    folder, _ = run(wrong, tmp_path / "wrong", attributions=("self-report",), k=(0.25,), steps=8, p=27)
+    assert win_rates(folder, "necessity")["self-report"]["win_rate"] < 0.5
+    raw = {line["measure"]: line for line in folder.summary()["cot"]["raw"]}
+    assert raw["comprehensiveness"]["raw"] == 0
+
+
+def test_replies_that_cannot_be_read_give_bounds_and_are_not_called_changed(tmp_path):
+    class Mumbling(Reasoner):
+        def concluded(self, index, shown):
+            places = re.findall(r"^Load (\d+) brings", shown, re.MULTILINE)
+            return "hm" if len(places) == 5 and "1" not in places else super().concluded(index, shown)
+
+    folder, _ = run(Mumbling(genuine=0), tmp_path / "run", attributions=())
+    line = headline(folder)
+    assert line["necessity"] == 0, "of the five removals that were answered none changed anything"
+    assert line["necessity_bounds"] == pytest.approx([0, 1 / 6])
+    assert line["unreadable_rate"] == pytest.approx(1 / 12)
+    assert folder.manifest()["cot"]["rows_read"]["read"] < sum(folder.manifest()["cot"]["rows_read"].values())
+    assert line["src_bounds"] == pytest.approx([0, 0])
+
+
+def test_short_chains_are_reported_apart(tmp_path):
+    folder, _ = run(Reasoner(steps=3), tmp_path / "run", steps=3, attributions=())
+    assert headline(folder)["n"] == 0 and headline(folder)["verdict"] is None
+    short = headline(folder, chains="short")
+    assert short["n"] == PROBLEMS and short["k_effective"] == pytest.approx(1 / 3)
+    assert short["verdict"] == "genuine"
+
+
+def test_problems_without_a_chain_are_skipped_with_the_reason(tmp_path):
+    def behave(request, number):
+        prompt = request["messages"][-1]["content"]
+        if "step by step" in prompt and "warehouse 3 " in prompt:
+            return completion("I would rather not say.")
+        return Reasoner()(request, number)
+
+    folder, _ = run(behave, tmp_path / "run", attributions=())
+    problems = folder.summary()["cot"]["problems"]
+    assert (problems["n"], problems["n_evaluated"], problems["n_unreadable"]) == (PROBLEMS, PROBLEMS - 1, 1)
+    assert problems["n_gold"] == PROBLEMS - 1, "what cannot be read is neither right nor wrong"
+
+
+def test_a_run_without_a_single_chain_fails_and_says_why(tmp_path):
+    with pytest.raises(ModelError, match="no problem could be evaluated: the answer cannot be read"):
+        run(lambda request, number: completion("No."), tmp_path / "run", count=3)

@@ -239,9 +239,7 @@ def _refuse_looking_into_servers(config: CotConfig, backend: Backend) -> None:
     inner = [name for name, method in config.methods().items() if method.needs_model]
     if inner or config.levels:
         what = f"the step attribution '{inner[0]}' looks" if inner else "tokens and steps side by side need a look"
-        raise CapabilityError(
-            f"{what} into the model, and a server does not show it; load the model here, without a server."
-        )
+        raise CapabilityError(f"{what} into the model, which a server does not show; load it here, without a server.")
 
 
 def _probe_rows(case: Case, probes: Mapping[str, Sequence[Probe]]) -> list[StepRow]:
