@@ -8,7 +8,7 @@ from pathlib import Path
 def cache_folder() -> Path:
     """`$ICE_CACHE`, else `ice-eval` in the platform's user cache."""
     if given := os.environ.get("ICE_CACHE"):
-        return Path(given).expanduser()
+        return Path(os.path.expanduser(given))
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches" / "ice-eval"
     if sys.platform == "win32":

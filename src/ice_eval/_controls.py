@@ -1,8 +1,16 @@
-"""Texts and names of users, as a terminal may print them."""
+"""Texts and names of users: what a terminal may print of them, and what no file can hold."""
 
 import unicodedata
 
 
 def without_controls(text: str) -> str:
-    """Control characters but new lines and tabs become `\ufffd`: a terminal would obey them."""
-    return "".join("\ufffd" if unicodedata.category(c) == "Cc" and c not in "\n\t" else c for c in text)
+    """Control characters but new lines and tabs become `\ufffd`: a terminal would obey them.
+
+    So do halves of characters (lone surrogates), as file names that are no UTF-8 have: they cannot be printed.
+    """
+    return "".join("\ufffd" if unicodedata.category(c) in {"Cc", "Cs"} and c not in "\n\t" else c for c in text)
+
+
+def is_broken(text: str) -> bool:
+    """Whether a text holds half of a character (a lone surrogate), which UTF-8 cannot write."""
+    return any("\ud800" <= c <= "\udfff" for c in text)

@@ -73,6 +73,11 @@ def append(path: Path, content: bytes) -> None:
         os.fsync(stream.fileno())
 
 
+def home_expanded(path: str | Path) -> Path:
+    """With the home folder in place of `~`; the name of a user who is not there stays as it is."""
+    return Path(os.path.expanduser(path))
+
+
 def write_json(path: Path, content: Any) -> None:
     """JSON in the given order of keys; NaN is an error, since other readers refuse it."""
     text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)

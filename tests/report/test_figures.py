@@ -2,6 +2,7 @@ import importlib
 import json
 import sys
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -355,6 +356,14 @@ def test_what_a_user_named_is_text(tmp_path):
     found = run(texts(4), attributions={name: picks("a"), "b": picks("b")}, m=5, out=tmp_path / "run").folder
     for figure in figures([found])[:2]:
         assert name in Drawing(figure).texts()
+
+
+def test_names_with_characters_that_svg_cannot_hold_are_drawn_without_them(drawn):
+    """The converter ends the whole process over such a character."""
+    figure = drawn["win-rate-heatmap"]
+    nasty = replace(figure, chart=figure.chart.properties(title="a\x1b[31m\x00b\uffff\ud800"))
+    assert nasty.spec()["title"] == "a\ufffd[31m\ufffdb\ufffd\ufffd"
+    assert "a\ufffd[31m" in vl_convert.vegalite_to_svg(nasty.spec("print"))
 
 
 def test_themes_differ_in_ink_and_are_named_when_unknown(drawn):

@@ -178,3 +178,12 @@ def test_a_task_that_explains_nothing_is_refused():
 def test_a_prompt_that_cannot_be_read_is_refused_when_the_task_is_made():
     with pytest.raises(ConfigError, match="has no field"):
         make_task(prompt="Review:")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"prompt": "\ud800{text}"}, {"label_words": {"a\ud800": "a", "b": "b"}}, {"label_words": {"a": "\udfff", "b": "b"}}],
+)
+def test_half_characters_in_what_a_task_says_are_refused(changes):
+    with pytest.raises(ConfigError, match="holds half of a character"):
+        make_task(**changes)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ice_eval.pipeline.config import ADDABLE
-from ice_eval.results import config_hash
+from ice_eval.results import config_hash, slug
 from ice_eval.tasks import FileData, Task
 
 _NO_ROWS = (*ADDABLE, "eraser", "device", "device_map", "max_memory", "token_budget")
@@ -48,5 +48,5 @@ def _content(task: Task) -> str:
 
 
 def _slug(text: str) -> str:
-    """A part of a file name that any file system takes."""
-    return re.sub(r"[^A-Za-z0-9.]+", "-", Path(text).name if Path(text).is_absolute() else text).strip("-.") or "run"
+    """In plain letters and digits; of a folder, its own name."""
+    return slug(re.sub(r"[^A-Za-z0-9.]+", "-", Path(text).name if Path(text).is_absolute() else text))

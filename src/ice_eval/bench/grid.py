@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ice_eval._files import read_yaml
+from ice_eval._files import home_expanded, read_yaml
 from ice_eval._registry import did_you_mean
 from ice_eval.attributions import method_of
 from ice_eval.bench import _read
@@ -267,7 +267,7 @@ def _model(value: object, where: str, folder: Path) -> ModelEntry:
     if "model" not in given:
         raise ConfigError(f"{where}: an entry has no 'model'; it has {', '.join(given)}.")
     ref = given["model"]
-    place = folder / Path(ref).expanduser()
+    place = folder / home_expanded(ref)
     if ref not in known_models and place.exists():
         ref = str(place.resolve())
     return ModelEntry(
@@ -293,7 +293,7 @@ def _task(value: object, where: str, folder: Path, data_dir: Path | None) -> Tas
 
 
 def _data_dir(given: str | None, folder: Path, where: str) -> Path | None:
-    found = None if given is None else folder / Path(given).expanduser()
+    found = None if given is None else folder / home_expanded(given)
     if found is not None and not found.is_dir():
         raise ConfigError(
             f"{where}: there is no folder {found}; data_dir holds a TASK.jsonl or TASK.csv for each task."
@@ -304,7 +304,7 @@ def _data_dir(given: str | None, folder: Path, where: str) -> Path | None:
 def _data_file(given: str | None, task: str, folder: Path, data_dir: Path | None, where: str) -> Path | None:
     """The file that is given for a task, or the one that is named after it: `german.jsonl`, or `german_posts.jsonl`."""
     if given is not None:
-        path = folder / Path(given).expanduser()
+        path = folder / home_expanded(given)
         if not path.is_file():
             raise ConfigError(f"{where}: there is no file {path} for the task '{task}'.")
         return path

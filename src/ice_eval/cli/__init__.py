@@ -5,7 +5,7 @@ import signal
 import sys
 import threading
 
-from ice_eval._controls import without_controls
+from ice_eval._controls import is_broken, without_controls
 from ice_eval.cli._app import app
 from ice_eval.errors import ConfigError, IceError
 
@@ -22,6 +22,7 @@ def main() -> None:
             # `ice report … | head`: end quietly with the reader, as other tools do, instead of failing.
             signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
+        _check_arguments()
         app(prog_name="ice")
     except ConfigError as exc:
         _fail(exc, code=2)
@@ -34,11 +35,22 @@ def main() -> None:
         _fail(f"{where}{exc.strerror}; the same command again continues.", code=1)
 
 
+def _check_arguments() -> None:
+    """Refuse what is no UTF-8: nothing that names it could be written to a file or shown.
+
+    Raises:
+        ConfigError: An argument holds such bytes.
+    """
+    for argument in sys.argv[1:]:
+        if is_broken(argument):
+            raise ConfigError(f"{argument!r} is not UTF-8 text; rename the file, or use a UTF-8 terminal.")
+
+
 def _interrupted(number: int, frame: object) -> None:
     print("\ninterrupted; the same command again continues where it was.", file=sys.stderr)
     sys.exit(128 + number)
 
 
-def _fail(exc: Exception | str, *, code: int) -> None:
-    print(without_controls(f"ice: {exc}"), file=sys.stderr)
+def _fail(reason: object, *, code: int) -> None:
+    print(without_controls(f"ice: {reason}"), file=sys.stderr)
     sys.exit(code)

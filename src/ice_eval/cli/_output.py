@@ -1,6 +1,7 @@
 """Printing: tables for people, JSON for programs, progress that fits where it goes."""
 
 import json
+import re
 import signal
 import sys
 import threading
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 
 _WIDE = 10_000
+_UNSAFE = re.compile("[\x7f-\x9f\ud800-\udfff]")
+"""Control characters that JSON need not escape, and halves of characters."""
 _TELLING_ROWS, _TELLING_SHARE = 100, 0.05
 """Rows, or the share of all, after whose scoring progress says how long the rest takes."""
 
@@ -30,9 +33,19 @@ def console() -> Console:
     return Console(highlight=False) if sys.stdout.isatty() else Console(highlight=False, width=_WIDE)
 
 
+def print_text(text: str, *, error: bool = False) -> None:
+    """Lines on standard output or error, without what a terminal would obey.
+
+    All that commands print goes through this module: names, ids and paths may hold anything.
+    """
+    print(without_controls(text), file=sys.stderr if error else sys.stdout, flush=error)
+
+
 def print_json(content: Any) -> None:
+    """JSON, with escapes in place of what a terminal would obey; what is read from it is the same."""
     any_character = sys.stdout.encoding.lower().startswith("utf")
-    print(json.dumps(content, indent=2, ensure_ascii=not any_character, allow_nan=False))
+    text = json.dumps(content, indent=2, ensure_ascii=not any_character, allow_nan=False)
+    print(_UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
 def print_run(folder: "RunFolder", *, as_json: bool) -> None:
@@ -46,7 +59,7 @@ def print_run(folder: "RunFolder", *, as_json: bool) -> None:
     cost = cost_table(folder.manifest())
     if cost.rows:
         print_tables([cost])
-    print(f"\nRun folder: {folder.path}\nReport:     {folder.path / 'report.html'}")
+    print_text(f"\nRun folder: {folder.path}\nReport:     {folder.path / 'report.html'}")
 
 
 def print_summaries(summaries: Sequence[Mapping[str, Any]], names: Sequence[str] = ()) -> None:

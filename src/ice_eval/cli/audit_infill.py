@@ -47,7 +47,7 @@ def audit_infill(
     """
     from ice_eval.analysis import audit_fills
     from ice_eval.analysis import audit_infill as audited
-    from ice_eval.cli._output import print_json, print_tables
+    from ice_eval.cli._output import print_json, print_tables, print_text
     from ice_eval.models import load_reader
     from ice_eval.operators import POOL_EXAMPLES
     from ice_eval.protocols import PROTOCOLS
@@ -87,7 +87,7 @@ def audit_infill(
     if as_json:
         print_json({**found.as_dict(), **({} if fills is None else {"run": str(folder), **fills.as_dict()})})
     elif style is not None:
-        print("\n\n".join(formatted(table, style) for table in audit_tables(found, fills)))
+        print_text("\n\n".join(formatted(table, style) for table in audit_tables(found, fills)))
     else:
         print_tables(audit_tables(found, fills), audit_notes(found, fills))
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ice_eval._files import home_expanded
 from ice_eval.cli._options import Json, names
 from ice_eval.errors import ConfigError
 
@@ -60,6 +61,7 @@ def _grid(path: Path | None, preset: str | None, out: Path | None, **changes: An
     """The grid that is meant, and where it is run."""
     from ice_eval.bench import BenchFolder, load_grid
     from ice_eval.bench import preset as load_preset
+    from ice_eval.results import slug
 
     if (path is None) == (preset is None):
         raise ConfigError("a grid is expected, as `ice bench GRID.yaml`, or --preset NAME; see `ice list presets`.")
@@ -72,7 +74,7 @@ def _grid(path: Path | None, preset: str | None, out: Path | None, **changes: An
             f"{path} is a folder without a grid; give a YAML file, or the folder of an earlier `ice bench`."
         )
     chosen = load_grid(path, **changes) if path is not None else load_preset(str(preset), **changes)
-    return chosen, BenchFolder(out or Path("ice-bench") / chosen.name)
+    return chosen, BenchFolder(out or Path("ice-bench") / slug(chosen.name))
 
 
 def _models(given: str | None) -> list[str] | None:
@@ -85,7 +87,7 @@ def _models(given: str | None) -> list[str] | None:
 
 
 def _absolute(path: Path | None) -> str | None:
-    return None if path is None else str(path.expanduser().resolve())
+    return None if path is None else str(home_expanded(path).resolve())
 
 
 def _left_out(grid: "Grid") -> list[str]:
@@ -95,7 +97,7 @@ def _left_out(grid: "Grid") -> list[str]:
 
 def _print(folder: "BenchFolder", grid: "Grid", *, as_json: bool) -> None:
     from ice_eval.bench import answers, finished_runs, results_of
-    from ice_eval.cli._output import print_json, print_tables
+    from ice_eval.cli._output import print_json, print_tables, print_text
     from ice_eval.report import answer_notes, answer_tables, grid_runs_table, grid_table, grid_table_note
 
     summary = folder.summary()
@@ -108,5 +110,5 @@ def _print(folder: "BenchFolder", grid: "Grid", *, as_json: bool) -> None:
         found = answers(results)
         tables = [grid_table(results.configurations), *answer_tables(found)]
         print_tables(tables, [grid_table_note(results.configurations), *answer_notes(found)])
-        print(f"\nBench folder: {folder.path}\nSummary:      {folder.path / 'bench.json'}")
-        print(f"Report:       {folder.path / 'report.html'}")
+        print_text(f"\nBench folder: {folder.path}\nSummary:      {folder.path / 'bench.json'}")
+        print_text(f"Report:       {folder.path / 'report.html'}")

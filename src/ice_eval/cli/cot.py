@@ -99,7 +99,7 @@ def run(
     later; any other change needs another folder.
     """
     from ice_eval.chains import evaluate_chains, plan_chains
-    from ice_eval.cli._output import Bar, print_json, print_run
+    from ice_eval.cli._output import Bar, print_json, print_run, print_text
     from ice_eval.servers import Budget, Server
 
     settings: dict[str, Any] = {
@@ -115,7 +115,7 @@ def run(
         if as_json:
             print_json({**asdict(plan), "tokens": plan.tokens._asdict()})
         else:
-            print(f"{plan}\n{'' if responses else 'Chains are not known yet: six steps are assumed.'}".rstrip())
+            print_text(f"{plan}\n{'' if responses else 'Chains are not known yet: six steps are assumed.'}".rstrip())
         return
     server = None
     if base_url is not None:

@@ -1,12 +1,10 @@
 """`ice measures`."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ice_eval._controls import without_controls
 from ice_eval.cli._folders import run_folders
 from ice_eval.cli._options import Json, check_format
 
@@ -25,7 +23,7 @@ def measures(
     """
     from ice_eval.analysis.measures import measures as known
     from ice_eval.cli._options import names
-    from ice_eval.cli._output import print_json, print_tables
+    from ice_eval.cli._output import print_json, print_tables, print_text
     from ice_eval.report import formatted, measure_notes, measure_tables, measured
 
     check_format(style, json=as_json)
@@ -37,8 +35,8 @@ def measures(
     if as_json:
         print_json({"folders": [str(folder.path) for folder in found], "measures": [r.as_dict() for r in results]})
     elif style is not None:
-        print("\n\n".join(formatted(table, style) for table in measure_tables(results, found)))
+        print_text("\n\n".join(formatted(table, style) for table in measure_tables(results, found)))
         for note in measure_notes(results, found):
-            print(without_controls(note), file=sys.stderr)
+            print_text(note, error=True)
     else:
         print_tables(measure_tables(results, found), measure_notes(results, found))

@@ -64,7 +64,7 @@ def _overview(style: str | None, *, as_json: bool) -> None:
 
 
 def _figures(folder: Path, *, as_json: bool) -> None:
-    from ice_eval.cli._output import print_json
+    from ice_eval.cli._output import print_json, print_text
     from ice_eval.report.figures import write_figures
     from ice_eval.report.paper_figures import paper_figures
 
@@ -78,7 +78,7 @@ def _figures(folder: Path, *, as_json: bool) -> None:
         )
         return
     for each in written:
-        print(*each.paths, sep="\n")
+        print_text("\n".join(map(str, each.paths)))
 
 
 def _one(name: str, style: str | None, *, as_json: bool) -> None:
@@ -110,11 +110,11 @@ def _say(line: str) -> None:
 
 
 def _print(tables: "list[Table]", style: str | None) -> None:
-    from ice_eval.cli._output import print_tables
+    from ice_eval.cli._output import print_tables, print_text
     from ice_eval.report import formatted
 
     if style is not None:
-        print("\n\n".join(formatted(table, style) for table in tables))
+        print_text("\n\n".join(formatted(table, style) for table in tables))
         return
     for table in tables:
         print_tables([table])

@@ -1,12 +1,10 @@
 """`ice report`."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ice_eval._controls import without_controls
 from ice_eval.cli._folders import run_folders
 from ice_eval.cli._options import Json, check_format
 
@@ -33,7 +31,7 @@ def report(
     as_json: Json = False,
 ) -> None:
     """Print the tables of one or several runs, or write them as a page or as figures."""
-    from ice_eval.cli._output import print_json, print_summaries
+    from ice_eval.cli._output import print_json, print_summaries, print_text
     from ice_eval.report import failures, formatted, jointly, tables, words_of, write_html
 
     check_format(style, json=as_json, html=html is not None, figures=figures is not None)
@@ -41,7 +39,7 @@ def report(
     found = run_folders(folders)
     summaries = [folder.summary() for folder in found]
     for damage in (each for folder in found for each in folder.damage()):
-        print(without_controls(f"ice: {damage}"), file=sys.stderr)
+        print_text(f"ice: {damage}", error=True)
     drawn = [] if figures is None else _draw(found, figures)
     if html is not None:
         write_html(found, html)
@@ -52,12 +50,12 @@ def report(
             [{"folder": str(folder.path), **summary} for folder, summary in zip(found, jointly(summaries), strict=True)]
         )
     elif style is not None:
-        print("\n\n".join(formatted(table, style) for table in tables(summaries)))
+        print_text("\n\n".join(formatted(table, style) for table in tables(summaries)))
     else:
         print_summaries(summaries, [str(folder.path) for folder in found])
     failed = failures(summaries, unwanted)
     for line in failed:
-        print(without_controls(f"ice: {line}"), file=sys.stderr)
+        print_text(f"ice: {line}", error=True)
     if failed:
         raise typer.Exit(1)
 
@@ -70,7 +68,7 @@ def _draw(folders: "list[RunFolder]", target: Path) -> "list[FigureFiles]":
 
 def _print_written(html: Path | None, drawn: "list[FigureFiles]", *, as_json: bool) -> None:
     """The paths of what was written; figures as JSON carry their captions."""
-    from ice_eval.cli._output import print_json
+    from ice_eval.cli._output import print_json, print_text
 
     if as_json:
         records = [
@@ -85,4 +83,4 @@ def _print_written(html: Path | None, drawn: "list[FigureFiles]", *, as_json: bo
         print_json({"html": None if html is None else str(html), "figures": records})
         return
     for path in [*([] if html is None else [html]), *(path for each in drawn for path in each.paths)]:
-        print(path)
+        print_text(str(path))

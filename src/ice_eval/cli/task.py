@@ -29,7 +29,7 @@ def new(
     as_json: Json = False,
 ) -> None:
     """Write the beginning of a task file, with a comment on each line; an existing file is never overwritten."""
-    from ice_eval.cli._output import print_json
+    from ice_eval.cli._output import print_json, print_text
     from ice_eval.tasks import draft, is_task_file
 
     if not is_task_file(file.name):
@@ -45,7 +45,7 @@ def new(
     if as_json:
         print_json({"file": str(file)})
         return
-    typer.echo(f"Wrote {file}. Fill it in, then: ice task check {file} --model smollm2")
+    print_text(f"Wrote {file}. Fill it in, then: ice task check {file} --model smollm2")
 
 
 @app.command("check")

@@ -1,6 +1,5 @@
 """`ice translate`."""
 
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -35,7 +34,7 @@ def translate(
     The same command again continues where it was interrupted. `ice compare ORIGINAL TRANSLATED --by-id` sets the two
     runs side by side.
     """
-    from ice_eval.cli._output import print_json
+    from ice_eval.cli._output import print_json, print_text
     from ice_eval.tasks import FileData
     from ice_eval.translation import Provenance, translate_file, translated_fields
 
@@ -45,7 +44,7 @@ def translate(
         return load_translator(model, source=source, target=to, beams=beams, device=device, dtype=dtype).translate
 
     def progress(done: int, total: int) -> None:
-        print(f"{done}/{total} rows", file=sys.stderr, flush=True)
+        print_text(f"{done}/{total} rows", error=True)
 
     given = FileData(data)
     chosen = translated_fields(given, None if fields is None else names(fields))
@@ -57,8 +56,8 @@ def translate(
         content = {"out": str(found.path), "n": found.n, "n_before": found.n_before, "fields": list(chosen)}
         print_json({**content, "dropped": list(found.dropped)})
         return
-    print(f"{found.path}: {found.n} examples, {', '.join(chosen)} in {to}.")
+    print_text(f"{found.path}: {found.n} examples, {', '.join(chosen)} in {to}.")
     if found.n_before:
-        print(f"{found.n_before} of them were there from before.")
+        print_text(f"{found.n_before} of them were there from before.")
     if found.dropped:
-        print(f"Left out, as they may point into the original texts: {', '.join(found.dropped)}.")
+        print_text(f"Left out, as they may point into the original texts: {', '.join(found.dropped)}.")

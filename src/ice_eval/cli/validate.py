@@ -34,7 +34,7 @@ def validate(
     """
     from ice_eval.analysis import check_explanations
     from ice_eval.attributions import explained
-    from ice_eval.cli._output import print_json
+    from ice_eval.cli._output import print_json, print_text
     from ice_eval.models import load_model
     from ice_eval.pipeline import RunConfig, examples_read
     from ice_eval.tasks import in_chat
@@ -57,7 +57,7 @@ def validate(
     if as_json:
         print_json({"fits": found.fit.fits, **asdict(found.fit), "unused": found.unused})
     else:
-        print("\n".join(_lines(found)))
+        print_text("\n".join(_lines(found)))
     if not found.fit.fits:
         raise typer.Exit(2)
 

@@ -22,6 +22,7 @@ import transformers
 from transformers.models.auto.tokenization_auto import get_tokenizer_config
 
 from ice_eval._cache import cache_folder
+from ice_eval._controls import without_controls
 from ice_eval.errors import ConfigError, IceError, MissingExtraError, ModelError
 from ice_eval.models._base import Model
 from ice_eval.models._hf_causal import CausalLM
@@ -101,7 +102,7 @@ def from_gguf(path: Path, *, name: str, how: Loading) -> Model:
             raise ConfigError(f"{path} is not a GGUF file.")
     folder = cache_folder() / f"gguf-{_sha256(path)[:32]}"
     if not folder.is_dir():
-        print(f"converting {path.name} once into {folder} …", file=sys.stderr, flush=True)
+        print(without_controls(f"converting {path.name} once into {folder} …"), file=sys.stderr, flush=True)
         _convert_gguf(path, folder)
     return from_folder(folder, name=name, how=how)
 

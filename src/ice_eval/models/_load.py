@@ -1,8 +1,8 @@
 """From what a user calls a model to a `Model`."""
 
-from pathlib import Path
 from typing import Any
 
+from ice_eval._files import home_expanded
 from ice_eval._registry import did_you_mean
 from ice_eval.errors import ConfigError
 from ice_eval.models._base import Model, models
@@ -85,7 +85,7 @@ def load_model(
         return models.get(ref)(how)
     from ice_eval.models import _hf_load
 
-    path = Path(ref).expanduser()
+    path = home_expanded(ref)
     if path.is_dir():
         return _hf_load.from_folder(path, name=path.resolve().name, how=how)
     if path.suffix == ".gguf":

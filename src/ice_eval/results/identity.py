@@ -11,6 +11,13 @@ from typing import Any
 from ice_eval.errors import ConfigError
 from ice_eval.results.folder import RunFolder
 
+_LONGEST = 80
+"""Bytes of a name in that of a file; file systems take 255 for all of it."""
+_RESERVED = frozenset(
+    ["CON", "PRN", "AUX", "NUL", *(f"{port}{number}" for port in ("COM", "LPT") for number in range(1, 10))]
+)
+"""Names that Windows keeps for devices, whatever follows a full stop after them."""
+
 
 def content_hash(content: Any) -> str:
     """Tells one content, as JSON writes it, from others."""
@@ -79,8 +86,10 @@ def versions_of(packages: Sequence[str]) -> dict[str, str]:
 
 
 def slug(name: str) -> str:
-    """A name as part of a folder's name."""
-    return "".join(c if c.isalnum() or c in "-_." else "-" for c in name).strip("-.") or "run"
+    """A name as part of a file's, which any file system takes: no separators or controls, not hidden, long or empty."""
+    kept = "".join(c if c.isalnum() or c in "-_." else "-" for c in name).strip("-.")
+    cut = kept.encode("utf-8")[:_LONGEST].decode("utf-8", "ignore").rstrip("-.")
+    return f"run-{cut}" if cut.partition(".")[0].upper() in _RESERVED else cut or "run"
 
 
 def now() -> str:

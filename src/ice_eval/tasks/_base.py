@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from ice_eval._controls import is_broken
 from ice_eval._registry import Registry, did_you_mean
 from ice_eval.errors import ConfigError
 from ice_eval.records import Example
@@ -61,6 +62,10 @@ class Task:
     description: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
+        words = (*self.label_words, *self.label_words.values())
+        for text in (self.name, self.prompt, self.classifier_prompt or "", self.system or "", *words):
+            if is_broken(text):
+                raise ConfigError(f"{text!r} holds half of a character (a lone surrogate), which no file can hold.")
         known = self.template.fields
         for name in self.explained:
             if name not in known:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ice_eval._controls import is_broken
 from ice_eval._extras import require
 from ice_eval._files import as_text, why_no_json
 from ice_eval.errors import DataError
@@ -250,7 +251,7 @@ def _example(row: Row, index: int, fields: Sequence[str], labels: Sequence[str],
         if not isinstance(row[name], str):
             raise DataError(f"{where}: the field '{name}' holds {type(row[name]).__name__}, and text is expected.")
     for name in (*fields, "id", "group"):
-        if _is_broken(str(row.get(name))):
+        if is_broken(str(row.get(name))):
             raise DataError(f"{where}: the field '{name}' holds half of a character (a lone surrogate); mend the text.")
     identity = row.get("id")
     return Example(
@@ -260,14 +261,6 @@ def _example(row: Row, index: int, fields: Sequence[str], labels: Sequence[str],
         group=None if row.get("group") is None else str(row["group"]),
         human=_human(fields, row, where),
     )
-
-
-def _is_broken(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return True
-    return False
 
 
 def _gold(label: object, labels: Sequence[str], where: str) -> int | None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ice_eval._files import read_yaml
+from ice_eval._files import home_expanded, read_yaml
 from ice_eval._registry import did_you_mean
 from ice_eval.errors import ConfigError
 from ice_eval.tasks._base import Shot, Task, Wording, label_words_of
@@ -51,7 +51,7 @@ def _task(content: Mapping[str, Any], path: Path) -> Task:
 
 
 def _data(given: str | None, folder: Path) -> DataSource:
-    return NoData() if given is None else FileData(folder / Path(given).expanduser())
+    return NoData() if given is None else FileData(folder / home_expanded(given))
 
 
 def _mapping(value: object, where: str) -> Mapping[str, Any]:

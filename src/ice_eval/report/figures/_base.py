@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import altair as alt
 
+from ice_eval._controls import without_controls
 from ice_eval.errors import ConfigError
 from ice_eval.report.colours import operator_colour
 from ice_eval.stats import CHANCE
@@ -37,7 +38,19 @@ class Figure:
 
     def spec(self, theme_name: Theme = "light") -> dict[str, Any]:
         """The Vega-Lite specification, checked against its schema."""
-        return {**self.chart.to_dict(), "config": theme(theme_name)}
+        return {**_drawable(self.chart.to_dict()), "config": theme(theme_name)}
+
+
+_NO_XML = str.maketrans(dict.fromkeys("\ufffe\uffff", "\ufffd"))
+
+
+def _drawable(part: Any) -> Any:
+    """A part of a specification without characters that SVG cannot hold: the converter would end the whole process."""
+    if isinstance(part, str):
+        return without_controls(part).translate(_NO_XML)
+    if isinstance(part, dict):
+        return {name: _drawable(each) for name, each in part.items()}
+    return [_drawable(each) for each in part] if isinstance(part, list) else part
 
 
 _INKS: Mapping[str, tuple[str, str, str]] = {
