@@ -1,7 +1,7 @@
 """`evaluate_chains`: whether a model uses the reasoning that it writes, for servers and models on this machine."""
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from ice_eval.api import Run
 from ice_eval.cot import Backend, CotConfig, CotTask, Given, Problem, Source, cot_tasks, execute_chains, read_given
 from ice_eval.cot.requests import expected_requests
 from ice_eval.errors import ConfigError
-from ice_eval.models import Model, load_model
+from ice_eval.models import DeviceMap, MaxMemory, Model, load_model
 from ice_eval.pipeline import Reporter
 from ice_eval.servers import Budget, Chat, Plan, ResponseStore, Server
 from ice_eval.tasks import DataSource, FileData
@@ -30,6 +30,9 @@ def evaluate_chains(
     budget: Budget | None = None,
     device: str = "auto",
     dtype: str = "auto",
+    device_map: DeviceMap | None = None,
+    max_memory: MaxMemory | None = None,
+    load_in: str | None = None,
     out: str | Path | None = None,
     default_out: bool = False,
     reporter: Reporter | None = None,
@@ -47,6 +50,9 @@ def evaluate_chains(
         budget: Limits on requests and cost.
         device: Of a model on this machine.
         dtype: Of a model on this machine.
+        device_map: Of a model on this machine that is spread over several devices, as `evaluate` takes it.
+        max_memory: What such a map may put on each device.
+        load_in: How the weights of a model on this machine are quantised, as `evaluate` takes it.
         out: Run folder; the same call continues it. By default a temporary one.
         default_out: Whether the default is a folder under `ice-runs/` that the same call continues.
         reporter: Gets progress and messages.
@@ -64,7 +70,8 @@ def evaluate_chains(
         >>> run.folder.summary()["cot"]["capacity"][0]["verdict"]   # doctest: +SKIP
     """
     config, source = _asked(model, task, data, responses, settings)
-    backend = _backend(model, _server(base_url, server), budget, device, dtype)
+    loading = {"device": device, "dtype": dtype, "device_map": device_map, "max_memory": max_memory, "load_in": load_in}
+    backend = _backend(model, _server(base_url, server), budget, loading)
     config = replace(config, model=backend.about.get("name", config.model))
     folder = None if out is None else Path(out)
     if folder is None and not default_out:
@@ -123,7 +130,7 @@ def _server(base_url: str | None, server: Server | None) -> Server | None:
     return Server(base_url=base_url) if base_url is not None else server
 
 
-def _backend(model: str | Model, server: Server | None, budget: Budget | None, device: str, dtype: str) -> Backend:
+def _backend(model: str | Model, server: Server | None, budget: Budget | None, loading: Mapping[str, Any]) -> Backend:
     if server is not None:
         if not isinstance(model, str):
             raise ConfigError("behind a server a model goes by its name; a loaded one needs no server.")
@@ -132,6 +139,6 @@ def _backend(model: str | Model, server: Server | None, budget: Budget | None, d
         raise ConfigError("a limit on requests or cost needs a server; a model on this machine costs nothing.")
     from ice_eval.cot.local_chat import LocalChat
 
-    loaded = load_model(model, device=device, dtype=dtype)
-    about = {"name": loaded.name, "device": loaded.device, "weights": loaded.fingerprint}
+    loaded = load_model(model, **loading)
+    about = {"name": loaded.name, "device": loaded.places, "weights": loaded.fingerprint}
     return Backend(lambda store: LocalChat(loaded, store), about, loaded)

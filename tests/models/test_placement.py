@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+import ice_eval as ice
 from ice_eval.analysis.f_fidelity import trainable
 from ice_eval.attributions import OF_EVERY_MODEL, Lens, Observer, attributions, method_of
 from ice_eval.encoding import encode, shared_prefix
@@ -131,6 +132,16 @@ def test_a_map_may_come_from_a_file_or_be_made(tiny_folder, tmp_path):
     bounded = load_model(str(tiny_folder("llama")), device_map="auto", max_memory="cpu=200KB")
     assert bounded.places == "cpu, disk"
     assert load_model(str(tiny_folder("llama")), device_map="auto").is_spread is torch.cuda.is_available()
+
+
+def test_a_run_goes_on_in_other_places(pairs, tmp_path):
+    one, spread = pairs("llama")
+    settings = {"m": 3, "n": 2, "operators": ["delete"], "out": tmp_path / "run"}
+    first = ice.evaluate(spread, "demo", attributions=["attention"], **settings).folder.manifest()
+    assert first["device"] == "disk, cpu"
+    later = ice.evaluate(one, "demo", attributions=["attention", "gradient"], **settings).folder.manifest()
+    assert later["config_hash"] == first["config_hash"]
+    assert "load_in" not in later["identity"]
 
 
 @pytest.mark.parametrize(

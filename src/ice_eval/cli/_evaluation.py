@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ice_eval.cli._options import names, read_config
+from ice_eval.cli._options import LOAD_IN_HELP, MAP_HELP, MEMORY_HELP, names, read_config
 from ice_eval.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -121,24 +121,9 @@ def evaluation(
     system: Annotated[str | None, typer.Option(help="System turn of the chat.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, …")] = "auto",
     dtype: Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")] = "auto",
-    device_map: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MAP",
-            help="Spread a large model over GPUs, memory and disk: auto, balanced, balanced_low_0, sequential, or a "
-            "JSON file that says where each module goes.",
-        ),
-    ] = None,
-    max_memory: Annotated[
-        str | None, typer.Option(metavar="SIZES", help="What --device-map auto may use, as 0=20GiB,cpu=60GiB.")
-    ] = None,
-    load_in: Annotated[
-        str | None,
-        typer.Option(
-            metavar="BITS",
-            help="Quantise the weights: 8bit or 4bit (bitsandbytes), torchao-8bit, quanto-8bit, quanto-4bit.",
-        ),
-    ] = None,
+    device_map: Annotated[str | None, typer.Option(metavar="MAP", help=MAP_HELP)] = None,
+    max_memory: Annotated[str | None, typer.Option(metavar="SIZES", help=MEMORY_HELP)] = None,
+    load_in: Annotated[str | None, typer.Option(metavar="BITS", help=LOAD_IN_HELP)] = None,
     token_budget: Annotated[
         int | None, typer.Option(help="Tokens per batch; by default what suits the device.")
     ] = None,

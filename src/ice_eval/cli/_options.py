@@ -12,6 +12,14 @@ from ice_eval.errors import ConfigError
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
+MAP_HELP = (
+    "Spread a large model over GPUs, memory and disk: auto, balanced, balanced_low_0, sequential, or a JSON file that "
+    "says where each module goes."
+)
+MEMORY_HELP = "What --device-map auto may use, as 0=20GiB,cpu=60GiB."
+LOAD_IN_HELP = "Quantise the weights: 8bit or 4bit (bitsandbytes), torchao-8bit, quanto-8bit, quanto-4bit."
+
+
 def names(text: str) -> tuple[str, ...]:
     """`"a, b"` as a tuple."""
     return tuple(part.strip() for part in text.split(",") if part.strip())

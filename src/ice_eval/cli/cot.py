@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ice_eval.cli._options import Json, names
+from ice_eval.cli._options import LOAD_IN_HELP, MAP_HELP, MEMORY_HELP, Json, names
 from ice_eval.errors import ConfigError
 
 app = typer.Typer(no_args_is_help=True, help="Chains of thought: does the answer depend on the steps?")
@@ -87,6 +87,9 @@ def run(
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, …", rich_help_panel=_MODEL)] = "auto",
     dtype: Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.", rich_help_panel=_MODEL)] = "auto",
+    device_map: Annotated[str | None, typer.Option(metavar="MAP", help=MAP_HELP, rich_help_panel=_MODEL)] = None,
+    max_memory: Annotated[str | None, typer.Option(metavar="SIZES", help=MEMORY_HELP, rich_help_panel=_MODEL)] = None,
+    load_in: Annotated[str | None, typer.Option(metavar="BITS", help=LOAD_IN_HELP, rich_help_panel=_MODEL)] = None,
     out: Annotated[
         Path | None, typer.Option(help="Run folder; by default one under ice-runs/ named after the configuration.")
     ] = None,
@@ -129,7 +132,18 @@ def run(
             limit_field=limit_field,  # type: ignore[arg-type]
         )
     found = evaluate_chains(
-        model, task, server=server, device=device, dtype=dtype, out=out, default_out=True, reporter=Bar(), **chains
+        model,
+        task,
+        server=server,
+        device=device,
+        dtype=dtype,
+        device_map=device_map,
+        max_memory=max_memory,
+        load_in=load_in,
+        out=out,
+        default_out=True,
+        reporter=Bar(),
+        **chains,
     )
     found.report()
     print_run(found.folder, as_json=as_json)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ice_eval.cli._evaluation import task_from_flags
-from ice_eval.cli._options import Json
+from ice_eval.cli._options import LOAD_IN_HELP, MAP_HELP, MEMORY_HELP, Json
 from ice_eval.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -64,6 +64,9 @@ def check(
     unit: Annotated[str, typer.Option(help="token or word.")] = "token",
     chat: Annotated[bool, typer.Option("--chat", help="Make the prompt a user turn of the chat template.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, …")] = "auto",
+    device_map: Annotated[str | None, typer.Option(metavar="MAP", help=MAP_HELP)] = None,
+    max_memory: Annotated[str | None, typer.Option(metavar="SIZES", help=MEMORY_HELP)] = None,
+    load_in: Annotated[str | None, typer.Option(metavar="BITS", help=LOAD_IN_HELP)] = None,
     as_json: Json = False,
 ) -> None:
     """Show three rendered prompts, what is protected in them, the label tokens, and how the model does on 50 rows."""
@@ -76,7 +79,8 @@ def check(
     is_file = Path(task).suffix.lower() in {".jsonl", ".csv"}
     chosen = task_from_flags(None if is_file else task, Path(task) if is_file else data, prompt, labels, explain)
     chosen.examples(limit=1)  # a bad file is told before a model is loaded
-    found = check_task(load_model(model, device=device), replace(chosen, chat=chat or chosen.chat), unit=unit)  # type: ignore[arg-type]
+    loaded = load_model(model, device=device, device_map=device_map, max_memory=max_memory, load_in=load_in)
+    found = check_task(loaded, replace(chosen, chat=chat or chosen.chat), unit=unit)  # type: ignore[arg-type]
     if as_json:
         print_json(asdict(found))
     else:

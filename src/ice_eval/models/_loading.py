@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ice_eval._files import why_no_json
 from ice_eval._registry import did_you_mean
 from ice_eval.errors import ConfigError
 
@@ -84,8 +85,9 @@ def _read_map(file: str) -> dict[str, int | str]:
         )
     try:
         content: Any = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as exc:
-        raise ConfigError(f"{path} is no JSON file: {exc}") from exc
+    except (ValueError, RecursionError) as exc:
+        why = "it is no text" if isinstance(exc, UnicodeDecodeError) else why_no_json(exc)
+        raise ConfigError(f"{path} is no JSON file: {why}.") from exc
     places = content.values() if isinstance(content, dict) else [None]
     if not content or not all(isinstance(place, int | str) and not isinstance(place, bool) for place in places):
         raise ConfigError(
