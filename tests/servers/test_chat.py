@@ -17,7 +17,7 @@ import jsonschema
 import pytest
 from tests.servers.chat_server import FAULTS, ChatServer, Say, completion, echo, error, stormy
 
-from ice_eval.errors import BudgetError, ConfigError, MissingExtraError, ModelError
+from ice_eval.errors import BudgetError, ConfigError, MissingExtraError, ModelError, StorageError
 from ice_eval.servers import Budget, Chat, Message, Request, Response, ResponseStore, Server, read_responses
 
 KEY = "sk-planted-0123456789"
@@ -469,6 +469,6 @@ def test_a_store_that_is_not_open_is_noticed_before_anything_is_paid_for(path):
 def test_a_disk_that_is_full_ends_the_run_with_a_message(path, monkeypatch):
     with ChatServer() as server, ResponseStore(path) as store:
         monkeypatch.setattr(os, "fsync", lambda handle: (_ for _ in ()).throw(OSError(28, "No space left on device")))
-        with pytest.raises(ConfigError, match="cannot be written: No space left on device"):
+        with pytest.raises(StorageError, match="cannot be written: No space left on device"):
             Chat(hasty(server, concurrency=2), store).ask([question(i) for i in range(50)])
     assert sum(server.asked.values()) <= 4

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from ice_eval.errors import ConfigError
+from ice_eval.errors import ConfigError, StorageError
 from ice_eval.servers import Response, ResponseStore, Tokens, read_responses
 
 
@@ -103,7 +103,7 @@ def test_a_full_disk_leaves_no_torn_line_behind(path, monkeypatch):
     with ResponseStore(path) as store:
         with monkeypatch.context() as patch:
             patch.setattr(os, "fsync", full)
-            with pytest.raises(ConfigError, match="cannot be written: No space left on device"):
+            with pytest.raises(StorageError, match="cannot be written: No space left on device"):
                 store.add(response("c"))
         assert path.read_bytes() == before
         assert not store.has_answer("c-0")

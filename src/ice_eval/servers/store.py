@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Self
 
 from ice_eval._files import lock_out_others, sync_folder
-from ice_eval.errors import ConfigError
+from ice_eval.errors import ConfigError, StorageError
 from ice_eval.servers.exchange import NO_TOKENS, Response, Tokens
 
 
@@ -89,7 +89,7 @@ class ResponseStore:
         """Append a response; on return it is on disk.
 
         Raises:
-            ConfigError: The disk is full, or gone.
+            StorageError: The disk is full, or gone.
         """
         line = json.dumps(response.to_json(), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         # A lone surrogate is no text that UTF-8 can write.
@@ -106,7 +106,10 @@ class ResponseStore:
         except OSError as exc:
             with contextlib.suppress(OSError):
                 self._stream.truncate(end)
-            raise ConfigError(f"{self.path} cannot be written: {exc.strerror}.") from exc
+            raise StorageError(
+                f"{self.path} cannot be written: {exc.strerror}. What was answered before is kept: make room, and the "
+                "same command again continues."
+            ) from exc
 
     def _remember(self, response: Response) -> None:
         self._billed = self._billed.plus(response.billed)
