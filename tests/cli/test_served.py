@@ -86,6 +86,14 @@ def test_at_its_limit_a_run_stops_and_a_higher_one_continues(ice, reviews, tmp_p
     assert len(answers_in(tmp_path / "run")) == len(server.requests)
 
 
+def test_a_dry_run_says_that_its_pilot_is_charged_for(ice, reviews, tmp_path):
+    with ChatServer(Bag()) as server:
+        done = ice(*flags(server, reviews, "--dry-run"))
+    assert done.code == 0
+    assert f"the pilot asks {server.url}: its answers are charged for, and are not kept." in " ".join(done.err.split())
+    assert not (tmp_path / "run").exists()
+
+
 def test_the_key_goes_to_the_server_and_into_no_file(ice, reviews, tmp_path, monkeypatch):
     monkeypatch.setenv("MY_KEY", KEY)
     with ChatServer(Bag()) as server:
