@@ -182,7 +182,11 @@ def test_a_prompt_that_cannot_be_read_is_refused_when_the_task_is_made():
 
 @pytest.mark.parametrize(
     "changes",
-    [{"prompt": "\ud800{text}"}, {"label_words": {"a\ud800": "a", "b": "b"}}, {"label_words": {"a": "\udfff", "b": "b"}}],
+    [
+        {"prompt": "\ud800{text}"},
+        {"label_words": {"a\ud800": "a", "b": "b"}},
+        {"label_words": {"a": "\udfff", "b": "b"}},
+    ],
 )
 def test_half_characters_in_what_a_task_says_are_refused(changes):
     with pytest.raises(ConfigError, match="holds half of a character"):

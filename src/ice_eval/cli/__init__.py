@@ -1,11 +1,12 @@
 """The command `ice`. One file per command: parse, call, print."""
 
 import io
+import os
 import signal
 import sys
 import threading
 
-from ice_eval._controls import is_broken, without_controls
+from ice_eval._controls import without_controls
 from ice_eval.cli._app import app
 from ice_eval.errors import ConfigError, IceError
 
@@ -42,8 +43,10 @@ def _check_arguments() -> None:
         ConfigError: An argument holds such bytes.
     """
     for argument in sys.argv[1:]:
-        if is_broken(argument):
-            raise ConfigError(f"{argument!r} is not UTF-8 text; rename the file, or use a UTF-8 terminal.")
+        try:
+            os.fsencode(argument).decode("utf-8")  # whatever the locale made of its bytes
+        except UnicodeError:
+            raise ConfigError(f"{argument!r} is not UTF-8 text; rename the file, or use a UTF-8 terminal.") from None
 
 
 def _interrupted(number: int, frame: object) -> None:
