@@ -156,9 +156,11 @@ def test_a_run_goes_on_in_other_places(pairs, tmp_path):
         ({"load_in": "5bit"}, "--load-in 5bit; did you mean '.*bit'"),
     ],
 )
-def test_what_cannot_be_done_is_said(tiny_folder, given, message):
+def test_what_cannot_be_done_is_said(tiny_folder, tmp_path, monkeypatch, given, message):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with pytest.raises(ConfigError, match=message):
         load_model(str(tiny_folder("llama")), **given)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("content", ["[1]", "{}", '{"model": true}', "{"])

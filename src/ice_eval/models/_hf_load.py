@@ -113,38 +113,42 @@ def _load(path: str, *, name: str, how: Loading, revision: str = "main") -> Mode
         config = transformers.AutoConfig.from_pretrained(path, **source)
         auto: Any = _auto_class(config.architectures or [], name)
         place = device_named(how.device)
-        placed = _placed(how, place)
+        placed = _placed(how)
         tokenizer = _tokenizer(path, **source)
         if place == NO_WEIGHTS:
             with torch.device(place):
                 return wrap(auto.from_config(config), tokenizer, name=name)
-        dtype = dtype_named(how.dtype, place)
+        dtype, stored = dtype_named(how.dtype, place), getattr(config, "quantization_config", None) is not None
         if how.load_in is not None:
-            if getattr(config, "quantization_config", None) is not None:
+            if stored:
                 raise ConfigError(f"the weights of '{name}' are stored quantised already; leave out --load-in.")
             placed["quantization_config"] = quantisation(how.load_in, kept=_heads(auto, config), dtype=dtype)
-        # Quantised weights cannot be moved afterwards: they go where they belong at once.
-        if how.load_in is not None or getattr(config, "quantization_config", None) is not None:
+        if how.load_in is not None or stored:  # they cannot be moved afterwards, so they go where they belong at once
             placed.setdefault("device_map", {"": place})
-        model, report = auto.from_pretrained(
-            path, dtype=dtype, use_safetensors=True, output_loading_info=True, **placed, **source
-        )
-    if report["missing_keys"]:
-        missing = sorted(report["missing_keys"])
-        raise ConfigError(
-            f"the weights of '{name}' lack {len(missing)} parts of a {config.architectures[0]}, {missing[0]} among "
-            "them: they would be random, so this is not the trained model."
-        )
-    model = model.requires_grad_(False)
+        model = _with_weights(auto, path, name=name, dtype=dtype, **placed, **source)
     settle(model)
-    if "offload_folder" in placed:
-        weakref.finalize(model, shutil.rmtree, placed["offload_folder"], ignore_errors=True)
     loaded = wrap(model if "device_map" in placed else model.to(device=place), tokenizer, name=name)
     loaded.load_in = how.load_in
     return loaded
 
 
-def _placed(how: Loading, place: str) -> dict[str, Any]:
+def _with_weights(auto: Any, path: str, *, name: str, **arguments: Any) -> Any:
+    """A model that is there in full; what it wrote to the disk goes when it does, or when it fails to load."""
+    with contextlib.ExitStack() as written:
+        if "offload_folder" in arguments:
+            written.callback(shutil.rmtree, arguments["offload_folder"], ignore_errors=True)
+        model, report = auto.from_pretrained(path, use_safetensors=True, output_loading_info=True, **arguments)
+        if report["missing_keys"]:
+            missing = sorted(report["missing_keys"])
+            raise ConfigError(
+                f"the weights of '{name}' lack {len(missing)} parts of a {type(model).__name__}, {missing[0]} among "
+                "them: they would be random, so this is not the trained model."
+            )
+        weakref.finalize(model, written.pop_all().close)
+    return model.requires_grad_(False)
+
+
+def _placed(how: Loading) -> dict[str, Any]:
     """What `from_pretrained` is told of places, if a device map is asked for."""
     asked = how.map
     if asked is None:
