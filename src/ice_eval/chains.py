@@ -9,6 +9,7 @@ from typing import Any
 from ice_eval.api import Run
 from ice_eval.cot import Backend, CotConfig, CotTask, Given, Problem, Source, cot_tasks, execute_chains, read_given
 from ice_eval.cot.requests import expected_requests
+from ice_eval.cot.tasks import Worked
 from ice_eval.errors import ConfigError
 from ice_eval.models import DeviceMap, MaxMemory, Model, load_model
 from ice_eval.pipeline import Reporter
@@ -57,7 +58,8 @@ def evaluate_chains(
         default_out: Whether the default is a folder under `ice-runs/` that the same call continues.
         reporter: Gets progress and messages.
         settings: Fields of `CotConfig`: n, p, k, operators, attributions, repeats, temperature, answer_step, seed,
-            max_tokens, answer_tokens, levels.
+            max_tokens, answer_tokens, levels; and `worked_example`: whether a solved problem of the task stands before
+            every question.
 
     Raises:
         ConfigError: Something is wrong with what was asked.
@@ -110,7 +112,8 @@ def _asked(
             settings[each] = (settings[each],)
         elif each in settings:
             settings[each] = tuple(settings[each])
-    config = CotConfig(model=model if isinstance(model, str) else model.name, task=name, **settings)
+    example = _example(found) if settings.pop("worked_example", False) else None
+    config = CotConfig(example=example, model=model if isinstance(model, str) else model.name, task=name, **settings)
     problems: Sequence[Problem | Given]
     if responses is not None:
         if data is not None:
@@ -122,6 +125,12 @@ def _asked(
     origin = FileData(Path(data)) if isinstance(data, str | Path) else data
     problems = found.problems(origin, limit=config.n)
     return config, Source(problems, (origin or found.hub).origin)  # type: ignore[union-attr]
+
+
+def _example(task: CotTask | None) -> Worked:
+    if task is None or task.example is None:
+        raise ConfigError("a worked example comes from a task, and none with one is named; choose one with --task.")
+    return task.example
 
 
 def _server(base_url: str | None, server: Server | None) -> Server | None:

@@ -1,6 +1,7 @@
 import pytest
 
-from ice_eval.cot import Answer, CotTask, Problem, ask_prompt, conclude_prompt, cot_tasks
+from ice_eval.cot import Answer, CotTask, Problem, ask_prompt, conclude_prompt, cot_tasks, split_steps
+from ice_eval.cot.prompts import asked_turns, concluded_turns
 from ice_eval.errors import ConfigError, DataError
 from ice_eval.tasks import Records
 
@@ -92,3 +93,16 @@ def test_the_first_records_are_taken():
 def test_a_wrong_name_gets_a_suggestion():
     with pytest.raises(ConfigError, match="did you mean 'gsm8k'"):
         cot_tasks.get("gsm8")
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_worked_examples_are_written_as_replies_are_to_be(name):
+    example = cot_tasks.get(name)().example
+    (_, asked), (_, reply) = asked_turns(example)
+    assert "step by step" in asked
+    chain = split_steps(reply)
+    assert [step.text for step in chain.steps] == list(example.steps)
+    assert example.problem.kind.read(chain.answer.text) == Answer(example.answer, "marker")
+    (_, shown), (_, concluded) = concluded_turns(example)
+    assert "\n".join(example.steps) in shown
+    assert example.problem.kind.read(concluded) == Answer(example.answer, "marker")

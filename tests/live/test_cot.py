@@ -8,7 +8,15 @@ from ice_eval.servers import Server, read_responses
 
 pytestmark = [pytest.mark.slow, pytest.mark.real, pytest.mark.smollm2]
 
-SETTINGS = {"n": 5, "p": 4, "repeats": 2, "max_tokens": 160, "answer_tokens": 24, "operators": ("delete", "truncate")}
+SETTINGS = {
+    "n": 5,
+    "p": 4,
+    "repeats": 2,
+    "max_tokens": 160,
+    "answer_tokens": 24,
+    "worked_example": True,
+    "operators": ("delete", "truncate"),
+}
 
 
 def evaluated(url, model, task, shared_data, out):

@@ -53,6 +53,10 @@ def run(
         bool,
         typer.Option("--levels", help="Also test attention and gradient in tokens beside steps (no server)."),
     ] = False,
+    worked_example: Annotated[
+        bool,
+        typer.Option("--worked-example", help="Show a solved problem before every question: small models need it."),
+    ] = False,
     seed: Annotated[int, typer.Option(help="Of random sets, replacements and ties.")] = 0,
     base_url: Annotated[
         str | None,
@@ -109,7 +113,7 @@ def run(
         "n": n, "p": p, "k": _shares(k), "operators": names(operators), "seed": seed, "repeats": repeats,
         "attributions": () if attributions == "none" else names(attributions), "answer_step": answer_step,
         "temperature": _temperature(temperature), "max_tokens": max_tokens, "answer_tokens": answer_tokens,
-        "levels": levels,
+        "levels": levels, "worked_example": worked_example,
     }  # fmt: skip
     budget = Budget(max_requests=max_requests, max_cost=max_cost, price_in=price_in, price_out=price_out)
     chains: dict[str, Any] = {"data": data, "responses": responses, "budget": budget, **settings}

@@ -9,7 +9,9 @@ from ice_eval.cot.answer_steps import AnswerStep
 from ice_eval.cot.attributions import StepAttribution, step_attributions
 from ice_eval.cot.cases import checked_policy
 from ice_eval.cot.operators import Removal, StepOperator, step_operators
+from ice_eval.cot.tasks import Worked
 from ice_eval.errors import ConfigError
+from ice_eval.results import content_hash
 from ice_eval.stats import REFERENCE_SHARE
 
 ADDABLE = ("attributions", "operators", "k")
@@ -43,6 +45,8 @@ class CotConfig:
     """Whether attributions of the chain are also tested in tokens, beside steps; for models on this machine."""
     answer_step: AnswerStep = "drop"
     """What becomes of steps that state the final answer."""
+    example: Worked | None = None
+    """A solved problem that stands before every question: small models keep to the form then."""
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -78,8 +82,9 @@ class CotConfig:
 
     def identity(self) -> dict[str, Any]:
         """The fields that define rows."""
-        free = (*ADDABLE, "levels")
-        return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in free}
+        free = (*ADDABLE, "levels", "example")
+        plain = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in free}
+        return {**plain, "example": None if self.example is None else content_hash(repr(self.example))}
 
     def plain(self) -> dict[str, Any]:
         """As the manifest holds it, in the terms of every run: `m` is the number of random sets."""

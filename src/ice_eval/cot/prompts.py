@@ -2,8 +2,11 @@
 
 import string
 from collections.abc import Sequence
+from typing import Literal
 
-from ice_eval.cot.tasks import Problem
+from ice_eval.cot.tasks import Problem, Worked
+
+Role = Literal["user", "assistant"]
 
 ASK = """{question}
 
@@ -44,6 +47,17 @@ def rate_prompt(problem: Problem, steps: Sequence[str], answer: str) -> str:
     """Asks how much the answer depended on each step; steps are numbered, each on one line."""
     lines = [f"{number}. {' '.join(text.split())}" for number, text in enumerate(steps, start=1)]
     return RATE.format(question=shown(problem), answer=answer, steps="\n".join(lines))
+
+
+def asked_turns(example: Worked) -> tuple[tuple[Role, str], ...]:
+    """A worked example as question and reply, before a question for a chain."""
+    reply = "\n".join([*example.steps, f"Answer: {example.answer}"])
+    return ("user", ask_prompt(example.problem)), ("assistant", reply)
+
+
+def concluded_turns(example: Worked) -> tuple[tuple[Role, str], ...]:
+    """The same before a question for the answer alone."""
+    return ("user", conclude_prompt(example.problem, example.steps)), ("assistant", f"Answer: {example.answer}")
 
 
 def shown(problem: Problem) -> str:

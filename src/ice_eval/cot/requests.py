@@ -1,6 +1,6 @@
 """What is asked of the model: for a chain, for a row, for a probe; and what that would cost."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ice_eval.cot.answers import Answer
 from ice_eval.cot.attributions import Probe
@@ -9,10 +9,10 @@ from ice_eval.cot.config import CotConfig
 from ice_eval.cot.fills import step_fills
 from ice_eval.cot.given import Given
 from ice_eval.cot.operators import Removal
-from ice_eval.cot.prompts import ask_prompt, conclude_prompt
+from ice_eval.cot.prompts import Role, ask_prompt, asked_turns, conclude_prompt, concluded_turns
 from ice_eval.cot.rows import StepRow, arranged_rows, random_rows, reference_rows
 from ice_eval.cot.steps import given_steps
-from ice_eval.cot.tasks import Problem
+from ice_eval.cot.tasks import Problem, Worked
 from ice_eval.servers import Message, Request
 
 USUAL_STEPS, _USUAL_STEP = 6, "So many words stand in one usual step, with 3 + 4 = 7 and what follows from it."
@@ -21,20 +21,22 @@ USUAL_STEPS, _USUAL_STEP = 6, "So many words stand in one usual step, with 3 + 4
 
 def chain_request(problem: Problem, config: CotConfig) -> Request:
     """For a chain of steps and an answer."""
-    return _request(ask_prompt(problem), config.max_tokens, 0, config)
+    return _request(ask_prompt(problem), config.max_tokens, 0, config, before=asked_turns)
 
 
 def row_request(case: Case, row: StepRow, config: CotConfig) -> Request:
     """For the answer to some of the steps."""
-    return _request(conclude_prompt(case.problem, row.shown), config.answer_tokens, row.repeat, config)
+    prompt = conclude_prompt(case.problem, row.shown)
+    return _request(prompt, config.answer_tokens, row.repeat, config, before=concluded_turns)
 
 
 def probe_request(case: Case, probe: Probe, config: CotConfig) -> Request:
     """For what an attribution wants to know."""
-    prompt = probe.prompt
-    if probe.kept is not None:
-        prompt = conclude_prompt(case.problem, [case.texts[step] for step in probe.kept])
-    return _request(prompt, probe.max_tokens or config.answer_tokens, probe.repeat, config)
+    tokens = probe.max_tokens or config.answer_tokens
+    if probe.kept is None:
+        return _request(probe.prompt, tokens, probe.repeat, config)
+    prompt = conclude_prompt(case.problem, [case.texts[step] for step in probe.kept])
+    return _request(prompt, tokens, probe.repeat, config, before=concluded_turns)
 
 
 def fills_of(cases: Sequence[Case], config: CotConfig) -> Mapping[str, tuple[str, ...]]:
@@ -84,9 +86,16 @@ def _usual(problem: Problem) -> Case:
     return Case(problem, chain, problem.gold or Answer("7", "whole"), chain.steps)
 
 
-def _request(prompt: str, max_tokens: int, repeat: int, config: CotConfig) -> Request:
+def _request(
+    prompt: str,
+    max_tokens: int,
+    repeat: int,
+    config: CotConfig,
+    before: Callable[[Worked], Sequence[tuple[Role, str]]] | None = None,
+) -> Request:
+    turns = before(config.example) if before is not None and config.example is not None else ()
     return Request(
-        messages=(Message("user", prompt),),
+        messages=(*(Message(role, text) for role, text in turns), Message("user", prompt)),
         model=config.model,
         max_tokens=max_tokens,
         temperature=config.temperature,

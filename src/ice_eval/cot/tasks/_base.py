@@ -25,6 +25,15 @@ class Problem:
     kind: Kind
 
 
+@dataclass(frozen=True)
+class Worked:
+    """A problem with its solution, to show a model how to write one."""
+
+    problem: Problem
+    steps: tuple[str, ...]
+    answer: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class CotTask:
     """How the records of a data set become problems."""
@@ -33,6 +42,8 @@ class CotTask:
     """Record and id -> problem; raises `DataError` without saying where, since the caller knows."""
     kind: Kind | None = None
     """What the answers are; None where every problem has options of its own."""
+    example: Worked | None = None
+    """What may be shown before the first question."""
     hub: HubData | None = None
     """Where the data are if no file is given."""
     name: str = "custom"

@@ -4,16 +4,19 @@ import string
 from collections.abc import Mapping
 
 from ice_eval.cot.answers import Option
-from ice_eval.cot.tasks._base import CotTask, Problem, Row, gold_of, text_of
+from ice_eval.cot.tasks._base import CotTask, Problem, Row, Worked, gold_of, text_of
 from ice_eval.errors import DataError
 from ice_eval.tasks import HubData
 
 _SHAPES = '["…", "…"], {"A": "…", "B": "…"} or {"label": ["A", "B"], "text": ["…", "…"]}'
 
 
-def choice_task(hub: HubData) -> CotTask:
-    """A task whose answers are letters."""
-    return CotTask(read=choice_problem, hub=hub)
+def choice_task(
+    hub: HubData, *, question: str, options: tuple[str, ...], steps: tuple[str, ...], answer: str
+) -> CotTask:
+    """A task whose answers are letters; the other arguments are its worked example."""
+    example = Worked(Problem("", question, options, None, Option(options)), steps, answer)
+    return CotTask(read=choice_problem, example=example, hub=hub)
 
 
 def choice_problem(row: Row, identity: str) -> Problem:

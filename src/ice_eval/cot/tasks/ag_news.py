@@ -16,4 +16,7 @@ def ag_news() -> CotTask:
             "Business": (),
             "Sci/Tech": ("science and technology", "science/technology", "sci-tech", "technology", "science", "tech"),
         },
+        text="The home side won the cup final 3-1 after extra time.",
+        steps=("A cup final is a match between two teams.", "The item reports the result of the match."),
+        answer="Sports",
     )

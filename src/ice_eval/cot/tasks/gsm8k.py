@@ -1,14 +1,24 @@
 """GSM8K."""
 
 from ice_eval.cot.answers import Number
-from ice_eval.cot.tasks._base import CotTask, Problem, Row, cot_task, gold_of, text_of
+from ice_eval.cot.tasks._base import CotTask, Problem, Row, Worked, cot_task, gold_of, text_of
 from ice_eval.tasks import HubData
+
+_EXAMPLE = Worked(
+    Problem(
+        "", "Tom fills 4 boxes with 12 jars each and gives 10 jars away. How many jars are left?", (), None, Number()
+    ),
+    ("4 boxes with 12 jars each hold 4 * 12 = 48 jars.", "After 10 are given away, 48 - 10 = 38 are left."),
+    "38",
+)
 
 
 @cot_task("gsm8k")
 def gsm8k() -> CotTask:
     """Word problems of primary school, answered with a number (Cobbe et al., 2021)."""
-    return CotTask(read=_problem, kind=Number(), hub=HubData("openai/gsm8k", config="main", split="test"))
+    return CotTask(
+        read=_problem, kind=Number(), example=_EXAMPLE, hub=HubData("openai/gsm8k", config="main", split="test")
+    )
 
 
 def _problem(row: Row, identity: str) -> Problem:

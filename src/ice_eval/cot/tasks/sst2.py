@@ -11,4 +11,7 @@ def sst2() -> CotTask:
         "sst2",
         question="Does this sentence from a film review speak well of the film or badly?\n\n{text}",
         words={"negative": (), "positive": ()},
+        text="the jokes fall flat and the story drags.",
+        steps=('"Fall flat" says that the jokes do not work.', '"Drags" says that the story is too slow.'),
+        answer="negative",
     )
