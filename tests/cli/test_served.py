@@ -84,6 +84,8 @@ def test_at_its_limit_a_run_stops_and_a_higher_one_continues(ice, reviews, tmp_p
         assert done.code == 0
         assert "at most about 0.00" in " ".join(done.err.split())
     assert len(answers_in(tmp_path / "run")) == len(server.requests)
+    done = ice("audit-infill", "run")
+    assert (done.code, "was evaluated without --tokenizer" in " ".join(done.err.split())) == (2, True)
 
 
 def test_a_dry_run_says_that_its_pilot_is_charged_for(ice, reviews, tmp_path):

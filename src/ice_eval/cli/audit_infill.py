@@ -72,6 +72,8 @@ def audit_infill(
     )
     listed = None if words is None else _words(words)
     chosen.examples(limit=1)  # a bad file is told before a tokenizer is loaded
+    if model is None and run is not None:
+        _refuse_served(run)
     reader = load_reader(model) if model is not None else _model_of(config["model"])
     items = _encoded(reader, chosen, limit=max(n or POOL_EXAMPLES, config.get("n", 0)), unit=unit, config=config)
     found = audited(
@@ -130,6 +132,19 @@ def _known(name: str, *, must: bool) -> "Task | None":
         if must:
             raise
         return None
+
+
+def _refuse_served(run: "RunFolder") -> None:
+    """A model behind a server reads texts as its tokenizer does, if the run had one, and as words otherwise."""
+    server = run.manifest().get("server")
+    if server is None:
+        return
+    if server["tokenizer"] is not None:
+        raise ConfigError(f"{run.path} is of a served model; give its tokenizer: --model {server['tokenizer']}.")
+    raise ConfigError(
+        f"{run.path} is of a model behind a server that was evaluated without --tokenizer, and its fills are no tokens "
+        "that could be audited; `ice audit-infill --model M --task T` audits the data as another model reads them."
+    )
 
 
 def _model_of(name: str) -> "Model":
