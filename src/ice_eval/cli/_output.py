@@ -116,7 +116,8 @@ def _broken(line: Text, out: Console, indent: int) -> Text:
 class Bar:
     """Progress on standard error: a bar in a terminal, a line every ten seconds elsewhere.
 
-    While rows are scored the first Ctrl-C lets the part in hand be finished; the second one stops at once.
+    The first Ctrl-C lets the part in hand be finished where someone asks, part by part, whether to stop; the second one
+    stops at once, as does the first where nobody asks.
     """
 
     def __init__(self) -> None:
@@ -135,8 +136,6 @@ class Bar:
     def start(self, total: int) -> None:
         self._total, self._done, self._scored, self._started = total, 0, 0, time.monotonic()
         self._told = self._started
-        if threading.current_thread() is threading.main_thread():
-            self._handler = signal.signal(signal.SIGINT, self._interrupted)
         if not self._plain:
             self._progress = _progress(self._console)
             self._task = self._progress.add_task("rows", total=total, rate="")
@@ -157,6 +156,9 @@ class Bar:
             self._progress.update(self._task, total=total)
 
     def asked_to_stop(self) -> bool:
+        hears = self._handler is not None or threading.current_thread() is not threading.main_thread()
+        if not hears and not self._asked_to_stop:
+            self._handler = signal.signal(signal.SIGINT, self._interrupted)
         return self._asked_to_stop
 
     def _interrupted(self, number: int, frame: object) -> None:
