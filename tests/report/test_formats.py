@@ -119,3 +119,17 @@ def test_every_format_holds_every_cell_of_a_real_table(style, summary):
 @pytest.mark.parametrize("style", FORMATS)
 def test_every_format_takes_a_table_without_rows(style, summary):
     assert "attribution" in formatted(agreement_table([summary()]), style)
+
+
+@pytest.mark.parametrize("cell", ["=1+1", "+1+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "- a name"])
+def test_a_spreadsheet_works_out_no_cell_of_a_csv_file(cell):
+    [row] = list(csv.reader(formatted(Table("t", ("name",), ((cell,),)), "csv").splitlines()))[1:]
+    assert row == [f"'{cell}"]
+
+
+@pytest.mark.parametrize(
+    "cell", ["-3.2 pp", "+0.41", "−1.5", "-12", "[-0.1, 0.2]", "a=b", "–", "<0.0001", "12 %", "'x"]
+)
+def test_numbers_and_other_cells_of_a_csv_file_stay_as_they_are(cell):
+    [row] = list(csv.reader(formatted(Table("t", ("name",), ((cell,),)), "csv").splitlines()))[1:]
+    assert row == [cell]

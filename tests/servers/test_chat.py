@@ -418,6 +418,16 @@ def test_a_key_is_sent_and_stands_in_no_file_log_or_error(path, tmp_path, monkey
         assert KEY not in text
 
 
+def test_a_key_is_blotted_out_however_json_writes_it(path, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    escaped = "".join(f"\\u{ord(letter):04x}" for letter in KEY)
+    body = json.dumps(completion("you said KEY", message={"reasoning": "KEY"}, model="KEY")).replace("KEY", escaped)
+    with ChatServer(lambda request, number: Say(body=body)) as server:
+        found = ask_one(server, path)
+    assert (found.text, found.reasoning, found.model) == ("you said [key]", "[key]", "[key]")
+    assert KEY not in path.read_text() and escaped not in path.read_text()
+
+
 def test_without_a_key_none_is_made_up_from_elsewhere(path, monkeypatch):
     monkeypatch.setenv("OPENAI_ADMIN_KEY", KEY)
     with ChatServer() as server:

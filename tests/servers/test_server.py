@@ -13,7 +13,13 @@ def test_what_is_no_address_is_refused(url):
         Server(base_url=url)
 
 
-@pytest.mark.parametrize("url", ["https://me:secret@host/v1", "me:secret@host", "https://host/v1?key=secret"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://me:secret@host/v1", "me:secret@host", "https://host/v1?key=secret", "https://host/v1#secret",
+        "https://host/sk-secret/v1", "sk-secret", "https://host/v1/hf_secret",
+    ],
+)  # fmt: skip
 def test_an_address_with_a_secret_is_refused_and_not_repeated(url):
     with pytest.raises(ConfigError, match="holds a password or a query") as caught:
         Server(base_url=url)

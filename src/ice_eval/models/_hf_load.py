@@ -70,19 +70,41 @@ def from_hub(ref: str, *, how: Loading) -> Model:
     try:
         return _load(path, name=ref, how=how, revision=revision or "main")
     except OSError as exc:
+        if _lacks_safetensors(exc):
+            raise _refusal(f"the model '{ref}'", exc) from exc
         raise NotOnHubError(first_line(exc)) from exc
     except (ValueError, KeyError, RuntimeError, ImportError) as exc:
         raise _refusal(f"the model '{ref}'", exc) from exc
 
 
+_TRUST = "If you trust it, load it with transformers yourself and give the pair (model, tokenizer) to `evaluate`."
+
+
 def _refusal(what: str, exc: Exception) -> IceError:
     if "trust_remote_code" in str(exc):
-        return ConfigError(f"{what} needs code of its own to be run, which is never done.")
+        return ConfigError(f"{what} needs code of its own to be run, which is never done. {_TRUST}")
+    if _lacks_safetensors(exc):
+        return ConfigError(
+            f"{what} has no weights in safetensors; pickled ones (pytorch_model.bin) can run code and are never read. "
+            f"{_TRUST} Its `save_pretrained` writes safetensors."
+        )
     if isinstance(exc, ImportError):  # of weights that are stored quantised: transformers names what to install
         return MissingExtraError(f"{what} needs a library that is not installed: {first_line(exc)}")
     if "device_map" in str(exc) or "offload" in str(exc):
         return ConfigError(f"{what} cannot be placed as --device-map says: {first_line(exc)}")
     return ModelError(f"{what} could not be loaded: {first_line(exc)}")
+
+
+def _lacks_safetensors(exc: Exception) -> bool:
+    return "model.safetensors" in str(exc)
+
+
+def _refuse_hub_code(config: object) -> None:
+    """A configuration may name an implementation of attention on the hub: code that is fetched and run unasked."""
+    for key, value in config.items() if isinstance(config, dict) else ():
+        if key.endswith("_implementation") and "/" in str(value):
+            raise ValueError(f"trust_remote_code: {key} is {value}")
+        _refuse_hub_code(value)
 
 
 def ask_hub(path: str, revision: str) -> None:
@@ -110,6 +132,7 @@ def from_gguf(path: Path, *, name: str, how: Loading) -> Model:
 def _load(path: str, *, name: str, how: Loading, revision: str = "main") -> Model:
     with quiet(), torch.inference_mode(False):  # weights that are made inside have no gradients ever after
         source: dict[str, Any] = {"revision": revision, "trust_remote_code": False}
+        _refuse_hub_code(transformers.PreTrainedConfig.get_config_dict(path, **source)[0])
         config = transformers.AutoConfig.from_pretrained(path, **source)
         auto: Any = _auto_class(config.architectures or [], name)
         place = device_named(how.device)

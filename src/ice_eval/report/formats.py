@@ -40,11 +40,19 @@ def _markdown(table: Table) -> str:
     return "\n".join([f"**{written(table.title)}**", "", row([written(name) for name in table.header]), rule, *body])
 
 
+_FORMULA = ("=", "+", "-", "@", "\t")
+"""What a spreadsheet takes for the beginning of a formula."""
+
+
 def _csv(table: Table) -> str:
+    """Cells that a spreadsheet would work out are marked as text by an apostrophe; numbers stay as they are."""
+
+    def written(cell: str) -> str:
+        return f"'{cell}" if cell.startswith(_FORMULA) and not _NUMBER.fullmatch(cell) else cell
+
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(table.header)
-    writer.writerows(table.rows)
+    writer.writerows([written(cell) for cell in row] for row in (table.header, *table.rows))
     return stream.getvalue().rstrip("\n")
 
 

@@ -73,7 +73,7 @@ class Connection:
         try:
             async with asyncio.timeout(self._server.timeout_s):
                 raw = await endpoint.with_raw_response.create(**known, extra_body=body)
-            return _parse(redacted(raw.http_response.text, self._key), self._key, is_chat=is_chat)
+            return _parse(raw.http_response.text, self._key, is_chat=is_chat)
         except self._openai.APIStatusError as exc:
             return self._refused(exc)
         except self._openai.APIConnectionError as exc:
@@ -135,7 +135,7 @@ async def connected(server: Server) -> AsyncIterator[Connection]:
 def _parse(body: str, key: str | None, *, is_chat: bool) -> Reply:
     """What a completion says, or `ValueError`: a body that is not one is as good as none."""
     try:
-        answer = json.loads(body)
+        answer = _without_key(json.loads(body), key)
         choice = answer["choices"][0]
         message = choice["message"] if is_chat else {"content": choice["text"]}
         text, refusal = message.get("content") or "", _string(message, "refusal")
@@ -178,6 +178,15 @@ def _logprobs(said: Mapping[str, Any] | None) -> Logprobs | None:
 def _number(value: Any) -> float | None:
     """A finite number, or None."""
     return None if value is None or not math.isfinite(value) else float(value)
+
+
+def _without_key(part: Any, key: str | None) -> Any:
+    """A part of an answer without the key; looked for after parsing, as JSON may write any letter in several ways."""
+    if isinstance(part, dict):
+        return {redacted(name, key): _without_key(each, key) for name, each in part.items()}
+    if isinstance(part, list):
+        return [_without_key(each, key) for each in part]
+    return redacted(part, key) if isinstance(part, str) else part
 
 
 def _string(record: Mapping[str, object], name: str) -> str | None:

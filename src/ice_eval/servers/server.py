@@ -2,6 +2,7 @@
 
 import ipaddress
 import os
+import re
 from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urlsplit
@@ -10,6 +11,8 @@ from ice_eval.errors import ConfigError
 
 DEFAULT_KEY = "OPENAI_API_KEY"
 """The environment variable that holds the key unless another is named."""
+_SECRET = re.compile(r"[@?#]|(?:^|/)(?:sk|gsk|hf|key)[-_]", re.IGNORECASE)
+"""What may hold a secret in an address: a password, a query, or a part that begins as keys do."""
 _SHORTEST_KEY = 8
 """Shorter ones (`x`, `EMPTY`) are placeholders for local servers and no secret."""
 
@@ -41,8 +44,10 @@ class Server:
     """The server's name for the limit of tokens; OpenAI's newer models want the second."""
 
     def __post_init__(self) -> None:
-        if "@" in self.base_url or "?" in self.base_url:
-            raise ConfigError("--base-url holds a password or a query; give the bare address, a key by --api-key-env.")
+        if _SECRET.search(self.base_url):  # it is written to the manifest, and not even repeated here
+            raise ConfigError(
+                "--base-url holds a password or a query, or a key; give the bare address, and a key by --api-key-env."
+            )
         try:
             parts = urlsplit(self.base_url)
             valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
