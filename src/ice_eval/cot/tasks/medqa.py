@@ -10,7 +10,7 @@ def medqa() -> CotTask:
     """Questions of the medical licensing exam of the USA (Jin et al., 2021)."""
     return choice_task(
         HubData("GBaker/MedQA-USMLE-4-options", split="test"),
-        question="A day after a walk through bushes a hiker has itchy red lines on one leg. What is the likeliest cause?",
+        question="A day after a walk through bushes a hiker has itchy red lines on one leg. What is the cause?",
         options=("contact with a plant", "a broken bone", "high blood pressure", "an infection of the ear"),
         steps=(
             "The rash follows lines, as where leaves brushed the skin.",
