@@ -23,6 +23,14 @@ class Marked(Reasoner):
         return said if "Rate how much" in prompt else completion(f"Note {SCRIPT.format('chain')} first.\n{text}")
 
 
+class Shy(Marked):
+    """Gives every fourth reply no answer."""
+
+    def concluded(self, index, shown):
+        known = super().concluded(index, shown)
+        return "none that I know" if self.rng.random() < 0.25 else known
+
+
 def chain_run(out, *, behave=None, count=5, steps=5, **fields):
     """The folder of a run against a scripted server."""
     questions = [

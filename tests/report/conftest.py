@@ -1,3 +1,6 @@
+import os
+import shutil
+
 import pytest
 
 
@@ -48,3 +51,60 @@ def summary(line, agreement):
         }
 
     return build
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    """One browser for all tests of a file: while it is there, nothing else can have a loop of events in this thread."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install playwright")
+    path = os.environ.get("ICE_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+    if path is None:
+        pytest.skip("needs Chromium: install it, or set ICE_CHROMIUM to its path")
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def opened(chromium):
+    """An address -> the page there; it fails the test if anything is fetched, logged as an error, or asked."""
+    contexts, faults = [], []
+
+    def build(url, *, width=1280, height=900, drawn=False, **options):
+        context = chromium.new_context(viewport={"width": width, "height": height}, **options)
+        contexts.append(context)
+        context.set_offline(True)
+        context.set_default_timeout(10_000)
+        page = context.new_page()
+        page.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("dialog", lambda dialog: (faults.append(dialog.message), dialog.dismiss()))
+        page.on("request", lambda r: None if r.url.startswith(("file:", "data:", "blob:")) else faults.append(r.url))
+        page.goto(url)
+        page.wait_for_selector("#detail h3")
+        if drawn:
+            page.wait_for_selector("html[data-drawn]")
+        return page
+
+    yield build
+    for context in contexts:
+        context.close()
+    assert faults == []
+
+
+@pytest.fixture(scope="session")
+def chains(tmp_path_factory):
+    """A step-level run: every step but the first carries the answer; texts hold markup."""
+    from tests.report.chain_runs import chain_run
+
+    return chain_run(tmp_path_factory.mktemp("chains") / "explained")
+
+
+@pytest.fixture(scope="session")
+def shy_chains(tmp_path_factory):
+    """Short chains without explanations; one reply in four cannot be read."""
+    from tests.report.chain_runs import Shy, chain_run
+
+    path = tmp_path_factory.mktemp("shy") / "plain"
+    return chain_run(path, behave=Shy(steps=3), steps=3, attributions=(), operators=("delete",), k=(0.2,), count=4)

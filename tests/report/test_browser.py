@@ -1,7 +1,5 @@
 """The page in a real browser: from disk, with the network off."""
 
-import os
-import shutil
 import sys
 import time
 import zlib
@@ -18,19 +16,6 @@ EMOJI = "so 😀 good 👩‍👩‍👧 today and \u2028 tomorrow 🎉"
 ARABIC = "فيلم رائع جدا وممثل بارع في دور صعب"
 CHINESE = "这 部 电影 非常 好看 演员 也 很 棒"
 SPECIAL = (SCRIPT, EMOJI, ARABIC, CHINESE)
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    """One browser for all tests of this file."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install playwright")
-    path = os.environ.get("ICE_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
-    if path is None:
-        pytest.skip("needs Chromium: install it, or set ICE_CHROMIUM to its path")
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
-        yield browser
-        browser.close()
 
 
 def hat(name, *, shift=0.0):
@@ -66,33 +51,6 @@ def bare(found, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "vl_convert", None)
         return write_html([found.folder], tmp_path_factory.mktemp("bare") / "page.html").as_uri()
-
-
-@pytest.fixture
-def opened(chromium):
-    """An address -> the page there; it fails the test if anything is fetched, logged as an error, or asked."""
-    contexts, faults = [], []
-
-    def build(url, *, width=1280, height=900, drawn=False, **options):
-        context = chromium.new_context(viewport={"width": width, "height": height}, **options)
-        contexts.append(context)
-        context.set_offline(True)
-        context.set_default_timeout(10_000)
-        page = context.new_page()
-        page.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
-        page.on("pageerror", lambda error: faults.append(str(error)))
-        page.on("dialog", lambda dialog: (faults.append(dialog.message), dialog.dismiss()))
-        page.on("request", lambda r: None if r.url.startswith(("file:", "data:", "blob:")) else faults.append(r.url))
-        page.goto(url)
-        page.wait_for_selector("#detail h3")
-        if drawn:
-            page.wait_for_selector("html[data-drawn]")
-        return page
-
-    yield build
-    for context in contexts:
-        context.close()
-    assert faults == []
 
 
 def ids(page):

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("openai", reason="chains are asked of a server through the extra 'api'")
 
-from tests.report.chain_runs import EVERY, SCRIPT, Marked, chain_run
+from tests.report.chain_runs import EVERY, SCRIPT
 
 import ice_eval
 from ice_eval.cli import app
@@ -19,28 +19,19 @@ from ice_eval.report.provenance import command, provenance
 from ice_eval.results import view_example
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """Every step but the first carries the answer; texts hold markup."""
-    return chain_run(tmp_path_factory.mktemp("chains") / "run")
+@pytest.fixture
+def folder(chains):
+    return chains
+
+
+@pytest.fixture
+def unread(shy_chains):
+    return shy_chains
 
 
 @pytest.fixture(scope="module")
-def unread(tmp_path_factory):
-    """Short chains without explanations; one reply in four cannot be read."""
-
-    class Shy(Marked):
-        def concluded(self, index, shown):
-            known = super().concluded(index, shown)
-            return "none that I know" if self.rng.random() < 0.25 else known
-
-    path = tmp_path_factory.mktemp("unread") / "run"
-    return chain_run(path, behave=Shy(steps=3), steps=3, attributions=(), operators=("delete",), k=(0.2,), count=4)
-
-
-@pytest.fixture(scope="module")
-def page(folder, tmp_path_factory):
-    return write_html([folder], tmp_path_factory.mktemp("page") / "report.html").read_text(encoding="utf-8")
+def page(chains, tmp_path_factory):
+    return write_html([chains], tmp_path_factory.mktemp("page") / "report.html").read_text(encoding="utf-8")
 
 
 class Words(HTMLParser):
@@ -207,6 +198,13 @@ def test_show_as_json_has_the_steps(folder, capsys):
     content = json.loads(capsys.readouterr().out)
     assert [step["effect"] for step in content["steps"]] == [0, 1, 1, 1, 1, 1]
     assert content["removed"] == {"operator": "delete", "alone": True}
+
+
+def test_a_notebook_shows_the_chain_and_the_run(folder):
+    run = ice_eval.Run(folder.path)
+    shown = run.example("p0")._repr_html_()
+    assert "<script" not in shown and "+1.00" in shown and "rgba(15,107,98,0.60)" in shown
+    assert "SRC adj." in run._repr_html_() and repr(run.example("p0")).startswith("example p0\nquestion: ")
 
 
 # --- the page ---------------------------------------------------------------------------------------------------

@@ -2,8 +2,16 @@ from typing import get_args
 
 import pytest
 
-from ice_eval.report.colours import OPERATOR_COLOURS, TAXONOMY_COLOURS, TEXT_COLOURS, operator_colour
+from ice_eval.report.colours import (
+    OPERATOR_COLOURS,
+    TAXONOMY_COLOURS,
+    TEXT_COLOURS,
+    WORD_COLOURS,
+    WORD_TEXT_COLOURS,
+    operator_colour,
+)
 from ice_eval.stats import Taxonomy
+from ice_eval.stats.reasoning import Reasoning
 
 
 def luminance(colour: str) -> float:
@@ -20,8 +28,9 @@ def contrast(one: str, other: str) -> float:
 
 def test_every_word_has_a_colour_and_text_that_can_be_read_on_it():
     assert set(TAXONOMY_COLOURS) == set(TEXT_COLOURS) == set(get_args(Taxonomy))
-    for word, fill in TAXONOMY_COLOURS.items():
-        assert contrast(fill, TEXT_COLOURS[word]) >= 4.5
+    assert set(WORD_COLOURS) == set(WORD_TEXT_COLOURS) == {*TAXONOMY_COLOURS, *get_args(Reasoning)}
+    for word, fill in WORD_COLOURS.items():
+        assert contrast(fill, WORD_TEXT_COLOURS[word]) >= 4.5
 
 
 def test_neighbouring_words_differ_in_lightness_too():

@@ -1,4 +1,5 @@
 import importlib
+import itertools
 import json
 import sys
 import xml.etree.ElementTree as ET
@@ -28,6 +29,7 @@ from ice_eval.report.figures import (
 )
 from ice_eval.report.figures._examples import shares
 from ice_eval.report.figures.effects import LIMIT
+from ice_eval.report.figures.labels import label_places
 from ice_eval.report.tables import word_of_rate
 from ice_eval.results import RunFolder
 from ice_eval.stats.verdict import NOT_DISTINGUISHABLE, UNDETERMINED
@@ -492,6 +494,23 @@ def test_chains_have_a_named_dot_each():
     drawing = Drawing(chain_of_thought_scatter(given))
     assert drawing.count("symbol") == drawing.count("text") == 2
     assert drawing.count("rule") == 2
+
+
+def test_names_of_dots_cover_neither_each_other_nor_a_dot():
+    dots = [(273, 39), (357, 36), (84, 39), (147, 218), (315, 277), (357, 280), (357, 278), (357, 281)]
+    names = ["Model A", "Model A", "Model B", "Model B", "Model C", "Model C", "some-longer-name", "Model D"]
+    places = label_places(dots, names, width=420, height=280)
+    boxes = [(x, y - 6, x + 5.5 * len(name), y + 6) for (x, y), name in zip(places, names, strict=True)]
+    boxes += [(x - 5, y - 5, x + 5, y + 5) for x, y in dots[:5]]
+    for one, other in itertools.combinations(boxes, 2):
+        assert one[2] <= other[0] or other[2] <= one[0] or one[3] <= other[1] or other[3] <= one[1]
+
+
+def test_the_interval_of_a_capacity_is_drawn_and_published_ones_are_hollow():
+    own = ChainOfThought(model="one", task="gsm8k", src=0.5, accuracy=0.9, low=0.4, high=0.6)
+    published = ChainOfThought(model="two", task="gsm8k", src=0.1, accuracy=0.8, published=True)
+    drawing = Drawing(chain_of_thought_scatter([own, published]))
+    assert drawing.count("symbol") == 2 and drawing.count("rule") == 2 + 1
 
 
 @pytest.mark.parametrize(

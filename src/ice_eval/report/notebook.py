@@ -7,6 +7,7 @@ colour on see-through shades, so that dark themes work. Cells with a word's colo
 from typing import Any, NamedTuple
 
 from ice_eval.report._templates import template
+from ice_eval.report.chains import REPLIES, capacity_table, chain_view, is_chain, operator_of
 from ice_eval.report.colours import WORD_COLOURS, WORD_TEXT_COLOURS
 from ice_eval.report.example import example_lines, harmless, shown
 from ice_eval.report.highlight import AGAINST, SUPPORT, Histogram, Piece, histogram, pieces
@@ -22,7 +23,8 @@ _STRONGEST = 0.6
 def summary_html(folder: RunFolder) -> str:
     """The summary of a run as a table with notes, for notebooks."""
     summary = folder.summary()
-    table, config = summary_table([summary]), folder.manifest()["config"]
+    table = capacity_table(summary) if "cot" in summary else summary_table([summary])
+    config = folder.manifest()["config"]
     rows = [
         [(cell, _cell_style(word)) for cell, word in zip(row, words, strict=True)]
         for row, words in zip(table.rows, table.words, strict=True)
@@ -45,11 +47,20 @@ class ShownExample:
 
     def _repr_html_(self) -> str:
         example = self.view.example
+        if is_chain(self.view) and example.skip_reason is None:
+            return _chain(self.view)
         return template("notebook_example.html").render(
             view=self.view,
             gold=None if example.gold is None else self.view.labels[example.gold],
             compared=[_content(each, self.view) for each in shown(self.view)],
         )
+
+
+def _chain(view: ExampleView) -> str:
+    """A chain with its steps shaded by what their removal does."""
+    found = chain_view(view.example, view.rows, operator_of(view))
+    steps = [(step, _piece_style(Piece(step.text, step.effect or 0.0, False))) for step in found.steps]
+    return template("notebook_chain.html").render(id=view.example.example_id, chain=found, steps=steps, words=REPLIES)
 
 
 class _Bar(NamedTuple):

@@ -14,6 +14,8 @@ from ice_eval.results.schema import PROBE, SHARED_NULL
 
 MOST_REPLIES = 3
 """Different replies that are shown of one step."""
+REPLIES = {True: "another answer", False: "the same answer", None: "cannot be read"}
+"""What a reply may be."""
 
 
 class Reply(NamedTuple):

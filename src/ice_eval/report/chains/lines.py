@@ -4,13 +4,11 @@ from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
-from ice_eval.report.chains.effects import MOST_REPLIES, ChainView, Reply, chain_view, replies_of
+from ice_eval.report.chains.effects import MOST_REPLIES, REPLIES, ChainView, Reply, chain_view, replies_of
 from ice_eval.report.written import numbers_of, quoted, shade, title_of
 from ice_eval.results import Compared, ExampleView, LedgerRow
 from ice_eval.results.comparisons import ALL
 from ice_eval.results.schema import SHARED_NULL, rationale_kind
-
-_WORDS = {True: "another answer", False: "the same answer", None: "cannot be read"}
 
 
 def chain_lines(view: ExampleView, compared: Sequence[Compared], *, n_random: int, colour: bool) -> Iterator[Text]:
@@ -54,7 +52,7 @@ def _judged(found: ChainView) -> str:
 def _replies(name: str, replies: Sequence[Reply]) -> Iterator[Text]:
     for reply in replies[:MOST_REPLIES]:
         times = f", {reply.times} times" if reply.times > 1 else ""
-        yield Text(f"{name}: {quoted(reply.text)} ({_WORDS[reply.changed]}{times})")
+        yield Text(f"{name}: {quoted(reply.text)} ({REPLIES[reply.changed]}{times})")
     if len(replies) > MOST_REPLIES:
         yield Text(f"{name}: {len(replies) - MOST_REPLIES} other replies")
 
@@ -91,7 +89,7 @@ def _row(row: LedgerRow, n_steps: int) -> Text:
 
 def _reply(row: LedgerRow) -> str:
     [reply] = replies_of([row])
-    return f"{quoted(reply.text)} ({_WORDS[reply.changed]})"
+    return f"{quoted(reply.text)} ({REPLIES[reply.changed]})"
 
 
 def _numbers(steps: Sequence[int]) -> str:

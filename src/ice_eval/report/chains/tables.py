@@ -67,6 +67,11 @@ _PLACE: Columns = [
 ]
 
 
+def capacity_table(*summaries: Summary) -> Table:
+    """Necessity, sufficiency, capacity and verdict, by operator, share of steps and length of chains."""
+    return _capacity(list(numbered(summaries)))
+
+
 def _capacity(contents: Contents) -> Table:
     lines = [{"run": run, **line} for run, content in contents for line in capacities(content)]
     columns: Columns = [

@@ -84,12 +84,12 @@ def _text(line: Line) -> str:
     if line["src"] is None:
         return "no reply could be read."
     act = _ACTS.get(line["operator"], f"taken away ({line['operator']})")
-    taken = f"{100 * line['k']:g} % of the steps are {act}"
     text = (
-        f"where {taken}, the answer changes in {percent(line['necessity'])} of the replies; from {100 * line['k']:g} % "
-        f"of the steps alone it comes in {percent(line['sufficiency'])}. SRC = {capacity_number(line['src'])}, beyond "
-        f"the noise floor {capacity_number(line['src_adjusted'])} (95 % interval "
-        f"{capacity_interval(line['src_adjusted_ci'])}, n = {line['n']} chains)."
+        f"where {100 * line['k_effective']:.0f} % of the steps on average (k = {line['k']:g}) are {act}, the answer "
+        f"changes in {percent(line['necessity'])} of the replies; from as many steps alone it comes in "
+        f"{percent(line['sufficiency'])}. SRC = {capacity_number(line['src'])}, beyond the noise floor "
+        f"{capacity_number(line['src_adjusted'])} (95 % interval {capacity_interval(line['src_adjusted_ci'])}, "
+        f"n = {line['n']} chains)."
     )
     return text.replace(" %", "\u00a0%").replace("n = ", "n\u00a0=\u00a0")
 
