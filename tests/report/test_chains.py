@@ -10,13 +10,23 @@ from tests.report.chain_runs import EVERY, SCRIPT
 
 import ice_eval
 from ice_eval.cli import app
-from ice_eval.report import cot_notes, cot_tables, formatted, notes, tables, write_html
+from ice_eval.report import (
+    cot_notes,
+    cot_tables,
+    difference_tables,
+    failures,
+    formatted,
+    notes,
+    tables,
+    words_of,
+    write_html,
+)
 from ice_eval.report.chains import chain_verdict, chain_view, operator_of
 from ice_eval.report.chains.verdict import plain_words
 from ice_eval.report.example import example_lines
 from ice_eval.report.figures import figures
 from ice_eval.report.provenance import command, provenance
-from ice_eval.results import view_example
+from ice_eval.results import differences, view_example
 
 
 @pytest.fixture
@@ -298,6 +308,27 @@ def test_rescoring_keeps_what_is_said_of_chains(folder):
     before = (folder.path / "summary.json").read_bytes()
     ice_eval.Run(folder.path).rescore()
     assert (folder.path / "summary.json").read_bytes() == before
+
+
+def test_runs_are_compared_by_their_capacity(folder, unread):
+    found = differences(folder, [folder])
+    [chains] = [each for each in difference_tables(found) if each.title == "Do the steps carry the answer?"]
+    assert len(chains.rows) == 4
+    row = dict(zip(chains.header, chains.rows[0], strict=True))
+    line = folder.summary()["cot"]["capacity"][0]
+    assert row["SRC adj. A"] == row["SRC adj. B"] == f"{line['src_adjusted']:.2f}"
+    assert row["verdict A"] == line["verdict"] and row["n"] == "5, 5"
+    titles = {each.title for each in difference_tables(differences(unread, [unread]))}
+    assert titles == {"Do the steps carry the answer?"}, "without explanations there is nothing else to compare"
+
+
+def test_a_gate_knows_the_words_for_chains(folder):
+    summary = json.loads(json.dumps(folder.summary()))
+    for line in summary["cot"]["capacity"]:
+        line["verdict"] = line["verdict"] and "decorative to scaffolding"
+    held = {word for word in words_of(["decorative,scaffolding,genuine"]) if failures([summary], [word])}
+    assert held == {"decorative", "scaffolding"}
+    assert failures([summary], ["decorative"])[0] == "chains under delete (k = 0.2): decorative to scaffolding"
 
 
 def test_commands_take_step_level_runs(folder, unread, capsys, tmp_path):

@@ -25,7 +25,8 @@ def report(
         typer.Option(
             metavar="VERDICT",
             help="Exit with 1 if a verdict holds this word, or a word of this comma-separated list: a word of the "
-            "taxonomy, 'not distinguishable from random', 'undetermined' or 'operators disagree'. May be repeated.",
+            "taxonomy, 'not distinguishable from random', 'undetermined' or 'operators disagree'; of chains of thought "
+            "'decorative', 'scaffolding' or 'genuine'. May be repeated.",
         ),
     ] = None,
     as_json: Json = False,

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from string import ascii_uppercase
 from typing import Any
 
+from ice_eval.report.chains import chain_difference_table
 from ice_eval.report.tables import (
     FLAGS,
     Line,
@@ -31,7 +32,10 @@ def run_letters(n: int) -> list[str]:
 
 def difference_tables(found: Sequence[RunDifference]) -> list[Table]:
     """All tables of some comparisons with the same first run that have a row."""
-    return [table for table in (settings_table(found), difference_table(found)) if table.rows]
+    letters = run_letters(len(found) + 1)[1:]
+    others = {letter: each.second.summary() for letter, each in zip(letters, found, strict=True)}
+    chains = chain_difference_table(found[0].first.summary(), others)
+    return [table for table in (settings_table(found), chains, difference_table(found)) if table.rows]
 
 
 def settings_table(found: Sequence[RunDifference]) -> Table:

@@ -1,17 +1,20 @@
 """Whether a report holds a word that somebody does not want to see: for people's own continuous integration."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 from ice_eval.errors import ConfigError
+from ice_eval.report.chains import headlines, of_chains
 from ice_eval.report.tables import share
 from ice_eval.results.comparisons import ALL
 from ice_eval.stats import TAXONOMY
+from ice_eval.stats.reasoning import Reasoning
 from ice_eval.stats.verdict import NOT_DISTINGUISHABLE
 
 DISAGREE = "operators disagree"
 UNDETERMINED = "undetermined"
-WORDS = (*TAXONOMY, NOT_DISTINGUISHABLE, UNDETERMINED, DISAGREE)
+REASONING: tuple[str, ...] = get_args(Reasoning)
+WORDS = (*TAXONOMY, NOT_DISTINGUISHABLE, UNDETERMINED, DISAGREE, *REASONING)
 """What can be asked for."""
 _CONTROL = "random"
 
@@ -34,11 +37,16 @@ def failures(summaries: Sequence[Mapping[str, Any]], words: Sequence[str]) -> li
 
     A range, as "weakly faithful to faithful", holds every word from its first to its last: none of them is excluded.
     The average over operators is left out, since its operators are there, and so is the random control, which is meant
-    to be indistinguishable from random.
+    to be indistinguishable from random. Chains of thought have the leading verdict under each operator.
     """
     several = len(summaries) > 1
     found: list[str] = []
     for summary in summaries:
+        for line in headlines(summary["cot"]) if of_chains(summary) else ():
+            if set(_held(line["verdict"])) & set(words):
+                found.append(
+                    f"chains under {line['operator']} (k = {share(line['k'])}): {line['verdict'] or UNDETERMINED}"
+                )
         for line in summary["configurations"]:
             if line["operator"] != ALL and not _is_control(line) and set(_held(line["verdict"])) & set(words):
                 found.append(f"{_named(line, line['operator'], several)}: {line['verdict'] or UNDETERMINED}")
@@ -59,10 +67,11 @@ def _held(verdict: str | None) -> Iterator[str]:
         yield UNDETERMINED
         return
     first, _, last = verdict.partition(" to ")
-    if first in TAXONOMY:
-        yield from TAXONOMY[TAXONOMY.index(first) : TAXONOMY.index(last or first) + 1]
-    else:
+    scale = next((words for words in (TAXONOMY, REASONING) if first in words), None)
+    if scale is None:
         yield verdict
+    else:
+        yield from scale[scale.index(first) : scale.index(last or first) + 1]
 
 
 def _named(line: Mapping[str, Any], operators: str, several: bool) -> str:

@@ -1,5 +1,7 @@
 """What step-level runs say of chains of thought: tables, sentences, and single chains step by step."""
 
+from ice_eval.report.chains._content import headlines, of_chains
+from ice_eval.report.chains.differences import chain_difference_table
 from ice_eval.report.chains.effects import REPLIES, ChainView, chain_view, is_chain
 from ice_eval.report.chains.lines import chain_lines, operator_of
 from ice_eval.report.chains.notes import cot_notes
@@ -12,12 +14,15 @@ __all__ = [
     "ChainVerdict",
     "ChainView",
     "capacity_table",
+    "chain_difference_table",
     "chain_lines",
     "chain_record",
     "chain_verdict",
     "chain_view",
     "cot_notes",
     "cot_tables",
+    "headlines",
     "is_chain",
+    "of_chains",
     "operator_of",
 ]
