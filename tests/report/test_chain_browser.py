@@ -26,7 +26,7 @@ def test_figures_are_drawn_and_nothing_sticks_out(addresses, opened, width):
 def test_steps_are_coloured_and_numbered_by_what_they_do(addresses, opened):
     page = opened(addresses[0])
     steps = page.locator("#detail .steps > li")
-    assert steps.locator(".effect").all_text_contents() == ["+0.00"] + 5 * ["+1.00"]
+    assert steps.locator(".effect").all_text_contents() == ["+0.00 0/2"] + 5 * ["+1.00 2/2"]
     shades = steps.locator(".unit").evaluate_all("units => units.map(unit => getComputedStyle(unit).backgroundColor)")
     assert shades[0] != shades[1] and len(set(shades[1:])) == 1
     assert steps.first.locator(".unit").text_content() == f"Note {SCRIPT.format('chain')} first."

@@ -188,13 +188,15 @@ def test_random_sets_tell_where_no_step_was_removed_alone(folder):
     sets = [row for row in pairs if row.key[1:4] == ("random", "delete", "necessity")]
     gone = [row for row in sets if 1 not in row.kept]
     assert found.steps[1].n_read == len(gone) > 0
+    loads = [row for row in pairs if row.key.kind != "random" or set(range(1, 6)) - set(row.kept)]
+    assert chain_view(view.example, loads, "delete").always and not chain_view(view.example, view.rows, "delete").always
 
 
 def test_show_numbers_the_steps_and_tells_what_was_said_without_them(folder):
     lines = [line.plain for line in example_lines(view_example(folder, "p0"), n_random=1)]
-    [first] = [place for place, line in enumerate(lines) if line.startswith("  1  +0.00  Note ")]
+    [first] = [place for place, line in enumerate(lines) if line.startswith("  1  +0.00  0/2  Note ")]
     assert lines[first + 1].startswith("      without it: '<script>") and lines[first + 1].endswith("2 times)")
-    assert sum(bool(re.match(r"  \d  \+1\.00  Load ", line)) for line in lines) == 5
+    assert sum(bool(re.match(r"  \d  \+1\.00  2/2  Load ", line)) for line in lines) == 5
     assert any(line.startswith("own answer: ") and line.endswith("(right)") for line in lines)
     assert any(re.match(r"  step \d removed: ", line) for line in lines), "what an explanation chose"
     assert not any("explained label" in line for line in lines)

@@ -7,7 +7,7 @@ colour on see-through shades, so that dark themes work. Cells with a word's colo
 from typing import Any, NamedTuple
 
 from ice_eval.report._templates import template
-from ice_eval.report.chains import REPLIES, capacity_table, chain_view, is_chain, operator_of
+from ice_eval.report.chains import ALWAYS, REPLIES, capacity_table, chain_view, is_chain, operator_of
 from ice_eval.report.colours import WORD_COLOURS, WORD_TEXT_COLOURS
 from ice_eval.report.example import example_lines, harmless, shown
 from ice_eval.report.highlight import AGAINST, SUPPORT, Histogram, Piece, histogram, pieces
@@ -60,7 +60,9 @@ def _chain(view: ExampleView) -> str:
     """A chain with its steps shaded by what their removal does."""
     found = chain_view(view.example, view.rows, operator_of(view))
     steps = [(step, _piece_style(Piece(step.text, step.effect or 0.0, False))) for step in found.steps]
-    return template("notebook_chain.html").render(id=view.example.example_id, chain=found, steps=steps, words=REPLIES)
+    return template("notebook_chain.html").render(
+        id=view.example.example_id, chain=found, steps=steps, words=REPLIES, always=ALWAYS
+    )
 
 
 class _Bar(NamedTuple):

@@ -2,7 +2,7 @@
 
 from ice_eval.report.chains._content import headlines, of_chains
 from ice_eval.report.chains.differences import chain_difference_table
-from ice_eval.report.chains.effects import REPLIES, ChainView, chain_view, is_chain
+from ice_eval.report.chains.effects import ALWAYS, REPLIES, ChainView, chain_view, is_chain
 from ice_eval.report.chains.lines import chain_lines, operator_of
 from ice_eval.report.chains.notes import cot_notes
 from ice_eval.report.chains.record import chain_record
@@ -10,6 +10,7 @@ from ice_eval.report.chains.tables import capacity_table, cot_tables
 from ice_eval.report.chains.verdict import ChainVerdict, chain_verdict
 
 __all__ = [
+    "ALWAYS",
     "REPLIES",
     "ChainVerdict",
     "ChainView",

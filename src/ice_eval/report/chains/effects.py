@@ -14,6 +14,7 @@ from ice_eval.results.schema import PROBE, SHARED_NULL
 
 MOST_REPLIES = 3
 """Different replies that are shown of one step."""
+ALWAYS = "Every random removal of steps changes the answer, so that no single step stands out."
 REPLIES = {True: "another answer", False: "the same answer", None: "cannot be read"}
 """What a reply may be."""
 
@@ -55,6 +56,8 @@ class ChainView:
     empty: tuple[Reply, ...]
     """Without any step."""
     steps: tuple[StepEffect, ...]
+    always: bool = False
+    """Whether every random removal changes the answer, so that no step stands out although all may matter."""
 
 
 def is_chain(view: ExampleView) -> bool:
@@ -90,6 +93,7 @@ def chain_view(example: InputRow, rows: Sequence[LedgerRow], operator: str) -> C
         whole=replies_of(whole),
         empty=replies_of([row for row in rows if row.key.kind == "empty"]),
         steps=tuple(effects),
+        always=not singly and bool(_read(together).size) and bool(_read(together).all()),
     )
 
 

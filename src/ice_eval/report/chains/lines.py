@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
-from ice_eval.report.chains.effects import MOST_REPLIES, REPLIES, ChainView, Reply, chain_view, replies_of
+from ice_eval.report.chains.effects import ALWAYS, MOST_REPLIES, REPLIES, ChainView, Reply, chain_view, replies_of
 from ice_eval.report.written import numbers_of, quoted, shade, title_of
 from ice_eval.results import Compared, ExampleView, LedgerRow
 from ice_eval.results.comparisons import ALL
@@ -24,10 +24,12 @@ def chain_lines(view: ExampleView, compared: Sequence[Compared], *, n_random: in
     yield Text()
     gone = "removed alone" if found.alone else "among those removed"
     yield Text(f"steps, and how much more often the answer changes with each {gone} ({operator})", style="bold")
+    if found.always:
+        yield Text(ALWAYS)
     for number, step in enumerate(found.steps, start=1):
         effect = "   – " if step.effect is None else f"{step.effect:+.2f}"
-        line = Text(f"{number:>3}  {effect}  ").append(step.text, style=shade(step.effect or 0.0) if colour else "")
-        yield line
+        head = Text(f"{number:>3}  {effect}  {step.n_changed}/{step.n_read}  ")
+        yield head.append(step.text, style=shade(step.effect or 0.0) if colour else "")
         yield from _replies("      without it", step.replies)
     for each in compared:
         yield Text()

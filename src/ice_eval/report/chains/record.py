@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ice_eval.report.chains.effects import MOST_REPLIES, Reply, StepEffect, chain_view
+from ice_eval.report.chains.effects import ALWAYS, MOST_REPLIES, Reply, StepEffect, chain_view
 from ice_eval.results import InputRow, LedgerRow
 
 LONGEST_REPLY = 300
@@ -21,6 +21,7 @@ def chain_record(example: InputRow, rows: Sequence[LedgerRow], config: Mapping[s
         "right": found.is_right,
         "operator": found.operator,
         "alone": found.alone,
+        "remark": ALWAYS if found.always else None,
         "whole": _replies(found.whole),
         "empty": _replies(found.empty),
         "steps": [_step(step) for step in found.steps],

@@ -151,7 +151,7 @@ function drawList() {
 
 function listed({ example, cell }) {
   const text = textOf(example);
-  const rate = example.chain ? `${mattering(example)}/${example.chain.steps.length}` : cell.error === undefined ? percent(cell.win_rate) : "–";
+  const rate = example.chain ? mattering(example.chain) : cell.error === undefined ? percent(cell.win_rate) : "–";
   const what = example.chain ? "steps whose removal changes the answer, of all" : "win rate";
   const chosen = example === state.example;
   const button = el(
@@ -325,7 +325,7 @@ function counterfactual(example, name, text, score, kind) {
 const SAID = { true: "another answer", false: "the same answer", null: "cannot be read" };
 // The three scores that a reply may have: it is the chain's own answer, another one, or not to be read.
 const replied = (score) => SAID[score === 0 ? null : score < 0];
-const mattering = (example) => example.chain.steps.filter((step) => step.effect !== null && step.effect > 0).length;
+const mattering = (chain) => (chain.remark ? "all" : `${chain.steps.filter((step) => step.effect > 0).length}/${chain.steps.length}`);
 
 function chainParts(example, cell) {
   const [question, chain] = ["question", "chain"].map((name) => example.fields.find((field) => field.name === name));
@@ -336,7 +336,9 @@ function chainParts(example, cell) {
     if (chain) parts.push(el("p", { class: "text", dir: "auto" }, chain.pieces.join("")));
     return parts;
   }
-  parts.push(chainFacts(example.chain), stepsLegend(example.chain), steps(example, chain));
+  parts.push(chainFacts(example.chain), stepsLegend(example.chain));
+  if (example.chain.remark) parts.push(el("p", { class: "missing" }, example.chain.remark));
+  parts.push(steps(example, chain));
   if (!isExplained()) return parts;
   parts.push(el("h4", {}, `What ${controls.attribution.value} says of the steps`), legend(example), fieldText(example, chain, cell));
   if (cell.error !== undefined) parts.push(el("p", { class: "missing" }, `No numbers: ${cell.error}.`));
@@ -377,7 +379,7 @@ function stepItem(step, index, text) {
     "li",
     {},
     el("span", { class: "number" }, `${index + 1}.`),
-    el("span", { class: "effect", title: `${step.changed} of ${step.read} replies changed` }, step.effect === null ? "–" : effect(value)),
+    el("span", { class: "effect" }, step.effect === null ? "–" : effect(value), el("small", { title: "replies with another answer, of those read" }, ` ${step.changed}/${step.read}`)),
     el("span", { class: classes, style, dir: "auto" }, text),
     el("ul", { class: "replies" }, step.replies.map((each) => el("li", {}, "without it: ", reply(each)))),
   );
