@@ -3,12 +3,15 @@
 from ice_eval.pipeline.adapted import Adapted
 from ice_eval.pipeline.config import ADDABLE, RunConfig, task_identity
 from ice_eval.pipeline.data import examples_read
+from ice_eval.pipeline.prepare import prepare
 from ice_eval.pipeline.progress import Reporter, Silent
-from ice_eval.pipeline.run import execute, prepare
+from ice_eval.pipeline.replicas import Replicas
+from ice_eval.pipeline.run import execute
 
 __all__ = [
     "ADDABLE",
     "Adapted",
+    "Replicas",
     "Reporter",
     "RunConfig",
     "Silent",

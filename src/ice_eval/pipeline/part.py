@@ -57,6 +57,11 @@ class PartInFlight:
         """Rows that were missing."""
         return sum(len(asked.rows) for asked in self.asked)
 
+    @property
+    def may_wait(self) -> bool:
+        """Whether the device works on it by itself, so that the host may start the next part."""
+        return self.engine.model.works_ahead
+
     def finish(self) -> PartResult:
         """Wait for the scores, and note every row in the ledger."""
         for asked in self.asked:

@@ -1,27 +1,36 @@
 """Part after part through the model, and into the folder."""
 
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from ice_eval.errors import DamagedPartError
+from ice_eval.executors import Crew
 from ice_eval.nulls import SIZE
 from ice_eval.operators import operators
 from ice_eval.pipeline.engine import Engine
-from ice_eval.pipeline.part import PART_SIZE, PartInFlight, start_part
+from ice_eval.pipeline.part import PART_SIZE, PartInFlight
 from ice_eval.pipeline.progress import Reporter
+from ice_eval.pipeline.replica import Order, Part, Replica
 from ice_eval.rationales import DYNAMIC, ERASER_SHARES
 from ice_eval.records import Example
 from ice_eval.results import InputRow, LedgerRow, RunFolder
+from ice_eval.scoring import Progress
 
 _USUAL_SEQUENTIAL = 85
 """Sets that a sequential test takes on average where the rationale is no better than random."""
 
 
 def score_parts(
-    folder: RunFolder, engine: Engine, examples: Sequence[Example], manifest: Mapping[str, Any], reporter: Reporter
+    folder: RunFolder,
+    crew: Crew[Replica],
+    order: Order,
+    engine: Engine,
+    examples: Sequence[Example],
+    manifest: Mapping[str, Any],
+    reporter: Reporter,
 ) -> None:
-    """Score what is missing of every part; on a GPU a part is written while the next one is computed.
+    """Score what is missing of every part; whoever scores, all files are written here.
 
     Raises:
         KeyboardInterrupt: The user asked to stop; what had begun is written.
@@ -29,21 +38,17 @@ def score_parts(
     estimate = estimated_rows(engine, examples)
     per_example = estimate // max(len(examples), 1)
     reporter.start(estimate)
-    writer = _Writer(folder, manifest)
+    parts = _parts(folder, engine, examples, manifest, reporter)
     try:
-        for index, start in enumerate(range(0, len(examples), PART_SIZE)):
-            if reporter.asked_to_stop():
-                break
-            batch = examples[start : start + PART_SIZE]
-            known = _known(folder, index, manifest, reporter)
-            part = start_part(engine, batch, *known, reporter.advance)
-            reporter.advance(part.result.n_wanted - len(part), scored=False)
-            estimate += part.result.n_wanted - len(batch) * per_example
+        for part, result, seconds in crew.map(partial(_start, order), parts, reporter.advance):
+            reporter.advance(result.n_wanted - result.cost["rows"], scored=False)
+            estimate += result.n_wanted - len(part.examples) * per_example
             reporter.correct(estimate)
-            writer.add(index, part)
-            if not engine.model.works_ahead:
-                writer.flush()
-        writer.flush()
+            if result.inputs:
+                # A finished folder is called unfinished only when something is added to it.
+                folder.write_manifest(manifest)
+                cost = {**result.cost, "seconds": round(seconds, 3)}
+                folder.write_part(part.index, result.inputs, result.ledger, cost)
         if reporter.asked_to_stop():
             raise KeyboardInterrupt
     finally:
@@ -53,6 +58,17 @@ def score_parts(
 def estimated_rows(engine: Engine, examples: Sequence[Example]) -> int:
     """Rows that some examples will take, about."""
     return len(examples) * (_rows_per_example(engine) + _probes_per_example(engine, examples[:PART_SIZE]))
+
+
+def _parts(
+    folder: RunFolder, engine: Engine, examples: Sequence[Example], manifest: Mapping[str, Any], reporter: Reporter
+) -> Iterator[Part]:
+    """Part after part, until the user asks to stop."""
+    for index, start in enumerate(range(0, len(examples), PART_SIZE)):
+        if reporter.asked_to_stop():
+            return
+        known = _known(folder, index, manifest, reporter)
+        yield Part(index, engine.config, examples[start : start + PART_SIZE], *known)
 
 
 def _known(
@@ -68,29 +84,8 @@ def _known(
         return [], []
 
 
-class _Writer:
-    """Writes a part while the device works on the next one, where it does so by itself."""
-
-    def __init__(self, folder: RunFolder, manifest: Mapping[str, Any]) -> None:
-        self._folder, self._manifest = folder, manifest
-        self._waiting: tuple[int, PartInFlight] | None = None
-        self._last = time.monotonic()
-
-    def add(self, index: int, part: PartInFlight) -> None:
-        self.flush()
-        self._waiting = index, part
-
-    def flush(self) -> None:
-        if self._waiting is None:
-            return
-        index, part = self._waiting
-        self._waiting = None
-        result, now = part.finish(), time.monotonic()
-        seconds, self._last = round(now - self._last, 3), now
-        if result.inputs:
-            # A finished folder is called unfinished only when something is added to it.
-            self._folder.write_manifest(self._manifest)
-            self._folder.write_part(index, result.inputs, result.ledger, {**result.cost, "seconds": seconds})
+def _start(order: Order, replica: Replica, part: Part, progress: Progress) -> PartInFlight:
+    return replica.start(order, part, progress)
 
 
 def _rows_per_example(engine: Engine) -> int:

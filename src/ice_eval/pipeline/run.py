@@ -1,39 +1,34 @@
 """The whole pipeline: from a configuration to a finished run folder."""
 
-import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ice_eval import stats
-from ice_eval.attributions import OF_EVERY_MODEL, Attribution, Explained, Given, Lens, Observer, fields_of, fit_of
-from ice_eval.attributions import attributions as attribution_registry
-from ice_eval.encoding import shared_prefix
-from ice_eval.errors import CapabilityError, ConfigError, IceError, ModelError
+from ice_eval.attributions import Attribution, Explained, Given, fields_of, fit_of
+from ice_eval.errors import ConfigError, ModelError
+from ice_eval.executors import Crew
 from ice_eval.models import Model
-from ice_eval.nulls import nulls
-from ice_eval.operators import POOL_EXAMPLES, operators
 from ice_eval.pipeline.adapted import Adapted
 from ice_eval.pipeline.config import ADDABLE, RunConfig, identity
-from ice_eval.pipeline.data import counts_in, data_view, fill_pool
 from ice_eval.pipeline.engine import Engine
-from ice_eval.pipeline.noise import noise_guard
 from ice_eval.pipeline.parts import estimated_rows, score_parts
 from ice_eval.pipeline.progress import Reporter, Silent
+from ice_eval.pipeline.replica import Card, Order, Replica
+from ice_eval.pipeline.replicas import Replicas
 from ice_eval.records import Example
 from ice_eval.results import RunFolder, config_hash, now, numbers_hash, rescore, slug, stored_run, versions_of
 from ice_eval.results.planning import PILOT_EXAMPLES, PILOT_SETS, cost_of, sets_for, spreads_of
 from ice_eval.results.summary import ALPHA
-from ice_eval.scoring import Scorer
 from ice_eval.tasks import Task
 
 _VERSIONS = ("torch", "transformers", "numpy", "scipy", "tokenizers")
-_CHECKED_EXAMPLES = 2
-_TRIED_EXAMPLES = 16
-"""The shortest of these is tried."""
+_SAMPLE = 16
+"""Examples that show what rows cost."""
 _RANDOM = stats.Spread(between=1 / 12, within=1 / 6)
 """Of win rates of random rationales, which are uniform: what to expect before anything is scored."""
 _CLEARLY_FAITHFUL = 0.60
@@ -45,7 +40,7 @@ _COUNTED = ("rows", "forwards", "tokens", "attribution_tokens")
 def execute(
     config: RunConfig,
     *,
-    model: Model,
+    model: Model | Replicas,
     task: Task,
     examples: Sequence[Example],
     attributions: Mapping[str, Attribution],
@@ -58,7 +53,7 @@ def execute(
 
     Args:
         config: What to evaluate.
-        model: A loaded model.
+        model: A loaded model, or replicas of one.
         task: Its data and prompt.
         examples: The first examples of the task: those to evaluate, and those that fill the pool of infill.
         attributions: The attributions of `config`, by name, and any that the folder may hold.
@@ -73,28 +68,39 @@ def execute(
         ModelError: No example could be evaluated, or the model failed.
     """
     reporter = reporter or Silent()
-    card = {"id": model.name, "fingerprint": model.fingerprint, "dtype": model.dtype, "load_in": model.load_in}
-    asked = identity(config, model=card, task=task, examples=examples)
+    replicas = Replicas.here(model) if isinstance(model, Model) else model
+    card = replicas.crew.ask(Replica.card)
+    asked = identity(config, model=card.identity, task=task, examples=examples)
     asked |= {} if adapted is None else {"adaptation": adapted.how}
-    folder = RunFolder(out or Path("ice-runs") / f"{slug(task.name)}-{slug(model.name)}-{config_hash(asked)[:8]}")
+    folder = RunFolder(out or Path("ice-runs") / f"{slug(task.name)}-{slug(card.name)}-{config_hash(asked)[:8]}")
     stored = stored_run(folder, asked)
     if stored is not None:
-        config = config.extended_by(stored["config"])
-        model.continues(folder.path)
-    engine = prepare(config, model, task, attributions, examples)
-    engine = engine if adapted is None else replace(engine, targets=adapted.targets)
+        replicas.reader.model.continues(folder.path)
+    order = Order(
+        config=config if stored is None else config.extended_by(stored["config"]),
+        task=task,
+        examples=examples,
+        attributions=attributions,
+        budget=_budget(token_budget, card, stored, reporter),
+        lowered={} if stored is None else _lowered(folder),
+        threads=replicas.reader.model.use_threads(None if stored is None else stored["threads"]),
+        targets=None if adapted is None else adapted.targets,
+        weights=card.fingerprint,
+    )
+    engine = replicas.reader.engine(order)
+    config = engine.config
     _refuse_other_fields(engine.attributions, stored)
-    _refuse_other_server(model, stored)
-    engine = replace(engine, scorer=_scorer(engine, folder, token_budget, stored, reporter))
+    _refuse_other_server(engine.model, stored)
     evaluated = examples[: config.n]
     brought = _check_given(engine, evaluated)
-    checked = _check_model(engine, evaluated)
-    _try_attributions(engine, evaluated, stored)
-    manifest = _manifest(engine, asked, len(evaluated), stored)
+    order = replace(order, checked=replicas.crew.ask(partial(Replica.checked, order=order)))
+    done = stored["config"]["attributions"] if stored is not None and stored["status"] == "complete" else ()
+    replicas.crew.ask(partial(Replica.try_attributions, order=order, done=done))
+    manifest = _manifest(engine, order, card, asked, stored)
     manifest |= {} if adapted is None else {"adaptation": dict(adapted.record)}
     note = engine.scorer.labels.note
-    told = [*model.notes, *([note] if note else []), *brought, *_about_methods(engine, evaluated), *checked]
-    manifest["messages"] = told
+    noted = [*replicas.crew.ask(Replica.notes), *([note] if note else []), *brought, *_about_methods(engine, evaluated)]
+    manifest["messages"] = [*noted, *(order.checked or ())]
     for message in (*_remarks(manifest, config), *manifest["messages"], *_outlook(engine, evaluated)):
         reporter.say(message)
     with folder.opened():
@@ -102,11 +108,11 @@ def execute(
             raise ConfigError(f"another process wrote to {folder.path} in the meantime; run the same command again.")
         if stored is None:
             folder.write_manifest(manifest)
-        with model.keeping(folder.path):
+        with engine.model.keeping(folder.path):
             if config.adaptive == "dataset":
-                engine, manifest = _with_enough_sets(folder, engine, evaluated, manifest, stored, reporter)
-            score_parts(folder, engine, evaluated, manifest, reporter)
-            summary = _finish(folder, engine, manifest, stored)
+                engine, manifest = _with_enough_sets(folder, replicas.crew, order, engine, manifest, stored, reporter)
+            score_parts(folder, replicas.crew, order, engine, evaluated, manifest, reporter)
+            summary = _finish(folder, replicas.crew, order, engine, manifest, stored)
     if not any(line["n"] for line in summary["configurations"]):
         first = next(iter(folder.examples()))
         raise ModelError(
@@ -117,8 +123,9 @@ def execute(
 
 def _with_enough_sets(
     folder: RunFolder,
+    crew: Crew[Replica],
+    order: Order,
     engine: Engine,
-    examples: Sequence[Example],
     manifest: dict[str, Any],
     stored: Mapping[str, Any] | None,
     reporter: Reporter,
@@ -132,11 +139,12 @@ def _with_enough_sets(
     if found is None:
         # The rows of ERASER's measures are no part of what random sets cost beside.
         pilot = replace(engine, config=replace(engine.config, m=min(PILOT_SETS, engine.config.m), eraser=False))
-        reporter.say(f"pilot: {len(examples[:PILOT_EXAMPLES])} examples with {pilot.config.m} random sets each.")
-        score_parts(folder, pilot, examples[:PILOT_EXAMPLES], manifest, reporter)
+        first = order.examples[: engine.config.n][:PILOT_EXAMPLES]
+        reporter.say(f"pilot: {len(first)} examples with {pilot.config.m} random sets each.")
+        score_parts(folder, crew, order, pilot, first, manifest, reporter)
         spreads = spreads_of(folder, {**manifest["config"], "m": pilot.config.m})
         enough = sets_for(spreads, cost_of(folder), m=engine.config.m)
-        found = {"pilot_n": len(examples[:PILOT_EXAMPLES]), "pilot_m": pilot.config.m, **asdict(enough)}
+        found = {"pilot_n": len(first), "pilot_m": pilot.config.m, **asdict(enough)}
         reporter.say(
             f"the run goes on with {enough.m} random sets: intervals become at most about {100 * enough.wider:.0f} % "
             f"wider than with {engine.config.m}."
@@ -145,18 +153,16 @@ def _with_enough_sets(
     return planned, {**manifest, "planned": found, "config": {**manifest["config"], "m": found["m"]}}
 
 
-def _scorer(
-    engine: Engine, folder: RunFolder, asked: int | None, stored: Mapping[str, Any] | None, reporter: Reporter
-) -> Scorer:
-    """The batches of a run stay the same when it is continued, or scores would move by rounding."""
+def _budget(asked: int | None, card: Card, stored: Mapping[str, Any] | None, reporter: Reporter) -> int:
+    """Tokens per batch; they stay the same when a run is continued, or scores would move by rounding."""
     if asked is not None and asked < 1:
         raise ConfigError(f"token budget = {asked}: at least 1 is needed.")
     if stored is None:
-        return Scorer(engine.model, engine.scorer.labels, budget=asked or engine.model.default_budget())
+        return asked or card.budget
     kept = int(stored["token_budget"])
     if asked is not None and asked != kept:
         reporter.say(f"the run goes on with its token budget of {kept}, not {asked}.")
-    return Scorer(engine.model, engine.scorer.labels, budget=kept, lowered=_lowered(folder))
+    return kept
 
 
 def _lowered(folder: RunFolder) -> dict[int, int]:
@@ -168,61 +174,30 @@ def _lowered(folder: RunFolder) -> dict[int, int]:
     return found
 
 
-def prepare(
-    config: RunConfig,
-    model: Model,
-    task: Task,
-    attributions: Mapping[str, Attribution],
-    examples: Sequence[Example],
-) -> Engine:
-    """All that a configuration names, as `execute` takes it.
-
-    Raises:
-        ConfigError: It does not fit the model or the data.
-    """
-    chosen = _attributions(config, attributions, model)
-    if config.unit not in model.units:
-        raise CapabilityError(
-            f"the model '{model.name}' can be explained by {' or '.join(model.units)} only: its tokens are not seen "
-            f"here; use --unit {model.units[0]}."
-        )
-    labels = model.labels(task, scoring=config.label_scoring)
-    acts = {name: operators.get(name)() for name in config.operators}
-    probing = {name: operators.get(method.operator)() for name, method in chosen.items() if "values" in method.needs}
-    for act in (*acts.values(), *probing.values()):
-        act.prepare(model.codec.special)
-    engine = Engine(config, task, model, Scorer(model, labels, budget=1), acts, chosen, pool=None, probing=probing)
-    if any(act.needs_fills for act in (*acts.values(), *probing.values())):
-        engine = replace(engine, pool=fill_pool(engine, examples[:POOL_EXAMPLES]))
-    if any(nulls.get(name).needs_counts for name in config.nulls):
-        engine = replace(engine, unit_counts=counts_in(engine, examples))
-    return replace(engine, data=data_view(engine, examples))
-
-
 def _manifest(
-    engine: Engine, asked: Mapping[str, Any], n_examples: int, stored: Mapping[str, Any] | None
+    engine: Engine, order: Order, card: Card, asked: Mapping[str, Any], stored: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    model, task, labels = engine.model, engine.task, engine.scorer.labels
+    task, labels = engine.task, engine.scorer.labels
     return {
         "status": "running",
-        "config": {"model": model.name, "task": task.name, **_plain(engine.config), **engine.reading},
+        "config": {"model": card.name, "task": task.name, **_plain(engine.config), **engine.reading},
         "attributions": {name: fields_of(method) for name, method in engine.attributions.items()},
         "config_hash": config_hash(asked),
         "identity": dict(asked),
         "labels": list(labels.names),
         "label_ids": [list(ids) for ids in labels.ids],
         "label_scoring": labels.scoring,
-        "data": {"origin": task.data.origin, "examples": n_examples},
+        "data": {"origin": task.data.origin, "examples": len(order.examples[: engine.config.n])},
         "prompt": task.prompt,
         "explained": list(task.explained),
         "language": task.language,
-        "device": model.places,
-        "threads": model.use_threads(stored["threads"] if stored is not None else None),
-        "token_budget": engine.scorer.budget,
+        "device": card.places,
+        "threads": order.threads,
+        "token_budget": order.budget,
         "flags": _flags(engine),
         "versions": versions_of(_VERSIONS),
         "started": stored["started"] if stored is not None else now(),
-        **({} if model.server is None else {"server": dict(model.server)}),
+        **({} if engine.model.server is None else {"server": dict(engine.model.server)}),
     }
 
 
@@ -262,22 +237,6 @@ def _remarks(manifest: Mapping[str, Any], config: RunConfig) -> Iterator[str]:
         yield "the data have no labels, so infill avoids the label words only, not label-indicative words."
 
 
-def _attributions(config: RunConfig, given: Mapping[str, Attribution], model: Model) -> dict[str, Attribution]:
-    """The attributions of a run; one that the model cannot support stops it here, not after an hour."""
-    for name in config.attributions:
-        if name not in given:
-            raise ConfigError(
-                f"the folder holds the attribution '{name}', which is not given now; give it again to continue."
-            )
-        lacking = given[name].needs - model.offers - OF_EVERY_MODEL
-        if lacking:
-            raise CapabilityError(
-                f"the attribution '{name}' needs {' and '.join(sorted(lacking))}, which the model '{model.name}' "
-                f"does not offer. Attributions that work with it: {', '.join(_supported(model))}, or your own."
-            )
-    return {name: given[name] for name in config.attributions}
-
-
 def _refuse_other_fields(methods: Mapping[str, Attribution], stored: Mapping[str, Any] | None) -> None:
     """A name stands for one method with one set of fields; folders of earlier versions do not know them."""
     for name, before in (stored or {}).get("attributions", {}).items():
@@ -307,12 +266,8 @@ def _refuse_other_server(model: Model, stored: Mapping[str, Any] | None) -> None
 
 def _outlook(engine: Engine, examples: Sequence[Example]) -> list[str]:
     """What the run will cost, where somebody else charges for it."""
-    items = [item for item in map(engine.encode, examples[:_TRIED_EXAMPLES]) if item.n_units > 1]
+    items = [item for item in map(engine.encode, examples[:_SAMPLE]) if item.n_units > 1]
     return engine.model.outlook(estimated_rows(engine, examples), [item.full() for item in items]) if items else []
-
-
-def _supported(model: Model) -> list[str]:
-    return [name for name, method in attribution_registry.items() if method.needs <= model.offers | OF_EVERY_MODEL]
 
 
 def _check_given(engine: Engine, examples: Sequence[Example]) -> list[str]:
@@ -341,54 +296,13 @@ def _about_methods(engine: Engine, examples: Sequence[Example]) -> list[str]:
     return [f"the attribution '{name}': {remark}" for name, remark in found.items() if remark]
 
 
-def _try_attributions(engine: Engine, examples: Sequence[Example], stored: Mapping[str, Any] | None) -> None:
-    """Every attribution looks at one short example: what it cannot do with this model stops the run here.
-
-    Raises:
-        CapabilityError: The model does not show what an attribution needs.
-        ConfigError: An option is out of the model's range.
-    """
-    done = stored["config"]["attributions"] if stored is not None and stored["status"] == "complete" else ()
-    items = [item for item in map(engine.encode, examples[:_TRIED_EXAMPLES]) if item.n_units > 1]
-    if not items:
-        return
-    item = min(items, key=lambda each: len(each.ids))
-    for name, method in engine.attributions.items():
-        if name in done:
-            continue
-        needs, targets = method.needs - OF_EVERY_MODEL, {item.example_id: 0}
-        observer = Observer(engine.model, engine.scorer.labels, targets, needs, chat=engine.in_turns)
-        try:
-            method.check(Lens(observer, method.needs, engine.config.seed, name, engine.data), item)
-        except IceError as exc:
-            if not isinstance(exc, CapabilityError):
-                raise
-            raise _unable(name, engine.model, str(exc)) from exc
-        except Exception as exc:  # models fail in their own ways when they are asked for what they do not foresee
-            told = str(exc).strip().partition("\n")[0]
-            raise _unable(name, engine.model, f"{type(exc).__name__}: {told}") from exc
-
-
-def _unable(name: str, model: Model, why: str) -> CapabilityError:
-    probing = [known for known, method in attribution_registry.items() if "values" in method.needs]
-    return CapabilityError(
-        f"the attribution '{name}' does not work with the model '{model.name}' ({why.rstrip('.')}). Those that need "
-        f"nothing but scores work with every model: {', '.join(probing)}."
-    )
-
-
-def _check_model(engine: Engine, examples: Sequence[Example]) -> list[str]:
-    """Compare fast and plain scores on a few rows before anything depends on them."""
-    evaluated = (item for item in map(engine.encode, examples) if item.n_units > 1)
-    items = list(itertools.islice(evaluated, _CHECKED_EXAMPLES))
-    if not items:
-        return []
-    rows = [row for item in items for row in (item.full(), item.empty())]
-    return engine.model.check(rows, engine.scorer.labels, prefix=shared_prefix(items))
-
-
 def _finish(
-    folder: RunFolder, engine: Engine, manifest: Mapping[str, Any], stored: Mapping[str, Any] | None
+    folder: RunFolder,
+    crew: Crew[Replica],
+    order: Order,
+    engine: Engine,
+    manifest: Mapping[str, Any],
+    stored: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     """Sum up the costs, compute all statistics, and call the run complete, in this order."""
     costs = folder.costs()
@@ -405,14 +319,14 @@ def _finish(
         "probe_tokens": _by_name(costs, "probe_tokens"),
         "answer_tokens": _by_name(costs, "answer_tokens"),
         "seconds": round(sum(cost["seconds"] for cost in costs), 3),
-        "peak_memory": engine.model.peak_memory(),
+        "peak_memory": crew.ask(Replica.peak_memory),
     }
     content["attributions"] = {
         name: {**fields, NUMBERS: numbers_hash(folder, name)} if engine.attributions[name].brought else fields
         for name, fields in manifest["attributions"].items()
     }
-    content["noise_guard"] = (stored or {}).get("noise_guard") or noise_guard(
-        engine.model, engine.scorer.labels, folder.ledger(0, inputs=True, probes=False), seed=engine.config.seed
+    content["noise_guard"] = (stored or {}).get("noise_guard") or crew.ask(
+        partial(Replica.noise, order=order, rows=folder.ledger(0, inputs=True, probes=False))
     )
     if any(cost["out_of_memory"] for cost in costs):
         content["token_budgets_by_length"] = _lowered(folder)

@@ -1,0 +1,14 @@
+"""Where the work of a run is done."""
+
+from ice_eval.executors._base import Crew, Executor, Finished, Started, Work
+from ice_eval.executors.local import Local, LocalCrew
+
+__all__ = [
+    "Crew",
+    "Executor",
+    "Finished",
+    "Local",
+    "LocalCrew",
+    "Started",
+    "Work",
+]
