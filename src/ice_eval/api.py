@@ -1,9 +1,10 @@
 """What a notebook user sees: `evaluate`, `Run`, `randomization_test`."""
 
+import contextlib
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,10 +16,11 @@ from ice_eval import stats
 from ice_eval.attributions import Attribution, Computed, Given, explained, method_of
 from ice_eval.cot import rescore_chains
 from ice_eval.errors import ConfigError, DataError
+from ice_eval.executors import Executor, executor_named
 from ice_eval.interop import Explanation
 from ice_eval.interop import formats as explanation_formats
-from ice_eval.models import DeviceMap, MaxMemory, ModelRef, Served, load_model
-from ice_eval.pipeline import Reporter, RunConfig, Silent, examples_read, execute
+from ice_eval.models import DeviceMap, MaxMemory, ModelRef, Served
+from ice_eval.pipeline import Replicas, Reporter, RunConfig, Silent, examples_read, execute, load_replicas
 from ice_eval.rationales import DYNAMIC, Share, keep_mask, null_of, random_sets
 from ice_eval.records import Example
 from ice_eval.results import Plan, RunFolder, differences, rescore, view_example
@@ -129,7 +131,7 @@ class Run:
 
 
 def evaluate(
-    model: ModelRef,
+    model: ModelRef | Replicas,
     task: str | Task,
     *,
     attributions: str | Sequence[str] | Mapping[str, AttributionSpec] = ("attention", "gradient", "random"),
@@ -149,6 +151,9 @@ def evaluate(
     token_budget: int | None = None,
     out: str | Path | None = None,
     default_out: bool = False,
+    executor: str = "local",
+    address: str | None = None,
+    gpus_per_worker: float | None = None,
     reporter: Reporter | None = None,
     **settings: Any,
 ) -> Run:
@@ -182,6 +187,10 @@ def evaluate(
         token_budget: Tokens per batch; by default what suits the device.
         out: The run folder, continued if it holds the same run. By default a temporary one that goes with the result.
         default_out: Without `out`, use a folder under `ice-runs/` that is named after the configuration.
+        executor: Where the model computes: `local` (this process) or `ray` (replicas on the nodes of a Ray cluster).
+            Scores do not depend on it.
+        address: Of a Ray cluster that is there; by default what `$RAY_ADDRESS` says, else one is started here.
+        gpus_per_worker: GPUs of each replica on the cluster, or a share of one; by default 1 where it has GPUs, else 0.
         reporter: Gets progress and messages.
         **settings: Further fields of `RunConfig`: `directions`, `unit`, `scope`, `target`, `sign`, `fills`,
             `n_fills`, `label_scoring`, `calibration`, `protocol`, `nulls`, `adaptive`, `eraser`.
@@ -191,6 +200,7 @@ def evaluate(
         ModelError: The model failed, or no example could be evaluated.
     """
     config = _config(attributions=attributions, operators=operators, k=k, n=n, m=m, seed=seed, **settings)
+    place = executor_named(executor, address=address, gpus_per_worker=gpus_per_worker)
     chosen = in_chat(_task(task, data), chat, system)
     methods = {name: attributions[name] if isinstance(attributions, Mapping) else None for name in config.attributions}
     for name, spec in methods.items():
@@ -199,14 +209,12 @@ def evaluate(
     examples = chosen.examples(limit=examples_read(n))
     # What a user brings is read before a model is loaded: a file that is wrong should not take minutes to say so.
     given = _Methods({name: _method(name, spec, examples) for name, spec in methods.items()})
-    loaded = load_model(
-        model, device=device, dtype=dtype, device_map=device_map, max_memory=max_memory, load_in=load_in
-    )
+    loading = {"device": device, "dtype": dtype, "device_map": device_map, "max_memory": max_memory, "load_in": load_in}
     temporary = _Temporary() if out is None and not default_out else None
-    try:
+    with _replicas(model, place, loading, reporter) as replicas:
         folder = execute(
             config,
-            model=loaded,
+            model=replicas,
             task=chosen,
             examples=examples,
             attributions=given,
@@ -214,12 +222,25 @@ def evaluate(
             token_budget=token_budget,
             reporter=reporter,
         )
-    finally:
-        if loaded is not model:
-            loaded.release()
     run = Run(folder.path)
     run.folder.keeps = temporary  # a temporary folder lives as long as somebody looks into it
     return run
+
+
+@contextlib.contextmanager
+def _replicas(
+    model: ModelRef | Replicas, place: Executor, loading: Mapping[str, Any], reporter: Reporter | None
+) -> Iterator[Replicas]:
+    """The model where it computes, as long as it is needed; replicas that are given stay."""
+    if isinstance(model, Replicas):
+        yield model
+        return
+    with place.opened():
+        replicas = load_replicas(model, place, reporter=reporter, **loading)
+        try:
+            yield replicas
+        finally:
+            replicas.release()
 
 
 def plan(

@@ -73,7 +73,7 @@ def test_a_grid_that_was_killed_goes_on_and_has_the_same_summary(reviews, finish
 def test_finished_runs_need_neither_model_nor_data_again(finished, monkeypatch):
     grid, folder = finished
     before = summary_of(folder)
-    monkeypatch.setattr("ice_eval.bench.run.load_model", lambda *_, **__: pytest.fail("a model was loaded"))
+    monkeypatch.setattr("ice_eval.pipeline.replicas.load_model", lambda *_, **__: pytest.fail("a model was loaded"))
     monkeypatch.setattr("ice_eval.bench.run.evaluate", lambda *_, **__: pytest.fail("a run was done again"))
     run_grid(grid, folder.path)
     assert summary_of(folder) == before
@@ -106,7 +106,7 @@ def test_a_model_that_cannot_be_loaded_is_recorded_and_the_rest_goes_on(grid, tm
 
 def test_data_that_are_not_there_cost_no_model(grid, tmp_path, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    monkeypatch.setattr("ice_eval.bench.run.load_model", lambda *_, **__: pytest.fail("a model was loaded"))
+    monkeypatch.setattr("ice_eval.pipeline.replicas.load_model", lambda *_, **__: pytest.fail("a model was loaded"))
     folder = run_grid(grid(tasks=["french"], prompts="standard"), tmp_path / "bench")
     [record] = folder.records()
     assert record.status == "failed"
@@ -144,7 +144,7 @@ def test_one_model_is_loaded_at_a_time(grid, tmp_path, monkeypatch):
         monkeypatch.setattr(type(model), "release", lambda self: events.append("released"))
         return model
 
-    monkeypatch.setattr("ice_eval.bench.run.load_model", loading)
+    monkeypatch.setattr("ice_eval.pipeline.replicas.load_model", loading)
     monkeypatch.setattr("ice_eval.bench.run.evaluate", lambda *_, **__: events.append("run"))
     run_grid(grid(models=["toy", {"model": "toy", "name": "other"}]), tmp_path / "bench")
     assert events == ["loaded", "run", "run", "released"] * 2

@@ -9,12 +9,14 @@ from ice_eval.bench.folder import BenchFolder, RunRecord
 from ice_eval.bench.grid import OF_LOADING, Grid, PlannedRun
 from ice_eval.bench.summary import bench_summary, finished_runs, results_of
 from ice_eval.errors import IceError, MissingExtraError
-from ice_eval.models import Model, load_model
-from ice_eval.pipeline import Reporter, Silent
+from ice_eval.executors import Executor, Local
+from ice_eval.pipeline import Replicas, Reporter, Silent, load_replicas
 from ice_eval.report import write_html
 
 
-def run_grid(grid: Grid, out: Path, *, reporter: Reporter | None = None) -> BenchFolder:
+def run_grid(
+    grid: Grid, out: Path, *, executor: Executor | None = None, reporter: Reporter | None = None
+) -> BenchFolder:
     """Run, or continue, a grid; the folder then holds the summary, the report and the figures of what is finished.
 
     Runs that are complete are not touched and need no model; those that failed before are tried again.
@@ -22,20 +24,21 @@ def run_grid(grid: Grid, out: Path, *, reporter: Reporter | None = None) -> Benc
     Args:
         grid: What to run.
         out: The bench folder.
+        executor: Where models compute; by default in this process.
         reporter: Gets progress and messages.
 
     Raises:
         ConfigError: The folder holds something else, or another process writes to it.
     """
-    reporter, folder, runs = reporter or Silent(), BenchFolder(out), grid.runs()
-    with folder.opened():
+    reporter, folder, runs, place = reporter or Silent(), BenchFolder(out), grid.runs(), executor or Local()
+    with folder.opened(), place.opened():
         records = {run.name: RunRecord(run.name, "complete" if folder.is_complete(run) else "waiting") for run in runs}
         folder.write(grid, list(records.values()))
-        left = [(place, run) for place, run in enumerate(runs, start=1) if records[run.name].status == "waiting"]
+        left = [(number, run) for number, run in enumerate(runs, start=1) if records[run.name].status == "waiting"]
         for _, group in itertools.groupby(left, key=lambda each: each[1].model.name):
-            loaded = Loaded()
-            for place, run in group:
-                reporter.say(f"[{place}/{len(runs)}] {run}")
+            loaded = Loaded(place, reporter)
+            for number, run in group:
+                reporter.say(f"[{number}/{len(runs)}] {run}")
                 records[run.name] = _record(run, loaded, folder, reporter)
                 folder.write(grid, list(records.values()))
             loaded.release()
@@ -59,12 +62,13 @@ def _record(run: PlannedRun, loaded: "Loaded", folder: BenchFolder, reporter: Re
 class Loaded:
     """The model of some runs: loaded when it is first needed, and once, even where that fails."""
 
-    def __init__(self) -> None:
-        self._model: Model | None = None
+    def __init__(self, executor: Executor, reporter: Reporter) -> None:
+        self._executor, self._reporter = executor, reporter
+        self._model: Replicas | None = None
         self._error: Exception | None = None
 
-    def model_of(self, run: PlannedRun) -> Model:
-        """The model.
+    def model_of(self, run: PlannedRun) -> Replicas:
+        """The model, where it computes.
 
         Raises:
             IceError: It cannot be loaded; the same error every time.
@@ -74,11 +78,13 @@ class Loaded:
         if self._model is None:
             where = {name: run.settings[name] for name in OF_LOADING if name in run.settings}
             try:
-                self._model = load_model(run.model.ref, **where)
+                # Reports and figures tell models apart by what the grid calls them.
+                self._model = load_replicas(
+                    run.model.ref, self._executor, **where, name=run.model.name, reporter=self._reporter
+                )
             except Exception as exc:
                 self._error = exc
                 raise
-            self._model.name = run.model.name  # reports and figures tell models apart by what the grid calls them
         return self._model
 
     def release(self) -> None:

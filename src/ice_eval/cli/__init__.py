@@ -17,8 +17,15 @@ def main() -> None:
     """Run the command line: exit 0 when done, 1 when a run failed, 2 for bad input."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # texts have characters that a locale may not know
+    interrupts = list[int]()
+
+    def interrupted(number: int, frame: object) -> None:
+        interrupts.append(number)
+        print("\ninterrupted; the same command again continues where it was.", file=sys.stderr)
+        sys.exit(128 + number)
+
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, _interrupted)
+        signal.signal(signal.SIGINT, interrupted)
         if hasattr(signal, "SIGPIPE"):
             # `ice report … | head`: end quietly with the reader, as other tools do, instead of failing.
             signal.signal(signal.SIGPIPE, signal.SIG_DFL)
@@ -34,6 +41,10 @@ def main() -> None:
             raise
         where = "" if exc.filename is None else f"{exc.filename}: "
         _fail(f"{where}{exc.strerror}; the same command again continues.", code=1)
+    except SystemExit:
+        if interrupts:  # libraries that wait for other processes may end with an exit of their own
+            sys.exit(128 + interrupts[0])
+        raise
 
 
 def _check_arguments() -> None:
@@ -47,11 +58,6 @@ def _check_arguments() -> None:
             os.fsencode(argument).decode("utf-8")  # whatever the locale made of its bytes
         except UnicodeError:
             raise ConfigError(f"{argument!r} is not UTF-8 text; rename the file, or use a UTF-8 terminal.") from None
-
-
-def _interrupted(number: int, frame: object) -> None:
-    print("\ninterrupted; the same command again continues where it was.", file=sys.stderr)
-    sys.exit(128 + number)
 
 
 def _fail(reason: object, *, code: int) -> None:

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ice_eval.cli._options import LOAD_IN_HELP, MAP_HELP, MEMORY_HELP, names, read_config
+from ice_eval.cli._options import (
+    LOAD_IN_HELP,
+    MAP_HELP,
+    MEMORY_HELP,
+    Address,
+    ExecutorName,
+    GpusPerWorker,
+    names,
+    read_config,
+)
 from ice_eval.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -149,6 +158,9 @@ def evaluation(
     ] = None,
     price_in: Annotated[float | None, typer.Option(help="Price of a million tokens that the server reads.")] = None,
     price_out: Annotated[float | None, typer.Option(help="Price of a million tokens that it writes.")] = None,
+    executor: ExecutorName = "local",
+    address: Address = None,
+    gpus_per_worker: GpusPerWorker = None,
     config: Annotated[
         Path | None,
         typer.Option(
@@ -199,6 +211,9 @@ def evaluation(
         "max_memory": max_memory,
         "load_in": load_in,
         "token_budget": token_budget,
+        "executor": executor,
+        "address": address,
+        "gpus_per_worker": gpus_per_worker,
     }
 
 

@@ -9,6 +9,21 @@ from ice_eval._files import read_yaml
 from ice_eval._registry import did_you_mean
 from ice_eval.errors import ConfigError
 
+ExecutorName = Annotated[
+    str, typer.Option("--executor", help="Where models compute: local, or ray (replicas on the nodes of a cluster).")
+]
+Address = Annotated[
+    str | None,
+    typer.Option(
+        help="Of a Ray cluster that is there, or auto; by default what $RAY_ADDRESS says, else one is started here."
+    ),
+]
+GpusPerWorker = Annotated[
+    float | None,
+    typer.Option(
+        help="GPUs of each replica on the cluster, or a share of one; by default 1 where there are GPUs, else 0."
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ice_eval._files import home_expanded
-from ice_eval.cli._options import Json, names
+from ice_eval.cli._options import Address, ExecutorName, GpusPerWorker, Json, names
 from ice_eval.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -28,6 +28,9 @@ def bench(
     out: Annotated[
         Path | None, typer.Option(help="Bench folder; by default one under ice-bench/ named after the grid.")
     ] = None,
+    executor: ExecutorName = "local",
+    address: Address = None,
+    gpus_per_worker: GpusPerWorker = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and stop.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -38,8 +41,10 @@ def bench(
     """
     from ice_eval.bench import plan_grid, run_grid
     from ice_eval.cli._output import Bar, print_json, print_tables
+    from ice_eval.executors import executor_named
     from ice_eval.report import grid_plan_notes, grid_plan_table
 
+    place = executor_named(executor, address=address, gpus_per_worker=gpus_per_worker)
     chosen, folder = _grid(grid, preset, out, models=_models(models), n=n, data_dir=_absolute(data_dir))
     lines = [line.as_dict() for line in plan_grid(chosen, folder)]
     if dry_run and as_json:
@@ -51,7 +56,7 @@ def bench(
         return
     if all(line["problem"] for line in lines):
         raise ConfigError(f"no run of the grid can start: {lines[0]['problem']}")
-    records = run_grid(chosen, folder.path, reporter=Bar()).records()
+    records = run_grid(chosen, folder.path, executor=place, reporter=Bar()).records()
     _print(folder, chosen, as_json=as_json)
     if any(record.status == "failed" for record in records):
         raise typer.Exit(1)

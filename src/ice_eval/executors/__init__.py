@@ -1,6 +1,15 @@
 """Where the work of a run is done."""
 
-from ice_eval.executors._base import Crew, Executor, Finished, Started, Work
+from ice_eval.executors._base import (
+    Crew,
+    Executor,
+    Finished,
+    Started,
+    Work,
+    executor,
+    executor_named,
+    executors,
+)
 from ice_eval.executors.local import Local, LocalCrew
 
 __all__ = [
@@ -11,4 +20,7 @@ __all__ = [
     "LocalCrew",
     "Started",
     "Work",
+    "executor",
+    "executor_named",
+    "executors",
 ]

@@ -1,15 +1,22 @@
 """The seam that every executor fills: it makes workers that are all alike, and gives them items to work on."""
 
+import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from dataclasses import fields
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
+from ice_eval._registry import Registry
+from ice_eval.errors import ConfigError
 from ice_eval.scoring import Progress
 
 W = TypeVar("W")
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 Result_co = TypeVar("Result_co", covariant=True)
+
+Say = Callable[[str], None]
+"""Takes a line for the user."""
 
 
 class Started(Protocol[Result_co]):
@@ -55,8 +62,45 @@ class Crew(ABC, Generic[W]):
 
 
 class Executor(ABC):
-    """A place where workers can be made."""
+    """A place where workers can be made. Its fields are options that a user may give."""
 
     @abstractmethod
-    def crew(self, make: Callable[[], W]) -> Crew[W]:
-        """Workers, each made by `make` when it is first needed."""
+    def crew(self, make: Callable[[], W], *, threads: int | None = None, say: Say | None = None) -> Crew[W]:
+        """Workers, each made by `make` when it is first needed.
+
+        Args:
+            make: Called where the worker is to live.
+            threads: That each of them computes with, where that is known.
+            say: Gets lines for the user.
+        """
+
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[None]:
+        """Whatever must be there before a crew is made, and goes when all is done."""
+        yield
+
+
+executors: Registry[type[Executor]] = Registry("executor", "ice_eval.executors")
+
+
+def executor(name: str) -> Callable[[type[Executor]], type[Executor]]:
+    """Register an executor, a frozen dataclass; the first line of its docstring describes it."""
+    return lambda cls: executors.add(name, cls)
+
+
+def executor_named(name: str, **options: Any) -> Executor:
+    """The executor of that name; options that are None were not given.
+
+    Raises:
+        ConfigError: There is none, or it has no such option.
+    """
+    chosen = executors.get(name)
+    given = {key: value for key, value in options.items() if value is not None}
+    known = {field.name for field in fields(chosen)}  # type: ignore[arg-type]
+    for key in (key for key in given if key not in known):
+        owners = [other for other, cls in executors.items() if key in {field.name for field in fields(cls)}]  # type: ignore[arg-type]
+        raise ConfigError(
+            f"{key} = {given[key]!r} means nothing to the executor '{name}'; leave it out, or use the executor "
+            f"'{' or '.join(owners)}'."
+        )
+    return chosen(**given)

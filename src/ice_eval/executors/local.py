@@ -4,15 +4,16 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from ice_eval.executors._base import Crew, Executor, Finished, Item, Result, Started, W, Work
+from ice_eval.executors._base import Crew, Executor, Finished, Item, Result, Say, Started, W, Work, executor
 from ice_eval.scoring import Progress
 
 
+@executor("local")
 @dataclass(frozen=True)
 class Local(Executor):
-    """This process."""
+    """One worker, in this process."""
 
-    def crew(self, make: Callable[[], W]) -> "LocalCrew[W]":
+    def crew(self, make: Callable[[], W], *, threads: int | None = None, say: Say | None = None) -> "LocalCrew[W]":
         return LocalCrew(make())
 
 

@@ -5,7 +5,7 @@ from ice_eval.pipeline.config import ADDABLE, RunConfig, task_identity
 from ice_eval.pipeline.data import examples_read
 from ice_eval.pipeline.prepare import prepare
 from ice_eval.pipeline.progress import Reporter, Silent
-from ice_eval.pipeline.replicas import Replicas
+from ice_eval.pipeline.replicas import Replicas, load_replicas
 from ice_eval.pipeline.run import execute
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "Silent",
     "examples_read",
     "execute",
+    "load_replicas",
     "prepare",
     "task_identity",
 ]
