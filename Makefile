@@ -8,7 +8,7 @@ STAMP  := $(VENV)/.stamp
 PIP    := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test tokenizers test-slow fuzz check bench clean
+.PHONY: help demo test tokenizers test-slow fuzz check audit bench clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -29,11 +29,15 @@ test-slow: $(STAMP)  ## run the slow tests: calibration and power of the statist
 fuzz: $(STAMP) tokenizers  ## try random texts, files and responses, other ones every time (minutes), and count them
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto tests/fuzz -m "slow or not slow"
 
-check: $(STAMP)  ## lint, formatting, types, and the direction of imports
+check: $(STAMP)  ## lint, formatting, types, the direction of imports, and licences and pins of dependencies
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy --strict src
 	@$(BIN)/python -m pytest -q tests/test_layers.py
+	@$(BIN)/python tools/audit.py
+
+audit: $(STAMP)  ## the audit of make check, and known vulnerabilities of the pinned versions (pip-audit, network)
+	@$(BIN)/python tools/audit.py --vulnerabilities
 
 bench: $(STAMP)  ## measure rows per second on this machine
 	@$(BIN)/python benchmarks/throughput.py
