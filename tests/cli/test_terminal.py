@@ -93,6 +93,8 @@ COMMANDS = [
     ["audit-infill", *DATA],
     ["plan", *DATA, *QUICK],
     ["bench", "<grid>", "--dry-run"],
+    ["cot", "run", "--model", "toy", "--responses", "<data>"],
+    ["cot", "run", "--model", "toy", "--task", f"no{NASTY}", "--base-url", "http://127.0.0.1:9/v1"],
     ["list", f"no{NASTY}"],
     ["task", "new", f"new{NASTY}.yaml", "--data", "<data>"],
     ["task", "check", "<data>", "--model", "toy", "--prompt", "{text}", "--labels", ",".join(LABELS)],

@@ -12,7 +12,7 @@ from ice_eval.bench.grid import load_grid
 from ice_eval.cot.given import read_given
 from ice_eval.errors import ConfigError
 from ice_eval.interop import read
-from ice_eval.tasks import FileData, load_task
+from ice_eval.tasks import FileData, Records, load_task
 from ice_eval.tasks._prompt import Template
 
 N_FILES = {"ordinary": 100, "slow": 4_000}
@@ -99,6 +99,13 @@ def test_what_once_went_wrong_is_read_or_refused(name, content, tmp_path):
         READERS[name](path)
     except ConfigError as exc:
         assert str(exc).strip()
+
+
+@settings(max_examples=50, derandomize=True, database=None)
+@given(text=broken_texts(), name=st.sampled_from(["text", "id", "group"]))
+def test_half_of_a_character_is_refused_wherever_it_stands(text, name):
+    with pytest.raises(ConfigError, match=f"the field '{name}' holds half of a character"):
+        Records([{"text": "a film", name: text}]).load(["text"], ["negative", "positive"])
 
 
 @settings(max_examples=200, derandomize=True, database=None)
