@@ -11,7 +11,7 @@ from ice_eval.cot.answer_steps import reasoning_steps
 from ice_eval.cot.answers import Answer, Label, Number, Option, Unreadable
 from ice_eval.cot.steps import given_steps, split_steps
 
-N_RESPONSES = {"ordinary": 150, "slow": 2_000}
+N_RESPONSES = {"ordinary": 80, "slow": 2_000}
 KINDS = (
     Number(),
     Option(("cat", "a dog", "the (big) one.", "[")),
