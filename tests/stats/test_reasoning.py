@@ -89,6 +89,14 @@ def test_twenty_problems_without_a_change_do_not_prove_a_capacity_of_zero():
     assert genuine.src_ci == pytest.approx((limit * limit, 1))
 
 
+def test_few_problems_whose_removals_change_just_what_noise_changes_prove_nothing():
+    one_of_five = np.array([1.0, 0, 0, 0, 0])
+    found = capacity(one_of_five, 1 - one_of_five, one_of_five, rng=np.random.default_rng(0))
+    assert found.adjusted == 0
+    assert found.adjusted_ci.low == 0 and found.adjusted_ci.high > 0.4
+    assert reasoning_verdict(found.adjusted_ci) == "decorative to genuine"
+
+
 def test_noise_alone_has_no_adjusted_capacity_and_one_problem_no_interval():
     ones = np.ones(5)
     noise = capacity(ones, np.zeros(5), ones, rng=np.random.default_rng(0))

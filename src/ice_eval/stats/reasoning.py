@@ -1,6 +1,6 @@
 """Step-level reasoning capacity: whether the steps of a chain of thought carry its answer."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -138,19 +138,37 @@ def _adjusted(means: Values) -> Values:
 def _interval(
     sample: Values, means: Values, statistic: Callable[[Values], Values], rng: np.random.Generator
 ) -> Interval | None:
-    """BCa limits; columns without spread stand at their own limits: both statistics rise with necessity alone."""
+    """BCa limits; columns without spread stand at their own limits: both statistics rise with necessity alone.
+
+    Where no resample differs (few problems, cut off at 0 in each) the data do not say how far off the statistic may be,
+    and all columns stand at their limits.
+    """
     if len(sample) < 2:
         return None
-    lowest, highest = sample.copy(), sample.copy()
-    low_means, high_means = means.copy(), means.copy()
-    for column, rises in enumerate((True, False, False)):
-        if is_constant(sample[:, column]) and (limits := mean_interval(sample[:, column], rng=rng, n_resamples=1)):
-            outward = (limits.low, limits.high) if rises else (limits.high, limits.low)
-            lowest[:, column], low_means[:, column] = outward[0], outward[0]
-            highest[:, column], high_means[:, column] = outward[1], outward[1]
-    low = _limits(lowest, low_means, statistic)[0]
-    high = _limits(highest, high_means, statistic)[1]
-    return Interval(float(low), float(high))
+    limits = [mean_interval(column, rng=rng) for column in sample.T]
+    constant = [is_constant(column) for column in sample.T]
+    low, high = (_end(sample, means, statistic, limits, constant, end=end) for end in (0, 1))
+    return Interval(low, high)
+
+
+def _end(
+    sample: Values,
+    means: Values,
+    statistic: Callable[[Values], Values],
+    limits: Sequence[Interval | None],
+    fixed: Sequence[bool],
+    *,
+    end: int,
+) -> float:
+    """The lower or the upper end, with the `fixed` columns at those of their limits that move it outwards."""
+    outward = (end, 1 - end, 1 - end)
+    sample, means = sample.copy(), means.copy()
+    for column, (limit, is_fixed) in enumerate(zip(limits, fixed, strict=True)):
+        if is_fixed and limit is not None:
+            sample[:, column] = means[:, column] = limit[outward[column]]
+    if not all(fixed) and is_constant(statistic(means)):
+        return _end(sample, means, statistic, limits, [True] * len(fixed), end=end)
+    return float(_limits(sample, means, statistic)[end])
 
 
 def _limits(sample: Values, means: Values, statistic: Callable[[Values], Values]) -> Values:
