@@ -15,7 +15,7 @@ from ice_eval.interop import read
 from ice_eval.tasks import FileData, Records, load_task
 from ice_eval.tasks._prompt import Template
 
-N_FILES = {"ordinary": 100, "slow": 4_000}
+N_FILES = {"ordinary": 100, "slow": 1_000}
 READERS = {
     "data.jsonl": lambda path: FileData(path).load(["text"], ["negative", "positive"]),
     "data.csv": lambda path: FileData(path).load(["text"], ["negative", "positive"]),
