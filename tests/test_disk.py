@@ -100,7 +100,7 @@ def test_a_disk_that_fills_up_at_any_write_leaves_whole_files_and_the_run_contin
         assert folder.damage() == []
         for path in folder.path.glob("*.json"):
             json.loads(path.read_bytes())
-        if n_writes % 3 == 0:
+        if n_writes % 4 == 0:
             continued = run(TEXTS, **ARGUMENTS, out=folder.path)
             assert rows_of(continued) == rows_of(whole) and results_of(continued) == results_of(whole)
     assert n_writes >= 8, "manifest, ledger and inputs of two parts, manifest, examples, summary"

@@ -34,9 +34,7 @@ class Nonsense(Waves):
         return scores
 
 
-@pytest.mark.parametrize(
-    "answer", [(np.nan, np.nan), (np.nan, -1.0), (np.inf, -1.0), (-np.inf, 0.0), (-np.inf, -np.inf)], ids=str
-)
+@pytest.mark.parametrize("answer", [(np.nan, np.nan), (np.inf, -1.0), (-np.inf, 0.0)], ids=str)
 def test_what_is_no_number_is_recorded_counted_and_spoils_its_example_alone(tmp_path, answer):
     model = Nonsense(*answer)
     found = run([*GOOD, BAD], model=model, m=5, out=tmp_path / "run")
@@ -53,7 +51,7 @@ def test_what_is_no_number_is_recorded_counted_and_spoils_its_example_alone(tmp_
 
 
 ODD = {
-    "a million characters": " ".join(f"{number:099d}" for number in range(10_000)),
+    "a million characters": " ".join(f"{number:0999d}" for number in range(1_000)),
     "one word of a million characters": "x" * 1_000_000,
     "nothing but spaces": " \u3000\t" * 1000,
     "zero-width characters": "gre\u200bat \u200d\u200c film \ufeff dull \u2060 awful scene",
