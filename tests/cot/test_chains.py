@@ -223,6 +223,21 @@ def test_replies_that_cannot_be_read_give_bounds_and_are_not_called_changed(tmp_
     assert line["src_bounds"] == pytest.approx([0, 0])
 
 
+def test_bounds_count_chains_without_a_single_readable_reply_too(tmp_path):
+    class Silent(Reasoner):
+        def concluded(self, index, shown):
+            removed = len(re.findall(r"^Load", shown, re.MULTILINE)) == 5
+            return "hm" if index < PROBLEMS // 2 and removed else super().concluded(index, shown)
+
+    folder, _ = run(Silent(), tmp_path / "run", attributions=())
+    line = headline(folder)
+    assert line["n"] == PROBLEMS // 2 and line["src"] == 1, "where removals were answered, all changed the answer"
+    assert line["necessity_bounds"] == pytest.approx([0.5, 1])
+    assert line["src_bounds"] == pytest.approx([0.5, 1])
+    assert line["src_adjusted_bounds"] == pytest.approx([0.5, 1])
+    assert line["taxonomy"] == "genuine" and line["verdict"] != "genuine", "half of the chains may not be"
+
+
 def test_short_chains_are_reported_apart(tmp_path):
     folder, _ = run(Reasoner(steps=3), tmp_path / "run", steps=3, attributions=())
     assert headline(folder)["n"] == 0 and headline(folder)["verdict"] is None

@@ -136,7 +136,8 @@ def _capacity_line(chains: Sequence[ChainRows], operator: str, k: float, config:
     necessity = [chain.necessity(operator, k, p) for chain in chains]
     sufficiency = [chain.sufficiency(operator, k, p) for chain in chains]
     floors = [chain.floor for chain in chains]
-    read = [rates for rates in zip(necessity, sufficiency, floors, strict=True) if not _any_nan(rates)]
+    every = list(zip(necessity, sufficiency, floors, strict=True))
+    read = [rates for rates in every if not _any_nan(rates)]
     n_rows = sum(rate.n_rows for rate in (*necessity, *sufficiency))
     shares = [set_size(chain.n_steps, k) / chain.n_steps for chain in chains]
     head = {
@@ -149,7 +150,8 @@ def _capacity_line(chains: Sequence[ChainRows], operator: str, k: float, config:
     }
     if not read:
         return {**head, **_NO_CAPACITY}
-    found, low, high = (_capacity(read, ends, seed) for ends in ("point", "low", "high"))
+    found = _capacity(read, "point", seed)
+    low, high = (_capacity(every, ends, seed) for ends in ("low", "high"))  # chains without any readable reply, too
     widest = None
     if low.adjusted_ci is not None and high.adjusted_ci is not None:
         widest = Interval(low.adjusted_ci.low, high.adjusted_ci.high)
@@ -176,11 +178,11 @@ _NO_CAPACITY: Mapping[str, Any] = {
 }
 
 
-def _capacity(read: Sequence[tuple[Rate, ...]], ends: str, seed: int) -> stats.Capacity:
+def _capacity(chains: Sequence[tuple[Rate, ...]], ends: str, seed: int) -> stats.Capacity:
     """With every unreadable reply left out, or counted so that the capacity is lowest, or highest."""
     fields = {"point": ("point",) * 3, "low": ("low", "high", "high"), "high": ("high", "low", "low")}[ends]
     columns = [
-        np.array([getattr(rates[column], name) for rates in read], dtype=np.float64)
+        np.array([getattr(rates[column], name) for rates in chains], dtype=np.float64)
         for column, name in enumerate(fields)
     ]
     return stats.capacity(*columns, rng=rng_for(seed, "capacity"))
