@@ -1,0 +1,86 @@
+"""Pages of docs/ as programs: what their blocks show is written, run and printed."""
+
+import io
+import re
+import shlex
+import signal
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import NamedTuple
+
+from ice_eval.cli import main
+
+DOCS = Path(__file__).parents[1] / "docs"
+_BLOCK = re.compile(r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+RUN = ("python", "sh")
+
+
+class Block(NamedTuple):
+    """A fenced block: with a title it is a file, as `python` or `sh` it is run, as `text` it is what was printed."""
+
+    language: str
+    title: str
+    text: str
+
+
+def blocks_of(page):
+    return [Block(*found) for found in _BLOCK.findall((DOCS / page).read_text(encoding="utf-8"))]
+
+
+def play(page, *, changes=()):
+    """Do what a page says in the present folder, and hold what is printed against what the page shows.
+
+    `console` blocks are not run. Lines of a `text` block that follows a run must be among what the run printed, dots
+    stand for anything, and spaces do not count. `changes` are replacements in what is run, such as a server's address.
+    """
+    names, printed = {"__name__": "__main__"}, ""
+    for block in blocks_of(page):
+        text = block.text
+        for old, new in changes:
+            text = text.replace(old, new)
+        if block.title:
+            Path(block.title).write_text(text, encoding="utf-8")
+        elif block.language in RUN:
+            printed = _run(block.language, text, names)
+        elif block.language == "text" and printed:
+            _assert_printed(text, printed, page)
+            printed = ""
+    return names
+
+
+def commands_of(text):
+    """The command lines of a block, as lists of words."""
+    lines = text.replace("\\\n", " ").splitlines()
+    return [words for words in (shlex.split(line, comments=True) for line in lines) if words]
+
+
+def _run(language, text, names):
+    out = io.StringIO()
+    with redirect_stdout(out), redirect_stderr(out):
+        if language == "python":
+            exec(compile(text, "<page>", "exec"), names)
+        else:
+            for words in commands_of(text):
+                _ice(words, out)
+    return out.getvalue()
+
+
+def _ice(words, out):
+    assert words[0] == "ice", f"only `ice` is run: {words}"
+    argv, handler = sys.argv, signal.getsignal(signal.SIGINT)
+    sys.argv = words
+    try:
+        main()
+    except SystemExit as exc:
+        assert not exc.code, f"{shlex.join(words)}: exit {exc.code}\n{out.getvalue()}"
+    finally:
+        sys.argv = argv
+        signal.signal(signal.SIGINT, handler)
+
+
+def _assert_printed(shown, printed, page):
+    lines = [" ".join(line.split()) for line in printed.splitlines()]
+    for line in shown.splitlines():
+        wanted = ".*".join(re.escape(part.strip()) for part in " ".join(line.split()).split("…"))
+        assert any(re.search(wanted, each) for each in lines), f"{page} shows {line!r}, not printed:\n{printed}"
