@@ -85,6 +85,11 @@ def test_ids_are_given_once_and_records_are_needed():
         task.problems(Records([]))
 
 
+def test_an_id_that_is_null_is_none():
+    rows = [{**RECORDS["gsm8k"], "id": None}] * 2
+    assert [p.id for p in cot_tasks.get("gsm8k")().problems(Records(rows))] == ["0", "1"]
+
+
 def test_the_first_records_are_taken():
     rows = [{**RECORDS["gsm8k"], "id": str(index)} for index in range(5)]
     assert [p.id for p in cot_tasks.get("gsm8k")().problems(Records(rows), limit=2)] == ["0", "1"]

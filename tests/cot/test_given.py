@@ -85,6 +85,13 @@ def test_ids_are_given_once(written):
         read_given(written({**GOOD, "id": "a"}, {**GOOD, "id": "a"}))
 
 
+def test_an_id_that_is_null_is_none(written):
+    assert [record.problem.id for record in read_given(written({**GOOD, "id": None}, {**GOOD, "id": None}))] == [
+        "0",
+        "1",
+    ]
+
+
 def test_a_file_that_is_not_there_or_empty_is_refused(tmp_path, written):
     with pytest.raises(DataError, match="cannot be read: No such file"):
         read_given(tmp_path / "none.jsonl")

@@ -74,8 +74,8 @@ def _given(row: Row, index: str, kind: Kind | None) -> Given:
         gold = kind.gold(_written(row, "gold"))
         if gold is None:
             raise DataError(f"'gold' holds {row['gold']!r}, which cannot be read as {kind.noun}.")
-    final = _final(row, chain, kind)
-    return Given(Problem(str(row.get("id", index)), question, options, gold, kind), chain, final)
+    identity = index if row.get("id") is None else str(row["id"])
+    return Given(Problem(identity, question, options, gold, kind), chain, _final(row, chain, kind))
 
 
 def _chain(row: Row) -> Chain:

@@ -60,7 +60,7 @@ class CotTask:
             raise DataError(f"the task '{self.name}' has no data of its own; give them as a file: --data FILE.jsonl")
         made: dict[str, Problem] = {}
         for index, row in enumerate(itertools.islice(source.rows(), limit)):
-            identity = str(row.get("id", index))
+            identity = str(index if row.get("id") is None else row["id"])
             if identity in made:
                 raise DataError(f"{source.origin}: two records have the id '{identity}'; ids must be unique.")
             try:
