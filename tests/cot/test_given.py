@@ -109,7 +109,8 @@ def test_the_records_of_the_page_are_read(written):
 def test_the_example_of_the_page_says_what_it_does():
     page = (Path(__file__).parents[2] / "docs/chain-of-thought.md").read_text(encoding="utf-8")
     names = {}
-    exec(page.partition("```python\n")[2].partition("\n```")[0], names)
+    pieces = page.partition("## In Python, piece by piece")[2]
+    exec(pieces.partition("```python\n")[2].partition("\n```")[0], names)
     assert len(names["chain"].steps) == 3
     assert names["chain"].answer.text == "#### 840"
     assert names["answer"] == Answer("840", "marker")
