@@ -63,6 +63,11 @@ PROBLEM = Problem("p", "How many?", (), Answer("12", "whole"), Number())
             "the answer cannot be read: the reply was cut off",
         ),
         (response("One.\nTwo.\nAnswer: 12\nAnd now", status="truncated"), None),
+        (response("One.\nTwo.\nAnswer: 12\n", status="truncated"), None),
+        (  # perhaps of 1250
+            response("One.\nTwo.\nAnswer: 12", status="truncated"),
+            "the answer cannot be read: the reply was cut off",
+        ),
         (response("", status="refusal"), "the answer cannot be read: the model declined"),
         (response("", status="error"), "the answer cannot be read: no reply arrived"),
         (response("12", reasoning="First this.\nThen that."), None),

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import get_args
 
+import regex
+
 from ice_eval.cot.answer_steps import AnswerStep, reasoning_steps
 from ice_eval.cot.answers import Answer, Kind, Reading, Unreadable
 from ice_eval.cot.given import Given, final_of
@@ -90,9 +92,16 @@ def reading_of(response: Response, kind: Kind) -> Reading:
     if response.status in _NO_ANSWER:
         return Unreadable(_NO_ANSWER[response.status])
     found = final_of(split_steps(response.text), kind)
-    if response.status == "truncated" and not (isinstance(found, Answer) and found.by == "marker"):
+    if response.status == "truncated" and not _is_complete(found, response.text, kind):
         return Unreadable("the reply was cut off")
     return found
+
+
+def _is_complete(found: Reading, text: str, kind: Kind) -> bool:
+    """Whether a text that was cut off states its answer for good: its last word may be the beginning of another."""
+    if not isinstance(found, Answer) or found.by != "marker":
+        return False
+    return final_of(split_steps(regex.sub(r"\S+\Z", "", text)), kind) == found
 
 
 def checked_policy(policy: str) -> AnswerStep:
