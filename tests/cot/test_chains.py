@@ -175,6 +175,15 @@ def test_shares_and_attributions_may_be_added_and_ask_only_what_is_missing(tmp_p
         run(Reasoner(), out, count=6, p=5)
 
 
+def test_steps_of_other_problems_need_other_problems_before_anything_is_asked(tmp_path):
+    out = tmp_path / "run"
+    with pytest.raises(ConfigError, match="'replace' takes steps of other problems, and there is one problem only"):
+        run(Reasoner(), out, count=1, operators=("delete", "replace"))
+    assert not out.exists()
+    folder, _ = run(Reasoner(), out, count=1, p=2)
+    assert folder.manifest()["status"] == "complete"
+
+
 class KeySteps(Reasoner):
     """Its answer hangs on two of its steps alone, and it may know which."""
 

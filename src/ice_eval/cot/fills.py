@@ -32,6 +32,6 @@ def _fills(case: Case, pool: Sequence[tuple[str, str]], seed: int) -> tuple[str,
     if not found:
         raise DataError(
             f"the operator 'replace' needs steps of other problems, and there is none for '{case.id}'; evaluate more "
-            "problems, or leave it out."
+            "problems, or leave it out, in another folder."
         )
     return tuple(found[index % len(found)] for index in range(len(case.steps)))  # few problems: some serve twice

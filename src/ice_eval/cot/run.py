@@ -29,7 +29,7 @@ from ice_eval.cot.requests import (
 from ice_eval.cot.rows import StepRow, rationale_rows
 from ice_eval.cot.summary import rescore_chains
 from ice_eval.cot.tasks import Problem
-from ice_eval.errors import CapabilityError, ModelError
+from ice_eval.errors import CapabilityError, ConfigError, ModelError
 from ice_eval.models import Model
 from ice_eval.pipeline import Reporter, Silent
 from ice_eval.records import Answer as Said
@@ -92,6 +92,7 @@ def execute_chains(
     """
     reporter = reporter or Silent()
     _refuse_looking_into_servers(config, backend)
+    _refuse_replacing_in_one(config, source)
     asked = {**config.identity(), "data": source.hash(), "prompts": _prompts_hash()}
     asked |= {"weights": backend.about["weights"]} if "weights" in backend.about else {}
     name = f"cot-{slug(config.task)}-{slug(config.model)}-{config_hash(asked)[:8]}"
@@ -240,6 +241,16 @@ def _refuse_looking_into_servers(config: CotConfig, backend: Backend) -> None:
     if inner or config.levels:
         what = f"the step attribution '{inner[0]}' looks" if inner else "tokens and steps side by side need a look"
         raise CapabilityError(f"{what} into the model, which a server does not show; load it here, without a server.")
+
+
+def _refuse_replacing_in_one(config: CotConfig, source: Source) -> None:
+    """Before anything is paid for; that others turn out to have no steps shows only later."""
+    needing = [name for name, operator in config.chosen_operators().items() if getattr(operator, "needs_fills", False)]
+    if needing and len(source.problems) < 2:
+        raise ConfigError(
+            f"the operator '{needing[0]}' takes steps of other problems, and there is one problem only; evaluate more, "
+            "or leave it out."
+        )
 
 
 def _probe_rows(case: Case, probes: Mapping[str, Sequence[Probe]]) -> list[StepRow]:
