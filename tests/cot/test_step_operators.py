@@ -68,6 +68,11 @@ PROBLEM = Problem("p", "How many?", (), Answer("12", "whole"), Number())
             response("One.\nTwo.\nAnswer: 12", status="truncated"),
             "the answer cannot be read: the reply was cut off",
         ),
+        (
+            response("<think>One.\nTwo.\nThe answer is 12. But wait, is", status="truncated"),
+            "the answer cannot be read: the reply was cut off",
+        ),
+        (response("<think>One.\nTwo.</think>\nThe answer is 12. But wait, is", status="truncated"), None),
         (response("", status="refusal"), "the answer cannot be read: the model declined"),
         (response("", status="error"), "the answer cannot be read: no reply arrived"),
         (response("12", reasoning="First this.\nThen that."), None),

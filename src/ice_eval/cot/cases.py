@@ -9,7 +9,7 @@ import regex
 from ice_eval.cot.answer_steps import AnswerStep, reasoning_steps
 from ice_eval.cot.answers import Answer, Kind, Reading, Unreadable
 from ice_eval.cot.given import Given, final_of
-from ice_eval.cot.steps import Chain, Step, split_steps
+from ice_eval.cot.steps import Chain, Step, is_thinking, split_steps
 from ice_eval.cot.tasks import Problem
 from ice_eval.errors import ConfigError
 from ice_eval.servers import Response
@@ -99,7 +99,7 @@ def reading_of(response: Response, kind: Kind) -> Reading:
 
 def _is_complete(found: Reading, text: str, kind: Kind) -> bool:
     """Whether a text that was cut off states its answer for good: its last word may be the beginning of another."""
-    if not isinstance(found, Answer) or found.by != "marker":
+    if not isinstance(found, Answer) or found.by != "marker" or is_thinking(text):
         return False
     return final_of(split_steps(regex.sub(r"\S+\Z", "", text)), kind) == found
 

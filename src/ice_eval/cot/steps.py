@@ -73,6 +73,12 @@ def split_steps(response: str) -> Chain:
     return _chain(response, spans[:first], [*spans[first:], _stripped(response, after, len(response))])
 
 
+def is_thinking(response: str) -> bool:
+    """Whether a response ends inside a reasoning model's `<think>` block: nothing in it was meant as the answer yet."""
+    opening = _OPENING.search(response)
+    return opening is not None and _CLOSING.search(response, opening.end()) is None
+
+
 def given_steps(texts: Sequence[str]) -> Chain:
     """The chain of a response that is in steps already: taken as they are, but for the answer that they end with."""
     spans: list[Span] = []
