@@ -1,4 +1,4 @@
-"""What the documentation works out by hand is what the program says."""
+"""What the documentation says of names, options and formats is what the program says."""
 
 import json
 import re
@@ -21,24 +21,6 @@ from ice_eval.tasks import STANDARD, HubData, load_task, tasks
 ROOT = Path(__file__).parent.parent
 PAGES = ["README.md", *(path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "docs").rglob("*.md")))]
 _ICE = re.compile(r"(?:^|[`$(] ?)ice ([a-z][^\n`]*)", re.MULTILINE)
-
-
-def test_the_example_worked_by_hand_in_concepts():
-    task = ice.Task(
-        data=ice.Records([{"text": "a gorgeous film with a slow start"}]),
-        prompt="Review: {text}\nSentiment:",
-        label_words={"negative": " negative", "positive": " positive"},
-    )
-    words = {
-        name: lambda item, name=name: [float(text == name) for text in item.texts]
-        for name in ("gorgeous", "slow", "film")
-    }
-    examples = ice.evaluate("toy", task, attributions=words, operators=["delete"]).examples().set_index("attribution")
-    assert examples["score_full"].tolist() == pytest.approx([0.88] * 3, abs=0.005)
-    assert examples["win_rate"].to_dict() == {"gorgeous": 1.0, "slow": 0.0, "film": 0.5}
-    assert examples.loc["gorgeous", "p_value"] == pytest.approx(1 / 7)
-    assert examples.loc["slow", "p_value"] == 1
-    assert examples.loc["slow", "p_lower"] == pytest.approx(1 / 7)
 
 
 @pytest.mark.parametrize("page", PAGES)
