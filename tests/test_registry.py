@@ -3,7 +3,7 @@ import textwrap
 
 import pytest
 
-from ice_eval._registry import Registry, did_you_mean
+from ice_eval._registry import Registry, did_you_mean, plugin_packages
 from ice_eval.attributions import attributions
 from ice_eval.errors import ConfigError
 from ice_eval.models import models
@@ -92,15 +92,51 @@ def test_the_folder_is_read_once(folder):
     assert registry.names() == ["one"]
 
 
-def test_a_plug_in_of_another_package_is_found_by_its_entry_point(folder, tmp_path):
-    folder("gadgets", _base="from ice_eval._registry import Registry\nregistry = Registry('gadget', 'gadgets')\n")
-    folder("elsewhere", far="from gadgets._base import registry\nregistry.add('far', 'away')\n")
-    metadata = tmp_path / "elsewhere-1.0.dist-info"
-    metadata.mkdir()
-    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: elsewhere\nVersion: 1.0\n", encoding="utf-8")
-    (metadata / "entry_points.txt").write_text("[ice_eval.gadgets]\nfar = elsewhere.far\n", encoding="utf-8")
-    registry = __import__("gadgets._base", fromlist=["registry"]).registry
+@pytest.fixture
+def gadgets(folder, tmp_path):
+    """The code of a plug-in of another package -> a registry that finds it by its entry point, named `far`."""
+
+    def build(code):
+        base = "from ice_eval._registry import Registry\nregistry = Registry('gadget', 'gadgets')\n"
+        folder("gadgets", _base=base, near="from gadgets._base import registry\nregistry.add('near', int)\n")
+        folder("elsewhere", far=code)
+        metadata = tmp_path / "elsewhere-1.0.dist-info"
+        metadata.mkdir()
+        (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: elsewhere\nVersion: 1.0\n", encoding="utf-8")
+        (metadata / "entry_points.txt").write_text("[ice_eval.gadgets]\nfar = elsewhere.far\n", encoding="utf-8")
+        return __import__("gadgets._base", fromlist=["registry"]).registry
+
+    return build
+
+
+def test_a_plug_in_of_another_package_is_found_by_its_entry_point(gadgets):
+    registry = gadgets("from gadgets._base import registry\nregistry.add('far', 'away')\n")
     assert registry.get("far") == "away"
+    assert "elsewhere" in plugin_packages()
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("import no_such_module", r"ModuleNotFoundError: No module named 'no_such_module'\."),
+        ("raise ValueError('out of order.')", r"ValueError: out of order\."),
+        ("", r"it registers no gadget named 'far'\."),
+        (
+            "from gadgets._base import registry\nregistry.add('far', 1)\nregistry.add('near', float)\n",
+            r"two gadgets are named 'near' \(in builtins and builtins\); rename one of them\.",
+        ),
+    ],
+    ids=["a missing package", "an error of its own", "nothing registered", "a name that is taken"],
+)
+def test_a_plug_in_that_cannot_be_loaded_is_named_every_time_with_its_package(gadgets, code, reason):
+    registry = gadgets(code)
+    whole = (
+        r"^the gadget plug-in 'far' \(elsewhere\.far\) of the package elsewhere 1\.0 cannot be loaded: "
+        rf"{reason} Mend or uninstall the package\.$"
+    )
+    for _ in range(2):
+        with pytest.raises(ConfigError, match=whole):
+            registry.get("near")
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,16 @@ from typing import Generic, TypeVar
 from ice_eval.errors import ConfigError
 
 T = TypeVar("T")
+_GROUP = "ice_eval."
+"""What the groups of entry points begin with; the kind of plug-in follows, in the plural."""
 
 
 class Registry(Generic[T]):
     """Plug-ins of one kind by name.
 
     The modules of `package` are imported on first use, then the entry points of the group `ice_eval.<kind>s`, so a
-    plug-in is one file in the folder or one line in another package's `pyproject.toml`.
+    plug-in is one file in the folder or one line in another package's `pyproject.toml`. A plug-in that cannot be
+    loaded ends every use with the same message: results without it would look like those of a complete installation.
     """
 
     def __init__(self, kind: str, package: str) -> None:
@@ -33,7 +36,9 @@ class Registry(Generic[T]):
     def add(self, name: str, item: T) -> T:
         """Register `item`; a name is given once."""
         if name in self._items:
-            raise ConfigError(f"two {self._noun}s are named '{name}'; rename one of them.")
+            homes = [getattr(each, "__module__", None) for each in (self._items[name], item)]
+            where = f" (in {homes[0]} and {homes[1]})" if all(homes) else ""
+            raise ConfigError(f"two {self._noun}s are named '{name}'{where}; rename one of them.")
         self._items[name] = item
         return item
 
@@ -72,13 +77,41 @@ class Registry(Generic[T]):
         for module in pkgutil.iter_modules(package.__path__):
             if not module.name.startswith("_"):
                 importlib.import_module(f"{self._package}.{module.name}")
-        for entry in importlib.metadata.entry_points(group=f"ice_eval.{self.kind}s"):
-            try:
-                entry.load()
-            except Exception as exc:  # a plug-in can fail in any way, and must be named when it does
-                raise ConfigError(
-                    f"the {self._noun} plug-in '{entry.name}' ({entry.value}) cannot be loaded: {exc}."
-                ) from exc
+        shipped = dict(self._items)
+        try:
+            for entry in importlib.metadata.entry_points(group=f"{_GROUP}{self.kind}s"):
+                self._load(entry)
+        except ConfigError:
+            self._discovered, self._items = False, shipped
+            raise
+
+    def _load(self, entry: importlib.metadata.EntryPoint) -> None:
+        """Import the plug-in of another package, which registers itself under the name of its entry point.
+
+        Raises:
+            ConfigError: It fails to, in whatever way; the message names it and its package.
+        """
+        try:
+            entry.load()
+        except ConfigError as exc:
+            reason = str(exc)
+        except Exception as exc:  # a plug-in can fail in any way, and must be named when it does
+            reason = f"{type(exc).__name__}: {str(exc).rstrip('.')}."
+        else:
+            if entry.name in self._items:
+                return
+            reason = f"it registers no {self._noun} named '{entry.name}'."
+        package = f" of the package {entry.dist.name} {entry.dist.version}" if entry.dist else ""
+        raise ConfigError(
+            f"the {self._noun} plug-in '{entry.name}' ({entry.value}){package} cannot be loaded: {reason} Mend or "
+            "uninstall the package."
+        )
+
+
+def plugin_packages() -> list[str]:
+    """Other packages that bring plug-ins, of whatever kind, sorted."""
+    installed = importlib.metadata.distributions()
+    return sorted({each.name for each in installed if any(e.group.startswith(_GROUP) for e in each.entry_points)})
 
 
 def did_you_mean(name: str, known: list[str]) -> str:

@@ -8,6 +8,7 @@ import platform
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ice_eval._registry import plugin_packages
 from ice_eval.errors import ConfigError
 from ice_eval.results.folder import RunFolder
 
@@ -75,9 +76,9 @@ def stored_run(folder: RunFolder, asked: Mapping[str, Any]) -> dict[str, Any] | 
 
 
 def versions_of(packages: Sequence[str]) -> dict[str, str]:
-    """Versions of Python, of this package, and of others that are installed."""
+    """Versions of Python, of this package, of others that are installed, and of all that bring plug-ins."""
     found = {"python": platform.python_version()}
-    for name in ("ice-eval", *packages):
+    for name in ("ice-eval", *packages, *plugin_packages()):
         try:
             found[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:

@@ -1,5 +1,6 @@
 """The record that every reasoning task is, and the problems that it makes."""
 
+import functools
 import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -98,7 +99,12 @@ def cot_task(name: str) -> Callable[[CotTaskFactory], CotTaskFactory]:
 
     def register(factory: CotTaskFactory) -> CotTaskFactory:
         described = (factory.__doc__ or "").strip().partition("\n")[0]
-        cot_tasks.add(name, lambda: replace(factory(), name=name, description=described))
+
+        @functools.wraps(factory)  # so that a message about two of one name can say where they are
+        def named() -> CotTask:
+            return replace(factory(), name=name, description=described)
+
+        cot_tasks.add(name, named)
         return factory
 
     return register

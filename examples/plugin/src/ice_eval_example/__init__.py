@@ -1,0 +1,1 @@
+"""An operator, an attribution and a task for ice-eval, a file each."""
