@@ -81,6 +81,11 @@ class Mortal(Waves):
         self.folder, self.fate, self.met = folder, fate, False
         folder.mkdir()
 
+    def use_threads(self, n_threads):
+        if n_threads is not None:
+            (self.folder / f"threads-{n_threads}-process-{os.getpid()}").touch()
+        return n_threads or 1
+
     def log_scores(self, batch, labels, *, prefix=0):
         if not self.met:
             self.met = True
@@ -129,7 +134,10 @@ def test_a_run_whose_worker_is_killed_under_a_part_is_the_same(on_cluster, local
     found = on_cluster(model=Mortal(seen, second_dies), reporter=heard)
     assert_same(found, local)
     assert len(lost(heard)) == 1
-    assert len(list(seen.glob("process-*"))) >= 2 and not (seen / f"process-{os.getpid()}").exists()
+    processes = {path.name for path in seen.glob("process-*")}
+    assert len(processes) >= 2 and f"process-{os.getpid()}" not in processes
+    assert found.folder.manifest()["threads"] == 1
+    assert all((seen / f"threads-1-{name}").exists() for name in processes)
     assert heard.scored == local.folder.manifest()["rows"] == found.folder.manifest()["rows"]
 
 
@@ -177,7 +185,7 @@ def test_a_run_whose_node_dies_under_a_part_is_the_same(cluster, second_node, on
     killer.join(timeout=60)
     assert_same(found, local)
     assert len(lost(heard)) == 1
-    assert {path.name for path in seen.iterdir()} == {victim, cluster.head_node.node_id}
+    assert (seen / victim).exists() and (seen / cluster.head_node.node_id).exists()
     assert heard.scored == local.folder.manifest()["rows"] == found.folder.manifest()["rows"]
 
 
