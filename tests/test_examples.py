@@ -1,5 +1,7 @@
 """The scripts in examples/ do what they say."""
 
+import ast
+import json
 import re
 import runpy
 import sys
@@ -8,6 +10,51 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
+ELSEWHERE = {"anti_faithful_cases", "sklearn_classifier"}
+"""Examples that need more than this package; they have tests of their own."""
+SAYS = {
+    "quickstart": [r"gradient +delete +0\.9\d+ .* faithful", r"random +delete .* not distinguishable", r"\[gorgeous\]"],
+    "own_arrays": [r"words of feeling +36 +0\.9\d+ +faithful", r"random +36 .* not distinguishable"],
+    "any_model": [r"the middle: win rate 100 %", r"the corners: win rate 1\d %"],
+    "compare_runs": [r"'first': 'support', 'second': 'abs'", r"input-x-gradient +delete +-0\.\d+"],
+    "given_chains": [r"genuine: necessity 1\.00, sufficiency 0\.00"],
+}
+"""What each script prints."""
+
+
+def test_every_script_is_tried():
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == ELSEWHERE | set(SAYS)
+
+
+@pytest.mark.parametrize("name", SAYS)
+def test_a_script_says_what_its_docstring_promises(name, monkeypatch, tmp_path, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [f"{name}.py"])
+    runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
+    printed = capsys.readouterr().out
+    for line in SAYS[name]:
+        assert re.search(line, printed), printed
+    assert list(tmp_path.iterdir()) == [], "an example leaves nothing where it is run"
+
+
+def test_the_cells_of_the_notebook_run_in_order_and_show_what_they_announce():
+    """Without Jupyter: each code cell is executed in one namespace, and its last expression is what would be shown."""
+    notebook = json.loads((EXAMPLES / "quickstart.ipynb").read_text(encoding="utf-8"))
+    assert notebook["nbformat"] == 4
+    names, shown = {}, {}
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            assert cell["outputs"] == [] and cell["execution_count"] is None, "outputs are not committed"
+            *statements, last = ast.parse("".join(cell["source"])).body
+            shows = isinstance(last, ast.Expr)
+            exec(compile(ast.Module(statements if shows else [*statements, last], []), cell["id"], "exec"), names)
+            if shows:
+                shown[cell["id"]] = eval(compile(ast.Expression(last.value), cell["id"], "eval"), names)
+    assert "gradient" in shown["run"]._repr_html_() and "gorgeous" in shown["example"]._repr_html_()
+    verdicts = shown["numbers"].set_index(["attribution", "operator"])["verdict"]
+    assert verdicts["gradient", "delete"] == "faithful"
+    assert verdicts["random", "delete"] == "not distinguishable from random"
+    assert list(shown["own"]["attribution"]) == ["longest words", "random"]
 
 
 @pytest.mark.smollm2

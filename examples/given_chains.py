@@ -1,0 +1,45 @@
+"""Chains of thought that are there already: does the answer rest on the steps?
+
+The model is a few lines here: it adds up the numbers in the steps that it is shown, so each step matters. To ask a real
+one, replace `Adder()` by its name, and give `base_url="http://localhost:8000/v1"` if it is behind a server.
+
+python examples/given_chains.py
+"""
+
+import json
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import ice_eval as ice
+from ice_eval.models import Conversation, Reply
+from ice_eval.models.toy import Toy
+
+
+class Adder(Toy):
+    """Answers with the sum of what the steps bring."""
+
+    chats = True
+
+    def converse(self, chats: Sequence[Conversation]) -> Iterator[tuple[int, Reply]]:
+        for place, chat in enumerate(chats):
+            brought = map(int, re.findall(r"brings (\d+)", chat.turns[-1][1]))
+            yield place, Reply(f"Answer: {sum(brought)}", n_read=1, n_written=1, ended=True)
+
+
+def chain(number: int) -> dict[str, object]:
+    """A question with the steps and the final answer that were written for it."""
+    loads = [10 * number + place for place in range(1, 7)]
+    return {
+        "question": f"How many crates are in warehouse {number}?",
+        "steps": [f"Load {place} brings {load} crates." for place, load in enumerate(loads, start=1)],
+        "final": str(sum(loads)),
+    }
+
+
+path = Path(tempfile.mkdtemp()) / "chains.jsonl"
+path.write_text("\n".join(json.dumps(chain(number)) for number in range(1, 13)), encoding="utf-8")
+run = ice.evaluate_chains(Adder(), responses=path, attributions=["position", "random"], p=5)
+found = run.folder.summary()["cot"]["capacity"][0]
+print(f"{found['verdict']}: necessity {found['necessity']:.2f}, sufficiency {found['sufficiency']:.2f}")
