@@ -67,6 +67,7 @@ def test_the_three_plug_ins_of_the_template_are_listed_and_a_run_uses_and_record
     assert manifest["attributions"]["gradient-norm:order=2"] == {"method": "gradient-norm", "order": 2}
 
 
+@pytest.mark.slow
 def test_the_template_passes_its_own_tests(template):
     done = python("-m", "pytest", "-q", "-p", "no:cacheprovider", beside=template, cwd=TEMPLATE)
     assert done.returncode == 0, done.stdout
