@@ -35,6 +35,8 @@ SETTINGS = {"operators": ["delete"], "m": 20, "k": [0.2, "dynamic"]}
         ([-1, -3, -1, -9], 2),  # the mean is -3.5
         ([0, 2, 0, 1, 0, 1, 0], 3),  # 4/7: both ones lie above
         ([2, 0, 1, 0], 2),  # 1 is above 3/4
+        ([7], 1),
+        ([], 0),
     ],
 )
 def test_peaks_are_counted_as_one_would_by_eye(values, peaks):

@@ -37,6 +37,7 @@ def test_end_of_text_stands_in_and_is_flagged(encoded, no_fills, operator, name)
 def test_a_model_without_a_mask_token_is_refused():
     with pytest.raises(CapabilityError, match="'mask' needs a mask token, and this model has none; use mask-unk"):
         Mask().prepare(SpecialIds(unk=1, pad=2, end=3))
+    assert Mask().prepare(SpecialIds(mask=1)) == []
 
 
 @pytest.mark.parametrize("operator", [MaskUnk, MaskPad])

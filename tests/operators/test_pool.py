@@ -145,6 +145,14 @@ def test_a_draw_takes_as_long_from_a_large_pool_as_from_a_small_one(handmade):
     assert Counting.reads == 30
 
 
+def test_single_tokens_are_drawn_from_units_of_one_token_alone():
+    pool = FillPool([pooled("a", 1, (2, 3)), pooled("b", 4)], blacklist=NOTHING)
+    assert set(pool.tokens(200, rng_for(0, "test")).tolist()) == {1, 4}
+    longer = FillPool([pooled("a", (2, 3)), pooled("b", (4, 5))], blacklist=NOTHING)
+    with pytest.raises(DataError, match=r"^infill found no unit of one token in the data\.$"):
+        longer.tokens(1, rng_for(0, "test"))
+
+
 @pytest.mark.parametrize("n", [0, 1])
 def test_a_pool_of_one_example_is_refused(n):
     with pytest.raises(DataError, match=rf"infill draws from other examples, and the data hold {n}; give at least 2"):

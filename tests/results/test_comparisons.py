@@ -8,7 +8,7 @@ import statistics
 import numpy as np
 import pytest
 
-from ice_eval.results.comparisons import ExampleLedger, examples_of
+from ice_eval.results.comparisons import ExampleLedger, clipped_nsr, examples_of, log_odds_of
 
 SETS = [(0, 1), (0, 2), (0, 3), (0, 4), (1, 2), (1, 3)]
 
@@ -359,3 +359,15 @@ def test_rows_go_to_the_example_they_belong_to(book):
     configuration = one.outcome().configuration
     assert [type(ledger) for ledger in found] == [ExampleLedger, ExampleLedger]
     assert [ledger.outcome(configuration, ["delete"], 4).win_rate for ledger in found] == [1.0, 0.0]
+
+
+def test_the_clipped_share_of_the_signal_stays_within_two_and_is_nothing_where_the_signal_is_weak():
+    probability = np.array([0.2, 0.5, 0.8, 1.0])
+    assert clipped_nsr(probability, 0.8, 0.2).tolist() == pytest.approx([0, 0.5, 1, 4 / 3])
+    assert clipped_nsr(probability, 0.6, 0.5).tolist() == pytest.approx([-2, 0, 2, 2])
+    assert clipped_nsr(probability, 0.54, 0.5).tolist() == [0, 0, 0, 0]
+
+
+def test_log_odds_are_those_of_the_target_against_all_others():
+    assert log_odds_of([math.log(0.5), math.log(0.3), math.log(0.2)], 0) == pytest.approx(0)
+    assert log_odds_of([math.log(0.5), math.log(0.3), math.log(0.2)], 2) == pytest.approx(math.log(0.2 / 0.8))

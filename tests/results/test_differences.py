@@ -198,3 +198,13 @@ def test_a_frame_in_python(before, after):
 def test_a_folder_without_a_run_is_refused(before, tmp_path):
     with pytest.raises(ConfigError, match="holds no run"):
         before.compare(tmp_path)
+
+
+def test_ids_that_name_examples_of_other_labels_are_not_compared_by_id():
+    labelled = [{**record, "label": "positive"} for record in records(texts(6))]
+    one = run(task_of(labelled), attributions=MINE, m=5, n=6)
+    other = run(task_of([*labelled[:4], *({**each, "label": "negative"} for each in labelled[4:])]), m=5, n=6)
+    with pytest.raises(
+        ConfigError, match=r"^example 'e4' has the gold label 1 in .* and 0 in .*cannot be compared by id"
+    ):
+        differences(one.folder, [other.folder], by_id=True)
