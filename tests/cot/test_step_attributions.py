@@ -43,6 +43,11 @@ def test_ratings_that_are_not_there_are_no_ratings(text, reason):
         attribute("self-report", [response(text)])
 
 
+def test_a_rating_that_was_cut_off_is_none():
+    with pytest.raises(Unexplained, match="1 of 3 steps are not rated"):
+        attribute("self-report", [response("1: 3\n2: 4\n3: 1", status="truncated")])  # perhaps of 10
+
+
 def test_the_model_is_asked_about_every_step_on_one_line():
     [probe] = step_attributions.get("self-report")().probes(case("p", ["One\nstep.", "Two."]))
     assert "1. One step.\n2. Two." in probe.prompt and probe.kept is None

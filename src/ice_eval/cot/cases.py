@@ -92,16 +92,21 @@ def reading_of(response: Response, kind: Kind) -> Reading:
     if response.status in _NO_ANSWER:
         return Unreadable(_NO_ANSWER[response.status])
     found = final_of(split_steps(response.text), kind)
-    if response.status == "truncated" and not _is_complete(found, response.text, kind):
+    if response.status == "truncated" and not _is_complete(found, response, kind):
         return Unreadable("the reply was cut off")
     return found
 
 
-def _is_complete(found: Reading, text: str, kind: Kind) -> bool:
-    """Whether a text that was cut off states its answer for good: its last word may be the beginning of another."""
-    if not isinstance(found, Answer) or found.by != "marker" or is_thinking(text):
+def whole_words(response: Response) -> str:
+    """The text of a reply; of one that was cut off without its last word, which may be the beginning of another."""
+    return regex.sub(r"\S+\Z", "", response.text) if response.status == "truncated" else response.text
+
+
+def _is_complete(found: Reading, response: Response, kind: Kind) -> bool:
+    """Whether a reply that was cut off states its answer for good."""
+    if not isinstance(found, Answer) or found.by != "marker" or is_thinking(response.text):
         return False
-    return final_of(split_steps(regex.sub(r"\S+\Z", "", text)), kind) == found
+    return final_of(split_steps(whole_words(response)), kind) == found
 
 
 def checked_policy(policy: str) -> AnswerStep:

@@ -6,7 +6,7 @@ import numpy as np
 import regex
 
 from ice_eval.cot.attributions._base import Probe, StepAttribution, StepLens, Unexplained, step_attribution
-from ice_eval.cot.cases import Case
+from ice_eval.cot.cases import Case, whole_words
 from ice_eval.cot.prompts import rate_prompt
 from ice_eval.records import PerUnit
 
@@ -32,7 +32,7 @@ class SelfReport(StepAttribution):
 
     def attribute(self, case: Case, lens: StepLens) -> PerUnit:
         [reply] = lens.replies
-        rated = {int(match["step"]): float(match["rating"]) for match in _RATING.finditer(reply.text)}
+        rated = {int(match["step"]): float(match["rating"]) for match in _RATING.finditer(whole_words(reply))}
         missing = [number for number in range(1, len(case.steps) + 1) if number not in rated]
         if missing:
             raise Unexplained(f"{len(missing)} of {len(case.steps)} steps are not rated")
