@@ -12,34 +12,42 @@ from typing import NamedTuple
 from ice_eval.cli import main
 
 DOCS = Path(__file__).parents[1] / "docs"
-_BLOCK = re.compile(r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(
+    r"(?:^<!-- needs: (\w+) -->\n)?^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```$", re.MULTILINE | re.DOTALL
+)
 RUN = ("python", "sh")
 
 
 class Block(NamedTuple):
     """A fenced block: with a title it is a file, as `python` or `sh` it is run, as `text` it is what was printed."""
 
+    needs: str
+    """A library without which it is not run, from a comment in front."""
     language: str
     title: str
     text: str
 
 
 def blocks_of(page):
+    """All blocks of a page, in their order."""
     return [Block(*found) for found in _BLOCK.findall((DOCS / page).read_text(encoding="utf-8"))]
 
 
-def play(page, *, changes=()):
+def play(page, *, changes=(), missing=()):
     """Do what a page says in the present folder, and hold what is printed against what the page shows.
 
     `console` blocks are not run. Lines of a `text` block that follows a run must be among what the run printed, dots
-    stand for anything, and spaces do not count. `changes` are replacements in what is run, such as a server's address.
+    stand for anything, and spaces do not count. `changes` are replacements in what is run, such as a server's address;
+    blocks that need a library in `missing` are left out.
     """
     names, printed = {"__name__": "__main__"}, ""
     for block in blocks_of(page):
         text = block.text
         for old, new in changes:
             text = text.replace(old, new)
-        if block.title:
+        if block.needs in missing:
+            printed = ""
+        elif block.title:
             Path(block.title).write_text(text, encoding="utf-8")
         elif block.language in RUN:
             printed = _run(block.language, text, names)

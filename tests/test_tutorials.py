@@ -1,10 +1,14 @@
 """Every page that tells a reader to type something is typed."""
 
+import importlib.util
+import json
+import re
 import sys
 from pathlib import Path
 
 import pytest
 from tests.documents import blocks_of, play
+from tests.servers.chat_server import ChatServer, completion
 
 from ice_eval.attributions import attributions
 from ice_eval.models import models
@@ -32,7 +36,7 @@ def reader(monkeypatch, tmp_path):
         monkeypatch.setattr(registry, "_items", dict(registry._items))
     known = set(sys.modules)
     yield
-    for name in {Path(file).stem for file in PAGES_OF_FILES.values()} - known:
+    for name in {*(Path(file).stem for file in PAGES_OF_FILES.values()), "rules"} - known:
         sys.modules.pop(name, None)
 
 
@@ -49,3 +53,62 @@ def test_a_part_of_ones_own_is_one_file(page):
 def test_the_file_of_a_page_is_the_one_in_examples(page, file):
     [shown] = [block.text for block in blocks_of(page) if block.title == file]
     assert shown == (EXTENDING / file).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", ["audit-a-classifier", "compare-attributions", "grid-on-a-cluster"])
+def test_a_tutorial_on_small_models(page):
+    play(f"tutorials/{page}.md", missing={"ray"})
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of Ray, when it stops
+def test_the_tutorial_of_a_cluster():
+    pytest.importorskip("ray", reason="needs Ray: pip install 'ice-eval[ray]'")
+    play("tutorials/grid-on-a-cluster.md")
+
+
+@pytest.mark.filterwarnings("ignore")  # of the libraries; ours are checked elsewhere
+def test_the_tutorial_of_other_libraries():
+    page = "tutorials/shap-and-inseq.md"
+    needed = {block.needs for block in blocks_of(page)} - {""}
+    missing = {name for name in needed if importlib.util.find_spec(name) is None}
+    if needed - missing:
+        _write_tiny_models()
+    play(page, missing=missing)
+    if missing:
+        pytest.skip(f"all but the parts of {' and '.join(sorted(missing))}: pip install 'ice-eval[interop]'")
+
+
+def _write_tiny_models():
+    import transformers
+    from tests.helpers import save_tiny
+
+    save_tiny(Path("my-classifier"), "bert")
+    save_tiny(Path("my-llm"), "gpt2")
+    tokenizer = transformers.AutoTokenizer.from_pretrained("my-llm")
+    tokenizer.pad_token = tokenizer.bos_token = tokenizer.eos_token  # inseq pads
+    tokenizer.save_pretrained("my-llm")
+
+
+def test_the_tutorial_of_a_chain_behind_a_server():
+    pytest.importorskip("openai", reason="needs openai: pip install 'ice-eval[api]'")
+    problems = [block.text for block in blocks_of("tutorials/chain-of-thought-api.md") if block.title][0]
+    with ChatServer(Solver(map(json.loads, problems.splitlines()))) as server:
+        play("tutorials/chain-of-thought-api.md", changes=[("http://localhost:8000/v1", server.url)])
+
+
+class Solver:
+    """Writes a step for each cart; knows every second answer by heart, and adds up what it is shown for the others."""
+
+    def __init__(self, problems):
+        self._problems = list(problems)
+
+    def __call__(self, request, number):
+        asked = request["messages"][-1]["content"]
+        [(place, problem)] = [(i, each) for i, each in enumerate(self._problems) if each["question"] in asked]
+        if "step by step" not in asked:
+            shown = sum(map(int, re.findall(r"^Cart \d brings (\d+)", asked, re.MULTILINE)))
+            return completion(f"Answer: {problem['final'] if place % 2 else shown}")
+        carts = enumerate(re.findall(r"\d+", problem["question"]), start=1)
+        steps = [f"Cart {cart} brings {load}." for cart, load in carts]
+        return completion("\n".join([*steps, f"Answer: {problem['final']}"]))
