@@ -83,6 +83,7 @@ EVERY_KIND = """
     from ice_eval.cot.operators.shuffle import Shuffle
     from ice_eval.cot.tasks import cot_task
     from ice_eval.cot.tasks.gsm8k import gsm8k
+    from ice_eval.executors import Local, executor
     from ice_eval.interop import Format, explanation_format
     from ice_eval.models import model
     from ice_eval.models.toy import Toy
@@ -109,6 +110,7 @@ EVERY_KIND = """
             return iter(())
 
     attribution("mine")(type("Another", (LongestWords,), {}))
+    executor("mine")(type("Another", (Local,), {}))
     null("mine")(type("Another", (Position,), {}))
     operator("mine")(type("Another", (Delete,), {}))
     step_attribution("mine")(type("Another", (Length,), {}))
@@ -118,15 +120,15 @@ EVERY_KIND = """
     task("mine")(demo)
 """
 KINDS = [
-    "attributions", "cot_tasks", "formats", "measures", "models", "nulls", "operators", "step_attributions",
-    "step_operators", "tasks",
+    "attributions", "cot_tasks", "executors", "formats", "measures", "models", "nulls", "operators",
+    "step_attributions", "step_operators", "tasks",
 ]  # fmt: skip
 
 
 def test_every_kind_of_plug_in_may_come_from_another_package(package, tmp_path):
     beside = package("mine", EVERY_KIND, dict.fromkeys(KINDS, "mine = mine"))
     code = f"""
-        import ice_eval.analysis.measures, ice_eval.cot, ice_eval.interop, ice_eval.nulls
+        import ice_eval.api, ice_eval.analysis.measures, ice_eval.cot
         from ice_eval._registry import Registry
         import gc
         known = {{each.kind + "s": each for each in gc.get_objects() if isinstance(each, Registry)}}
@@ -135,11 +137,16 @@ def test_every_kind_of_plug_in_may_come_from_another_package(package, tmp_path):
             assert "mine" in registry, registry.kind
         import ice_eval
         mine = dict(attributions="mine", operators="mine", nulls=["size", "mine"], n=10, m=5)
-        print(*ice_eval.evaluate("mine", "mine", **mine).summary()["null"])
+        print(*ice_eval.evaluate("mine", "mine", executor="mine", **mine).summary()["null"])
     """
     done = python("-c", textwrap.dedent(code), beside=beside, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["size", "mine"]
+
+
+def test_the_page_on_plug_ins_has_a_line_for_every_kind():
+    page = (TEMPLATE.parents[1] / "docs/plugins.md").read_text(encoding="utf-8")
+    assert [kind for kind in KINDS if f"| `ice_eval.{kind}` | `ice_eval." not in page] == []
 
 
 def test_a_plug_in_that_clashes_ends_a_command_with_one_line_that_says_what_to_do(package, tmp_path):
