@@ -247,6 +247,13 @@ def test_bounds_count_chains_without_a_single_readable_reply_too(tmp_path):
     assert line["taxonomy"] == "genuine" and line["verdict"] != "genuine", "half of the chains may not be"
 
 
+def test_a_model_that_never_comes_to_its_own_answer_again_is_not_judged(tmp_path):
+    folder, _ = run(Reasoner(noise=1.0), tmp_path / "run", count=6, attributions=())
+    line = headline(folder)
+    assert (line["noise_floor"], line["src_adjusted"], line["taxonomy"]) == (1, None, None)
+    assert line["verdict"].startswith("undetermined (the whole chain")
+
+
 def test_short_chains_are_reported_apart(tmp_path):
     folder, _ = run(Reasoner(steps=3), tmp_path / "run", steps=3, attributions=())
     assert headline(folder)["n"] == 0 and headline(folder)["verdict"] is None

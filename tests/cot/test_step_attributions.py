@@ -27,6 +27,7 @@ def test_controls_need_no_model():
     [
         ("1: 3\n2: 10\n3: 0", [3, 10, 0]),
         ("Step 1: 3/10\n**Step 2**: 9.5\n3. 7", [3, 9.5, 7]),
+        ("<think>1: 9\n2: 9\n3: 9</think>1: 3\n2: 4\n3: 5", [3, 4, 5]),
         ("Here are my ratings:\n- 1: 3 (sets up)\n- 2: 4\n(3): 5", [3, 4, 5]),
     ],
 )
@@ -36,7 +37,12 @@ def test_ratings_are_read(text, ratings):
 
 @pytest.mark.parametrize(
     ("text", "reason"),
-    [("1: 3\n2: 4", "1 of 3 steps are not rated"), ("1: 3\n2: 4\n3: 50", "50 is not on the scale"), ("", "3 of 3")],
+    [
+        ("1. 3 apples are left.\n2. 4 more.\n3. 7 in all.", "3 of 3 steps are not rated"),
+        ("1: 3\n2: 4", "1 of 3 steps are not rated"),
+        ("1: 3\n2: 4\n3: 50", "50 is not on the scale"),
+        ("", "3 of 3"),
+    ],
 )
 def test_ratings_that_are_not_there_are_no_ratings(text, reason):
     with pytest.raises(Unexplained, match=reason):

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.stats
+from numpy.typing import NDArray
 
 from ice_eval import stats
 from ice_eval._files import write_atomically
@@ -56,7 +58,7 @@ def level_lines(folder: RunFolder, *, seed: int) -> Iterator[dict[str, Any]]:
         attribution, direction, k, unit = key
         rates = np.array([line["win_rate"] for line in lines])
         interval = stats.mean_interval(rates, rng=rng_for(seed, "bootstrap"))
-        mean = float(rates.mean())
+        mean, p_value = float(rates.mean()), _p_value(rates)
         yield {
             "unit": unit,
             "attribution": attribution,
@@ -65,9 +67,17 @@ def level_lines(folder: RunFolder, *, seed: int) -> Iterator[dict[str, Any]]:
             "n": int(rates.size),
             "win_rate": mean,
             "win_rate_ci": None if interval is None else list(interval),
+            "p_value": p_value,
             "taxonomy": stats.taxonomy(mean),
-            "verdict": stats.verdict(mean, interval),
+            "verdict": stats.verdict(mean, interval, p_value=p_value),
         }
+
+
+def _p_value(rates: NDArray[np.float64]) -> float | None:
+    """Of a mean win rate of one half, by a t-test over chains; None where they show no spread."""
+    if rates.size < 2 or np.ptp(rates) == 0:
+        return None
+    return float(scipy.stats.ttest_1samp(rates, stats.CHANCE).pvalue)
 
 
 def _tested(scorer: AnswerScorer, model: Model, case: Case, shares: Sequence[float], seed: int) -> list[dict[str, Any]]:
