@@ -28,9 +28,7 @@ This question was answered "{answer}" after these steps:
 {steps}
 
 Rate how much the answer depended on each step, from 0 (it would be the same without it) to 10 (it would be another).
-Write one line for every step, with its number, a colon and the rating, and nothing else. For instance:
-1: 3
-2: 8"""
+Write one line for every step, with its number, a colon and the rating, and nothing else."""
 
 
 def ask_prompt(problem: Problem) -> str:
