@@ -60,7 +60,7 @@ def test_the_cells_of_the_notebook_run_in_order_and_show_what_they_announce():
 @pytest.mark.smollm2
 def test_a_function_word_that_stands_for_the_adjectives_is_anti_faithful(smollm2, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["anti_faithful_cases.py"])
-    monkeypatch.setattr("ice_eval.api.load_model", lambda *_, **__: smollm2)
+    monkeypatch.setattr("ice_eval.pipeline.replicas.load_model", lambda *_, **__: smollm2)
     runpy.run_path(str(EXAMPLES / "anti_faithful_cases.py"))
     out = capsys.readouterr().out
     articles = out.partition("uses high comedy")[0]  # the three cases in which "a" is named
