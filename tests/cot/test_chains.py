@@ -1,5 +1,6 @@
 import json
 import re
+from dataclasses import replace
 from importlib.resources import files
 
 import jsonschema
@@ -10,6 +11,7 @@ from tests.servers.chat_server import FAULTS, ChatServer, completion, stormy
 
 from ice_eval.cot import Backend, CotConfig, Source, cot_tasks, execute_chains, rescore_chains
 from ice_eval.errors import BudgetError, ConfigError, ModelError
+from ice_eval.pipeline import Silent
 from ice_eval.results.schema import SCHEMA
 from ice_eval.servers import Budget, Chat, Server, read_responses
 from ice_eval.tasks import Records
@@ -160,6 +162,27 @@ def test_what_was_paid_for_is_not_paid_for_again_after_a_kill(tmp_path):
     assert len(server.requests) == len(every) - len(first)
     whole, _ = run(Reasoner(), tmp_path / "whole", count=8)
     assert (out / "summary.json").read_bytes() == (whole.path / "summary.json").read_bytes()
+
+
+def test_a_run_that_goes_on_says_what_is_left_and_that_the_server_is_another(tmp_path):
+    class Heard(Silent):
+        def __init__(self):
+            self.said = []
+
+        def say(self, message):
+            self.said.append(message)
+
+    config = CotConfig(model="scripted", task="gsm8k", n=3, attributions=())
+    told = []
+    for k in (0.2, 0.5):
+        with ChatServer(Reasoner()) as server:
+            backend = Backend(lambda store, url=server.url: Chat(Server(base_url=url), store), {"base_url": server.url})
+            told.append(Heard())
+            execute_chains(replace(config, k=(k,)), problems(3), backend, out=tmp_path / "run", reporter=told[-1])
+    first, second = (heard.said for heard in told)
+    assert first[0].startswith("plan, for chains of six steps") and first[1].startswith("rows: ")
+    assert second[0].startswith("the run was begun with http") and second[1].startswith("rows: ")
+    assert "answered already" in second[1] and len(second) == 2
 
 
 def test_shares_and_attributions_may_be_added_and_ask_only_what_is_missing(tmp_path):

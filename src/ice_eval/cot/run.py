@@ -101,6 +101,9 @@ def execute_chains(
     if stored is not None:
         config = config.extended_by(stored["config"])
     manifest = _manifest(config, source, backend, asked, stored)
+    before, here = (stored or {}).get("cot", {}).get("base_url"), backend.about.get("base_url")
+    if before is not None and before != here:
+        reporter.say(f"the run was begun with {before} and goes on with {here or 'a model on this machine'}.")
     with folder.opened():
         folder.write_manifest(manifest)
         with ResponseStore(folder.path / RESPONSES) as store:
@@ -187,7 +190,8 @@ class _Run:
         asked = [problem for problem in problems if isinstance(problem, Problem)]
         requests = {problem.id: chain_request(problem, self._config) for problem in asked}
         expected = expected_requests(problems, self._config)
-        self._reporter.say(f"plan{' (chains of six steps)' if asked else ''}: {self._asker.plan(expected)}")
+        if self._asker.plan(requests.values()).n_to_ask:  # else the rows are known, and told exactly
+            self._reporter.say(f"plan, for chains of six steps: {self._asker.plan(expected)}")
         self._reporter.start(len(expected))
         self._ask(list(requests.values()), rest=len(expected) - len(requests), planned=False)
         return [
