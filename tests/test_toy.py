@@ -111,6 +111,12 @@ def test_what_was_read_can_be_written_back():
     ]
 
 
+def test_an_id_that_is_no_word_is_written_as_unknown():
+    codec = ToyCodec()
+    [good] = codec.tokenize("good").ids
+    assert codec.decode([np.array([0, good, 10**9])]) == ["<unk> good <unk>"]
+
+
 @given(st.text())
 def test_offsets_point_at_the_token_in_any_text(text):
     tokens = ToyCodec().tokenize(text)

@@ -70,7 +70,7 @@ class ToyCodec:
         raise ConfigError("the toy model has no chat template; leave out --chat.")
 
     def decode(self, rows: Sequence[Ids]) -> list[str]:
-        return [" ".join(self._words[int(i)] for i in row) for row in rows]
+        return [" ".join(self._words.get(int(i), "<unk>") for i in row) for row in rows]
 
     def _id(self, word: str) -> int:
         index = _KNOWN.get(word.lower(), _FIRST_FREE + zlib.crc32(word.encode("utf-8", "surrogatepass")) % 2**24)
