@@ -330,6 +330,21 @@ def test_bad_weather_changes_no_number(local):
     assert_same(found, local)
 
 
+def test_a_damaged_line_of_kept_answers_is_named_where_it_stands(tmp_path):
+    kept = tmp_path / "run" / "responses.jsonl"
+    with ChatServer(Bag()) as server:
+        run(served(server), out=tmp_path / "run")
+        first, second, *others = kept.read_bytes().splitlines(keepends=True)
+        kept.write_bytes(first + second[:20] + b"\n" + b"".join(others))
+        with pytest.raises(ConfigError) as told:
+            run(served(server), out=tmp_path / "run")
+        assert str(told.value).startswith(f"line 2 of {kept} is damaged; remove that line")
+        kept.write_bytes(first + b"".join(others))
+        before = len(server.requests)
+        run(served(server), out=tmp_path / "run")
+    assert len(server.requests) <= before + 1
+
+
 def test_attributions_that_look_inside_are_refused_before_anybody_is_asked():
     with ChatServer(Bag()) as server:
         for name in ("attention", "gradient", "integrated-gradients"):

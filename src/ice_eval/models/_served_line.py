@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ice_eval.errors import ModelError, RefusedError
-from ice_eval.servers import Budget, Chat, Question, Response, ResponseStore, Server, Tokens
+from ice_eval.servers import Budget, Chat, Question, Response, ResponseStore, Server, Tokens, read_responses
 
 RESPONSES = "responses.jsonl"
 _FEW_ATTEMPTS = 3
@@ -76,9 +76,16 @@ class Line:
         )
 
     def continues(self, folder: Path) -> None:
-        """Know what an earlier run of the folder was answered."""
-        if (folder / RESPONSES).is_file():
-            shutil.copyfile(folder / RESPONSES, self._draft.path)
+        """Know what an earlier run of the folder was answered.
+
+        Raises:
+            ConfigError: A line of its file is damaged; it is named where it stands, not in the copy.
+        """
+        kept = folder / RESPONSES
+        if kept.is_file():
+            for _ in read_responses(kept):
+                pass
+            shutil.copyfile(kept, self._draft.path)
 
     @contextlib.contextmanager
     def keeping(self, folder: Path) -> Iterator[None]:
