@@ -1,12 +1,15 @@
 import socket
 import sys
+from types import SimpleNamespace
 
 import pytest
 from tests.small_runs import run, texts
 
-from ice_eval.errors import ConfigError, MissingExtraError
-from ice_eval.executors import Local, executor_named, executors
-from ice_eval.executors._ray_crew import Needs
+from ice_eval import __version__
+from ice_eval.errors import ConfigError, MissingExtraError, ModelError
+from ice_eval.executors import Local, _ray_crew, executor_named, executors
+from ice_eval.executors._ray_crew import Needs, RayCrew
+from ice_eval.executors._ray_seat import Place, Told
 
 
 class Begun:
@@ -95,3 +98,60 @@ def test_an_address_where_nobody_listens_is_told_at_once(tmp_path):
 )
 def test_a_node_has_room_for_so_many_workers(needs, node, n_workers):
     assert needs.fit_into(node) == n_workers
+
+
+class Lost(Exception):
+    """What a worker that died has to say."""
+
+
+def scripted_ray(fates):
+    """Ray on one node with room for two workers, which meet these fates in turn and then none: places are told first.
+
+    A fate is `stillborn`, or `dies` with the first item.
+    """
+    fates = iter(fates)
+
+    def seat(make):
+        fate = next(fates, "lives")
+        place = Lost("it did not start") if fate == "stillborn" else Place("node", "host", __version__)
+
+        def work(function, item):
+            return 1, Lost("it died") if fate == "dies" else Told(item * item, rows=1)
+
+        return SimpleNamespace(
+            place=SimpleNamespace(remote=lambda: (0, place)), work=SimpleNamespace(remote=work), fate=fate
+        )
+
+    def wait(said, timeout):
+        return [min(said, key=lambda each: each[0])], []
+
+    def get(said):
+        if isinstance(said[1], Exception):
+            raise said[1]
+        return said[1]
+
+    return SimpleNamespace(
+        remote=lambda **_: lambda _: SimpleNamespace(remote=seat),
+        put=lambda what: what,
+        nodes=lambda: [{"Alive": True, "Resources": {"CPU": 2.0}}],
+        wait=wait,
+        get=get,
+        kill=lambda seat: None,
+        exceptions=SimpleNamespace(RayError=Lost, RayTaskError=type("TaskError", (Exception,), {})),
+    )
+
+
+def on_scripted_ray(monkeypatch, fates):
+    found = scripted_ray(fates)
+    monkeypatch.setattr(_ray_crew, "ray_package", lambda: found)
+    crew = RayCrew(lambda: "worker", Needs(cpus=1, gpus=0), lambda message: None)
+    return sorted(each.result for each in crew.map(None, [1, 2], lambda rows: None))
+
+
+def test_the_last_worker_is_replaced_even_where_others_did_not_start(monkeypatch):
+    assert on_scripted_ray(monkeypatch, ["dies", "stillborn", "stillborn", "stillborn"]) == [1, 4]
+
+
+def test_workers_that_never_start_end_the_run(monkeypatch):
+    with pytest.raises(ModelError, match="workers on the Ray cluster do not start"):
+        on_scripted_ray(monkeypatch, ["dies", *["stillborn"] * 9])

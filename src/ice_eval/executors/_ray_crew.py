@@ -148,8 +148,8 @@ class RayCrew(Crew[W]):
         return room
 
     def _grow(self, wanted: int) -> None:
-        """Start workers, unless the last ones did not come up: those that are there go on."""
-        while len(self._workers) < wanted and self._stillborn < _LOSSES:
+        """Start workers, unless the last ones did not come up: those that are there go on, and one is always tried."""
+        while len(self._workers) < wanted and (self._stillborn < _LOSSES or not self._workers):
             seat = self._seat.remote(self._make)
             self._workers.append(_Worker(seat, seat.place.remote()))
 
