@@ -215,6 +215,15 @@ def test_commands_on_a_folder_without_a_run_exit_2(ice, tmp_path, command):
     assert [p.name for p in tmp_path.rglob("*")] == ["empty"]
 
 
+def test_the_folder_around_a_run_is_refused_with_the_name_of_the_run(ice, tmp_path):
+    for name in ("second", "first"):
+        (tmp_path / "around" / name).mkdir(parents=True)
+        (tmp_path / "around" / name / "manifest.json").write_text("{}")
+    assert_refused(
+        ice("report", "around"), "around holds no run (no manifest.json there); a folder in it does: around/first."
+    )
+
+
 @pytest.mark.parametrize("command", [["report"], ["rescore"], ["show", "--example", "0"]])
 def test_commands_on_an_unfinished_run_exit_2(ice, finished, command):
     for path in [*finished.glob("*.jsonl"), *finished.glob("summary.*"), *finished.rglob("*.parquet")]:

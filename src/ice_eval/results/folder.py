@@ -48,7 +48,9 @@ class RunFolder:
             ConfigError: It does not, or in a format of another version.
         """
         if not (path / "manifest.json").is_file():
-            raise ConfigError(f"{path} holds no run (no manifest.json there).")
+            inside = sorted(found.parent.name for found in path.glob("*/manifest.json"))
+            hint = f"; a folder in it does: {path / inside[0]}" if inside else ""
+            raise ConfigError(f"{path} holds no run (no manifest.json there){hint}.")
         folder = cls(path)
         manifest = folder.manifest()
         schema = manifest.get("schema")
