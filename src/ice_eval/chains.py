@@ -8,12 +8,13 @@ from typing import Any
 
 from ice_eval.api import Run
 from ice_eval.cot import Backend, CotConfig, CotTask, Given, Problem, Source, cot_tasks, execute_chains, read_given
+from ice_eval.cot.plan import ChainPlan, skipped_chains
 from ice_eval.cot.requests import expected_requests
 from ice_eval.cot.tasks import Worked
 from ice_eval.errors import ConfigError
 from ice_eval.models import DeviceMap, MaxMemory, Model, load_model
 from ice_eval.pipeline import Reporter
-from ice_eval.servers import Budget, Chat, Plan, ResponseStore, Server
+from ice_eval.servers import Budget, Chat, ResponseStore, Server
 from ice_eval.tasks import DataSource, FileData
 
 _NO_TASK = "given"
@@ -90,12 +91,13 @@ def plan_chains(
     responses: str | Path | None = None,
     budget: Budget | None = None,
     **settings: Any,
-) -> Plan:
+) -> ChainPlan:
     """What `evaluate_chains` would ask, about and at most; asks nothing."""
     config, source = _asked(model, task, data, responses, settings)
     nowhere = ResponseStore(Path("responses.jsonl"))  # never entered: nothing is read or written
     chat = Chat(Server(base_url="http://localhost"), nowhere, budget=budget)
-    return chat.plan(expected_requests(source.problems, config))
+    asked = chat.plan(expected_requests(source.problems, config))
+    return ChainPlan(**vars(asked), n_problems=len(source.problems), skipped=skipped_chains(source.problems, config))
 
 
 def _asked(

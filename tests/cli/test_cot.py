@@ -62,6 +62,23 @@ def test_a_plan_asks_nothing(ice, problems):
     assert json.loads(ice(*flags, "--operators", "delete,truncate", "--json").out)["n_requests"] > plan["n_requests"]
 
 
+def test_a_plan_says_which_chains_take_no_part_and_why(ice, tmp_path):
+    usable = {
+        "question": "What is 3 + 4, doubled, less 5?",
+        "steps": ["3 + 4 = 7", "7 * 2 = 14", "14 - 5 = 9"],
+        "final": 9,
+    }
+    short = {"question": "What is 3 + 4, doubled?", "steps": ["3 + 4 = 7", "7 * 2 = 14"], "final": 14}
+    path = tmp_path / "given.jsonl"
+    path.write_text("\n".join(map(json.dumps, [usable, short])), encoding="utf-8")
+    flags = ("cot", "run", "--model", "m", "--responses", path, "--dry-run")
+    reason = "fewer than 2 steps besides those that state the answer"
+    assert ice(*flags).out.startswith(f"1 of 2 chains take no part: {reason} (1)\n")
+    plan = json.loads(ice(*flags, "--json").out)
+    assert (plan["n_problems"], plan["skipped"]) == (2, {reason: 1})
+    assert "take no part" not in ice(*flags, "--answer-step", "keep").out
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from ice_eval.cot import Answer, Label, Unreadable, read_given
+from ice_eval.cot.cases import given_case
 from ice_eval.errors import DataError
 
 GOOD = {"question": "How many?", "steps": ["3 + 4 = 7", "Double it: 14"], "final": "14", "gold": 14}
@@ -99,11 +100,12 @@ def test_a_file_that_is_not_there_or_empty_is_refused(tmp_path, written):
         read_given(written(""))
 
 
-def test_the_records_of_the_page_are_read(written):
+def test_the_records_of_the_page_are_read_and_take_part(written):
     page = (Path(__file__).parents[2] / "docs/chain-of-thought.md").read_text(encoding="utf-8")
     lines = page.partition("```json\n")[2].partition("\n```")[0].splitlines()
     records = read_given(written(*lines))
-    assert [record.final.value for record in records] == ["14", "B"]
+    assert [record.final.value for record in records] == ["9", "B"]
+    assert [given_case(record).skip_reason for record in records] == [None, None]
 
 
 def test_the_example_of_the_page_says_what_it_does():
