@@ -57,6 +57,13 @@ def test_a_wrong_name_gets_the_nearest_one_and_the_list(registry):
         registry.get("aple")
 
 
+def test_options_are_refused_where_names_take_none(registry):
+    with pytest.raises(
+        ConfigError, match=r"^the fruit 'apple' takes no options, and got 'size=2'; give 'apple' alone\.$"
+    ):
+        registry.get("apple:size=2")
+
+
 def test_a_name_like_no_other_gets_the_list_alone(registry):
     with pytest.raises(ConfigError, match=r"^no fruit named 'xyz'\. Known: apple, pear, plum\.$"):
         registry.get("xyz")

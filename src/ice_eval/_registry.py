@@ -46,10 +46,16 @@ class Registry(Generic[T]):
         """The plug-in of that name.
 
         Raises:
-            ConfigError: There is none; the message suggests the nearest name and lists the known ones.
+            ConfigError: There is none; the message suggests the nearest name and lists the known ones. Kinds that take
+                options part them from the name beforehand, so one that comes with options here takes none.
         """
         self._discover()
         if name not in self._items:
+            bare, _, options = name.partition(":")
+            if options and bare in self._items:
+                raise ConfigError(
+                    f"the {self._noun} '{bare}' takes no options, and got '{options}'; give '{bare}' alone."
+                )
             raise ConfigError(
                 f"no {self._noun} named '{name}'{did_you_mean(name, self.names())} Known: {', '.join(self.names())}."
             )

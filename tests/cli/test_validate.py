@@ -27,8 +27,14 @@ def test_explanations_that_fit(ice, reviews, explained):
     assert done.code == 0
     assert done.out.splitlines() == [
         "examples:  8 of 8 have an explanation that fits",
-        "units:     95 of 95 are covered; the others count as 0",
+        "units:     95 of 95 are covered",
     ]
+
+
+def test_units_that_no_span_covers_count_as_0_and_are_told(ice, reviews, explained):
+    path = explained(lambda lines: [{"spans": [[0, 1, 2.5]]} for _ in lines])
+    done = ice("validate", path, *NAMED, "--data", reviews)
+    assert done.code == 0 and "units:     8 of 95 are covered; the others count as 0\n" in done.out
 
 
 def test_the_first_mismatch_is_shown_side_by_side_and_the_code_is_2(ice, reviews, explained):
@@ -41,7 +47,7 @@ def test_the_first_mismatch_is_shown_side_by_side_and_the_code_is_2(ice, reviews
     assert done.code == 2
     assert done.out == (
         "examples:  5 of 8 have an explanation that fits\n"
-        "units:     62 of 62 are covered; the others count as 0\n"
+        "units:     62 of 62 are covered\n"
         "missing:   2 examples have none: 6, 7\n"
         "mismatch:  1 do not fit; the first:\n\n"
         "example '1': the tokens do not spell the text.\n"

@@ -65,7 +65,8 @@ def validate(
 def _lines(found: "ExplanationCheck") -> Iterator[str]:
     fit = found.fit
     yield f"examples:  {fit.covered} of {fit.examples} have an explanation that fits"
-    yield f"units:     {fit.units_covered} of {fit.units} are covered; the others count as 0"
+    others = "; the others count as 0" if fit.units_covered < fit.units else ""
+    yield f"units:     {fit.units_covered} of {fit.units} are covered{others}"
     if fit.too_short:
         yield f"skipped:   {fit.too_short} examples have fewer than two units, and need no explanation"
     if fit.cut:
