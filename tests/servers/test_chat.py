@@ -482,3 +482,10 @@ def test_a_disk_that_is_full_ends_the_run_with_a_message(path, monkeypatch):
         with pytest.raises(StorageError, match="cannot be written: No space left on device"):
             Chat(hasty(server, concurrency=2), store).ask([question(i) for i in range(50)])
     assert sum(server.asked.values()) <= 4
+
+
+@pytest.mark.parametrize("url", ["http://é..com/v1", "http://lo\ncal/v1"])
+def test_an_address_that_the_sdk_takes_for_none_is_told_in_one_sentence(tmp_path, url):
+    with ResponseStore(tmp_path / "responses.jsonl") as store:
+        with pytest.raises(ConfigError, match="is no address; expected one as http://localhost:8000/v1"):
+            Chat(Server(base_url=url), store).ask([Request(messages=(Message("user", "?"),), model="m", max_tokens=1)])

@@ -116,19 +116,24 @@ async def connected(server: Server) -> AsyncIterator[Connection]:
     """A client for the server's address and no other: redirections are not followed.
 
     Raises:
+        ConfigError: The SDK takes the address for none.
         MissingExtraError: The SDK is not installed.
     """
     openai = require("openai", install="ice-eval[api]", purpose="to ask a server")
     key = server.key()
     # What goes to this machine is no business of a proxy.
     http = openai.DefaultAsyncHttpxClient(follow_redirects=False, trust_env=not server.is_local)
-    async with openai.AsyncOpenAI(
-        base_url=server.base_url,
-        api_key=key or "none",  # the SDK would look for one by itself
-        max_retries=0,
-        timeout=openai.Timeout(server.timeout_s, connect=min(server.timeout_s, _CONNECT_S)),
-        http_client=http,
-    ) as client:
+    try:
+        client = openai.AsyncOpenAI(
+            base_url=server.base_url,
+            api_key=key or "none",  # the SDK would look for one by itself
+            max_retries=0,
+            timeout=openai.Timeout(server.timeout_s, connect=min(server.timeout_s, _CONNECT_S)),
+            http_client=http,
+        )
+    except Exception as exc:  # names of hosts that cannot be; the error's type depends on the SDK's own client
+        raise server.no_address() from exc
+    async with client:
         yield Connection(server, openai, client, key)
 
 

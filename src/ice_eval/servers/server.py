@@ -54,9 +54,13 @@ class Server:
         except ValueError:
             valid = False
         if not valid:
-            raise ConfigError(f"--base-url '{self.base_url}' is no address; expected one as http://localhost:8000/v1.")
+            raise self.no_address()
         if self.concurrency < 1 or self.attempts < 1 or not self.timeout_s > 0:
             raise ConfigError("concurrency and attempts must be at least 1, and the timeout longer than 0 seconds.")
+
+    def no_address(self) -> ConfigError:
+        """What to say where requests can go nowhere."""
+        return ConfigError(f"--base-url '{self.base_url}' is no address; expected one as http://localhost:8000/v1.")
 
     @property
     def is_local(self) -> bool:
