@@ -92,6 +92,14 @@ def test_what_is_not_finite_is_no_number(tmp_path):
     assert response.logprobs == Logprobs(("a", "b"), (None, -0.5), {" good": -0.5})
 
 
+def test_a_number_that_no_float_holds_makes_no_sense(tmp_path):
+    said = continuation({" good": -(10**400)}, tokens=[" good"], values=[-0.5])
+    with ChatServer(lambda request, number: said) as server:
+        response = ask(server, tmp_path)
+    assert response.status == "error"
+    assert "the answer makes no sense" in response.error
+
+
 def test_log_probabilities_survive_the_file():
     response = Response(
         key="k-0", request="k", repeat=0, status="ok", time="t", logprobs=Logprobs(("a",), (None,), {" b": -1.5})

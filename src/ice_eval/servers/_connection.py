@@ -147,7 +147,7 @@ def _parse(body: str, key: str | None, *, is_chat: bool) -> Reply:
         if not isinstance(text, str):
             raise TypeError
         logprobs = None if is_chat else _logprobs(choice.get("logprobs"))
-    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError):
         raise ValueError(f"'{_one_line(body, key)}'") from None
     finish_reason = _string(choice, "finish_reason")
     return Reply(
