@@ -13,8 +13,8 @@ from ice_eval.attributions import method_of
 from ice_eval.bench import _read
 from ice_eval.bench._identity import run_name
 from ice_eval.errors import ConfigError
+from ice_eval.models import SERVED, suite_model
 from ice_eval.models import models as known_models
-from ice_eval.models import suite_model
 from ice_eval.pipeline import RunConfig
 from ice_eval.tasks import FEW_SHOT, STANDARD, FileData, Task, in_chat, is_task_file, load_task
 
@@ -267,6 +267,11 @@ def _model(value: object, where: str, folder: Path) -> ModelEntry:
     if "model" not in given:
         raise ConfigError(f"{where}: an entry has no 'model'; it has {', '.join(given)}.")
     ref = given["model"]
+    if ref.startswith(SERVED):
+        raise ConfigError(
+            f"{where}: '{ref}' is behind a server, and a grid has no key for its address; give `ice run --model {ref} "
+            "--base-url URL` for each task, and `ice report` all folders together."
+        )
     place = folder / home_expanded(ref)
     if ref not in known_models and place.exists():
         ref = str(place.resolve())
