@@ -7,10 +7,13 @@ from ice_eval.servers.server import redacted
 KEY = "sk-planted-0123456789"
 
 
-@pytest.mark.parametrize("url", ["", "localhost:8000", "ftp://host/v1", "http://", "http://[bad/v1", "http://h:x/v1"])
-def test_what_is_no_address_is_refused(url):
-    with pytest.raises(ConfigError, match="is no address; expected one as http://localhost:8000/v1"):
+@pytest.mark.parametrize(
+    "url", ["", "localhost:8000", "ftp://secret/v1", "http://", "http://[secret/v1", "http://me:secret/v1", "me:secret"]
+)
+def test_what_is_no_address_is_refused_and_not_repeated(url):
+    with pytest.raises(ConfigError, match="is no address; expected one as http://localhost:8000/v1") as caught:
         Server(base_url=url)
+    assert "secret" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -59,8 +59,8 @@ class Server:
             raise ConfigError("concurrency and attempts must be at least 1, and the timeout longer than 0 seconds.")
 
     def no_address(self) -> ConfigError:
-        """What to say where requests can go nowhere."""
-        return ConfigError(f"--base-url '{self.base_url}' is no address; expected one as http://localhost:8000/v1.")
+        """What to say where requests can go nowhere; half an address may be a password (`http://me:secret`)."""
+        return ConfigError("--base-url is no address; expected one as http://localhost:8000/v1.")
 
     @property
     def is_local(self) -> bool:
