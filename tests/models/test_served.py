@@ -369,7 +369,7 @@ def test_a_prompt_of_nothing_but_the_text_is_refused(tmp_path):
 
 
 def test_a_model_behind_a_server_needs_an_address_and_a_name():
-    with pytest.raises(ConfigError, match="--base-url URL, or Served"):
+    with pytest.raises(ConfigError, match="at --base-url URL, .* other commands need a model that can be loaded here"):
         load_model("openai:bag")
     with pytest.raises(ConfigError, match="names no model"):
         ice.Served("", base_url="http://127.0.0.1:1/v1")

@@ -77,7 +77,10 @@ def load_model(
         how.refuse_for("a model that is in memory already")
         return _in_memory(ref)
     if ref.startswith(SERVED):
-        raise ConfigError(f"'{ref}' is behind a server; say where: --base-url URL, or Served(…, base_url=…) in Python.")
+        raise ConfigError(
+            f"'{ref}' is behind a server: `ice run` and `ice plan` ask it at --base-url URL, and Python by Served(…, "
+            "base_url=…); other commands need a model that can be loaded here."
+        )
     if ref.startswith("python:"):
         how.refuse_for("a function")
         return from_path(ref.removeprefix("python:"))
