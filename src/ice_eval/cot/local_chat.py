@@ -1,6 +1,6 @@
 """A language model on this machine, asked like a chat server: the same requests, responses and file."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ice_eval._seeding import rng_for
 from ice_eval.errors import ConfigError
 from ice_eval.models import Conversation, Model, Reply
-from ice_eval.servers import Plan, Progress, Request, Response, ResponseStore, Tokens
+from ice_eval.servers import Budget, Plan, Progress, Request, Response, ResponseStore, Tokens, plan_requests
 
 _NOTHING = Tokens(0, 0)
 
@@ -41,18 +41,7 @@ class LocalChat:
 
     def plan(self, requests: Iterable[Request]) -> Plan:
         """What asking would take at most; asks nothing. There are no prices."""
-        distinct = {request.key: request for request in requests}
-        missing = self._missing(distinct)
-        tokens = _NOTHING
-        for request in missing:
-            tokens = tokens.plus(request.most_tokens())
-        return Plan(
-            n_requests=len(distinct),
-            n_answered=len(distinct) - len(missing),
-            tokens=tokens,
-            cost=None,
-            cost_so_far=None,
-        )
+        return plan_requests(requests, self._store, Budget())
 
     def ask(
         self, requests: Iterable[Request], *, progress: Callable[[Progress], None] | None = None
@@ -70,7 +59,7 @@ class LocalChat:
             ConfigError: A request asks for what a model on this machine has not.
         """
         distinct = {request.key: request for request in requests}
-        missing = self._missing(distinct)
+        missing = self._store.missing(distinct)
         for request in missing:
             _check(request)
         if missing:
@@ -81,9 +70,6 @@ class LocalChat:
                 exc.add_note(f"What was answered is kept in {self._store.path}; asking again continues.")
                 raise
         return {key: self._store.responses[key] for key in distinct}
-
-    def _missing(self, distinct: Mapping[str, Request]) -> list[Request]:
-        return [request for key, request in distinct.items() if not self._store.has_answer(key)]
 
     def _ask_missing(
         self, missing: Sequence[Request], *, n_requests: int, progress: Callable[[Progress], None]

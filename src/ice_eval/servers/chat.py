@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import queue
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
@@ -27,6 +27,22 @@ class Progress(NamedTuple):
     """Of everything in the store; None without prices."""
 
 
+def plan_requests(requests: Iterable[Question], store: ResponseStore, budget: Budget) -> Plan:
+    """What asking would cost at most, beside what a store holds already."""
+    distinct = {request.key: request for request in requests}
+    missing = store.missing(distinct)
+    tokens = NO_TOKENS
+    for request in missing:
+        tokens = tokens.plus(request.most_tokens())
+    return Plan(
+        n_requests=len(distinct),
+        n_answered=len(distinct) - len(missing),
+        tokens=tokens,
+        cost=budget.cost(tokens),
+        cost_so_far=budget.cost(store.billed),
+    )
+
+
 class Chat:
     """A server, the file that keeps its answers, and a limit on what they may cost.
 
@@ -43,18 +59,7 @@ class Chat:
 
     def plan(self, requests: Iterable[Question]) -> Plan:
         """What asking would cost at most; asks nothing."""
-        distinct = {request.key: request for request in requests}
-        missing = self._missing(distinct)
-        tokens = NO_TOKENS
-        for request in missing:
-            tokens = tokens.plus(request.most_tokens())
-        return Plan(
-            n_requests=len(distinct),
-            n_answered=len(distinct) - len(missing),
-            tokens=tokens,
-            cost=self._budget.cost(tokens),
-            cost_so_far=self._budget.cost(self._store.billed),
-        )
+        return plan_requests(requests, self._store, self._budget)
 
     def ask(
         self, requests: Iterable[Question], *, progress: Callable[[Progress], None] | None = None
@@ -74,14 +79,11 @@ class Chat:
             ModelError: The server stopped answering.
         """
         distinct = {request.key: request for request in requests}
-        missing = self._missing(distinct)
+        missing = self._store.missing(distinct)
         if missing:
             assert self._store.is_open, "enter the store first: what arrives must be kept"
             self._ask_missing(missing, n_requests=len(distinct), progress=progress or (lambda _: None))
         return {key: self._store.responses[key] for key in distinct}
-
-    def _missing(self, distinct: Mapping[str, Question]) -> list[Question]:
-        return [request for key, request in distinct.items() if not self._store.has_answer(key)]
 
     def _ask_missing(
         self, missing: Sequence[Question], *, n_requests: int, progress: Callable[[Progress], None]

@@ -8,11 +8,13 @@ from collections.abc import Iterator, Mapping
 from io import FileIO
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 from ice_eval._files import lock_out_others, sync_folder
 from ice_eval.errors import ConfigError, StorageError
-from ice_eval.servers.exchange import NO_TOKENS, Response, Tokens
+from ice_eval.servers.exchange import NO_TOKENS, Question, Response, Tokens
+
+_Question = TypeVar("_Question", bound=Question)
 
 
 class ResponseStore:
@@ -84,6 +86,10 @@ class ResponseStore:
     def has_answer(self, key: str) -> bool:
         """Whether the request was answered, so that it need not be asked."""
         return key in self._responses and self._responses[key].answered
+
+    def missing(self, requests: Mapping[str, _Question]) -> list[_Question]:
+        """Those, of requests by key, that are still to be asked."""
+        return [request for key, request in requests.items() if not self.has_answer(key)]
 
     def add(self, response: Response) -> None:
         """Append a response; on return it is on disk.
