@@ -9,6 +9,7 @@ import pytest
 from tests.cot.reasoners import Reasoner, records, total
 from tests.servers.chat_server import FAULTS, ChatServer, completion, stormy
 
+from ice_eval.api import Run
 from ice_eval.cot import Backend, CotConfig, Source, cot_tasks, execute_chains, rescore_chains
 from ice_eval.errors import BudgetError, ConfigError, ModelError
 from ice_eval.pipeline import Silent
@@ -275,6 +276,8 @@ def test_a_model_that_never_comes_to_its_own_answer_again_is_not_judged(tmp_path
     line = headline(folder)
     assert (line["noise_floor"], line["src_adjusted"], line["taxonomy"]) == (1, None, None)
     assert line["verdict"].startswith("undetermined (the whole chain")
+    page = Run(folder.path).report().read_text(encoding="utf-8")
+    assert "Nothing can be said of the steps" in page and "nothing of it lies beyond the noise floor" in page
 
 
 def test_short_chains_are_reported_apart(tmp_path):

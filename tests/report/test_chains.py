@@ -27,6 +27,7 @@ from ice_eval.report.example import example_lines
 from ice_eval.report.figures import figures
 from ice_eval.report.provenance import command, provenance
 from ice_eval.results import differences, view_example
+from ice_eval.stats import NOISE_ONLY, Interval, reasoning_verdict
 
 
 @pytest.fixture
@@ -121,15 +122,6 @@ def test_a_range_says_that_it_is_one(folder):
     assert (
         chain_verdict(summary).title == "It is not certain whether the steps carry the answer: decorative to genuine."
     )
-
-
-@pytest.mark.parametrize("low", ["decorative", "scaffolding", "genuine"])
-@pytest.mark.parametrize("high", ["decorative", "scaffolding", "genuine"])
-def test_every_verdict_has_plain_words(low, high):
-    order = ["decorative", "scaffolding", "genuine"]
-    if order.index(low) <= order.index(high):
-        verdict = low if low == high else f"{low} to {high}"
-        assert plain_words(verdict).endswith(f": {verdict}.")
 
 
 def test_operators_that_differ_are_not_put_into_one_word(folder):
@@ -342,3 +334,11 @@ def test_commands_take_step_level_runs(folder, unread, capsys, tmp_path):
     app(["report", str(unread.path), "--format", "md"], standalone_mode=False)
     assert "**Chains of thought**" in capsys.readouterr().out
     assert set(EVERY) == {*folder.manifest()["config"]["operators"], *folder.manifest()["config"]["arrangements"]}
+
+
+def test_every_verdict_has_plain_words():
+    ends = [(low, high) for low in (0.0, 0.2, 0.6) for high in (0.1, 0.3, 0.9) if low <= high]
+    verdicts = {reasoning_verdict(Interval(*each)) for each in ends} | {reasoning_verdict(None), NOISE_ONLY}
+    assert len(verdicts) == 8
+    for verdict in verdicts:
+        assert plain_words(verdict).endswith(f": {verdict}.")

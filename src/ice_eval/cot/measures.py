@@ -25,8 +25,6 @@ STRATA: Mapping[str, Callable[[int], bool]] = {
     "all": lambda n_steps: True,
 }
 """Which chains a line is about."""
-NOISE_ONLY = "undetermined (the whole chain gives another answer, too)"
-"""Verdict where the noise floor is 1: no removal can change more."""
 CUTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Shares of the chain at which early answers are reported."""
 
@@ -167,7 +165,7 @@ def _capacity_line(chains: Sequence[ChainRows], operator: str, k: float, config:
         "src_adjusted_ci": _listed(found.adjusted_ci),
         "src_adjusted_bounds": None if low.adjusted is None or high.adjusted is None else [low.adjusted, high.adjusted],
         "taxonomy": None if found.adjusted is None else stats.reasoning_word(found.adjusted),
-        "verdict": NOISE_ONLY if found.adjusted is None else stats.reasoning_verdict(widest),
+        "verdict": stats.NOISE_ONLY if found.adjusted is None else stats.reasoning_verdict(widest),
     }
 
 

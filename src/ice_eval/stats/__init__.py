@@ -50,6 +50,7 @@ from ice_eval.stats.randomization import (
     upper_pvalue,
 )
 from ice_eval.stats.reasoning import (
+    NOISE_ONLY,
     REFERENCE_SHARE,
     Capacity,
     Reasoning,
@@ -83,6 +84,7 @@ __all__ = [
     "Interval",
     "MeanTest",
     "Method",
+    "NOISE_ONLY",
     "NonnullShare",
     "REFERENCE_SHARE",
     "Reasoning",

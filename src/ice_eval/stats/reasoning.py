@@ -16,6 +16,8 @@ Reasoning = Literal["decorative", "scaffolding", "genuine"]
 
 REFERENCE_SHARE = 0.2
 """Share of steps at which the capacity is defined and gets its word."""
+NOISE_ONLY = "undetermined (the whole chain gives another answer, too)"
+"""Verdict where the noise floor is 1: no removal can change more."""
 _SCAFFOLDING, _GENUINE = 0.15, 0.4
 _TAILS = np.array([0.025, 0.975])
 

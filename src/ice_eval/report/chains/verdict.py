@@ -7,6 +7,7 @@ from typing import Any
 from ice_eval.report.chains._content import CHAINS, Line, Summary, headlines
 from ice_eval.report.chains.tables import capacity_interval, capacity_number, word_of_chains
 from ice_eval.report.tables import interval, percent
+from ice_eval.stats import NOISE_ONLY
 from ice_eval.stats.verdict import UNDETERMINED
 
 _PLAIN = {
@@ -16,6 +17,7 @@ _PLAIN = {
     "decorative to scaffolding": "The answer rests on the steps in part at most",
     "scaffolding to genuine": "The answer rests on the steps, at least in part",
     "decorative to genuine": "It is not certain whether the steps carry the answer",
+    NOISE_ONLY: "Nothing can be said of the steps",
     UNDETERMINED: "Nothing can be said",
 }
 
@@ -84,11 +86,14 @@ def _text(line: Line) -> str:
     if line["src"] is None:
         return "no reply could be read."
     act = _ACTS.get(line["operator"], f"taken away ({line['operator']})")
+    beyond = f"beyond the noise floor {capacity_number(line['src_adjusted'])}"
+    if line["src_adjusted"] is None:
+        beyond = "and nothing of it lies beyond the noise floor, which is 100 %"
     text = (
         f"where {100 * line['k_effective']:.0f} % of the steps on average (k = {line['k']:g}) are {act}, the answer "
         f"changes in {percent(line['necessity'])} of the replies; from as many steps alone it comes in "
-        f"{percent(line['sufficiency'])}. SRC = {capacity_number(line['src'])}, beyond the noise floor "
-        f"{capacity_number(line['src_adjusted'])} (95 % interval {capacity_interval(line['src_adjusted_ci'])}, "
+        f"{percent(line['sufficiency'])}. SRC = {capacity_number(line['src'])}, {beyond} "
+        f"(95 % interval {capacity_interval(line['src_adjusted_ci'])}, "
         f"n = {line['n']} chains)."
     )
     return text.replace(" %", "\u00a0%").replace("n = ", "n\u00a0=\u00a0")
