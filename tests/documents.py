@@ -36,9 +36,9 @@ def blocks_of(page):
 def play(page, *, changes=(), missing=()):
     """Do what a page says in the present folder, and hold what is printed against what the page shows.
 
-    `console` blocks are not run. Lines of a `text` block that follows a run must be among what the run printed, dots
-    stand for anything, and spaces do not count. `changes` are replacements in what is run, such as a server's address;
-    blocks that need a library in `missing` are left out.
+    `console` and `bash` blocks are not run. Lines of a `text` block that follows a run must be among what the run
+    printed, dots stand for anything, and spaces do not count. `changes` are replacements in what is run, such as a
+    server's address; blocks that need a library in `missing` are left out.
     """
     names, printed = {"__name__": "__main__"}, ""
     for block in blocks_of(page):

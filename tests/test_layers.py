@@ -2,6 +2,7 @@ import ast
 import importlib
 import os
 import pkgutil
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -21,10 +22,11 @@ LAYERS = [
     {"pipeline", "cot", "analysis", "translation"},
     {"report"},
     {"api", "bench", "selftest", "f_fidelity", "chains"},
-    {"cli"},
+    {"__main__", "cli"},
 ]
 LAYER_OF = {part: layer for layer, parts in enumerate(LAYERS) for part in parts}
 SIDEWAYS = {
+    ("__main__", "cli"),
     ("chains", "api"),  # what a finished run looks like
     ("bench", "api"),  # a run of a grid is an evaluation like any other
     ("cot", "pipeline"),  # progress is told in the same way
@@ -94,6 +96,12 @@ def upward(root=ROOT):
 
 def test_every_part_has_a_layer():
     assert {part for _, part in files()} - {FACADE} <= set(LAYER_OF)
+
+
+def test_the_page_for_contributors_shows_the_layers():
+    page = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    shown = {int(layer): parts.split(" · ") for layer, parts in re.findall(r"^(\d)  (\w.*)$", page, re.MULTILINE)}
+    assert shown == {layer: sorted(parts) for layer, parts in enumerate(LAYERS)}
 
 
 def test_imports_point_down():

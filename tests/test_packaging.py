@@ -80,6 +80,11 @@ def test_the_installed_wheel_runs_an_evaluation_by_itself(built, tmp_path):
     assert (tmp_path / "run/report.html").is_file()
 
 
+def test_the_package_runs_as_a_module_under_the_name_of_the_command():
+    done = run(sys.executable, "-m", "ice_eval", "--help", path=ROOT / "src")
+    assert done.returncode == 0 and "Usage: ice [OPTIONS] COMMAND" in done.stdout, done.stderr
+
+
 def test_the_version_is_said_once():
     assert PROJECT["version"] == ice_eval.__version__
 

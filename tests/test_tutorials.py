@@ -2,7 +2,11 @@
 
 import importlib.util
 import json
+import os
 import re
+import shlex
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -15,7 +19,8 @@ from ice_eval.models import models
 from ice_eval.operators import operators
 from ice_eval.tasks import tasks
 
-EXTENDING = Path(__file__).parents[1] / "examples" / "extending"
+ROOT = Path(__file__).parents[1]
+EXTENDING = ROOT / "examples" / "extending"
 PAGES_OF_FILES = {
     "extending/operator.md": "mask_fixed.py",
     "extending/attribution.md": "pair_occlusion.py",
@@ -44,14 +49,48 @@ def test_the_quick_start():
     play("quickstart.md")
 
 
+def test_the_readme():
+    names = play("../README.md", changes=[("smollm2", "toy")], missing={"shap"})
+    assert set(names["run"].summary()["attribution"]) == {"mine", "longest words", "gradient"}
+    assert Path("report.html").stat().st_size > 100_000 and Path("audit/report.html").exists()
+
+
+def test_contributing_goes_from_a_clone_to_a_tested_operator():
+    """In a copy of the tree: the files of the page are written, its tests pass, and its run prints what is shown."""
+    for part in ("src", "tests"):
+        shutil.copytree(ROOT / part, part, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", ".")
+    blocks = blocks_of("../CONTRIBUTING.md")
+    for file in (block for block in blocks if block.title):
+        assert not Path(file.title).exists()
+        Path(file.title).write_text(file.text, encoding="utf-8")
+    [tests] = [block.text.partition("#")[0] for block in blocks if block.language == "bash" and "pytest" in block.text]
+    [run] = [block.text for block in blocks if block.language == "sh"]
+    [shown] = [block.text for block in blocks if block.language == "text" and "mask-fixed" in block.text]
+    assert re.search(r"\b([2-9]|\d\d+) passed", _said(tests.split(maxsplit=1)[1])), "its test and its laws"
+    printed = _said("-c 'from ice_eval.cli import main; main()' " + run.removeprefix("ice "))
+    assert " ".join(shown.split()) in " ".join(printed.split())
+
+
+def _said(arguments):
+    """What Python prints when it is called with them in this folder, on the package that lies here."""
+    call = [sys.executable, *shlex.split(arguments)]
+    done = subprocess.run(call, env={**os.environ, "PYTHONPATH": "src"}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
 @pytest.mark.parametrize("page", PAGES_OF_FILES)
 def test_a_part_of_ones_own_is_one_file(page):
     play(page)
 
 
-@pytest.mark.parametrize(("page", "file"), PAGES_OF_FILES.items())
+@pytest.mark.parametrize(
+    ("page", "file"),
+    [*PAGES_OF_FILES.items(), ("../README.md", "mask_fixed.py"), ("../CONTRIBUTING.md", "mask_fixed.py")],
+)
 def test_the_file_of_a_page_is_the_one_in_examples(page, file):
-    [shown] = [block.text for block in blocks_of(page) if block.title == file]
+    [shown] = [block.text for block in blocks_of(page) if Path(block.title).name == file]
     assert shown == (EXTENDING / file).read_text(encoding="utf-8")
 
 
