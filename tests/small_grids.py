@@ -5,13 +5,13 @@ import json
 WORDS = ("gorgeous", "awful", "witty", "boring", "great", "dull")
 
 
-def write_reviews(path, n=6):
-    """Texts with words that the toy knows, each with a weight of its own so that few sets tie."""
+def write_reviews(path, n=6, **fields):
+    """Texts with words that the toy knows, each with a weight of its own so that few sets tie; all have `fields`."""
     lines = [
         {"text": f"the {WORDS[i % 6]} plot and a {WORDS[(i + 2) % 6]} cast with one {WORDS[(2 * i + 1) % 6]} scene {i}"}
         for i in range(n)
     ]
-    path.write_text("".join(json.dumps(line | {"label": i % 2}) + "\n" for i, line in enumerate(lines)))
+    path.write_text("".join(json.dumps(line | {"label": i % 2} | fields) + "\n" for i, line in enumerate(lines)))
     return path
 
 
