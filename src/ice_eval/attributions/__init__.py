@@ -4,9 +4,6 @@ from ice_eval.attributions._base import (
     LOOKS,
     OF_EVERY_MODEL,
     Attribution,
-    Lens,
-    Observer,
-    PerRow,
     attribution,
     attributions,
     fields_of,
@@ -16,6 +13,7 @@ from ice_eval.attributions._base import (
 from ice_eval.attributions._brought import Computed, Explained, Given, explained
 from ice_eval.attributions._data import DataView
 from ice_eval.attributions._fit import Fit, fit_of
+from ice_eval.attributions._lens import Lens, Observer, PerRow
 
 __all__ = [
     "LOOKS",

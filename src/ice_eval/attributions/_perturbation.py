@@ -7,7 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from ice_eval.attributions._base import Attribution, Lens, PerRow
+from ice_eval.attributions._base import Attribution
+from ice_eval.attributions._lens import Lens, PerRow
 from ice_eval.errors import ConfigError
 from ice_eval.records import Encoded, KeepMasks, PerUnit
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ice_eval.attributions._base import Attribution, Lens, attribution
+from ice_eval.attributions._base import Attribution, attribution
+from ice_eval.attributions._lens import Lens
 from ice_eval.models import AttentionMaps
 from ice_eval.records import Encoded, PerToken, PerUnit
 

@@ -6,7 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from ice_eval.attributions._base import Attribution, Lens, attribution
+from ice_eval.attributions._base import Attribution, attribution
+from ice_eval.attributions._lens import Lens
 from ice_eval.attributions._paths import (
     Baseline,
     Step,

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import binom
 
-from ice_eval.attributions._base import PerRow, attribution
+from ice_eval.attributions._base import attribution
+from ice_eval.attributions._lens import PerRow
 from ice_eval.attributions._perturbation import Perturbation, all_fit, all_masks, check_samples, random_masks
 from ice_eval.records import KeepMasks, PerUnit
 

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ice_eval.attributions._base import Attribution, Lens, attribution
+from ice_eval.attributions._base import Attribution, attribution
+from ice_eval.attributions._lens import Lens
 from ice_eval.records import Encoded, PerUnit
 
 

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ice_eval.attributions._base import PerRow, attribution
+from ice_eval.attributions._base import attribution
+from ice_eval.attributions._lens import PerRow
 from ice_eval.attributions._perturbation import Perturbation
 from ice_eval.records import KeepMasks, PerUnit
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ice_eval.attributions._answers import named_units
-from ice_eval.attributions._base import Attribution, Lens, attribution
+from ice_eval.attributions._base import Attribution, attribution
+from ice_eval.attributions._lens import Lens
 from ice_eval.errors import ConfigError
 from ice_eval.models import Generated
 from ice_eval.records import Answer, Encoded, PerUnit

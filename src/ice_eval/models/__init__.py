@@ -1,6 +1,9 @@
 """Ids in, label log-scores out. One file per named model; the transformers family behind `load_model`."""
 
-from ice_eval.models._base import (
+from ice_eval.models._base import Model, model, models
+from ice_eval.models._load import ModelRef, load_model, load_reader
+from ice_eval.models._loading import DeviceMap, Loading, MaxMemory
+from ice_eval.models._records import (
     AttentionMaps,
     Conversation,
     EmbeddedText,
@@ -8,15 +11,10 @@ from ice_eval.models._base import (
     Gradients,
     Labels,
     LabelScoring,
-    Model,
     Pending,
     Prior,
     Reply,
-    model,
-    models,
 )
-from ice_eval.models._load import ModelRef, load_model, load_reader
-from ice_eval.models._loading import DeviceMap, Loading, MaxMemory
 from ice_eval.models._served import SERVED, Served
 from ice_eval.models._suite import SUITE, HubModel, suite_model
 

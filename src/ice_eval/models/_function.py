@@ -10,8 +10,9 @@ import numpy as np
 
 from ice_eval.encoding import Tokens
 from ice_eval.errors import ConfigError, ModelError
-from ice_eval.models._base import Labels, LabelScoring, Model
+from ice_eval.models._base import Model
 from ice_eval.models._pieces import Pieces
+from ice_eval.models._records import Labels, LabelScoring
 from ice_eval.records import Ids, LogScores, ModelInput, SpecialIds
 from ice_eval.tasks import Task
 from ice_eval.words import word_spans

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ice_eval.errors import OutOfMemoryError
 from ice_eval.models._attention import AttentionTap, eager_attention, handed_on
-from ice_eval.models._base import AttentionMaps, Gradients, Labels, Model, Observations, Pending, Prior, normalised
+from ice_eval.models._base import Model, normalised
 from ice_eval.models._checkpoint import checkpointed
 from ice_eval.models._hf_codec import HFCodec
 from ice_eval.models._hf_embedded import HFEmbedded
@@ -21,6 +21,7 @@ from ice_eval.models._odds import Odds
 from ice_eval.models._packed import to_device
 from ice_eval.models._placement import devices_of, entrance, gpus_of, is_spread, weights_of
 from ice_eval.models._quantisers import quantised_by
+from ice_eval.models._records import AttentionMaps, Gradients, Labels, Observations, Pending, Prior
 from ice_eval.models._slopes import slopes, without_slopes
 from ice_eval.records import PROTECTED, Encoded, Ids, LogScores, ModelInput, PerToken
 

@@ -10,7 +10,6 @@ import torch
 
 from ice_eval.encoding import label_ids, shared_prefix
 from ice_eval.errors import ConfigError, OutOfMemoryError
-from ice_eval.models._base import Conversation, Generated, Gradients, Labels, LabelScoring, Observations, Reply
 from ice_eval.models._checkpoint import checkpointed
 from ice_eval.models._hf import HFModel, n_positions, note_event
 from ice_eval.models._hf_chat import ChatWriter
@@ -19,6 +18,7 @@ from ice_eval.models._hf_generate import Writer
 from ice_eval.models._odds import Odds
 from ice_eval.models._packed import PackedPass, Packing, Prefix, packed
 from ice_eval.models._placement import weight_of
+from ice_eval.models._records import Conversation, Generated, Gradients, Labels, LabelScoring, Observations, Reply
 from ice_eval.models._slopes import slopes
 from ice_eval.records import Encoded, Ids, ModelInput
 from ice_eval.tasks import Task

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from transformers import LogitsProcessor, StoppingCriteria
 
 from ice_eval.errors import OutOfMemoryError
-from ice_eval.models._base import Conversation, Reply
 from ice_eval.models._hf_codec import HFCodec
 from ice_eval.models._hf_generate import Continuation, batches
 from ice_eval.models._memory import translated_memory_errors
+from ice_eval.models._records import Conversation, Reply
 from ice_eval.records import Ids
 
 _CPU_TOKENS, _GPU_TOKENS = 8192, 65_536

@@ -7,9 +7,9 @@ from typing import Any
 import torch
 
 from ice_eval.errors import ConfigError
-from ice_eval.models._base import Labels, LabelScoring
 from ice_eval.models._hf import HFModel, n_positions
 from ice_eval.models._hf_codec import HFCodec
+from ice_eval.models._records import Labels, LabelScoring
 from ice_eval.records import ModelInput
 from ice_eval.tasks import Task
 

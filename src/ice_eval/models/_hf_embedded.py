@@ -9,8 +9,8 @@ import torch
 from numpy.typing import NDArray
 
 from ice_eval.errors import OutOfMemoryError
-from ice_eval.models._base import EmbeddedText
 from ice_eval.models._memory import Shortages, translated_memory_errors
+from ice_eval.models._records import EmbeddedText
 from ice_eval.models._slopes import slopes
 from ice_eval.records import Ids
 

@@ -15,9 +15,9 @@ from transformers import (
 )
 
 from ice_eval.errors import OutOfMemoryError
-from ice_eval.models._base import Generated
 from ice_eval.models._hf_codec import HFCodec
 from ice_eval.models._memory import Shortages, translated_memory_errors
+from ice_eval.models._records import Generated
 from ice_eval.models._slopes import without_slopes
 from ice_eval.records import Ids
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import torch
 
-from ice_eval.models._base import Prior
+from ice_eval.models._records import Prior
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,9 @@ import numpy as np
 
 from ice_eval.encoding import Codec, encode, label_ids, refuse_prefixes
 from ice_eval.errors import CapabilityError, ConfigError
-from ice_eval.models._base import Generated, Labels, LabelScoring, Model, Pending, normalised
+from ice_eval.models._base import Model, normalised
 from ice_eval.models._pieces import TextCodec
+from ice_eval.models._records import Generated, Labels, LabelScoring, Pending
 from ice_eval.models._served_line import Line
 from ice_eval.models._served_means import LabelTokens, Means, Prompt, find_label_tokens, find_means
 from ice_eval.models._served_scores import LabelReader

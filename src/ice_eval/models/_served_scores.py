@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ice_eval.models._base import LabelScoring
+from ice_eval.models._records import LabelScoring
 from ice_eval.models._served_means import LabelTokens, Means, Prompt, followed, is_same, top_of, value_of
 from ice_eval.records import LabelIds
 from ice_eval.servers import Response

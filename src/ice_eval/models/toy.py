@@ -14,19 +14,9 @@ from numpy.typing import NDArray
 
 from ice_eval.encoding import Tokens
 from ice_eval.errors import ConfigError
-from ice_eval.models._base import (
-    AttentionMaps,
-    EmbeddedText,
-    Gradients,
-    Labels,
-    LabelScoring,
-    Model,
-    Observations,
-    Prior,
-    model,
-    normalised,
-)
+from ice_eval.models._base import Model, model, normalised
 from ice_eval.models._loading import Loading
+from ice_eval.models._records import AttentionMaps, EmbeddedText, Gradients, Labels, LabelScoring, Observations, Prior
 from ice_eval.records import PROTECTED, Encoded, Ids, LogScores, ModelInput, PerToken, SpecialIds
 from ice_eval.tasks import Task
 
