@@ -1,14 +1,11 @@
-"""Loading through transformers: folders, hub ids, GGUF files, and models that are already in memory.
+"""Loading through transformers: folders, hub ids, and models that are already in memory.
 
 Weights are read from safetensors or GGUF only, and no code of a model folder is executed.
 """
 
 import contextlib
-import hashlib
-import json
 import logging
 import shutil
-import sys
 import tempfile
 import uuid
 import weakref
@@ -21,8 +18,6 @@ import torch
 import transformers
 from transformers.models.auto.tokenization_auto import get_tokenizer_config
 
-from ice_eval._cache import cache_folder
-from ice_eval._controls import without_controls
 from ice_eval.errors import ConfigError, IceError, MissingExtraError, ModelError
 from ice_eval.models._base import Model
 from ice_eval.models._hf_causal import CausalLM
@@ -115,18 +110,6 @@ def ask_hub(path: str, revision: str) -> None:
         huggingface_hub.HfApi().model_info(path, revision=revision, timeout=10)
     except Exception as exc:  # bad names, missing or gated repositories, no network: types of three libraries
         raise NotOnHubError(first_line(exc)) from exc
-
-
-def from_gguf(path: Path, *, name: str, how: Loading) -> Model:
-    """A GGUF file: converted once into the cache, then loaded like any folder."""
-    with path.open("rb") as stream:
-        if stream.read(4) != b"GGUF":
-            raise ConfigError(f"{path} is not a GGUF file.")
-    folder = cache_folder() / f"gguf-{_sha256(path)[:32]}"
-    if not folder.is_dir():
-        print(without_controls(f"converting {path.name} once into {folder} …"), file=sys.stderr, flush=True)
-        _convert_gguf(path, folder)
-    return from_folder(folder, name=name, how=how)
 
 
 def _load(path: str, *, name: str, how: Loading, revision: str = "main") -> Model:
@@ -231,53 +214,6 @@ def dtype_named(asked: str, device: str) -> torch.dtype:
     if asked not in _DTYPES:
         raise ConfigError(f"no dtype '{asked}'; use auto, {', '.join(_DTYPES)}.")
     return _DTYPES[asked]
-
-
-def _convert_gguf(path: Path, folder: Path) -> None:
-    """Write the converted model beside its place, then rename: a killed conversion leaves no half of one."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    draft = Path(tempfile.mkdtemp(prefix=".converting-", dir=folder.parent))
-    try:
-        with quiet():
-            tokenizer = transformers.AutoTokenizer.from_pretrained(
-                path.parent, gguf_file=path.name, trust_remote_code=False
-            )
-            model = transformers.AutoModelForCausalLM.from_pretrained(
-                path.parent, gguf_file=path.name, dtype=torch.float32, trust_remote_code=False
-            )
-            # A model that still carries its GGUF quantisation config refuses to be saved, plain as its weights are.
-            for holder in (model, model.config):
-                for attribute in ("quantization_config", "hf_quantizer", "quantization_method"):
-                    if hasattr(holder, attribute):
-                        delattr(holder, attribute)
-            model.save_pretrained(draft)
-            tokenizer.save_pretrained(draft)
-            _keep_bos(path, draft)
-        try:
-            draft.rename(folder)
-        except OSError:
-            if not folder.is_dir():  # unless another process was faster: its folder is as good
-                raise
-    except (OSError, ValueError, RuntimeError) as exc:
-        raise ModelError(f"{path} could not be converted: {first_line(exc)}") from exc
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
-
-
-def _keep_bos(path: Path, folder: Path) -> None:
-    """Write down whether a GGUF file asks for BOS: transformers does not read it."""
-    import gguf  # not there on every machine that evaluates models from a folder
-
-    field = gguf.GGUFReader(path).get_field("tokenizer.ggml.add_bos_token")
-    if field is not None:
-        config = folder / "tokenizer_config.json"
-        said = {**json.loads(config.read_text(encoding="utf-8")), "add_bos_token": bool(field.contents())}
-        config.write_text(json.dumps(said, ensure_ascii=False, indent=2), encoding="utf-8")
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def first_line(exc: Exception) -> str:

@@ -86,7 +86,7 @@ def load_model(
         return from_path(ref.removeprefix("python:"))
     if ref in models:
         return models.get(ref)(how)
-    from ice_eval.models import _hf_load
+    from ice_eval.models import _hf_gguf, _hf_load
 
     path = home_expanded(ref)
     if path.is_dir():
@@ -97,7 +97,7 @@ def load_model(
                 f"no such file: {ref}. --model takes a .gguf file, a folder, a hub id, or a known name: "
                 f"{', '.join(models.names())}."
             )
-        return _hf_load.from_gguf(path, name=path.stem, how=how)
+        return _hf_gguf.from_gguf(path, name=path.stem, how=how)
     if ref.startswith((".", "/", "~")):
         raise ConfigError(f"no such folder: {ref}.")
     try:

