@@ -21,7 +21,7 @@ from ice_eval.report import (
     words_of,
     write_html,
 )
-from ice_eval.report.chains import chain_verdict, chain_view, operator_of
+from ice_eval.report.chains import chain_verdict, chain_view, headlines, operator_of
 from ice_eval.report.chains.verdict import plain_words
 from ice_eval.report.example import example_lines
 from ice_eval.report.figures import figures
@@ -133,6 +133,34 @@ def test_operators_that_differ_are_not_put_into_one_word(folder):
     found = chain_verdict(summary)
     assert found.title == "What may be said depends on how steps are taken away."
     assert [each.verdict for each in found.operators] == ["decorative", "genuine"]
+
+
+def mixed(folder, n_long, n_short):
+    """The summary of a run as if so many long and short chains had been evaluated."""
+    summary = json.loads(json.dumps(folder.summary()))
+    counts = {"long": n_long, "short": n_short, "all": n_long + n_short}
+    for line in summary["cot"]["capacity"]:
+        line |= {"n": counts[line["chains"]], "k_effective": 0.2, "verdict": f"of {line['chains']} chains"}
+    return summary
+
+
+@pytest.mark.parametrize(
+    ("n_long", "n_short", "leading"),
+    [(1, 13, "all"), (7, 7, "all"), (8, 7, "long"), (50, 400, "long"), (49, 400, "all"), (0, 3, "all")],
+)
+def test_few_long_chains_do_not_speak_for_a_run_of_short_ones(folder, n_long, n_short, leading):
+    found = headlines(mixed(folder, n_long, n_short)["cot"])
+    assert [line["operator"] for line in found] == ["delete", "replace"]
+    assert {line["verdict"] for line in found} == {f"of {leading} chains"}
+
+
+def test_the_verdict_says_of_which_chains_it_is_and_how_many(folder):
+    summary = mixed(folder, 1, 13)
+    for line in summary["cot"]["capacity"]:
+        line["verdict"] = "decorative"
+    assert "n\u00a0=\u00a014 chains of any length" in chain_verdict(summary).operators[0].text
+    assert any("Chains of 5 steps or more: 1 of 14, too few" in note for note in cot_notes(summary))
+    assert "n\u00a0=\u00a05 chains of 5 steps or more" in chain_verdict(folder.summary()).operators[0].text
 
 
 def test_runs_are_numbered_and_other_kinds_say_nothing_of_chains(folder, unread, summary):

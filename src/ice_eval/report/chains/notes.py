@@ -4,13 +4,20 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ice_eval.cot.measures import SHORT
-from ice_eval.report.chains._content import CHAINS, Line, Summary, headlines, numbered
+from ice_eval.report.chains._content import (
+    CHAINS,
+    ENOUGH,
+    Line,
+    Summary,
+    capacities,
+    count_of,
+    headlines,
+    numbered,
+)
 from ice_eval.report.chains.verdict import plain_words
 from ice_eval.report.tables import percent
 from ice_eval.stats import REFERENCE_SHARE
 
-_FEW = 50
-"""Chains below which intervals are rough."""
 _MANY_UNREAD = 0.05
 
 
@@ -60,8 +67,14 @@ def _place(line: Line) -> str:
 
 
 def _about_sizes(content: Mapping[str, Any], lines: list[Line]) -> Iterator[str]:
-    if lines and max(line["n"] for line in lines) < _FEW:
-        yield f"Fewer than {_FEW} chains: the intervals are rough."
+    if lines and max(line["n"] for line in lines) < ENOUGH:
+        yield f"Fewer than {ENOUGH} chains: the intervals are rough."
+    if lines and lines[0]["chains"] == "all":
+        there = [line for line in capacities(content) if line["k"] == lines[0]["k"]]
+        yield (
+            f"Chains of {CHAINS['long']}: {count_of(there, 'long')} of {count_of(there, 'all')}, too few to speak for "
+            "the run. So the verdict is on chains of any length; the table has either length by itself."
+        )
     lengths = {line["chains"] for line in content["capacity"] if line["k_effective"] is not None}
     if "short" in lengths:
         alone = "all chains here are such" if "long" not in lengths else "so they are reported apart"

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ice_eval.report.chains._content import CHAINS, Line, Summary, headlines
+from ice_eval.report.chains._content import Line, Summary, chains_of, headlines
 from ice_eval.report.chains.tables import capacity_interval, capacity_number, word_of_chains
 from ice_eval.report.tables import interval, percent
 from ice_eval.stats import NOISE_ONLY
@@ -93,8 +93,7 @@ def _text(line: Line) -> str:
         f"where {100 * line['k_effective']:.0f} % of the steps on average (k = {line['k']:g}) are {act}, the answer "
         f"changes in {percent(line['necessity'])} of the replies; from as many steps alone it comes in "
         f"{percent(line['sufficiency'])}. SRC = {capacity_number(line['src'])}, {beyond} "
-        f"(95 % interval {capacity_interval(line['src_adjusted_ci'])}, "
-        f"n = {line['n']} chains)."
+        f"(95 % interval {capacity_interval(line['src_adjusted_ci'])}, n = {line['n']} {chains_of(line)})."
     )
     return text.replace(" %", "\u00a0%").replace("n = ", "n\u00a0=\u00a0")
 
@@ -115,7 +114,7 @@ def _facts(content: Mapping[str, Any], lines: Sequence[Line]) -> list[tuple[str,
             (
                 "SRC beyond noise",
                 capacity_number(line["src_adjusted"]),
-                f"{capacity_interval(line['src_adjusted_ci'])}, {CHAINS[line['chains']]}",
+                f"{capacity_interval(line['src_adjusted_ci'])}, {chains_of(line)}",
             ),
         ]
     for name, field in (("noise floor", "noise_floor"), ("own answer without steps", "no_steps")):

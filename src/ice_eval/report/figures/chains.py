@@ -7,7 +7,7 @@ from typing import Any
 import altair as alt
 
 from ice_eval.analysis.paper import paper_table
-from ice_eval.report.chains._content import CHAINS, Line, capacities, headlines
+from ice_eval.report.chains._content import Line, capacities, chains_of, headlines
 from ice_eval.report.drawing import OF_CHAINS
 from ice_eval.report.figures._base import (
     FAINT,
@@ -134,7 +134,7 @@ def _share_rows(run: str, content: Line) -> Iterator[dict[str, Any]]:
     for line in lines:
         if several and line["chains"] == "all":
             continue
-        chains = f"chains of {CHAINS[line['chains']]}" if several else ""
+        chains = chains_of(line) if several else ""
         for measure, title in _MEASURES.items():
             if line[measure] is not None:
                 yield {
