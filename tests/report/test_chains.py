@@ -28,6 +28,7 @@ from ice_eval.report.figures import figures
 from ice_eval.report.provenance import command, provenance
 from ice_eval.results import differences, view_example
 from ice_eval.stats import NOISE_ONLY, Interval, reasoning_verdict
+from ice_eval.stats.verdict import UNDETERMINED
 
 
 @pytest.fixture
@@ -351,6 +352,17 @@ def test_a_gate_knows_the_words_for_chains(folder):
     held = {word for word in words_of(["decorative,scaffolding,genuine"]) if failures([summary], [word])}
     assert held == {"decorative", "scaffolding"}
     assert failures([summary], ["decorative"])[0] == "chains under delete (k = 0.2): decorative to scaffolding"
+
+
+@pytest.mark.parametrize("verdict", [None, NOISE_ONLY, UNDETERMINED])
+def test_a_gate_does_not_pass_where_there_is_no_verdict_on_chains(folder, verdict):
+    summary = json.loads(json.dumps(folder.summary()))
+    for line in summary["cot"]["capacity"]:
+        line["verdict"] = verdict
+    for word in ("decorative", "scaffolding", "genuine", "undetermined"):
+        assert failures([summary], [word])[0] == f"chains under delete (k = 0.2): {verdict or 'undetermined'}"
+    summary["cot"]["capacity"] = []
+    assert failures([summary], ["genuine"]) == ["chains: undetermined (no chain could be evaluated)"]
 
 
 def test_commands_take_step_level_runs(folder, unread, capsys, tmp_path):

@@ -2,9 +2,11 @@ import pytest
 
 from ice_eval.errors import ConfigError
 from ice_eval.report import failures, words_of
-from ice_eval.report.gate import WORDS
+from ice_eval.report.gate import REASONING, WORDS
 from ice_eval.stats import TAXONOMY, Interval, verdict
 from ice_eval.stats.verdict import NOT_DISTINGUISHABLE
+
+OF_EXPLANATIONS = [word for word in WORDS if word not in REASONING]
 
 
 def test_words_may_be_repeated_or_stand_in_a_list():
@@ -36,14 +38,19 @@ def test_an_unknown_word_names_the_known_ones(given):
 )
 def test_a_verdict_fails_for_the_words_it_holds_and_for_no_other(summary, said, held):
     summaries = [summary({"verdict": said})]
-    assert {word for word in WORDS if failures(summaries, [word])} == held
+    assert {word for word in OF_EXPLANATIONS if failures(summaries, [word])} == held
 
 
 def test_every_verdict_there_is_holds_a_word(summary):
     limits = [0.1, 0.45, 0.5, 0.52, 0.57, 0.8]
     found = {verdict(low, Interval(low, high)) for low in limits for high in limits if low <= high}
     assert found > {*TAXONOMY, NOT_DISTINGUISHABLE}
-    assert all(failures([summary({"verdict": said})], WORDS) for said in found)
+    assert all(failures([summary({"verdict": said})], OF_EXPLANATIONS) for said in found)
+
+
+def test_words_for_chains_fail_where_no_run_is_about_chains(summary):
+    [line] = failures([summary(), summary()], ["decorative", "faithful", "genuine"])[:1]
+    assert line.startswith("no run here is about chains of thought, so none can exclude 'decorative', 'genuine'")
 
 
 def test_a_failure_names_its_configuration(summary):
@@ -66,10 +73,8 @@ def test_rationales_of_their_own_size_have_no_k(summary):
 
 def test_the_average_over_operators_and_the_random_control_are_left_out(summary):
     lines = ({"operator": "all"}, {"attribution": "random"})
-    assert (
-        failures([summary(*lines, agreements=[{"attribution": "random", "crosses_threshold": "confirmed"}])], WORDS)
-        == []
-    )
+    agreements = [{"attribution": "random", "crosses_threshold": "confirmed"}]
+    assert failures([summary(*lines, agreements=agreements)], OF_EXPLANATIONS) == []
 
 
 @pytest.mark.parametrize(("crosses", "count"), [("confirmed", 1), ("possible", 0), ("no", 0), (None, 0)])

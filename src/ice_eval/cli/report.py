@@ -26,7 +26,7 @@ def report(
             metavar="VERDICT",
             help="Exit with 1 if a verdict holds this word, or a word of this comma-separated list: a word of the "
             "taxonomy, 'not distinguishable from random', 'undetermined' or 'operators disagree'; of chains of thought "
-            "'decorative', 'scaffolding' or 'genuine'. May be repeated.",
+            "'decorative', 'scaffolding' or 'genuine', which fail without any verdict, too. May be repeated.",
         ),
     ] = None,
     as_json: Json = False,

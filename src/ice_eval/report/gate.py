@@ -37,16 +37,12 @@ def failures(summaries: Sequence[Mapping[str, Any]], words: Sequence[str]) -> li
 
     A range, as "weakly faithful to faithful", holds every word from its first to its last: none of them is excluded.
     The average over operators is left out, since its operators are there, and so is the random control, which is meant
-    to be indistinguishable from random. Chains of thought have the leading verdict under each operator.
+    to be indistinguishable from random. Chains of thought have the leading verdict under each operator; a word for them
+    fails, too, where there is no such verdict, since nothing excludes it then.
     """
     several = len(summaries) > 1
-    found: list[str] = []
+    found = list(_of_chains(summaries, words))
     for summary in summaries:
-        for line in headlines(summary["cot"]) if of_chains(summary) else ():
-            if set(_held(line["verdict"])) & set(words):
-                found.append(
-                    f"chains under {line['operator']} (k = {share(line['k'])}): {line['verdict'] or UNDETERMINED}"
-                )
         for line in summary["configurations"]:
             if line["operator"] != ALL and not _is_control(line) and set(_held(line["verdict"])) & set(words):
                 found.append(f"{_named(line, line['operator'], several)}: {line['verdict'] or UNDETERMINED}")
@@ -55,6 +51,25 @@ def failures(summaries: Sequence[Mapping[str, Any]], words: Sequence[str]) -> li
                 pair = " and ".join(line["operators"])
                 found.append(f"{_named(line, pair, several)}: win rates on opposite sides of 55 %")
     return found
+
+
+def _of_chains(summaries: Sequence[Mapping[str, Any]], words: Sequence[str]) -> Iterator[str]:
+    """A line for every leading verdict that does not exclude the words, and for where there is none."""
+    asked = [word for word in words if word in REASONING]
+    judged = [summary for summary in summaries if of_chains(summary)]
+    if asked and not judged:
+        named = ", ".join(f"'{word}'" for word in asked)
+        yield f"no run here is about chains of thought, so none can exclude {named}; leave it out of --fail-if."
+    for summary in judged:
+        lines = headlines(summary["cot"])
+        if not lines and (asked or UNDETERMINED in words):
+            yield f"chains: {UNDETERMINED} (no chain could be evaluated)"
+        for line in lines:
+            held = set(_held(line["verdict"]))
+            if UNDETERMINED in held:
+                held |= set(REASONING)
+            if held & set(words):
+                yield f"chains under {line['operator']} (k = {share(line['k'])}): {line['verdict'] or UNDETERMINED}"
 
 
 def _is_control(line: Mapping[str, Any]) -> bool:
