@@ -1,6 +1,7 @@
 """`ice cot run`."""
 
 import json
+import re
 
 import pytest
 from tests.cli.test_cli import assert_refused
@@ -34,10 +35,13 @@ def test_a_server_is_asked_and_the_steps_are_judged(ice, server, problems):
     assert done.code == 0, done.err
     content = json.loads(done.out)
     assert content["cot"]["capacity"][0]["taxonomy"] == "genuine"
-    assert "requests" in done.err, "the plan is told first"
+    assert done.err.startswith("plan, for chains of six steps: "), "the plan is told first"
+    assert re.search(r"^\d+ requests in \d+ s \(\d+ requests/s\)$", done.err, re.MULTILINE)
+    assert "rows" not in done.err
     n_asked = len(server.requests)
     printed = ice(*flags, "--out", "run")
     assert printed.code == 0 and len(server.requests) == n_asked
+    assert "nothing left to ask: all replies are in the folder." in printed.err
     assert "genuine" in printed.out and "report.html" in printed.out
 
 

@@ -181,8 +181,8 @@ def test_a_run_that_goes_on_says_what_is_left_and_that_the_server_is_another(tmp
             told.append(Heard())
             execute_chains(replace(config, k=(k,)), problems(3), backend, out=tmp_path / "run", reporter=told[-1])
     first, second = (heard.said for heard in told)
-    assert first[0].startswith("plan, for chains of six steps") and first[1].startswith("rows: ")
-    assert second[0].startswith("the run was begun with http") and second[1].startswith("rows: ")
+    assert first[0].startswith("plan, for chains of six steps") and first[1].startswith("about the chains: ")
+    assert second[0].startswith("the run was begun with http") and second[1].startswith("about the chains: ")
     assert "answered already" in second[1] and len(second) == 2
 
 

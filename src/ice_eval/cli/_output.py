@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from rich.console import Console
 from rich.text import Text
@@ -113,6 +113,12 @@ def _broken(line: Text, out: Console, indent: int) -> Text:
     return Text("\n" + " " * indent).join([first, *further])
 
 
+_NONE_LEFT = {
+    "rows": "nothing left to score: all rows are in the folder.",
+    "requests": "nothing left to ask: all replies are in the folder.",
+}
+
+
 class Bar:
     """Progress on standard error: a bar in a terminal, a line every ten seconds elsewhere.
 
@@ -120,7 +126,8 @@ class Bar:
     stops at once, as does the first where nobody asks.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, counted: Literal["rows", "requests"] = "rows") -> None:
+        self._counted = counted
         self._plain = not sys.stderr.isatty()
         self._console = Console(stderr=True, highlight=False)
         self._progress: Progress | None = None
@@ -138,17 +145,17 @@ class Bar:
         self._told = self._started
         if not self._plain:
             self._progress = _progress(self._console)
-            self._task = self._progress.add_task("rows", total=total, rate="")
+            self._task = self._progress.add_task(self._counted, total=total, rate="")
             self._progress.start()
 
     def advance(self, rows: int, *, scored: bool = True) -> None:
         self._done += rows
         self._scored += rows if scored else 0
         if self._progress is not None and self._task is not None:
-            self._progress.update(self._task, completed=self._done, rate=f"{self._rate():.0f} rows/s")
+            self._progress.update(self._task, completed=self._done, rate=self._pace())
         elif self._plain and time.monotonic() - self._told > 10:
             self._told = time.monotonic()
-            self.say(f"{self._done}/{self._total} rows{self._outlook()}")
+            self.say(f"{self._done}/{self._total} {self._counted}{self._outlook()}")
 
     def correct(self, total: int) -> None:
         self._total = total
@@ -176,16 +183,19 @@ class Bar:
         if self._progress is not None:
             self._progress.stop()
         if self._scored:
-            self.say(f"{self._scored} rows in {time.monotonic() - self._started:.0f} s ({self._rate():.0f} rows/s)")
+            self.say(f"{self._scored} {self._counted} in {time.monotonic() - self._started:.0f} s ({self._pace()})")
         elif self._done:
-            self.say("nothing left to score: all rows are in the folder.")
+            self.say(_NONE_LEFT[self._counted])
 
     def _outlook(self) -> str:
         """Rate and time left; nothing before enough rows are scored, for attributions come before the first ones."""
         if not self._scored or self._scored < min(_TELLING_ROWS, _TELLING_SHARE * self._total):
             return ""
         left = (self._total - self._done) / self._rate()
-        return f", {self._rate():.0f} rows/s, about {left:.0f} s left"
+        return f", {self._pace()}, about {left:.0f} s left"
+
+    def _pace(self) -> str:
+        return f"{self._rate():.0f} {self._counted}/s"
 
     def _rate(self) -> float:
         return self._scored / max(time.monotonic() - self._started, 1e-6)

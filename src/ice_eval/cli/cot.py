@@ -146,7 +146,7 @@ def run(
         load_in=load_in,
         out=out,
         default_out=True,
-        reporter=Bar(),
+        reporter=Bar("requests"),
         **chains,
     )
     found.report()

@@ -51,12 +51,13 @@ class Rounds:
         fills = fills_of(used, config)
         rows = {case.id: list(first_rows(case, config, fills[case.id])) for case in used}
         probes = {case.id: probes_of(case, config) for case in used}
-        self._ask(self._requests(used, rows, probes), rest=2 * len(used) * len(config.attributions) * len(config.k))
+        about = self._requests(used, rows, probes)
+        self._ask(about, "about the chains", rest=2 * len(used) * len(config.attributions) * len(config.k))
         explained = {case.id: self._explain(case, probes[case.id]) for case in used}
         for case in used:
             rows[case.id] += rationale_rows(case, config, fills[case.id], explained[case.id].vectors)
             rows[case.id] += _probe_rows(case, probes[case.id])
-        self._ask(self._requests(used, rows, {}), rest=0)
+        self._ask(self._requests(used, rows, {}), "about what explanations chose", rest=0)
         ledger = {
             case.id: [(row, self._replies[row_request(case, row, config).key]) for row in rows[case.id]]
             for case in used
@@ -99,7 +100,7 @@ class Rounds:
         if self._asker.plan(requests.values()).n_to_ask:  # else the rows are known, and told exactly
             self._reporter.say(f"plan, for chains of six steps: {self._asker.plan(expected)}")
         self._reporter.start(len(expected))
-        self._ask(list(requests.values()), rest=len(expected) - len(requests), planned=False)
+        self._ask(list(requests.values()), None, rest=len(expected) - len(requests))
         return [
             given_case(problem, policy=policy)
             if isinstance(problem, Given)
@@ -107,13 +108,19 @@ class Rounds:
             for problem in problems
         ]
 
-    def _ask(self, requests: Sequence[Request], *, rest: int, planned: bool = True) -> None:
-        """Ask what is missing; `rest` is about what comes after."""
+    def _ask(self, requests: Sequence[Request], what: str | None, *, rest: int) -> None:
+        """Ask what is missing.
+
+        Args:
+            requests: All of a round.
+            what: They are, for the plan; None where the user knows it already.
+            rest: About how many come in later rounds.
+        """
         new = {request.key: request for request in requests if request.key not in self._replies}
         if not new:
             return
-        if planned:
-            self._reporter.say(f"rows: {self._asker.plan(new.values())}")
+        if what is not None:
+            self._reporter.say(f"{what}: {self._asker.plan(new.values())}")
         done = len(self._replies)
         self._reporter.correct(done + len(new) + rest)
         told = 0
