@@ -64,8 +64,17 @@ def test_steps_without_which_the_answer_is_another_one():
     assert attribute("leave-one-out", replies) == [0, 1, 0]
     twice = [response(f"Answer: {answer}") for answer in (7, 8, 8, 8, 7, 7)]
     assert attribute("leave-one-out:samples=2", twice) == [0.5, 1, 0]
-    with pytest.raises(Unexplained, match="no answer could be read"):
-        attribute("leave-one-out", [response("Answer: 7"), response("I do not know."), response("Answer: 7")])
+
+
+def test_a_reply_without_a_step_that_cannot_be_read_is_neither_the_same_nor_changed():
+    unread, same, changed = response("I do not know."), response("Answer: 7"), response("Answer: 8")
+    assert attribute("leave-one-out", [same, unread, changed]) == [0, 0.5, 1]
+    assert attribute("leave-one-out:samples=2", [same, unread, changed, unread, unread, unread]) == [0.25, 0.75, 0.5]
+
+
+def test_replies_that_cannot_be_read_at_all_tell_no_step_from_another():
+    with pytest.raises(Unexplained, match="without any one of the steps no answer could be read"):
+        attribute("leave-one-out", 3 * [response("I do not know.")])
 
 
 def test_what_picks_a_step_is_not_what_judges_the_pick():
