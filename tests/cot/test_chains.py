@@ -241,6 +241,16 @@ def test_steps_that_matter_are_told_from_others_and_from_the_words_of_a_model_th
     assert raw["comprehensiveness"]["raw"] == 0
 
 
+def test_an_attribution_that_says_nothing_of_a_problem_leaves_it_to_the_others_and_says_why(tmp_path):
+    off_the_scale = Reasoner(ratings=lambda step: 50)
+    folder, _ = run(off_the_scale, tmp_path / "run", count=2, p=2, attributions=("self-report", "position"))
+    errors = {line["attribution"]: line.get("error") for line in folder.examples()}
+    assert errors["self-report"] == "the attribution 'self-report': a rating of 50 is not on the scale from 0 to 10"
+    assert errors["position"] is None
+    found = win_rates(folder, "necessity")
+    assert [(found[name]["n"], found[name]["n_skipped"]) for name in errors] == [(0, 2), (2, 0)]
+
+
 def test_replies_that_cannot_be_read_give_bounds_and_are_not_called_changed(tmp_path):
     class Mumbling(Reasoner):
         def concluded(self, index, shown):

@@ -214,12 +214,11 @@ class ExampleLedger:
         example = self.example
         if example.skip_reason is not None:
             return example.skip_reason
-        vector = example.attributions.get(attribution)
-        if vector is None:
-            return f"the attribution '{attribution}' gave nothing"
-        answer = example.answers.get(attribution)
+        vector, answer = example.attributions.get(attribution), example.answers.get(attribution)
         if answer is not None and answer.problem is not None:
             return f"the attribution '{attribution}': {answer.problem}"
+        if vector is None:
+            return f"the attribution '{attribution}' gave nothing"
         if not np.isfinite(vector).all():
             return f"the attribution '{attribution}' is not finite"
         size = rationale_size(vector, k, magnitude=attribution in self._by_magnitude)
