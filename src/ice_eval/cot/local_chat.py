@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import cached_property
 
 import numpy as np
@@ -10,10 +9,20 @@ from numpy.typing import NDArray
 
 from ice_eval._seeding import rng_for
 from ice_eval.errors import ConfigError
-from ice_eval.models import Conversation, Model, Reply
-from ice_eval.servers import Budget, Plan, Progress, Request, Response, ResponseStore, Tokens, plan_requests
-
-_NOTHING = Tokens(0, 0)
+from ice_eval.models import Conversation, Model
+from ice_eval.models import Reply as Written
+from ice_eval.servers import (
+    NO_TOKENS,
+    Budget,
+    Plan,
+    Progress,
+    Reply,
+    Request,
+    Response,
+    ResponseStore,
+    Tokens,
+    plan_requests,
+)
 
 
 class LocalChat:
@@ -76,9 +85,9 @@ class LocalChat:
     ) -> None:
         n_done = n_requests - len(missing)
 
-        def keep(response: Response) -> None:
+        def keep(request: Request, reply: Reply, *, billed: Tokens = NO_TOKENS) -> None:
             nonlocal n_done
-            self._store.add(response)
+            self._store.add(Response.to(request, reply, keep_request=self._keep_requests, billed=billed))
             n_done += 1
             progress(Progress(n_done, n_requests, n_retries=0, concurrency=1, cost=None))
 
@@ -86,44 +95,29 @@ class LocalChat:
         groups: dict[str, list[Request]] = {}
         for request in missing:
             if not _draws(request) and request.hash in answered:
-                keep(self._repeated(request, answered[request.hash]))
+                keep(request, answered[request.hash])
             else:
                 groups.setdefault(request.key if _draws(request) else request.hash, []).append(request)
         asked = list(groups.values())
-        for place, reply in self._model.converse([_conversation(first) for first, *_ in asked]):
+        for place, written in self._model.converse([_conversation(first) for first, *_ in asked]):
             first, *others = asked[place]
-            response = self._response(first, reply)
-            keep(response)
-            for other in others:
-                keep(self._repeated(other, response))
+            reply = self._reply(written)
+            keep(first, reply, billed=reply.usage or NO_TOKENS)
+            for other in others:  # the same answer, and it took nothing
+                keep(other, reply)
 
-    def _response(self, request: Request, reply: Reply) -> Response:
-        about = Response(
-            key=request.key,
-            request=request.hash,
-            repeat=request.repeat,
-            status="error",
-            model=self._model.name,
-            fingerprint=self._fingerprint,
-            time=_now(),
-            content=request.body() if self._keep_requests else None,
-        )
-        if reply.text is None:
+    def _reply(self, written: Written) -> Reply:
+        about = Reply(status="error", model=self._model.name, fingerprint=self._fingerprint)
+        if written.text is None:
             room = self._model.codec.max_tokens
-            return replace(about, error=f"the chat has {reply.n_read} tokens, and the model takes {room} in all")
-        usage = Tokens(reply.n_read, reply.n_written)
+            return replace(about, error=f"the chat has {written.n_read} tokens, and the model takes {room} in all")
         return replace(
             about,
-            status="truncated" if not reply.ended else "ok" if reply.text.strip() else "empty",
-            text=reply.text,
-            finish_reason="stop" if reply.ended else "length",
-            usage=usage,
-            billed=usage,
+            status="truncated" if not written.ended else "ok" if written.text.strip() else "empty",
+            text=written.text,
+            finish_reason="stop" if written.ended else "length",
+            usage=Tokens(written.n_read, written.n_written),
         )
-
-    def _repeated(self, request: Request, response: Response) -> Response:
-        """The answer to another repeat of a request that nothing is drawn for: the same, and it took nothing."""
-        return replace(response, key=request.key, repeat=request.repeat, time=_now(), billed=_NOTHING)
 
     @cached_property
     def _fingerprint(self) -> str:
@@ -151,7 +145,3 @@ def _conversation(request: Request) -> Conversation:
         return rng_for(request.seed or 0, request.hash, request.repeat, "tokens").random(n_steps)
 
     return Conversation(request.messages, request.max_tokens, request.temperature or 0.0, uniforms)
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -2,11 +2,22 @@
 
 from ice_eval.servers.budget import Budget, Plan
 from ice_eval.servers.chat import Chat, Progress, plan_requests
-from ice_eval.servers.exchange import Continuation, Logprobs, Message, Question, Request, Response, Tokens
+from ice_eval.servers.exchange import (
+    NO_TOKENS,
+    Continuation,
+    Logprobs,
+    Message,
+    Question,
+    Reply,
+    Request,
+    Response,
+    Tokens,
+)
 from ice_eval.servers.server import Server
 from ice_eval.servers.store import ResponseStore, read_responses
 
 __all__ = [
+    "NO_TOKENS",
     "Budget",
     "Chat",
     "Continuation",
@@ -15,6 +26,7 @@ __all__ = [
     "Plan",
     "Progress",
     "Question",
+    "Reply",
     "Request",
     "Response",
     "ResponseStore",

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from ice_eval._extras import require
 from ice_eval.servers._rate import retry_after_s
-from ice_eval.servers.exchange import Logprobs, Question, Status, Tokens
+from ice_eval.servers.exchange import Logprobs, Question, Reply, Status, Tokens
 from ice_eval.servers.server import DEFAULT_KEY, Server, redacted
 
 _BUSY = {429, 503, 529}
@@ -21,20 +21,6 @@ _LONGEST_MESSAGE = 300
 _CONNECT_S = 20.0
 _LAST_TOKENS = 32
 """Of the tokens of a prompt that a server repeats, the last are kept: a label and what stands before it."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reply:
-    """What a server answered."""
-
-    status: Status
-    text: str = ""
-    reasoning: str | None = None
-    finish_reason: str | None = None
-    logprobs: Logprobs | None = None
-    usage: Tokens | None = None
-    model: str | None = None
-    fingerprint: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

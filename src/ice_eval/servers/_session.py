@@ -4,14 +4,12 @@ import asyncio
 import contextlib
 import random
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
-from typing import Any
 
 from ice_eval.errors import BudgetError, ConfigError, IceError, ModelError, RefusedError
-from ice_eval.servers._connection import Connection, Failure, Reply, connected
+from ice_eval.servers._connection import Connection, Failure, connected
 from ice_eval.servers._rate import Limiter, backoff_s
 from ice_eval.servers.budget import Budget, Spending
-from ice_eval.servers.exchange import Question, Response
+from ice_eval.servers.exchange import Question, Reply, Response, Tokens
 from ice_eval.servers.server import Server
 from ice_eval.servers.store import ResponseStore
 
@@ -154,23 +152,13 @@ class Session:
         self.limiter.keeps_up()
         most = request.most_tokens()
         billed = (reply.usage or most).times(1 + lost)
-        self._keep(Response(**self._common(request), **vars(reply), lost=lost, billed=billed))
+        self._keep(request, reply, lost, billed)
         self._spending.replace(1 + lost, most, n_charged=1 + lost, billed=billed)
 
     def _unanswered(self, request: Question, reason: str, lost: int) -> None:
         """Keep the failure and what it may have cost."""
-        billed = request.most_tokens().times(lost)
-        self._keep(Response(**self._common(request), status="error", error=reason, lost=lost, billed=billed))
+        self._keep(request, Reply(status="error", error=reason), lost, request.most_tokens().times(lost))
 
-    def _common(self, request: Question) -> dict[str, Any]:
-        return {
-            "key": request.key,
-            "request": request.hash,
-            "repeat": request.repeat,
-            "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
-            "content": request.body() if self._keep_requests else None,
-        }
-
-    def _keep(self, response: Response) -> None:
-        self._store.add(response)
+    def _keep(self, request: Question, reply: Reply, lost: int, billed: Tokens) -> None:
+        self._store.add(Response.to(request, reply, keep_request=self._keep_requests, lost=lost, billed=billed))
         self._tell()

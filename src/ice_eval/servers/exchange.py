@@ -5,7 +5,8 @@ import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
@@ -184,13 +185,9 @@ class Logprobs(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Response:
-    """What became of a request: one line of `responses.jsonl`."""
+class Reply:
+    """What was answered, or why nothing was."""
 
-    key: str
-    request: str
-    """Hash of the request."""
-    repeat: int
     status: Status
     text: str = ""
     reasoning: str | None = None
@@ -204,16 +201,42 @@ class Response:
     """The model that the server says has answered."""
     fingerprint: str | None = None
     """The server's name for its configuration; where it changes, answers at temperature 0 may too."""
+    error: str | None = None
+    """Why there is no answer."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Response(Reply):
+    """What became of a request: one line of `responses.jsonl`."""
+
+    key: str
+    request: str
+    """Hash of the request."""
+    repeat: int
     time: str
     """When it arrived, in UTC."""
     lost: int = 0
     """Attempts before that may have been charged although no answer arrived."""
     billed: Tokens = NO_TOKENS
     """What counts against the budget: the answer and the lost attempts; an estimate where the server does not say."""
-    error: str | None = None
-    """Why there is no answer."""
     content: Mapping[str, Any] | None = None
     """The request itself, where the store keeps requests."""
+
+    @classmethod
+    def to(
+        cls, request: Question, reply: Reply, *, keep_request: bool, lost: int = 0, billed: Tokens = NO_TOKENS
+    ) -> Self:
+        """The response to a request, which has arrived just now; the reply may be that to another repeat."""
+        return cls(
+            **{field.name: getattr(reply, field.name) for field in fields(Reply)},
+            key=request.key,
+            request=request.hash,
+            repeat=request.repeat,
+            time=datetime.now(UTC).isoformat(timespec="milliseconds"),
+            lost=lost,
+            billed=billed,
+            content=request.body() if keep_request else None,
+        )
 
     @property
     def answered(self) -> bool:
