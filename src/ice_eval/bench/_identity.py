@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from ice_eval.models import SERVED, Served
 from ice_eval.pipeline.config import ADDABLE
 from ice_eval.results import config_hash, slug
 from ice_eval.tasks import FileData, Task
@@ -15,11 +16,11 @@ _NO_ROWS = (*ADDABLE, "eraser", "device", "device_map", "max_memory", "token_bud
 """Settings that may change without other rows: what is asked of a run may grow."""
 
 
-def run_name(ref: str, name: str, task: Task, settings: Mapping[str, Any]) -> str:
-    """As `smollm2_sst2-minimal_1a2b3c4d`."""
+def run_name(ref: str | Served, name: str, task: Task, settings: Mapping[str, Any]) -> str:
+    """As `smollm2_sst2-minimal_1a2b3c4d`; a server shows no weights, and what cuts its texts defines rows."""
     what = {
-        "model": ref,
-        "weights": _weights(Path(ref)),
+        "model": SERVED + ref.name if isinstance(ref, Served) else ref,
+        "weights": [ref.tokenizer] if isinstance(ref, Served) else _weights(Path(ref)),
         "data": _content(task),
         "task": {
             "name": task.name,

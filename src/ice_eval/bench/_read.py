@@ -1,6 +1,6 @@
 """What the keys of a grid hold, checked one by one."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ice_eval._registry import did_you_mean
@@ -43,6 +43,12 @@ def count(value: object, where: str) -> int:
     return value
 
 
+def number(value: object, where: str) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise ConfigError(f"{where}: a number is expected, not {shown(value)}.")
+    return float(value)
+
+
 def flag(value: object, where: str) -> bool:
     if not isinstance(value, bool):
         raise ConfigError(f"{where}: true or false is expected, not {shown(value)}.")
@@ -61,6 +67,12 @@ def mapping(value: object, where: str, known: Mapping[str, Reader]) -> dict[str,
         if each is not None:
             found[key] = known[key](each, f"{where}: {given}")
     return found
+
+
+def refuse_doubles(names: Sequence[str], where: str) -> None:
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ConfigError(f"{where}: '{twice}' stands there twice; give one of them another name.")
 
 
 def shown(value: object) -> str:

@@ -12,30 +12,13 @@ from ice_eval._registry import did_you_mean
 from ice_eval.attributions import method_of
 from ice_eval.bench import _read
 from ice_eval.bench._identity import run_name
+from ice_eval.bench.models import OF_MODELS, ModelEntry, models_of
 from ice_eval.errors import ConfigError
-from ice_eval.models import SERVED, suite_model
-from ice_eval.models import models as known_models
 from ice_eval.pipeline import RunConfig
 from ice_eval.tasks import FEW_SHOT, STANDARD, FileData, Task, in_chat, is_task_file, load_task
 
 ALL_PROMPTS = "all"
 DATA_FILES = (".jsonl", ".csv")
-
-
-@dataclass(frozen=True, kw_only=True)
-class ModelEntry:
-    """A model of a grid."""
-
-    ref: str
-    """What `ice run --model` takes."""
-    name: str
-    """What tables call it."""
-    base: str | None = None
-    """Name of the model that it was tuned from, for the comparison of the two."""
-    tuning: str | None = None
-    """`base`, or what it was tuned for, as `instruct`; of models of the published suite it is known."""
-    settings: Mapping[str, Any]
-    """`chat`, `system`, `token_budget` and how it is loaded, as `device`, in place of the grid's."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,27 +83,12 @@ class Grid:
                 settings={key: value for key, value in own.items() if key not in {"chat", "system"}},
             )
             for model in self.models
-            for own in [{**self.settings, **model.settings}]
+            for own in [model.settings_within(self.settings)]
             for entry in self.tasks
             for prompt in entry.prompts
         ]
 
 
-OF_LOADING = ("device", "dtype", "device_map", "max_memory", "load_in")
-"""Settings that say how a model is loaded."""
-_OF_MODELS: Mapping[str, _read.Reader] = {
-    "chat": _read.flag,
-    "system": _read.text,
-    **dict.fromkeys(OF_LOADING, _read.text),
-    "token_budget": _read.count,
-}
-_MODEL: Mapping[str, _read.Reader] = {
-    "model": _read.text,
-    "name": _read.text,
-    "base": _read.text,
-    "tuning": _read.text,
-    **_OF_MODELS,
-}
 _TASK: Mapping[str, _read.Reader] = {"task": _read.text, "data": _read.text, "optional": _read.flag}
 _SETTINGS: Mapping[str, _read.Reader] = {
     "attributions": _read.names,
@@ -133,7 +101,7 @@ _SETTINGS: Mapping[str, _read.Reader] = {
         ("adaptive", "unit", "scope", "target", "sign", "fills", "label_scoring", "calibration", "protocol"), _read.text
     ),
     "eraser": _read.flag,
-    **_OF_MODELS,
+    **OF_MODELS,
 }
 
 
@@ -214,18 +182,19 @@ def grid_of(content: object, *, where: str, folder: Path, default_name: str, **c
         if key not in given:
             raise ConfigError(f"{where}: '{key}' is missing; a grid needs models and tasks.")
     settings = {key: given[key] for key in _SETTINGS if key in given}
-    _check_settings(settings, where)
+    models = models_of(given["models"], f"{where}: models", folder)
+    _check_settings(settings, models, where)
     data_dir = _data_dir(given.get("data_dir"), folder, where)
     entries = [_task(each, f"{where}: tasks", folder, data_dir) for each in given["tasks"]]
     tasks = [task for task in entries if isinstance(task, Task)]
-    _refuse_doubles([task.name for task in tasks], f"{where}: tasks")
+    _read.refuse_doubles([task.name for task in tasks], f"{where}: tasks")
     if not tasks:
         raise ConfigError(
             f"{where}: no task has data; give --data-dir with a file for {' or '.join(map(str, entries))}."
         )
     return Grid(
         name=given.get("name", default_name),
-        models=_models(given["models"], f"{where}: models", folder),
+        models=models,
         tasks=tuple(_with_prompts(tasks, given.get("prompts", (STANDARD,)), where)),
         settings=settings,
         left_out=tuple(each for each in entries if isinstance(each, str)),
@@ -240,48 +209,20 @@ def config_of(settings: Mapping[str, Any]) -> RunConfig:
     return RunConfig(**{key: value for key, value in settings.items() if key in known})
 
 
-def _check_settings(settings: Mapping[str, Any], where: str) -> None:
+def _check_settings(settings: Mapping[str, Any], models: Sequence[ModelEntry], where: str) -> None:
     """Refuse names and numbers that no run would take, before anything is loaded."""
     try:
-        for name in config_of(settings).attributions:
+        config = config_of(settings)
+        for name in config.attributions:
             method_of(name)
     except ConfigError as exc:
         raise ConfigError(f"{where}: {exc}") from exc
-
-
-def _models(given: Sequence[object], where: str, folder: Path) -> tuple[ModelEntry, ...]:
-    found = tuple(_model(each, where, folder) for each in given)
-    names = [entry.name for entry in found]
-    _refuse_doubles(names, where)
-    for entry in found:
-        if entry.base is not None and entry.base not in names:
+    for model in models:
+        if model.is_served and config.unit != "word":
             raise ConfigError(
-                f"{where}: the base '{entry.base}' of '{entry.name}' is not among them"
-                f"{did_you_mean(entry.base, names)} There are {', '.join(names)}."
+                f"{where}: '{model.name}' is behind a server, and how that cuts a text into tokens is its own affair; "
+                "give `unit: word`."
             )
-    return found
-
-
-def _model(value: object, where: str, folder: Path) -> ModelEntry:
-    given = {"model": _read.text(value, where)} if isinstance(value, str) else _read.mapping(value, where, _MODEL)
-    if "model" not in given:
-        raise ConfigError(f"{where}: an entry has no 'model'; it has {', '.join(given)}.")
-    ref = given["model"]
-    if ref.startswith(SERVED):
-        raise ConfigError(
-            f"{where}: '{ref}' is behind a server, and a grid has no key for its address; give `ice run --model {ref} "
-            "--base-url URL` for each task, and `ice report` all folders together."
-        )
-    place = folder / home_expanded(ref)
-    if ref not in known_models and place.exists():
-        ref = str(place.resolve())
-    return ModelEntry(
-        ref=ref,
-        name=given.get("name", Path(ref).name if Path(ref).is_absolute() else ref),
-        base=given.get("base"),
-        tuning=given.get("tuning", None if (suite := suite_model(ref)) is None else suite.tuning),
-        settings={key: given[key] for key in _OF_MODELS if key in given},
-    )
 
 
 def _task(value: object, where: str, folder: Path, data_dir: Path | None) -> Task | str:
@@ -345,9 +286,3 @@ def _with_prompts(tasks: Sequence[Task], asked: Sequence[str], where: str) -> It
                 f"{where}: the task '{task.name}' has none of these prompts; it has {', '.join(task.ways)}."
             )
         yield TaskEntry(task=task, prompts=tuple(own))
-
-
-def _refuse_doubles(names: Sequence[str], where: str) -> None:
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise ConfigError(f"{where}: '{twice}' stands there twice; give one of them another name.")

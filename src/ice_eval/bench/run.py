@@ -6,7 +6,8 @@ from pathlib import Path
 
 from ice_eval.api import evaluate
 from ice_eval.bench.folder import BenchFolder, RunRecord
-from ice_eval.bench.grid import OF_LOADING, Grid, PlannedRun
+from ice_eval.bench.grid import Grid, PlannedRun
+from ice_eval.bench.models import OF_LOADING
 from ice_eval.bench.summary import bench_summary, finished_runs, results_of
 from ice_eval.errors import IceError, MissingExtraError
 from ice_eval.executors import Executor, Local
@@ -35,7 +36,7 @@ def run_grid(
         records = {run.name: RunRecord(run.name, "complete" if folder.is_complete(run) else "waiting") for run in runs}
         folder.write(grid, list(records.values()))
         left = [(number, run) for number, run in enumerate(runs, start=1) if records[run.name].status == "waiting"]
-        for _, group in itertools.groupby(left, key=lambda each: each[1].model.name):
+        for _, group in itertools.groupby(left, key=lambda each: _loaded_for(each[1])):
             loaded = Loaded(place, reporter)
             for number, run in group:
                 reporter.say(f"[{number}/{len(runs)}] {run}")
@@ -44,6 +45,11 @@ def run_grid(
             loaded.release()
         _sum_up(grid, folder, reporter)
     return folder
+
+
+def _loaded_for(run: PlannedRun) -> str:
+    """Runs that one loading of a model serves; the answers of a server belong to one run, whose folder keeps them."""
+    return run.name if run.model.is_served else run.model.name
 
 
 def _record(run: PlannedRun, loaded: "Loaded", folder: BenchFolder, reporter: Reporter) -> RunRecord:

@@ -109,7 +109,7 @@ class ServedModel(Model):
     @property
     def fingerprint(self) -> str:
         """Its name, and what cuts its texts: a server shows no weights."""
-        return f"{self.name}, texts cut by {self._served.tokenizer or 'words'}"
+        return f"{SERVED}{self._served.name}, texts cut by {self._served.tokenizer or 'words'}"
 
     @property
     def server(self) -> Mapping[str, Any]:
