@@ -365,17 +365,29 @@ def test_the_same_command_again_prints_the_same(run):
     assert run("--json").out == run("--json").out
 
 
-@pytest.mark.parametrize("kind", ["tasks", "models", "attributions", "operators"])
+LISTS = {
+    "tasks": "demo", "models": "toy", "attributions": "random", "operators": "infill", "nulls": "size",
+    "formats": "jsonl", "measures": "eraser", "executors": "local", "presets": "quick", "cot-tasks": "gsm8k",
+    "cot-operators": "delete", "cot-attributions": "position",
+}  # fmt: skip
+"""Everything that can be listed, and a name in it."""
+
+
+@pytest.mark.parametrize("kind", LISTS)
 def test_a_list_names_everything_with_a_line_on_each(ice, kind):
     plain, as_json = ice("list", kind), ice("list", kind, "--json")
     assert plain.code == as_json.code == 0
     found = json.loads(as_json.out)
     lines = {name: entry if isinstance(entry, str) else entry["description"] for name, entry in found.items()}
-    assert lines and all(lines.values())
+    assert LISTS[kind] in lines and all(lines.values())
     for name, line in lines.items():
         assert re.search(rf"^{re.escape(name)} +{re.escape(line)}$", plain.out, re.MULTILINE)
-    known = {"tasks": "demo", "models": "toy", "attributions": "random", "operators": "infill"}
-    assert known[kind] in lines
+
+
+def test_all_that_can_be_listed_is_named_by_help_and_by_the_refusal_of_what_cannot(ice):
+    refused = re.search("Known: (.*)\\.", ice("list", "nothing").err)
+    assert set(refused[1].split(", ")) == set(LISTS)
+    assert set(LISTS) <= set(re.findall(r"[a-z-]+", ice("list", "--help").out))
 
 
 def test_the_version_is_printed(ice):

@@ -10,7 +10,11 @@ from ice_eval._registry import did_you_mean
 from ice_eval.errors import ConfigError
 
 ExecutorName = Annotated[
-    str, typer.Option("--executor", help="Where models compute: local, or ray (replicas on the nodes of a cluster).")
+    str,
+    typer.Option(
+        "--executor",
+        help="Where models compute: local, or ray (replicas on the nodes of a cluster); see `ice list executors`.",
+    ),
 ]
 Address = Annotated[
     str | None,

@@ -26,8 +26,8 @@ def listing(
     what: Annotated[
         str,
         typer.Argument(
-            help="tasks, models, attributions, operators, nulls, formats, measures, presets, cot-tasks, cot-operators "
-            "or cot-attributions."
+            help="tasks, models, attributions, operators, nulls, formats, measures, executors, presets, cot-tasks, "
+            "cot-operators or cot-attributions."
         ),
     ],
     as_json: Json = False,
@@ -66,6 +66,7 @@ def _lists() -> Mapping[str, Callable[[], Iterator[tuple[str, Entry]]]]:
     from ice_eval.attributions import attributions
     from ice_eval.cot.attributions import step_attributions
     from ice_eval.cot.operators import step_operators
+    from ice_eval.executors import executors
     from ice_eval.interop import formats
     from ice_eval.nulls import nulls
     from ice_eval.operators import operators
@@ -76,6 +77,7 @@ def _lists() -> Mapping[str, Callable[[], Iterator[tuple[str, Entry]]]]:
         "nulls": nulls,
         "formats": formats,
         "measures": measures,
+        "executors": executors,
         "cot-operators": step_operators,
         "cot-attributions": step_attributions,
     }
