@@ -134,9 +134,9 @@ def test_a_true_mean_on_one_side_is_seldom_confirmed_to_cross(rng):
 def test_bad_input_is_refused(rng):
     with pytest.raises(DataError, match="same examples on both sides, got 2 and 3"):
         agreement(np.ones(2), np.ones(3), rng=rng)
-    with pytest.raises(DataError, match="at least one value"):
+    with pytest.raises(DataError, match="at least one win rate"):
         agreement(np.array([]), np.array([]), rng=rng)
-    with pytest.raises(DataError, match="1 of 2 values that are NaN"):
+    with pytest.raises(DataError, match="1 of 2 win rates that are NaN"):
         agreement(np.array([0.1, np.nan]), np.ones(2), rng=rng)
 
 

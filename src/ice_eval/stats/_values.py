@@ -39,6 +39,40 @@ def finite_vector(values: ArrayLike, *, what: str) -> Values:
     return vector
 
 
+def rates_vector(values: ArrayLike, *, what: str, hint: str = "") -> Values:
+    """`values` as a vector of fractions of 1.
+
+    Raises:
+        DataError: If it is no finite vector, or a value is not in [0, 1]; the message ends with `hint`.
+    """
+    rates = finite_vector(values, what=what)
+    if rates.min() < 0 or rates.max() > 1:
+        raise DataError(f"{what}s lie in [0, 1], got values from {rates.min()} to {rates.max()}{hint}")
+    return rates
+
+
+def paired_vectors(first: ArrayLike, second: ArrayLike, *, what: str = "value") -> tuple[Values, Values]:
+    """Two values of each example, in the same order.
+
+    Raises:
+        DataError: If one is no finite vector, or the two differ in length.
+    """
+    left, right = finite_vector(first, what=what), finite_vector(second, what=what)
+    if left.size != right.size:
+        raise DataError(f"need the same examples on both sides, got {left.size} and {right.size} values")
+    return left, right
+
+
+def check_level(level: float) -> None:
+    """Refuse what is no confidence level.
+
+    Raises:
+        DataError: If `level` is not between 0 and 1.
+    """
+    if not 0 < level < 1:  # NaN fails this too
+        raise DataError(f"a confidence level lies between 0 and 1, got {level}; 0.95 is usual")
+
+
 def slack_of(values: Values) -> float:
     """Distance within which two of `values` are tied.
 

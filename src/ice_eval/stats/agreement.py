@@ -12,12 +12,11 @@ from scipy.stats import spearmanr
 
 from ice_eval.errors import DataError
 from ice_eval.stats._groups import Groups
-from ice_eval.stats._values import ROUND_OFF, Values, finite_vector, is_constant
+from ice_eval.stats._values import ROUND_OFF, Values, is_constant, paired_vectors
 from ice_eval.stats.bootstrap import (
     Interval,
     difference_interval_from_means,
     interval_from_means,
-    paired_differences,
     resampled_means,
 )
 from ice_eval.stats.randomization import CHANCE
@@ -88,17 +87,17 @@ def agreement(
     Raises:
         DataError: If the two differ in length, are empty, hold a NaN or an infinity, or a label is missing.
     """
-    differences = paired_differences(first, second)
-    left, right = finite_vector(first, what="win rate"), finite_vector(second, what="win rate")
-    means = resampled_means(np.stack([left, right], axis=1), rng=rng, n_resamples=n_resamples, groups=groups)
+    left, right = paired_vectors(first, second, what="win rate")
+    rates = np.stack([left, right], axis=1)
+    means = resampled_means(rates, rng=rng, n_resamples=n_resamples, groups=groups)
     p_crosses = _share_crossing(means, threshold=threshold)
     mean_left, mean_right = float(left.mean()), float(right.mean())
     return Agreement(
         gap=mean_left - mean_right,
-        gap_ci=difference_interval_from_means(differences, means[:, 0] - means[:, 1], groups=groups),
+        gap_ci=difference_interval_from_means(left - right, means[:, 0] - means[:, 1], groups=groups),
         p_crosses=p_crosses,
         crosses_threshold=_crossing(
-            sides=_sides(np.stack([left, right], axis=1), means, threshold=threshold, groups=groups),
+            sides=_sides(rates, means, threshold=threshold, groups=groups),
             points_cross=reaches(mean_left, threshold) != reaches(mean_right, threshold),
             p_crosses=p_crosses,
         ),
@@ -181,10 +180,7 @@ def reliability(first_half: NDArray[np.float64], second_half: NDArray[np.float64
     Raises:
         DataError: If the two differ in length, are empty, or hold a NaN or an infinity.
     """
-    paired_differences(first_half, second_half)
-    correlation = _rank_correlation(
-        finite_vector(first_half, what="win rate"), finite_vector(second_half, what="win rate")
-    )
+    correlation = _rank_correlation(*paired_vectors(first_half, second_half, what="win rate"))
     if correlation is None:
         return None
     return 2 * correlation / (1 + correlation) if correlation > 0 else 0.0
@@ -232,14 +228,13 @@ def sides_differ(
     Raises:
         DataError: If lengths differ, a win rate is NaN or infinite, or there is no random set behind one.
     """
-    paired_differences(win_rate_a, win_rate_b)
-    first, second = _clear_signs(win_rate_a, m_a), _clear_signs(win_rate_b, m_b)
-    return np.asarray(first * second < 0)
+    first, second = paired_vectors(win_rate_a, win_rate_b, what="win rate")
+    return np.asarray(_clear_signs(first, m_a) * _clear_signs(second, m_b) < 0)
 
 
-def _clear_signs(win_rates: NDArray[np.float64], m: ArrayLike) -> Values:
+def _clear_signs(rates: Values, m: ArrayLike) -> Values:
     """1 where the Wilson interval lies above one half, -1 where it lies below, else 0."""
-    rates, counts = finite_vector(win_rates, what="win rate"), np.asarray(m)
+    counts = np.asarray(m)
     if counts.shape not in ((), rates.shape):
         raise DataError(f"need one number of random sets per example, got {counts.size} for {rates.size} win rates")
     if counts.min() < 1:

@@ -8,7 +8,17 @@ from scipy.special import ndtr, ndtri
 
 from ice_eval.errors import DataError
 from ice_eval.stats._groups import Grouping, Groups, grouping_of
-from ice_eval.stats._values import ROUND_OFF, Values, batches, count_against, finite_vector, is_constant, mid_rank
+from ice_eval.stats._values import (
+    ROUND_OFF,
+    Values,
+    batches,
+    check_level,
+    count_against,
+    finite_vector,
+    is_constant,
+    mid_rank,
+    paired_vectors,
+)
 
 Method = Literal["bca", "percentile"]
 
@@ -113,7 +123,7 @@ def interval_from_means(
 ) -> Interval | None:
     """`mean_interval` from resampled means already at hand, drawn with the same groups."""
     sample = finite_vector(values, what="value")
-    _check_level(level)
+    check_level(level)
     grouping = grouping_of(groups, n=sample.size)
     if grouping.n > 1 and is_constant(sample):
         return _exact_limits(float(sample[0]), n=grouping.n, level=level)
@@ -155,7 +165,7 @@ def difference_interval_from_means(
 ) -> Interval | None:
     """`difference_interval` from resampled mean differences already at hand, drawn with the same groups."""
     # No rule for data at the end of a scale here: a difference of 0 everywhere is the middle of its scale.
-    _check_level(level)
+    check_level(level)
     return _limits(differences, means, grouping_of(groups, n=differences.size), level=level, method=method)
 
 
@@ -165,9 +175,7 @@ def paired_differences(first: NDArray[np.float64], second: NDArray[np.float64]) 
     Raises:
         DataError: If the two differ in length, are empty, or hold a NaN or an infinity.
     """
-    left, right = finite_vector(first, what="value"), finite_vector(second, what="value")
-    if left.size != right.size:
-        raise DataError(f"need the same examples on both sides, got {left.size} and {right.size} values")
+    left, right = paired_vectors(first, second)
     return left - right
 
 
@@ -192,31 +200,36 @@ def _limits(sample: Values, means: Values, grouping: Grouping, *, level: float, 
     if grouping.n < 2 or is_constant(grouping.means(sample)):
         return None
     tails = np.array([(1 - level) / 2, (1 + level) / 2])
-    shares = tails if method == "percentile" else _bca_shares(sample, means, grouping, tails=tails)
-    low, high = np.quantile(means, shares)
+    if method == "bca":
+        tails = bca_shares(float(sample.mean()), means, _deviations(sample, grouping), tails=tails)
+    low, high = np.quantile(means, tails)
     return Interval(float(low), float(high))
 
 
-def _bca_shares(sample: Values, means: Values, grouping: Grouping, *, tails: Values) -> Values:
-    """Which quantiles of the resampled means are the BCa limits (Efron & Tibshirani, 1993, equations 14.9-14.15)."""
+def bca_shares(estimate: float, resampled: Values, deviations: Values, *, tails: Values) -> Values:
+    """Which quantiles of the resampled estimates are the BCa limits (Efron & Tibshirani, 1993, eq. 14.9 to 14.15).
+
+    Args:
+        estimate: Of the whole sample.
+        resampled: Of every resample.
+        deviations: The mean of the estimates that leave out one example (or group) less each of these: how far it pulls
+            the estimate up. Their scale does not matter; not all are 0.
+        tails: The plain percentiles that are corrected.
+    """
     # Ties count one half, as in scipy; with slack, because win rates are discrete and many resamples share the mean.
-    share_below = mid_rank(count_against(float(sample.mean()), means))
-    margin = 0.5 / means.size  # with very few resamples all may lie on one side, and the correction would be infinite
+    share_below = mid_rank(count_against(estimate, resampled))
+    margin = 0.5 / resampled.size  # with few resamples all may lie on one side, and the correction would be infinite
     bias = float(ndtri(np.clip(share_below, margin, 1 - margin)))
+    acceleration = float((deviations**3).sum() / (6 * (deviations**2).sum() ** 1.5))
     shifted = bias + ndtri(tails)
-    return np.asarray(ndtr(bias + shifted / (1 - _acceleration(sample, grouping) * shifted)), dtype=np.float64)
+    return np.asarray(ndtr(bias + shifted / (1 - acceleration * shifted)), dtype=np.float64)
 
 
-def _acceleration(sample: Values, grouping: Grouping) -> float:
-    """Jackknife acceleration: leaving out example i moves the mean by its deviation, so no jackknife loop is needed."""
+def _deviations(sample: Values, grouping: Grouping) -> Values:
+    """Of the mean, for `bca_shares`: leaving out an example moves it by its own deviation, up to scale."""
     if grouping.order is None:
-        deviations = sample - sample.mean()
+        deviations: Values = sample - sample.mean()
     else:
         left_out = (sample.sum() - grouping.sums(sample)) / (sample.size - grouping.counts)
         deviations = left_out.mean() - left_out
-    return float((deviations**3).sum() / (6 * (deviations**2).sum() ** 1.5))
-
-
-def _check_level(level: float) -> None:
-    if not 0 < level < 1:
-        raise DataError(f"a confidence level lies between 0 and 1, got {level}; 0.95 is usual")
+    return deviations

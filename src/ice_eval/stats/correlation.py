@@ -11,7 +11,7 @@ from scipy.stats import rankdata, t
 
 from ice_eval.errors import DataError
 from ice_eval.stats._groups import Groups, grouping_of
-from ice_eval.stats._values import ROUND_OFF, Values, finite_vector, is_constant
+from ice_eval.stats._values import ROUND_OFF, Values, check_level, is_constant, paired_vectors
 from ice_eval.stats.bootstrap import Interval, resampled_means
 
 Coefficient = Literal["pearson", "spearman"]
@@ -47,7 +47,8 @@ def correlate(
 
     The interval is Fisher's, `tanh(atanh(r) ± z * se)`, with the variance `1 / (n - 3)`, or for ranks
     `(1 + r² / 2) / (n - 3)` (Bonett & Wright, 2000). Pairs in groups are not independent: then whole groups are
-    resampled (percentiles), and there is no p-value.
+    resampled (percentiles), and there is no p-value. Pairs on a line have no interval, and as p-value the share of
+    pairings that are as extreme.
 
     Args:
         x: One number per example.
@@ -61,11 +62,11 @@ def correlate(
         The correlation; without r where one of the two is constant or there are fewer than four pairs or groups.
 
     Raises:
-        DataError: If the two differ in length, are empty, hold a NaN or an infinity, or a label is missing.
+        DataError: If the two differ in length, are empty, hold a NaN or an infinity, a label is missing, or `level` is
+            not between 0 and 1.
     """
-    first, second = finite_vector(x, what="value"), finite_vector(y, what="value")
-    if first.size != second.size:
-        raise DataError(f"need the same examples on both sides, got {first.size} and {second.size} values")
+    first, second = paired_vectors(x, y)
+    check_level(level)
     grouping = grouping_of(groups, n=first.size)
     if grouping.n < FEWEST_PAIRS or is_constant(first) or is_constant(second):
         return Correlation(first.size)
@@ -80,8 +81,11 @@ def correlate(
         resampled = _from_moments(resampled_means(moments, rng=rng, groups=groups))
         low, high = np.nanquantile(resampled, [(1 - level) / 2, (1 + level) / 2])
         return Correlation(first.size, r, Interval(float(low), float(high)), None, detectable)
-    p_value = correlation_pvalue(r, first.size) if abs(r) < 1 else _perfect_pvalue(first)
-    return Correlation(first.size, r, _fisher(r, first.size, coefficient, level), p_value, detectable)
+    if abs(r) >= 1 - ROUND_OFF:
+        # Fisher's z is infinite, and an interval without width would claim too much.
+        return Correlation(first.size, r, None, _perfect_pvalue(first), detectable)
+    interval = _fisher(r, first.size, coefficient, level)
+    return Correlation(first.size, r, interval, correlation_pvalue(r, first.size), detectable)
 
 
 def _from_moments(means: Values) -> Values:
@@ -99,10 +103,7 @@ def _perfect_pvalue(values: Values) -> float:
     return max(min(1.0, 2 * math.exp(-log_ways)), float(np.finfo(np.float64).tiny))
 
 
-def _fisher(r: float, n: int, coefficient: Coefficient, level: float) -> Interval | None:
-    """None where all pairs lie on a line: Fisher's z is infinite, and an interval without width claims too much."""
-    if abs(r) >= 1 - ROUND_OFF:
-        return None
+def _fisher(r: float, n: int, coefficient: Coefficient, level: float) -> Interval:
     error = math.sqrt((1 if coefficient == "pearson" else 1 + r**2 / 2) / (n - 3))
     reach = float(ndtri((1 + level) / 2)) * error
     return Interval(math.tanh(math.atanh(r) - reach), math.tanh(math.atanh(r) + reach))

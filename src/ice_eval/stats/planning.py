@@ -9,7 +9,7 @@ from scipy.special import ndtri
 
 from ice_eval.errors import DataError
 from ice_eval.stats._groups import Grouping, Groups, grouping_of
-from ice_eval.stats._values import ROUND_OFF, Values, finite_vector
+from ice_eval.stats._values import ROUND_OFF, Values, check_level, rates_vector
 from ice_eval.stats.randomization import CHANCE
 from ice_eval.stats.verdict import DETECTABLE_ERRORS
 
@@ -64,11 +64,9 @@ def spread_of(
         DataError: If there are fewer than two win rates, lengths differ, a value is out of range, or an example that is
             not exact has fewer than two random sets.
     """
-    rates = finite_vector(win_rates, what="win rate")
+    rates = rates_vector(win_rates, what="win rate")
     if rates.size < _FEWEST_EXAMPLES:
         raise DataError("need the win rates of at least two examples to see a spread, got one")
-    if rates.min() < 0 or rates.max() > 1:
-        raise DataError(f"win rates lie in [0, 1], got values from {rates.min()} to {rates.max()}")
     counts = _per_example(m, n=rates.size, what="number of random sets")
     sampled = ~_per_example(False if exact is None else exact, n=rates.size, what="exact flag").astype(np.bool_)
     if np.any(counts[sampled] < 2):
@@ -160,8 +158,7 @@ def n_for_width(spread: Spread, *, m: float, width: float, level: float = 0.95) 
     """
     if not width > 0:
         raise DataError(f"the width of an interval is positive, got {width}")
-    if not 0 < level < 1:
-        raise DataError(f"a confidence level lies between 0 and 1, got {level}; 0.95 is usual")
+    check_level(level)
     errors = 2 * float(ndtri((1 + level) / 2))
     return _at_least((errors / width) ** 2 * spread.variance(m), fewest=_FEWEST_EXAMPLES)
 

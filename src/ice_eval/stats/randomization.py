@@ -8,14 +8,7 @@ from numpy.typing import NDArray
 
 from ice_eval.errors import DataError
 from ice_eval.stats._groups import Grouping, Groups, grouping_of
-from ice_eval.stats._values import (
-    ROUND_OFF,
-    batches,
-    count_against,
-    finite_vector,
-    mid_rank,
-    slack_of,
-)
+from ice_eval.stats._values import ROUND_OFF, batches, count_against, finite_vector, mid_rank, rates_vector, slack_of
 
 Draws = NDArray[np.float64]  # (M,): one score per random set
 
@@ -138,7 +131,7 @@ class MeanTest:
     p_value: float
     """Two-sided."""
     n_draws: int
-    """Draws of the randomization test; 0 for the t-test."""
+    """Draws that it was compared with."""
 
 
 def mean_test(
@@ -172,7 +165,7 @@ def mean_test(
     Raises:
         DataError: If there is no example, a family is empty, a win rate is not in [0, 1], or a label is missing.
     """
-    checked = [_checked_family(family) for family in families]
+    checked = [rates_vector(family, what="win rate", hint="; pass member_win_rates") for family in families]
     if not checked:
         raise DataError("need the win rates of at least one example, got none")
     if n_draws < 1:
@@ -221,14 +214,3 @@ def _checked(observed: float, null: Draws) -> Draws:
     if not np.isfinite(observed):
         raise DataError(f"need a finite observed score, got {observed}")
     return finite_vector(null, what="null score")
-
-
-def _checked_family(family: Draws) -> Draws:
-    return _checked_rates(family, hint="pass member_win_rates")
-
-
-def _checked_rates(win_rates: Draws, *, hint: str) -> Draws:
-    rates = finite_vector(win_rates, what="win rate")
-    if rates.min() < 0 or rates.max() > 1:
-        raise DataError(f"win rates lie in [0, 1], got values from {rates.min()} to {rates.max()}; {hint}")
-    return rates

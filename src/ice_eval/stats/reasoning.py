@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.special import ndtr, ndtri
 
 from ice_eval.errors import DataError
-from ice_eval.stats._values import ROUND_OFF, Values, count_against, finite_vector, is_constant, mid_rank
-from ice_eval.stats.bootstrap import Interval, mean_interval, resampled_means
+from ice_eval.stats._values import ROUND_OFF, Values, is_constant, rates_vector
+from ice_eval.stats.bootstrap import Interval, bca_shares, mean_interval, resampled_means
 from ice_eval.stats.verdict import UNDETERMINED, reaches
 
 Reasoning = Literal["decorative", "scaffolding", "genuine"]
@@ -84,11 +83,9 @@ def capacity(
     Raises:
         DataError: If the three differ in length, are empty, or hold something outside [0, 1].
     """
-    columns = [finite_vector(values, what="rate") for values in (necessity, sufficiency, floor)]
+    columns = [rates_vector(values, what="rate") for values in (necessity, sufficiency, floor)]
     if len({values.size for values in columns}) > 1:
         raise DataError(f"need one rate of each kind per problem, got {[values.size for values in columns]}")
-    if any(values.min() < 0 or values.max() > 1 for values in columns):
-        raise DataError("rates lie in [0, 1]")
     sample = np.stack(columns, axis=1)
     means = resampled_means(sample, rng=rng, n_resamples=n_resamples)
     estimate = sample.mean(axis=0)
@@ -174,18 +171,11 @@ def _end(
 
 
 def _limits(sample: Values, means: Values, statistic: Callable[[Values], Values]) -> Values:
-    """BCa limits of a function of means (Efron & Tibshirani, 1993, equations 14.9-14.15)."""
+    """BCa limits of a function of means; plain percentiles where it is flat, as where it is cut off at 0."""
     resampled, estimate = statistic(means), float(statistic(sample.mean(axis=0)[None])[0])
-    n = len(sample)
-    jackknife = statistic((sample.sum(axis=0) - sample) / (n - 1))
+    jackknife = statistic((sample.sum(axis=0) - sample) / (len(sample) - 1))
     deviations = jackknife.mean() - jackknife
-    spread = float((deviations**2).sum())
-    if spread <= ROUND_OFF:  # the function is flat here, as where it is cut off at 0: plain percentiles
-        percentiles: Values = np.quantile(resampled, _TAILS)
-        return percentiles
-    acceleration = float((deviations**3).sum() / (6 * spread**1.5))
-    margin = 0.5 / resampled.size
-    bias = float(ndtri(np.clip(mid_rank(count_against(estimate, resampled)), margin, 1 - margin)))
-    shifted = bias + ndtri(_TAILS)
-    limits: Values = np.quantile(resampled, ndtr(bias + shifted / (1 - acceleration * shifted)))
+    is_flat = float((deviations**2).sum()) <= ROUND_OFF
+    shares = _TAILS if is_flat else bca_shares(estimate, resampled, deviations, tails=_TAILS)
+    limits: Values = np.quantile(resampled, shares)
     return limits
