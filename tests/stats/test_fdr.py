@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from scipy.stats import beta, binomtest, false_discovery_control
 
 from ice_eval.errors import DataError
-from ice_eval.stats import adjusted, nonnull_share, significant, significant_rate
+from ice_eval.stats import adjusted, adjusted_known, nonnull_share, significant, significant_rate
 
 FLOOR = 1 / 51
 
@@ -42,6 +42,16 @@ def test_p_values_that_meet_the_limit_exactly_are_rejected_despite_round_off(n):
 def test_more_is_rejected_at_a_larger_alpha(grid):
     p_values = np.array(grid) / 51
     assert np.all(significant(p_values, alpha=0.05) <= significant(p_values, alpha=0.2))
+
+
+def test_configurations_without_a_p_value_do_not_count_in_the_adjustment():
+    assert adjusted_known([0.01, None, 0.4]) == [
+        pytest.approx(0.01 * 2 * (1 + 1 / 2)),
+        None,
+        pytest.approx(0.4 * 3 / 2),
+    ]
+    assert adjusted_known([None]) == [None]
+    assert adjusted_known([]) == []
 
 
 def adjusted_by_definition(p_values, *, factor):

@@ -196,7 +196,5 @@ def _groups(lines: Sequence[Line], groups: Mapping[str, str | None]) -> stats.Gr
 
 
 def _adjusted(effects: Sequence[ContaminationEffect]) -> Iterator[ContaminationEffect]:
-    p_values = [each.p_value for each in effects if each.p_value is not None]
-    adjusted = iter(stats.adjusted(np.array(p_values)).tolist() if p_values else ())
-    for each in effects:
-        yield each if each.p_value is None else replace(each, p_adjusted=next(adjusted))
+    for each, p_adjusted in zip(effects, stats.adjusted_known([each.p_value for each in effects]), strict=True):
+        yield replace(each, p_adjusted=p_adjusted)

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
-
 from ice_eval import stats
 from ice_eval._controls import without_controls
 from ice_eval.rationales import Share
@@ -224,9 +222,8 @@ def tables(summaries: Sequence[Mapping[str, Any]]) -> list[Table]:
 
 def adjusted(lines: Sequence[Line]) -> list[Line]:
     """Lines with the p-values of all of them adjusted together (Benjamini-Yekutieli)."""
-    p_values = [line["p_value"] for line in lines if line["p_value"] is not None]
-    found = iter(stats.adjusted(np.array(p_values)).tolist() if p_values else ())
-    return [{**line, "p_adjusted": None if line["p_value"] is None else next(found)} for line in lines]
+    found = stats.adjusted_known([line["p_value"] for line in lines])
+    return [{**line, "p_adjusted": p_adjusted} for line, p_adjusted in zip(lines, found, strict=True)]
 
 
 def jointly(summaries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -26,7 +26,15 @@ from ice_eval.stats.bootstrap import (
 )
 from ice_eval.stats.correlation import Correlation, correlate, correlation_pvalue, detectable_correlation
 from ice_eval.stats.difference import Difference, paired_difference, unpaired_difference
-from ice_eval.stats.fdr import NonnullShare, SignificantRate, adjusted, nonnull_share, significant, significant_rate
+from ice_eval.stats.fdr import (
+    NonnullShare,
+    SignificantRate,
+    adjusted,
+    adjusted_known,
+    nonnull_share,
+    significant,
+    significant_rate,
+)
 from ice_eval.stats.planning import (
     Spread,
     cheapest_m,
@@ -99,6 +107,7 @@ __all__ = [
     "Taxonomy",
     "adjusted",
     "adjusted_capacity",
+    "adjusted_known",
     "agreement",
     "capacity",
     "ceiling",

@@ -1,6 +1,7 @@
 """Many tests at once: false-discovery rates of examples and configurations, and Storey's share of non-null examples."""
 
 import math
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -60,6 +61,17 @@ def adjusted(p_values: NDArray[np.float64], *, method: Literal["by", "bh"] = "by
         DataError: If there are no p-values, or one is outside (0, 1].
     """
     return np.asarray(false_discovery_control(_checked(p_values), method=method), dtype=np.float64)
+
+
+def adjusted_known(p_values: Sequence[float | None]) -> list[float | None]:
+    """`adjusted` p-values of those configurations that have one; None for the others, which do not count.
+
+    Raises:
+        DataError: If a p-value is outside (0, 1].
+    """
+    known = [value for value in p_values if value is not None]
+    found = iter(adjusted(np.array(known)).tolist() if known else ())
+    return [None if value is None else next(found) for value in p_values]
 
 
 def significant_rate(p_values: NDArray[np.float64], *, floor: float, alpha: float = 0.10) -> SignificantRate:

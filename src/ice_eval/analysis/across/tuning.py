@@ -82,10 +82,8 @@ def _of_pair(base: GridRun, tuned: GridRun) -> list[dict[str, Any]]:
 
 def _adjusted(lines: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """With the p-values of all pairs adjusted together."""
-    known = [line["p_value"] for line in lines if line["p_value"] is not None]
-    adjusted = iter(stats.adjusted(np.array(known)).tolist() if known else ())
-    for line in lines:
-        yield {**line, "p_adjusted": None if line["p_value"] is None else next(adjusted)}
+    for line, p_adjusted in zip(lines, stats.adjusted_known([line["p_value"] for line in lines]), strict=True):
+        yield {**line, "p_adjusted": p_adjusted}
 
 
 def _by_kind(grid: GridResults) -> Iterator[dict[str, Any]]:

@@ -208,9 +208,8 @@ def _correlations(
 
 def _adjusted(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """With the p-values of Pearson's r of all lines adjusted together."""
-    p_values = [line["pearson_p"] for line in lines if line["pearson_p"] is not None]
-    found = iter(stats.adjusted(np.array(p_values)).tolist() if p_values else ())
-    return [{**line, "pearson_p_adjusted": None if line["pearson_p"] is None else next(found)} for line in lines]
+    found = stats.adjusted_known([line["pearson_p"] for line in lines])
+    return [{**line, "pearson_p_adjusted": p_adjusted} for line, p_adjusted in zip(lines, found, strict=True)]
 
 
 def _notes(took_part: Sequence[InputRow], rows: Mapping[str, InputRow], parts: Sequence[Part]) -> Iterator[str]:
