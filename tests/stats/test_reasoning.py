@@ -129,6 +129,9 @@ def test_a_word_is_said_only_where_the_whole_interval_bears_it():
 
 def test_rates_of_different_problems_or_outside_of_zero_and_one_are_refused():
     good = np.array([0.5, 0.5])
-    for bad in (np.array([0.5]), np.array([0.5, 1.5])):
-        with pytest.raises(DataError):
+    for bad, message in (
+        (np.array([0.5]), r"one rate of each kind per problem, got \[2, 1, 2\]"),
+        (np.array([0.5, 1.5]), r"rates lie in \[0, 1\], got values from 0.5 to 1.5"),
+    ):
+        with pytest.raises(DataError, match=message):
             capacity(good, bad, good, rng=np.random.default_rng(0))

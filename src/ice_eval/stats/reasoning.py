@@ -8,7 +8,7 @@ import numpy as np
 
 from ice_eval.errors import DataError
 from ice_eval.stats._values import ROUND_OFF, Values, is_constant, rates_vector
-from ice_eval.stats.bootstrap import Interval, bca_shares, mean_interval, resampled_means
+from ice_eval.stats.bootstrap import Interval, bca_shares, interval_from_means, resampled_means
 from ice_eval.stats.verdict import UNDETERMINED, reaches
 
 Reasoning = Literal["decorative", "scaffolding", "genuine"]
@@ -92,10 +92,10 @@ def capacity(
     noise_only = reaches(float(estimate[2]), 1)
     return Capacity(
         src=float(_plain(estimate[None])[0]),
-        src_ci=_interval(sample, means, _plain, rng),
+        src_ci=_interval(sample, means, _plain),
         product=float(_plain(sample).mean()),
         adjusted=None if noise_only else float(_adjusted(estimate[None])[0]),
-        adjusted_ci=None if noise_only else _interval(sample, means, _adjusted, rng),
+        adjusted_ci=None if noise_only else _interval(sample, means, _adjusted),
     )
 
 
@@ -134,9 +134,7 @@ def _adjusted(means: Values) -> Values:
     return result
 
 
-def _interval(
-    sample: Values, means: Values, statistic: Callable[[Values], Values], rng: np.random.Generator
-) -> Interval | None:
+def _interval(sample: Values, means: Values, statistic: Callable[[Values], Values]) -> Interval | None:
     """BCa limits; columns without spread stand at their own limits: both statistics rise with necessity alone.
 
     Where no resample differs (few problems, cut off at 0 in each) the data do not say how far off the statistic may be,
@@ -144,7 +142,7 @@ def _interval(
     """
     if len(sample) < 2:
         return None
-    limits = [mean_interval(column, rng=rng) for column in sample.T]
+    limits = [interval_from_means(column, resampled) for column, resampled in zip(sample.T, means.T, strict=True)]
     constant = [is_constant(column) for column in sample.T]
     low, high = (_end(sample, means, statistic, limits, constant, end=end) for end in (0, 1))
     return Interval(low, high)
