@@ -13,6 +13,7 @@ from ice_eval.api import Run
 from ice_eval.cot import Backend, CotConfig, Source, cot_tasks, execute_chains, rescore_chains
 from ice_eval.errors import BudgetError, ConfigError, ModelError
 from ice_eval.pipeline import Silent
+from ice_eval.report.provenance import provenance
 from ice_eval.results.schema import SCHEMA
 from ice_eval.servers import Budget, Chat, Server, read_responses
 from ice_eval.tasks import Records
@@ -29,7 +30,7 @@ def run(behave, out, *, count=PROBLEMS, budget=None, steps=6, server_fields=None
     config = CotConfig(**{"model": "scripted", "task": "gsm8k", "n": count, "attributions": ("random",), **fields})
     with ChatServer(behave) as asked:
         server = Server(base_url=asked.url, first_backoff_s=0.01, most_backoff_s=0.05, **(server_fields or {}))
-        backend = Backend(lambda store: Chat(server, store, budget=budget), {"base_url": "http://127.0.0.1/v1"})
+        backend = Backend(lambda store: Chat(server, store, budget=budget), {"base_url": server.base_url})
         return execute_chains(config, problems(count, steps=steps), backend, out=out), asked
 
 
@@ -182,8 +183,25 @@ def test_a_run_that_goes_on_says_what_is_left_and_that_the_server_is_another(tmp
             execute_chains(replace(config, k=(k,)), problems(3), backend, out=tmp_path / "run", reporter=told[-1])
     first, second = (heard.said for heard in told)
     assert first[0].startswith("plan, for chains of six steps") and first[1].startswith("about the chains: ")
-    assert second[0].startswith("the run was begun with http") and second[1].startswith("about the chains: ")
+    assert second[0].startswith("http") and "has answered so far; what is missing is asked of http" in second[0]
+    assert second[1].startswith("about the chains: ")
     assert "answered already" in second[1] and len(second) == 2
+
+
+def test_the_manifest_names_the_servers_that_answered_and_no_other(tmp_path):
+    named = []
+    for k in (0.2, 0.5, 0.2):
+        with ChatServer(Reasoner()) as server:
+            config = CotConfig(model="scripted", task="gsm8k", n=2, p=2, attributions=(), k=(k,))
+            backend = Backend(lambda store, url=server.url: Chat(Server(base_url=url), store), {"base_url": server.url})
+            folder = execute_chains(config, problems(2), backend, out=tmp_path / "run")
+            named.append(server.url)
+    assert not server.requests, "the last one was asked nothing"
+    about = folder.manifest()["cot"]
+    assert (about["base_url"], about["base_urls"]) == (named[1], named[:2])
+    assert {each.server for each in read_responses(folder.path / "responses.jsonl")} == set(named[:2])
+    jsonschema.validate(folder.manifest(), schema("manifest"))
+    assert dict(provenance(folder.manifest()))["server"] == " + ".join(named[:2])
 
 
 def test_shares_and_attributions_may_be_added_and_ask_only_what_is_missing(tmp_path):

@@ -42,5 +42,5 @@ def chain_run(out, *, behave=None, count=5, steps=5, **fields):
     config = CotConfig(model="scripted", task="gsm8k", n=count, **settings)
     with ChatServer(behave or Marked(steps=steps)) as asked:
         server = Server(base_url=asked.url)
-        backend = Backend(lambda store: Chat(server, store), {"base_url": "http://127.0.0.1/v1"})
+        backend = Backend(lambda store: Chat(server, store), {"base_url": server.base_url})
         return execute_chains(config, Source(problems, "records"), backend, out=out)

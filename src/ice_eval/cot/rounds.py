@@ -81,9 +81,11 @@ class Rounds:
         ]
 
     def account(self, store: ResponseStore) -> dict[str, Any]:
-        """What the answers were, for the manifest."""
-        replies = [store.responses[key] for key in self._replies]
+        """What the answers were and where they came from, for the manifest."""
+        replies = sorted((store.responses[key] for key in self._replies), key=lambda reply: reply.time)
+        servers = [reply.server for reply in replies if reply.server is not None]
         return {
+            **({"base_url": servers[-1], "base_urls": list(dict.fromkeys(servers))} if servers else {}),
             "responses": dict(Counter(reply.status for reply in replies)),
             "rows_read": dict(self._read),
             "served_models": sorted({reply.model for reply in replies if reply.model}),

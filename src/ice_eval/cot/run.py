@@ -87,9 +87,9 @@ def execute_chains(
     if stored is not None:
         config = config.extended_by(stored["config"])
     manifest = _manifest(config, source, backend, asked, stored)
-    before, here = (stored or {}).get("cot", {}).get("base_url"), backend.about.get("base_url")
-    if before is not None and before != here:
-        reporter.say(f"the run was begun with {before} and goes on with {here or 'a model on this machine'}.")
+    before, here = (stored or manifest)["cot"].get("base_url"), backend.about.get("base_url")
+    if before != here:
+        reporter.say(f"{before} has answered so far; what is missing is asked of {here}.")
     with folder.opened():
         folder.write_manifest(manifest)
         with ResponseStore(folder.path / RESPONSES) as store:
@@ -98,7 +98,7 @@ def execute_chains(
                 cases, ledger, explained = run.evaluate(source.problems)
             finally:
                 reporter.stop()
-            manifest |= {"cot": {**dict(backend.about), **run.account(store)}}
+            manifest |= {"cot": {**manifest["cot"], **run.account(store)}}
         _write(folder, cases, ledger, explained)
         if config.levels and backend.model is not None:
             write_levels(folder, evaluated(cases), backend.model, config, reporter)
@@ -161,7 +161,7 @@ def _manifest(
         "versions": versions_of(("openai", "torch", "transformers", "numpy", "scipy")),
         "started": stored["started"] if stored is not None else now(),
         "messages": [],
-        "cot": dict(backend.about),
+        "cot": {**(stored or {}).get("cot", {}), **backend.about},
     }
 
 

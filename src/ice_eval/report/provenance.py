@@ -48,7 +48,8 @@ def _of_chains(manifest: Manifest) -> list[tuple[str, str]]:
     config, identity, about = manifest["config"], manifest["identity"], manifest["cot"]
     served = [name for name in about.get("served_models", ()) if name != config["model"]]
     by = f"; answers came from {', '.join(served)}" if served else ""
-    who = [("base_url", "server"), ("weights", "weights"), ("fingerprints", "fingerprints of answers")]
+    about = {"base_urls": [about["base_url"]] if "base_url" in about else [], **about}  # folders of earlier versions
+    who = [("base_urls", "server"), ("weights", "weights"), ("fingerprints", "fingerprints of answers")]
     rows = [
         ("model", f"{config['model']}, {manifest['device']}{by}"),
         *((name, _plain(about[field])) for field, name in who if about.get(field)),

@@ -160,5 +160,8 @@ class Session:
         self._keep(request, Reply(status="error", error=reason), lost, request.most_tokens().times(lost))
 
     def _keep(self, request: Question, reply: Reply, lost: int, billed: Tokens) -> None:
-        self._store.add(Response.to(request, reply, keep_request=self._keep_requests, lost=lost, billed=billed))
+        url = self._server.base_url
+        self._store.add(
+            Response.to(request, reply, keep_request=self._keep_requests, server=url, lost=lost, billed=billed)
+        )
         self._tell()

@@ -213,6 +213,8 @@ class Response(Reply):
     request: str
     """Hash of the request."""
     repeat: int
+    server: str | None = None
+    """The address that was asked; None for a model on this machine, and in files of earlier versions."""
     time: str
     """When it arrived, in UTC."""
     lost: int = 0
@@ -224,7 +226,14 @@ class Response(Reply):
 
     @classmethod
     def to(
-        cls, request: Question, reply: Reply, *, keep_request: bool, lost: int = 0, billed: Tokens = NO_TOKENS
+        cls,
+        request: Question,
+        reply: Reply,
+        *,
+        keep_request: bool,
+        server: str | None = None,
+        lost: int = 0,
+        billed: Tokens = NO_TOKENS,
     ) -> Self:
         """The response to a request, which has arrived just now; the reply may be that to another repeat."""
         return cls(
@@ -232,6 +241,7 @@ class Response(Reply):
             key=request.key,
             request=request.hash,
             repeat=request.repeat,
+            server=server,
             time=datetime.now(UTC).isoformat(timespec="milliseconds"),
             lost=lost,
             billed=billed,
