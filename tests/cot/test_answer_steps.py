@@ -27,5 +27,5 @@ def test_an_unreadable_answer_drops_nothing():
 
 
 def test_another_policy_is_refused():
-    with pytest.raises(ConfigError, match="steps that state the answer: drop or keep, not 'mark'"):
+    with pytest.raises(ConfigError, match="'mark': drop or keep is expected"):
         kept("mark")

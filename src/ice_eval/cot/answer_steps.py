@@ -15,6 +15,16 @@ from ice_eval.errors import ConfigError
 AnswerStep = Literal["drop", "keep"]
 
 
+def check_policy(policy: str) -> None:
+    """Whether it is one that there is.
+
+    Raises:
+        ConfigError: It is none.
+    """
+    if policy not in get_args(AnswerStep):
+        raise ConfigError(f"--answer-step '{policy}': {' or '.join(get_args(AnswerStep))} is expected.")
+
+
 def states_answer(step: Step, answer: Answer, kind: Kind, *, question: str = "") -> bool:
     """Whether a step states the final answer; what the question itself holds counts only as a result."""
     return kind.states(step.text, answer, given=question)
@@ -30,8 +40,7 @@ def reasoning_steps(
     Raises:
         ConfigError: There is no such policy.
     """
-    if policy not in get_args(AnswerStep):
-        raise ConfigError(f"steps that state the answer: {' or '.join(get_args(AnswerStep))}, not '{policy}'.")
+    check_policy(policy)
     if policy == "keep" or not isinstance(answer, Answer):
         return chain.steps
     return tuple(step for step in chain.steps if not states_answer(step, answer, kind, question=question))

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import get_args
 
 import regex
 
@@ -11,7 +10,6 @@ from ice_eval.cot.answers import Answer, Kind, Reading, Unreadable
 from ice_eval.cot.given import Given, final_of
 from ice_eval.cot.steps import Chain, Step, is_thinking, split_steps
 from ice_eval.cot.tasks import Problem
-from ice_eval.errors import ConfigError
 from ice_eval.servers import Response
 
 FEWEST_STEPS = 2
@@ -107,18 +105,6 @@ def _is_complete(found: Reading, response: Response, kind: Kind) -> bool:
     if not isinstance(found, Answer) or found.by != "marker" or is_thinking(response.text):
         return False
     return final_of(split_steps(whole_words(response)), kind) == found
-
-
-def checked_policy(policy: str) -> AnswerStep:
-    """The policy of that name.
-
-    Raises:
-        ConfigError: There is none.
-    """
-    for known in get_args(AnswerStep):
-        if policy == known:
-            return known  # type: ignore[no-any-return]
-    raise ConfigError(f"--answer-step '{policy}': {' or '.join(get_args(AnswerStep))} is expected.")
 
 
 def evaluated(cases: Sequence[Case]) -> list[Case]:

@@ -5,10 +5,9 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from ice_eval._specs import from_spec
-from ice_eval.cot.answer_steps import AnswerStep
+from ice_eval.cot.answer_steps import AnswerStep, check_policy
 from ice_eval.cot.attributions import StepAttribution, step_attributions
-from ice_eval.cot.cases import checked_policy
-from ice_eval.cot.operators import Removal, StepOperator, step_operators
+from ice_eval.cot.operators import Arrangement, Removal, StepOperator, step_operators
 from ice_eval.cot.tasks import Worked
 from ice_eval.errors import ConfigError
 from ice_eval.results import content_hash
@@ -61,14 +60,21 @@ class CotConfig:
             values = getattr(self, name)
             if len(set(values)) < len(values):
                 raise ConfigError(f"{name} names something twice: {', '.join(map(str, values))}.")
-        checked_policy(self.answer_step)
+        check_policy(self.answer_step)
         self.methods()
-        if not any(isinstance(operator, Removal) for operator in self.chosen_operators().values()):
+        if not self.removals():
             raise ConfigError("an operator that keeps some steps is needed: delete, or replace.")
 
-    def chosen_operators(self) -> dict[str, StepOperator]:
-        """The operators, by name."""
-        return {name: step_operators.get(name)() for name in self.operators}
+    def removals(self) -> dict[str, Removal]:
+        """The operators that keep some steps, by name."""
+        return {name: each for name, each in self._chosen() if isinstance(each, Removal)}
+
+    def arrangements(self) -> dict[str, Arrangement]:
+        """The operators that show steps in an order of their own, by name."""
+        return {name: each for name, each in self._chosen() if isinstance(each, Arrangement)}
+
+    def _chosen(self) -> list[tuple[str, StepOperator]]:
+        return [(name, step_operators.get(name)()) for name in self.operators]
 
     def methods(self) -> dict[str, StepAttribution]:
         """The attributions, by the name that was given."""
@@ -88,14 +94,12 @@ class CotConfig:
 
     def plain(self) -> dict[str, Any]:
         """As the manifest holds it, in the terms of every run: `m` is the number of random sets."""
-        chosen = self.chosen_operators()
-        removals = [name for name, operator in chosen.items() if isinstance(operator, Removal)]
         return {
             **self.identity(),
             "m": self.p,
             "attributions": list(self.attributions),
-            "operators": removals,
-            "arrangements": [name for name in chosen if name not in removals],
+            "operators": list(self.removals()),
+            "arrangements": list(self.arrangements()),
             "directions": list(DIRECTIONS),
             "k": list(self.k),
             "levels": self.levels,

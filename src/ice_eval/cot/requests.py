@@ -4,11 +4,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ice_eval.cot.answers import Answer
 from ice_eval.cot.attributions import Probe
-from ice_eval.cot.cases import Case, given_case
+from ice_eval.cot.cases import Case, evaluated, given_case
 from ice_eval.cot.config import CotConfig
 from ice_eval.cot.fills import step_fills
 from ice_eval.cot.given import Given
-from ice_eval.cot.operators import Removal
 from ice_eval.cot.prompts import Role, ask_prompt, asked_turns, conclude_prompt, concluded_turns
 from ice_eval.cot.rows import StepRow, arranged_rows, random_rows, reference_rows
 from ice_eval.cot.steps import given_steps
@@ -41,8 +40,7 @@ def probe_request(case: Case, probe: Probe, config: CotConfig) -> Request:
 
 def fills_of(cases: Sequence[Case], config: CotConfig) -> Mapping[str, tuple[str, ...]]:
     """Steps of other problems for every case, where an operator needs them."""
-    removals = [operator for operator in config.chosen_operators().values() if isinstance(operator, Removal)]
-    if not any(operator.needs_fills for operator in removals):
+    if not any(operator.needs_fills for operator in config.removals().values()):
         return {case.id: () for case in cases}
     return step_fills(cases, seed=config.seed)
 
@@ -73,10 +71,9 @@ def expected_requests(problems: Sequence[Problem | Given], config: CotConfig) ->
     cases = [
         given_case(each, policy=config.answer_step) if isinstance(each, Given) else _usual(each) for each in problems
     ]
-    used = [case for case in cases if case.skip_reason is None]
-    fills = {case.id: (_USUAL_STEP,) * len(case.steps) for case in used}
-    for case in used:
-        requests += requests_of(case, list(first_rows(case, config, fills[case.id])), probes_of(case, config), config)
+    for case in evaluated(cases):
+        rows = list(first_rows(case, config, fills=(_USUAL_STEP,) * len(case.steps)))
+        requests += requests_of(case, rows, probes_of(case, config), config)
     return requests
 
 

@@ -6,7 +6,6 @@ from typing import NamedTuple
 from ice_eval._seeding import rng_for
 from ice_eval.cot.cases import Case
 from ice_eval.cot.config import CotConfig
-from ice_eval.cot.operators import Arrangement, Removal
 from ice_eval.rationales import Units, random_sets, set_size, top_k
 from ice_eval.records import PerUnit
 from ice_eval.results import RowKey
@@ -62,12 +61,11 @@ def rationale_rows(
 
 def arranged_rows(case: Case, config: CotConfig) -> Iterator[StepRow]:
     """The steps in other orders, and cut off."""
-    for name, operator in config.chosen_operators().items():
-        if isinstance(operator, Arrangement):
-            rng = rng_for(config.seed, case.id, "arrangements", name)
-            for index, order in enumerate(operator.orders(len(case.steps), config.p, rng)):
-                shown = tuple(case.texts[step] for step in order)
-                yield StepRow(RowKey(case.id, name, set_index=index, size=len(order)), order, shown)
+    for name, operator in config.arrangements().items():
+        rng = rng_for(config.seed, case.id, "arrangements", name)
+        for index, order in enumerate(operator.orders(len(case.steps), config.p, rng)):
+            shown = tuple(case.texts[step] for step in order)
+            yield StepRow(RowKey(case.id, name, set_index=index, size=len(order)), order, shown)
 
 
 def sizes(n_steps: int, shares: Sequence[float]) -> list[int]:
@@ -78,8 +76,7 @@ def sizes(n_steps: int, shares: Sequence[float]) -> list[int]:
 def _removals(
     case: Case, config: CotConfig, fills: Sequence[str], kind: str, chosen: Units, index: int | None
 ) -> Iterator[StepRow]:
-    for name, operator in config.chosen_operators().items():
-        if isinstance(operator, Removal):
-            for direction, kept in (("sufficiency", chosen), ("necessity", case.without(*chosen))):
-                key = RowKey(case.id, kind, name, direction, len(chosen), index, 0)
-                yield StepRow(key, kept, tuple(operator.show(case.texts, kept, fills)))
+    for name, operator in config.removals().items():
+        for direction, kept in (("sufficiency", chosen), ("necessity", case.without(*chosen))):
+            key = RowKey(case.id, kind, name, direction, len(chosen), index, 0)
+            yield StepRow(key, kept, tuple(operator.show(case.texts, kept, fills)))

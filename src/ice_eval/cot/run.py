@@ -123,7 +123,7 @@ def _refuse_looking_into_servers(config: CotConfig, backend: Backend) -> None:
 
 def _refuse_replacing_in_one(config: CotConfig, source: Source) -> None:
     """Before anything is paid for; that others turn out to have no steps shows only later."""
-    needing = [name for name, operator in config.chosen_operators().items() if getattr(operator, "needs_fills", False)]
+    needing = [name for name, operator in config.removals().items() if operator.needs_fills]
     if needing and len(source.problems) < 2:
         raise ConfigError(
             f"the operator '{needing[0]}' takes steps of other problems, and there is one problem only; evaluate more, "
