@@ -14,7 +14,7 @@ from ice_eval.cot.tasks import Worked
 from ice_eval.errors import ConfigError
 from ice_eval.models import DeviceMap, MaxMemory, Model, load_model
 from ice_eval.pipeline import Reporter
-from ice_eval.servers import Budget, Chat, ResponseStore, Server, plan_requests
+from ice_eval.servers import RESPONSES, Budget, Chat, ResponseStore, Server, plan_requests
 from ice_eval.tasks import DataSource, FileData
 
 _NO_TASK = "given"
@@ -94,7 +94,7 @@ def plan_chains(
 ) -> ChainPlan:
     """What `evaluate_chains` would ask, about and at most; asks nothing."""
     config, source = _asked(model, task, data, responses, settings)
-    nowhere = ResponseStore(Path("responses.jsonl"))  # never entered: nothing is read or written
+    nowhere = ResponseStore(Path(RESPONSES))  # never entered: nothing is read or written
     asked = plan_requests(expected_requests(source.problems, config), nowhere, budget or Budget())
     return ChainPlan(**vars(asked), n_problems=len(source.problems), skipped=skipped_chains(source.problems, config))
 

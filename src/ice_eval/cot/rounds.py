@@ -2,9 +2,10 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ice_eval._seeding import rng_for
+from ice_eval.cot.answers import Unreadable
 from ice_eval.cot.asking import Asker
 from ice_eval.cot.attributions import Probe, StepLens, Unexplained
 from ice_eval.cot.cases import Case, evaluated, given_case, reading_of, written_case
@@ -32,6 +33,17 @@ from ice_eval.results.schema import probe_kind
 from ice_eval.servers import Progress, Request, Response, ResponseStore
 
 
+class Outcome(NamedTuple):
+    """What came of all problems; by the id of the problem, and of those that take part alone."""
+
+    cases: list[Case]
+    """Of every problem, in order."""
+    replies: Mapping[str, Sequence[tuple[StepRow, Response]]]
+    """Rows with what the model said to them."""
+    explained: Mapping[str, Explained]
+    """What attributions said."""
+
+
 class Rounds:
     """Three rounds of questions: the chains; rows and probes; the rows of what the attributions chose."""
 
@@ -41,10 +53,8 @@ class Rounds:
         self._replies: dict[str, Response] = {}
         self._read: Counter[str] = Counter()
 
-    def evaluate(
-        self, problems: Sequence[Problem | Given]
-    ) -> tuple[list[Case], dict[str, list[tuple[StepRow, Response]]], dict[str, Explained]]:
-        """All cases; the rows of those that take part, with their replies; and what attributions said of them."""
+    def evaluate(self, problems: Sequence[Problem | Given]) -> Outcome:
+        """Ask all that there is to ask about some problems."""
         config = self._config
         cases = self._cases(problems)
         used = evaluated(cases)
@@ -58,15 +68,14 @@ class Rounds:
             rows[case.id] += rationale_rows(case, config, fills[case.id], explained[case.id].vectors)
             rows[case.id] += _probe_rows(case, probes[case.id])
         self._ask(self._requests(used, rows, {}), "about what explanations chose", rest=0)
-        ledger = {
-            case.id: [(row, self._replies[row_request(case, row, config).key]) for row in rows[case.id]]
-            for case in used
-        }
+        replies = {case.id: [(row, self._reply_to(case, row)) for row in rows[case.id]] for case in used}
         for case in used:
-            self._read.update(
-                getattr(reading_of(reply, case.problem.kind), "reason", "read") for _, reply in ledger[case.id]
-            )
-        return cases, ledger, explained
+            readings = [reading_of(reply, case.problem.kind) for _, reply in replies[case.id]]
+            self._read.update(each.reason if isinstance(each, Unreadable) else "read" for each in readings)
+        return Outcome(cases, replies, explained)
+
+    def _reply_to(self, case: Case, row: StepRow) -> Response:
+        return self._replies[row_request(case, row, self._config).key]
 
     def _requests(
         self,

@@ -13,18 +13,15 @@ from ice_eval.cot.given import Given
 from ice_eval.cot.ledger import LABELS, Explained, input_row, ledger_row
 from ice_eval.cot.levels import write_levels
 from ice_eval.cot.prompts import ASK, CONCLUDE, RATE
-from ice_eval.cot.rounds import Rounds
-from ice_eval.cot.rows import StepRow
+from ice_eval.cot.rounds import Outcome, Rounds
 from ice_eval.cot.summary import rescore_chains
 from ice_eval.cot.tasks import Problem
 from ice_eval.errors import CapabilityError, ConfigError, ModelError
 from ice_eval.models import Model
 from ice_eval.pipeline import Reporter, Silent
+from ice_eval.pipeline.part import PART_SIZE
 from ice_eval.results import RunFolder, config_hash, content_hash, now, slug, stored_run, versions_of
-from ice_eval.servers import Response, ResponseStore
-
-PART_SIZE = 16
-RESPONSES = "responses.jsonl"
+from ice_eval.servers import RESPONSES, ResponseStore
 
 
 @dataclass(frozen=True)
@@ -79,36 +76,31 @@ def execute_chains(
     reporter = reporter or Silent()
     _refuse_looking_into_servers(config, backend)
     _refuse_replacing_in_one(config, source)
-    asked = {**config.identity(), "data": source.hash(), "prompts": _prompts_hash()}
-    asked |= {"weights": backend.about["weights"]} if "weights" in backend.about else {}
-    name = f"cot-{slug(config.task)}-{slug(config.model)}-{config_hash(asked)[:8]}"
+    identity = _identity(config, source, backend)
+    name = f"cot-{slug(config.task)}-{slug(config.model)}-{config_hash(identity)[:8]}"
     folder = RunFolder(out or Path("ice-runs") / name)
-    stored = stored_run(folder, asked)
+    stored = stored_run(folder, identity)
     if stored is not None:
         config = config.extended_by(stored["config"])
-    manifest = _manifest(config, source, backend, asked, stored)
-    before, here = (stored or manifest)["cot"].get("base_url"), backend.about.get("base_url")
-    if before != here:
-        reporter.say(f"{before} has answered so far; what is missing is asked of {here}.")
+        _tell_of_another_server(stored, backend, reporter)
+    manifest = _manifest(config, source, backend, identity, stored)
     with folder.opened():
         folder.write_manifest(manifest)
         with ResponseStore(folder.path / RESPONSES) as store:
-            run = Rounds(config, backend.model, backend.make(store), reporter)
+            rounds = Rounds(config, backend.model, backend.make(store), reporter)
             try:
-                cases, ledger, explained = run.evaluate(source.problems)
+                outcome = rounds.evaluate(source.problems)
             finally:
                 reporter.stop()
-            manifest |= {"cot": {**manifest["cot"], **run.account(store)}}
-        _write(folder, cases, ledger, explained)
+            manifest |= {"cot": {**backend.about, **rounds.account(store)}}
+        _write_parts(folder, outcome)
         if config.levels and backend.model is not None:
-            write_levels(folder, evaluated(cases), backend.model, config, reporter)
+            write_levels(folder, evaluated(outcome.cases), backend.model, config, reporter)
         folder.write_manifest(manifest)
         rescore_chains(folder)
         folder.write_manifest({**manifest, "status": "complete", "finished": now()})
-    if not evaluated(cases):
-        reasons = Counter(case.skip_reason for case in cases)
-        told = "; ".join(f"{reason} ({count})" for reason, count in reasons.most_common(3))
-        raise ModelError(f"no problem could be evaluated: {told}; see {folder.path}.")
+    if not evaluated(outcome.cases):
+        raise _nothing_evaluated(outcome.cases, folder)
     return folder
 
 
@@ -131,24 +123,42 @@ def _refuse_replacing_in_one(config: CotConfig, source: Source) -> None:
         )
 
 
-def _prompts_hash() -> str:
-    """Other words of the prompts make another run."""
-    return content_hash([ASK, CONCLUDE, RATE])
+def _identity(config: CotConfig, source: Source, backend: Backend) -> dict[str, Any]:
+    """What makes the run the run it is. Other words of the prompts make another one; another address does not."""
+    weights = {"weights": backend.about["weights"]} if "weights" in backend.about else {}
+    return {
+        **config.identity(),
+        "data": source.hash(),
+        "prompts": content_hash([ASK, CONCLUDE, RATE]),
+        **weights,
+    }
+
+
+def _tell_of_another_server(stored: Mapping[str, Any], backend: Backend, reporter: Reporter) -> None:
+    before, here = stored["cot"].get("base_url"), backend.about.get("base_url")
+    if before != here:
+        reporter.say(f"{before} has answered so far; what is missing is asked of {here}.")
+
+
+def _nothing_evaluated(cases: Sequence[Case], folder: RunFolder) -> ModelError:
+    reasons = Counter(case.skip_reason for case in cases)
+    told = "; ".join(f"{reason} ({count})" for reason, count in reasons.most_common(3))
+    return ModelError(f"no problem could be evaluated: {told}; see {folder.path}.")
 
 
 def _manifest(
     config: CotConfig,
     source: Source,
     backend: Backend,
-    asked: Mapping[str, Any],
+    identity: Mapping[str, Any],
     stored: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     return {
         "status": "running",
         "config": config.plain(),
         "attributions": {name: {"method": method.name, **asdict(method)} for name, method in config.methods().items()},
-        "config_hash": config_hash(asked),
-        "identity": dict(asked),
+        "config_hash": config_hash(identity),
+        "identity": dict(identity),
         "labels": list(LABELS),
         "label_ids": [],
         "label_scoring": "answer",
@@ -165,18 +175,13 @@ def _manifest(
     }
 
 
-def _write(
-    folder: RunFolder,
-    cases: Sequence[Case],
-    ledger: Mapping[str, Sequence[tuple[StepRow, Response]]],
-    explained: Mapping[str, Explained],
-) -> None:
+def _write_parts(folder: RunFolder, outcome: Outcome) -> None:
     """Build all parts anew from the replies."""
     folder.clear_parts()
     nothing = Explained({}, {})
-    for index, start in enumerate(range(0, len(cases), PART_SIZE)):
-        part = cases[start : start + PART_SIZE]
-        inputs = [input_row(case, explained.get(case.id, nothing)) for case in part]
-        rows = [ledger_row(case, row, reply) for case in part for row, reply in ledger.get(case.id, ())]
+    for index, start in enumerate(range(0, len(outcome.cases), PART_SIZE)):
+        part = outcome.cases[start : start + PART_SIZE]
+        inputs = [input_row(case, outcome.explained.get(case.id, nothing)) for case in part]
+        rows = [ledger_row(case, row, reply) for case in part for row, reply in outcome.replies.get(case.id, ())]
         kinds = Counter(row.key.kind for row in rows)
         folder.write_part(index, inputs, rows, {"rows": len(rows), "rows_by_kind": dict(kinds)})

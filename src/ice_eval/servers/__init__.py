@@ -14,10 +14,11 @@ from ice_eval.servers.exchange import (
     Tokens,
 )
 from ice_eval.servers.server import Server
-from ice_eval.servers.store import ResponseStore, read_responses
+from ice_eval.servers.store import RESPONSES, ResponseStore, read_responses
 
 __all__ = [
     "NO_TOKENS",
+    "RESPONSES",
     "Budget",
     "Chat",
     "Continuation",

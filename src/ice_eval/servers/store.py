@@ -14,6 +14,8 @@ from ice_eval._files import lock_out_others, sync_folder
 from ice_eval.errors import ConfigError, StorageError
 from ice_eval.servers.exchange import NO_TOKENS, Question, Response, Tokens
 
+RESPONSES = "responses.jsonl"
+"""What the file is called in a run folder."""
 _Question = TypeVar("_Question", bound=Question)
 
 
