@@ -22,6 +22,7 @@ from ice_eval.cot.config import CotConfig
 from ice_eval.cot.local_chains import encode_chain
 from ice_eval.cot.local_scores import AnswerScorer
 from ice_eval.cot.local_tests import answer_tests
+from ice_eval.cot.measures import listed
 from ice_eval.errors import DataError
 from ice_eval.models import Model
 from ice_eval.pipeline import Reporter
@@ -66,7 +67,7 @@ def level_lines(folder: RunFolder, *, seed: int) -> Iterator[dict[str, Any]]:
             "k": k,
             "n": int(rates.size),
             "win_rate": mean,
-            "win_rate_ci": None if interval is None else list(interval),
+            "win_rate_ci": listed(interval),
             "p_value": p_value,
             "taxonomy": stats.taxonomy(mean),
             "verdict": stats.verdict(mean, interval, p_value=p_value),

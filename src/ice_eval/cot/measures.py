@@ -110,16 +110,32 @@ def chain_rows(example: InputRow, rows: Sequence[LedgerRow]) -> ChainRows:
 
 def mean_line(rates: Sequence[Rate], *, seed: int, name: str = "rate") -> dict[str, Any]:
     """Mean over chains, its interval, and the bounds that unreadable replies leave; chains without a reply left out."""
-    read = [rate for rate in rates if not np.isnan(rate.point)]
-    points = np.array([rate.point for rate in read])
-    interval = stats.mean_interval(points, rng=rng_for(seed, "bootstrap")) if read else None
+    points = np.array([rate.point for rate in rates if not np.isnan(rate.point)])
+    interval = stats.mean_interval(points, rng=rng_for(seed, "bootstrap")) if points.size else None
+    bounds = [float(np.mean(ends)) for ends in ([rate.low for rate in rates], [rate.high for rate in rates]) if ends]
     return {
-        name: float(points.mean()) if read else None,
-        f"{name}_ci": None if interval is None else list(interval),
-        f"{name}_bounds": [float(np.mean([r.low for r in rates])), float(np.mean([r.high for r in rates]))]
-        if rates
-        else None,
+        name: float(points.mean()) if points.size else None,
+        f"{name}_ci": listed(interval),
+        f"{name}_bounds": bounds or None,
     }
+
+
+def listed(interval: Interval | None) -> list[float] | None:
+    """An interval as JSON has it."""
+    return None if interval is None else list(interval)
+
+
+class _Rates(NamedTuple):
+    """What the capacity of one chain is made of."""
+
+    necessity: Rate
+    sufficiency: Rate
+    floor: Rate
+
+    @property
+    def is_read(self) -> bool:
+        """Whether each of them has a reply that could be read."""
+        return not any(np.isnan(rate.point) for rate in self)
 
 
 def capacity_lines(chains: Sequence[ChainRows], config: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -133,64 +149,56 @@ def capacity_lines(chains: Sequence[ChainRows], config: Mapping[str, Any]) -> It
 
 def _capacity_line(chains: Sequence[ChainRows], operator: str, k: float, config: Mapping[str, Any]) -> dict[str, Any]:
     seed, p = config["seed"], config["p"]
-    necessity = [chain.necessity(operator, k, p) for chain in chains]
-    sufficiency = [chain.sufficiency(operator, k, p) for chain in chains]
-    floors = [chain.floor for chain in chains]
-    every = list(zip(necessity, sufficiency, floors, strict=True))
-    read = [rates for rates in every if not _any_nan(rates)]
+    rates = [_Rates(each.necessity(operator, k, p), each.sufficiency(operator, k, p), each.floor) for each in chains]
+    necessity, sufficiency, floors = ([each[column] for each in rates] for column in range(3))
     n_rows = sum(rate.n_rows for rate in (*necessity, *sufficiency))
+    n_unread = sum(rate.n_unread for rate in (*necessity, *sufficiency))
     shares = [set_size(chain.n_steps, k) / chain.n_steps for chain in chains]
-    head = {
-        "n": len(read),
-        "k_effective": float(np.mean(shares)) if chains else None,
+    return {
+        "n": sum(each.is_read for each in rates),
+        "k_effective": float(np.mean(shares)) if shares else None,
         **mean_line(necessity, seed=seed, name="necessity"),
         **mean_line(sufficiency, seed=seed, name="sufficiency"),
         "noise_floor": mean_line(floors, seed=seed)["rate"],
-        "unreadable_rate": sum(r.n_unread for r in (*necessity, *sufficiency)) / n_rows if n_rows else None,
+        "unreadable_rate": n_unread / n_rows if n_rows else None,
+        **_capacity_fields(rates, seed),
     }
+
+
+def _capacity_fields(rates: Sequence[_Rates], seed: int) -> Mapping[str, Any]:
+    """Capacity, the bounds that unreadable replies leave, and the words; None throughout where nothing was read."""
+    read = [each for each in rates if each.is_read]
     if not read:
-        return {**head, **_NO_CAPACITY}
-    found = _capacity(read, "point", seed)
-    low, high = (_capacity(every, ends, seed) for ends in ("low", "high"))  # chains without any readable reply, too
+        return _NO_CAPACITY
+    found = _capacity(read, ("point", "point", "point"), seed)
+    # Every unreadable reply counted so that the capacity is lowest, or highest; of chains without a readable one, too.
+    low = _capacity(rates, ("low", "high", "high"), seed)
+    high = _capacity(rates, ("high", "low", "low"), seed)
     widest = None
     if low.adjusted_ci is not None and high.adjusted_ci is not None:
         widest = Interval(low.adjusted_ci.low, high.adjusted_ci.high)
     return {
-        **head,
         "src": found.src,
-        "src_ci": _listed(found.src_ci),
+        "src_ci": listed(found.src_ci),
         "src_bounds": [low.src, high.src],
         "src_product": found.product,
         "src_adjusted": found.adjusted,
-        "src_adjusted_ci": _listed(found.adjusted_ci),
+        "src_adjusted_ci": listed(found.adjusted_ci),
         "src_adjusted_bounds": None if low.adjusted is None or high.adjusted is None else [low.adjusted, high.adjusted],
         "taxonomy": None if found.adjusted is None else stats.reasoning_word(found.adjusted),
         "verdict": stats.NOISE_ONLY if found.adjusted is None else stats.reasoning_verdict(widest),
     }
 
 
-_NO_CAPACITY: Mapping[str, Any] = {
-    **dict.fromkeys(
-        ("src", "src_ci", "src_bounds", "src_product", "src_adjusted", "src_adjusted_ci", "src_adjusted_bounds"), None
-    ),
-    "taxonomy": None,
-    "verdict": None,
-}
+_NO_CAPACITY = dict.fromkeys(
+    ("src", "src_ci", "src_bounds", "src_product", "src_adjusted", "src_adjusted_ci", "src_adjusted_bounds")
+    + ("taxonomy", "verdict")
+)
 
 
-def _capacity(chains: Sequence[tuple[Rate, ...]], ends: str, seed: int) -> stats.Capacity:
-    """With every unreadable reply left out, or counted so that the capacity is lowest, or highest."""
-    fields = {"point": ("point",) * 3, "low": ("low", "high", "high"), "high": ("high", "low", "low")}[ends]
+def _capacity(chains: Sequence[_Rates], ends: tuple[str, str, str], seed: int) -> stats.Capacity:
+    """With the given end of each of the three rates."""
     columns = [
-        np.array([getattr(rates[column], name) for rates in chains], dtype=np.float64)
-        for column, name in enumerate(fields)
+        np.array([getattr(rates[column], end) for rates in chains], dtype=np.float64) for column, end in enumerate(ends)
     ]
     return stats.capacity(*columns, rng=rng_for(seed, "capacity"))
-
-
-def _any_nan(rates: Sequence[Rate]) -> bool:
-    return any(np.isnan(rate.point) for rate in rates)
-
-
-def _listed(interval: Interval | None) -> list[float] | None:
-    return None if interval is None else list(interval)

@@ -13,7 +13,7 @@ from ice_eval._files import write_json
 from ice_eval._seeding import rng_for
 from ice_eval.cot.ledger import ANSWER, changed
 from ice_eval.cot.levels import level_lines
-from ice_eval.cot.measures import CUTS, ChainRows, Rate, capacity_lines, chain_rows, mean_line, rate_of
+from ice_eval.cot.measures import CUTS, ChainRows, Rate, capacity_lines, chain_rows, listed, mean_line, rate_of
 from ice_eval.results import InputRow, LedgerRow, RunFolder, rescore
 from ice_eval.results.summary import outcomes_by_configuration
 
@@ -98,7 +98,7 @@ def _gap(pairs: NDArray[np.float64], seed: int) -> dict[str, Any]:
         return {"gap": None, "gap_ci": None}
     first, second = pairs.T
     interval = stats.difference_interval(first, second, rng=rng_for(seed, "bootstrap"))
-    return {"gap": float((first - second).mean()), "gap_ci": None if interval is None else list(interval)}
+    return {"gap": float((first - second).mean()), "gap_ci": listed(interval)}
 
 
 def _shuffled(chains: Sequence[ChainRows], config: Mapping[str, Any]) -> dict[str, Any]:
@@ -120,7 +120,7 @@ def _truncated(chains: Sequence[ChainRows], config: Mapping[str, Any]) -> dict[s
     return {
         "kept": [{"share": share, **mean_line(curve[share], seed=config["seed"])} for share in CUTS],
         "settled": float(known.mean()) if known.size else None,
-        "settled_ci": None if interval is None else list(interval),
+        "settled_ci": listed(interval),
         "n": int(known.size),
     }
 
