@@ -1,6 +1,7 @@
 """The same examples in another language: ids and labels stay, and an interruption changes nothing."""
 
 import json
+from dataclasses import replace
 
 import pytest
 import torch
@@ -8,7 +9,9 @@ import transformers
 from tests.helpers import byte_level
 
 from ice_eval.errors import ConfigError, DataError, ModelError
+from ice_eval.models import Loading
 from ice_eval.models._hf_translate import Translator, load_translator
+from ice_eval.models._placement import is_offloaded
 from ice_eval.tasks import FileData, Records
 from ice_eval.translation import PARTIAL, Provenance, translate_file, translated_fields
 
@@ -127,8 +130,9 @@ def marian(tmp_path_factory):
     return path
 
 
-def loaded(path, target, *, beams=1):
-    return load_translator(str(path), source=None, target=target, beams=beams, device="cpu", dtype="float32")
+def loaded(path, target, *, beams=1, **how):
+    how = Loading(**{"device": "cpu", "dtype": "float32"} | how)
+    return load_translator(str(path), source=None, target=target, beams=beams, how=how)
 
 
 @pytest.mark.parametrize("beams", [1, 3])
@@ -169,6 +173,46 @@ def test_languages_that_a_model_of_many_does_not_know_are_refused(marian):
 def test_texts_that_do_not_fit_are_refused(marian):
     with pytest.raises(ModelError, match=r"a text has \d+ tokens, and the model reads 64"):
         loaded(marian, "fr").translate(["word " * 80])
+
+
+@pytest.fixture(scope="module")
+def m2m(tmp_path_factory):
+    """A folder with a tiny random model of NLLB's kind."""
+    tokenizer = byte_level()
+    tokenizer.add_special_tokens({"pad_token": "<pad>", "additional_special_tokens": ["fra_Latn"]})
+    torch.manual_seed(0)
+    config = transformers.M2M100Config(
+        vocab_size=len(tokenizer), d_model=16, encoder_layers=2, decoder_layers=2, encoder_attention_heads=2,
+        decoder_attention_heads=2, encoder_ffn_dim=16, decoder_ffn_dim=16, max_position_embeddings=1024,
+        pad_token_id=tokenizer.pad_token_id, decoder_start_token_id=tokenizer.pad_token_id,
+        eos_token_id=tokenizer.eos_token_id, forced_eos_token_id=None, init_std=1.0,
+    )  # fmt: skip
+    path = tmp_path_factory.mktemp("m2m")
+    transformers.M2M100ForConditionalGeneration(config).save_pretrained(path)
+    tokenizer.save_pretrained(path)
+    return path
+
+
+def test_a_model_that_waits_on_disk_translates_the_same(m2m):
+    texts = [row["text"] for row in ROWS[:2]]
+    spread = loaded(m2m, "fra_Latn", device="auto", device_map={"model": "disk", "lm_head": "disk"})
+    assert is_offloaded(spread._model)
+    assert spread.translate(texts) == loaded(m2m, "fra_Latn").translate(texts)
+
+
+def test_weights_that_a_map_loses_on_disk_are_named(m2m):
+    places = {"model.shared": "cpu", "model.encoder": "disk", "model.decoder": "cpu", "lm_head": "cpu"}
+    with pytest.raises(ConfigError, match="cannot be placed as --device-map says: model.encoder.embed_tokens.weight"):
+        loaded(m2m, "fra_Latn", device="auto", device_map=places).translate(["one"])
+
+
+def test_lines_name_the_quantisation_and_another_one_does_not_continue_them(tmp_path):
+    made(tmp_path / "fr.jsonl", how=replace(HOW, load_in="4bit"))
+    assert {line["translation"]["load_in"] for line in lines(tmp_path / "fr.jsonl")} == {"4bit"}
+    assert "load_in" not in HOW.as_dict()
+    (tmp_path / "fr.jsonl").rename(tmp_path / f"de.jsonl{PARTIAL}")
+    with pytest.raises(ConfigError, match="holds another translation"):
+        made(tmp_path / "de.jsonl")
 
 
 def test_models_that_do_not_translate_are_refused(tmp_path, monkeypatch):

@@ -59,7 +59,7 @@ def f_fidelity(
         ConfigError: The run is of another model, task or data, the model cannot be adapted, or a folder is taken.
     """
     reporter = reporter or Silent()
-    run.require_complete()
+    require_adaptable(run)
     manifest, config = run.manifest(), _config_of(run)
     plan = Training(share=_removed(run) if share is None else share, **(training or {}))
     deployed = trainable(model)
@@ -95,6 +95,21 @@ def f_fidelity(
         copy.model.save_pretrained(save_model)
         copy.codec.tokenizer.save_pretrained(save_model)
     return folder
+
+
+def require_adaptable(run: RunFolder) -> None:
+    """Refuse a run whose model no copy can be trained of, before that model is loaded.
+
+    Raises:
+        ConfigError: The run is not finished, or its weights were quantised: those of a copy would be others.
+    """
+    run.require_complete()
+    load_in = run.manifest()["identity"].get("load_in")
+    if load_in is not None:
+        raise ConfigError(
+            f"{run.path} is a run of a model with quantised weights (--load-in {load_in}), which cannot be trained; "
+            "evaluate the model without --load-in first."
+        )
 
 
 @dataclass(frozen=True)

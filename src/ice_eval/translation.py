@@ -30,6 +30,13 @@ class Provenance:
     beams: int
     batch: int
     fields: tuple[str, ...]
+    load_in: str | None = None
+    """How the model's weights were quantised, if they were; lines of others do not name it."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """As lines hold it."""
+        content = json.loads(json.dumps(asdict(self)))
+        return {name: value for name, value in content.items() if name != "load_in" or value is not None}
 
 
 @dataclass(frozen=True)
@@ -121,7 +128,7 @@ def _line(
     row: Mapping[str, Any], place: int, source: Mapping[str, str], texts: Mapping[str, str], provenance: Provenance
 ) -> bytes:
     kept = {"id": _id(row, place)} | {name: row[name] for name in _KEPT[1:] if row.get(name) is not None}
-    content = {**kept, **texts, "source": dict(source), "translation": asdict(provenance)}
+    content = {**kept, **texts, "source": dict(source), "translation": provenance.as_dict()}
     return json.dumps(content, ensure_ascii=False).encode() + b"\n"
 
 
@@ -143,7 +150,7 @@ def _lines_before(
     lines = partial.read_bytes().splitlines(keepends=True)
     whole = [line for line in lines if line.endswith(b"\n")]
     count = len(whole) if len(whole) == len(rows) else len(whole) // provenance.batch * provenance.batch
-    expected = json.loads(json.dumps(asdict(provenance)))
+    expected = provenance.as_dict()
     for place, line in enumerate(whole[:count]):
         if not _is_line_of(line, place, sources, rows, expected):
             raise ConfigError(f"{partial} holds another translation; choose another --out, or remove it.")

@@ -1,6 +1,7 @@
 """`ice f-fidelity`."""
 
 import json
+import shutil
 
 import pytest
 from tests.cli.test_cli import assert_refused
@@ -45,4 +46,14 @@ def test_the_command_refuses_models_that_it_cannot_adapt(ice, tmp_path):
     ice_eval.evaluate("toy", "demo", attributions=["random"], n=3, m=3, out=tmp_path / "toy")
     refused = ice("f-fidelity", tmp_path / "toy", "--out", tmp_path / "b")
     assert_refused(refused, "'toy' cannot be adapted", "sequence classifier")
+    assert not (tmp_path / "b").exists()
+
+
+def test_a_run_of_a_quantised_model_is_refused_before_the_model_is_loaded(ice, demo_run, tmp_path):
+    quantised = shutil.copytree(demo_run, tmp_path / "quantised")
+    manifest = json.loads((quantised / "manifest.json").read_text())
+    manifest["identity"]["load_in"] = "4bit"
+    (quantised / "manifest.json").write_text(json.dumps(manifest))
+    refused = ice("f-fidelity", quantised, "--model", "nobody/nothing", "--out", tmp_path / "b")
+    assert_refused(refused, "quantised weights (--load-in 4bit)", "evaluate the model without --load-in first")
     assert not (tmp_path / "b").exists()

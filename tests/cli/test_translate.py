@@ -5,7 +5,7 @@ import json
 import pytest
 from tests.cli.test_cli import assert_refused
 
-from ice_eval.models import _hf_translate
+from ice_eval.models import Loading, _hf_translate
 
 
 @pytest.fixture
@@ -35,6 +35,15 @@ def test_a_file_is_translated(ice, reviews, whole_words):
     assert asked == {"model": "some/model", "target": "fra_Latn", "source": "eng_Latn", "beams": 4}
     assert_refused(ice("translate", *flags), "fr.jsonl is there already")
     assert_refused(ice("translate", "--data", "no.jsonl", "--to", "fr", "--out", "x.jsonl"), "no such file: no.jsonl")
+
+
+def test_the_model_may_be_spread_and_quantised_as_in_a_run(ice, reviews, whole_words, tmp_path):
+    flags = ("translate", "--data", reviews, "--to", "fra_Latn", "--out", "fr.jsonl")
+    assert_refused(ice(*flags, "--device", "cpu", "--device-map", "auto"), "exclude each other", written_to=tmp_path)
+    assert ice(*flags, "--device-map", "auto", "--max-memory", "cpu=1GiB", "--load-in", "4bit").code == 0
+    assert whole_words["how"] == Loading(device_map="auto", max_memory="cpu=1GiB", load_in="4bit")
+    first = json.loads((tmp_path / "fr.jsonl").read_text().splitlines()[0])
+    assert first["translation"]["load_in"] == "4bit"
 
 
 def test_original_and_translation_are_compared_by_id(ice, reviews, whole_words):

@@ -46,12 +46,13 @@ def f_fidelity(
     from ice_eval.analysis.answers import answered
     from ice_eval.cli._output import Bar, print_json, print_tables
     from ice_eval.f_fidelity import f_fidelity as adapted_run
+    from ice_eval.f_fidelity import require_adaptable
     from ice_eval.models import load_model
     from ice_eval.report import adaptation_notes, adaptation_table, difference_notes, difference_tables, write_html
     from ice_eval.results import RunFolder, differences
 
     deployed = RunFolder.existing(run)
-    deployed.require_complete()
+    require_adaptable(deployed)
     manifest = deployed.manifest()
     chosen = _task(manifest, task, data, prompt, labels, explain)
     loaded = load_model(model or manifest["config"]["model"], device=device, dtype=manifest["identity"]["dtype"])

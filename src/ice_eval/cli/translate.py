@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ice_eval.cli._options import Json, names
+from ice_eval.cli._options import LOAD_IN_HELP, MAP_HELP, MEMORY_HELP, Json, names
 from ice_eval.errors import ConfigError
 
 
@@ -27,6 +27,9 @@ def translate(
     batch: Annotated[int, typer.Option(min=1, help="Rows at a time.")] = 16,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, …")] = "auto",
     dtype: Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")] = "auto",
+    device_map: Annotated[str | None, typer.Option(metavar="MAP", help=MAP_HELP)] = None,
+    max_memory: Annotated[str | None, typer.Option(metavar="SIZES", help=MEMORY_HELP)] = None,
+    load_in: Annotated[str | None, typer.Option(metavar="BITS", help=LOAD_IN_HELP)] = None,
     as_json: Json = False,
 ) -> None:
     """Translate a data file: the same ids and labels in another language, for a run beside that of the original.
@@ -35,13 +38,16 @@ def translate(
     runs side by side.
     """
     from ice_eval.cli._output import print_json, print_text
+    from ice_eval.models import Loading
     from ice_eval.tasks import FileData
     from ice_eval.translation import Provenance, translate_file, translated_fields
+
+    how = Loading(device=device, dtype=dtype, device_map=device_map, max_memory=max_memory, load_in=load_in)
 
     def load() -> Callable[[Sequence[str]], list[str]]:
         from ice_eval.models._hf_translate import load_translator
 
-        return load_translator(model, source=source, target=to, beams=beams, device=device, dtype=dtype).translate
+        return load_translator(model, source=source, target=to, beams=beams, how=how).translate
 
     def progress(done: int, total: int) -> None:
         print_text(f"{done}/{total} rows", error=True)
@@ -50,7 +56,7 @@ def translate(
     chosen = translated_fields(given, None if fields is None else names(fields))
     if not to.strip():
         raise ConfigError("--to is empty; a language is expected, as fra_Latn.")
-    provenance = Provenance(model=model, to=to, source=source, beams=beams, batch=batch, fields=chosen)
+    provenance = Provenance(model=model, to=to, source=source, beams=beams, batch=batch, fields=chosen, load_in=load_in)
     found = translate_file(given, out, provenance, load, progress=progress)
     if as_json:
         content = {"out": str(found.path), "n": found.n, "n_before": found.n_before, "fields": list(chosen)}

@@ -9,7 +9,7 @@ import shutil
 import tempfile
 import uuid
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,7 @@ def from_folder(path: Path, *, name: str, how: Loading) -> Model:
     try:
         return _load(str(path), name=name, how=how)
     except (OSError, ValueError, KeyError, RuntimeError, ImportError) as exc:
-        raise _refusal(f"the model in {path}", exc) from exc
+        raise refusal(f"the model in {path}", exc) from exc
 
 
 def from_hub(ref: str, *, how: Loading) -> Model:
@@ -66,16 +66,17 @@ def from_hub(ref: str, *, how: Loading) -> Model:
         return _load(path, name=ref, how=how, revision=revision or "main")
     except OSError as exc:
         if _lacks_safetensors(exc):
-            raise _refusal(f"the model '{ref}'", exc) from exc
+            raise refusal(f"the model '{ref}'", exc) from exc
         raise NotOnHubError(first_line(exc)) from exc
     except (ValueError, KeyError, RuntimeError, ImportError) as exc:
-        raise _refusal(f"the model '{ref}'", exc) from exc
+        raise refusal(f"the model '{ref}'", exc) from exc
 
 
 _TRUST = "If you trust it, load it with transformers yourself and give the pair (model, tokenizer) to `evaluate`."
 
 
-def _refusal(what: str, exc: Exception) -> IceError:
+def refusal(what: str, exc: Exception) -> IceError:
+    """What a user is told of a model that could not be loaded."""
     if "trust_remote_code" in str(exc):
         return ConfigError(f"{what} needs code of its own to be run, which is never done. {_TRUST}")
     if _lacks_safetensors(exc):
@@ -113,32 +114,52 @@ def ask_hub(path: str, revision: str) -> None:
 
 
 def _load(path: str, *, name: str, how: Loading, revision: str = "main") -> Model:
-    with quiet(), torch.inference_mode(False):  # weights that are made inside have no gradients ever after
+    with quiet():
         source: dict[str, Any] = {"revision": revision, "trust_remote_code": False}
-        _refuse_hub_code(transformers.PreTrainedConfig.get_config_dict(path, **source)[0])
-        config = transformers.AutoConfig.from_pretrained(path, **source)
+        config = config_of(path, source)
         auto: Any = _auto_class(config.architectures or [], name)
-        place = device_named(how.device)
-        placed = _placed(how)
         tokenizer = _tokenizer(path, **source)
-        if place == NO_WEIGHTS:
-            with torch.device(place):
+        if how.device == NO_WEIGHTS:
+            with torch.inference_mode(False), torch.device(NO_WEIGHTS):
                 return wrap(auto.from_config(config), tokenizer, name=name)
-        dtype, stored = dtype_named(how.dtype, place), getattr(config, "quantization_config", None) is not None
+        model = with_weights(auto, config, path, name=name, how=how, source=source)
+    loaded = wrap(model, tokenizer, name=name)
+    loaded.load_in = how.load_in
+    return loaded
+
+
+def config_of(path: str, source: Mapping[str, Any]) -> Any:
+    """The configuration of a model in a folder or on the hub; one that names code to be run is refused."""
+    _refuse_hub_code(transformers.PreTrainedConfig.get_config_dict(path, **source)[0])
+    return transformers.AutoConfig.from_pretrained(path, **source)
+
+
+def with_weights(auto: Any, config: Any, path: str, *, name: str, how: Loading, source: Mapping[str, Any]) -> Any:
+    """A model of transformers where and in how many bits it is asked for.
+
+    Args:
+        auto: The class that loads it.
+        config: Its configuration.
+        path: A folder, or its name on the hub.
+        name: What messages call it.
+        how: Where its weights go, and how they are stored.
+        source: What else `from_pretrained` takes, as the revision.
+    """
+    place, placed = device_named(how.device), _placed(how)
+    dtype, stored = dtype_named(how.dtype, place), getattr(config, "quantization_config", None) is not None
+    with torch.inference_mode(False):  # weights that are made inside have no gradients ever after
         if how.load_in is not None:
             if stored:
                 raise ConfigError(f"the weights of '{name}' are stored quantised already; leave out --load-in.")
             placed["quantization_config"] = quantisation(how.load_in, kept=_heads(auto, config), dtype=dtype)
         if how.load_in is not None or stored:  # they cannot be moved afterwards, so they go where they belong at once
             placed.setdefault("device_map", {"": place})
-        model = _with_weights(auto, path, name=name, dtype=dtype, **placed, **source)
-    settle(model)
-    loaded = wrap(model if "device_map" in placed else model.to(device=place), tokenizer, name=name)
-    loaded.load_in = how.load_in
-    return loaded
+        model = _all_weights(auto, path, name=name, dtype=dtype, **placed, **source)
+        settle(model)
+        return model if "device_map" in placed else model.to(device=place)
 
 
-def _with_weights(auto: Any, path: str, *, name: str, **arguments: Any) -> Any:
+def _all_weights(auto: Any, path: str, *, name: str, **arguments: Any) -> Any:
     """A model that is there in full; what it wrote to the disk goes when it does, or when it fails to load."""
     with contextlib.ExitStack() as written:
         if "offload_folder" in arguments:

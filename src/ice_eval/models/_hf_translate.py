@@ -1,6 +1,7 @@
 """Encoder-decoders of transformers that translate: NLLB-200, Marian, M2M-100 and their kin."""
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +9,10 @@ import torch
 import transformers
 
 from ice_eval.errors import ConfigError, MissingExtraError, ModelError
-from ice_eval.models._hf_load import NotOnHubError, ask_hub, device_named, dtype_named, first_line, quiet
+from ice_eval.models._hf_load import NotOnHubError, ask_hub, config_of, first_line, quiet, refusal, with_weights
+from ice_eval.models._loading import Loading
 from ice_eval.models._memory import translated_memory_errors
+from ice_eval.models._placement import entrance
 
 
 class Translator:
@@ -50,6 +53,7 @@ class Translator:
 
         Raises:
             ModelError: A text is too long.
+            ConfigError: A device map put weights on disk that are not found there.
         """
         given = self._tokenizer([self._before + text for text in texts], return_tensors="pt", padding=True)
         longest, room = int(given["attention_mask"].sum(dim=1).max()), self._room()
@@ -58,10 +62,11 @@ class Translator:
                 f"a text has {longest} tokens, and the model reads {room}; shorten it, or cut it in sentences."
             )
         own = {"forced_bos_token_id": self._begin} if self._begin is not None else {}
-        with translated_memory_errors():
+        place = entrance(self._model)
+        with translated_memory_errors(), _told_of_lost_weights():
             written = self._model.generate(
-                input_ids=given["input_ids"].to(self._model.device),
-                attention_mask=given["attention_mask"].to(self._model.device),
+                input_ids=given["input_ids"].to(place),
+                attention_mask=given["attention_mask"].to(place),
                 num_beams=self._beams,
                 do_sample=False,
                 max_new_tokens=min(2 * longest + 20, room - 1),
@@ -74,41 +79,53 @@ class Translator:
         return int(getattr(self._model.config, "max_position_embeddings", None) or 512)
 
 
-def load_translator(ref: str, *, source: str | None, target: str, beams: int, device: str, dtype: str) -> Translator:
+@contextlib.contextmanager
+def _told_of_lost_weights() -> Iterator[None]:
+    """Weights that modules share, or that no file holds, are not found again where a map put one of them on disk."""
+    try:
+        yield
+    except KeyError as exc:
+        raise ConfigError(
+            f"the model cannot be placed as --device-map says: {exc.args[0]} is not to be found on disk; leave more of "
+            "it in memory."
+        ) from exc
+
+
+def load_translator(ref: str, *, source: str | None, target: str, beams: int, how: Loading) -> Translator:
     """A folder, or a model of the hub, `org/name` or `org/name@revision`.
 
     Raises:
         ConfigError: There is no such model, or it does not translate between these languages.
-        MissingExtraError: Its tokenizer needs a package that is not installed.
+        MissingExtraError: Its tokenizer or its quantisation needs a package that is not installed.
         ModelError: It is there but failed to load.
     """
     path, _, revision = (ref, "", "") if Path(ref).is_dir() else ref.partition("@")
     try:
         if not Path(path).is_dir():
             ask_hub(path, revision or "main")
-        model, tokenizer = _loaded(path, revision or "main", device_named(device), dtype)
+        model, tokenizer = _loaded(path, ref, revision or "main", how)
     except NotOnHubError as exc:
         raise ConfigError(f"no model '{ref}': it is no folder, and the hub did not give it ({exc}).") from exc
-    except ImportError as exc:
-        raise MissingExtraError(
-            f"the tokenizer of '{ref}' needs a package that is not there ({first_line(exc)}). Install it: "
-            "pip install 'ice-eval[nllb]'"
-        ) from exc
-    except (OSError, ValueError, KeyError, RuntimeError) as exc:
-        raise ModelError(f"the model '{ref}' could not be loaded: {first_line(exc)}") from exc
+    except (OSError, ValueError, KeyError, RuntimeError, ImportError) as exc:
+        raise refusal(f"the model '{ref}'", exc) from exc
     return Translator(model, tokenizer, source=source, target=target, beams=beams)
 
 
-def _loaded(path: str, revision: str, device: str, dtype: str) -> tuple[Any, Any]:
+def _loaded(path: str, ref: str, revision: str, how: Loading) -> tuple[Any, Any]:
     known: dict[str, Any] = {"revision": revision, "trust_remote_code": False}
     with quiet():
-        config = transformers.AutoConfig.from_pretrained(path, **known)
+        config = config_of(path, known)
         if not config.is_encoder_decoder:
             raise ConfigError(
                 f"'{path}' is a {config.model_type}; an encoder-decoder that translates is needed, as NLLB."
             )
-        tokenizer = transformers.AutoTokenizer.from_pretrained(path, **known)
-        model = transformers.AutoModelForSeq2SeqLM.from_pretrained(
-            path, dtype=dtype_named(dtype, device), use_safetensors=True, **known
-        )
-    return model.to(device=device), tokenizer
+        try:
+            tokenizer = transformers.AutoTokenizer.from_pretrained(path, **known)
+        except ImportError as exc:
+            raise MissingExtraError(
+                f"the tokenizer of '{ref}' needs a package that is not there ({first_line(exc)}). Install it: "
+                "pip install 'ice-eval[nllb]'"
+            ) from exc
+        return with_weights(
+            transformers.AutoModelForSeq2SeqLM, config, path, name=ref, how=how, source=known
+        ), tokenizer
