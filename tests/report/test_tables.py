@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 from scipy.stats import false_discovery_control
 
+from ice_eval import stats
 from ice_eval.report import (
     FORMATS,
     agreement_table,
@@ -231,6 +232,24 @@ def test_p_values_are_adjusted_over_all_runs_of_a_table(summary):
 def test_effects_carry_their_word_and_negative_ones_their_sign_alone(summary):
     words = ({"effect_size_median": -1.0, "effect_word": "large negative"}, {"effect_word": None})
     assert columns(summary_table([summary(*words)]))["median effect"] == ("-1.00 large", "+1.10")
+
+
+@pytest.mark.parametrize(
+    ("value", "word", "shown"),
+    [
+        (0.496, "small", "+0.496 small"),
+        (0.4996, "small", "+0.4996 small"),
+        (0.494, "small", "+0.49 small"),
+        (0.5, "medium", "+0.50 medium"),
+        (0.7951, "medium", "+0.795 medium"),
+        (-0.199, "negligible", "-0.199 negligible"),
+        (-0.2, "small negative", "-0.20 small"),
+    ],
+)
+def test_an_effect_next_to_a_limit_has_the_digits_that_its_word_needs(summary, value, word, shown):
+    assert stats.effect_word(value) == word
+    found = summary_table([summary({"effect_size_median": value, "effect_word": word})])
+    assert columns(found)["median effect"] == (shown,)
 
 
 def test_notes_name_the_examples_that_operators_disagree_about(summary):

@@ -10,7 +10,7 @@ from ice_eval import stats
 from ice_eval._controls import without_controls
 from ice_eval.rationales import Share
 from ice_eval.results.agreements import kappas
-from ice_eval.stats.verdict import NOT_DISTINGUISHABLE, UNDETERMINED
+from ice_eval.stats.verdict import ALL_EQUAL, GROUPS_EQUAL, NOT_DISTINGUISHABLE, UNDETERMINED
 
 Line = Mapping[str, Any]
 
@@ -41,8 +41,8 @@ def word_of_verdict(verdict: str | None) -> str | None:
 
 
 def word_of_rate(win_rate: float | None, verdict: str | None) -> str | None:
-    """The word that colours a win rate; none is alarming that cannot be told from chance, or of too few examples."""
-    if win_rate is None or verdict in (NOT_DISTINGUISHABLE, UNDETERMINED):
+    """The word that colours a win rate; none is alarming that cannot be told from chance, or without an interval."""
+    if win_rate is None or verdict in (NOT_DISTINGUISHABLE, UNDETERMINED, ALL_EQUAL, GROUPS_EQUAL):
         return word_of_verdict(verdict)
     return stats.taxonomy(win_rate)
 
@@ -241,8 +241,15 @@ def _verdict_word(line: Line) -> str | None:
 
 
 def _effect(line: Line) -> str:
-    word = (line.get("effect_word") or "").removesuffix(" negative")
-    return f"{number(line['effect_size_median'])} {word}".strip()
+    """The median and its word; next to a limit with as many digits as it takes to lie on the side that the word says.
+
+    0.496 is small, and medium is from 0.5 on: `+0.50 small` would contradict itself.
+    """
+    value, word = line["effect_size_median"], line.get("effect_word")
+    if value is None or word is None:
+        return number(value)
+    digits = next((each for each in range(2, 10) if stats.effect_word(round(value, each)) == word), 2)
+    return f"{value:+.{digits}f} {word.removesuffix(' negative')}"
 
 
 def _rank_correlation(line: Line) -> str:
