@@ -33,6 +33,7 @@ def test_an_unknown_word_names_the_known_ones(given):
         ("near-random to faithful", {"near-random", "weakly faithful", "faithful"}),
         ("not distinguishable from random", {"not distinguishable from random"}),
         ("undetermined (too few examples)", {"undetermined"}),
+        ("undetermined (all win rates are equal)", {"undetermined"}),
         (None, {"undetermined"}),
     ],
 )

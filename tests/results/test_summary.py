@@ -316,6 +316,13 @@ def test_one_example_has_no_interval_and_no_verdict(book, hand_made_run):
     assert line["verdict"] == "undetermined (too few examples)"
 
 
+def test_many_examples_with_equal_win_rates_are_not_called_few(book, hand_made_run):
+    books = [book(f"e{i}").reference().null(SETS[:4], [0.2, 0.3, 0.4, 0.5]).rationale((2, 3), 0.45) for i in range(60)]
+    line = one_line(hand_made_run, books)
+    assert (line["n"], line["win_rate"], line["win_rate_ci"]) == (60, 0.75, None)
+    assert line["verdict"] == line["verdict_nsr_order"] == "undetermined (all win rates are equal)"
+
+
 def test_every_combination_has_its_line_and_the_average_comes_last(book, hand_made_run):
     books, _ = draw(book, 4, m=4, operators=("delete", "infill"))
     for one in books:

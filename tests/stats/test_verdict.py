@@ -18,6 +18,7 @@ from ice_eval.stats import (
     member_win_rates,
     taxonomy,
     verdict,
+    verdict_without_interval,
 )
 from ice_eval.stats.verdict import NOT_DISTINGUISHABLE
 
@@ -78,6 +79,23 @@ def test_verdict_without_an_interval():
     assert verdict(0.5, None) == "not distinguishable from random"
     assert verdict(0.7, None) == "undetermined (too few examples)"
     assert verdict(0.0, None) == "undetermined (too few examples)"
+    assert verdict(0.5, None, without="nothing") == "not distinguishable from random"
+
+
+@pytest.mark.parametrize(
+    ("rates", "groups", "why"),
+    [
+        ([0.7], None, "too few examples"),
+        ([0.7, 0.9], ["a", "a"], "too few examples"),
+        ([0.7] * 30, None, "all win rates are equal"),
+        ([0.7] * 3, ["a", "b", "b"], "all win rates are equal"),
+        ([0.6, 0.8, 0.8, 0.6], ["a", "a", "b", "b"], "all groups have the same win rate"),
+    ],
+)
+def test_without_an_interval_the_true_reason_is_said(rates, groups, why):
+    rates = np.array(rates)
+    assert mean_interval(rates, rng=np.random.default_rng(0), groups=groups) is None
+    assert verdict_without_interval(rates, groups=groups) == f"undetermined ({why})"
 
 
 @settings(deadline=None)

@@ -70,7 +70,7 @@ def level_lines(folder: RunFolder, *, seed: int) -> Iterator[dict[str, Any]]:
             "win_rate_ci": listed(interval),
             "p_value": p_value,
             "taxonomy": stats.taxonomy(mean),
-            "verdict": stats.verdict(mean, interval, p_value=p_value),
+            "verdict": stats.verdict(mean, interval, p_value=p_value, without=stats.verdict_without_interval(rates)),
         }
 
 

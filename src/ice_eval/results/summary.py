@@ -201,8 +201,8 @@ def _measures(used: Outcomes, config: Mapping[str, Any]) -> Measures:
         win_rate_nsr_order=float(by_nsr.mean()),
         detectable_win_rate=stats.detectable_win_rate(rates, groups=groups),
         taxonomy=stats.taxonomy(float(rates.mean())),
-        verdict=stats.verdict(float(rates.mean()), interval, p_value=p_value),
-        verdict_nsr_order=stats.verdict(float(by_nsr.mean()), _interval(by_nsr, groups, config), p_value=p_by_nsr),
+        verdict=_verdict(rates, interval, p_value, groups),
+        verdict_nsr_order=_verdict(by_nsr, _interval(by_nsr, groups, config), p_by_nsr, groups),
         excludes_chance=stats.excludes_chance(interval),
     )
 
@@ -276,6 +276,11 @@ def _interval(rates: NDArray[np.float64], groups: Groups, config: Mapping[str, A
     if _protocol(config).percentile:
         return stats.mean_interval(rates, rng=rng, groups=groups, n_resamples=PAPER_RESAMPLES, method="percentile")
     return stats.mean_interval(rates, rng=rng, groups=groups)
+
+
+def _verdict(rates: NDArray[np.float64], interval: stats.Interval | None, p_value: float, groups: Groups) -> str:
+    without = stats.verdict_without_interval(rates, groups=groups)
+    return stats.verdict(float(rates.mean()), interval, p_value=p_value, without=without)
 
 
 def _pooled_nsr(used: Outcomes) -> float | None:

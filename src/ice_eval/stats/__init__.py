@@ -77,6 +77,7 @@ from ice_eval.stats.verdict import (
     reaches,
     taxonomy,
     verdict,
+    verdict_without_interval,
 )
 
 __all__ = [
@@ -151,4 +152,5 @@ __all__ = [
     "unpaired_difference",
     "upper_pvalue",
     "verdict",
+    "verdict_without_interval",
 ]

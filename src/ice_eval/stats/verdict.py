@@ -17,6 +17,8 @@ Taxonomy = Literal["anti-faithful", "near-random", "weakly faithful", "faithful"
 NOT_DISTINGUISHABLE = "not distinguishable from random"
 _TEST_LEVEL = 0.05
 UNDETERMINED = "undetermined (too few examples)"
+ALL_EQUAL = "undetermined (all win rates are equal)"
+GROUPS_EQUAL = "undetermined (all groups have the same win rate)"
 
 DETECTABLE_ERRORS = 2.80
 """Standard errors from one half that are detected: 1.96 + 0.84, two-sided level 5 %, power 80 %."""
@@ -44,7 +46,9 @@ def taxonomy(win_rate: float) -> Taxonomy:
     return "weakly faithful" if reaches(_FAITHFUL, win_rate) else "faithful"
 
 
-def verdict(win_rate: float, interval: Interval | None, *, p_value: float | None = None) -> str:
+def verdict(
+    win_rate: float, interval: Interval | None, *, p_value: float | None = None, without: str = UNDETERMINED
+) -> str:
     """What may be said of a mean win rate, given its interval and the test of one half.
 
     One word only if the whole interval lies in that word's band, else the range of words that it covers. An interval
@@ -56,14 +60,27 @@ def verdict(win_rate: float, interval: Interval | None, *, p_value: float | None
         win_rate: Mean win rate over examples.
         interval: Its 95 % interval; None where it is undefined.
         p_value: Of the two-sided test of a mean of one half; None leaves it out.
+        without: What is said without an interval, unless all win rates are one half; see `verdict_without_interval`.
     """
     if interval is None:
         # Without an interval all win rates (or group means) are equal, so the mean says whether each is one half.
-        return NOT_DISTINGUISHABLE if abs(win_rate - CHANCE) <= ROUND_OFF else UNDETERMINED
+        return NOT_DISTINGUISHABLE if abs(win_rate - CHANCE) <= ROUND_OFF else without
     if not excludes_chance(interval) or (p_value is not None and p_value > _TEST_LEVEL + ROUND_OFF):
         return NOT_DISTINGUISHABLE
     lowest, highest = taxonomy(interval.low), taxonomy(interval.high)
     return lowest if lowest == highest else f"{lowest} to {highest}"
+
+
+def verdict_without_interval(win_rates: NDArray[np.float64], *, groups: Groups | None = None) -> str:
+    """What is said of win rates whose mean has no bootstrap interval: no resample differs from the data, and why.
+
+    Args:
+        win_rates: One win rate per example.
+        groups: One label per example; None where all are independent.
+    """
+    if grouping_of(groups, n=win_rates.size).n < 2:
+        return UNDETERMINED
+    return ALL_EQUAL if is_constant(win_rates) else GROUPS_EQUAL
 
 
 def effect_word(effect_size: float) -> str:
