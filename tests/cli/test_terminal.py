@@ -119,6 +119,9 @@ def test_no_control_character_is_printed(command, files, ice):
 @pytest.mark.parametrize("command", [COMMANDS[0], SHOW, TABLES], ids=lambda command: command[0])
 def test_in_a_terminal_there_are_styles_of_our_own_only(command, files, ice, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
+    # As other tests print: rich keeps the codes that it first wrote for a style, few colours ever after.
+    monkeypatch.setenv("COLORTERM", "truecolor")
+    monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     done = ice(*named(command, files))
     assert done.code == 0
