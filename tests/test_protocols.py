@@ -8,7 +8,7 @@ import pytest
 import ice_eval as ice
 from ice_eval.protocols import PROTOCOLS
 from ice_eval.rationales import independent_sets
-from ice_eval.results.comparisons import clipped_nsr
+from ice_eval.results.log_odds import clipped_nsr
 from ice_eval.stats import mean_interval
 
 TEXTS = ["a good warm film", "a bad cold slow film", "good food and good wine", "we waited and it was bad"]

@@ -8,7 +8,8 @@ import statistics
 import numpy as np
 import pytest
 
-from ice_eval.results.comparisons import ExampleLedger, clipped_nsr, examples_of, log_odds_of
+from ice_eval.results.comparisons import ExampleLedger, examples_of
+from ice_eval.results.log_odds import clipped_nsr, log_odds
 
 SETS = [(0, 1), (0, 2), (0, 3), (0, 4), (1, 2), (1, 3)]
 
@@ -369,5 +370,7 @@ def test_the_clipped_share_of_the_signal_stays_within_two_and_is_nothing_where_t
 
 
 def test_log_odds_are_those_of_the_target_against_all_others():
-    assert log_odds_of([math.log(0.5), math.log(0.3), math.log(0.2)], 0) == pytest.approx(0)
-    assert log_odds_of([math.log(0.5), math.log(0.3), math.log(0.2)], 2) == pytest.approx(math.log(0.2 / 0.8))
+    scores = np.log([[0.5, 0.3, 0.2], [0.1, 0.8, 0.1]])
+    assert log_odds(scores, 0) == pytest.approx([0, math.log(0.1 / 0.9)])
+    assert log_odds(scores, 2) == pytest.approx([math.log(0.2 / 0.8), math.log(0.1 / 0.9)])
+    assert np.isnan(log_odds(scores, None)).all()

@@ -8,7 +8,7 @@ import pytest
 from ice_eval.encoding import encode
 from ice_eval.operators import operators
 from ice_eval.rationales import keep_mask, set_size, top_k
-from ice_eval.results.comparisons import log_odds_of
+from ice_eval.results.log_odds import log_odds as log_odds_of
 from ice_eval.selftest._known import toy
 from ice_eval.selftest._planted import decisive_words, faint_words, planted
 from ice_eval.selftest._texts import NEUTRAL, SHARE
@@ -33,7 +33,7 @@ def items(known, n=20, seed=3):
 
 def log_odds(known, task, inputs, target=1):
     rows = known.model.log_scores(inputs, known.model.labels(task))
-    return np.array([log_odds_of(row, target) for row in rows])
+    return log_odds_of(rows, target)
 
 
 def test_the_same_seed_gives_the_same_texts(known):

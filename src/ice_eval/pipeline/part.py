@@ -9,8 +9,7 @@ What the folder already holds of the part is never scored again.
 """
 
 import time
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -25,6 +24,7 @@ from ice_eval.pipeline.probes import Probes
 from ice_eval.pipeline.rows import ExampleRows, content_of, n_references, reference_rows
 from ice_eval.pipeline.stopping import undecided
 from ice_eval.records import Answer, Encoded, Example, PerUnit
+from ice_eval.results.comparisons import by_example
 from ice_eval.results.schema import InputRow, LedgerRow, RowKey, is_probe
 from ice_eval.scoring import Progress
 
@@ -139,7 +139,7 @@ def _further_rounds(
 ) -> Iterator[Asked]:
     """Go on with the examples that a sequential test has not decided."""
     example_of = {row.example_id: row for row in inputs}
-    scored = _by_example(desk.known.values())
+    scored = by_example(desk.known.values())
     while wanted:
         for each in asked:
             for row, scores in zip(each.rows, each.answers(desk.answered).values(), strict=True):
@@ -155,13 +155,6 @@ def _further_rounds(
         if wanted:
             asked = [desk.ask(row for rows in wanted for row in rows.new())]
             yield asked[0]
-
-
-def _by_example(rows: Iterable[LedgerRow]) -> dict[str, list[LedgerRow]]:
-    found: dict[str, list[LedgerRow]] = defaultdict(list)
-    for row in rows:
-        found[row.key.example_id].append(row)
-    return found
 
 
 def _anything_new(result: PartResult, before: Mapping[str, InputRow]) -> bool:

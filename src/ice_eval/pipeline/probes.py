@@ -15,7 +15,7 @@ from ice_eval.pipeline.desk import Asked, Desk
 from ice_eval.pipeline.engine import Engine
 from ice_eval.pipeline.rows import Row
 from ice_eval.records import Encoded, Fills, KeepMasks, ModelInput
-from ice_eval.results.comparisons import log_odds
+from ice_eval.results.log_odds import log_odds
 from ice_eval.results.schema import RowKey, probe_kind
 
 

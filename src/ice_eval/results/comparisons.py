@@ -1,7 +1,7 @@
 """One example, one configuration: its rationale against its null, from ledger rows alone."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import Any, NamedTuple
@@ -13,6 +13,7 @@ from ice_eval.errors import ConfigError
 from ice_eval.nulls import SIZE
 from ice_eval.protocols import PROTOCOLS, Protocol
 from ice_eval.rationales import Share, Units, null_of, rationale_size
+from ice_eval.results.log_odds import WEAK_SIGNAL, clipped_nsr, log_odds, logit, sigmoid, with_prior_removed
 from ice_eval.results.schema import InputRow, LedgerRow, RowKey, null_kind, rationale_kind
 from ice_eval.stats import (
     STOP_AFTER,
@@ -24,8 +25,6 @@ from ice_eval.stats import (
     member_win_rates,
 )
 
-WEAK_SIGNAL = 0.05
-"""Below this size of `s(x) - s(∅)` a ratio to it says nothing."""
 TIE_FLAG = 0.01
 """A larger share of ties is flagged: every tie pulls a strict win rate down."""
 FIRST_SETS = 2 * STOP_AFTER
@@ -161,7 +160,7 @@ class ExampleLedger:
         self._protocol = protocol
         self._sequential = sequential
         if calibrated:
-            rows = _calibrated(rows)
+            rows = with_prior_removed(rows)
         self._rows = rows
         self._place = {row.key: index for index, row in enumerate(rows)}
         self._log_odds = log_odds(np.array([row.scores for row in rows]), example.target) if rows else np.zeros(0)
@@ -304,7 +303,7 @@ class ExampleLedger:
         else:
             order, measure = log_odds[0][:, 0] if single else probability, probability
         sign = 1.0 if direction == "sufficiency" else -1.0
-        return _Values(log_odds[0][:, 0] if single else _logit(probability), sign * order, sign * measure, probability)
+        return _Values(log_odds[0][:, 0] if single else logit(probability), sign * order, sign * measure, probability)
 
     def _draws(
         self, kind: str, operator: str | None, direction: str | None, size: int | None, index: int | None
@@ -379,59 +378,18 @@ def _set_of(row: LedgerRow, n_units: int) -> Units:
     return row.kept
 
 
-def log_odds_of(scores: Sequence[float], target: int) -> float:
-    """`z_y - logsumexp(z_others)`: the order of the probability, without its saturation."""
-    return float(log_odds(np.array([scores], dtype=np.float64), target)[0])
-
-
-def log_odds(scores: NDArray[np.float64], target: int | None) -> NDArray[np.float64]:
-    """`log_odds_of` of every row of (rows, labels); NaN where no target is explained."""
-    if target is None:
-        return np.full(len(scores), np.nan)
-    others = np.delete(scores, target, axis=1)
-    top = others.max(axis=1, keepdims=True)
-    with np.errstate(invalid="ignore"):  # scores that are not finite give NaN, which the caller reports
-        rest = top[:, 0] + np.log(np.exp(others - top).sum(axis=1))
-        result: NDArray[np.float64] = scores[:, target] - rest
-    return result
-
-
-def sigmoid(log_odds: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Probability of the target from its log-odds, without overflow."""
-    with np.errstate(invalid="ignore"):
-        result: NDArray[np.float64] = np.exp(-np.logaddexp(0.0, -log_odds))
-    return result
-
-
-def _logit(probability: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Log-odds of a probability; of one that is 0 or 1 to the last bit, infinite."""
-    with np.errstate(divide="ignore"):
-        result: NDArray[np.float64] = np.log(probability) - np.log1p(-probability)
-    return result
-
-
-def clipped_nsr(probability: NDArray[np.float64], full: float, empty: float) -> NDArray[np.float64]:
-    """`(s - s(∅)) / (s(x) - s(∅))` as the released package has it: within [-2, 2], and 0 where the signal is weak."""
-    if abs(full - empty) < WEAK_SIGNAL:
-        return np.zeros_like(probability)
-    clipped: NDArray[np.float64] = np.clip((probability - empty) / (full - empty), -2.0, 2.0)
-    return clipped
-
-
-def _calibrated(rows: Sequence[LedgerRow]) -> list[LedgerRow]:
-    """Log-scores less those of the empty input: contextual calibration (Zhao et al., 2021)."""
-    prior = next((row.scores for row in rows if row.key.kind == "empty"), None)
-    if prior is None:
-        return list(rows)
-    return [row._replace(scores=tuple(np.subtract(row.scores, prior).tolist())) for row in rows]
-
-
 def examples_of(
     inputs: Sequence[InputRow], rows: Sequence[LedgerRow], config: Mapping[str, Any]
 ) -> Iterator[ExampleLedger]:
     """The examples of a part, each with its rows, as a run's configuration reads them."""
-    by_example: Mapping[str, list[LedgerRow]] = defaultdict(list)
-    for row in rows:
-        by_example[row.key.example_id].append(row)
+    found = by_example(rows)
     for example in inputs:
-        yield ExampleLedger.of(example, by_example[example.example_id], config)
+        yield ExampleLedger.of(example, found[example.example_id], config)
+
+
+def by_example(rows: Iterable[LedgerRow]) -> defaultdict[str, list[LedgerRow]]:
+    """The rows of each example, in their order; an example without rows has none."""
+    found: defaultdict[str, list[LedgerRow]] = defaultdict(list)
+    for row in rows:
+        found[row.key.example_id].append(row)
+    return found
