@@ -1,14 +1,16 @@
 """What infill wrote in a finished run: how many fills tell the label, and whether win rates differ where they do."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ice_eval import stats
+from ice_eval.analysis._runs import group_label
 from ice_eval.analysis.infill_audit import InfillAudit, ReferenceName, UnitIds
 from ice_eval.errors import ConfigError
+from ice_eval.nulls import SIZE
 from ice_eval.operators import operators
 from ice_eval.records import Encoded
 from ice_eval.results import RunFolder
@@ -87,10 +89,10 @@ def audit_fills(folder: RunFolder, audit: InfillAudit, items: Mapping[str, Encod
     if not filling:
         raise ConfigError(f"{folder.path} holds no infill rows; run it with --operators infill first.")
     readers = [_Reader(each.reference, frozenset(each.surviving), audit.pool) for each in audit.judged]
-    groups: dict[str, str | None] = {}
+    groups: dict[str, Hashable] = {}
     for part in folder.parts():
         inputs = {row.example_id: row for row in folder.inputs(part)}
-        groups |= {name: row.group for name, row in inputs.items()}
+        groups |= {name: group_label(row) for name, row in inputs.items()}
         for row in folder.ledger(part, inputs=True, probes=False):
             if row.key.kind == "full":
                 _check_same(folder, inputs[row.key.example_id], row, items)
@@ -158,13 +160,13 @@ def _rates(folder: RunFolder, filling: Sequence[str]) -> dict[Configuration, lis
     found: dict[Configuration, list[Line]] = {}
     for line in folder.examples():
         if "error" not in line and line["operator"] in filling:
-            cell = Configuration(*(line.get(name, "size") for name in Configuration._fields))
+            cell = Configuration(*(line.get(name, SIZE) for name in Configuration._fields))
             found.setdefault(cell, []).append(line)
     return found
 
 
 def _effect(
-    cell: Configuration, lines: Sequence[Line], reader: _Reader, groups: Mapping[str, str | None]
+    cell: Configuration, lines: Sequence[Line], reader: _Reader, groups: Mapping[str, Hashable]
 ) -> ContaminationEffect:
     sides: dict[bool, list[Line]] = {True: [], False: []}
     for line in lines:
@@ -173,9 +175,8 @@ def _effect(
     bad, clean = (np.array([line["win_rate"] for line in sides[side]], dtype=np.float64) for side in (True, False))
     found = None
     if bad.size and clean.size:
-        found = stats.unpaired_difference(
-            clean, bad, first_groups=_groups(sides[False], groups), second_groups=_groups(sides[True], groups)
-        )
+        of_bad, of_clean = ([groups[line["example_id"]] for line in sides[side]] for side in (True, False))
+        found = stats.unpaired_difference(clean, bad, first_groups=of_clean, second_groups=of_bad)
     return ContaminationEffect(
         reference=reader.reference,
         **cell._asdict(),
@@ -187,12 +188,6 @@ def _effect(
         difference_ci=None if found is None else found.interval,
         p_value=None if found is None else found.p_value,
     )
-
-
-def _groups(lines: Sequence[Line], groups: Mapping[str, str | None]) -> stats.Groups:
-    """The group of each example; one without stands for itself."""
-    names = [line["example_id"] for line in lines]
-    return [(groups[name], name if groups[name] is None else "") for name in names]
 
 
 def _adjusted(effects: Sequence[ContaminationEffect]) -> Iterator[ContaminationEffect]:

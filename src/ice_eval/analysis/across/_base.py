@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ice_eval import stats
+from ice_eval.analysis._runs import confidences_of, explained
 from ice_eval.analysis.grid import Cell, TextLength, cells_of
 from ice_eval.analysis.measures import Found, Missing
 from ice_eval.results import InputRow, RunFolder
@@ -55,19 +55,13 @@ class GridRun:
     @cached_property
     def inputs(self) -> dict[str, InputRow]:
         """The examples that took part, by id."""
-        rows = (row for part in self.folder.parts() for row in self.folder.inputs(part))
-        return {row.example_id: row for row in rows if row.skip_reason is None}
-
-    def groups_of(self, ids: Sequence[str]) -> stats.Groups:
-        """The group of each example; one without stands for itself."""
-        groups = {each: self.inputs[each].group for each in ids}
-        return [(groups[each], each if groups[each] is None else "") for each in ids]
+        return {row.example_id: row for row in explained(self.folder)}
 
     @cached_property
     def confidence(self) -> float | None:
         """Mean probability that the model gives the label that is explained, on whole texts."""
-        scores = {line["example_id"]: line["score_full"] for line in self.folder.examples() if "error" not in line}
-        return float(np.mean(list(scores.values()))) if scores else None
+        found = confidences_of(self.folder)
+        return float(np.mean(list(found.values()))) if found else None
 
     @cached_property
     def texts(self) -> "TextFacts | None":

@@ -7,25 +7,22 @@ import numpy as np
 
 from ice_eval import stats
 from ice_eval._seeding import rng_for
+from ice_eval.analysis._runs import groups_of
 from ice_eval.analysis.across._base import LEVEL, GridResults, GridRun, Line
 from ice_eval.analysis.grid import POSITIVE_EVIDENCE
-from ice_eval.analysis.measures import Column, Found, Missing, Part
+from ice_eval.analysis.measures import Column, Found, Missing, Part, naming
 from ice_eval.results.comparisons import ALL, Configuration
 
 _CONTROLS = frozenset({"random", "first-k", "last-k", "longest-words", "rarest-tokens", "lexicon", "human"})
 """Attributions that show what is to be beaten, and are never advised."""
 NOT_SETTLED = "not settled"
 
+_PLACE = ("null", "direction", "k")
 _COLUMNS = (
-    Column("language", "language", "text"),
-    Column("prompt", "prompt", "text"),
-    Column("null", "null", "text"),
-    Column("direction", "direction", "text"),
-    Column("k", "k", "share"),
+    *naming("language", "prompt", *_PLACE),
     Column("advice", "use", "text"),
     Column("reason", "because", "text"),
 )
-_PLACE = ("direction", "k", "null")
 
 
 def guidelines(grid: GridResults) -> Found | Missing:
@@ -59,7 +56,7 @@ def _of_run(run: GridRun, grid: GridResults) -> list[dict[str, Any]]:
     places: dict[tuple[Any, ...], list[Line]] = {}
     for line in lines:
         for k in _compared_at(line, lines):
-            places.setdefault((line["direction"], k, line["null"]), []).append(line)
+            places.setdefault((line["null"], line["direction"], k), []).append(line)
     found = []
     for place, compared in places.items():
         if not all(is_control(line["attribution"]) for line in compared):
@@ -129,5 +126,6 @@ def _is_ahead(run: GridRun, line: Line, other: Line) -> bool:
         return False
     rates = (np.array([each[name] for name in shared]) for each in (first, second))
     seed = run.folder.manifest()["config"]["seed"]
-    interval = stats.difference_interval(*rates, rng=rng_for(seed, "guidelines"), groups=run.groups_of(shared))
+    groups = groups_of([run.inputs[name] for name in shared])
+    interval = stats.difference_interval(*rates, rng=rng_for(seed, "guidelines"), groups=groups)
     return interval is not None and interval.low > 0

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ice_eval.analysis.across._base import GridResults, GridRun
-from ice_eval.analysis.measures import Column, Found, Missing, Part
+from ice_eval.analysis.measures import Column, Found, Missing, Part, naming
 from ice_eval.results.comparisons import ALL
 
 _ENGLISH = "en"
@@ -17,11 +17,7 @@ def languages(grid: GridResults) -> Found | Missing:
         return Missing("the grid has one language")
     rates = dict.fromkeys(_column(line) for line in grid.configurations if line["operator"] != ALL)
     columns = (
-        Column("language", "language", "text"),
-        Column("prompt", "prompt", "text"),
-        Column("null", "null", "text"),
-        Column("direction", "direction", "text"),
-        Column("k", "k", "share"),
+        *naming("language", "prompt", *_PLACE),
         Column("tokens_median", "median tokens", "number"),
         Column("tokens_per_word", "tokens per word", "number"),
         Column("tokens_per_character", "per character", "number"),

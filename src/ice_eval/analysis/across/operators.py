@@ -6,13 +6,11 @@ from typing import Any
 
 from ice_eval.analysis.across._base import LONG_TEXT, GridResults, Line
 from ice_eval.analysis.grid import Cell, Pair
-from ice_eval.analysis.measures import Column, Found, Missing, Part
+from ice_eval.analysis.measures import Column, Found, Missing, Part, naming
 from ice_eval.analysis.operator_dependence import operator_dependence
 
 _COLUMNS = (
-    Column("attribution", "attribution", "text"),
-    Column("operators", "operators", "text"),
-    Column("texts", "texts", "text"),
+    *naming("attribution", "operators", "texts"),
     Column("n_configurations", "configurations", "count"),
     Column("n_crossings", "cross 55 %", "count"),
     Column("n_confirmed", "confirmed", "count"),
@@ -23,12 +21,7 @@ _COLUMNS = (
     Column("widest_where", "where", "text"),
 )
 _CROSSING_COLUMNS = (
-    Column("prompt", "prompt", "text"),
-    Column("attribution", "attribution", "text"),
-    Column("null", "null", "text"),
-    Column("direction", "direction", "text"),
-    Column("k", "k", "share"),
-    Column("operators", "operators", "text"),
+    *naming("prompt", "attribution", "null", "direction", "k", "operators"),
     Column("first", "first", "percent"),
     Column("second", "second", "percent"),
     Column("gap", "gap", "points"),

@@ -5,17 +5,16 @@ from typing import Any
 
 import numpy as np
 
+from ice_eval import stats
+from ice_eval._seeding import rng_for
 from ice_eval.analysis.across._base import GridResults
 from ice_eval.analysis.grid import Cell
-from ice_eval.analysis.measures import Column, Found, Missing, Part
+from ice_eval.analysis.measures import Column, Found, Missing, Part, naming
 from ice_eval.analysis.sensitivity import Spread, spreads
 
+_PLACE = ("attribution", "null", "operator", "direction", "k")
 _SPREAD_COLUMNS = (
-    Column("attribution", "attribution", "text"),
-    Column("null", "null", "text"),
-    Column("operator", "operator", "text"),
-    Column("direction", "direction", "text"),
-    Column("k", "k", "share"),
+    *naming(*_PLACE),
     Column("n_prompts", "prompts", "count"),
     Column("lowest", "lowest", "percent"),
     Column("lowest_prompt", "under", "text"),
@@ -24,15 +23,10 @@ _SPREAD_COLUMNS = (
     Column("width", "range", "points"),
 )
 _CORRELATION_COLUMNS = (
-    Column("attribution", "attribution", "text"),
-    Column("null", "null", "text"),
-    Column("operator", "operator", "text"),
-    Column("direction", "direction", "text"),
-    Column("k", "k", "share"),
+    *naming(*_PLACE),
     Column("n", "runs", "count"),
     Column("r", "r", "signed"),
 )
-_FEWEST_PAIRS = 4
 
 
 def prompts(grid: GridResults) -> Found | Missing:
@@ -67,11 +61,7 @@ def _contrast(cells: list[Cell]) -> bool:
 
 def _columns(cells: list[Cell]) -> tuple[Column, ...]:
     return (
-        Column("prompt", "prompt", "text"),
-        Column("operator", "operator", "text"),
-        Column("null", "null", "text"),
-        Column("direction", "direction", "text"),
-        Column("k", "k", "share"),
+        *naming("prompt", "operator", "null", "direction", "k"),
         Column("accuracy", "accuracy", "percent"),
         Column("confidence", "confidence", "percent"),
         *(Column(name, name, "percent") for name in _attributions(cells)),
@@ -114,9 +104,6 @@ def _spread(found: Spread) -> dict[str, Any]:
     }
 
 
-_PLACE = ("attribution", "null", "operator", "direction", "k")
-
-
 def _correlations(cells: list[Cell], confidence: Mapping[Any, float | None]) -> Iterator[dict[str, Any]]:
     """Pearson's r of confidence and win rate over all prompts of all tasks; a handful of prompts says nothing."""
     groups: dict[tuple[Any, ...], list[Cell]] = {}
@@ -125,7 +112,6 @@ def _correlations(cells: list[Cell], confidence: Mapping[Any, float | None]) -> 
     for place, group in groups.items():
         pairs = [(confidence[cell.model, cell.task, cell.prompt], cell.win_rate) for cell in group]
         known = np.array([(x, y) for x, y in pairs if x is not None])
-        if len(known) < _FEWEST_PAIRS or np.ptp(known, axis=0).min() < 1e-12:
-            continue
-        r = float(np.clip(np.corrcoef(known.T)[0, 1], -1, 1))
-        yield {**dict(zip(_PLACE, place, strict=True)), "n": len(known), "r": r}
+        found = stats.correlate(*known.T, rng=rng_for(0, "prompts")) if len(known) else None
+        if found is not None and found.r is not None:
+            yield {**dict(zip(_PLACE, place, strict=True)), "n": found.n, "r": found.r}

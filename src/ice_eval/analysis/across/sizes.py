@@ -1,15 +1,12 @@
 """How far win rates of a grid move with the size of a rationale."""
 
 from ice_eval.analysis.across._base import GridResults
-from ice_eval.analysis.measures import Column, Found, Missing, Part
+from ice_eval.analysis.measures import Column, Found, Missing, Part, naming
 from ice_eval.analysis.sensitivity import spreads
 
+_PLACE = ("prompt", "attribution", "null", "operator", "direction")
 _COLUMNS = (
-    Column("prompt", "prompt", "text"),
-    Column("attribution", "attribution", "text"),
-    Column("null", "null", "text"),
-    Column("operator", "operator", "text"),
-    Column("direction", "direction", "text"),
+    *naming(*_PLACE),
     Column("lowest", "lowest", "percent"),
     Column("lowest_k", "at k", "share"),
     Column("highest", "highest", "percent"),
@@ -27,7 +24,7 @@ def sizes(grid: GridResults) -> Found | Missing:
         return Missing("the grid has one k; give two or more")
     lines = [
         {
-            **{name: getattr(each.lowest, name) for name in _NAMED},
+            **{name: getattr(each.lowest, name) for name in ("model", "task", *_PLACE)},
             "lowest": each.lowest.win_rate,
             "lowest_k": each.lowest.k,
             "highest": each.highest.win_rate,
@@ -38,6 +35,3 @@ def sizes(grid: GridResults) -> Found | Missing:
         for each in found
     ]
     return Found((Part("Sensitivity to k", _COLUMNS, tuple(lines)),))
-
-
-_NAMED = ("model", "task", "prompt", "attribution", "null", "operator", "direction")

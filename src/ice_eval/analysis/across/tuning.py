@@ -7,24 +7,14 @@ import numpy as np
 
 from ice_eval import stats
 from ice_eval.analysis.across._base import GridResults, GridRun
-from ice_eval.analysis.measures import Column, Found, Missing, Part
+from ice_eval.analysis.measures import Column, Found, Missing, Part, naming
 from ice_eval.results import differences
 from ice_eval.results.comparisons import ALL
 
 BASE = "base"
 _PLACE = ("prompt", "attribution", "null", "operator", "direction", "k")
-_NAMING = (
-    Column("prompt", "prompt", "text"),
-    Column("attribution", "attribution", "text"),
-    Column("null", "null", "text"),
-    Column("operator", "operator", "text"),
-    Column("direction", "direction", "text"),
-    Column("k", "k", "share"),
-)
 _PAIRS = (
-    Column("base", "base", "text"),
-    Column("tuned", "tuned", "text"),
-    *_NAMING,
+    *naming("base", "tuned", *_PLACE),
     Column("win_rate_base", "base win rate", "percent"),
     Column("win_rate_tuned", "tuned win rate", "percent"),
     Column("difference", "difference", "points"),
@@ -32,7 +22,7 @@ _PAIRS = (
     Column("p_adjusted", "p adj.", "p-value"),
 )
 _KINDS = (
-    *_NAMING,
+    *naming(*_PLACE),
     Column("n_base", "base models", "count"),
     Column("n_tuned", "tuned models", "count"),
     Column("win_rate_base", "mean of base", "percent"),

@@ -1,18 +1,13 @@
 """The explanations of a grid that random sets of equal size beat."""
 
 from ice_eval.analysis.across._base import LEVEL, GridResults, Line
-from ice_eval.analysis.measures import Column, Found, Missing, Part
+from ice_eval.analysis.measures import Column, Found, Missing, Part, naming
 from ice_eval.results.comparisons import ALL
 from ice_eval.stats import taxonomy
 
 _WORD = "anti-faithful"
 _COLUMNS = (
-    Column("prompt", "prompt", "text"),
-    Column("attribution", "attribution", "text"),
-    Column("null", "null", "text"),
-    Column("operator", "operator", "text"),
-    Column("direction", "direction", "text"),
-    Column("k", "k", "share"),
+    *naming("prompt", "attribution", "null", "operator", "direction", "k"),
     Column("n", "n", "count"),
     Column("win_rate", "win rate", "percent"),
     Column("win_rate_ci", "95 % CI", "percent interval"),

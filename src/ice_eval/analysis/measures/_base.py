@@ -27,6 +27,11 @@ class Column(NamedTuple):
     kind: Kind = "number"
 
 
+def naming(*fields: str) -> tuple[Column, ...]:
+    """Columns that say what a line is about, headed by the names of their fields."""
+    return tuple(Column(field, field, "share" if field == "k" else "text") for field in fields)
+
+
 @dataclass(frozen=True)
 class Part:
     """One table of a measure."""

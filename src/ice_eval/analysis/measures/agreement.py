@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 from scipy.stats import spearmanr
 
-from ice_eval import stats
 from ice_eval._seeding import rng_for
+from ice_eval.analysis._runs import above_chance, explained, groups_of, interval_off_scale, ranked, rationales_of
 from ice_eval.analysis.human import chance_iou, overlap
 from ice_eval.analysis.measures._base import Column, Found, Measure, Missing, Part, measure
-from ice_eval.analysis.measures._runs import above_chance, explained, groups_of, ranked, rationales_of
 from ice_eval.rationales import Units
 from ice_eval.results import InputRow, RunFolder
 
@@ -67,9 +66,8 @@ def _rank_lines(rows: Sequence[InputRow], config: Mapping[str, Any]) -> Iterator
         pairs = [(vectors[first][row.example_id], vectors[second][row.example_id]) for row in used]
         values = np.array([float(spearmanr(a, b).statistic) for a, b in pairs])
         rng = rng_for(config["seed"], "agreement", first, second)
-        interval = stats.difference_interval(values, np.zeros_like(values), rng=rng, groups=groups_of(used))
-        ends = None if interval is None else list(interval)
-        yield {"first": first, "second": second, "n": len(used), "mean": float(values.mean()), "mean_ci": ends}
+        interval = interval_off_scale(values, rng=rng, groups=groups_of(used))
+        yield {"first": first, "second": second, "n": len(used), "mean": float(values.mean()), "mean_ci": interval}
 
 
 def _ranks(vector: Sequence[float]) -> bool:

@@ -6,14 +6,13 @@ from typing import Any
 import numpy as np
 
 from ice_eval._seeding import rng_for
-from ice_eval.analysis.measures._base import Column, Found, Measure, Missing, Part, measure
-from ice_eval.analysis.measures._runs import above_chance, explained, groups_of, rationales_of
+from ice_eval.analysis._runs import above_chance, explained, groups_of, rationales_of
+from ice_eval.analysis.measures._base import Column, Found, Measure, Missing, Part, measure, naming
 from ice_eval.rationales import Share, Units
 from ice_eval.results import InputRow, RunFolder
 
 _COLUMNS = (
-    Column("attribution", "attribution", "text"),
-    Column("k", "k", "share"),
+    *naming("attribution", "k"),
     Column("n", "n", "count"),
     Column("mean", "contiguity", "percent"),
     Column("mean_ci", "95 % CI", "percent interval"),

@@ -7,12 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import kendalltau
 
-from ice_eval import stats
 from ice_eval._seeding import rng_for
+from ice_eval.analysis._runs import groups_of, interval_off_scale
 from ice_eval.analysis.eraser import POSITIVE_RAW, eraser_agreement
 from ice_eval.analysis.grid import POSITIVE_EVIDENCE
-from ice_eval.analysis.measures._base import Column, Found, Measure, Missing, Part, measure
-from ice_eval.analysis.measures._runs import groups_of
+from ice_eval.analysis.measures._base import Column, Found, Measure, Missing, Part, measure, naming
 from ice_eval.nulls import SIZE
 from ice_eval.rationales import ERASER_SHARES, Share
 from ice_eval.results import InputRow, RunFolder
@@ -24,13 +23,11 @@ from ice_eval.stats import reaches
 MISSING = "it has no rows for it; run the same command again with --eraser"
 MEASURES = {"sufficiency": ("sufficiency", "aopc_suff"), "necessity": ("comprehensiveness", "aopc_compr")}
 """What ERASER calls the drop when a rationale is kept, and when it is removed: of one size, and over several."""
-_ALIKE = 1e-9
 
 _HEAD = (Column("attribution", "attribution", "text"), Column("operator", "operator", "text"))
 _RAW = (
     *_HEAD,
-    Column("k", "k", "share"),
-    Column("measure", "measure", "text"),
+    *naming("k", "measure"),
     Column("n", "n", "count"),
     Column("raw", "raw", "signed"),
     Column("raw_ci", "95 % CI", "signed interval"),
@@ -82,11 +79,8 @@ class PerExample:
         if not used.any():
             return 0, None, None
         groups = groups_of([row for row, has in zip(self.examples, used, strict=True) if has])
-        # These are differences and correlations: where all are alike nothing is known of their spread, also at 0 and 1.
-        found = None
-        if np.ptp(values[used]) > _ALIKE:
-            found = stats.mean_interval(values[used], rng=rng_for(seed, "measures", "eraser"), groups=groups)
-        return int(used.sum()), float(values[used].mean()), None if found is None else list(found)
+        interval = interval_off_scale(values[used], rng=rng_for(seed, "measures", "eraser"), groups=groups)
+        return int(used.sum()), float(values[used].mean()), interval
 
 
 def per_example(folder: RunFolder) -> PerExample:

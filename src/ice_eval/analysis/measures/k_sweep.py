@@ -7,26 +7,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ice_eval import stats
 from ice_eval._seeding import rng_for
-from ice_eval.analysis.measures._base import Column, Found, Measure, Missing, Part, measure
-from ice_eval.analysis.measures._runs import explained, groups_of
+from ice_eval.analysis._runs import explained, groups_of, interval_off_scale
+from ice_eval.analysis.measures._base import Column, Found, Measure, Missing, Part, measure, naming
 from ice_eval.nulls import SIZE
 from ice_eval.results import InputRow, RunFolder
 from ice_eval.results.comparisons import ALL
 
+_PLACE = ("attribution", "operator", "direction", "null")
 _COLUMNS = (
-    Column("attribution", "attribution", "text"),
-    Column("operator", "operator", "text"),
-    Column("direction", "direction", "text"),
-    Column("null", "null", "text"),
+    *naming(*_PLACE),
     Column("n", "n", "count"),
     Column("auc_drop", "AUC of the drop", "signed"),
     Column("auc_drop_ci", "95 % CI", "signed interval"),
     Column("auc_win_rate", "AUC of the win rate", "percent"),
     Column("auc_win_rate_ci", "95 % CI of win rate", "percent interval"),
 )
-_PLACE = ("attribution", "operator", "direction", "null")
 
 
 def area(shares: Sequence[float], values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -48,12 +44,7 @@ class KSweep(Measure):
         if len(shares) < 2:
             return Missing("it has one k; run the same command again with further ones, as --k 0.1,0.2,0.4")
         rows = {row.example_id: row for row in explained(folder)}
-        curves: dict[tuple[str, ...], dict[str, dict[float, tuple[float, float]]]] = {}
-        for line in folder.examples():
-            if "error" not in line and line["k"] in shares and line["operator"] != ALL:
-                place = tuple(line.get(name, SIZE) for name in _PLACE)
-                curve = curves.setdefault(place, {}).setdefault(line["example_id"], {})
-                curve[line["k"]] = line["score_full"] - line["score"], line["win_rate"]
+        curves = _curves(folder, shares)
         lines = [_line(place, found, shares, rows, config["seed"]) for place, found in curves.items()]
         lines = [line for line in lines if line["n"]]
         if not lines:
@@ -61,9 +52,24 @@ class KSweep(Measure):
         return Found((Part(f"Over k from {shares[0]:g} to {shares[-1]:g}", _COLUMNS, tuple(lines)),))
 
 
+_Curves = Mapping[str, Mapping[float, tuple[float, float]]]
+"""By example and k, what is lost of the probability, and the win rate."""
+
+
+def _curves(folder: RunFolder, shares: Sequence[float]) -> Mapping[tuple[str, ...], _Curves]:
+    """By place: attribution, operator, direction and null."""
+    found: dict[tuple[str, ...], dict[str, dict[float, tuple[float, float]]]] = {}
+    for line in folder.examples():
+        if "error" not in line and line["k"] in shares and line["operator"] != ALL:
+            curves = found.setdefault(tuple(line.get(name, SIZE) for name in _PLACE), {})
+            curve = curves.setdefault(line["example_id"], {})
+            curve[line["k"]] = line["score_full"] - line["score"], line["win_rate"]
+    return found
+
+
 def _line(
     place: tuple[str, ...],
-    curves: Mapping[str, Mapping[float, tuple[float, float]]],
+    curves: _Curves,
     shares: Sequence[float],
     rows: Mapping[str, InputRow],
     seed: int,
@@ -78,6 +84,5 @@ def _line(
     for index, name in enumerate(("auc_drop", "auc_win_rate")):
         areas = area(shares, values[..., index])
         rng = rng_for(seed, "measures", name)
-        found = stats.mean_interval(areas, rng=rng, groups=groups) if np.ptp(areas) > 1e-9 else None
-        line |= {name: float(areas.mean()), f"{name}_ci": None if found is None else list(found)}
+        line |= {name: float(areas.mean()), f"{name}_ci": interval_off_scale(areas, rng=rng, groups=groups)}
     return line

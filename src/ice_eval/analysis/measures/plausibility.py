@@ -11,9 +11,10 @@ import numpy as np
 from ice_eval import stats
 from ice_eval._seeding import rng_for
 from ice_eval.analysis import human
+from ice_eval.analysis._runs import above_chance, explained, groups_of, ranked, rationales_of
 from ice_eval.analysis.human import Marks
-from ice_eval.analysis.measures._base import Column, Found, Measure, Missing, Part, measure
-from ice_eval.analysis.measures._runs import above_chance, explained, groups_of, ranked, rationales_of
+from ice_eval.analysis.measures._base import Column, Found, Measure, Missing, Part, measure, naming
+from ice_eval.nulls import SIZE
 from ice_eval.rationales import Share, Units
 from ice_eval.results import InputRow, RunFolder
 from ice_eval.results.comparisons import ALL
@@ -26,14 +27,7 @@ _OF_SETS: Mapping[str, tuple[Callable[[Units, Marks], float], Callable[[int, int
 }
 _AUPRC = "AUPRC"
 _CORRELATED = ("IoU", "token F1", _AUPRC)
-_NAMING = (
-    Column("attribution", "attribution", "text"),
-    Column("operator", "operator", "text"),
-    Column("direction", "direction", "text"),
-    Column("null", "null", "text"),
-    Column("k", "k", "share"),
-    Column("measure", "measure", "text"),
-)
+_PLACE = ("attribution", "operator", "direction", "null", "k")
 _AGREEMENT = (
     Column("measure", "measure", "text"),
     Column("n", "n", "count"),
@@ -43,7 +37,10 @@ _AGREEMENT = (
     Column("above_chance", "above chance", "signed"),
     Column("above_chance_ci", "95 % CI of it", "signed interval"),
 )
+_OF_RATIONALES = (*naming("attribution", "k"), *_AGREEMENT)
+_OF_VECTORS = (*naming("attribution"), *_AGREEMENT)
 _RELATION = (
+    *naming(*_PLACE, "measure"),
     Column("n", "n", "count"),
     Column("pearson", "r", "signed"),
     Column("pearson_ci", "95 % CI", "signed interval"),
@@ -53,7 +50,9 @@ _RELATION = (
     Column("spearman_ci", "95 % CI of rho", "signed interval"),
     Column("detectable", "detectable r"),
 )
-_TOGETHER = tuple(column for column in _RELATION if column.field in {"n", "pearson", "spearman"})
+_FOUND_TOGETHER = ("n", "pearson", "spearman")
+_TOGETHER = tuple(column for column in _RELATION if column.field in {*_PLACE[1:], "measure", *_FOUND_TOGETHER})
+"""Over attributions: the same examples are behind every point, so that neither p-values nor intervals hold."""
 RATIONALES, VECTORS = "Plausibility of rationales", "Plausibility of whole attributions"
 RELATION = "Plausibility and win rate, over examples"
 CONFIGURATIONS = "Plausibility and win rate, over attributions"
@@ -94,18 +93,17 @@ class Plausibility(Measure):
         lines = list(_agreement(values, rows, config["seed"]))
         relation = _adjusted(list(_relation(folder, values, rows, config["seed"])))
         parts = (
-            Part(RATIONALES, (_NAMING[0], _NAMING[4], *_AGREEMENT), tuple(x for x in lines if x["measure"] != _AUPRC)),
-            Part(VECTORS, (_NAMING[0], *_AGREEMENT), tuple(x for x in lines if x["measure"] == _AUPRC)),
-            Part(RELATION, (*_NAMING, *_RELATION), tuple(relation)),
-            Part(CONFIGURATIONS, (*_NAMING[1:], *_TOGETHER), tuple(_over_configurations(relation))),
+            Part(RATIONALES, _OF_RATIONALES, tuple(line for line in lines if line["measure"] != _AUPRC)),
+            Part(VECTORS, _OF_VECTORS, tuple(line for line in lines if line["measure"] == _AUPRC)),
+            Part(RELATION, _RELATION, tuple(relation)),
+            Part(CONFIGURATIONS, _TOGETHER, tuple(_over_configurations(relation))),
         )
         return Found(tuple(part for part in parts if part.lines), tuple(_notes(took_part, rows, parts)))
 
     def across(self, found: Sequence[Found]) -> Found | None:
         lines = [line for each in found for part in each.parts if part.title == RELATION for line in part.lines]
         together = tuple(_over_configurations(lines))
-        part = Part(ALL_RUNS, (*_NAMING[1:], *_TOGETHER), together)
-        return Found((part,), (_DESCRIPTION,)) if together else None
+        return Found((Part(ALL_RUNS, _TOGETHER, together),), (_DESCRIPTION,)) if together else None
 
 
 def _values(
@@ -156,7 +154,7 @@ def _relation(
     rates: dict[tuple[Any, ...], dict[str, float]] = defaultdict(dict)
     for line in folder.examples():
         if "error" not in line and line["operator"] != ALL:
-            key = (line["attribution"], line["operator"], line["direction"], line.get("null", "size"), line["k"])
+            key = tuple(line.get(field, SIZE) for field in _PLACE)
             rates[key][line["example_id"]] = line["win_rate"]
     for (key, by_example), name in itertools.product(rates.items(), _CORRELATED):
         attribution, k = key[0], key[-1]
@@ -166,7 +164,7 @@ def _relation(
             continue
         x = np.array([found[example].found for example in used])
         y = np.array([by_example[example] for example in used])
-        fields = dict(zip(("attribution", "operator", "direction", "null", "k"), key, strict=True))
+        fields = dict(zip(_PLACE, key, strict=True))
         correlated = _correlations(x, y, seed, (*map(str, key), name), [rows[example] for example in used])
         means = {"mean": float(x.mean()), "win_rate": float(y.mean())}
         yield {**fields, "measure": name, **correlated, **means}
@@ -175,15 +173,14 @@ def _relation(
 def _over_configurations(lines: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """Correlation of mean plausibility with mean win rate over attributions that differ in nothing else."""
     groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = defaultdict(list)
-    fields = ("operator", "direction", "null", "k", "measure")
+    fields = (*_PLACE[1:], "measure")
     for line in lines:
         groups[tuple(line[field] for field in fields)].append(line)
     for key, group in groups.items():
         if len(group) >= FEWEST_PAIRS:
             x, y = (np.array([line[field] for line in group]) for field in ("mean", "win_rate"))
             found = _correlations(x, y, 0, ("over", *map(str, key)), None)
-            # The same examples are behind every point, so that neither a p-value nor an interval holds.
-            shown = {column.field: found[column.field] for column in _TOGETHER}
+            shown = {field: found[field] for field in _FOUND_TOGETHER}
             yield {**dict(zip(fields, key, strict=True)), **shown}
 
 

@@ -225,9 +225,7 @@ RECOMPUTED: dict[str, Callable[[], float]] = {
     "highest_delete": lambda: _highest("delete"),
     "highest_infill": lambda: _highest("infill"),
     "llama31_sst2_near_random": _llama_near_random,
-    "known_faithful_lowest": lambda: (
-        100 * min(min(p.first.win_rate, p.second.win_rate) for p in _known_faithful().pairs)
-    ),
+    "known_faithful_lowest": _known_faithful_lowest,
     "known_faithful_gap_pp": lambda: 100 * max(abs(gap) for gap in _known_faithful().gaps),
     "multilingual_lowest": lambda: min(_multilingual_rates()),
     "multilingual_highest": lambda: max(_multilingual_rates()),

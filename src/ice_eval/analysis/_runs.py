@@ -1,7 +1,7 @@
-"""What several measures read of a run folder, and how they average it."""
+"""What several analyses read of a run folder, and how they average it."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,9 @@ from ice_eval.rationales import Share, Units
 from ice_eval.records import PerUnit
 from ice_eval.results import InputRow, RunFolder
 from ice_eval.results.columns import Groups
+
+_ALIKE = 1e-9
+"""Scores are kept in single precision: drops that differ by less are the same."""
 
 
 def explained(folder: RunFolder) -> Iterator[InputRow]:
@@ -45,9 +48,14 @@ def ranked(attribution: str, row: InputRow, config: Mapping[str, Any]) -> PerUni
     return np.abs(vector) if attribution in config.get("by_magnitude", ()) else vector
 
 
+def group_label(row: InputRow) -> Hashable:
+    """Equal for examples that share a passage; one without a group stands for itself."""
+    return row.group, row.example_id if row.group is None else ""
+
+
 def groups_of(rows: Sequence[InputRow]) -> Groups:
-    """Which examples share a passage; one without a group stands for itself; None where no two share one."""
-    labels = [(row.group, row.example_id if row.group is None else "") for row in rows]
+    """The label of every example; None where no two share one."""
+    labels = [group_label(row) for row in rows]
     return labels if len(set(labels)) < len(labels) else None
 
 
@@ -57,6 +65,14 @@ def mean_with_interval(
     """Mean of values in [0, 1] and its interval, as fields of a line."""
     found = stats.mean_interval(values, rng=rng, groups=groups)
     return {field: float(values.mean()), f"{field}_ci": None if found is None else list(found)}
+
+
+def interval_off_scale(values: NDArray[np.float64], *, rng: np.random.Generator, groups: Groups) -> list[float] | None:
+    """Interval of the mean of differences or correlations; None where all are alike, also at 0 and 1."""
+    if np.ptp(values) <= _ALIKE:
+        return None
+    found = stats.mean_interval(values, rng=rng, groups=groups)
+    return None if found is None else list(found)
 
 
 def above_chance(
