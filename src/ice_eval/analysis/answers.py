@@ -1,6 +1,6 @@
 """How a deployed model and its adapted copy answer the inputs of a run: whether adaptation taught the copy anything."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -11,6 +11,7 @@ from scipy.special import log_softmax
 
 from ice_eval import stats
 from ice_eval._seeding import rng_for
+from ice_eval.analysis._runs import group_label
 from ice_eval.results import InputRow, LedgerRow, RunFolder
 from ice_eval.results.schema import SHARED_NULL
 
@@ -42,7 +43,7 @@ class Answered:
     difference: float
     """Of the rescaled losses, adapted less deployed, mean over examples."""
     difference_ci: stats.Interval | None
-    """95 %, paired over examples; None where it is undefined."""
+    """95 %, paired over examples, or groups of them; None where it is undefined."""
 
     @property
     def learnt(self) -> bool:
@@ -57,7 +58,8 @@ def answered(deployed: RunFolder, adapted: RunFolder) -> list[Answered]:
     every win rate, is the same. So losses are compared after each model was given its best temperature.
     """
     before, after = _asked(deployed), _asked(adapted)
-    return [_compared(*kind, before[kind], after[kind]) for kind in before]
+    groups = {row.example_id: group_label(row) for part in deployed.parts() for row in deployed.inputs(part)}
+    return [_compared(*kind, before[kind], after[kind], groups) for kind in before]
 
 
 class _Asked(NamedTuple):
@@ -103,12 +105,15 @@ def _asked(folder: RunFolder) -> Mapping[_Kind, _Asked]:
     }
 
 
-def _compared(operator: str | None, direction: str | None, before: _Asked, after: _Asked) -> Answered:
+def _compared(
+    operator: str | None, direction: str | None, before: _Asked, after: _Asked, groups: Mapping[str, Hashable]
+) -> Answered:
     rescaled = before.rescaled(), after.rescaled()
     by_example = _means(before.examples, rescaled[0]), _means(after.examples, rescaled[1])
     shared = [example for example in by_example[0] if example in by_example[1]]
     first, second = (np.array([means[example] for example in shared]) for means in by_example)
-    found = stats.paired_difference(first, second, rng=rng_for(0, "answers", operator or "", direction or ""))
+    rng = rng_for(0, "answers", operator or "", direction or "")
+    found = stats.paired_difference(first, second, rng=rng, groups=[groups[example] for example in shared])
     return Answered(
         operator=operator,
         direction=direction,
