@@ -4,8 +4,9 @@ from ice_eval.analysis.eraser import EraserAgreement, eraser_agreement
 from ice_eval.analysis.explanations import ExplanationCheck, check_explanations
 from ice_eval.analysis.fill_audit import ContaminationEffect, FillAudit, FillCounts, audit_fills
 from ice_eval.analysis.grid import POSITIVE_EVIDENCE, Cell, Pair, cells_of, grouped, paired
-from ice_eval.analysis.infill_audit import InfillAudit, Judged, Piece, audit_infill, giveaways
+from ice_eval.analysis.infill_audit import InfillAudit, Judged, audit_infill, giveaways
 from ice_eval.analysis.operator_dependence import OperatorDependence, anti_faithful, operator_dependence
+from ice_eval.analysis.pieces import Piece
 from ice_eval.analysis.sensitivity import Spread, spreads
 from ice_eval.analysis.task_check import LabelLine, Segment, TaskCheck, check_task
 

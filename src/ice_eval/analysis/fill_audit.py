@@ -8,7 +8,8 @@ import numpy as np
 
 from ice_eval import stats
 from ice_eval.analysis._runs import group_label
-from ice_eval.analysis.infill_audit import InfillAudit, ReferenceName, UnitIds
+from ice_eval.analysis.infill_audit import InfillAudit, ReferenceName
+from ice_eval.analysis.pieces import UnitIds
 from ice_eval.errors import ConfigError
 from ice_eval.nulls import SIZE
 from ice_eval.operators import operators

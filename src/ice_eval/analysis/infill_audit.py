@@ -1,15 +1,16 @@
 """Which label-indicative units the blacklist of infill lets through, judged by lists that it does not know."""
 
 import importlib.resources
-from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 
+from ice_eval import stats
 from ice_eval._seeding import rng_for
+from ice_eval.analysis.pieces import Piece, UnitIds, inside, pieces
 from ice_eval.blacklist import blacklist_of, label_words
 from ice_eval.encoding import Codec
 from ice_eval.errors import DataError
@@ -25,20 +26,7 @@ N_SHUFFLES = 200
 _K = 0.2
 """Share of units that the rationale of an example keeps: all others are filled."""
 
-UnitIds = tuple[int, ...]
-Kind = Literal["full word", "prefix", "sub-word"]
 ReferenceName = Literal["words", "held out"]
-
-
-@dataclass(frozen=True)
-class Piece:
-    """A unit as the data use it, wherever it stands."""
-
-    text: str
-    kind: Kind
-    """What it mostly is: a word, the beginning of one, or another piece of one."""
-    count: int
-    """How often it stands in the data."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,11 +126,12 @@ def audit_infill(
     lengths = [item.n_units for item, _ in items]
     listed, name = (frozenset(word.casefold() for word in words), "given") if words is not None else giveaways(task)
     known = listed | {word.casefold() for word in task.lexicon} | _words_in(label_words(task))
-    pieces = _pieces([item for item, _ in items])
-    judged = [_by_words(pieces, _inside([item for item, _ in items], known), free, lengths)]
+    texts = [item for item, _ in items]
+    used = pieces(texts)
+    judged = [_by_words(used, inside(texts, known), free, lengths)]
     notes = [] if name else ["No list of words is known for these labels: label words and the task's lexicon judge."]
     if len({entry.gold for entry in entries if entry.gold is not None}) > 1:
-        judged.append(_held_out(entries, pieces, blacklist, lengths, seed))
+        judged.append(_held_out(entries, used, blacklist, lengths, seed))
     else:
         notes.append("The data have no gold labels, or only one: nothing can be held out.")
     return InfillAudit(
@@ -185,45 +174,13 @@ def _free(counts: Mapping[UnitIds, int], blacklist: Blacklist, entries: Sequence
     return {ids: count for ids, count in counts.items() if not blacklist.blocks(texts[ids], ids)}
 
 
-def _placed(items: Sequence[Encoded]) -> Iterator[tuple[UnitIds, str, Kind, str]]:
-    """Ids and text of every unit, what it is, and the word that it stands in or begins with."""
-    for item in items:
-        fields = {**item.fields, **item.whole}
-        words = {name: word_spans(text) for name, text in fields.items()}
-        for ids, span, text in zip(item.unit_ids(), item.spans, item.texts, strict=True):
-            start, end = span.start + len(text) - len(text.lstrip()), span.end - len(text) + len(text.rstrip())
-            place = bisect_right(words[span.field], (start, len(fields[span.field]))) - 1
-            first, last = words[span.field][place] if place >= 0 else (start, end)
-            kind: Kind = "sub-word" if start > first else "prefix" if end < last else "full word"
-            yield tuple(ids.tolist()), text.strip(), kind, fields[span.field][first:last]
-
-
-def _pieces(items: Sequence[Encoded]) -> dict[UnitIds, Piece]:
-    """Every unit of the data, the most frequent first."""
-    texts: dict[UnitIds, str] = {}
-    kinds: dict[UnitIds, Counter[Kind]] = {}
-    for ids, text, kind, _ in _placed(items):
-        texts.setdefault(ids, text)
-        kinds.setdefault(ids, Counter())[kind] += 1
-    ranked = sorted(kinds, key=lambda ids: (-kinds[ids].total(), texts[ids]))
-    return {ids: Piece(texts[ids], kinds[ids].most_common(1)[0][0], kinds[ids].total()) for ids in ranked}
-
-
-def _inside(items: Sequence[Encoded], words: Collection[str]) -> frozenset[UnitIds]:
-    """Units that stand in one of the words at least every other time."""
-    balance: Counter[UnitIds] = Counter()
-    for ids, _, _, word in _placed(items):
-        balance[ids] += 1 if word.casefold() in words else -1
-    return frozenset(ids for ids, value in balance.items() if value >= 0)
-
-
 def _by_words(
-    pieces: Mapping[UnitIds, Piece],
+    used: Mapping[UnitIds, Piece],
     indicative: Collection[UnitIds],
     free: Mapping[UnitIds, int],
     lengths: Sequence[int],
 ) -> Judged:
-    found = {ids: piece for ids, piece in pieces.items() if ids in indicative}
+    found = {ids: piece for ids, piece in used.items() if ids in indicative}
     surviving = {ids: piece for ids, piece in found.items() if ids in free}
     rate = sum(free[ids] for ids in surviving) / max(sum(free.values()), 1)
     return Judged(
@@ -268,7 +225,7 @@ class _Half:
 
 def _held_out(
     entries: Sequence[PooledUnits],
-    pieces: Mapping[UnitIds, Piece],
+    used: Mapping[UnitIds, Piece],
     blacklist: Callable[[Sequence[PooledUnits]], Blacklist],
     lengths: Sequence[int],
     seed: int,
@@ -281,21 +238,25 @@ def _held_out(
     found = [half.indicative() for half in halves]
     considered = {ids for half, tokens in zip(halves, found, strict=True) for ids in half.carrying(tokens, free=False)}
     surviving, rate = _surviving(halves, found)
-    shuffled = []
-    for draw in range(N_SHUFFLES):
-        rng = rng_for(seed, "infill-audit", str(draw))
-        ids, other = _surviving(halves, [half.indicative(rng.permutation(half.counts.golds)) for half in halves])
-        shuffled.append((len(ids), other))
+    counts_by_chance, rates_by_chance = np.array(
+        [_shuffled(halves, rng_for(seed, "infill-audit", str(draw))) for draw in range(N_SHUFFLES)]
+    ).T
     return Judged(
         reference="held out",
-        blocked={ids: piece for ids, piece in pieces.items() if ids in considered - surviving},
-        surviving={ids: piece for ids, piece in pieces.items() if ids in surviving},
-        surviving_by_chance=float(np.mean([n for n, _ in shuffled])),
+        blocked={ids: piece for ids, piece in used.items() if ids in considered - surviving},
+        surviving={ids: piece for ids, piece in used.items() if ids in surviving},
+        surviving_by_chance=float(counts_by_chance.mean()),
         rate=rate,
-        rate_by_chance=float(np.mean([other for _, other in shuffled])),
-        p_value=(1 + sum(other >= rate for _, other in shuffled)) / (N_SHUFFLES + 1),
+        rate_by_chance=float(rates_by_chance.mean()),
+        p_value=stats.upper_pvalue(rate, rates_by_chance),
         rate_per_example=_per_example(rate, lengths),
     )
+
+
+def _shuffled(halves: Sequence[_Half], rng: np.random.Generator) -> tuple[int, float]:
+    """How many units survive, and their share of the pool, where labels tell nothing."""
+    found, rate = _surviving(halves, [half.indicative(rng.permutation(half.counts.golds)) for half in halves])
+    return len(found), rate
 
 
 def _surviving(halves: Sequence[_Half], tokens: Sequence[frozenset[int]]) -> tuple[set[UnitIds], float]:

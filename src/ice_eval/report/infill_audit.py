@@ -5,7 +5,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import get_args
 
 from ice_eval.analysis import ContaminationEffect, FillAudit, FillCounts, InfillAudit, Judged, Piece
-from ice_eval.analysis.infill_audit import LOOSE_COUNT, LOOSE_Z, N_SHUFFLES, Kind
+from ice_eval.analysis.infill_audit import LOOSE_COUNT, LOOSE_Z, N_SHUFFLES
+from ice_eval.analysis.pieces import Kind
 from ice_eval.report.tables import Line, Table, interval, p_value, percent, share, table_of
 
 _SHOWN = 8
