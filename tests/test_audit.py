@@ -8,6 +8,7 @@ from tools import audit
 
 PYPROJECT = """
 [project]
+requires-python = ">=3.11"
 dependencies = ["mine>=1", "idle"]
 [project.optional-dependencies]
 more = ["extra"]
@@ -52,6 +53,13 @@ def shelf(monkeypatch):
 
 
 PINS = "mine==1.0\nidle==1.0\n"
+
+
+def test_a_pinned_version_that_the_oldest_python_cannot_install_is_named(project, shelf):
+    shelf["mine"] = Package(License_Expression="MIT", Requires_Python=">=3.11.5")
+    shelf["idle"] = Package(License="BSD", Requires_Python=">=3.9,<4")
+    [problem] = audit.problems_of_python(project(pins=PINS + "elsewhere==2.0\n"))
+    assert problem == "mine 1.0 asks for Python >=3.11.5, and 3.11 is promised"
 
 
 def test_allowed_licences_and_pinned_versions_are_no_problem(project, shelf):

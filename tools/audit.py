@@ -4,6 +4,7 @@ Looked at is what a plain `pip install ice-eval` brings: the dependencies of pyp
 
 - Every one is under a licence of the list below, by its own metadata.
 - Every one has the version that constraints.txt pins, so that what was tested is what is installed.
+- Every pinned version that is installed, those for developers too, takes the oldest Python that is promised.
 - Every package that the source imports is declared, and every one that is declared is imported.
 """
 
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -56,6 +58,7 @@ class Project:
     def __init__(self, root: Path) -> None:
         self.root = root
         said: dict[str, Any] = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        self.oldest_python = str(said.get("requires-python", ">=3.11")).removeprefix(">=")
         self.needed = [Requirement(line) for line in said["dependencies"]]
         extras = said.get("optional-dependencies", {})
         self.optional = [Requirement(line) for lines in extras.values() for line in lines]
@@ -128,6 +131,18 @@ def problems_of_packages(project: Project) -> Iterator[str]:
             yield f"{name} {package.version}: constraints.txt {f'pins {pinned}' if pinned else 'does not pin it'}"
 
 
+def problems_of_python(project: Project) -> Iterator[str]:
+    """Pinned versions that refuse the oldest Python of the project: there they cannot be installed."""
+    for name in sorted(project.pinned):
+        try:
+            package = importlib.metadata.distribution(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue  # pinned for others: an extra, another platform
+        asked = package.metadata.get("Requires-Python")
+        if asked and not SpecifierSet(asked).contains(project.oldest_python):
+            yield f"{name} {package.version} asks for Python {asked}, and {project.oldest_python} is promised"
+
+
 def problems_of_imports(project: Project, packages: Mapping[str, list[str]]) -> Iterator[str]:
     """Imports that nobody declared, and declarations that nobody imports.
 
@@ -186,7 +201,11 @@ def main() -> int:
     asked = parser.parse_args()
     project = Project(ROOT)
     packages = importlib.metadata.packages_distributions()
-    problems = [*problems_of_packages(project), *problems_of_imports(project, packages)]
+    problems = [
+        *problems_of_packages(project),
+        *problems_of_python(project),
+        *problems_of_imports(project, packages),
+    ]
     for problem in problems:
         print(problem, file=sys.stderr)
     print(f"{len(installed(project.needed))} packages audited, {len(problems)} problems.")
