@@ -1,7 +1,7 @@
 """Numbers: whole, decimal, fractions, mixed, scientific, in LaTeX or plain, with or without units."""
 
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
@@ -25,6 +25,7 @@ _NUMBER = regex.compile(
 )
 _BIG = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
 _VALUE = regex.compile(r"(-?\d+(?:/\d+)?)(?:\.(\d+))?(%?)")
+_EQUATION = regex.compile(r"(?P<unknown>\w?)\s*(?:=|≈|\\approx)")
 _RESULT = regex.compile(r"(?:=|≈|\\approx|\bequals)\s*[*_\\(\[{]*\s*\Z")
 _SO = regex.compile(r"\W*(?:so|thus|therefore|hence|in total|altogether|in conclusion|finally)\b", regex.IGNORECASE)
 _TOTAL = regex.compile(r"\btotal of\s*[*_]*\Z", regex.IGNORECASE)
@@ -34,9 +35,10 @@ _EXPRESSION_AFTER = regex.compile(
 )
 _BOLD = regex.compile(r"\*\*([^*]+)\*\*")
 
-
 _LONGEST = 200
 """Characters; what is longer is a loop of a model, not a number."""
+_GREATEST_POWER = 400
+"""Of ten; beyond, a fraction would take all memory and mean nothing."""
 _FLOAT_PLACES = 10
 """Decimals are compared to this many places: what stands behind is the noise of floating-point arithmetic."""
 
@@ -83,15 +85,18 @@ class Number(Kind):
         """
         text = _plain(step)
         found = [number for number in _numbers(text) if number.value is not None]
-        same = [number for number in found if self.same(Answer(str(number.value), "last"), answer)]
+        same = [number for number in found if self._is(number, answer)]
         if not same:
             return False
         if last_marked(step) is not None or any(_RESULT.search(text[: number.start]) for number in same):
             return True
         concludes = _SO.match(step) is not None
-        if any(n.value and self.same(Answer(n.value, "last"), answer) for n in _numbers(_plain(given))):
+        if any(self._is(number, answer) for number in _numbers(_plain(given))):
             return concludes and same == found
         return concludes or same[-1] == found[-1]
+
+    def _is(self, number: "_Found", answer: Answer) -> bool:
+        return number.value is not None and self.same(Answer(number.value, "last"), answer)
 
     def _whole(self, text: str) -> str | None:
         text = _plain(text)
@@ -125,18 +130,26 @@ def _main_clause(text: str) -> str:
 
 def _said(text: str, *, marked: bool) -> list[_Found]:
     """The numbers that a sentence comes to: one if it is clear which, else all that it might be."""
-    equations = list(regex.finditer(r"(\w?)\s*(?:=|≈|\\approx)", text))
-    found = list(_numbers(text, equations[-1].end() if equations else 0)) or list(_numbers(text))
-    if marked and len({match[1] for match in equations if match[1].isalpha()}) > 1:
+    equations = list(_EQUATION.finditer(text))
+    if marked and len({match["unknown"] for match in equations if match["unknown"].isalpha()}) > 1:
         return list(_numbers(text))  # x = 3 and y = 5
+    found = list(_numbers(text, equations[-1].end() if equations else 0)) or list(_numbers(text))
     if marked or equations:
         return found[:2] if len(found) > 1 and _listed(text, found[0], found[1]) else found[:1]
+    return _favoured(text, found)
+
+
+def _favoured(text: str, found: list[_Found]) -> list[_Found]:
+    """Of several numbers those in bold type, then those of money, then what follows "total of"."""
     bold = [number for match in _BOLD.finditer(text) for number in _numbers(text, *match.span())]
-    money = [number for number in found if number.money]
-    total = [number for number in found if _TOTAL.search(text[: number.start])]
-    for favoured in (bold, money, total):
-        if len({number.value for number in found}) > 1 and favoured:
-            found = [number for number in found if number in favoured] or found
+    signs: tuple[Callable[[_Found], bool], ...] = (
+        lambda number: number in bold,
+        lambda number: number.money,
+        lambda number: _TOTAL.search(text[: number.start]) is not None,
+    )
+    for is_favoured in signs:
+        if len({number.value for number in found}) > 1:
+            found = [number for number in found if is_favoured(number)] or found
     return found
 
 
@@ -185,24 +198,35 @@ def _canonical(match: "regex.Match[str]") -> str | None:
     """`1,234.50` -> `1234.50`, `2 1/2` -> `5/2`, `3 million` -> `3000000`; decimals keep their places."""
     if match["odd"] or len(match[0]) > _LONGEST:
         return None
+    value = _fraction(match) if match["plain"] is None else _decimal(match)
+    if value is None:
+        return None
     sign = "-" if match["sign"] or match["sign2"] else ""
     percent = "%" if match["percent"] else ""
-    scale = _BIG[match["big"].strip().casefold()] if match["big"] else 1
-    top = match["top"] or match["top1"] or match["top2"]
-    if top is None:
-        digits = match["plain"].replace(",", "")
-        if match["power"] is None and scale == 1:
-            whole, point, places = digits.partition(".")
-            return sign + str(int(whole or "0")) + point + places + percent
-        if match["power"] is not None and abs(int(match["power"])) > 400:
-            return None
-        value = Fraction(digits) * scale * Fraction(10) ** int(match["power"] or 0)
-    else:
-        bottom = Fraction((match["bottom"] or match["bottom1"] or match["bottom2"]).replace(",", ""))
-        if bottom == 0:
-            return None
-        value = (int(match["whole"] or 0) + Fraction(top.replace(",", "")) / bottom) * scale
     return f"{sign}{value}{percent}".replace("--", "")
+
+
+def _decimal(match: "regex.Match[str]") -> str | Fraction | None:
+    """As it was written, but for commas and leading zeros; the value where a power of ten or a word scales it."""
+    digits, power, scale = match["plain"].replace(",", ""), match["power"], _scale(match)
+    if power is None and scale == 1:
+        whole, point, places = digits.partition(".")
+        return f"{int(whole or 0)}{point}{places}"
+    if abs(int(power or 0)) > _GREATEST_POWER:
+        return None
+    return Fraction(digits) * scale * Fraction(10) ** int(power or 0)
+
+
+def _fraction(match: "regex.Match[str]") -> Fraction | None:
+    """Its value, with the whole number before it."""
+    top, bottom = (
+        Fraction((match[name] or match[f"{name}1"] or match[f"{name}2"]).replace(",", "")) for name in ("top", "bottom")
+    )
+    return None if bottom == 0 else (int(match["whole"] or 0) + top / bottom) * _scale(match)
+
+
+def _scale(match: "regex.Match[str]") -> int:
+    return _BIG[match["big"].strip().casefold()] if match["big"] else 1
 
 
 class _Parsed(NamedTuple):
