@@ -1,13 +1,14 @@
 """`evaluate_chains`: whether a model uses the reasoning that it writes, for servers and models on this machine."""
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ice_eval.api import Run
-from ice_eval.cot import Backend, CotConfig, CotTask, Given, Problem, Source, cot_tasks, execute_chains, read_given
+from ice_eval.cot import Backend, CotConfig, CotTask, Source, cot_tasks, execute_chains, read_given
+from ice_eval.cot.config import ADDABLE
 from ice_eval.cot.plan import ChainPlan, skipped_chains
 from ice_eval.cot.requests import expected_requests
 from ice_eval.cot.tasks import Worked
@@ -75,12 +76,12 @@ def evaluate_chains(
     config, source = _asked(model, task, data, responses, settings)
     loading = {"device": device, "dtype": dtype, "device_map": device_map, "max_memory": max_memory, "load_in": load_in}
     backend = _backend(model, _server(base_url, server), budget, loading)
-    config = replace(config, model=backend.about.get("name", config.model))
+    if backend.model is not None:
+        config = replace(config, model=backend.model.name)
     folder = None if out is None else Path(out)
     if folder is None and not default_out:
         folder = Path(tempfile.mkdtemp(prefix="ice-cot-")) / "run"
-    about = {name: value for name, value in backend.about.items() if name != "name"}
-    return Run(execute_chains(config, source, replace(backend, about=about), out=folder, reporter=reporter).path)
+    return Run(execute_chains(config, source, backend, out=folder, reporter=reporter).path)
 
 
 def plan_chains(
@@ -104,28 +105,34 @@ def _asked(
     task: str | CotTask | None,
     data: str | Path | DataSource | None,
     responses: str | Path | None,
-    settings: dict[str, Any],
+    settings: Mapping[str, Any],
 ) -> tuple[CotConfig, Source]:
     found = cot_tasks.get(task)() if isinstance(task, str) else task
-    name = _NO_TASK if found is None else found.name
-    for each in ("attributions", "operators", "k"):
-        if each in settings and isinstance(settings[each], str | float | int):
-            settings[each] = (settings[each],)
-        elif each in settings:
-            settings[each] = tuple(settings[each])
-    example = _example(found) if settings.pop("worked_example", False) else None
-    config = CotConfig(example=example, model=model if isinstance(model, str) else model.name, task=name, **settings)
-    problems: Sequence[Problem | Given]
+    config = _config(model, found, settings)
     if responses is not None:
         if data is not None:
             raise ConfigError("problems and chains cannot both be given: --responses holds its questions itself.")
-        problems = read_given(Path(responses), kind=None if found is None else found.kind)[: config.n]
-        return config, Source(problems, str(responses))
+        given = read_given(Path(responses), kind=None if found is None else found.kind)
+        return config, Source(given[: config.n], str(responses))
     if found is None:
         raise ConfigError(f"no task is named; choose one of {', '.join(cot_tasks.names())}, or bring chains.")
-    origin = FileData(Path(data)) if isinstance(data, str | Path) else data
-    problems = found.problems(origin, limit=config.n)
-    return config, Source(problems, (origin or found.hub).origin)  # type: ignore[union-attr]
+    source = found.source(FileData(Path(data)) if isinstance(data, str | Path) else data)
+    return config, Source(found.problems(source, limit=config.n), source.origin)
+
+
+def _config(model: str | Model, task: CotTask | None, settings: Mapping[str, Any]) -> CotConfig:
+    """What `CotConfig` checks; a single share, operator or attribution may stand for a list of one."""
+    given = dict(settings)
+    example = _example(task) if given.pop("worked_example", False) else None
+    for name in ADDABLE:
+        if name in given:
+            given[name] = (given[name],) if isinstance(given[name], str | float | int) else tuple(given[name])
+    return CotConfig(
+        model=model if isinstance(model, str) else model.name,
+        task=_NO_TASK if task is None else task.name,
+        example=example,
+        **given,
+    )
 
 
 def _example(task: CotTask | None) -> Worked:
@@ -150,5 +157,5 @@ def _backend(model: str | Model, server: Server | None, budget: Budget | None, l
     from ice_eval.cot.local_chat import LocalChat
 
     loaded = load_model(model, **loading)
-    about = {"name": loaded.name, "device": loaded.places, "weights": loaded.fingerprint}
+    about = {"device": loaded.places, "weights": loaded.fingerprint}
     return Backend(lambda store: LocalChat(loaded, store), about, loaded)

@@ -50,15 +50,25 @@ class CotTask:
     name: str = "custom"
     description: str = ""
 
+    def source(self, given: DataSource | None) -> DataSource:
+        """Where problems come from: what is given, or the task's own data.
+
+        Raises:
+            DataError: There is neither.
+        """
+        source = given or self.hub
+        if source is None:
+            raise DataError(f"the task '{self.name}' has no data of its own; give them as a file: --data FILE.jsonl")
+        return source
+
     def problems(self, source: DataSource | None = None, *, limit: int | None = None) -> list[Problem]:
         """The first `limit` problems of a file, or of the hub.
 
         Raises:
-            DataError: A record lacks a field or holds an answer that cannot be read, or two have one id.
+            DataError: There are no data; or a record lacks a field or holds an answer that cannot be read, or two have
+                one id.
         """
-        source = source or self.hub
-        if source is None:
-            raise DataError(f"the task '{self.name}' has no data of its own; give them as a file: --data FILE.jsonl")
+        source = self.source(source)
         made: dict[str, Problem] = {}
         for index, row in enumerate(itertools.islice(source.rows(), limit)):
             identity = str(index if row.get("id") is None else row["id"])
