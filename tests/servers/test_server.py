@@ -60,6 +60,11 @@ def test_without_a_key_none_is_sent_unless_one_was_named(monkeypatch):
         Server(base_url="https://host/v1", api_key_env="ICE_NO_SUCH").key()
 
 
+def test_a_limit_has_one_of_two_names():
+    with pytest.raises(ConfigError, match="--limit-field 'tokens': max_tokens or max_completion_tokens is expected"):
+        Server(base_url="https://host/v1", limit_field="tokens")
+
+
 @pytest.mark.parametrize("key", ["sk-planted \n X-Header: 1", "sk-plänted"])
 def test_what_is_no_key_is_refused_and_not_repeated(monkeypatch, key):
     monkeypatch.setenv("OPENAI_API_KEY", key)

@@ -2,14 +2,17 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ice_eval.cli._options import LOAD_IN_HELP, MAP_HELP, MEMORY_HELP, Json, names
 from ice_eval.errors import ConfigError
 
-app = typer.Typer(no_args_is_help=True, help="Chains of thought: does the answer depend on the steps?")
+if TYPE_CHECKING:
+    from ice_eval.cot.plan import ChainPlan
+
+app = typer.Typer(no_args_is_help=True)
 
 _SERVER, _MONEY, _MODEL = "Server", "Limits", "Model on this machine"
 
@@ -106,51 +109,39 @@ def run(
     later; any other change needs another folder.
     """
     from ice_eval.chains import evaluate_chains, plan_chains
-    from ice_eval.cli._output import Bar, print_json, print_run, print_text
+    from ice_eval.cli._output import Bar, print_run
     from ice_eval.servers import Budget, Server
 
-    settings: dict[str, Any] = {
-        "n": n, "p": p, "k": _shares(k), "operators": names(operators), "seed": seed, "repeats": repeats,
-        "attributions": () if attributions == "none" else names(attributions), "answer_step": answer_step,
-        "temperature": _temperature(temperature), "max_tokens": max_tokens, "answer_tokens": answer_tokens,
-        "levels": levels, "worked_example": worked_example,
-    }  # fmt: skip
     budget = Budget(max_requests=max_requests, max_cost=max_cost, price_in=price_in, price_out=price_out)
-    chains: dict[str, Any] = {"data": data, "responses": responses, "budget": budget, **settings}
+    asked: dict[str, Any] = {
+        "data": data, "responses": responses, "budget": budget, "n": n, "p": p, "k": _shares(k), "seed": seed,
+        "operators": names(operators), "attributions": () if attributions == "none" else names(attributions),
+        "answer_step": answer_step, "repeats": repeats, "temperature": _temperature(temperature), "levels": levels,
+        "max_tokens": max_tokens, "answer_tokens": answer_tokens, "worked_example": worked_example,
+    }  # fmt: skip
     if dry_run:
-        plan = plan_chains(model, task, **chains)
-        if as_json:
-            print_json({**asdict(plan), "tokens": plan.tokens._asdict()})
-        else:
-            print_text(f"{plan}\n{'' if responses else 'Chains are not known yet: six steps are assumed.'}".rstrip())
+        _print_plan(plan_chains(model, task, **asked), assumed=responses is None, as_json=as_json)
         return
     server = None
     if base_url is not None:
-        if limit_field not in ("max_tokens", "max_completion_tokens"):
-            raise ConfigError(f"--limit-field '{limit_field}': max_tokens or max_completion_tokens is expected.")
-        server = Server(
-            base_url=base_url,
-            api_key_env=api_key_env,
-            concurrency=concurrency,
-            timeout_s=timeout,
-            limit_field=limit_field,  # type: ignore[arg-type]
-        )
-    found = evaluate_chains(
-        model,
-        task,
-        server=server,
-        device=device,
-        dtype=dtype,
-        device_map=device_map,
-        max_memory=max_memory,
-        load_in=load_in,
-        out=out,
-        default_out=True,
-        reporter=Bar("requests"),
-        **chains,
-    )
+        patience: dict[str, Any] = {"concurrency": concurrency, "timeout_s": timeout, "limit_field": limit_field}
+        server = Server(base_url=base_url, api_key_env=api_key_env, **patience)
+    asked |= {"device": device, "dtype": dtype, "device_map": device_map, "max_memory": max_memory, "load_in": load_in}
+    found = evaluate_chains(model, task, server=server, out=out, default_out=True, reporter=Bar("requests"), **asked)
     found.report()
     print_run(found.folder, as_json=as_json)
+
+
+def _print_plan(plan: "ChainPlan", *, assumed: bool, as_json: bool) -> None:
+    """What would be asked; `assumed`: no chain is there yet, and a length was assumed for all."""
+    from ice_eval.cli._output import print_json, print_text
+
+    if as_json:
+        print_json({**asdict(plan), "tokens": plan.tokens._asdict()})
+        return
+    print_text(str(plan))
+    if assumed:
+        print_text("Chains are not known yet: six steps are assumed.")
 
 
 def _shares(text: str) -> tuple[float, ...]:

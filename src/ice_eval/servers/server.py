@@ -4,11 +4,12 @@ import ipaddress
 import os
 import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 from urllib.parse import urlsplit
 
 from ice_eval.errors import ConfigError
 
+LimitField = Literal["max_tokens", "max_completion_tokens"]
 DEFAULT_KEY = "OPENAI_API_KEY"
 """The environment variable that holds the key unless another is named."""
 _SECRET = re.compile(r"[@?#]|(?:^|/)(?:sk|gsk|hf|key)[-_]", re.IGNORECASE)
@@ -22,7 +23,7 @@ class Server:
     """An OpenAI-compatible server. The key is read from the environment when it is needed and kept nowhere.
 
     Raises:
-        ConfigError: The address is none, holds a secret, or a number makes no sense.
+        ConfigError: The address is none, holds a secret, or something else makes no sense.
     """
 
     base_url: str
@@ -40,7 +41,7 @@ class Server:
     most_backoff_s: float = 60.0
     most_pause_s: float = 600.0
     """A server that asks for a longer pause ends the run, which can be continued later."""
-    limit_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    limit_field: LimitField = "max_tokens"
     """The server's name for the limit of tokens; OpenAI's newer models want the second."""
 
     def __post_init__(self) -> None:
@@ -57,6 +58,8 @@ class Server:
             raise self.no_address()
         if self.concurrency < 1 or self.attempts < 1 or not self.timeout_s > 0:
             raise ConfigError("concurrency and attempts must be at least 1, and the timeout longer than 0 seconds.")
+        if self.limit_field not in get_args(LimitField):
+            raise ConfigError(f"--limit-field '{self.limit_field}': {' or '.join(get_args(LimitField))} is expected.")
 
     def no_address(self) -> ConfigError:
         """What to say where requests can go nowhere; half an address may be a password (`http://me:secret`)."""
