@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ice_eval.cot.ledger import ANSWER, CHAIN, GOLD, LABELS, QUESTION, changed
+from ice_eval.cot.ledger import ANSWER, CHAIN, GOLD, LABELS, QUESTION, Flags, changed
 from ice_eval.cot.rows import AGAIN
 from ice_eval.results import ExampleView, InputRow, LedgerRow
 from ice_eval.results.schema import PROBE, SHARED_NULL
@@ -71,30 +71,46 @@ def chain_view(example: InputRow, rows: Sequence[LedgerRow], operator: str) -> C
     Where every step was taken away alone, its effect is how much more often the answer changes then than for the whole
     chain. Else random sets of steps tell: how much more often it changes with the step among them than without.
     """
-    n_steps = len(example.spans)
     whole = [row for row in rows if row.key.kind in {"full", AGAIN}]
     removals = [row for row in rows if _is_removal(row, operator)]
-    alone = [[row for row in removals if set(range(n_steps)) - set(row.kept) == {step}] for step in range(n_steps)]
-    singly = all(alone)
-    together = [row for row in removals if row.key.kind == SHARED_NULL]
-    chain = example.fields[CHAIN]
-    effects = []
-    for step, span in enumerate(example.spans):
-        gone = alone[step] if singly else [row for row in together if step not in row.kept]
-        there = whole if singly else [row for row in together if step in row.kept]
-        effects.append(_effect(chain[span.start : span.end], gone, there))
+    drawn = [row for row in removals if row.key.kind == SHARED_NULL]
+    alone = _alone(removals, whole, len(example.spans))
+    sides = _among_others(drawn, len(example.spans)) if alone is None else alone
+    texts = [example.fields[CHAIN][span.start : span.end] for span in example.spans]
     return ChainView(
         question=example.fields.get(QUESTION, ""),
         answer=example.fields.get(ANSWER),
         gold=example.fields.get(GOLD),
         is_right=None if example.gold is None else example.gold == 0,
         operator=operator,
-        alone=singly,
+        alone=alone is not None,
         whole=replies_of(whole),
         empty=replies_of([row for row in rows if row.key.kind == "empty"]),
-        steps=tuple(effects),
-        always=not singly and bool(_read(together).size) and bool(_read(together).all()),
+        steps=tuple(_effect(text, each) for text, each in zip(texts, sides, strict=True)),
+        always=alone is None and bool(_read(drawn).size) and bool(_read(drawn).all()),
     )
+
+
+class _Sides(NamedTuple):
+    """Rows that tell what a step does: those without it, and those with it."""
+
+    gone: Sequence[LedgerRow]
+    there: Sequence[LedgerRow]
+
+
+def _alone(removals: Sequence[LedgerRow], whole: Sequence[LedgerRow], n_steps: int) -> list[_Sides] | None:
+    """Each step taken away alone, beside the whole chain; None where that was not done to every step."""
+    every = set(range(n_steps))
+    gone = [[row for row in removals if every - set(row.kept) == {step}] for step in range(n_steps)]
+    return [_Sides(rows, whole) for rows in gone] if all(gone) else None
+
+
+def _among_others(drawn: Sequence[LedgerRow], n_steps: int) -> list[_Sides]:
+    """Random sets with each step among those taken away, beside the others."""
+    return [
+        _Sides([row for row in drawn if step not in row.kept], [row for row in drawn if step in row.kept])
+        for step in range(n_steps)
+    ]
 
 
 def _is_removal(row: LedgerRow, operator: str) -> bool:
@@ -104,17 +120,16 @@ def _is_removal(row: LedgerRow, operator: str) -> bool:
     return chosen and (key.operator, key.direction) == (operator, "necessity")
 
 
-def _effect(text: str, gone: Sequence[LedgerRow], there: Sequence[LedgerRow]) -> StepEffect:
-    flags = _read(gone)
-    kept = _read(there)
-    effect = float(flags.mean() - kept.mean()) if flags.size and kept.size else None
-    return StepEffect(text, effect, int(flags.sum()), int(flags.size), replies_of(gone))
+def _effect(text: str, sides: _Sides) -> StepEffect:
+    gone, there = _read(sides.gone), _read(sides.there)
+    effect = float(gone.mean() - there.mean()) if gone.size and there.size else None
+    return StepEffect(text, effect, int(gone.sum()), int(gone.size), replies_of(sides.gone))
 
 
-def _read(rows: Sequence[LedgerRow]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _read(rows: Sequence[LedgerRow]) -> Flags:
+    """Whether the answer changed, of the rows whose reply can be read."""
     flags = changed(rows)
-    found: np.ndarray[tuple[int], np.dtype[np.float64]] = flags[~np.isnan(flags)]
-    return found
+    return flags[~np.isnan(flags)]
 
 
 def replies_of(rows: Sequence[LedgerRow]) -> tuple[Reply, ...]:

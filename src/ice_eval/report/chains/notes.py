@@ -57,7 +57,8 @@ def _said(content: Mapping[str, Any]) -> Iterator[str]:
             yield f"{plain_words(str(line['verdict']))[:-1]} ({_place(line)})."
     if any(" to " in str(line["verdict"]) for line in lines):
         yield "A verdict is a range where its 95 % interval covers more than one word: more problems narrow it."
-    yield from _about_sizes(content, lines)
+    yield from _about_sizes(lines)
+    yield from _about_lengths(content, lines)
     yield from _about_noise(content)
     yield from _about_reading(content, lines)
 
@@ -66,24 +67,27 @@ def _place(line: Line) -> str:
     return f"{line['operator']}, k = {line['k']:g}, chains: {CHAINS[line['chains']]}, n = {line['n']}"
 
 
-def _about_sizes(content: Mapping[str, Any], lines: list[Line]) -> Iterator[str]:
+def _about_sizes(lines: list[Line]) -> Iterator[str]:
     if lines and max(line["n"] for line in lines) < ENOUGH:
         yield f"Fewer than {ENOUGH} chains: the intervals are rough."
-    if lines and lines[0]["chains"] == "all":
-        there = [line for line in capacities(content) if line["k"] == lines[0]["k"]]
+    if lines and lines[0]["k"] != REFERENCE_SHARE:
+        yield f"The words are defined at k = {REFERENCE_SHARE:g}, which this run does not have."
+
+
+def _about_lengths(content: Mapping[str, Any], lines: list[Line]) -> Iterator[str]:
+    there = [line for line in capacities(content) if lines and line["k"] == lines[0]["k"]]
+    lengths = {line["chains"] for line in there}
+    if any(line["chains"] == "all" for line in lines):
         yield (
             f"Chains of {CHAINS['long']}: {count_of(there, 'long')} of {count_of(there, 'all')}, too few to speak for "
             "the run. So the verdict is on chains of any length; the table has either length by itself."
         )
-    lengths = {line["chains"] for line in content["capacity"] if line["k_effective"] is not None}
     if "short" in lengths:
         alone = "all chains here are such" if "long" not in lengths else "so they are reported apart"
         yield (
             f"In chains of fewer than {SHORT} steps one step is always more than a fifth: more is taken away than "
             f"k = {REFERENCE_SHARE:g} says (column “steps taken”), and {alone}."
         )
-    if lines and lines[0]["k"] != REFERENCE_SHARE:
-        yield f"The words are defined at k = {REFERENCE_SHARE:g}, which this run does not have."
 
 
 def _about_noise(content: Mapping[str, Any]) -> Iterator[str]:

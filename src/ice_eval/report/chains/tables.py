@@ -1,6 +1,6 @@
 """What step-level runs say of chains, as tables."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ice_eval.report.chains._content import CHAINS, Line, Summary, capacities, numbered
@@ -36,10 +36,16 @@ def capacity_interval(value: Sequence[float] | None) -> str:
 
 
 Contents = Sequence[tuple[str, Mapping[str, Any]]]
+"""The number of each run, and what it says of chains."""
+
+
+def _of_runs(contents: Contents, lines: Callable[[Mapping[str, Any]], Iterable[Line]]) -> list[Line]:
+    """Some lines of every run, each with the number of its run."""
+    return [{"run": run, **line} for run, content in contents for line in lines(content)]
 
 
 def _problems(contents: Contents) -> Table:
-    lines = [{"run": run, **content["problems"], **content["steps"]} for run, content in contents]
+    lines = _of_runs(contents, lambda content: [{**content["problems"], **content["steps"]}])
     columns: Columns = [
         *_RUN,
         ("problems", lambda line: str(line["n"])),
@@ -73,7 +79,7 @@ def capacity_table(*summaries: Summary) -> Table:
 
 
 def _capacity(contents: Contents) -> Table:
-    lines = [{"run": run, **line} for run, content in contents for line in capacities(content)]
+    lines = _of_runs(contents, capacities)
     columns: Columns = [
         *_PLACE,
         ("steps taken", lambda line: percent(line["k_effective"])),
@@ -108,9 +114,7 @@ def word_of_chains(verdict: str | None) -> str | None:
 
 def _open(contents: Contents) -> Table:
     """What the numbers would be if all unreadable replies had been the one thing, or the other."""
-    lines = [
-        {"run": run, **line} for run, content in contents for line in capacities(content) if line["unreadable_rate"]
-    ]
+    lines = [line for line in _of_runs(contents, capacities) if line["unreadable_rate"]]
     columns: Columns = [
         *_PLACE,
         ("unreadable", lambda line: percent(line["unreadable_rate"])),
@@ -123,7 +127,7 @@ def _open(contents: Contents) -> Table:
 
 
 def _references(contents: Contents) -> Table:
-    lines = [{"run": run, **line} for run, content in contents for line in _reference_lines(content)]
+    lines = _of_runs(contents, _reference_lines)
     columns: Columns = [
         *_RUN,
         ("of the chains", lambda line: str(line["what"])),
@@ -160,7 +164,7 @@ def _reference_lines(content: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _dependence(contents: Contents) -> Table:
-    lines = [{"run": run, **line} for run, content in contents for line in content["operator_dependence"]]
+    lines = _of_runs(contents, lambda content: content["operator_dependence"])
     columns: Columns = [
         *_RUN,
         ("k", lambda line: share(line["k"])),
@@ -174,7 +178,7 @@ def _dependence(contents: Contents) -> Table:
 
 
 def _levels(contents: Contents) -> Table:
-    lines = [{"run": run, **line} for run, content in contents for line in content.get("levels", ())]
+    lines = _of_runs(contents, lambda content: content.get("levels", ()))
     columns: Columns = [
         *_RUN,
         ("attribution", lambda line: str(line["attribution"])),
@@ -198,7 +202,7 @@ _SAID = {True: "yes", False: "no"}
 
 
 def _raw(contents: Contents) -> Table:
-    lines = [{"run": run, **line} for run, content in contents for line in content["raw"]]
+    lines = _of_runs(contents, lambda content: content["raw"])
     columns: Columns = [
         *_RUN,
         ("attribution", lambda line: str(line["attribution"])),
@@ -217,7 +221,7 @@ def _raw(contents: Contents) -> Table:
 
 def _agreement(contents: Contents) -> Table:
     """Who says yes: the raw score, the win rate, both or none of them."""
-    lines = [{"run": run, **_counts(content)} for run, content in contents if content["raw"]]
+    lines = _of_runs(contents, lambda content: [_counts(content)] if content["raw"] else [])
     columns: Columns = [
         *_RUN,
         ("configurations", lambda line: str(line["n"])),
