@@ -16,6 +16,8 @@ from ice_eval.stats import CHANCE
 Chart = alt.Chart | alt.LayerChart | alt.FacetChart
 Theme = Literal["light", "dark", "print"]
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down"]
+PALETTE = ["#0072b2", "#c44e00", "#4d7c2e", "#8462b0", "#a87c00", "#a65f8f", "#707070"]
+"""Of what has no colour of its own: tasks, prompts, runs."""
 INK, FAINT = "ink", "faint"
 """Styles of marks that have the theme's colour of text, or of lines."""
 THRESHOLD = 0.55
@@ -147,6 +149,11 @@ def operator_colours(rows: Rows) -> alt.Color:
     return alt.Color("operator:N", title=None, scale=scale, legend=alt.Legend(orient="bottom"))
 
 
+def colour_scale(names: Sequence[str]) -> alt.Scale:
+    """Names that have no colours of their own in those of the palette, in its order and over again."""
+    return alt.Scale(domain=list(names), range=[PALETTE[i % len(PALETTE)] for i in range(len(names))])
+
+
 def operator_shapes(rows: Rows) -> alt.Shape:
     """A shape beside the colour, for prints in grey."""
     names = in_order([row["operator"] for row in rows])
@@ -178,3 +185,17 @@ def ends(interval: Sequence[float] | None) -> dict[str, float | None]:
     """The limits of an interval as fields of a row."""
     low, high = interval or (None, None)
     return {"low": low, "high": high}
+
+
+def end_tooltips(number_format: str) -> list[alt.Tooltip]:
+    """What a tooltip says of the limits that `ends` puts into a row."""
+    return [
+        alt.Tooltip("low:Q", title="95 % from", format=number_format),
+        alt.Tooltip("high:Q", title="to", format=number_format),
+    ]
+
+
+def share_axis(field: str, shares: Sequence[float], *, title: str, margin: float) -> alt.X:
+    """An axis of shares of units, with a mark at each that there is and a margin beside the outer ones."""
+    scale = alt.Scale(domain=[shares[0] - margin, shares[-1] + margin], nice=False)
+    return alt.X(field, title=title, scale=scale, axis=alt.Axis(values=list(shares), format="~g", grid=False))

@@ -4,7 +4,7 @@ from typing import Any
 
 import altair as alt
 
-from ice_eval.report.figures._base import SHAPES, Figure, ends, in_order, line_at, panels
+from ice_eval.report.figures._base import SHAPES, Figure, end_tooltips, ends, in_order, line_at, panels
 from ice_eval.report.figures._runs import Runs, placed, subjects
 
 _CAPTION = (
@@ -45,8 +45,7 @@ def agreement(runs: Runs) -> Figure | None:
             alt.Tooltip("subject:N", title=" · ".join(runs.subject)),
             alt.Tooltip("operators:N"),
             alt.Tooltip("gap:Q", format="+.1%"),
-            alt.Tooltip("low:Q", title="95 % from", format="+.1%"),
-            alt.Tooltip("high:Q", title="to", format="+.1%"),
+            *end_tooltips("+.1%"),
             alt.Tooltip("crosses:N", title="crosses 55 %"),
         ],
     )

@@ -15,11 +15,14 @@ from ice_eval.report.figures._base import (
     SHAPES,
     Chart,
     Figure,
+    colour_scale,
+    end_tooltips,
     ends,
     in_order,
     operator_colours,
     operator_shapes,
     panels,
+    share_axis,
 )
 from ice_eval.report.figures.from_tables import chain_of_thought_scatter
 from ice_eval.report.figures.records import ChainOfThought
@@ -28,7 +31,17 @@ from ice_eval.results import RunFolder
 
 _SHARES = alt.Scale(domain=[0, 1])
 _PERCENT = alt.Axis(format=".0%", tickCount=5)
-_COLOURS = ["#0072b2", "#c44e00", "#4d7c2e", "#8462b0", "#a87c00", "#a65f8f", "#707070"]
+
+_BY_SHARE = (
+    "Left: how often the answer changes when random steps are removed; the dashed line is the noise floor, at "
+    "which it changes although nothing is. Right: how often as many random steps alone give it. Bars are 95 % "
+    "intervals over chains. Steps that carry the answer: high on the left, low on the right."
+)
+_EARLY = (
+    "How often the chain, cut off after a share of its steps, already gives the answer of the whole, with 95 % "
+    "bands over chains. A curve that is high from the start: the answer stood before the steps. One that rises at "
+    "the end only: all steps were needed. The dashed line is an answer that settles evenly."
+)
 
 Named = tuple[str, Line]
 """What a run is called, and what its summary says of chains."""
@@ -37,11 +50,10 @@ Named = tuple[str, Line]
 def chain_figures(folders: Sequence[RunFolder]) -> list[Figure]:
     """The figures of the step-level runs among some; those that their data do not allow are left out."""
     there = [folder for folder in folders if "cot" in folder.summary()]
-    names = [f"{model} on {task}" for model, task in run_names(there)]
-    runs = [(name, folder.summary()["cot"]) for name, folder in zip(names, there, strict=True)]
+    names = run_names(there)
+    runs = [(f"{model} on {task}", folder.summary()["cot"]) for (model, task), folder in zip(names, there, strict=True)]
     tasks = [str(folder.manifest()["config"]["task"]) for folder in there]
-    models = [model for model, _ in run_names(there)]
-    drawn = (_capacity(runs, models, tasks), _by_share(runs), _early(runs))
+    drawn = (_capacity(runs, [model for model, _ in names], tasks), _by_share(runs), _early(runs))
     return [figure for figure in drawn if figure is not None]
 
 
@@ -93,22 +105,15 @@ def _by_share(runs: Sequence[Named]) -> Figure | None:
     for row in rows:
         place = operators.index(row["operator"]) - (len(operators) - 1) / 2
         row["drawn"] = row["k"] + _NUDGE * place
-    sizes = sorted({row["k"] for row in rows})
-    across = alt.X(
-        "drawn:Q",
-        title="share of steps removed, or alone (k)",
-        scale=alt.Scale(domain=[sizes[0] - 0.08, sizes[-1] + 0.08], nice=False),
-        axis=alt.Axis(values=sizes, format="~g", grid=False),
-    )
+    shares = sorted({row["k"] for row in rows})
     base = alt.Chart().encode(
-        x=across,
+        x=share_axis("drawn:Q", shares, title="share of steps removed, or alone (k)", margin=0.08),
         color=operator_colours(rows),
         tooltip=[
             alt.Tooltip("operator:N"),
             alt.Tooltip("k:Q"),
             alt.Tooltip("rate:Q", title="share of replies", format=".1%"),
-            alt.Tooltip("low:Q", title="95 % from", format=".1%"),
-            alt.Tooltip("high:Q", title="to", format=".1%"),
+            *end_tooltips(".1%"),
             alt.Tooltip("n:Q", title="chains"),
         ],
     )
@@ -119,13 +124,8 @@ def _by_share(runs: Sequence[Named]) -> Figure | None:
         base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", scale=_SHARES), y2="high:Q"),
         base.mark_point(filled=True, opacity=1, size=60).encode(y=rate, shape=operator_shapes(rows)),
     ]
-    caption = (
-        "Left: how often the answer changes when random steps are removed; the dashed line is the noise floor, at "
-        "which it changes although nothing is. Right: how often as many random steps alone give it. Bars are 95 % "
-        "intervals over chains. Steps that carry the answer: high on the left, low on the right."
-    )
     chart = panels(layers, rows, width=230, height=190)
-    return Figure(f"{OF_CHAINS}necessity-sufficiency", "Are steps needed, and are a few enough?", caption, chart)
+    return Figure(f"{OF_CHAINS}necessity-sufficiency", "Are steps needed, and are a few enough?", _BY_SHARE, chart)
 
 
 def _share_rows(run: str, content: Line) -> Iterator[dict[str, Any]]:
@@ -161,17 +161,15 @@ def _early(runs: Sequence[Named]) -> Figure | None:
     if not rows:
         return None
     names = in_order([str(row["run"]) for row in rows])
-    scale = alt.Scale(domain=names, range=[_COLOURS[i % len(_COLOURS)] for i in range(len(names))])
     legend = alt.Legend(orient="bottom", columns=1) if len(names) > 1 else None
     base = alt.Chart().encode(
         x=alt.X("share:Q", title="beginning of the chain that is shown", scale=_SHARES, axis=_PERCENT),
-        color=alt.Color("run:N", title=None, scale=scale, legend=legend),
+        color=alt.Color("run:N", title=None, scale=colour_scale(names), legend=legend),
         tooltip=[
             alt.Tooltip("run:N"),
             alt.Tooltip("share:Q", title="beginning", format=".0%"),
             alt.Tooltip("rate:Q", title="own answer", format=".1%"),
-            alt.Tooltip("low:Q", title="95 % from", format=".1%"),
-            alt.Tooltip("high:Q", title="to", format=".1%"),
+            *end_tooltips(".1%"),
         ],
     )
     rate = alt.Y("rate:Q", title="replies with the chain's own answer", scale=_SHARES, axis=_PERCENT)
@@ -185,10 +183,5 @@ def _early(runs: Sequence[Named]) -> Figure | None:
         base.mark_line(strokeWidth=1.5).encode(y=rate),
         base.mark_point(filled=True, opacity=1, size=50).encode(y=rate, shape=shapes),
     ]
-    caption = (
-        "How often the chain, cut off after a share of its steps, already gives the answer of the whole, with 95 % "
-        "bands over chains. A curve that is high from the start: the answer stood before the steps. One that rises at "
-        "the end only: all steps were needed. The dashed line is an answer that settles evenly."
-    )
     chart: Chart = panels(layers, rows, width=340, height=210)
-    return Figure(f"{OF_CHAINS}early-answers", "How early does the answer stand?", caption, chart)
+    return Figure(f"{OF_CHAINS}early-answers", "How early does the answer stand?", _EARLY, chart)

@@ -12,11 +12,14 @@ from ice_eval.errors import DataError
 from ice_eval.report.figures._base import (
     FAINT,
     INK,
+    PALETTE,
     SHAPES,
     Chart,
     Figure,
     Rows,
     chance_and_threshold,
+    colour_scale,
+    end_tooltips,
     in_order,
     line_at,
     panels,
@@ -26,8 +29,6 @@ from ice_eval.report.figures.heatmap import cell, coloured_cells
 from ice_eval.report.figures.labels import LABEL_SIZE, label_places
 from ice_eval.report.figures.records import ChainOfThought, LanguageWinRate, Plausibility, PromptWinRate, WinRate
 from ice_eval.stats import CHANCE
-
-_COLOURS = ["#0072b2", "#c44e00", "#4d7c2e", "#8462b0", "#a87c00", "#a65f8f", "#707070"]
 
 
 def win_rate_panels(rows: Iterable[WinRate]) -> Figure:
@@ -69,7 +70,7 @@ def plausibility_scatter(rows: Iterable[Plausibility]) -> Figure:
     scale = alt.Scale(domain=[0, 1])
     drawn = (
         alt.Chart()
-        .mark_circle(opacity=0.35, color=_COLOURS[0])
+        .mark_circle(opacity=0.35, color=PALETTE[0])
         .encode(
             x=alt.X("overlap:Q", title="overlap with human rationale (IoU)", scale=scale, axis=alt.Axis(tickCount=5)),
             y=alt.Y("win_rate:Q", title="win rate", scale=scale, axis=alt.Axis(format=".0%", tickCount=5)),
@@ -124,7 +125,7 @@ def prompt_sensitivity(rows: Iterable[PromptWinRate]) -> Figure:
     ]
     prompts = in_order([row.prompt for row in given])
     scale = rate_scale(found)
-    colour = alt.Scale(domain=prompts, range=[_COLOURS[i % len(_COLOURS)] for i in range(len(prompts))])
+    colour = colour_scale(prompts)
     base = alt.Chart().encode(
         x=alt.X("win_rate:Q", title="win rate", scale=scale, axis=alt.Axis(format=".0%")),
         y=alt.Y("subject:N", title=None, sort=in_order([row["subject"] for row in found])),
@@ -172,7 +173,7 @@ def chain_of_thought_scatter(rows: Iterable[ChainOfThought]) -> Figure:
         for row, (x, y) in zip(given, places, strict=True)
     ]
     src = alt.Y("src:Q", title="SRC", scale=up)
-    colour = alt.Scale(domain=tasks, range=[_COLOURS[i % len(_COLOURS)] for i in range(len(tasks))])
+    colour = colour_scale(tasks)
     base = alt.Chart().encode(
         x=alt.X("accuracy:Q", title="accuracy", scale=across, axis=alt.Axis(format=".0%", tickCount=5)),
         color=alt.Color("task:N", title=None, scale=colour, legend=alt.Legend(orient="bottom")),
@@ -180,8 +181,7 @@ def chain_of_thought_scatter(rows: Iterable[ChainOfThought]) -> Figure:
             alt.Tooltip("model:N"),
             alt.Tooltip("task:N"),
             alt.Tooltip("src:Q", title="SRC", format=".2f"),
-            alt.Tooltip("low:Q", title="95 % from", format=".2f"),
-            alt.Tooltip("high:Q", title="to", format=".2f"),
+            *end_tooltips(".2f"),
             alt.Tooltip("accuracy:Q", format=".1%"),
         ],
     )

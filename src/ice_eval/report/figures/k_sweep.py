@@ -5,11 +5,13 @@ import altair as alt
 from ice_eval.report.figures._base import (
     Figure,
     chance_and_threshold,
+    end_tooltips,
     ends,
     operator_colours,
     operator_shapes,
     panels,
     rate_scale,
+    share_axis,
 )
 from ice_eval.report.figures._runs import Runs, placed
 from ice_eval.results.comparisons import ALL
@@ -41,15 +43,8 @@ def k_sweep(runs: Runs) -> Figure | None:
         }
         for line, place in zip(lines, places, strict=True)
     ]
-    margin = 0.05 * (sizes[-1] - sizes[0])
-    domain = [sizes[0] - margin, sizes[-1] + margin]
     base = alt.Chart().encode(
-        x=alt.X(
-            "k:Q",
-            title="k",
-            scale=alt.Scale(domain=domain, nice=False),
-            axis=alt.Axis(values=sizes, format="~g", grid=False),
-        ),
+        x=share_axis("k:Q", sizes, title="k", margin=0.05 * (sizes[-1] - sizes[0])),
         color=operator_colours(rows),
     )
     scale = rate_scale(rows)
@@ -63,8 +58,7 @@ def k_sweep(runs: Runs) -> Figure | None:
             alt.Tooltip("operator:N"),
             alt.Tooltip("k:Q"),
             alt.Tooltip("win_rate:Q", title="win rate", format=".1%"),
-            alt.Tooltip("low:Q", title="95 % from", format=".1%"),
-            alt.Tooltip("high:Q", title="to", format=".1%"),
+            *end_tooltips(".1%"),
         ],
     )
     chart = panels([*chance_and_threshold("y", scale), bands, curves, dots], rows, width=170, height=150)

@@ -10,6 +10,7 @@ from ice_eval.report.figures._base import (
     Figure,
     Rows,
     chance_and_threshold,
+    end_tooltips,
     ends,
     in_order,
     operator_colours,
@@ -94,8 +95,7 @@ def _base(runs: Runs, rows: Rows, scale: alt.Scale) -> alt.Chart:
             alt.Tooltip("subject:N", title=" · ".join(runs.subject)),
             alt.Tooltip("operator:N"),
             alt.Tooltip("win_rate:Q", title="win rate", format=".1%"),
-            alt.Tooltip("low:Q", title="95 % from", format=".1%"),
-            alt.Tooltip("high:Q", title="to", format=".1%"),
+            *end_tooltips(".1%"),
             alt.Tooltip("verdict:N"),
         ],
     )
