@@ -26,6 +26,7 @@ from ice_eval.errors import ConfigError
 from ice_eval.f_fidelity import f_fidelity
 from ice_eval.models import load_model
 from ice_eval.operators import operators
+from ice_eval.pipeline import Silent
 from ice_eval.results import RunFolder
 from ice_eval.tasks import Records, Task, load_task
 
@@ -231,7 +232,7 @@ def test_training_removes_from_no_unit_to_as_many_as_the_tests(lessons):
 def test_without_other_examples_the_evaluated_ones_are_used_and_that_is_told(model, task, deployed, tmp_path):
     said = []
 
-    class Told(ice_eval.api.Silent):
+    class Told(Silent):
         def say(self, message):
             said.append(message)
 
