@@ -47,6 +47,18 @@ def test_a_run_over_a_file_finds_its_task_again(ice, reviews, tmp_path):
     assert_refused(ice("audit-infill", "r", *other), "is another one here")
 
 
+def test_a_run_that_explains_some_fields_finds_them_again(ice, tmp_path):
+    rows = [
+        {"plot": f"a witty slow plot number {i}", "cast": f"an awful cast of {i}", "label": i % 2} for i in range(4)
+    ]
+    (tmp_path / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    flags = ("--data", "d.jsonl", "--prompt", "{cast}: {plot}\\nIt is", "--labels", "bad,good", "--explain", "plot")
+    few = ("--operators", "infill", "--attributions", "random", "--m", 3)
+    assert ice("run", "--model", "toy", *flags, *few, "--out", "r").code == 0
+    assert ice("audit-infill", "r").code == 0
+    assert_refused(ice("audit-infill", "r", "--explain", "plot,cast"), "is another one here")
+
+
 def test_a_run_with_another_prompt_of_a_task_finds_it_again(ice, reviews, tmp_path):
     flags = ("--model", "toy", "--data", reviews, "--operators", "infill", "--attributions", "random", "--m", 3)
     assert ice("run", *flags, "--task", "sst2/question/few-shot", "--out", "r").code == 0

@@ -42,6 +42,14 @@ def test_the_command_prints_both_and_continues(ice, bert, demo_run, tmp_path):
     assert [line["operator"] for line in content["answers"]] == [None, "delete"]
 
 
+def test_the_task_of_a_run_is_found_again_in_any_of_its_prompts(ice, bert, reviews, tmp_path):
+    few = ("--device", "cpu", "--attributions", "gradient", "--operators", "delete", "--n", 4, "--m", 3)
+    task = ("--task", "sst2/minimal", "--data", reviews)
+    assert ice("run", "--model", bert, *task, *few, "--out", "r").code == 0
+    done = ice("f-fidelity", "r", "--model", bert, "--device", "cpu", "--out", "adapted", "--epochs", 1)
+    assert done.code == 0, done.err
+
+
 def test_the_command_refuses_models_that_it_cannot_adapt(ice, tmp_path):
     ice_eval.evaluate("toy", "demo", attributions=["random"], n=3, m=3, out=tmp_path / "toy")
     refused = ice("f-fidelity", tmp_path / "toy", "--out", tmp_path / "b")

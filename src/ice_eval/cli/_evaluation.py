@@ -4,7 +4,6 @@ import copy
 import functools
 import inspect
 from collections.abc import Callable, Collection
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,12 +19,12 @@ from ice_eval.cli._options import (
     names,
     read_config,
 )
+from ice_eval.cli._tasks import TaskFlags, task_of
 from ice_eval.errors import ConfigError
 
 if TYPE_CHECKING:
     from ice_eval.models import Served
     from ice_eval.rationales import Share
-    from ice_eval.tasks import Task
 
 
 def evaluation(
@@ -183,7 +182,7 @@ def evaluation(
     }
     return {
         "model": _model(model, {name: value for name, value in asked.items() if value is not None}),
-        "task": task_from_flags(task, data, prompt, labels, explain),
+        "task": task_of(TaskFlags(task, data, prompt, labels, explain)),
         "attributions": _attributions(names(attributions), attribution_file or []),
         "operators": names(operators),
         "directions": names(direction),
@@ -287,35 +286,3 @@ def _shares(text: str) -> "list[Share]":
         raise ConfigError(
             f"--k {text}: numbers between 0 and 1 or {DYNAMIC} are expected, such as 0.2 or 0.1,0.2,{DYNAMIC}."
         ) from exc
-
-
-def task_from_flags(
-    task: str | None, data: Path | None, prompt: str | None, labels: str | None, explain: str | None
-) -> "Task":
-    """A known task with what was given in place of its own, or one made of a file, a prompt and labels."""
-    from ice_eval.tasks import FileData, adhoc_task, load_task, relabelled
-
-    prompt = None if prompt is None else prompt.replace("\\n", "\n").replace("\\t", "\t")
-    if task is None:
-        missing = [
-            flag for flag, value in (("--data", data), ("--prompt", prompt), ("--labels", labels)) if value is None
-        ]
-        if data is None or prompt is None or labels is None:
-            raise ConfigError(
-                f"without --task, {', '.join(missing)} must be given too; `ice list tasks` shows the known tasks."
-            )
-        return adhoc_task(
-            FileData(data),
-            prompt=prompt,
-            labels=names(labels),
-            explain=None if explain is None else names(explain),
-            name=data.stem,
-        )
-    chosen = load_task(task)
-    if prompt is not None:
-        chosen = replace(chosen, prompt=prompt, classifier_prompt=prompt)
-    if labels is not None:
-        chosen = relabelled(chosen, names(labels))
-    if explain is not None:
-        chosen = replace(chosen, explain=names(explain))
-    return chosen if data is None else replace(chosen, data=FileData(data))

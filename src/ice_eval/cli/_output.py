@@ -95,6 +95,13 @@ def print_tables(tables: "Sequence[Table]", notes: Sequence[str] = ()) -> None:
         print_line(out, Text(f"• {note}"), indent=2)
 
 
+def print_formatted(tables: "Sequence[Table]", style: str) -> None:
+    """Tables as md, csv or latex, as `--format` asks for, with an empty line between each two."""
+    from ice_eval.report import formatted
+
+    print_text("\n\n".join(formatted(table, style) for table in tables))
+
+
 def print_line(out: Console, line: Text, *, indent: int = 0) -> None:
     """One line, without what a terminal would obey; broken between words where it is wider, the rest indented."""
     from ice_eval.report.example import harmless

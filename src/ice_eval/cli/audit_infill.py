@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ice_eval.cli._evaluation import task_from_flags
 from ice_eval.cli._options import Json, check_format
+from ice_eval.cli._tasks import TaskFlags, task_of, task_of_run
 from ice_eval.errors import ConfigError
 
 if TYPE_CHECKING:
+    from ice_eval.analysis import FillAudit, InfillAudit
     from ice_eval.models import Model
     from ice_eval.records import Encoded
     from ice_eval.results import RunFolder
@@ -47,34 +48,17 @@ def audit_infill(
     """
     from ice_eval.analysis import audit_fills
     from ice_eval.analysis import audit_infill as audited
-    from ice_eval.cli._output import print_json, print_tables, print_text
-    from ice_eval.models import load_reader
     from ice_eval.operators import POOL_EXAMPLES
     from ice_eval.protocols import PROTOCOLS
-    from ice_eval.report import audit_notes, audit_tables, formatted
-    from ice_eval.results import RunFolder
 
     check_format(style, json=as_json)
-    if unit not in (None, "token", "word"):
-        raise ConfigError(f"unit '{unit}': token or word is expected.")
-    run = None if folder is None else RunFolder.existing(folder)
-    if run is not None:
-        if n is not None or unit is not None:
-            raise ConfigError("a run has its own --n and --unit; leave them out.")
-        run.require_complete()
-    elif model is None:
-        raise ConfigError("neither a run nor a model was given: ice audit-infill RUN, or --model M --task T.")
+    run = _run(folder, model, n, unit)
     config = {} if run is None else run.manifest()["config"]
-    chosen = (
-        task_from_flags(task, data, prompt, labels, explain)
-        if run is None
-        else _task_of(run, task, data, prompt, labels, explain)
-    )
+    flags = TaskFlags(task, data, prompt, labels, explain)
+    chosen = task_of(flags) if run is None else task_of_run(run, flags)
     listed = None if words is None else _words(words)
     chosen.examples(limit=1)  # a bad file is told before a tokenizer is loaded
-    if model is None and run is not None:
-        _refuse_served(run)
-    reader = load_reader(model) if model is not None else _model_of(config["model"])
+    reader = _reader(model, run)
     items = _encoded(reader, chosen, limit=max(n or POOL_EXAMPLES, config.get("n", 0)), unit=unit, config=config)
     found = audited(
         reader.codec,
@@ -86,52 +70,38 @@ def audit_infill(
         seed=seed,
     )
     fills = None if run is None else audit_fills(run, found, {item.example_id: item for item, _ in items})
+    _print(found, fills, folder, style, as_json=as_json)
+
+
+def _run(folder: Path | None, model: str | None, n: int | None, unit: str | None) -> "RunFolder | None":
+    """The run that is audited; None where a model and a task are."""
+    from ice_eval.results import RunFolder
+
+    if unit not in (None, "token", "word"):
+        raise ConfigError(f"unit '{unit}': token or word is expected.")
+    if folder is None:
+        if model is None:
+            raise ConfigError("neither a run nor a model was given: ice audit-infill RUN, or --model M --task T.")
+        return None
+    run = RunFolder.existing(folder)
+    if n is not None or unit is not None:
+        raise ConfigError("a run has its own --n and --unit; leave them out.")
+    run.require_complete()
+    return run
+
+
+def _print(
+    found: "InfillAudit", fills: "FillAudit | None", folder: Path | None, style: str | None, *, as_json: bool
+) -> None:
+    from ice_eval.cli._output import print_formatted, print_json, print_tables
+    from ice_eval.report import audit_notes, audit_tables
+
     if as_json:
         print_json({**found.as_dict(), **({} if fills is None else {"run": str(folder), **fills.as_dict()})})
     elif style is not None:
-        print_text("\n\n".join(formatted(table, style) for table in audit_tables(found, fills)))
+        print_formatted(audit_tables(found, fills), style)
     else:
         print_tables(audit_tables(found, fills), audit_notes(found, fills))
-
-
-def _task_of(
-    run: "RunFolder", task: str | None, data: Path | None, prompt: str | None, labels: str | None, explain: str | None
-) -> "Task":
-    """The task of a run: what was not given is taken from the manifest."""
-    from ice_eval.pipeline.config import lexicon_hash
-    from ice_eval.tasks import in_chat
-
-    manifest = run.manifest()
-    name = task or manifest["config"]["task"]
-    known = _known(name, must=task is not None)
-    origin = Path(manifest["data"]["origin"])
-    if data is None and (known is None or manifest["data"]["origin"] != known.data.origin):
-        if not origin.is_file():
-            raise ConfigError(f"the data of {run.path} ({origin}) are not there; give them as --data FILE.")
-        data = origin
-    if prompt is None and (known is None or known.prompt != manifest["prompt"]):
-        prompt = manifest["prompt"]
-    if labels is None and (known is None or list(known.labels) != manifest["labels"]):
-        labels = ",".join(manifest["labels"])
-    chosen = task_from_flags(None if known is None else name, data, prompt, labels, explain)
-    identity = manifest["identity"]
-    if identity.get("lexicon", lexicon_hash(chosen)) != lexicon_hash(chosen):
-        raise ConfigError(
-            f"the lexicon of the task '{chosen.name}' is another than that of {run.path}; give its --task."
-        )
-    return in_chat(chosen, identity.get("chat"), identity.get("system"))
-
-
-def _known(name: str, *, must: bool) -> "Task | None":
-    """The task of that name; None for one that was made of flags."""
-    from ice_eval.tasks import load_task
-
-    try:
-        return load_task(name)
-    except ConfigError:
-        if must:
-            raise
-        return None
 
 
 def _refuse_served(run: "RunFolder") -> None:
@@ -147,13 +117,18 @@ def _refuse_served(run: "RunFolder") -> None:
     )
 
 
-def _model_of(name: str) -> "Model":
-    """The model of a run, by its name; that of a folder does not say where it is."""
+def _reader(model: str | None, run: "RunFolder | None") -> "Model":
+    """What reads texts as the model does: the one that is named, or the run's."""
     from ice_eval.models import load_reader
 
+    if model is not None:
+        return load_reader(model)
+    assert run is not None, "without a run a model is given"
+    _refuse_served(run)
+    name = run.manifest()["config"]["model"]
     try:
         return load_reader(name)
-    except ConfigError as exc:
+    except ConfigError as exc:  # that of a folder does not say where it is
         raise ConfigError(f"the run's model '{name}' was not found by its name; give --model ({exc})") from exc
 
 

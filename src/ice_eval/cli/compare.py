@@ -26,8 +26,8 @@ def compare(
     less than half of the smaller run. With --by-id the id alone decides. With --paper, one run is set
     beside the published tables.
     """
-    from ice_eval.cli._output import print_json, print_tables, print_text
-    from ice_eval.report import difference_notes, difference_tables, formatted
+    from ice_eval.cli._output import print_formatted, print_json, print_tables
+    from ice_eval.report import difference_notes, difference_tables
     from ice_eval.results import RunFolder, differences
 
     check_format(style, json=as_json)
@@ -41,15 +41,15 @@ def compare(
     if as_json:
         print_json({"first": str(first.path), "comparisons": [each.as_dict() for each in found]})
     elif style is not None:
-        print_text("\n\n".join(formatted(table, style) for table in difference_tables(found)))
+        print_formatted(difference_tables(found), style)
     else:
         print_tables(difference_tables(found), difference_notes(found))
 
 
 def _with_paper(folders: list[Path], style: str | None, *, as_json: bool) -> None:
     from ice_eval.analysis.paper import beside_paper
-    from ice_eval.cli._output import print_json, print_tables, print_text
-    from ice_eval.report import beside_notes, beside_table, formatted
+    from ice_eval.cli._output import print_formatted, print_json, print_tables
+    from ice_eval.report import beside_notes, beside_table
     from ice_eval.results import RunFolder
 
     if len(folders) != 1:
@@ -60,6 +60,6 @@ def _with_paper(folders: list[Path], style: str | None, *, as_json: bool) -> Non
     if as_json:
         print_json({"run": str(folder.path), **found.as_dict()})
     elif style is not None and table.rows:
-        print_text(formatted(table, style))
+        print_formatted([table], style)
     else:
         print_tables([table] if table.rows else [], beside_notes(found))

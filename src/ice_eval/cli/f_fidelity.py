@@ -1,16 +1,12 @@
 """`ice f-fidelity`."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
-from ice_eval.cli._evaluation import task_from_flags
 from ice_eval.cli._options import Json
-
-if TYPE_CHECKING:
-    from ice_eval.tasks import Task
+from ice_eval.cli._tasks import TaskFlags, task_of_run
 
 
 def f_fidelity(
@@ -34,7 +30,7 @@ def f_fidelity(
     data: Annotated[Path | None, typer.Option(help="The run's data, likewise.")] = None,
     prompt: Annotated[str | None, typer.Option(help="The run's prompt, likewise.")] = None,
     labels: Annotated[str | None, typer.Option(help="The run's labels, likewise.")] = None,
-    explain: Annotated[str | None, typer.Option(help="The fields that the run explains, if not all.")] = None,
+    explain: Annotated[str | None, typer.Option(help="The fields that the run explains, likewise.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, …")] = "auto",
     as_json: Json = False,
 ) -> None:
@@ -54,7 +50,7 @@ def f_fidelity(
     deployed = RunFolder.existing(run)
     require_adaptable(deployed)
     manifest = deployed.manifest()
-    chosen = _task(manifest, task, data, prompt, labels, explain)
+    chosen = task_of_run(deployed, TaskFlags(task, data, prompt, labels, explain))
     loaded = load_model(model or manifest["config"]["model"], device=device, dtype=manifest["identity"]["dtype"])
     found = adapted_run(
         deployed,
@@ -83,27 +79,3 @@ def f_fidelity(
         return
     tables = [*difference_tables([compared]), adaptation_table(lines)]
     print_tables(tables, [*difference_notes([compared]), *adaptation_notes(adaptation, lines)])
-
-
-def _task(
-    manifest: Mapping[str, Any],
-    task: str | None,
-    data: Path | None,
-    prompt: str | None,
-    labels: str | None,
-    explain: str | None,
-) -> "Task":
-    """The task of a run, from what its manifest says and what is given; whether it fits is checked by its hashes."""
-    from ice_eval.tasks import load_task, tasks
-
-    origin, name = Path(manifest["data"]["origin"]), manifest["config"]["task"]
-    if task is None and name in tasks:
-        task = name
-    known = None if task is None else load_task(task)
-    if data is None and origin.is_file():
-        data = origin
-    if prompt is None and (known is None or known.prompt != manifest["prompt"]):
-        prompt = manifest["prompt"]
-    if labels is None and (known is None or list(known.labels) != manifest["labels"]):
-        labels = ",".join(manifest["labels"])
-    return task_from_flags(task, data, prompt, labels, explain)

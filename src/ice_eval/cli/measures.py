@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from ice_eval.cli._folders import run_folders
-from ice_eval.cli._options import Json, check_format
+from ice_eval.cli._options import Json, check_format, names
 
 
 def measures(
@@ -22,9 +22,8 @@ def measures(
     Every measure that the folders allow gets its tables, and every other one a line that says what is missing.
     """
     from ice_eval.analysis.measures import measures as known
-    from ice_eval.cli._options import names
-    from ice_eval.cli._output import print_json, print_tables, print_text
-    from ice_eval.report import formatted, measure_notes, measure_tables, measured
+    from ice_eval.cli._output import print_formatted, print_json, print_tables, print_text
+    from ice_eval.report import measure_notes, measure_tables, measured
 
     check_format(style, json=as_json)
     asked = {name: known.get(name)() for name in (known.names() if only is None else names(only))}
@@ -35,7 +34,7 @@ def measures(
     if as_json:
         print_json({"folders": [str(folder.path) for folder in found], "measures": [r.as_dict() for r in results]})
     elif style is not None:
-        print_text("\n\n".join(formatted(table, style) for table in measure_tables(results, found)))
+        print_formatted(measure_tables(results, found), style)
         for note in measure_notes(results, found):
             print_text(note, error=True)
     else:

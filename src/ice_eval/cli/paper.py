@@ -110,11 +110,10 @@ def _say(line: str) -> None:
 
 
 def _print(tables: "list[Table]", style: str | None) -> None:
-    from ice_eval.cli._output import print_tables, print_text
-    from ice_eval.report import formatted
+    from ice_eval.cli._output import print_formatted, print_tables
 
     if style is not None:
-        print_text("\n\n".join(formatted(table, style) for table in tables))
+        print_formatted(tables, style)
         return
     for table in tables:
         print_tables([table])

@@ -32,8 +32,8 @@ def report(
     as_json: Json = False,
 ) -> None:
     """Print the tables of one or several runs, or write them as a page or as figures."""
-    from ice_eval.cli._output import print_json, print_summaries, print_text
-    from ice_eval.report import failures, formatted, jointly, tables, words_of, write_html
+    from ice_eval.cli._output import print_formatted, print_json, print_summaries, print_text
+    from ice_eval.report import failures, jointly, tables, words_of, write_html
 
     check_format(style, json=as_json, html=html is not None, figures=figures is not None)
     unwanted = words_of(fail_if or ())
@@ -51,7 +51,7 @@ def report(
             [{"folder": str(folder.path), **summary} for folder, summary in zip(found, jointly(summaries), strict=True)]
         )
     elif style is not None:
-        print_text("\n\n".join(formatted(table, style) for table in tables(summaries)))
+        print_formatted(tables(summaries), style)
     else:
         print_summaries(summaries, [str(folder.path) for folder in found])
     failed = failures(summaries, unwanted)

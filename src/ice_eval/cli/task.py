@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ice_eval.cli._evaluation import task_from_flags
 from ice_eval.cli._options import LOAD_IN_HELP, MAP_HELP, MEMORY_HELP, Json
+from ice_eval.cli._tasks import TaskFlags, task_of
 from ice_eval.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -77,7 +77,8 @@ def check(
     from ice_eval.models import load_model
 
     is_file = Path(task).suffix.lower() in {".jsonl", ".csv"}
-    chosen = task_from_flags(None if is_file else task, Path(task) if is_file else data, prompt, labels, explain)
+    named, file = (None, Path(task)) if is_file else (task, data)
+    chosen = task_of(TaskFlags(named, file, prompt, labels, explain))
     chosen.examples(limit=1)  # a bad file is told before a model is loaded
     loaded = load_model(model, device=device, device_map=device_map, max_memory=max_memory, load_in=load_in)
     found = check_task(loaded, replace(chosen, chat=chat or chosen.chat), unit=unit)  # type: ignore[arg-type]
