@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ice_eval.cli._options import (
-    LOAD_IN_HELP,
-    MAP_HELP,
-    MEMORY_HELP,
     Address,
+    Device,
+    DeviceMap,
+    Dtype,
     ExecutorName,
     GpusPerWorker,
+    LoadIn,
+    MaxMemory,
     names,
     read_config,
 )
@@ -127,11 +129,11 @@ def evaluation(
         bool, typer.Option("--chat", help="Make the prompt a user turn of the model's chat template.")
     ] = False,
     system: Annotated[str | None, typer.Option(help="System turn of the chat.")] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, …")] = "auto",
-    dtype: Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")] = "auto",
-    device_map: Annotated[str | None, typer.Option(metavar="MAP", help=MAP_HELP)] = None,
-    max_memory: Annotated[str | None, typer.Option(metavar="SIZES", help=MEMORY_HELP)] = None,
-    load_in: Annotated[str | None, typer.Option(metavar="BITS", help=LOAD_IN_HELP)] = None,
+    device: Device = "auto",
+    dtype: Dtype = "auto",
+    device_map: DeviceMap = None,
+    max_memory: MaxMemory = None,
+    load_in: LoadIn = None,
     token_budget: Annotated[
         int | None, typer.Option(help="Tokens per batch; by default what suits the device.")
     ] = None,

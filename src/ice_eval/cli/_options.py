@@ -28,6 +28,7 @@ GpusPerWorker = Annotated[
         help="GPUs of each replica on the cluster, or a share of one; by default 1 where there are GPUs, else 0."
     ),
 ]
+Format = Annotated[str | None, typer.Option("--format", help="Print the tables as md, csv or latex.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
@@ -37,6 +38,11 @@ MAP_HELP = (
 )
 MEMORY_HELP = "What --device-map auto may use, as 0=20GiB,cpu=60GiB."
 LOAD_IN_HELP = "Quantise the weights: 8bit or 4bit (bitsandbytes), torchao-8bit, quanto-8bit, quanto-4bit."
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda, …")]
+Dtype = Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")]
+DeviceMap = Annotated[str | None, typer.Option(metavar="MAP", help=MAP_HELP)]
+MaxMemory = Annotated[str | None, typer.Option(metavar="SIZES", help=MEMORY_HELP)]
+LoadIn = Annotated[str | None, typer.Option(metavar="BITS", help=LOAD_IN_HELP)]
 
 
 def names(text: str) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ice_eval.cli._options import Json, check_format
+from ice_eval.cli._options import Format, Json, check_format
 from ice_eval.cli._tasks import TaskFlags, task_of, task_of_run
 from ice_eval.errors import ConfigError
 
@@ -38,7 +38,7 @@ def audit_infill(
         typer.Option(help="Text file of words that tell the label, in place of the list for the task's labels."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Of the shuffles that show what chance finds.")] = 0,
-    style: Annotated[str | None, typer.Option("--format", help="Print the tables as md, csv or latex.")] = None,
+    style: Format = None,
     as_json: Json = False,
 ) -> None:
     """Show which label-indicative units infill may still write, and in a finished run whether that mattered.

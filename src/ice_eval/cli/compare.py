@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ice_eval.cli._options import Json, check_format
+from ice_eval.cli._options import Format, Json, check_format
 from ice_eval.errors import ConfigError
 
 
@@ -17,7 +17,7 @@ def compare(
     by_id: Annotated[
         bool, typer.Option("--by-id", help="Pair examples by their ids although their texts differ: translations, say.")
     ] = False,
-    style: Annotated[str | None, typer.Option("--format", help="Print the tables as md, csv or latex.")] = None,
+    style: Format = None,
     as_json: Json = False,
 ) -> None:
     """Say what changed from one run to another: settings, win rates with the interval of their difference, verdicts.

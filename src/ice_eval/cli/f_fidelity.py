@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ice_eval.cli._options import Json
+from ice_eval.cli._options import Device, Json
 from ice_eval.cli._tasks import TaskFlags, task_of_run
 
 
@@ -31,7 +31,7 @@ def f_fidelity(
     prompt: Annotated[str | None, typer.Option(help="The run's prompt, likewise.")] = None,
     labels: Annotated[str | None, typer.Option(help="The run's labels, likewise.")] = None,
     explain: Annotated[str | None, typer.Option(help="The fields that the run explains, likewise.")] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, …")] = "auto",
+    device: Device = "auto",
     as_json: Json = False,
 ) -> None:
     """Do a run's tests again on a copy of its classifier that was fine-tuned on inputs with units removed.

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from ice_eval.cli._folders import run_folders
-from ice_eval.cli._options import Json, check_format, names
+from ice_eval.cli._options import Format, Json, check_format, names
 
 
 def measures(
@@ -14,7 +14,7 @@ def measures(
     only: Annotated[
         str | None, typer.Option(metavar="NAMES", help="Some measures alone, as in 'ice list measures'.")
     ] = None,
-    style: Annotated[str | None, typer.Option("--format", help="Print the tables as md, csv or latex.")] = None,
+    style: Format = None,
     as_json: Json = False,
 ) -> None:
     """Print what finished runs say beside win rates, such as agreement with human rationales; no model is needed.

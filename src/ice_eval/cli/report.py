@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ice_eval.cli._folders import run_folders
-from ice_eval.cli._options import Json, check_format
+from ice_eval.cli._options import Format, Json, check_format
 
 if TYPE_CHECKING:
     from ice_eval.report.figures import FigureFiles
@@ -19,7 +19,7 @@ def report(
     figures: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write every figure as SVG, PDF and PNG (300 dpi) into a folder.")
     ] = None,
-    style: Annotated[str | None, typer.Option("--format", help="Print the tables as md, csv or latex.")] = None,
+    style: Format = None,
     fail_if: Annotated[
         list[str] | None,
         typer.Option(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ice_eval.cli._options import LOAD_IN_HELP, MAP_HELP, MEMORY_HELP, Json
+from ice_eval.cli._options import Device, DeviceMap, Json, LoadIn, MaxMemory
 from ice_eval.cli._tasks import TaskFlags, task_of
 from ice_eval.errors import ConfigError
 
@@ -63,10 +63,10 @@ def check(
     data: Annotated[Path | None, typer.Option(help="A file to use with a known task.")] = None,
     unit: Annotated[str, typer.Option(help="token or word.")] = "token",
     chat: Annotated[bool, typer.Option("--chat", help="Make the prompt a user turn of the chat template.")] = False,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, …")] = "auto",
-    device_map: Annotated[str | None, typer.Option(metavar="MAP", help=MAP_HELP)] = None,
-    max_memory: Annotated[str | None, typer.Option(metavar="SIZES", help=MEMORY_HELP)] = None,
-    load_in: Annotated[str | None, typer.Option(metavar="BITS", help=LOAD_IN_HELP)] = None,
+    device: Device = "auto",
+    device_map: DeviceMap = None,
+    max_memory: MaxMemory = None,
+    load_in: LoadIn = None,
     as_json: Json = False,
 ) -> None:
     """Show three rendered prompts, what is protected in them, the label tokens, and how the model does on 50 rows."""

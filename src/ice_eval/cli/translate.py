@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ice_eval.cli._options import LOAD_IN_HELP, MAP_HELP, MEMORY_HELP, Json, names
+from ice_eval.cli._options import Device, DeviceMap, Dtype, Json, LoadIn, MaxMemory, names
 from ice_eval.errors import ConfigError
 
 
@@ -25,11 +25,11 @@ def translate(
     ] = None,
     beams: Annotated[int, typer.Option(min=1, help="Beams of the search; 1 is greedy.")] = 4,
     batch: Annotated[int, typer.Option(min=1, help="Rows at a time.")] = 16,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, …")] = "auto",
-    dtype: Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")] = "auto",
-    device_map: Annotated[str | None, typer.Option(metavar="MAP", help=MAP_HELP)] = None,
-    max_memory: Annotated[str | None, typer.Option(metavar="SIZES", help=MEMORY_HELP)] = None,
-    load_in: Annotated[str | None, typer.Option(metavar="BITS", help=LOAD_IN_HELP)] = None,
+    device: Device = "auto",
+    dtype: Dtype = "auto",
+    device_map: DeviceMap = None,
+    max_memory: MaxMemory = None,
+    load_in: LoadIn = None,
     as_json: Json = False,
 ) -> None:
     """Translate a data file: the same ids and labels in another language, for a run beside that of the original.
