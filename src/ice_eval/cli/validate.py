@@ -67,18 +67,15 @@ def _lines(found: "ExplanationCheck") -> Iterator[str]:
     yield f"examples:  {fit.covered} of {fit.examples} have an explanation that fits"
     others = "; the others count as 0" if fit.units_covered < fit.units else ""
     yield f"units:     {fit.units_covered} of {fit.units} are covered{others}"
-    if fit.too_short:
-        yield f"skipped:   {fit.too_short} examples have fewer than two units, and need no explanation"
-    if fit.cut:
-        yield f"cut:       {fit.cut} explanations end before the text does"
-    if fit.silent:
-        yield f"skipped:   {fit.silent} explanations say nothing about any unit"
-    if fit.constant:
-        yield f"constant:  {fit.constant} have the same number for all units: their rationale is a random draw"
-    if fit.not_finite:
-        yield f"skipped:   {fit.not_finite} explanations have numbers that are not finite"
-    if found.unused:
-        yield f"unused:    {found.unused} explanations belong to none of these examples"
+    counted = (
+        ("skipped", fit.too_short, "examples have fewer than two units, and need no explanation"),
+        ("cut", fit.cut, "explanations end before the text does"),
+        ("skipped", fit.silent, "explanations say nothing about any unit"),
+        ("constant", fit.constant, "have the same number for all units: their rationale is a random draw"),
+        ("skipped", fit.not_finite, "explanations have numbers that are not finite"),
+        ("unused", found.unused, "explanations belong to none of these examples"),
+    )
+    yield from (f"{name + ':':<10} {count} {what}" for name, count, what in counted if count)
     if fit.missing:
         more = " …" if len(fit.missing) > 5 else ""
         yield f"missing:   {len(fit.missing)} examples have none: {', '.join(fit.missing[:5])}{more}"
