@@ -12,9 +12,8 @@ from tests.small_runs import Plain, files_of, line_of, lines_of, picks, results_
 import ice_eval as ice
 from ice_eval.analysis.measures import measures
 from ice_eval.rationales import n_peaks, rationale_size
-from ice_eval.report import measure_tables, measured
+from ice_eval.report import measure_tables, measured, summary_table
 from ice_eval.report.figures import figures
-from ice_eval.report.tables import summary_table
 from ice_eval.report.verdicts import verdicts
 
 TEXTS = texts(18, seed=5)

@@ -6,8 +6,7 @@ import json
 import pytest
 from tests.small_runs import Plain, files_of, line_of, lines_of, results_of, rows_of, run, task_of, texts
 
-from ice_eval.report import difference_notes, difference_tables
-from ice_eval.report.tables import agreement_table, summary_table
+from ice_eval.report import agreement_table, difference_notes, difference_tables, summary_table
 from ice_eval.results import differences
 
 TEXTS = texts(6, words=(9, 9), seed=3)

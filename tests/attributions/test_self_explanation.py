@@ -12,7 +12,7 @@ from tests.small_runs import Waves, line_of, lines_of, run, task_of
 from ice_eval.attributions import method_of
 from ice_eval.errors import ConfigError, ModelError
 from ice_eval.models import Generated
-from ice_eval.report.tables import cost_table, notes
+from ice_eval.report import cost_table, notes
 from ice_eval.tasks import load_task
 
 NAME = "self-explanation"

@@ -16,7 +16,8 @@ from ice_eval.report import (
     summary_table,
     tables,
 )
-from ice_eval.report.tables import FLAGS, interval, number, p_value, percent
+from ice_eval.report.notes import FLAGS
+from ice_eval.report.tables import interval, number, p_value, percent
 from ice_eval.results import Choice, Plan
 
 ALWAYS = ("attribution", "operator", "n", "win rate", "95 % CI", "median effect", "p", "p adj.", "verdict")

@@ -28,14 +28,8 @@ from ice_eval.report.paper import (
     paper_layout,
 )
 from ice_eval.report.plans import plan_notes, plan_table
-from ice_eval.report.tables import (
-    Table,
-    agreement_table,
-    cost_table,
-    jointly,
-    robustness_table,
-    summary_table,
-)
+from ice_eval.report.summaries import agreement_table, cost_table, jointly, robustness_table, summary_table
+from ice_eval.report.tables import Table
 
 __all__ = [
     "FORMATS",

@@ -3,20 +3,18 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ice_eval.report.tables import Line, Table, percent, share, table_of, word_of_rate
+from ice_eval.report.tables import EMPTY, Column, Line, Table, count, naming, percent, table_of, text, word_of_rate
 from ice_eval.results.comparisons import ALL
-
-_EMPTY = "–"
 
 
 def grid_plan_table(lines: Sequence[Mapping[str, Any]]) -> Table:
     """Rows and minutes of every run."""
-    columns: list[tuple[str, Callable[[Line], str]]] = [
-        *((name, _text(name)) for name in ("model", "task", "prompt", "language")),
-        ("examples", _count("n")),
-        ("rows", _count("rows")),
-        ("minutes", lambda line: _EMPTY if line["minutes"] is None else f"{line['minutes']:.1f}"),
-        ("status", _text("status")),
+    columns: list[Column] = [
+        *naming("model", "task", "prompt", "language"),
+        ("examples", lambda line: count(line["n"])),
+        ("rows", lambda line: count(line["rows"])),
+        ("minutes", lambda line: EMPTY if line["minutes"] is None else f"{line['minutes']:.1f}"),
+        *naming("status"),
     ]
     return table_of("Plan", lines, columns)
 
@@ -45,11 +43,7 @@ def grid_table(lines: Sequence[Line]) -> Table:
         found = places.setdefault(place, dict(zip(_PLACE, place, strict=True)))
         found[" ".join((line["attribution"], line["operator"]))] = line
     names = [" ".join(each) for each in across]
-    columns: list[tuple[str, Callable[[Line], str]]] = [
-        *((name, _text(name)) for name in _PLACE[:-1]),
-        ("k", lambda line: share(line["k"])),
-        *((name, _rate(name)) for name in names),
-    ]
+    columns: list[Column] = [*naming(*_PLACE), *((name, _rate(name)) for name in names)]
     return table_of("Win rates", list(places.values()), columns, coloured={name: _word(name) for name in names})
 
 
@@ -69,7 +63,7 @@ STAR = 0.05
 def _rate(name: str) -> Callable[[Line], str]:
     def cell(line: Line) -> str:
         if name not in line:
-            return _EMPTY
+            return EMPTY
         star = " *" if line[name].get("p_adjusted") is not None and line[name]["p_adjusted"] <= STAR else ""
         return percent(line[name]["win_rate"]) + star
 
@@ -82,21 +76,13 @@ def _word(name: str) -> Callable[[Line], str | None]:
 
 def grid_runs_table(runs: Sequence[Mapping[str, Any]]) -> Table:
     """How far every run of a grid is."""
-    columns: list[tuple[str, Callable[[Line], str]]] = [
-        ("run", _text("name")),
-        ("status", _text("status")),
+    columns: list[Column] = [
+        ("run", text("name")),
+        *naming("status"),
         ("confidence", lambda line: percent(line.get("confidence"))),
-        ("median tokens", lambda line: _EMPTY if line.get("tokens_median") is None else f"{line['tokens_median']:g}"),
-        ("error", lambda line: str(line.get("error") or _EMPTY)),
+        ("median tokens", lambda line: EMPTY if line.get("tokens_median") is None else f"{line['tokens_median']:g}"),
+        ("error", lambda line: str(line.get("error") or EMPTY)),
     ]
     if not any(line.get("error") for line in runs):
         columns.pop()
     return table_of("Runs", runs, columns)
-
-
-def _text(name: str) -> Callable[[Line], str]:
-    return lambda line: str(line[name])
-
-
-def _count(name: str) -> Callable[[Line], str]:
-    return lambda line: _EMPTY if line[name] is None else f"{line[name]:,}"

@@ -5,13 +5,17 @@ from string import ascii_uppercase
 from typing import Any
 
 from ice_eval.report.chains import chain_difference_table
+from ice_eval.report.notes import FLAGS
 from ice_eval.report.tables import (
-    FLAGS,
+    EMPTY,
+    Column,
     Line,
     Table,
     interval,
+    naming,
     p_value,
     percent,
+    points,
     share,
     table_of,
     word_of_rate,
@@ -64,20 +68,12 @@ def difference_table(found: Sequence[RunDifference]) -> Table:
         for line in each.configurations
     ]
     first, second = "A", "B" if len(found) == 1 else "other"
-    columns: list[tuple[str, Callable[[Line], str]]] = [
-        ("run", lambda line: str(line["run"])),
-        ("attribution", lambda line: str(line["attribution"])),
-        ("null", lambda line: str(line["null"])),
-        ("operator", lambda line: str(line["operator"])),
-        ("direction", lambda line: str(line["direction"])),
-        ("k", lambda line: share(line["k"])),
+    columns: list[Column] = [
+        *naming("run", "attribution", "null", "operator", "direction", "k"),
         ("n", _n),
         (first, lambda line: percent(line["win_rate_first"])),
         (second, lambda line: percent(line["win_rate_second"])),
-        (
-            f"{second} − {first}",
-            lambda line: "–" if line["difference"] is None else f"{100 * line['difference']:+.1f} pp",
-        ),
+        (f"{second} − {first}", lambda line: points(line["difference"])),
         ("95 % CI", lambda line: interval(line["difference_ci"], signed=True)),
         ("p", lambda line: p_value(line["p_value"])),
         ("p adj.", lambda line: p_value(line["p_adjusted"])),
@@ -127,7 +123,7 @@ def _n(line: Line) -> str:
 
 
 def _verdicts(line: Line) -> str:
-    first, second = (str(line[name] or "–") for name in ("verdict_first", "verdict_second"))
+    first, second = (str(line[name] or EMPTY) for name in ("verdict_first", "verdict_second"))
     return f"{second} (both)" if first == second else f"{first} → {second}"
 
 
@@ -145,6 +141,6 @@ def _named(cells: Sequence[Configuration]) -> str:
 
 
 def _value(value: Any) -> str:
-    text = ", ".join(map(str, value)) if isinstance(value, list) else "–" if value is None else str(value)
+    text = ", ".join(map(str, value)) if isinstance(value, list) else EMPTY if value is None else str(value)
     text = " ".join(text.split())
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"

@@ -7,7 +7,7 @@ from typing import get_args
 from ice_eval.analysis import ContaminationEffect, FillAudit, FillCounts, InfillAudit, Judged, Piece
 from ice_eval.analysis.infill_audit import LOOSE_COUNT, LOOSE_Z, N_SHUFFLES
 from ice_eval.analysis.pieces import Kind
-from ice_eval.report.tables import Line, Table, interval, p_value, percent, share, table_of
+from ice_eval.report.tables import EMPTY, Column, Table, interval, naming, p_value, percent, points, table_of
 
 _SHOWN = 8
 
@@ -55,7 +55,7 @@ def _blacklist_table(audit: InfillAudit) -> Table:
         ("indicative", lambda each: f"{each.considered:,}"),
         ("blocked", lambda each: _counted(each.blocked.values())),
         ("surviving", lambda each: _counted(each.surviving.values())),
-        ("by chance", lambda each: "–" if each.surviving_by_chance is None else f"{each.surviving_by_chance:.0f}"),
+        ("by chance", lambda each: EMPTY if each.surviving_by_chance is None else f"{each.surviving_by_chance:.0f}"),
         ("est. rate", lambda each: _rate(each.rate)),
         ("rate by chance", lambda each: _rate(each.rate_by_chance)),
         ("p", lambda each: p_value(each.p_value)),
@@ -74,11 +74,11 @@ def _counted(pieces: Collection[Piece]) -> str:
 
 def _named(pieces: Iterable[Piece]) -> str:
     shown = itertools.islice(pieces, _SHOWN)
-    return ", ".join(f"{piece.text or '␣'} ({piece.count})" for piece in shown) or "–"
+    return ", ".join(f"{piece.text or '␣'} ({piece.count})" for piece in shown) or EMPTY
 
 
 def _rate(value: float | None) -> str:
-    return "–" if value is None else f"{100 * value:.2f} %"
+    return EMPTY if value is None else f"{100 * value:.2f} %"
 
 
 def _counts_table(audit: InfillAudit, counts: Sequence[FillCounts]) -> Table:
@@ -97,20 +97,15 @@ def _counts_table(audit: InfillAudit, counts: Sequence[FillCounts]) -> Table:
 
 
 def _of(part: int, whole: int) -> str:
-    return f"{part:,} of {whole:,} ({_rate(part / whole)})" if whole else "–"
+    return f"{part:,} of {whole:,} ({_rate(part / whole)})" if whole else EMPTY
 
 
 def _effects_table(effects: Sequence[ContaminationEffect]) -> Table:
-    columns: list[tuple[str, Callable[[Line], str]]] = [
-        ("attribution", lambda line: str(line["attribution"])),
-        ("operator", lambda line: str(line["operator"])),
-        ("null", lambda line: str(line["null"])),
-        ("direction", lambda line: str(line["direction"])),
-        ("k", lambda line: share(line["k"])),
-        ("reference", lambda line: str(line["reference"])),
+    columns: list[Column] = [
+        *naming("attribution", "operator", "null", "direction", "k", "reference"),
         ("contaminated", lambda line: f"{percent(line['win_rate_contaminated'])} ({line['n_contaminated']})"),
         ("clean", lambda line: f"{percent(line['win_rate_clean'])} ({line['n_clean']})"),
-        ("difference", lambda line: "–" if line["difference"] is None else f"{100 * line['difference']:+.1f} pp"),
+        ("difference", lambda line: points(line["difference"])),
         ("95 % CI", lambda line: interval(line["difference_ci"], signed=True)),
         ("p", lambda line: p_value(line["p_value"])),
         ("p adj.", lambda line: p_value(line["p_adjusted"])),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ice_eval.analysis.measures import Column, Found, Measure, Missing, Part
-from ice_eval.report.tables import Line, Table, p_value, percent, share, table_of
+from ice_eval.report.tables import EMPTY, Line, Table, count, p_value, percent, points, share, table_of
 from ice_eval.results import RunFolder
 
 
@@ -132,20 +132,20 @@ def _signed(value: float) -> str:
 
 
 def _interval(value: Sequence[float] | None, write: Callable[[float], str]) -> str:
-    return "–" if value is None else "[" + ", ".join(map(write, value)) + "]"
+    return EMPTY if value is None else "[" + ", ".join(map(write, value)) + "]"
 
 
 _WRITTEN: Mapping[str, Callable[[Any], str]] = {
-    "text": lambda value: "–" if value is None else str(value),
-    "count": lambda value: "–" if value is None else f"{value:,}",
+    "text": lambda value: EMPTY if value is None else str(value),
+    "count": count,
     "share": share,
     "percent": percent,
-    "number": lambda value: "–" if value is None else f"{value:.3f}",
-    "signed": lambda value: "–" if value is None else _signed(value),
+    "number": lambda value: EMPTY if value is None else f"{value:.3f}",
+    "signed": lambda value: EMPTY if value is None else _signed(value),
     "interval": lambda value: _interval(value, "{:.3f}".format),
     "percent interval": lambda value: _interval(value, lambda limit: f"{100 * limit:.1f}"),
     "signed interval": lambda value: _interval(value, _signed),
-    "points": lambda value: "–" if value is None else f"{100 * value:+.1f} pp",
+    "points": points,
     "points interval": lambda value: _interval(value, lambda limit: f"{100 * limit:+.1f}"),
     "p-value": p_value,
 }

@@ -12,7 +12,7 @@ from ice_eval.report.colours import WORD_COLOURS, WORD_TEXT_COLOURS
 from ice_eval.report.example import example_lines, harmless, shown
 from ice_eval.report.highlight import AGAINST, SUPPORT, Histogram, Piece, histogram, pieces
 from ice_eval.report.overview import notes
-from ice_eval.report.tables import summary_table
+from ice_eval.report.summaries import summary_table
 from ice_eval.report.written import numbers_of, title_of
 from ice_eval.results import Compared, ExampleView, RunFolder
 

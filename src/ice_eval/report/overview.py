@@ -3,16 +3,17 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ice_eval.report import tables as of_explanations
 from ice_eval.report.chains import cot_notes, cot_tables
+from ice_eval.report.notes import explanation_notes
+from ice_eval.report.summaries import explanation_tables
 from ice_eval.report.tables import Table
 
 
 def tables(summaries: Sequence[Mapping[str, Any]]) -> list[Table]:
     """All tables of some runs that have a row; what is said of chains comes first."""
-    return [*cot_tables(*summaries), *of_explanations.tables(summaries)]
+    return [*cot_tables(*summaries), *explanation_tables(summaries)]
 
 
 def notes(*summaries: Mapping[str, Any]) -> list[str]:
     """What a reader must know beside the numbers, each thing once."""
-    return [*cot_notes(*summaries), *of_explanations.notes(*summaries)]
+    return [*cot_notes(*summaries), *explanation_notes(*summaries)]

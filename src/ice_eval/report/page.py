@@ -11,7 +11,8 @@ from ice_eval.report.drawing import OF_CHAINS, Drawings, drawings
 from ice_eval.report.measures import measure_tables, measured
 from ice_eval.report.overview import notes, tables
 from ice_eval.report.provenance import CITATION, command, provenance
-from ice_eval.report.tables import Table, cost_table
+from ice_eval.report.summaries import cost_table
+from ice_eval.report.tables import Table
 from ice_eval.report.verdicts import in_first_setting, lead, place_of, verdicts
 from ice_eval.results import RunFolder
 

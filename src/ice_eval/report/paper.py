@@ -3,9 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from ice_eval.analysis.paper import BesidePaper, Claim, Discrepancy, PaperTable, model_of, paper_table, task_of
-from ice_eval.report.tables import Line, Table, interval, percent, share, table_of, word_of_rate
-
-_EMPTY = "–"
+from ice_eval.report.tables import EMPTY, Column, Line, Table, interval, naming, percent, points, table_of, word_of_rate
 
 
 def paper_layout(table: PaperTable) -> Table:
@@ -41,22 +39,19 @@ def claims_table(claims: Sequence[Claim]) -> Table:
 
 def discrepancies_table(discrepancies: Sequence[Discrepancy]) -> Table:
     """Where the paper says one thing in two ways."""
-    rows = [(" / ".join(value or _EMPTY for value in each.values), each.note) for each in discrepancies]
+    rows = [(" / ".join(value or EMPTY for value in each.values), each.note) for each in discrepancies]
     return _plain("Discrepancies", ("values", "what differs"), rows)
 
 
 def beside_table(found: BesidePaper) -> Table:
     """The win rates of a run beside the published ones; without rows where the paper has none of them."""
-    columns: list[tuple[str, Callable[[Line], str]]] = [
-        ("attribution", lambda line: str(line["attribution"])),
-        ("operator", lambda line: str(line["operator"])),
-        ("k", lambda line: share(line["k"])),
-        ("n", lambda line: str(line["n"])),
+    columns: list[Column] = [
+        *naming("attribution", "operator", "k", "n"),
         ("win rate", lambda line: percent(line["win_rate"])),
         ("95 % CI", lambda line: interval(line["win_rate_ci"])),
         ("published", lambda line: percent(line["published"])),
-        ("difference", lambda line: f"{100 * line['difference']:+.1f} pp"),
-        ("in the interval", lambda line: {True: "yes", False: "no", None: _EMPTY}[line["covered"]]),
+        ("difference", lambda line: points(line["difference"])),
+        ("in the interval", lambda line: {True: "yes", False: "no", None: EMPTY}[line["covered"]]),
         ("word", lambda line: str(line["taxonomy"])),
         ("published word", lambda line: str(line["published_taxonomy"])),
     ]
@@ -98,4 +93,4 @@ def _words(names: Sequence[str]) -> list[str]:
 
 
 def _plain(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    return Table(title, tuple(header), tuple(tuple(cell or _EMPTY for cell in row) for row in rows))
+    return Table(title, tuple(header), tuple(tuple(cell or EMPTY for cell in row) for row in rows))
