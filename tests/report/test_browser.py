@@ -297,6 +297,32 @@ def test_nothing_hangs_over_the_edge(opened, address, width):
     assert wide == (width == 375)
 
 
+def test_a_wide_figure_pushes_its_caption_below_rather_than_hide_a_panel(opened, address):
+    page = opened(address, drawn=True, width=1400)
+    figure = page.locator("#figures figure").first
+    beside = "figure => figure.lastElementChild.offsetLeft > figure.querySelector('.drawing').offsetLeft"
+    assert figure.evaluate(beside)
+    figure.evaluate("figure => { figure.querySelector('.drawing > div').style.width = '1000px'; }")
+    assert not figure.evaluate(beside)
+    assert figure.locator(".drawing").evaluate("box => box.scrollWidth <= box.clientWidth")
+
+
+def test_a_shade_says_that_a_table_goes_on_below(opened, bare):
+    page = opened(bare, width=1400)
+    box = page.locator("#tables .wide").first
+    box.evaluate("box => { box.style.maxHeight = '9rem'; box.scrollIntoView(); scrollBy(0, -200); }")
+    place = box.bounding_box()
+
+    def pixel(from_bottom):
+        """Right of the table, where its box is empty."""
+        at = {"x": place["x"] + place["width"] - 100, "y": place["y"] + place["height"] - from_bottom}
+        return page.screenshot(clip={**at, "width": 1, "height": 1})
+
+    assert pixel(1) != pixel(60)
+    box.evaluate("box => { box.scrollTop = box.scrollHeight; }")
+    assert pixel(1) == pixel(60)
+
+
 def test_controls_have_names_and_ids_are_unique(opened, address):
     page = opened(address, drawn=True)
     for name in ("Attribution", "Operator", "Direction", "Show", "Order", "Search"):

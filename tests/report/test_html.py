@@ -12,6 +12,7 @@ import pytest
 import ice_eval
 from ice_eval.models.toy import Toy
 from ice_eval.report import summary_html, write_html
+from ice_eval.report._templates import unbroken
 from ice_eval.results import RunFolder
 from ice_eval.tasks import Records, Task
 
@@ -155,6 +156,19 @@ def test_a_run_whose_examples_were_all_skipped_says_so_in_a_sentence(edited, tmp
     names = ("win_rate", "win_rate_ci", "tie_rate", "verdict", "taxonomy", "detectable_win_rate")
     text = edited(tmp_path / "page.html", **dict.fromkeys(names))
     assert "Under delete no example could be evaluated." in " ".join(Page(text).words().split())
+
+
+@pytest.mark.parametrize(
+    ("written", "kept"),
+    [
+        ("95 % of them", "95_% of them"),
+        ("(n = 20)", "(n_=_20)"),
+        ("r = +0.3, κ = 0.5", "r_=_+0.3, κ_=_0.5"),
+        ("sum = 3", "sum = 3"),
+    ],
+)
+def test_a_number_stays_on_one_line_with_its_name_and_its_percent(written, kept):
+    assert unbroken(written) == kept.replace("_", "\u00a0")
 
 
 def test_a_flag_is_explained_on_the_page(edited, tmp_path):

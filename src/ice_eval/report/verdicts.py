@@ -73,7 +73,7 @@ def lead(summaries: Sequence[Mapping[str, Any]]) -> str:
     if matched:
         matched = f" and matched by {matched}" if SIZE not in nulls else f" (some also matched by {matched})"
     act = " or ".join(acts)
-    text = (
+    return (
         f"Each explanation's {' or '.join(ranked)} {_units(summaries)} are {act}, and random sets of the same "
         f"size{matched} are {act} in the same way. The win rate is the share of random sets that the explanation "
         f"beats{_chance(lines)}. "
@@ -81,7 +81,6 @@ def lead(summaries: Sequence[Mapping[str, Any]]) -> str:
         "the test agrees (p ≤ 0.05). Each verdict is about one configuration and is not adjusted for how many there "
         "are; “p adj.” in the table is."
     )
-    return _unbroken(text)
 
 
 def _units(summaries: Sequence[Mapping[str, Any]]) -> str:
@@ -137,9 +136,9 @@ def place_of(line: Line) -> tuple[Any, ...]:
 def _over_all(line: Line, units: str) -> str:
     """One sentence on all operators; it rests on other bounds than the intervals beside it, so it says which."""
     if line["word"] == "robust":
-        return _unbroken(f"All operators put it {line['sides'][0]} 55 % (one-sided 95 % bounds).")
+        return f"All operators put it {line['sides'][0]} 55 % (one-sided 95 % bounds)."
     if line["word"] == "operator-dependent":
-        return _unbroken(
+        return (
             "The operators contradict each other (one-sided 95 % bounds): the answer depends on how "
             f"{units} are removed."
         )
@@ -178,18 +177,13 @@ def sentence(line: Line) -> Sentence:
         verb = "it wins against" if _ties(line) and not _is_strict(line) else "it beats"
         tied = f"{percent(line['tie_rate'])} tie; " if _ties(line) else ""
         text = f"{verb} {percent(line['win_rate'])} of {sets}{_counted(line)} ({tied}{between}, n = {line['n']})."
-    return Sentence(str(line["operator"]), verdict, word, _unbroken(text))
+    return Sentence(str(line["operator"]), verdict, word, text)
 
 
 def _counted(line: Line) -> str:
     if not _ties(line):
         return ""
     return ", ties counted as lost" if _is_strict(line) else ", ties counted half"
-
-
-def _unbroken(text: str) -> str:
-    """With numbers that stay on one line."""
-    return text.replace(" %", "\u00a0%").replace("n = ", "n\u00a0=\u00a0")
 
 
 def _limits(interval: Sequence[float]) -> str:
