@@ -1,6 +1,7 @@
 import importlib
 import itertools
 import json
+import re
 import sys
 import xml.etree.ElementTree as ET
 from dataclasses import replace
@@ -434,9 +435,24 @@ def test_plausibility_gives_the_correlation_of_every_model():
     figure = plausibility_scatter([*line, *flat])
     drawing = Drawing(figure)
     assert drawing.count("symbol") == 13
-    assert "r = +1.00 [+1.00, +1.00], n = 8" in " ".join(drawing.texts())
+    assert "r = +1.00, n = 8" in " ".join(drawing.texts()), "points on a line have no interval"
     assert any(text.endswith("n = 5") for text in drawing.texts())
     assert plausibility_scatter(flat).title == "Faithfulness against plausibility: two, n = 5"
+
+
+def test_examples_of_a_group_make_a_correlation_less_sure():
+    pairs = [(0.1, 0.4), (0.3, 0.7), (0.2, 0.3), (0.8, 0.6), (0.6, 0.9), (0.5, 0.4)]
+
+    def width(n_groups):
+        given = [
+            Plausibility(model="one", overlap=overlap, win_rate=rate, group=index if index < n_groups else None)
+            for index, (overlap, rate) in enumerate(pairs)
+            for _ in range(4)
+        ]
+        low, high = re.search(r"\[(.+), (.+)\], n = 24", plausibility_scatter(given).title).groups()
+        return float(high) - float(low)
+
+    assert width(n_groups=6) > width(n_groups=0)
 
 
 def test_several_operators_have_a_row_of_panels_and_a_correlation_each():

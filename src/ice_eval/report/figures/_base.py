@@ -72,32 +72,27 @@ def theme(name: Theme) -> dict[str, Any]:
     if name not in _INKS:
         raise ConfigError(f"no theme '{name}'; use {', '.join(_INKS)}.")
     text, line, background = _INKS[name]
+    words = {
+        "labelColor": text,
+        "titleColor": text,
+        "labelFontSize": 11,
+        "titleFontSize": 11,
+        "titleFontWeight": "normal",
+        "labelLimit": 0,
+    }
     return {
         "background": background,
         "font": "Helvetica, Arial, 'Liberation Sans', sans-serif",
         "view": {"stroke": None},
         "axis": {
-            "labelColor": text,
-            "titleColor": text,
-            "labelFontSize": 11,
-            "titleFontSize": 11,
-            "titleFontWeight": "normal",
-            "labelLimit": 0,
+            **words,
             "titleLimit": 0,
             "domainColor": line,
             "tickColor": line,
             "gridColor": line,
             "gridOpacity": 0.25,
         },
-        "legend": {
-            "labelColor": text,
-            "titleColor": text,
-            "labelFontSize": 11,
-            "titleFontSize": 11,
-            "titleFontWeight": "normal",
-            "labelLimit": 0,
-            "symbolOpacity": 1,
-        },
+        "legend": {**words, "symbolOpacity": 1},
         "header": {"labelColor": text, "titleColor": text, "labelFontSize": 11, "labelLimit": 0},
         "text": {"color": text, "fontSize": 11},
         "rule": {"color": line},

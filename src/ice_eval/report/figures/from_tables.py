@@ -8,6 +8,8 @@ from typing import Any
 import altair as alt
 import numpy as np
 
+from ice_eval import stats
+from ice_eval._seeding import rng_for
 from ice_eval.errors import DataError
 from ice_eval.report.figures._base import (
     FAINT,
@@ -28,7 +30,6 @@ from ice_eval.report.figures._base import (
 from ice_eval.report.figures.heatmap import cell, coloured_cells
 from ice_eval.report.figures.labels import LABEL_SIZE, label_places
 from ice_eval.report.figures.records import ChainOfThought, LanguageWinRate, Plausibility, PromptWinRate, WinRate
-from ice_eval.stats import CHANCE
 
 
 def win_rate_panels(rows: Iterable[WinRate]) -> Figure:
@@ -83,7 +84,7 @@ def plausibility_scatter(rows: Iterable[Plausibility]) -> Figure:
         "rate (up); r is Pearson's, with its 95 % interval. An r near 0 says that one does not stand in for the other, "
         "not that either is wrong."
     )
-    chart = panels([line_at(CHANCE, "y", scale), drawn], found, width=190, height=190)
+    chart = panels([line_at(stats.CHANCE, "y", scale), drawn], found, width=190, height=190)
     alone = f": {found[0]['column']}".replace("\n", ", ") if len(titles) == 1 else ""
     return Figure("plausibility", f"Faithfulness against plausibility{alone}", caption, chart)
 
@@ -97,15 +98,14 @@ def _heading(rows: Sequence[Plausibility]) -> str:
 
 
 def _correlation(rows: Sequence[Plausibility]) -> str:
-    """Pearson's r, where the points have one."""
-    from scipy.stats import pearsonr
-
+    """Pearson's r and its interval, where the points have them."""
     x, y = np.array([row.overlap for row in rows]), np.array([row.win_rate for row in rows])
-    if x.size < 4 or np.ptp(x) == 0 or np.ptp(y) == 0:
-        return f"n = {x.size}"
-    result = pearsonr(x, y)
-    low, high = result.confidence_interval()
-    return f"r = {result.statistic:+.2f} [{low:+.2f}, {high:+.2f}], n = {x.size}"
+    groups = [(index, None) if row.group is None else (None, row.group) for index, row in enumerate(rows)]
+    found = stats.correlate(x, y, rng=rng_for(0, "plausibility"), groups=groups)
+    if found.r is None:
+        return f"n = {found.n}"
+    ends = "" if found.interval is None else " [{:+.2f}, {:+.2f}]".format(*found.interval)
+    return f"r = {found.r:+.2f}{ends}, n = {found.n}"
 
 
 def prompt_sensitivity(rows: Iterable[PromptWinRate]) -> Figure:

@@ -14,20 +14,21 @@ from ice_eval.results.comparisons import ALL
 def plausibility(examples: Examples) -> Figure | None:
     """A panel for every attribution and operator; None where the run's data have no human rationales."""
     folder = examples.folder
-    marks = {row.example_id: marks_of(row) for part in folder.parts() for row in folder.inputs(part) if row.human}
-    marks = {example: marked for example, marked in marks.items() if tells_units_apart(marked)}
-    yardstick = named({"attribution": HUMAN, "k": None})["attribution"]
-    if not marks:
+    inputs = ((row, marks_of(row)) for part in folder.parts() for row in folder.inputs(part) if row.human)
+    known = {row.example_id: (marks, row.group) for row, marks in inputs if tells_units_apart(marks)}
+    if not known:
         return None
+    yardstick = named({"attribution": HUMAN, "k": None})["attribution"]
     rows = [
         Plausibility(
             model=line["attribution"],
             operator=line["operator"],
-            overlap=iou(line["rationale"], marks[line["example_id"]]),
+            overlap=iou(line["rationale"], known[line["example_id"]][0]),
             win_rate=line["win_rate"],
+            group=known[line["example_id"]][1],
         )
         for line in examples.lines()
-        if line["example_id"] in marks and line["attribution"] != yardstick and line["operator"] != ALL
+        if line["example_id"] in known and line["attribution"] != yardstick and line["operator"] != ALL
     ]
     if not rows:
         return None

@@ -1,5 +1,6 @@
 """Rows of tables that figures can be drawn from beside runs: a paper's own numbers, or a grid's."""
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 
@@ -36,6 +37,8 @@ class Plausibility:
     win_rate: float
     operator: str = ""
     """Several get a row of panels each."""
+    group: Hashable = None
+    """Equal for examples that depend on each other; None for one that stands for itself."""
 
 
 @dataclass(frozen=True, kw_only=True)
