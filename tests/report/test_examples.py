@@ -5,20 +5,10 @@ import pytest
 from tests.small_runs import Waves, lines_of, picks, rows_of, run, task_of, texts
 
 from ice_eval.records import Span
-from ice_eval.report.browser import (
-    BUDGET,
-    COLUMNS,
-    LONGEST_TEXT,
-    browser_data,
-    example_records,
-    pieces_of,
-    run_record,
-    scaled,
-    shortened,
-    sketch_of,
-    within,
-)
+from ice_eval.report.browser import BUDGET, browser_data, example_records, run_record, sketch_of, within
 from ice_eval.report.embed import script_json
+from ice_eval.report.example_record import COLUMNS, LONGEST_TEXT, scaled, shortened
+from ice_eval.report.highlight import cut_at_units
 
 SETTINGS = {
     "attributions": {"mine": picks("mine"), "yours": picks("yours")}, "operators": ["delete", "mask-unk"],
@@ -123,9 +113,9 @@ def test_some_operators_disagree_here(found):
 
 def test_texts_are_cut_at_characters_not_at_their_halves():
     text = "so 😀 good"
-    pieces, units = pieces_of(text, [(1, Span("text", 5, 9)), (0, Span("text", 3, 4))])
-    assert (pieces, units) == (["so ", "😀", " ", "good"], [-1, 0, -1, 1])
-    assert pieces_of("a", []) == (["a"], [-1])
+    found = cut_at_units(text, [(1, Span("text", 5, 9)), (0, Span("text", 3, 4))])
+    assert found == [("so ", -1), ("😀", 0), (" ", -1), ("good", 1)]
+    assert cut_at_units("a", []) == [("a", -1)]
 
 
 def test_scores_have_four_digits_and_an_end():

@@ -1,10 +1,11 @@
 """A text with its attribution, and a null as a few bars: what a terminal and a notebook both draw."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ice_eval.records import Span
 from ice_eval.report.colours import TAXONOMY_COLOURS
 from ice_eval.results import ExampleView
 from ice_eval.results.comparisons import Scores
@@ -14,7 +15,8 @@ SUPPORT = TAXONOMY_COLOURS["faithful"]
 AGAINST = TAXONOMY_COLOURS["anti-faithful"]
 """Shade of units that speak against it."""
 N_BINS = 24
-_LARGEST = 30.0  # log-odds beyond this are drawn as this: the probability is 1 to the thirteenth digit
+LARGEST_LOG_ODDS = 30.0
+"""Log-odds beyond this are drawn as this: the probability is 1 to the thirteenth digit."""
 
 
 class Piece(NamedTuple):
@@ -46,22 +48,27 @@ def pieces(view: ExampleView, line: Mapping[str, Any]) -> Iterator[tuple[str, li
     strengths = np.zeros(len(example.spans)) if values.size != len(example.spans) else _scaled(values)
     rationale = set(line.get("rationale", ()))
     for name, text in example.fields.items():
-        units = sorted((span.start, unit) for unit, span in enumerate(example.spans) if span.field == name)
-        if not units:
-            continue
-        found, place = list[Piece](), 0
-        for start, unit in units:
-            end = example.spans[unit].end
-            if start > place:
-                found.append(Piece(text[place:start], 0.0, False))
-            found.append(Piece(text[max(start, place) : end], float(strengths[unit]), unit in rationale))
-            place = max(place, end)
-        yield name, [piece for piece in (*found, Piece(text[place:], 0.0, False)) if piece.text]
+        spans = [(unit, span) for unit, span in enumerate(example.spans) if span.field == name]
+        if spans:
+            cut = cut_at_units(text, spans)
+            yield name, [Piece(part, float(strengths[u]) if u >= 0 else 0.0, u in rationale) for part, u in cut]
+
+
+def cut_at_units(text: str, spans: Sequence[tuple[int, Span]]) -> list[tuple[str, int]]:
+    """A text in pieces, each with its unit; -1 is what stands between units.
+
+    It is cut here also for the page, because a browser counts characters in another way than Python.
+    """
+    found, place = list[tuple[str, int]](), 0
+    for unit, span in sorted(spans, key=lambda each: each[1].start):
+        found += [(text[place : span.start], -1), (text[max(span.start, place) : span.end], unit)]
+        place = max(place, span.end)
+    return [(piece, unit) for piece, unit in (*found, (text[place:], -1)) if piece]
 
 
 def histogram(scores: Scores) -> Histogram:
     """The null in bins of equal width on the scale of log-odds, which does not saturate."""
-    values = np.clip(np.append(scores.null, scores.rationale), -_LARGEST, _LARGEST)
+    values = np.clip(np.append(scores.null, scores.rationale), -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS)
     low, high = float(values.min()), float(values.max())
     edges = np.linspace(low, high if high > low else low + 1.0, N_BINS + 1)
     counts, _ = np.histogram(values[:-1], bins=edges)
