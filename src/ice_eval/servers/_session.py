@@ -17,6 +17,7 @@ _FIRST_CONTACT = 3
 """Attempts to find a server that was never there: mostly a wrong address, or one that was not started."""
 _GIVEN_UP = 5
 """Requests in a row that were given up, after which the server counts as gone."""
+_KEPT = "what was answered is kept, and the same command continues later."
 
 
 class Session:
@@ -116,24 +117,28 @@ class Session:
 
     def _failed(self, failure: Failure, attempt: int, turn: int) -> float:
         """Draw the conclusions from a failed attempt: whether to stop, whether to slow down, how long to wait."""
-        wait_s = backoff_s(
-            attempt, first_s=self._server.first_backoff_s, most_s=self._server.most_backoff_s, rng=self._rng
-        )
-        url, kept = self._server.base_url, "what was answered is kept, and the same command continues later."
+        server, pause_s = self._server, failure.retry_after_s or 0.0
         self._in_contact = self._in_contact or failure.kind != "unreachable"
-        if failure.kind == "refused":
-            self._end(RefusedError(f"{url} refuses: {failure.reason}"))
-        elif failure.kind == "fatal":
-            self._end(ConfigError(f"{url} refuses: {failure.reason}"))
-        elif failure.kind == "unreachable" and not self._in_contact and attempt >= _FIRST_CONTACT:
-            self._end(
-                ConfigError(f"no server can be reached at {url} ({failure.reason}); start it or correct --base-url.")
-            )
-        elif (failure.retry_after_s or 0.0) > self._server.most_pause_s:
-            self._end(ModelError(f"{url} wants a pause of {failure.retry_after_s:.0f} seconds; {kept}"))
+        reason = self._reason_to_stop(failure, attempt)
+        if reason is not None:
+            self._end(reason)
         elif failure.kind == "busy":
-            self.limiter.too_busy(turn, pause_s=failure.retry_after_s or 0.0)
-        return max(wait_s, failure.retry_after_s or 0.0)
+            self.limiter.too_busy(turn, pause_s=pause_s)
+        wait_s = backoff_s(attempt, first_s=server.first_backoff_s, most_s=server.most_backoff_s, rng=self._rng)
+        return max(wait_s, pause_s)
+
+    def _reason_to_stop(self, failure: Failure, attempt: int) -> IceError | None:
+        """Why no request need be sent any more, after a failed attempt; None where trying again may help."""
+        url, pause_s = self._server.base_url, failure.retry_after_s or 0.0
+        if failure.kind == "refused":
+            return RefusedError(f"{url} refuses: {failure.reason}")
+        if failure.kind == "fatal":
+            return ConfigError(f"{url} refuses: {failure.reason}")
+        if failure.kind == "unreachable" and not self._in_contact and attempt >= _FIRST_CONTACT:
+            return ConfigError(f"no server can be reached at {url} ({failure.reason}); start it or correct --base-url.")
+        if pause_s > self._server.most_pause_s:
+            return ModelError(f"{url} wants a pause of {pause_s:.0f} seconds; {_KEPT}")
+        return None
 
     def _give_up(self, reason: str) -> None:
         self._given_up += 1
@@ -141,8 +146,7 @@ class Session:
             self._end(
                 ModelError(
                     f"{self._server.base_url} has answered none of the last {self._given_up} requests, each tried "
-                    f"{self._server.attempts} times ({reason}); what was answered is kept, and the same command "
-                    "continues."
+                    f"{self._server.attempts} times ({reason}); {_KEPT}"
                 )
             )
 

@@ -14,8 +14,6 @@ DEFAULT_KEY = "OPENAI_API_KEY"
 """The environment variable that holds the key unless another is named."""
 _SECRET = re.compile(r"[@?#]|(?:^|/)(?:sk|gsk|hf|key)[-_]", re.IGNORECASE)
 """What may hold a secret in an address: a password, a query, or a part that begins as keys do."""
-_SHORTEST_KEY = 8
-"""Shorter ones (`x`, `EMPTY`) are placeholders for local servers and no secret."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,8 +87,3 @@ class Server:
         if not (key.isascii() and key.isprintable()) or " " in key:
             raise ConfigError(f"the environment variable {name} holds no key: spaces or characters that no key has.")
         return key or None
-
-
-def redacted(text: str, key: str | None) -> str:
-    """The text without the key, should a server repeat it."""
-    return text if key is None or len(key) < _SHORTEST_KEY else text.replace(key, "[key]")
