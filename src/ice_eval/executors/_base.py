@@ -96,11 +96,14 @@ def executor_named(name: str, **options: Any) -> Executor:
     """
     chosen = executors.get(name)
     given = {key: value for key, value in options.items() if value is not None}
-    known = {field.name for field in fields(chosen)}  # type: ignore[arg-type]
-    for key in (key for key in given if key not in known):
-        owners = [other for other, cls in executors.items() if key in {field.name for field in fields(cls)}]  # type: ignore[arg-type]
+    for key in [key for key in given if key not in _options(chosen)]:
+        owners = [other for other, cls in executors.items() if key in _options(cls)]
         raise ConfigError(
             f"{key} = {given[key]!r} means nothing to the executor '{name}'; leave it out, or use the executor "
             f"'{' or '.join(owners)}'."
         )
     return chosen(**given)
+
+
+def _options(cls: type[Executor]) -> set[str]:
+    return {field.name for field in fields(cls)}  # type: ignore[arg-type]

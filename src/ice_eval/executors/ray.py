@@ -3,7 +3,7 @@
 import contextlib
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ice_eval.errors import ConfigError
@@ -53,18 +53,23 @@ class Ray(Executor):
 
     def crew(self, make: Callable[[], W], *, threads: int | None = None, say: Say | None = None) -> "RayCrew[W]":
         nodes = [node["Resources"] for node in ray_package().nodes() if node["Alive"]]
-        gpus = self.gpus_per_worker
-        if gpus is None:
-            gpus = 1.0 if any(node.get("GPU", 0) >= 1 for node in nodes) else 0.0
-        # A worker on a GPU needs little of its host; another one has a CPU for each of its threads, where a node has.
-        cpus = 1.0 if gpus else min(float(threads or 1), max((node.get("CPU", 0.0) for node in nodes), default=0.0))
-        needs = Needs(cpus=max(cpus, 1.0), gpus=gpus)
+        needs = self._needs(nodes, threads or 1)
         if not any(map(needs.fit_into, nodes)):
             raise ConfigError(
                 f"no node of the Ray cluster has what a worker needs, {needs}; its nodes have "
                 f"{'; '.join(str(Needs.of(node)) for node in nodes)}. Give another --gpus-per-worker."
             )
         return RayCrew(make, needs, say or (lambda message: None))
+
+    def _needs(self, nodes: Sequence[dict[str, float]], threads: int) -> Needs:
+        """What a worker takes: a GPU where there are any and nothing else is said, and CPUs for its threads."""
+        gpus = self.gpus_per_worker
+        if gpus is None:
+            gpus = 1.0 if any(node.get("GPU", 0) >= 1 for node in nodes) else 0.0
+        if gpus:  # the host has little to do
+            return Needs(cpus=1.0, gpus=gpus)
+        most = max((node.get("CPU", 0.0) for node in nodes), default=0.0)
+        return Needs(cpus=max(min(float(threads), most), 1.0), gpus=0.0)
 
 
 def _knock(address: str) -> None:
