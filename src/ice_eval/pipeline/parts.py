@@ -5,50 +5,46 @@ from functools import partial
 from typing import Any
 
 from ice_eval.errors import DamagedPartError
-from ice_eval.executors import Crew
 from ice_eval.nulls import SIZE
 from ice_eval.operators import operators
 from ice_eval.pipeline.engine import Engine
+from ice_eval.pipeline.job import Job
 from ice_eval.pipeline.part import PART_SIZE, PartInFlight
-from ice_eval.pipeline.progress import Reporter
 from ice_eval.pipeline.replica import Order, Part, Replica
 from ice_eval.rationales import DYNAMIC, ERASER_SHARES
 from ice_eval.records import Example
-from ice_eval.results import InputRow, LedgerRow, RunFolder
+from ice_eval.results import InputRow, LedgerRow
 from ice_eval.scoring import Progress
 
 _USUAL_SEQUENTIAL = 85
 """Sets that a sequential test takes on average where the rationale is no better than random."""
 
 
-def score_parts(
-    folder: RunFolder,
-    crew: Crew[Replica],
-    order: Order,
-    engine: Engine,
-    examples: Sequence[Example],
-    manifest: Mapping[str, Any],
-    reporter: Reporter,
-) -> None:
+def score_parts(job: Job, examples: Sequence[Example], manifest: Mapping[str, Any]) -> None:
     """Score what is missing of every part; whoever scores, all files are written here.
+
+    Args:
+        job: The run.
+        examples: All that are to be evaluated, or the first of them.
+        manifest: What the folder is told when something is added to it.
 
     Raises:
         KeyboardInterrupt: The user asked to stop; what had begun is written.
     """
-    estimate = estimated_rows(engine, examples)
+    estimate, reporter = estimated_rows(job.engine, examples), job.reporter
     per_example = estimate // max(len(examples), 1)
     reporter.start(estimate)
-    parts = _parts(folder, engine, examples, manifest, reporter)
+    parts = _parts(job, examples, manifest)
     try:
-        for part, result, seconds in crew.map(partial(_start, order), parts, reporter.advance):
+        for part, result, seconds in job.crew.map(partial(_start, job.order), parts, reporter.advance):
             reporter.advance(result.n_wanted - result.cost["rows"], scored=False)
             estimate += result.n_wanted - len(part.examples) * per_example
             reporter.correct(estimate)
             if result.inputs:
                 # A finished folder is called unfinished only when something is added to it.
-                folder.write_manifest(manifest)
+                job.folder.write_manifest(manifest)
                 cost = {**result.cost, "seconds": round(seconds, 3)}
-                folder.write_part(part.index, result.inputs, result.ledger, cost)
+                job.folder.write_part(part.index, result.inputs, result.ledger, cost)
         if reporter.asked_to_stop():
             raise KeyboardInterrupt
     finally:
@@ -60,27 +56,23 @@ def estimated_rows(engine: Engine, examples: Sequence[Example]) -> int:
     return len(examples) * (_rows_per_example(engine) + _probes_per_example(engine, examples[:PART_SIZE]))
 
 
-def _parts(
-    folder: RunFolder, engine: Engine, examples: Sequence[Example], manifest: Mapping[str, Any], reporter: Reporter
-) -> Iterator[Part]:
+def _parts(job: Job, examples: Sequence[Example], manifest: Mapping[str, Any]) -> Iterator[Part]:
     """Part after part, until the user asks to stop."""
     for index, start in enumerate(range(0, len(examples), PART_SIZE)):
-        if reporter.asked_to_stop():
+        if job.reporter.asked_to_stop():
             return
-        known = _known(folder, index, manifest, reporter)
-        yield Part(index, engine.config, examples[start : start + PART_SIZE], *known)
+        known = _known(job, index, manifest)
+        yield Part(index, job.engine.config, examples[start : start + PART_SIZE], *known)
 
 
-def _known(
-    folder: RunFolder, index: int, manifest: Mapping[str, Any], reporter: Reporter
-) -> tuple[list[InputRow], list[LedgerRow]]:
+def _known(job: Job, index: int, manifest: Mapping[str, Any]) -> tuple[list[InputRow], list[LedgerRow]]:
     """What the folder holds of a part; a damaged one is thrown away, to be scored again as a whole."""
     try:
-        return folder.inputs(index), folder.ledger(index, inputs=True)
+        return job.folder.inputs(index), job.folder.ledger(index, inputs=True)
     except DamagedPartError as exc:
-        reporter.say(f"{exc.found}; part {index} is done again, and nothing else.")
-        folder.write_manifest(manifest)  # before anything goes: a folder that lacks a part is not finished
-        folder.discard(index)
+        job.reporter.say(f"{exc.found}; part {index} is done again, and nothing else.")
+        job.folder.write_manifest(manifest)  # before anything goes: a folder that lacks a part is not finished
+        job.folder.discard(index)
         return [], []
 
 

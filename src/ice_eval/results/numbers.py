@@ -6,6 +6,9 @@ import numpy as np
 
 from ice_eval.results.folder import RunFolder
 
+NUMBERS = "numbers"
+"""Field of a brought attribution in a manifest: the hash of its numbers, which are known when the run is done."""
+
 
 def numbers_hash(folder: RunFolder, name: str) -> str:
     """Of the numbers that an attribution gave to every example of a run, whatever the order of examples."""

@@ -1,0 +1,122 @@
+"""What is checked before the first row is scored, and what a user should know by then."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from ice_eval import stats
+from ice_eval.attributions import Attribution, Explained, Given, fields_of, fit_of
+from ice_eval.errors import ConfigError
+from ice_eval.models import Model
+from ice_eval.pipeline.config import RunConfig
+from ice_eval.pipeline.engine import Engine
+from ice_eval.pipeline.job import Job
+from ice_eval.pipeline.parts import estimated_rows
+from ice_eval.pipeline.replica import Replica
+from ice_eval.records import Example
+from ice_eval.results.numbers import NUMBERS
+from ice_eval.results.summary import ALPHA
+
+_SAMPLE = 16
+"""Examples that show what rows cost."""
+_RANDOM = stats.Spread(between=1 / 12, within=1 / 6)
+"""Of win rates of random rationales, which are uniform: what to expect before anything is scored."""
+_CLEARLY_FAITHFUL = 0.60
+
+
+def checked(job: Job) -> tuple[Job, list[str]]:
+    """The job once what was brought, the model and its attributions are found fit, and what is to be noted of them.
+
+    Raises:
+        ConfigError: Something does not fit the model, the data or the folder.
+    """
+    _refuse_other_fields(job.engine.attributions, job.stored)
+    _refuse_other_server(job.engine.model, job.stored)
+    brought = _check_given(job.engine, job.evaluated)
+    found = job.crew.ask(partial(Replica.checked, order=job.order))
+    order, stored = replace(job.order, checked=found), job.stored
+    done = stored["config"]["attributions"] if stored is not None and stored["status"] == "complete" else ()
+    job.crew.ask(partial(Replica.try_attributions, order=order, done=done))
+    note = job.engine.scorer.labels.note
+    of_methods = _about_methods(job.engine, job.evaluated)
+    notes = [*job.crew.ask(Replica.notes), *([note] if note else []), *brought, *of_methods, *found]
+    return replace(job, order=order), notes
+
+
+def _refuse_other_fields(methods: Mapping[str, Attribution], stored: Mapping[str, Any] | None) -> None:
+    """A name stands for one method with one set of fields; folders of earlier versions do not know them."""
+    for name, before in (stored or {}).get("attributions", {}).items():
+        now = fields_of(methods[name])
+        differ = [
+            f"{field} is {value!r} there and {now.get(field)!r} here"
+            for field, value in before.items()
+            if field != NUMBERS and now.get(field) != value
+        ]
+        if differ:
+            raise ConfigError(
+                f"the folder holds another attribution '{name}': {'; '.join(differ)}. Give it another name, or the "
+                "same fields to continue."
+            )
+
+
+def _refuse_other_server(model: Model, stored: Mapping[str, Any] | None) -> None:
+    """The rows of a run reach the model in one way; the address and its patience may change."""
+    before, now = (stored or {}).get("server"), model.server
+    for name in ("prompts", "label_tokens"):
+        if before is not None and now is not None and before[name] != now[name]:
+            raise ConfigError(
+                f"the folder holds rows of a server with {name.replace('_', ' ')} {before[name]}, and this one has "
+                f"{now[name]}; use another --out, or the same server to continue."
+            )
+
+
+def _check_given(engine: Engine, examples: Sequence[Example]) -> list[str]:
+    """What a user brings must fit the units and the labels, and is checked before the first row is scored."""
+    given = {name: method for name, method in engine.attributions.items() if isinstance(method, Given | Explained)}
+    remarks = list(_unused(given))
+    for name, method in given.items():
+        remarks += fit_of(method, name, map(engine.encode, examples), engine.scorer.labels).remarks(name)
+    return remarks
+
+
+def _unused(given: Mapping[str, Given | Explained]) -> Iterator[str]:
+    """Explanations that belong to no example: further ones of long data, or those of other data."""
+    for name, method in given.items():
+        if isinstance(method, Explained) and method.n_unused:
+            yield (
+                f"the attribution '{name}': {method.n_unused} of {method.n_given} explanations belong to none of the "
+                f"{len(method.fields)} examples that were read, and are not used."
+            )
+
+
+def _about_methods(engine: Engine, examples: Sequence[Example]) -> list[str]:
+    """What a user should know of the methods that ask for scores, on texts of these lengths."""
+    lengths = [engine.encode(example).n_units for example in examples] if engine.probing else []
+    found = {name: engine.attributions[name].remark(lengths) for name in engine.probing}
+    return [f"the attribution '{name}': {remark}" for name, remark in found.items() if remark]
+
+
+def remarks(manifest: Mapping[str, Any], config: RunConfig) -> Iterator[str]:
+    """What a user should know before the first row."""
+    n_examples = manifest["data"]["examples"]
+    if n_examples < config.n:
+        yield f"{config.n} examples were asked for, and the data hold {n_examples}: all of them are used."
+    detectable = stats.detectable(_RANDOM, n=max(n_examples, 1), m=config.m)
+    if n_examples < 2:
+        yield "a single example has no interval: nothing can be said about a mean win rate."
+    elif detectable > _CLEARLY_FAITHFUL:
+        yield (
+            f"{n_examples} examples tell win rates from about {100 * min(detectable, 1):.0f} % on from chance: weaker "
+            "explanations will read as not distinguishable from random."
+        )
+    if config.adaptive is None and config.m + 1 < 1 / ALPHA:
+        yield f"with {config.m} random sets no single example can be significant; {round(1 / ALPHA) - 1} are the least."
+    if "blacklist_without_gold" in manifest["flags"]:
+        yield "the data have no labels, so infill avoids the label words only, not label-indicative words."
+
+
+def outlook(engine: Engine, examples: Sequence[Example]) -> list[str]:
+    """What the run will cost, where somebody else charges for it."""
+    items = [item for item in map(engine.encode, examples[:_SAMPLE]) if item.n_units > 1]
+    return engine.model.outlook(estimated_rows(engine, examples), [item.full() for item in items]) if items else []

@@ -1,0 +1,42 @@
+"""How many random sets are enough for a data set: a pilot finds out, and its rows are the first of the run."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+from ice_eval.pipeline.job import Job
+from ice_eval.pipeline.parts import score_parts
+from ice_eval.results.planning import PILOT_EXAMPLES, PILOT_SETS, cost_of, sets_for, spreads_of
+
+
+def with_enough_sets(job: Job, manifest: Mapping[str, Any]) -> tuple[Job, dict[str, Any]]:
+    """The same run with as many random sets as its first examples show to be enough for the data set.
+
+    The sets of an example have one order, so those that the pilot scored are not lost. How many are enough depends on
+    how win rates spread, which is the same for an explanation and for its opposite: the choice favours neither.
+    """
+    found = (job.stored or {}).get("planned") or _found_by_pilot(job, manifest)
+    return _with_sets(job, found["m"]), {
+        **manifest,
+        "planned": found,
+        "config": {**manifest["config"], "m": found["m"]},
+    }
+
+
+def _found_by_pilot(job: Job, manifest: Mapping[str, Any]) -> dict[str, Any]:
+    asked, first = job.engine.config.m, job.evaluated[:PILOT_EXAMPLES]
+    # The rows of ERASER's measures are no part of what random sets cost beside.
+    pilot = _with_sets(job, min(PILOT_SETS, asked), eraser=False)
+    m = pilot.engine.config.m
+    job.reporter.say(f"pilot: {len(first)} examples with {m} random sets each.")
+    score_parts(pilot, first, manifest)
+    enough = sets_for(spreads_of(job.folder, {**manifest["config"], "m": m}), cost_of(job.folder), m=asked)
+    job.reporter.say(
+        f"the run goes on with {enough.m} random sets: intervals become at most about {100 * enough.wider:.0f} % "
+        f"wider than with {asked}."
+    )
+    return {"pilot_n": len(first), "pilot_m": m, **asdict(enough)}
+
+
+def _with_sets(job: Job, m: int, **changes: Any) -> Job:
+    return replace(job, engine=replace(job.engine, config=replace(job.engine.config, m=m, **changes)))

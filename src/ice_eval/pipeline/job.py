@@ -1,0 +1,33 @@
+"""A run that is under way."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ice_eval.executors import Crew
+from ice_eval.pipeline.engine import Engine
+from ice_eval.pipeline.progress import Reporter
+from ice_eval.pipeline.replica import Order, Replica
+from ice_eval.records import Example
+from ice_eval.results import RunFolder
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """What all stages of a run share."""
+
+    folder: RunFolder
+    crew: Crew[Replica]
+    """Computes the scores."""
+    order: Order
+    """The run as the crew knows it."""
+    engine: Engine
+    """The run as this process knows it."""
+    stored: Mapping[str, Any] | None
+    """The manifest of the run that is continued; None for a new one."""
+    reporter: Reporter
+
+    @property
+    def evaluated(self) -> Sequence[Example]:
+        """The examples to evaluate, without those that only fill the pool of infill."""
+        return self.order.examples[: self.engine.config.n]
