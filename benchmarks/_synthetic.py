@@ -1,5 +1,6 @@
 """Models of real size with random weights, and texts for them: nothing to download."""
 
+import platform
 from typing import Any
 
 import numpy as np
@@ -8,8 +9,10 @@ import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 import ice_eval as ice
+from ice_eval.models import load_model
 from ice_eval.models._hf_load import wrap
 
+_RANDOM = "random:"
 _WORDS = 20_000
 _TEMPLATE = "Review: {text}\nSentiment:"
 _CONFIGS: dict[str, dict[str, Any]] = {
@@ -20,7 +23,25 @@ _CONFIGS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-def random_model(name: str, *, device: str, dtype: torch.dtype) -> Any:
+def model_of(name: str, *, device: str) -> Any:
+    """A model as `ice run` names it; `random:qwen2-7b` is one with random weights, on a GPU in half precision."""
+    if not is_random(name):
+        return load_model(name, device=device)
+    dtype = torch.bfloat16 if device.startswith("cuda") else torch.float32
+    return _random_model(name.removeprefix(_RANDOM), device=device, dtype=dtype)
+
+
+def is_random(name: str) -> bool:
+    """Whether a model has random weights, and reads numbered words alone."""
+    return name.startswith(_RANDOM)
+
+
+def device_name(model: Any) -> str:
+    """The GPU, or the processor."""
+    return torch.cuda.get_device_name() if model.device.startswith("cuda") else platform.processor() or platform.machine()
+
+
+def _random_model(name: str, *, device: str, dtype: torch.dtype) -> Any:
     """A Qwen2 of a known size with random weights, and a tokenizer that knows numbered words."""
     torch.manual_seed(0)
     config = transformers.Qwen2Config(**_CONFIGS[name], tie_word_embeddings=False)
@@ -38,7 +59,7 @@ def _tokenizer() -> Any:
     )
 
 
-def random_task(n: int, *, tokens: int | None, seed: int = 0) -> ice.Task:
+def random_task(n: int, *, tokens: int | None = None, seed: int = 0) -> ice.Task:
     """Texts of random words: of `tokens` tokens each, or as long as the sentences of SST-2."""
     rng = np.random.default_rng(seed)
     lengths = np.full(n, tokens) if tokens else np.clip(rng.gamma(4.5, 5.3, n), 4, 60).astype(int)

@@ -12,11 +12,9 @@ ratio_captum  the same for captum's Lime with its own loop and as many probes, w
 import argparse
 import importlib.util
 import json
-import platform
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +24,13 @@ import torch
 import ice_eval as ice
 from ice_eval.attributions.lime import Lime
 from ice_eval.encoding import encode
-from ice_eval.models import Labels, load_model
+from ice_eval.models import Labels
 from ice_eval.records import Encoded
-from ice_eval.results import LedgerRow
 from ice_eval.tasks import load_task
 
 sys.path.insert(0, str(Path(__file__).parent))
-from _synthetic import random_model, random_task
+from _one_by_one import label_scores, seconds_per_row, some_of
+from _synthetic import device_name, is_random, model_of, random_task
 
 
 def main() -> None:
@@ -48,11 +46,11 @@ def main() -> None:
         parts = [run.folder.ledger(part, inputs=True) for part in run.folder.parts()]
     probes = [row for part in parts for row in part if row.key.kind == "probe:lime"]
     labels, ours = model.labels(task), manifest["attribution_seconds"]["lime"]
-    order = np.random.default_rng(0).permutation(len(probes))[: arguments.loop_rows]
-    per_row = _batch_one(model, [probes[i] for i in order], labels)
+    timed = some_of(probes, arguments.loop_rows)
+    per_row = seconds_per_row(model, [row.input_ids for row in timed], labels)
     result = {
         "model": model.name,
-        "device": torch.cuda.get_device_name() if model.device.startswith("cuda") else platform.processor(),
+        "device": device_name(model),
         "threads": torch.get_num_threads(),
         "examples": arguments.n,
         "operator": arguments.operator,
@@ -62,7 +60,7 @@ def main() -> None:
         "tokens_computed": manifest["probe_tokens"]["lime"],
         "seconds": ours,
         "probes_per_second": round(len(probes) / ours, 1),
-        "loop_probes_timed": len(order),
+        "loop_probes_timed": len(timed),
         "loop_probes_per_second": round(1 / per_row, 2),
         "ratio": round(len(probes) * per_row / ours, 1),
     }
@@ -87,27 +85,8 @@ def _arguments() -> argparse.Namespace:
 
 
 def _model_and_task(arguments: argparse.Namespace) -> tuple[Any, ice.Task]:
-    if arguments.model.startswith("random:"):
-        dtype = torch.bfloat16 if arguments.device.startswith("cuda") else torch.float32
-        model = random_model(arguments.model.removeprefix("random:"), device=arguments.device, dtype=dtype)
-        return model, random_task(max(arguments.n, 64))
-    return load_model(arguments.model, device=arguments.device), load_task(arguments.task)
-
-
-def _batch_one(model: Any, rows: Sequence[LedgerRow], labels: Labels) -> float:
-    """Seconds per probe, one forward pass of the whole model each, as a simple script would do it."""
-    started = time.perf_counter()
-    for row in rows:
-        _log_odds(model, np.array(row.input_ids), labels)
-    return (time.perf_counter() - started) / len(rows)
-
-
-def _log_odds(model: Any, ids: Any, labels: Labels) -> float:
-    first = [each[0] for each in labels.ids]
-    with torch.inference_mode():
-        logits = model.model(input_ids=torch.tensor(ids[None], device=model.device)).logits
-        scores = torch.log_softmax(logits[0, -1].float(), dim=-1)[first].cpu()
-    return float(scores[1] - scores[0])
+    task = random_task(max(arguments.n, 64)) if is_random(arguments.model) else load_task(arguments.task)
+    return model_of(arguments.model, device=arguments.device), task
 
 
 def _has_captum() -> bool:
@@ -121,7 +100,8 @@ def _captum(model: Any, item: Encoded, labels: Labels, n_samples: int) -> float:
 
     def forward(keep: torch.Tensor) -> torch.Tensor:
         kept = item.tokens_kept(keep[0].bool().numpy())
-        return torch.tensor([_log_odds(model, item.ids[kept], labels)])
+        scores = label_scores(model, item.ids[kept], labels)
+        return scores[1:2] - scores[0:1]
 
     method = CaptumLime(forward)
     method.attribute(torch.ones(1, item.n_units), baselines=0.0, n_samples=2)  # loads the regression

@@ -14,13 +14,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-import torch
-
 import ice_eval as ice
-from ice_eval.models import load_model
 
 sys.path.insert(0, str(Path(__file__).parent))
-from _synthetic import random_model, random_task
+from _synthetic import model_of, random_task
 
 _BASE = {"n": 32, "m": 20, "tokens": 24}
 _GRID = {"n": [16, 32, 64, 128], "m": [10, 20, 50, 100], "tokens": [12, 24, 48, 96, 192]}
@@ -31,20 +28,13 @@ def main() -> None:
     parser.add_argument("--model", default="random:qwen2-tiny", help="as for `ice run`, or random:qwen2-7b")
     parser.add_argument("--device", default="cpu")
     arguments = parser.parse_args()
-    model = _model(arguments.model, arguments.device)
+    model = model_of(arguments.model, device=arguments.device)
     _run(model, **{**_BASE, "n": 4}, attributions=["gradient"])  # libraries load on first use
     found: dict[str, Any] = {"model": model.name, "device": model.device, "base": _BASE}
     for name, values in _GRID.items():
         found[name] = [_run(model, **{**_BASE, name: value}, attributions=["gradient"]) for value in values]
     found["attributions"] = _one_by_one(model, ["gradient", "attention", "random"])
     print(json.dumps(found, indent=2))
-
-
-def _model(name: str, device: str) -> Any:
-    if not name.startswith("random:"):
-        return load_model(name, device=device)
-    dtype = torch.bfloat16 if device.startswith("cuda") else torch.float32
-    return random_model(name.removeprefix("random:"), device=device, dtype=dtype)
 
 
 def _run(

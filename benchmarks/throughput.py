@@ -15,12 +15,12 @@ share_of_peak    2 × parameters without embeddings × computed tokens / seconds
 
 import argparse
 import json
-import platform
 import resource
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,14 +29,15 @@ import torch
 import transformers
 
 import ice_eval as ice
-from ice_eval.models import Labels, load_model
+from ice_eval.models import Labels
 from ice_eval.records import ModelInput
 from ice_eval.results import LedgerRow, RunFolder
 from ice_eval.scoring import Scorer
 from ice_eval.tasks import FileData, load_task
 
 sys.path.insert(0, str(Path(__file__).parent))
-from _synthetic import random_model, random_task
+from _one_by_one import seconds_per_row, some_of
+from _synthetic import device_name, is_random, model_of, random_task
 
 _SHAPES = [(1024, 1024, 1024), (4096, 4096, 4096), (8192, 8192, 8192), (16384, 3584, 18944), (32768, 3584, 18944)]
 
@@ -56,7 +57,7 @@ def main() -> None:
     labels = model.labels(task)
     result = {
         "model": model.name,
-        "device": torch.cuda.get_device_name() if model.device.startswith("cuda") else platform.processor(),
+        "device": device_name(model),
         "dtype": model.dtype,
         "threads": torch.get_num_threads(),
         "versions": {"torch": torch.__version__, "transformers": transformers.__version__, "ice-eval": ice.__version__},
@@ -91,14 +92,11 @@ def _arguments() -> argparse.Namespace:
 
 
 def _model_and_task(arguments: argparse.Namespace) -> tuple[Any, ice.Task]:
-    if arguments.model.startswith("random:"):
-        dtype = torch.bfloat16 if arguments.device.startswith("cuda") else torch.float32
-        model = random_model(arguments.model.removeprefix("random:"), device=arguments.device, dtype=dtype)
+    model = model_of(arguments.model, device=arguments.device)
+    if is_random(arguments.model):
         return model, random_task(max(arguments.n, 64), tokens=arguments.tokens)
     task = load_task(arguments.task)
-    if arguments.data is not None:
-        task = ice.Task(**{**vars(task), "data": FileData(arguments.data)})
-    return load_model(arguments.model, device=arguments.device), task
+    return model, task if arguments.data is None else replace(task, data=FileData(arguments.data))
 
 
 def _warm(model: Any, task: ice.Task) -> None:
@@ -114,29 +112,18 @@ def _loop(
     model: Any, labels: Labels, rows: Sequence[LedgerRow], ours: float, arguments: argparse.Namespace
 ) -> dict[str, Any]:
     """What the same rows cost one by one, from a sample of them."""
-    order = np.random.default_rng(0).permutation(len(rows))[: arguments.loop_rows]
-    per_row = _batch_one(model, [rows[i].input_ids for i in order], labels)
+    timed = some_of(rows, arguments.loop_rows)
+    per_row = seconds_per_row(model, [row.input_ids for row in timed], labels)
     full = [row.input_ids for row in rows if row.key.kind == "full"]
-    per_full = _batch_one(model, full[: arguments.loop_rows], labels)
+    per_full = seconds_per_row(model, full[: arguments.loop_rows], labels)
     # Two attributions, two operators, m + 1 sets each: every row with the full input beside it.
     package = len(full) * 2 * 2 * (arguments.m + 1) * (per_row + per_full)
     return {
-        "loop_rows_timed": len(order),
+        "loop_rows_timed": len(timed),
         "loop_rows_per_second": round(1 / per_row, 2),
         "ratio": round(len(rows) * per_row / ours, 1),
         "ratio_package": round(package / ours, 1),
     }
-
-
-def _batch_one(model: Any, rows: Sequence[Sequence[int]], labels: Labels) -> float:
-    """Seconds per row with the whole head, as a simple script would do it."""
-    first = [ids[0] for ids in labels.ids]
-    started = time.perf_counter()
-    for row in rows:
-        with torch.inference_mode():
-            logits = model.model(input_ids=torch.tensor([row], device=model.device)).logits
-            torch.log_softmax(logits[0, -1].float(), dim=-1)[first].cpu()
-    return (time.perf_counter() - started) / len(rows)
 
 
 def _scoring(model: Any, labels: Labels, rows: Sequence[LedgerRow]) -> dict[str, Any]:
