@@ -39,6 +39,14 @@ def test_a_file_says_what_flags_say(run, ice, tmp_path):
     assert len(found["configurations"]) == 4
 
 
+def test_a_mapping_says_what_pairs_say(run, tmp_path):
+    (tmp_path / "data.csv").write_text("number,body\nr7,a good film\nr8,a bad film\n")
+    text = "model: toy\ntask: demo\ndata: data.csv\ncolumns: {id: number, text: body}\nattributions: random\nm: 3\n"
+    assert run(text, "--operators", "delete", "--out", "run").code == 0
+    manifest = json.loads((tmp_path / "run/manifest.json").read_text())
+    assert manifest["data"]["columns"] == {"id": "number", "text": "body"}
+
+
 def test_flags_take_precedence(run, tmp_path):
     done = run(GOOD, "--out", tmp_path / "run", "--n", "3", "--json")
     assert {line["n"] for line in json.loads(done.out)["configurations"]} == {3}

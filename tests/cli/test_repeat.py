@@ -20,6 +20,8 @@ RUNS = {
     "one field of two": [*ADHOC, "--explain", "b"],
     "fields in another order": [*ADHOC, "--explain", "b,a"],
     "all fields": ADHOC,
+    "columns of other names": [*ADHOC[:3], "{text}", *ADHOC[4:], "--columns", "text=b,id=a"],
+    "columns of a known task": ["--task", "demo", "--data", "pairs.jsonl", "--columns", "text=a"],
     "other words": ["--task", "sst2/minimal/few-shot", "--data", "reviews.jsonl"],
     "another prompt and other labels": [
         "--task", "demo", "--data", "reviews.jsonl", "--prompt", "{text} =", "--labels", "bad,good",

@@ -16,6 +16,32 @@ def data(tmp_path):
     return path
 
 
+def test_a_new_task_of_a_table_keeps_labels_and_ids_out_of_the_prompt(ice, tmp_path):
+    rows = [f"rev-{i},{text} film,{mood}" for i, (text, mood) in enumerate([("a fun", "good"), ("a dull", "bad")] * 3)]
+    (tmp_path / "feedback.csv").write_text("\n".join(["review_id,comment,mood", *rows]) + "\n")
+    assert ice("task", "new", "mine.yaml", "--data", "feedback.csv").code == 0
+    task = load_task("mine.yaml")
+    assert task.template.fields == ("comment",) and task.labels == ("bad", "good")
+    assert [(each.id, each.gold) for each in task.examples(limit=2)] == [("rev-0", 1), ("rev-1", 0)]
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ("text", "NAME=COLUMN is expected, as text=comment"),
+        ("id=number", "no column 'number' for id; it has text, label"),
+    ],
+)
+def test_columns_that_make_no_sense_are_refused(ice, data, columns, message):
+    done = check(ice, data, *FLAGS, "--columns", columns)
+    assert done.code == 2 and message in " ".join(done.err.split())
+
+
+def test_columns_belong_to_a_file(ice):
+    done = check(ice, "demo", "--model", "toy", "--columns", "id=number")
+    assert done.code == 2 and "--columns is about a file; give it with --data FILE" in done.err
+
+
 def check(ice, *arguments):
     return ice("task", "check", *arguments)
 

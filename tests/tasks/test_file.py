@@ -23,6 +23,7 @@ def task_of(tmp_path):
 def test_a_file_holds_what_a_task_may_have(task_of, tmp_path):
     task = task_of("""
         data: texts/reviews.csv
+        columns: {id: number, text: body}
         prompt: "{title}: {text}"
         labels: {bad: " poor", good: " fine"}
         explain: [text]
@@ -40,7 +41,7 @@ def test_a_file_holds_what_a_task_may_have(task_of, tmp_path):
         system: Answer briefly.
     """)
     assert task.name == "mine"
-    assert task.data == FileData(tmp_path / "texts" / "reviews.csv")
+    assert task.data == FileData(tmp_path / "texts" / "reviews.csv", {"id": "number", "text": "body"})
     assert task.label_words == {"bad": " poor", "good": " fine"}
     assert (task.explained, task.language, task.description) == (("text",), "nl", "Reviews of bicycles.")
     assert task.lexicon == {"slecht", "goed"}
@@ -73,7 +74,8 @@ def test_prompts_of_a_file_are_asked_for_behind_its_name(task_of, tmp_path):
         ("prompt: [", "is not YAML"),
         ("labels: [a, b]", "'prompt' is missing; a task needs a prompt and its labels"),
         ("prompt: '{text}'", "'labels' is missing"),
-        (SMALL + "promt: x", "no key 'promt'; did you mean 'prompt'? Known: data, prompt, labels"),
+        (SMALL + "promt: x", "no key 'promt'; did you mean 'prompt'? Known: data, columns, prompt, labels"),
+        (SMALL + "columns: {id: number}", "'columns' says what the data call their columns, and 'data' is missing"),
         (SMALL + "explain: text", "explain: a list is expected, as [one, two], not 'text'"),
         (SMALL + "chat: maybe", "chat: true or false is expected, not 'maybe'"),
         (SMALL + "language: no", "language: text is expected, not False; put it in quotes"),

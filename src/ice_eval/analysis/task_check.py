@@ -12,7 +12,7 @@ from ice_eval.encoding import encode, rendered, shared_prefix
 from ice_eval.models import Labels, LabelScoring, Model
 from ice_eval.records import Encoded, Example, Span, Unit
 from ice_eval.scoring import Scorer
-from ice_eval.tasks import Piece, Task
+from ice_eval.tasks import Piece, Task, data_notes
 
 N_SHOWN, N_SCORED = 3, 50
 
@@ -69,7 +69,8 @@ def check_task(model: Model, task: Task, *, unit: Unit = "token") -> TaskCheck:
     scorer = Scorer(model, labels, budget=model.default_budget())
     prefix = shared_prefix(items) if model.shares_prefix else 0
     rows = [items[0].empty(), *(item.full() for item in items)]
-    notes = [*([labels.note] if labels.note else []), *model.check(rows[:4], labels, prefix=prefix)]
+    noted = [*([labels.note] if labels.note else []), *data_notes(task, examples)]
+    notes = [*noted, *model.check(rows[:4], labels, prefix=prefix)]
     scores = np.exp(scorer.score(rows, prefix=prefix))
     answers = scores[1:].argmax(axis=1)
     gold = Counter(example.gold for example in examples if example.gold is not None)

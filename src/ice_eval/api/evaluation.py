@@ -15,7 +15,7 @@ from ice_eval.executors import Executor, executor_named
 from ice_eval.models import DeviceMap, MaxMemory, ModelRef
 from ice_eval.pipeline import Replicas, Reporter, examples_read, execute, load_replicas
 from ice_eval.rationales import Share
-from ice_eval.tasks import Task, in_chat
+from ice_eval.tasks import DataSource, Task, in_chat
 
 
 def evaluate(
@@ -28,7 +28,7 @@ def evaluate(
     n: int = 500,
     m: int | None = None,
     seed: int = 0,
-    data: str | Path | None = None,
+    data: str | Path | DataSource | None = None,
     chat: bool | None = None,
     system: str | None = None,
     device: str = "auto",
@@ -63,7 +63,8 @@ def evaluate(
         n: Examples, from the first on.
         m: Random sets that each rationale is compared with: 50 by default. With `adaptive` the most of them.
         seed: Defines random sets, fills and the random control.
-        data: A `.jsonl` or `.csv` file to use instead of the task's own data.
+        data: A `.jsonl` or `.csv` file to use instead of the task's own data, or a `FileData` with what it calls its
+            columns.
         chat: Make the prompt a user turn of the model's chat template; by default as the task says.
         system: System turn of the chat.
         device: `auto`, `cpu`, `cuda`, …

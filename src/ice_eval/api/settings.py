@@ -10,7 +10,7 @@ import numpy as np
 from ice_eval.errors import ConfigError
 from ice_eval.pipeline import RunConfig
 from ice_eval.rationales import DYNAMIC, Share
-from ice_eval.tasks import FileData, Task, load_task
+from ice_eval.tasks import DataSource, FileData, Task, load_task
 
 
 def _several(names: str | Iterable[str]) -> tuple[str, ...]:
@@ -39,7 +39,9 @@ def config_of(*, m: int | None, **values: Any) -> RunConfig:
         raise ConfigError(f"{exc}".replace("RunConfig.__init__()", "evaluate()") + f"; settings are {known}.") from exc
 
 
-def task_of(task: str | Task, data: str | Path | None) -> Task:
-    """A known task or a user's, with a file in place of its data if one is given."""
+def task_of(task: str | Task, data: str | Path | DataSource | None) -> Task:
+    """A known task or a user's, with other data in place of its own if some are given."""
     chosen = load_task(task) if isinstance(task, str) else task
-    return chosen if data is None else replace(chosen, data=FileData(Path(data)))
+    if data is None:
+        return chosen
+    return replace(chosen, data=data if isinstance(data, DataSource) else FileData(Path(data)))

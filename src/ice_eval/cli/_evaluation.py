@@ -11,6 +11,7 @@ import typer
 
 from ice_eval.cli._options import (
     Address,
+    Columns,
     Device,
     DeviceMap,
     Dtype,
@@ -89,6 +90,7 @@ def evaluation(
         Path | None,
         typer.Option(help=".jsonl or .csv with the prompt's fields, and perhaps `label`, `id` and `group`."),
     ] = None,
+    columns: Columns = None,
     prompt: Annotated[
         str | None, typer.Option(help="Prompt with fields, as 'Review: {text}\\nSentiment:' (\\n is a new line).")
     ] = None,
@@ -184,7 +186,7 @@ def evaluation(
     }
     return {
         "model": _model(model, {name: value for name, value in asked.items() if value is not None}),
-        "task": task_of(TaskFlags(task, data, prompt, labels, explain)),
+        "task": task_of(TaskFlags(task, data, prompt, labels, explain, columns)),
         "attributions": _attributions(names(attributions), attribution_file or []),
         "operators": names(operators),
         "directions": names(direction),

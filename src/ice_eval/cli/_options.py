@@ -28,6 +28,13 @@ GpusPerWorker = Annotated[
         help="GPUs of each replica on the cluster, or a share of one; by default 1 where there are GPUs, else 0."
     ),
 ]
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME=COLUMN",
+        help="Columns of the data that have other names, as text=comment,label=sentiment,id=review_id.",
+    ),
+]
 Format = Annotated[str | None, typer.Option("--format", help="Print the tables as md, csv or latex.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
@@ -88,9 +95,16 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
         if getattr(known[name], "multiple", False):
             values[name] = list(map(str, value if isinstance(value, list) else [value]))
         else:
-            values[name] = ",".join(map(str, value)) if isinstance(value, list) else value
+            values[name] = _as_flag(value)
     context.default_map = {**(context.default_map or {}), **values}
     return path
+
+
+def _as_flag(value: Any) -> Any:
+    """A value of a YAML file as the command line writes it: lists and mappings with commas."""
+    if isinstance(value, dict):
+        return ",".join(f"{name}={each}" for name, each in value.items())
+    return ",".join(map(str, value)) if isinstance(value, list) else value
 
 
 def _mapping(path: Path) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from ice_eval.errors import ConfigError
 
 if TYPE_CHECKING:
     from ice_eval.results import RunFolder
-    from ice_eval.tasks import Task
+    from ice_eval.tasks import DataSource, Task
 
 
 class TaskFlags(NamedTuple):
@@ -21,11 +21,12 @@ class TaskFlags(NamedTuple):
     prompt: str | None = None
     labels: str | None = None
     explain: str | None = None
+    columns: str | None = None
 
 
 def task_of(flags: TaskFlags) -> "Task":
     """A known task with what was given in place of its own, or one made of a file, a prompt and labels."""
-    from ice_eval.tasks import FileData, load_task, relabelled
+    from ice_eval.tasks import load_task, relabelled
 
     if flags.task is None:
         return _made_of(flags)
@@ -37,11 +38,11 @@ def task_of(flags: TaskFlags) -> "Task":
         chosen = relabelled(chosen, names(flags.labels))
     if flags.explain is not None:
         chosen = replace(chosen, explain=names(flags.explain))
-    return chosen if flags.data is None else replace(chosen, data=FileData(flags.data))
+    return replace(chosen, data=_data(flags, chosen.data))
 
 
 def _made_of(flags: TaskFlags) -> "Task":
-    from ice_eval.tasks import FileData, adhoc_task
+    from ice_eval.tasks import NoData, adhoc_task
 
     if flags.data is None or flags.prompt is None or flags.labels is None:
         missing = [f"--{name}" for name in ("data", "prompt", "labels") if getattr(flags, name) is None]
@@ -49,12 +50,35 @@ def _made_of(flags: TaskFlags) -> "Task":
             f"without --task, {', '.join(missing)} must be given too; `ice list tasks` shows the known tasks."
         )
     return adhoc_task(
-        FileData(flags.data),
+        _data(flags, NoData()),
         prompt=_unescaped(flags.prompt),
         labels=names(flags.labels),
         explain=None if flags.explain is None else names(flags.explain),
         name=flags.data.stem,
     )
+
+
+def _data(flags: TaskFlags, own: "DataSource") -> "DataSource":
+    """The file that is given, or the task's own data, with columns of other names; a file in its place has the same."""
+    from ice_eval.tasks import FileData
+
+    known = own.columns if isinstance(own, FileData) else {}
+    columns = known if flags.columns is None else _columns(flags.columns)
+    if flags.data is not None:
+        return FileData(flags.data, columns)
+    if flags.columns is None:
+        return own
+    if not isinstance(own, FileData):
+        raise ConfigError("--columns is about a file; give it with --data FILE.")
+    return replace(own, columns=columns)
+
+
+def _columns(text: str) -> dict[str, str]:
+    """`id=review_id,label=sentiment`, as a mapping from our names."""
+    pairs = [[part.strip() for part in pair.partition("=")[::2]] for pair in names(text)]
+    if not all(ours and theirs for ours, theirs in pairs):
+        raise ConfigError(f"--columns {text}: NAME=COLUMN is expected, as text=comment,label=sentiment,id=review_id.")
+    return dict(pairs)
 
 
 def _unescaped(prompt: str) -> str:
@@ -79,7 +103,9 @@ def task_of_run(run: "RunFolder", flags: TaskFlags) -> "Task":
     own = {} if known is None else _wording(known.prompt, known.labels, known.explained)
     differs = {name: value for name, value in stored.items() if value != own.get(name)}
     data = flags.data or _data_of(run, manifest, known)
-    flags = TaskFlags(**{**differs, **told, "data": data, "task": None if known is None else name})
+    columns = manifest["data"].get("columns", {})
+    read = {"columns": ",".join(f"{ours}={theirs}" for ours, theirs in columns.items())} if columns else {}
+    flags = TaskFlags(**{**differs, **read, **told, "data": data, "task": None if known is None else name})
     chosen = task_of(flags)
     identity = manifest["identity"]
     if identity.get("lexicon", lexicon_hash(chosen)) != lexicon_hash(chosen):

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ice_eval.cli._options import Format, Json, check_format
+from ice_eval.cli._options import Columns, Format, Json, check_format
 from ice_eval.cli._tasks import TaskFlags, task_of, task_of_run
 from ice_eval.errors import ConfigError
 
@@ -29,6 +29,7 @@ def audit_infill(
     prompt: Annotated[str | None, typer.Option(help="Prompt with fields, for a file.")] = None,
     labels: Annotated[str | None, typer.Option(help="Label words, comma-separated, for a file.")] = None,
     explain: Annotated[str | None, typer.Option(help="Fields to explain, comma-separated.")] = None,
+    columns: Columns = None,
     n: Annotated[
         int | None, typer.Option(min=2, help="Examples that fill the pool; by default 2,000, as in a run.")
     ] = None,
@@ -54,7 +55,7 @@ def audit_infill(
     check_format(style, json=as_json)
     run = _run(folder, model, n, unit)
     config = {} if run is None else run.manifest()["config"]
-    flags = TaskFlags(task, data, prompt, labels, explain)
+    flags = TaskFlags(task, data, prompt, labels, explain, columns)
     chosen = task_of(flags) if run is None else task_of_run(run, flags)
     listed = None if words is None else _words(words)
     chosen.examples(limit=1)  # a bad file is told before a tokenizer is loaded

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ice_eval.cli._options import Device, Json
+from ice_eval.cli._options import Columns, Device, Json
 from ice_eval.cli._tasks import TaskFlags, task_of_run
 
 
@@ -31,6 +31,7 @@ def f_fidelity(
     prompt: Annotated[str | None, typer.Option(help="The run's prompt, likewise.")] = None,
     labels: Annotated[str | None, typer.Option(help="The run's labels, likewise.")] = None,
     explain: Annotated[str | None, typer.Option(help="The fields that the run explains, likewise.")] = None,
+    columns: Columns = None,
     device: Device = "auto",
     as_json: Json = False,
 ) -> None:
@@ -50,7 +51,7 @@ def f_fidelity(
     deployed = RunFolder.existing(run)
     require_adaptable(deployed)
     manifest = deployed.manifest()
-    chosen = task_of_run(deployed, TaskFlags(task, data, prompt, labels, explain))
+    chosen = task_of_run(deployed, TaskFlags(task, data, prompt, labels, explain, columns))
     loaded = load_model(model or manifest["config"]["model"], device=device, dtype=manifest["identity"]["dtype"])
     found = adapted_run(
         deployed,

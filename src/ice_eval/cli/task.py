@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ice_eval.cli._options import Device, DeviceMap, Json, LoadIn, MaxMemory
+from ice_eval.cli._options import Columns, Device, DeviceMap, Json, LoadIn, MaxMemory
 from ice_eval.cli._tasks import TaskFlags, task_of
 from ice_eval.errors import ConfigError
 
@@ -45,7 +45,7 @@ def new(
     if as_json:
         print_json({"file": str(file)})
         return
-    print_text(f"Wrote {file}. Fill it in, then: ice task check {file} --model smollm2")
+    print_text(f"Wrote {file}. Fill it in, then: ice task check {file} --model MODEL")
 
 
 @app.command("check")
@@ -61,6 +61,7 @@ def check(
     labels: Annotated[str | None, typer.Option(help="Label words, comma-separated, for a file.")] = None,
     explain: Annotated[str | None, typer.Option(help="Fields to explain, comma-separated.")] = None,
     data: Annotated[Path | None, typer.Option(help="A file to use with a known task.")] = None,
+    columns: Columns = None,
     unit: Annotated[str, typer.Option(help="token or word.")] = "token",
     chat: Annotated[bool, typer.Option("--chat", help="Make the prompt a user turn of the chat template.")] = False,
     device: Device = "auto",
@@ -78,7 +79,7 @@ def check(
 
     is_file = Path(task).suffix.lower() in {".jsonl", ".csv"}
     named, file = (None, Path(task)) if is_file else (task, data)
-    chosen = task_of(TaskFlags(named, file, prompt, labels, explain))
+    chosen = task_of(TaskFlags(named, file, prompt, labels, explain, columns))
     chosen.examples(limit=1)  # a bad file is told before a model is loaded
     loaded = load_model(model, device=device, device_map=device_map, max_memory=max_memory, load_in=load_in)
     found = check_task(loaded, replace(chosen, chat=chat or chosen.chat), unit=unit)  # type: ignore[arg-type]

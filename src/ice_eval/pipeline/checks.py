@@ -17,6 +17,7 @@ from ice_eval.pipeline.replica import Replica
 from ice_eval.records import Example
 from ice_eval.results.numbers import NUMBERS
 from ice_eval.results.summary import ALPHA
+from ice_eval.tasks import data_notes
 
 _SAMPLE = 16
 """Examples that show what rows cost."""
@@ -40,7 +41,8 @@ def checked(job: Job) -> tuple[Job, list[str]]:
     job.crew.ask(partial(Replica.try_attributions, order=order, done=done))
     note = job.engine.scorer.labels.note
     of_methods = _about_methods(job.engine, job.evaluated)
-    notes = [*job.crew.ask(Replica.notes), *([note] if note else []), *brought, *of_methods, *found]
+    of_data = data_notes(job.engine.task, job.evaluated)
+    notes = [*job.crew.ask(Replica.notes), *([note] if note else []), *of_data, *brought, *of_methods, *found]
     return replace(job, order=order), notes
 
 

@@ -14,6 +14,7 @@ from ice_eval.pipeline.job import Job
 from ice_eval.pipeline.replica import Card, Replica
 from ice_eval.results import RunFolder, config_hash, now, numbers_hash, versions_of
 from ice_eval.results.numbers import NUMBERS
+from ice_eval.tasks import DataSource, FileData
 
 _VERSIONS = ("torch", "transformers", "numpy", "scipy", "tokenizers")
 _COUNTED = ("rows", "forwards", "tokens", "attribution_tokens")
@@ -42,7 +43,7 @@ def at_beginning(
         "labels": list(labels.names),
         "label_ids": [list(ids) for ids in labels.ids],
         "label_scoring": labels.scoring,
-        "data": {"origin": task.data.origin, "examples": len(job.evaluated)},
+        "data": {"origin": task.data.origin, "examples": len(job.evaluated), **_columns(task.data)},
         "prompt": task.prompt,
         "explained": list(task.explained),
         "language": task.language,
@@ -56,6 +57,11 @@ def at_beginning(
         **({} if adapted is None else {"adaptation": dict(adapted.record)}),
         "messages": list(notes),
     }
+
+
+def _columns(data: DataSource) -> dict[str, Any]:
+    """What a file calls its columns, where that is not what they are called here."""
+    return {"columns": dict(data.columns)} if isinstance(data, FileData) and data.columns else {}
 
 
 def _flags(engine: Engine) -> list[str]:

@@ -191,6 +191,9 @@ def _task_flags(manifest: Manifest) -> dict[str, Any] | None:
     flags: dict[str, Any] = {} if known is None else {"task": name}
     if known is None or origin != known.data.origin:
         flags["data"] = origin
+    columns = manifest["data"].get("columns", {})
+    if columns:
+        flags["columns"] = [f"{ours}={theirs}" for ours, theirs in columns.items()]
     if known is None or prompt != known.prompt:
         flags["prompt"] = prompt.replace("\n", "\\n").replace("\t", "\\t")
     if known is None or labels != list(known.label_words):

@@ -1,6 +1,7 @@
 """Data, prompt and label words. One file per task."""
 
 from ice_eval.tasks._base import FEW_SHOT, STANDARD, Shot, Task, Wording, adhoc_task, in_chat, relabelled, task, tasks
+from ice_eval.tasks._columns import data_notes
 from ice_eval.tasks._data import DataSource, FileData, HubData, NoData, PackageData, Records, numbered_rows
 from ice_eval.tasks._draft import draft
 from ice_eval.tasks._file import is_task_file
@@ -22,6 +23,7 @@ __all__ = [
     "Template",
     "Wording",
     "adhoc_task",
+    "data_notes",
     "draft",
     "in_chat",
     "is_task_file",

@@ -16,6 +16,8 @@ from ice_eval.errors import DataError
 from ice_eval.records import Example
 from ice_eval.tasks._examples import Row, check_ids, example_of
 
+_OPTIONAL = frozenset({"id", "label", "group"})
+
 
 class DataSource(ABC):
     """Anything that yields rows: the prompt's fields, perhaps `label`, `id`, `group`, `rationale`, `highlights_…`."""
@@ -48,6 +50,9 @@ class FileData(DataSource):
     """A `.jsonl` file with an object per line, or a `.csv` file with a header."""
 
     path: Path
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """A field of the prompt, `id`, `label`, `group` or `rationale` -> what the file calls it; columns that have our
+    names need no entry."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", Path(self.path))  # a string is welcome too
@@ -64,7 +69,9 @@ class FileData(DataSource):
             raise DataError(f"{self.path} is neither .jsonl nor .csv; convert it to one of them.")
         try:
             with self.path.open(encoding="utf-8-sig", newline="") as lines:
-                yield from (_csv_rows if kind == ".csv" else _jsonl_rows)(lines, self.origin)
+                rows = (_csv_rows if kind == ".csv" else _jsonl_rows)(lines, self.origin)
+                named = _renamed(rows, self.columns, self.origin)
+                yield from map(_without_blanks, named) if kind == ".csv" else named
         except UnicodeDecodeError as exc:
             raise DataError(
                 f"{self.path} is not UTF-8 text ({exc.reason} at byte {exc.start}); save it as UTF-8."
@@ -218,6 +225,20 @@ def numbered_rows(lines: Iterable[str], origin: str) -> Iterator[tuple[int, Row]
         yield number, row
 
 
+def _renamed(rows: Iterable[Row], columns: Mapping[str, str], origin: str) -> Iterator[Row]:
+    """Rows with our names beside their own."""
+    for index, row in enumerate(rows):
+        for ours, theirs in columns.items():
+            if theirs not in row and (index == 0 or ours not in _OPTIONAL):
+                raise DataError(f"{origin}, example {index}: no column '{theirs}' for {ours}; it has {', '.join(row)}.")
+        yield {**row, **{ours: row[theirs] for ours, theirs in columns.items() if theirs in row}}
+
+
+def _without_blanks(row: Row) -> Row:
+    """A row of a table without the cells that are empty and need not be there."""
+    return {name: value for name, value in row.items() if value != "" or name not in _OPTIONAL}
+
+
 def _csv_rows(lines: Iterable[str], origin: str) -> Iterator[Row]:
     csv.field_size_limit(2**31 - 1)  # the default refuses texts over 131,072 characters
     try:
@@ -226,6 +247,6 @@ def _csv_rows(lines: Iterable[str], origin: str) -> Iterator[Row]:
                 raise DataError(
                     f"{origin}, row {number}: the number of cells differs from the header's; quote cells with commas."
                 )
-            yield {key: value for key, value in row.items() if value != "" or key not in {"id", "label", "group"}}
+            yield row
     except csv.Error as exc:
         raise DataError(f"{origin} is not readable as CSV: {exc}.") from exc

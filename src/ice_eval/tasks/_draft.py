@@ -5,20 +5,20 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from ice_eval.errors import ConfigError
+from ice_eval.tasks._columns import LOOKED_AT, columns_of
 from ice_eval.tasks._data import FileData
 
-_LOOKED_AT, _MOST_LABELS = 500, 20
-_NOT_TEXT = ("id", "label", "group", "rationale")
+_MOST_LABELS = 20
 
 _DRAFT = """\
 # A task: which texts, what the model is asked, and the words that it answers with.
 #   ice task check {file} --model MODEL     shows what the model reads, and how well it answers
 #   ice run --task {file} --model MODEL
 data: {data}  # .jsonl or .csv, seen from this file: the fields of the prompt, and perhaps `label` and `id`
-prompt: |-  # fields stand in braces; the model answers where it ends
+{columns}prompt: |-  # fields stand in braces; the model answers where it ends
 {prompt}
 labels:  # name in the data: what the model writes after the prompt, its space included
 {labels}
@@ -41,33 +41,47 @@ def draft(path: Path, data: Path | None = None) -> str:
         ConfigError: The data have no column that could be a field.
         DataError: The data cannot be read.
     """
-    fields, labels = (["text"], ["negative", "positive"]) if data is None else _found(data)
+    found = _Found(["text"], ["negative", "positive"], {}) if data is None else _found(data)
     shown = "reviews.jsonl" if data is None else os.path.relpath(data, path.parent)
-    title = {name: name.capitalize().replace("_", " ") for name in fields}
+    title = {name: name.capitalize().replace("_", " ") for name in found.fields}
     return _DRAFT.format(
         file=path.name,
         data=_quoted(Path(shown).as_posix()),
-        prompt="\n".join([*(f"  {title[name]}: {{{name}}}" for name in fields), "  Label:"]),
-        labels="\n".join(f"  {_quoted(label)}: {_quoted(f' {label}')}" for label in labels),
-        field=fields[0],
-        shot=", ".join(f"{name}: …" for name in fields),
-        label=_quoted(labels[0]),
+        columns=_columns(found.columns),
+        prompt="\n".join([*(f"  {title[name]}: {{{name}}}" for name in found.fields), "  Label:"]),
+        labels="\n".join(f"  {_quoted(label)}: {_quoted(f' {label}')}" for label in found.labels),
+        field=found.fields[0],
+        shot=", ".join(f"{name}: …" for name in found.fields),
+        label=_quoted(found.labels[0]),
     )
 
 
-def _found(data: Path) -> tuple[list[str], list[str]]:
-    """Columns that hold text, and labels, in the order of their names; two to be filled in where there are none."""
-    rows = list(itertools.islice(FileData(data).rows(), _LOOKED_AT))
-    fields = [name for name in (rows[0] if rows else ()) if all(_is_text(name, row) for row in rows)]
-    if not fields:
-        columns = ", ".join(rows[0]) if rows else "nothing"
-        raise ConfigError(f"{data} has no column of texts whose name could stand in a prompt; it has {columns}.")
-    labels = sorted({str(row["label"]) for row in rows if row.get("label") is not None})
-    return fields, labels if 2 <= len(labels) <= _MOST_LABELS else ["negative", "positive"]
+class _Found(NamedTuple):
+    fields: list[str]
+    labels: list[str]
+    columns: Mapping[str, str]
 
 
-def _is_text(name: str, row: Mapping[str, Any]) -> bool:
-    return isinstance(row.get(name), str) and name.isidentifier() and name not in _NOT_TEXT
+def _found(data: Path) -> _Found:
+    """Columns that hold text, labels in the order of their names, and what `label` and `id` are called.
+
+    Labels are two to be filled in where there are none.
+    """
+    rows = list(itertools.islice(FileData(data).rows(), LOOKED_AT))
+    columns = columns_of(rows)
+    if not columns.texts:
+        told = ", ".join(rows[0]) if rows else "nothing"
+        raise ConfigError(f"{data} has no column of texts whose name could stand in a prompt; it has {told}.")
+    named = [row.get(columns.label) for row in rows] if columns.label is not None else []
+    labels = sorted({str(label) for label in named if label is not None})
+    known = labels if 2 <= len(labels) <= _MOST_LABELS else ["negative", "positive"]
+    return _Found(list(columns.texts), known, columns.renamed)
+
+
+def _columns(columns: Mapping[str, str]) -> str:
+    """The line that says what the data call a label and an id, where that is something else."""
+    pairs = ", ".join(f"{ours}: {_quoted(theirs)}" for ours, theirs in columns.items())
+    return f"columns: {{{pairs}}}  # what the data call them: these do not stand in the prompt\n" if columns else ""
 
 
 def _quoted(text: str) -> str:

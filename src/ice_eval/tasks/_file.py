@@ -39,7 +39,7 @@ def _task(content: Mapping[str, Any], path: Path) -> Task:
     given = {key: _READERS[key](value, key) for key, value in content.items() if value is not None}
     prompt, labels = given.pop("prompt"), given.pop("labels")
     task = Task(
-        data=_data(given.pop("data", None), path.parent),
+        data=_data(given.pop("data", None), given.pop("columns", {}), path.parent),
         prompt=prompt,
         label_words=labels if isinstance(labels, dict) else label_words_of(prompt, labels),
         name=path.stem,
@@ -50,8 +50,10 @@ def _task(content: Mapping[str, Any], path: Path) -> Task:
     return task
 
 
-def _data(given: str | None, folder: Path) -> DataSource:
-    return NoData() if given is None else FileData(folder / home_expanded(given))
+def _data(given: str | None, columns: Mapping[str, str], folder: Path) -> DataSource:
+    if given is None and columns:
+        raise ConfigError("'columns' says what the data call their columns, and 'data' is missing.")
+    return NoData() if given is None else FileData(folder / home_expanded(given), columns)
 
 
 def _mapping(value: object, where: str) -> Mapping[str, Any]:
@@ -86,6 +88,10 @@ def _words(value: object, where: str) -> dict[str, str] | tuple[str, ...]:
     if isinstance(value, list):
         return _texts(value, where)
     return {name: _text(word, f"{where}, {name}") for name, word in _mapping(value, where).items()}
+
+
+def _columns(value: object, where: str) -> dict[str, str]:
+    return {name: _text(column, f"{where}, {name}") for name, column in _mapping(value, where).items()}
 
 
 def _variants(value: object, where: str) -> dict[str, Wording]:
@@ -125,6 +131,7 @@ def _shown(value: object) -> str:
 
 _READERS: Mapping[str, Callable[[object, str], Any]] = {
     "data": _text,
+    "columns": _columns,
     "prompt": _text,
     "labels": _words,
     "explain": _texts,
