@@ -71,7 +71,8 @@ def evaluate_chains(
     Example:
         >>> run = evaluate_chains("my-model", "gsm8k", base_url="http://localhost:8000/v1",   # doctest: +SKIP
         ...                       data="gsm8k.jsonl", n=50)
-        >>> run.folder.summary()["cot"]["capacity"][0]["verdict"]   # doctest: +SKIP
+        >>> ice_eval.report.chain_verdict(run.folder.summary()).title   # doctest: +SKIP
+        'The answer rests on the steps in part: scaffolding.'
     """
     config, source = _asked(model, task, data, responses, settings)
     loading = {"device": device, "dtype": dtype, "device_map": device_map, "max_memory": max_memory, "load_in": load_in}
