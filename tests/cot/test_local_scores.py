@@ -5,8 +5,8 @@ import pytest
 import torch
 import transformers
 from tests.cot.conftest import CHAT_TEMPLATE
+from tests.cot.plain_scores import PROBLEM, answer_ids, one_by_one
 
-from ice_eval.cot import Number, Problem
 from ice_eval.cot.local_chains import encode_chain
 from ice_eval.cot.local_scores import AnswerScorer, step_attributions
 from ice_eval.cot.prompts import ask_prompt
@@ -14,7 +14,6 @@ from ice_eval.errors import CapabilityError, ConfigError, DataError
 from ice_eval.models import load_model
 from ice_eval.records import PROTECTED
 
-PROBLEM = Problem("p1", "How many films are 3 and 4?", (), None, Number())
 STEPS = ("3 films.", "And 4 more.", "3 + 4 = 7")
 CHAIN = "\n".join(STEPS)
 ANSWERS = ["7", "very 7 films"]
@@ -37,19 +36,6 @@ def read(model, head):
     found = model.codec.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
     within = [(a, b) if b > len(head) and a < len(head) + len(CHAIN) else None for a, b in found["offset_mapping"]]
     return np.array(found["input_ids"]), [span and (span[0] - len(head), span[1] - len(head)) for span in within]
-
-
-def answer_ids(model, answer):
-    return model.codec.tokenizer(f" {answer}", add_special_tokens=False)["input_ids"]
-
-
-def one_by_one(model, ids, answer):
-    """Log-probability of an answer after some ids: a batch of one, the model's own logits, nothing shared."""
-    after = answer_ids(model, answer)
-    with torch.no_grad():
-        logits = model.model(torch.tensor([[*ids, *after]])).logits[0].double()
-    shares = torch.log_softmax(logits, dim=-1)
-    return sum(float(shares[len(ids) - 1 + place, token]) for place, token in enumerate(after))
 
 
 def test_a_chain_is_read_as_it_was_written_and_all_but_its_tokens_is_protected(case):

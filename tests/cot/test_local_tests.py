@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 import numpy as np
 import pytest
-from tests.cot.test_local_scores import PROBLEM, answer_ids, one_by_one
+from tests.cot.plain_scores import PROBLEM, answer_ids, one_by_one
 
 from ice_eval.cot import Number, Problem, reasoning_steps, split_steps
 from ice_eval.cot.local_chains import encode_chain

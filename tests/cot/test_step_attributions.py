@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from tests.cot.test_step_operators import case, response
+from tests.cot.small_cases import case, response
 
 from ice_eval._specs import from_spec
 from ice_eval.cot.attributions import StepLens, Unexplained, step_attributions

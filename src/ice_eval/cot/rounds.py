@@ -147,16 +147,16 @@ class Rounds:
 
     def _explain(self, case: Case, probes: Mapping[str, Sequence[Probe]]) -> Explained:
         vectors, said = {}, {}
+        inside = None if self._inside is None else self._inside.of(case)
         for name, method in self._config.methods().items():
             replies = [self._replies[probe_request(case, probe, self._config).key] for probe in probes[name]]
-            texts = [reply.text for probe, reply in zip(probes[name], replies, strict=True) if probe.prompt]
+            lens = StepLens(replies, rng_for(self._config.seed, case.id, f"attribution:{name}"), inside)
             problem = None
             try:
-                rng = rng_for(self._config.seed, case.id, f"attribution:{name}")
-                lens = StepLens(replies, rng, None if self._inside is None else self._inside.of(case))
                 vectors[name] = method.attribute(case, lens)
             except Unexplained as exc:
                 problem = str(exc)
+            texts = [reply.text for probe, reply in zip(probes[name], replies, strict=True) if probe.prompt]
             if texts or problem:
                 said[name] = Said("\n".join(texts) or None, sum(_tokens(reply) for reply in replies), problem=problem)
         return Explained(vectors, said)
