@@ -34,7 +34,7 @@ fuzz: $(DEV) tokenizers  ## try random texts, files and responses, other ones ev
 # The tests that say what these packages do; that a report happens to pass through them proves nothing.
 coverage: $(DEV)  ## measure which branches of the statistics, operators and results are tested; 95 % at least
 	@OMP_NUM_THREADS=1 $(BIN)/coverage run -m pytest -q tests/stats tests/operators tests/results tests/test_rationales.py \
-	  tests/test_dynamic_k.py tests/test_own_size.py tests/test_plan.py tests/test_pipeline.py tests/test_rescore.py \
+	  tests/test_dynamic_k.py tests/test_own_size.py tests/test_plan.py tests/pipeline tests/test_rescore.py \
 	  tests/test_damage.py tests/report/test_notebook.py
 	@for part in 'stats/*' 'operators/*' rationales.py 'results/*'; do \
 	  $(BIN)/coverage report --include "*/ice_eval/$$part" --fail-under 95 || exit 1; done

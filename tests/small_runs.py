@@ -70,9 +70,10 @@ def picks(name, *, towards=0.0):
     return attribute
 
 
-def rows_of(found, kind=None):
+def rows_of(found, kind=None, **key):
     rows = [row for part in found.folder.parts() for row in found.folder.ledger(part, inputs=True)]
-    return [row for row in rows if kind is None or row.key.kind == kind]
+    wanted = {**({} if kind is None else {"kind": kind}), **key}
+    return [row for row in rows if all(getattr(row.key, name) == value for name, value in wanted.items())]
 
 
 def lines_of(found, **where):

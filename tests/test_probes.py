@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 from tests.small_runs import Waves, rows_of, task_of, texts, wave
+from tests.toy_runs import Counting
 
 import ice_eval
 from ice_eval.attributions import Attribution, Lens
@@ -113,16 +114,6 @@ def test_probes_are_no_null_rows():
     lines = [[x for x in found.folder.examples() if x["attribution"] == "random"] for found in (alone, beside)]
     assert lines[0] == lines[1]
     assert rows_of(alone, "random") == rows_of(beside, "random")
-
-
-class Counting(Toy):
-    def __init__(self):
-        super().__init__()
-        self.asked = 0
-
-    def log_scores(self, batch, labels, *, prefix=0):
-        self.asked += len(batch)
-        return super().log_scores(batch, labels, prefix=prefix)
 
 
 def test_a_continued_run_never_scores_a_probe_again(tmp_path):
