@@ -5,7 +5,7 @@ import json
 import shutil
 
 import pytest
-from tests.cli.test_cli import assert_refused
+from tests.cli.commands import assert_refused
 
 from ice_eval.api import evaluate
 

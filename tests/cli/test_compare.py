@@ -4,7 +4,7 @@ import csv
 import json
 
 import pytest
-from tests.cli.test_cli import assert_refused
+from tests.cli.commands import assert_refused
 from tests.small_runs import Waves, task_of, texts
 from typer.main import get_command
 

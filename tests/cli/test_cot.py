@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from tests.cli.test_cli import assert_refused
+from tests.cli.commands import assert_refused
 from tests.cot.reasoners import Reasoner, loads, records
 from tests.servers.chat_server import ChatServer
 

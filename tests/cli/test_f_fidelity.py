@@ -4,7 +4,7 @@ import json
 import shutil
 
 import pytest
-from tests.cli.test_cli import assert_refused
+from tests.cli.commands import assert_refused
 from tests.helpers import save_tiny
 
 import ice_eval

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tests.cli.test_cli import assert_refused
+from tests.cli.commands import assert_refused
 
 from ice_eval.models import Loading, _hf_translate
 

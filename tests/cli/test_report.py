@@ -1,0 +1,131 @@
+"""`ice report`: tables, formats, figures and pages, and what makes it fail."""
+
+import csv
+import json
+import re
+import sys
+
+from tests.cli.commands import assert_refused
+
+
+def test_a_format_that_is_unknown_or_would_be_ignored_exits_2(ice, finished):
+    assert_refused(ice("report", finished, "--format", "xls"), "no format 'xls'; use md, csv, latex")
+    assert_refused(ice("report", finished, "--format", "md", "--json"), "--format and --json exclude each other")
+    assert_refused(ice("report", finished, "--format", "md", "--html", "x.html"), "--format and --html exclude")
+    assert_refused(ice("report", finished, "--format", "md", "--figures", "x"), "--format and --figures exclude")
+
+
+def test_a_page_that_cannot_be_written_exits_2(ice, finished, reviews):
+    assert_refused(ice("report", finished, "--html", finished), str(finished))
+    assert_refused(ice("report", finished, "--html", reviews / "page.html"), str(reviews))
+    assert not [path for path in finished.parent.rglob("*") if "draft" in path.name]
+
+
+def test_a_report_is_printed_as_tables(ice, finished):
+    done = ice("report", finished)
+    assert done.code == 0 and "Faithfulness" in done.out and "small_n" in done.out
+
+
+def test_a_report_is_printed_as_json(ice, finished):
+    done = ice("report", finished, finished, "--json")
+    printed = json.loads(done.out)
+    summary = json.loads((finished / "summary.json").read_text())
+    [alone] = json.loads(ice("report", finished, "--json").out)
+    assert alone == {"folder": str(finished), **summary}
+    # Twice as many configurations are adjusted together; nothing else changes.
+    for run in printed:
+        assert run["folder"] == str(finished) and run["agreement"] == summary["agreement"]
+        for line, own in zip(run["configurations"], summary["configurations"], strict=True):
+            assert line["p_adjusted"] >= own["p_adjusted"]
+            assert {**line, "p_adjusted": 0} == {**own, "p_adjusted": 0}
+
+
+def test_a_report_is_printed_as_markdown(ice, finished):
+    lines = ice("report", finished, "--format", "md").out.splitlines()
+    assert lines[0] == "**Faithfulness**"
+    table = [line for line in lines if line.startswith("|")]
+    header = [cell.strip() for cell in table[0].strip("|").split("|")]
+    assert header[:2] == ["attribution", "operator"] and "win rate" in header
+    assert set(table[1]) == set("| -:")
+    assert all(line.count("|") == table[0].count("|") for line in table[: 2 + 9])
+
+
+def test_a_report_is_printed_as_csv(ice, finished):
+    first, second, third = ice("report", finished, "--format", "csv").out.strip().split("\n\n")
+    rows = list(csv.DictReader(first.splitlines()))
+    assert [(row["attribution"], row["operator"]) for row in rows[:3]] == [
+        ("attention", "delete"),
+        ("attention", "infill"),
+        ("attention", "all"),
+    ]
+    assert len(rows) == 9
+    assert len(list(csv.DictReader(second.splitlines()))) == 3
+    assert [row["conclusion"] for row in csv.DictReader(third.splitlines())] == ["inconclusive"] * 3
+
+
+def test_a_report_is_printed_as_latex(ice, finished):
+    text = ice("report", finished, "--format", "latex").out
+    assert text.count(r"\begin{tabular}") == text.count(r"\end{tabular}") == 3
+    assert r"95 \% CI" in text
+    assert all(line.startswith("% ") for line in text.splitlines() if re.search(r"(?<!\\)%", line))
+
+
+def test_figures_are_written_and_listed(ice, finished, tmp_path, monkeypatch):
+    from ice_eval.report import figures
+
+    monkeypatch.setattr(figures, "figures", lambda folders, all_of=figures.figures: all_of(folders)[:1])
+    target = tmp_path / "paper" / "figures"
+    done = ice("report", finished, "--figures", target, "--json")
+    printed = json.loads(done.out)
+    assert done.code == 0 and printed["html"] is None
+    names = [figure["name"] for figure in printed["figures"]]
+    assert names == ["win-rate-heatmap"]
+    assert all(figure["title"] and figure["caption"] for figure in printed["figures"])
+    files = [file for figure in printed["figures"] for file in figure["files"]]
+    assert files == [str(target / f"{name}.{kind}") for name in names for kind in ("svg", "pdf", "png")]
+    assert sorted(files) == sorted(map(str, target.iterdir()))
+    done = ice("report", finished, "--figures", target, "--html", tmp_path / "page.html")
+    assert done.out.splitlines() == [str(tmp_path / "page.html"), *files]
+
+
+def test_figures_that_cannot_be_drawn_exit_2(ice, finished, reviews, monkeypatch):
+    assert_refused(ice("report", finished, "--figures", reviews), f"figures cannot be written to {reviews}")
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    assert_refused(
+        ice("report", finished, "--figures", "new"), "'vl_convert' is not installed", "pip install 'vl-convert-python'"
+    )
+
+
+def test_an_unwanted_verdict_exits_1_and_names_the_configurations(ice, finished):
+    path = finished / "summary.json"
+    summary = json.loads(path.read_text())
+    for line in summary["configurations"]:
+        line["verdict"] = "anti-faithful" if line["attribution"] == "gradient" else "faithful"
+    path.write_text(json.dumps(summary))
+    assert ice("report", finished, "--fail-if", "near-random", "--fail-if", "operators disagree").code == 0
+    done = ice("report", finished, "--fail-if", "near-random,anti-faithful", "--json")
+    assert done.code == 1 and json.loads(done.out)
+    assert done.err.splitlines() == [
+        f"ice: gradient under {operator} (k = 0.2, sufficiency): anti-faithful" for operator in ("delete", "infill")
+    ]
+
+
+def test_an_unknown_verdict_exits_2_before_anything_is_printed_or_written(ice, finished, tmp_path):
+    done = ice("report", finished, "--fail-if", "unfaithful", "--html", tmp_path / "page.html")
+    assert_refused(done, "no verdict 'unfaithful'", "anti-faithful, near-random, weakly faithful, faithful")
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_a_report_is_written_as_a_page(ice, finished, tmp_path):
+    done = ice("report", finished, "--html", tmp_path / "pages" / "report.html")
+    assert done.out.strip() == str(tmp_path / "pages" / "report.html")
+    page = (tmp_path / "pages" / "report.html").read_text()
+    assert page.startswith("<!doctype html>") and "toy on reviews" in page
+
+
+def test_a_page_escapes_what_users_wrote(run, ice, tmp_path, tmp_path_factory, reviews):
+    path = tmp_path_factory.mktemp("odd") / "<script>alert(1)</script>.jsonl".replace("/", "_")
+    path.write_bytes(reviews.read_bytes())
+    assert run(data=path, prompt="<b>{text}</b> is", labels="<i>no</i>,yes").code == 0
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "&lt;script&gt;" in page and "<script>" not in page and "<b>" not in page and "<i>" not in page

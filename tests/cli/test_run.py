@@ -1,0 +1,110 @@
+"""`ice run`: what it prints, what it takes, and the same command again."""
+
+import csv
+import json
+
+from tests.cli.commands import PROMPT
+
+from ice_eval.results import RunFolder
+
+
+def test_a_run_prints_tables_and_where_it_wrote(run, tmp_path):
+    done = run()
+    assert done.code == 0
+    for word in (
+        "Faithfulness",
+        "Operator agreement",
+        "attention",
+        "gradient",
+        "random",
+        "delete",
+        "infill",
+        "verdict",
+    ):
+        assert word in done.out
+    assert f"Run folder: {tmp_path / 'run'}" in done.out
+    assert (tmp_path / "run" / "report.html").is_file()
+    assert json.loads((tmp_path / "run" / "summary.json").read_text())["schema"] == 1
+
+
+def test_a_run_says_what_several_attributions_cost(run, tmp_path):
+    assert "What each attribution cost" not in run().out
+    done = run("--attributions", "occlusion,lime,random")
+    assert done.code == 0 and "What each attribution cost" in done.out
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
+    assert set(manifest["attribution_rows"]) == {"occlusion", "lime"}
+    assert f"{manifest['attribution_rows']['lime']:,}" in done.out
+    assert "What each attribution cost" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+
+
+def test_json_on_standard_output_is_the_summary(run, tmp_path):
+    done = run("--json")
+    printed = json.loads(done.out)
+    assert printed.pop("folder") == str(tmp_path / "run")
+    assert printed == json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert "rows" in done.err  # progress and messages go elsewhere
+
+
+def test_every_option_reaches_the_run(run, tmp_path):
+    options = {"attributions": "random", "operators": "infill", "k": "0.3,0.5", "n": 5, "m": 7, "seed": 11}
+    rest = {"target": "gold", "fills": "own", "n-fills": 2, "label-scoring": "first", "token-budget": 99}
+    given = [str(part) for name, value in (options | rest).items() for part in (f"--{name}", value)]
+    assert run(*given).code == 0
+    manifest = RunFolder.existing(tmp_path / "run").manifest()
+    config = manifest["config"]
+    assert (config["attributions"], config["operators"], config["k"]) == (["random"], ["infill"], [0.3, 0.5])
+    assert (config["n"], config["m"], config["seed"]) == (5, 7, 11)
+    assert (config["target"], config["fills"], config["n_fills"]) == ("gold", "own", 2)
+    assert (config["label_scoring"], manifest["token_budget"]) == ("first", 99)
+
+
+def test_escapes_in_a_prompt_are_new_lines_and_tabs(run, tmp_path):
+    assert run(prompt=r"Review:\t{text}\nSentiment:").code == 0
+    assert RunFolder.existing(tmp_path / "run").manifest()["prompt"] == "Review:\t{text}\nSentiment:"
+
+
+def test_a_task_can_be_given_other_data(ice, reviews, tmp_path):
+    arguments = ["--model", "toy", "--task", "sst2", "--data", reviews, "--m", "5", "--out", tmp_path / "run"]
+    done = ice("run", *arguments, "--json")
+    assert done.code == 0
+    assert {line["task"] for line in json.loads(done.out)["configurations"]} == {"sst2"}
+    manifest = RunFolder.existing(tmp_path / "run").manifest()
+    assert manifest["data"] == {"origin": str(reviews), "examples": 8}
+
+
+def test_a_csv_file_gives_the_same_numbers(run, reviews, tmp_path, tmp_path_factory):
+    path = tmp_path_factory.mktemp("csv") / "reviews.csv"
+    with path.open("w", newline="") as stream:
+        writer = csv.DictWriter(stream, ["text", "label"])
+        writer.writeheader()
+        writer.writerows(json.loads(line) for line in reviews.read_text().splitlines())
+    first, second = run(out=tmp_path / "a"), run(data=path, out=tmp_path / "b")
+    assert first.code == second.code == 0
+    one, other = ((tmp_path / name / "examples.jsonl").read_bytes() for name in "ab")
+    assert one == other
+
+
+def test_without_out_the_folder_is_named_after_the_run_and_continued(run, tmp_path):
+    assert run(out=None).code == 0
+    [folder] = (tmp_path / "ice-runs").iterdir()
+    assert folder.name.startswith("reviews-toy-")
+    again = run(out=None, prompt=PROMPT)
+    assert again.code == 0 and "rows/s" not in again.err
+    assert run("--seed", "1", out=None).code == 0
+    assert len(list((tmp_path / "ice-runs").iterdir())) == 2
+
+
+def test_the_same_command_again_prints_the_same(run):
+    assert run("--json").out == run("--json").out
+
+
+def test_rescoring_prints_the_same_summary(run, ice, tmp_path):
+    before = json.loads(run("--json").out)
+    done = ice("rescore", tmp_path / "run", "--json")
+    assert done.code == 0 and json.loads(done.out) == before
+
+
+def test_a_second_run_says_that_nothing_is_left_to_do(ice, tmp_path):
+    command = ("run", "--model", "toy", "--task", "demo", "--n", "4", "--m", "3", "--out", tmp_path / "run")
+    assert "nothing left to score" not in ice(*command).err
+    assert "nothing left to score: all rows are in the folder." in ice(*command).err
