@@ -9,11 +9,14 @@ import numpy as np
 
 import ice_eval
 from ice_eval.models.toy import Toy
+from ice_eval.pipeline import Silent
 from ice_eval.tasks import Records, Task
 
 PROMPT = "Review: {text}\nSentiment:"
 LABEL_WORDS = {"negative": " negative", "positive": " positive"}
 SIDES = {"sufficiency": 1, "necessity": -1}
+OPERATORS, DIRECTIONS = ["delete", "mask-unk"], list(SIDES)
+"""Those that can be worked out with plain loops."""
 UNKNOWN = 1
 """The token that mask-unk writes."""
 
@@ -34,6 +37,29 @@ class Waves(Toy):
         self.asked += len(batch)
         log_odds = np.array([np.sin(0.7371 * (row.ids % 9973) + np.arange(len(row.ids))).sum() for row in batch])
         return np.stack([-np.logaddexp(0, log_odds), -np.logaddexp(0, -log_odds)], axis=1)
+
+
+class Told(Silent):
+    """Remembers what a run says."""
+
+    def __init__(self):
+        self.messages = []
+
+    def say(self, message):
+        self.messages.append(message)
+
+
+class Interrupted(Waves):
+    """Is interrupted when it has answered a number of rows."""
+
+    def __init__(self, after):
+        super().__init__()
+        self.after = after
+
+    def log_scores(self, batch, labels, *, prefix=0):
+        if self.asked > self.after:
+            raise KeyboardInterrupt
+        return super().log_scores(batch, labels, prefix=prefix)
 
 
 def texts(n, *, words=(11, 14), vocabulary=400, seed=0):
@@ -68,6 +94,10 @@ def picks(name, *, towards=0.0):
         return hat + towards * np.sign(wave(item.ids)) * moves
 
     return attribute
+
+
+METHODS = {"strong": picks("strong", towards=4), "hat": picks("hat"), "against": picks("against", towards=-4)}
+"""Explanations that mostly win, that win half of the time, and that mostly lose."""
 
 
 def rows_of(found, kind=None, **key):

@@ -7,6 +7,8 @@ from collections import Counter
 import numpy as np
 import pytest
 from tests.small_runs import (
+    DIRECTIONS,
+    OPERATORS,
     Plain,
     Waves,
     files_of,
@@ -23,7 +25,6 @@ from tests.small_runs import (
 from ice_eval.errors import ConfigError, ModelError
 
 NULLS = ["size", "contiguity", "position", "frequency", "sub-word"]
-OPERATORS, DIRECTIONS = ["delete", "mask-unk"], ["sufficiency", "necessity"]
 METHODS = {"one": picks("one"), "two": picks("two", towards=0.5)}
 
 
