@@ -38,9 +38,9 @@ def is_random(name: str) -> bool:
 
 def device_name(model: Any) -> str:
     """The GPU, or the processor."""
-    return (
-        torch.cuda.get_device_name() if model.device.startswith("cuda") else platform.processor() or platform.machine()
-    )
+    if model.device.startswith("cuda"):
+        return torch.cuda.get_device_name()
+    return platform.processor() or platform.machine()
 
 
 def _random_model(name: str, *, device: str, dtype: torch.dtype) -> Any:
