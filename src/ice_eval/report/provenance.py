@@ -132,30 +132,39 @@ def command(manifest: Manifest) -> str | None:
 
     Step-level runs have none either: their folder holds the replies, and the same command continues it.
     """
-    config = manifest["config"]
     task = None if "cot" in manifest else _task_flags(manifest)
     if task is None:
         return None
-    own = [name for name in config["attributions"] if not _is_method(name)]
-    known = [name for name in config["attributions"] if name not in own]
+    config, identity = manifest["config"], manifest["identity"]
+    brought = [name for name in config["attributions"] if not _is_method(name)]
     # The m that a pilot chose is in the configuration; the one that was asked for is in the identity.
-    most = manifest["identity"].get("m", config["m"])
-    flags = {"model": config["model"], **task, "attributions": known, "n": config["n"], "m": most}
-    chosen = {name: config[name] for name in _IMPLYING if config.get(name) not in (None, getattr(RunConfig(), name))}
-    implied = RunConfig(**chosen)
-    for name in (field.name for field in fields(RunConfig) if field.name not in _IMPLYING):
-        if name not in flags and config.get(name) not in (None, _listed(getattr(implied, name))):
-            flags[name] = config[name]
-    flags |= chosen
-    served = manifest.get("server", {})
-    flags |= {name: served[name] for name in ("base_url", "tokenizer") if served.get(name) is not None}
-    loaded = () if served else ("dtype", "load_in")
-    flags |= {name: manifest["identity"][name] for name in loaded if name in manifest["identity"]}
+    most = identity.get("m", config["m"])
+    methods = [name for name in config["attributions"] if name not in brought]
+    flags = {"model": config["model"], **task, "attributions": methods, "n": config["n"], "m": most}
+    flags |= {name: value for name, value in _chosen(config).items() if name not in flags}
+    flags |= _model_flags(manifest)
     pairs = [_pair(name, value) for name, value in flags.items()]
-    pairs += [("--attribution-file", f"{name}=FILE") for name in own]
-    pairs += [("--chat",)] if manifest["identity"].get("chat") else []
-    pairs += [("--system", manifest["identity"]["system"])] if manifest["identity"].get("system") else []
+    pairs += [("--attribution-file", f"{name}=FILE") for name in brought]
+    pairs += [("--chat",)] if identity.get("chat") else []
+    pairs += [("--system", identity["system"])] if identity.get("system") else []
     return " \\\n  ".join(["ice run", *map(shlex.join, pairs)])
+
+
+def _chosen(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that are not what they are by default, given those that defaults depend on; these come last."""
+    implying = {name: config[name] for name in _IMPLYING if config.get(name) not in (None, getattr(RunConfig(), name))}
+    implied = RunConfig(**implying)
+    names = [field.name for field in fields(RunConfig) if field.name not in _IMPLYING]
+    other = {name: config[name] for name in names if config.get(name) not in (None, _listed(getattr(implied, name)))}
+    return other | implying
+
+
+def _model_flags(manifest: Manifest) -> dict[str, Any]:
+    """Where a model behind a server is, or how another one was loaded."""
+    served, identity = manifest.get("server"), manifest["identity"]
+    if served:
+        return {name: served[name] for name in ("base_url", "tokenizer") if served.get(name) is not None}
+    return {name: identity[name] for name in ("dtype", "load_in") if name in identity}
 
 
 def _is_method(name: str) -> bool:

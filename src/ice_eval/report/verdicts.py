@@ -66,16 +66,11 @@ def verdicts(summary: Mapping[str, Any]) -> Verdicts:
 def lead(summaries: Sequence[Mapping[str, Any]]) -> str:
     """What the verdicts of some runs rest on, as far as it is the same in all of their configurations."""
     lines = [line for summary in summaries for line in summary["configurations"]]
-    acts = dict.fromkeys(_ACTS[line["direction"]] for line in lines)
-    ranked = dict.fromkeys("marked" if line["k"] is None else "top-ranked" for line in lines)
-    nulls = dict.fromkeys(_null(line) for line in lines)
-    matched = ", ".join(null for null in nulls if null != SIZE)
-    if matched:
-        matched = f" and matched by {matched}" if SIZE not in nulls else f" (some also matched by {matched})"
-    act = " or ".join(acts)
+    act = " or ".join(dict.fromkeys(_ACTS[line["direction"]] for line in lines))
+    ranked = " or ".join(dict.fromkeys("marked" if line["k"] is None else "top-ranked" for line in lines))
     return (
-        f"Each explanation's {' or '.join(ranked)} {_units(summaries)} are {act}, and random sets of the same "
-        f"size{matched} are {act} in the same way. The win rate is the share of random sets that the explanation "
+        f"Each explanation's {ranked} {_units(summaries)} are {act}, and random sets of the same size{_matched(lines)} "
+        f"are {act} in the same way. The win rate is the share of random sets that the explanation "
         f"beats{_chance(lines)}. "
         "A word other than “not distinguishable from random” is given only where the whole 95 % interval allows it and "
         "the test agrees (p ≤ 0.05). Each verdict is about one configuration and is not adjusted for how many there "
@@ -86,6 +81,15 @@ def lead(summaries: Sequence[Mapping[str, Any]]) -> str:
 def _units(summaries: Sequence[Mapping[str, Any]]) -> str:
     """What explanations choose from: the steps of chains, or whatever units texts were cut into."""
     return "steps" if all("cot" in summary for summary in summaries) else "units"
+
+
+def _matched(lines: Sequence[Line]) -> str:
+    """What random sets have in common with the explanation beside their size."""
+    nulls = list(dict.fromkeys(_null(line) for line in lines))
+    matched = ", ".join(null for null in nulls if null != SIZE)
+    if not matched:
+        return ""
+    return f" (some also matched by {matched})" if SIZE in nulls else f" and matched by {matched}"
 
 
 def _chance(lines: Sequence[Line]) -> str:

@@ -5,7 +5,8 @@ thousand if it held. What is only measured is reported with its interval, and ne
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,34 +60,30 @@ class Check:
 
 def at_most(name: str, about: About, hits: NDArray[np.bool_], limit: float) -> Check:
     """The share of hits is at most `limit`."""
-    return _share(name, about, hits, limit, "greater")
+    return _promised(name, about, hits, limit, "greater")
 
 
 def at_least(name: str, about: About, hits: NDArray[np.bool_], limit: float) -> Check:
     """The share of hits is at least `limit`."""
-    return _share(name, about, hits, limit, "less")
+    return _promised(name, about, hits, limit, "less")
 
 
 def measured(name: str, about: About, hits: NDArray[np.bool_], expected: str) -> Check:
     """A share that is reported and promises nothing."""
-    found = binomtest(int(hits.sum()), hits.size)
-    low, high = found.proportion_ci(0.95, method="exact")
-    return Check(name=name, about=about, observed=float(hits.mean()), low=low, high=high, bound=expected, n=hits.size)
-
-
-def _share(name: str, about: About, hits: NDArray[np.bool_], limit: float, worse: str) -> Check:
-    found = binomtest(int(hits.sum()), hits.size, limit, alternative=worse)  # type: ignore[arg-type]
     low, high = binomtest(int(hits.sum()), hits.size).proportion_ci(0.95, method="exact")
+    observed = float(hits.mean())
     return Check(
-        name=name,
-        about=about,
-        observed=float(hits.mean()),
-        low=float(low),
-        high=float(high),
-        bound=f"{'≤' if worse == 'greater' else '≥'} {limit:.0%}",
-        n=hits.size,
-        p=float(found.pvalue),
+        name=name, about=about, observed=observed, low=float(low), high=float(high), bound=expected, n=hits.size
     )
+
+
+def _promised(
+    name: str, about: About, hits: NDArray[np.bool_], limit: float, worse: Literal["greater", "less"]
+) -> Check:
+    """A share that must not be `worse` than the limit."""
+    p_value = float(binomtest(int(hits.sum()), hits.size, limit, alternative=worse).pvalue)
+    bound = f"{'≤' if worse == 'greater' else '≥'} {limit:.0%}"
+    return replace(measured(name, about, hits, bound), p=p_value)
 
 
 # --- random attributions ------------------------------------------------------------------------------------------
@@ -125,16 +122,7 @@ def uniform_ranks(trials: Trials, *, rng: np.random.Generator) -> Check:
     places = np.round(below) + np.floor(rng.random(len(trials)) * (np.round(tied) + 1))
     spread = (places + rng.random(len(trials))) / (trials.m + 1)
     counts = np.bincount(np.minimum((spread * _N_BINS).astype(int), _N_BINS - 1), minlength=_N_BINS)
-    found = chisquare(counts)
-    bound = f"χ² of {_N_BINS - 1} d.f."
-    return Check(
-        name="ranks are uniform",
-        about=trials.about,
-        observed=float(found.statistic),
-        bound=bound,
-        n=len(trials),
-        p=float(found.pvalue),
-    )
+    return _equally_often("ranks are uniform", trials.about, counts)
 
 
 def uniform_sets(n_units: int, size: int, *, n: int, seed: int, rng: np.random.Generator) -> Check:
@@ -148,12 +136,18 @@ def uniform_sets(n_units: int, size: int, *, n: int, seed: int, rng: np.random.G
     for index in range(n):
         sets = rationales.random_sets(n_units, size, _N_SETS, seed=seed, example_id=f"selftest-{index}")
         np.add.at(counts, [rng.choice(units) for units in sets], 1)
+    about = About("no model", "any operator", "any direction", "random sets")
+    return _equally_often(f"places in sets of {size} of {n_units} units are uniform", about, counts)
+
+
+def _equally_often(name: str, about: About, counts: NDArray[np.int64]) -> Check:
+    """Every place is met as often as any other, up to chance."""
     found = chisquare(counts)
     return Check(
-        name=f"places in sets of {size} of {n_units} units are uniform",
-        about=About("no model", "any operator", "any direction", "random sets"),
+        name=name,
+        about=about,
         observed=float(found.statistic),
-        bound=f"χ² of {n_units - 1} d.f.",
+        bound=f"χ² of {counts.size - 1} d.f.",
         n=int(counts.sum()),
         p=float(found.pvalue),
     )
