@@ -20,12 +20,12 @@ from ice_eval.operators import operators
 from ice_eval.tasks import tasks
 
 ROOT = Path(__file__).parents[1]
-EXTENDING = ROOT / "examples" / "extending"
+OPERATOR = "plugin/src/ice_eval_example/mask_any.py"
 PAGES_OF_FILES = {
-    "extending/operator.md": "mask_fixed.py",
-    "extending/attribution.md": "pair_occlusion.py",
-    "extending/task.md": "urgency.py",
-    "extending/model.md": "keyword_rules.py",
+    "extending/operator.md": OPERATOR,
+    "extending/attribution.md": "extending/pair_occlusion.py",
+    "extending/task.md": "extending/urgency.py",
+    "extending/model.md": "extending/keyword_rules.py",
 }
 
 
@@ -66,7 +66,7 @@ def test_contributing_goes_from_a_clone_to_a_tested_operator():
         Path(file.title).write_text(file.text, encoding="utf-8")
     [tests] = [block.text.partition("#")[0] for block in blocks if block.language == "bash" and "pytest" in block.text]
     [run] = [block.text for block in blocks if block.language == "sh"]
-    [shown] = [block.text for block in blocks if block.language == "text" and "mask-fixed" in block.text]
+    [shown] = [block.text for block in blocks if block.language == "text" and "mask-any" in block.text]
     assert re.search(r"\b([2-9]|\d\d+) passed", _said(tests.split(maxsplit=1)[1])), "its test and its laws"
     printed = _said("-c 'from ice_eval.cli import main; main()' " + run.removeprefix("ice "))
     assert " ".join(shown.split()) in " ".join(printed.split())
@@ -87,11 +87,11 @@ def test_a_part_of_ones_own_is_one_file(page):
 
 @pytest.mark.parametrize(
     ("page", "file"),
-    [*PAGES_OF_FILES.items(), ("../README.md", "mask_fixed.py"), ("../CONTRIBUTING.md", "mask_fixed.py")],
+    [*PAGES_OF_FILES.items(), ("../README.md", OPERATOR), ("../CONTRIBUTING.md", OPERATOR)],
 )
 def test_the_file_of_a_page_is_the_one_in_examples(page, file):
-    [shown] = [block.text for block in blocks_of(page) if Path(block.title).name == file]
-    assert shown == (EXTENDING / file).read_text(encoding="utf-8")
+    [shown] = [block.text for block in blocks_of(page) if Path(block.title).name == Path(file).name]
+    assert shown == (ROOT / "examples" / file).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("page", ["audit-a-classifier", "compare-attributions", "grid-on-a-cluster"])
