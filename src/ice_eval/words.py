@@ -12,6 +12,7 @@ _WORD = regex.compile(
     rf"{_LETTER}+(?:['’\-]{_LETTER}+|(?<=\d)[.,](?=\d){_LETTER}+)*|(?!\s)\X"
 )
 _CLUSTER = regex.compile(r"\X")
+_RUNS_ON = regex.compile(rf"{_LETTER}{_LETTER}")
 
 
 def word_spans(text: str) -> list[tuple[int, int]]:
@@ -32,6 +33,11 @@ def word_spans(text: str) -> list[tuple[int, int]]:
             start, _ = words.pop()
         words.append((start, end))
     return words
+
+
+def runs_on(before: str, after: str) -> bool:
+    """Whether two characters side by side are inside one word: letters or digits of a script that has spaces."""
+    return _RUNS_ON.fullmatch(before + after) is not None
 
 
 def character_starts(text: str) -> NDArray[np.int64]:

@@ -7,10 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import ice_eval as ice
 from ice_eval.models import load_model
 from ice_eval.models._function import WordCodec
+from ice_eval.models._pieces import TextCodec
 
 WEIGHTS = {"good": 2.0, "great": 3.0, "bad": -2.0, "dull": -1.0}
 TEXTS = ["A good film, with a great cast!", "bad sound and a dull plot… really", "it isn't good; it's great"]
@@ -119,6 +122,27 @@ def test_spaces_are_put_back_where_words_move():
     assert codec.decode([ids]) == ["Good film, really (good)!"]
     assert codec.decode([ids[[1, 0]]]) == ["film Good"]
     assert codec.decode([ids[[0, 2, 4]]]) == ["Good, ("]
+
+
+@pytest.mark.parametrize(
+    ("text", "kept", "left"),
+    [
+        ("well(done)!", [0, 2], "well done"),
+        ("just(ly)s book", [0, 4, 5], "just s book"),
+        ("3(14)", [0, 2], "3 14"),
+        ("好，电影", [0, 2, 3], "好电影"),
+        ("(a)", [0, 1], "(a"),
+    ],
+)
+def test_words_that_a_removal_brings_together_stay_words(text, kept, left):
+    codec = WordCodec()
+    assert codec.decode([codec.tokenize(text).ids[kept]]) == [left]
+
+
+@given(text=st.text() | st.text(alphabet="a1'’-.,( )好はก🇩🇪👍🏽\u0301\u200d\n"))
+def test_a_whole_text_is_put_together_as_it_was(text):
+    codec = TextCodec()
+    assert codec.decode([codec.tokenize(text).ids]) == [text]
 
 
 def test_a_function_is_found_by_its_path(tmp_path, monkeypatch):

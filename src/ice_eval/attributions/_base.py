@@ -76,8 +76,8 @@ class Attribution(ABC):
         """One array per example: how much each unit matters."""
 
 
-def one_per_unit(name: str, item: Encoded, values: PerUnit) -> PerUnit:
-    """The values, if there is one for every unit.
+def one_per_unit(name: str, item: Encoded, values: PerUnit, *, advice: str = "") -> PerUnit:
+    """The values, if there is one for every unit; else the error ends with the advice.
 
     Raises:
         DataError: There is not; the message shows the units.
@@ -85,7 +85,7 @@ def one_per_unit(name: str, item: Encoded, values: PerUnit) -> PerUnit:
     if values.shape != (item.n_units,):
         raise DataError(
             f"the attribution '{name}' gave {values.size} numbers for example '{item.example_id}', which has "
-            f"{item.n_units} units: {' | '.join(item.texts[:20])}"
+            f"{item.n_units} units: {' | '.join(item.texts[:20])}{' …' if item.n_units > 20 else ''}{advice}"
         )
     return values
 

@@ -15,6 +15,8 @@ from ice_eval.interop import Aligned, Explanation, align, numbers, of_examples, 
 from ice_eval.models import Labels
 from ice_eval.records import Encoded, Example, PerUnit
 
+_ADVICE = """. For words of your own give {"words": […], "scores": […]} per example: they are found in the text."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Computed(Attribution):
@@ -134,4 +136,4 @@ def _numbers(name: str, item: Encoded, given: ArrayLike) -> PerUnit:
         values = numbers(given)
     except DataError as exc:
         raise DataError(f"the attribution '{name}' gave no numbers for example '{item.example_id}': {exc}") from exc
-    return one_per_unit(name, item, values)
+    return one_per_unit(name, item, values, advice=_ADVICE)

@@ -8,7 +8,7 @@ import numpy as np
 from ice_eval.encoding import Tokens
 from ice_eval.errors import ConfigError
 from ice_eval.records import Ids, SpecialIds
-from ice_eval.words import word_spans
+from ice_eval.words import runs_on, word_spans
 
 
 class Pieces:
@@ -25,8 +25,14 @@ class Pieces:
         return index
 
     def spelled(self, ids: Ids) -> str:
-        """What pieces spell together."""
-        return "".join(self._pieces[int(i)] for i in ids)
+        """What pieces spell together; a space parts words that only a removal brought together.
+
+        Of "well(done)" without its brackets "well done" is left.
+        """
+        text = ""
+        for piece in (self._pieces[int(i)] for i in ids):
+            text += f" {piece}" if text and piece and runs_on(text[-1], piece[0]) else piece
+        return text
 
 
 class TextCodec:
