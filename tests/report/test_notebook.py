@@ -132,6 +132,7 @@ def test_the_null_is_binned_whole_and_the_rationale_is_in_its_place():
     assert (len(bins.counts), sum(bins.counts), bins.place) == (N_BINS, 5, N_BINS - 1)
     assert (bins.counts[0], bins.counts[N_BINS // 2]) == (1, 2)
     assert (bins.low, bins.high) == pytest.approx((1 / (1 + np.exp(2)), 1 / (1 + np.exp(-2))))
+    assert bins.null == pytest.approx((1 / (1 + np.exp(2)), 1 / (1 + np.exp(-1)))), "the rationale is none of them"
     same = histogram(Scores(0.5, np.full(4, 0.5), (0, 1, 2, 3)))
     assert (same.counts[0], same.place) == (4, 0)
     assert histogram(Scores(np.inf, null, tuple(range(5)))).place == N_BINS - 1
@@ -141,7 +142,7 @@ def test_without_a_notebook_an_example_is_text(found):
     text = repr(found.example("e0", attribution="signed", operator="delete", direction="necessity", k=0.3))
     assert text.startswith("example e0\ntext: ")
     assert re.search(r"signed under delete, necessity, k = 0.3: win rate \d+ % of 12, p = [01]\.\d{3}", text)
-    assert "12 random sets (less is better)" in text
+    assert re.search(r"12 random sets(, \d\.\d{3} to \d\.\d{3})? \(less is better\)", text)
     [bars, mark] = re.search(
         r"  \d\.\d{3} (.{24}) \d\.\d{3}  12 random.*\n {8}( *)▲ \d\.\d{3} rationale", text
     ).groups()

@@ -162,7 +162,8 @@ def test_notes_tell_of_skipped_examples_and_of_tests_that_cannot_reject(summary)
     reason = "no p-value can be small enough"
     found = notes(summary({"n_skipped": 3, "significant_reason": reason}, {"n_skipped": 1}))
     assert "3 examples take no part; examples.jsonl says why." in found
-    assert "Single examples: at this m fewer than 19.6 % significant ones cannot be told from none; raise m." in found
+    together = "at this m they are significant only together, 19.6 % of them or more; raise m to speak of fewer."
+    assert f"Single examples: {together}" in found
 
 
 def test_notes_tell_of_a_single_skipped_example_in_the_singular(summary):
@@ -172,8 +173,10 @@ def test_notes_tell_of_a_single_skipped_example_in_the_singular(summary):
 
 def test_notes_explain_every_flag_once(summary):
     found = notes(summary({"flags": ["small_n", "ties"]}, {"flags": ["small_n"]}))
-    assert [note for note in found if note.startswith("small_n")] == [f"small_n: {FLAGS['small_n']}"]
-    assert f"ties (gradient under delete): {FLAGS['ties']}" in found  # it is about one row of two
+    assert [note for note in found if "small_n" in note] == [
+        "Fewer than 50 examples: the intervals are rough. [small_n]"
+    ]
+    assert f"gradient under delete: {FLAGS['ties']} [ties]" in found  # it is about one row of two
 
 
 def test_notes_say_when_no_win_rate_could_be_detected(summary):
@@ -186,7 +189,10 @@ def test_notes_survive_a_run_without_examples(summary, line):
         name: None for name in line() if name not in {"model", "task", "attribution", "operator", "direction", "k"}
     }
     found = notes(summary({**empty, "n": 0, "n_skipped": 2, "flags": ["no_examples"]}))
-    assert found == ["2 examples take no part; examples.jsonl says why.", "no_examples: no example could be evaluated."]
+    assert found == [
+        "2 examples take no part; examples.jsonl says why.",
+        "No example could be evaluated. [no_examples]",
+    ]
 
 
 # --- adjusted p-values, the word on all operators, and plans ------------------------------------------------------

@@ -4,9 +4,11 @@ import functools
 import re
 
 import jinja2
+from markupsafe import Markup, escape
 
 _APART = re.compile(r"(?<=\d) (?=%)|(?<=\b[a-zκ]) (?== [\d+−-])|(?<=\b[a-zκ] =) (?=[\d+−-])")
 """The spaces in `95 %` and `n = 20`."""
+_CODE = re.compile(r"`([^`]+)`")
 
 
 def template(name: str) -> jinja2.Template:
@@ -17,6 +19,11 @@ def template(name: str) -> jinja2.Template:
 def unbroken(text: str) -> str:
     """With numbers that stay on one line with their sign of percent and their name."""
     return _APART.sub("\u00a0", text)
+
+
+def with_code(text: str) -> Markup:
+    """Escaped, with what stands between backticks as code."""
+    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))
 
 
 @functools.cache
@@ -30,4 +37,5 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     found.filters["unbroken"] = unbroken
+    found.filters["with_code"] = with_code
     return found

@@ -5,7 +5,7 @@ from string import ascii_uppercase
 from typing import Any
 
 from ice_eval.report.chains import chain_difference_table
-from ice_eval.report.notes import FLAGS
+from ice_eval.report.notes import flag_note
 from ice_eval.report.tables import (
     EMPTY,
     Column,
@@ -100,7 +100,7 @@ def difference_notes(found: Sequence[RunDifference]) -> list[str]:
                 notes.append(f"Only {name} has, for {_named(cells)}.")
     lines = [line for each in found for line in each.configurations]
     if any(min(line.n_first, line.n_second) < SMALL_N for line in lines):
-        notes.append(f"small_n: {FLAGS['small_n']}")
+        notes.append(flag_note("small_n"))
     return notes
 
 

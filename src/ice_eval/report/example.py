@@ -95,14 +95,15 @@ def _marked(found: list[Piece], *, colour: bool) -> Text:
 
 
 def _null_lines(each: Compared) -> Iterator[Text]:
-    """The null as bars from its lowest to its highest probability, and the rationale's place under them."""
+    """The null as bars on a line that reaches to the rationale too, and the rationale's place under them."""
     if each.scores is None:
         return
     found = histogram(each.scores)
     most = max(found.counts)
     bars = "".join(" " if n == 0 else _BARS[(len(_BARS) - 1) * n // most] for n in found.counts)
     better = " (less is better)" if each.line["direction"] == "necessity" else ""
-    yield Text(f"  {found.low:.3f} {bars} {found.high:.3f}  {sum(found.counts)} random sets{better}")
+    reach = "" if found.null == (found.low, found.high) else f", {found.null[0]:.3f} to {found.null[1]:.3f}"
+    yield Text(f"  {found.low:.3f} {bars} {found.high:.3f}  {sum(found.counts)} random sets{reach}{better}")
     yield Text(f"        {' ' * found.place}▲ {found.rationale:.3f} rationale")
 
 

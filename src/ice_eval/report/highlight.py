@@ -39,6 +39,8 @@ class Histogram(NamedTuple):
     high: float
     rationale: float
     """Probability of the label for the rationale."""
+    null: tuple[float, float]
+    """The lowest and the highest probability of a random set."""
 
 
 def pieces(view: ExampleView, line: Mapping[str, Any]) -> Iterator[tuple[str, list[Piece]]]:
@@ -73,7 +75,15 @@ def histogram(scores: Scores) -> Histogram:
     edges = np.linspace(low, high if high > low else low + 1.0, N_BINS + 1)
     counts, _ = np.histogram(values[:-1], bins=edges)
     place = int(np.clip(np.searchsorted(edges, values[-1], side="right") - 1, 0, N_BINS - 1))
-    return Histogram(tuple(counts.tolist()), place, *map(_probability, (low, high, float(values[-1]))))
+    lowest, highest = _probability(float(values[:-1].min())), _probability(float(values[:-1].max()))
+    return Histogram(
+        counts=tuple(counts.tolist()),
+        place=place,
+        low=_probability(low),
+        high=_probability(high),
+        rationale=_probability(float(values[-1])),
+        null=(lowest, highest),
+    )
 
 
 def _scaled(values: np.ndarray[Any, np.dtype[np.float64]]) -> np.ndarray[Any, np.dtype[np.float64]]:

@@ -11,7 +11,7 @@ from ice_eval.results.agreements import kappas
 FLAGS = {
     "small_n": "fewer than 50 examples: the intervals are rough.",
     "ties": "more than 1 % of random sets tie with the rationale: a tie says nothing for or against it.",
-    "depends_on_score_order": "the verdict would differ if sets were ranked by how well they reproduce s(x).",
+    "depends_on_score_order": "another verdict where sets rank by how near they come to the full text's score.",
     "few_groups": "fewer than 20 groups: intervals are too narrow, at 12 groups they cover 92 % instead of 95 %.",
     "grouped": "several examples share a passage: whole groups were resampled, and errors allow for it.",
     "adaptive_dataset": "a pilot chose the number of random sets: enough for the data set, not for single examples.",
@@ -35,7 +35,7 @@ STEP_FLAGS = {
     **FLAGS,
     "small_n": "fewer than 50 chains: the intervals are rough.",
     "exact_for_some": "short chains have fewer sets than were asked for: all of them were used, and the test is exact.",
-    "depends_on_score_order": "the verdict would differ if sets were ranked by how well they match the whole chain.",
+    "depends_on_score_order": "another verdict where sets rank by how near they come to the whole chain's score.",
 }
 """The same where steps of chains are explained."""
 
@@ -118,12 +118,12 @@ def _single_examples(lines: Sequence[Line], *, of_steps: bool) -> Iterator[str]:
     shares = [line["significant_floor_share"] for line in unsaid if line["significant_floor_share"] is not None]
     if shares:
         most = max(shares)
-        few = f"fewer than {percent(most)} significant ones cannot be told from none"
-        limit = "none can be significant" if most > 1 else few
+        together = f"they are significant only together, {percent(most)} of them or more"
+        limit = "none can be significant" if most > 1 else together
         if of_steps:
             yield f"Single examples: with so few sets of steps {limit}."
         else:
-            yield f"Single examples: at this m {limit}; raise m."
+            yield f"Single examples: at this m {limit}; raise m to speak of fewer."
 
 
 def _disagreements(lines: Sequence[Line]) -> Iterator[str]:
@@ -144,13 +144,19 @@ def _disagreements(lines: Sequence[Line]) -> Iterator[str]:
 
 def _flags(lines: Sequence[Line], meanings: Mapping[str, str]) -> Iterator[str]:
     for flag in sorted({flag for line in lines for flag in line["flags"]}):
-        yield f"{flag}{_where(flag, lines)}: {meanings.get(flag, '')}"
+        yield flag_note(flag, where=_where(flag, lines), meanings=meanings)
+
+
+def flag_note(flag: str, *, where: str = "", meanings: Mapping[str, str] = FLAGS) -> str:
+    """What a flag means and where, with the name that it has in the files behind it."""
+    said = meanings.get(flag, "")
+    return f"{where}: {said} [{flag}]" if where else f"{said[:1].upper()}{said[1:]} [{flag}]".lstrip()
 
 
 def _where(flag: str, lines: Sequence[Line]) -> str:
     """The rows that a flag is about, unless it is about all."""
     flagged = [f"{line['attribution']} under {line['operator']}" for line in lines if flag in line["flags"]]
-    return "" if len(flagged) == len(lines) else f" ({', '.join(dict.fromkeys(flagged))})"
+    return "" if len(flagged) == len(lines) else ", ".join(dict.fromkeys(flagged))
 
 
 def _kappa_notes(summaries: Sequence[Mapping[str, Any]]) -> list[str]:
