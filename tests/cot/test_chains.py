@@ -244,16 +244,16 @@ def win_rates(folder, direction):
 def test_steps_that_matter_are_told_from_others_and_from_the_words_of_a_model_that_does_not_know(tmp_path):
     honest = KeySteps(steps=8, ratings=lambda step: 10 if step in KeySteps.KEYS else 1)
     names = ("self-report", "leave-one-out", "position", "random")
-    folder, _ = run(honest, tmp_path / "honest", attributions=names, k=(0.25,), steps=8, p=27)
+    folder, _ = run(honest, tmp_path / "honest", attributions=names, k=(0.25,), steps=8, p=27, count=10)
     found = win_rates(folder, "necessity")
     for name in ("self-report", "leave-one-out"):
         # Both keys: of the other 27 pairs 12 hold one key, which changes the answer too, and 15 none.
         assert found[name]["win_rate"] == pytest.approx((15 + 12 / 2) / 27)
-        assert found[name]["p_value"] < 0.001
+        assert found[name]["p_value"] < 0.01
     assert found["position"]["win_rate"] < 0.5
     assert found["random"]["verdict"] == "not distinguishable from random"
     wrong = KeySteps(steps=8, ratings=lambda step: 1 if step in KeySteps.KEYS else 10)
-    folder, _ = run(wrong, tmp_path / "wrong", attributions=("self-report",), k=(0.25,), steps=8, p=27)
+    folder, _ = run(wrong, tmp_path / "wrong", attributions=("self-report",), k=(0.25,), steps=8, p=27, count=5)
     assert win_rates(folder, "necessity")["self-report"]["win_rate"] < 0.5
     raw = {line["measure"]: line for line in folder.summary()["cot"]["raw"]}
     assert raw["comprehensiveness"]["raw"] == 0

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ice_eval.cot.answers import Answer
-from ice_eval.cot.cases import Case, reading_of
+from ice_eval.cot.answers import Answer, Reading
+from ice_eval.cot.cases import Case
 from ice_eval.cot.rows import StepRow
 from ice_eval.records import Answer as Said
 from ice_eval.records import Span
@@ -37,9 +37,18 @@ class Explained(NamedTuple):
     """What the model wrote where it was asked, and why there are no numbers where there are none."""
 
 
-def ledger_row(case: Case, row: StepRow, response: Response) -> LedgerRow:
+class Replied(NamedTuple):
+    """A row with what the model said to it."""
+
+    row: StepRow
+    response: Response
+    reading: Reading
+    """The answer in it."""
+
+
+def ledger_row(case: Case, replied: Replied) -> LedgerRow:
     """One reply, scored."""
-    reading = reading_of(response, case.problem.kind)
+    row, response, reading = replied
     if not isinstance(reading, Answer):
         scores = UNREAD
     else:

@@ -12,7 +12,7 @@ from ice_eval.cot.cases import Case, evaluated, given_case, reading_of, written_
 from ice_eval.cot.config import CotConfig
 from ice_eval.cot.given import Given
 from ice_eval.cot.inside import Inside
-from ice_eval.cot.ledger import Explained
+from ice_eval.cot.ledger import Explained, Replied
 from ice_eval.cot.requests import (
     chain_request,
     expected_requests,
@@ -38,8 +38,8 @@ class Outcome(NamedTuple):
 
     cases: list[Case]
     """Of every problem, in order."""
-    replies: Mapping[str, Sequence[tuple[StepRow, Response]]]
-    """Rows with what the model said to them."""
+    replies: Mapping[str, Sequence[Replied]]
+    """To every row."""
     explained: Mapping[str, Explained]
     """What attributions said."""
 
@@ -68,14 +68,14 @@ class Rounds:
             rows[case.id] += rationale_rows(case, config, fills[case.id], explained[case.id].vectors)
             rows[case.id] += _probe_rows(case, probes[case.id])
         self._ask(self._requests(used, rows, {}), "about what explanations chose", rest=0)
-        replies = {case.id: [(row, self._reply_to(case, row)) for row in rows[case.id]] for case in used}
-        for case in used:
-            readings = [reading_of(reply, case.problem.kind) for _, reply in replies[case.id]]
-            self._read.update(each.reason if isinstance(each, Unreadable) else "read" for each in readings)
+        replies = {case.id: [self._replied(case, row) for row in rows[case.id]] for case in used}
         return Outcome(cases, replies, explained)
 
-    def _reply_to(self, case: Case, row: StepRow) -> Response:
-        return self._replies[row_request(case, row, self._config).key]
+    def _replied(self, case: Case, row: StepRow) -> Replied:
+        response = self._replies[row_request(case, row, self._config).key]
+        reading = reading_of(response, case.problem.kind)
+        self._read[reading.reason if isinstance(reading, Unreadable) else "read"] += 1
+        return Replied(row, response, reading)
 
     def _requests(
         self,

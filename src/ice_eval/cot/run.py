@@ -182,6 +182,6 @@ def _write_parts(folder: RunFolder, outcome: Outcome) -> None:
     for index, start in enumerate(range(0, len(outcome.cases), PART_SIZE)):
         part = outcome.cases[start : start + PART_SIZE]
         inputs = [input_row(case, outcome.explained.get(case.id, nothing)) for case in part]
-        rows = [ledger_row(case, row, reply) for case in part for row, reply in outcome.replies.get(case.id, ())]
+        rows = [ledger_row(case, replied) for case in part for replied in outcome.replies.get(case.id, ())]
         kinds = Counter(row.key.kind for row in rows)
         folder.write_part(index, inputs, rows, {"rows": len(rows), "rows_by_kind": dict(kinds)})
