@@ -18,6 +18,8 @@ _ONLY_MARK = regex.compile(
 )
 """`2.`, `(b)`, `Step 3.`: what an item of a list begins with."""
 
+_DOTTED = regex.compile(r"(?:\p{L}\.)+\p{L}|[Pp]h\.[Dd]")
+"""`U.S`, `a.m`, `Ph.D`: the last full stop stands behind."""
 _TITLES = frozenset(
     "mr mrs ms dr prof st mt fr rev gen col sgt capt hon vs cf viz approx ca e.g i.e e.g., fig eq resp".split()
 )
@@ -80,13 +82,22 @@ def _is_inside(line: str, match: "regex.Match[str]") -> bool:
     before, word = _words_before(line[: match.start()])
     following = regex.match(r"\W*(\w*)", line[match.end() :])
     after = following[1] if following else ""
+    return _is_abbreviation(word, after) or _is_initial(before, word, after)
+
+
+def _is_abbreviation(word: str, after: str) -> bool:
+    """`Dr.`, `No. 5`; `U.S.` and `a.m.` unless what follows begins a sentence."""
     low = word.casefold()
     if low in _TITLES or (low in _BEFORE_NUMBERS and after[:1].isdigit()):
         return True
-    if regex.fullmatch(r"(?:\p{L}\.)+\p{L}|[Pp]h\.[Dd]", word):
-        return after.casefold() not in _STARTERS
-    is_initial = len(word) == 1 and word.isupper() and before[:1].isupper() and after[:1].isupper()
-    return is_initial and before.casefold() not in _NAMED_BY_LETTER and after.casefold() not in _STARTERS
+    return bool(_DOTTED.fullmatch(word)) and after.casefold() not in _STARTERS
+
+
+def _is_initial(before: str, word: str, after: str) -> bool:
+    """`John F. Kennedy`, but neither `option B. Then` nor `Plan A. The`."""
+    if len(word) != 1 or not all(part[:1].isupper() for part in (before, word, after)):
+        return False
+    return before.casefold() not in _NAMED_BY_LETTER and after.casefold() not in _STARTERS
 
 
 def _words_before(text: str) -> tuple[str, str]:
