@@ -361,6 +361,7 @@ def test_a_gate_does_not_pass_where_there_is_no_verdict_on_chains(folder, verdic
         line["verdict"] = verdict
     for word in ("decorative", "scaffolding", "genuine", "undetermined"):
         assert failures([summary], [word])[0] == f"chains under delete (k = 0.2): {verdict or 'undetermined'}"
+    assert failures([folder.summary(), summary], ["genuine"])[-1].startswith("run 2: chains under replace (k = 0.2)")
     summary["cot"]["capacity"] = []
     assert failures([summary], ["genuine"]) == ["chains: undetermined (no chain could be evaluated)"]
 

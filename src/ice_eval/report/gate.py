@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, get_args
 
 from ice_eval.errors import ConfigError
-from ice_eval.report.chains import headlines, of_chains
+from ice_eval.report.chains import headlines, numbered
 from ice_eval.report.tables import share
 from ice_eval.results.comparisons import ALL
 from ice_eval.stats import TAXONOMY
@@ -56,20 +56,21 @@ def failures(summaries: Sequence[Mapping[str, Any]], words: Sequence[str]) -> li
 def _of_chains(summaries: Sequence[Mapping[str, Any]], words: Sequence[str]) -> Iterator[str]:
     """A line for every leading verdict that does not exclude the words, and for where there is none."""
     asked = [word for word in words if word in REASONING]
-    judged = [summary for summary in summaries if of_chains(summary)]
+    judged = list(numbered(summaries))
     if asked and not judged:
         named = ", ".join(f"'{word}'" for word in asked)
         yield f"no run here is about chains of thought, so none can exclude {named}; leave it out of --fail-if."
-    for summary in judged:
-        lines = headlines(summary["cot"])
+    for number, content in judged:
+        chains = f"run {number}: chains" if number else "chains"
+        lines = headlines(content)
         if not lines and (asked or UNDETERMINED in words):
-            yield f"chains: {UNDETERMINED} (no chain could be evaluated)"
+            yield f"{chains}: {UNDETERMINED} (no chain could be evaluated)"
         for line in lines:
             held = set(_held(line["verdict"]))
             if UNDETERMINED in held:
                 held |= set(REASONING)
             if held & set(words):
-                yield f"chains under {line['operator']} (k = {share(line['k'])}): {line['verdict'] or UNDETERMINED}"
+                yield f"{chains} under {line['operator']} (k = {share(line['k'])}): {line['verdict'] or UNDETERMINED}"
 
 
 def _is_control(line: Mapping[str, Any]) -> bool:

@@ -1,6 +1,6 @@
 """What step-level runs say of chains of thought: tables, sentences, and single chains step by step."""
 
-from ice_eval.report.chains._content import headlines, of_chains
+from ice_eval.report.chains._content import headlines, numbered
 from ice_eval.report.chains.differences import chain_difference_table
 from ice_eval.report.chains.effects import ALWAYS, REPLIES, ChainView, chain_view, is_chain
 from ice_eval.report.chains.lines import chain_lines, operator_of
@@ -24,6 +24,6 @@ __all__ = [
     "cot_tables",
     "headlines",
     "is_chain",
-    "of_chains",
+    "numbered",
     "operator_of",
 ]
