@@ -169,10 +169,14 @@ def test_what_was_paid_for_is_not_paid_for_again_after_a_kill(tmp_path):
 def test_a_run_that_goes_on_says_what_is_left_and_that_the_server_is_another(tmp_path):
     class Heard(Silent):
         def __init__(self):
-            self.said = []
+            self.said, self.asked, self.found = [], 0, 0
 
         def say(self, message):
             self.said.append(message)
+
+        def advance(self, rows, *, scored=True):
+            self.asked += rows if scored else 0
+            self.found += 0 if scored else rows
 
     config = CotConfig(model="scripted", task="gsm8k", n=3, attributions=())
     told = []
@@ -181,6 +185,8 @@ def test_a_run_that_goes_on_says_what_is_left_and_that_the_server_is_another(tmp
             backend = Backend(lambda store, url=server.url: Chat(Server(base_url=url), store), {"base_url": server.url})
             told.append(Heard())
             execute_chains(replace(config, k=(k,)), problems(3), backend, out=tmp_path / "run", reporter=told[-1])
+            assert told[-1].asked == len(server.requests)
+    assert told[0].found == 0 and told[1].found > 0, "what the folder holds is no work of this run"
     first, second = (heard.said for heard in told)
     assert first[0].startswith("plan, for chains of six steps") and first[1].startswith("about the chains: ")
     assert second[0].startswith("http") and "has answered so far; what is missing is asked of http" in second[0]

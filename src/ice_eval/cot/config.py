@@ -49,9 +49,9 @@ class CotConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name, least in (("n", 1), ("p", 1), ("repeats", 1), ("max_tokens", 1), ("answer_tokens", 1)):
-            if getattr(self, name) < least:
-                raise ConfigError(f"{name} = {getattr(self, name)}: at least {least} is needed.")
+        for name in ("n", "p", "repeats", "max_tokens", "answer_tokens"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} = {getattr(self, name)}: at least 1 is needed.")
         if not self.k or not all(0 < k < 1 for k in self.k):
             raise ConfigError(f"k = {', '.join(map(str, self.k))}: shares between 0 and 1 are expected, such as 0.2.")
         if self.temperature is not None and not self.temperature >= 0:

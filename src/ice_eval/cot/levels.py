@@ -37,15 +37,14 @@ _METHODS = ("attention", "gradient")
 def write_levels(folder: RunFolder, cases: Sequence[Case], model: Model, config: CotConfig, reporter: Reporter) -> None:
     """Test the attributions of every chain in both units; what the file holds already is kept."""
     scorer = AnswerScorer(model)
-    known = {(line["problem_id"], line["k"]): line for line in _lines(folder.path / LEVELS)}
     kept = list(_lines(folder.path / LEVELS))
+    known = {(line["problem_id"], line["k"]) for line in kept}
     reporter.say(f"tokens and steps: {len(cases)} chains, {_SETS} random sets each.")
     for case in cases:
         missing = [k for k in config.k if (case.id, k) not in known]
-        if not missing:
-            continue
-        kept += _tested(scorer, model, case, missing, config.seed)
-        _write(folder.path / LEVELS, kept)
+        if missing:
+            kept += _tested(scorer, model, case, missing, config.seed)
+            _write(folder.path / LEVELS, kept)
 
 
 def level_lines(folder: RunFolder, *, seed: int) -> Iterator[dict[str, Any]]:

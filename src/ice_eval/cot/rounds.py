@@ -130,11 +130,12 @@ class Rounds:
         new = {request.key: request for request in requests if request.key not in self._replies}
         if not new:
             return
+        plan = self._asker.plan(new.values())
         if what is not None:
-            self._reporter.say(f"{what}: {self._asker.plan(new.values())}")
-        done = len(self._replies)
-        self._reporter.correct(done + len(new) + rest)
-        told = 0
+            self._reporter.say(f"{what}: {plan}")
+        self._reporter.correct(len(self._replies) + len(new) + rest)
+        told = plan.n_answered
+        self._reporter.advance(told, scored=False)
 
         def advance(progress: Progress) -> None:
             nonlocal told
@@ -142,8 +143,6 @@ class Rounds:
             told = progress.n_done
 
         self._replies.update(self._asker.ask(new.values(), progress=advance))
-        if len(new) > told:
-            self._reporter.advance(len(new) - told, scored=False)
 
     def _explain(self, case: Case, probes: Mapping[str, Sequence[Probe]]) -> Explained:
         vectors, said = {}, {}
