@@ -8,25 +8,23 @@ encode → full and empty rows → targets → attributions, with their probes �
 What the folder already holds of the part is never scored again.
 """
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ice_eval.attributions import LOOKS, OF_EVERY_MODEL, Lens, Observer, one_per_unit
 from ice_eval.encoding import shared_prefix
-from ice_eval.pipeline.desk import Answers, Asked, Desk, changed
+from ice_eval.pipeline.attribute import Attributed, attribute, attribution_tokens
+from ice_eval.pipeline.desk import Answers, Asked, Desk
 from ice_eval.pipeline.engine import Engine
 from ice_eval.pipeline.probes import Probes
 from ice_eval.pipeline.rows import ExampleRows, content_of, n_references, reference_rows
 from ice_eval.pipeline.stopping import undecided
-from ice_eval.records import Answer, Encoded, Example, PerUnit
+from ice_eval.records import Encoded, Example
 from ice_eval.results.comparisons import by_example
 from ice_eval.results.schema import InputRow, LedgerRow, RowKey, is_probe
-from ice_eval.scoring import Progress
+from ice_eval.scoring import Counts, Progress
 
 PART_SIZE = 16
 
@@ -105,33 +103,44 @@ def start_part(
         gold = {e.id: e.gold for e in examples}
         targets = {item.example_id: _target(engine, gold, scores, item) for item in alive}
         probes = Probes(engine, desk, targets)
-        vectors, answers, seconds = _attribute(engine, alive, targets, before, probes)
-    inputs = [_input_row(e, items[e.id], targets.get(e.id), skipped[e.id], vectors, answers) for e in examples]
-    wanted = [ExampleRows(engine, item, vectors) for item in alive]
+        found = attribute(engine, alive, targets, before, probes)
+    inputs = [_input_row(e, items[e.id], targets.get(e.id), skipped[e.id], found) for e in examples]
+    wanted = [ExampleRows(engine, item, found.vectors) for item in alive]
     rounds = [desk.ask(row for rows in wanted for row in rows.new())]
     if engine.config.adaptive == "examples":
         rounds += _further_rounds(desk, wanted, inputs, [references, *rounds])
     n_probes = sum(probes.rows.values()) + sum(is_probe(key.kind) for key in known)
     n_referred = n_references(engine) * sum(item.n_units > 1 for item in items.values())
-    probe_tokens, answer_tokens = sum(probes.tokens.values()), _answer_tokens(answers)
     result = PartResult(
         inputs=inputs,
         n_wanted=sum(map(len, wanted)) + n_referred + n_probes,
-        cost={
-            "forwards": engine.scorer.counts.forwards - counts.forwards,
-            "tokens": engine.scorer.counts.tokens - counts.tokens - probe_tokens,
-            "attribution_seconds": seconds,
-            "attribution_tokens": _attribution_tokens(engine, alive, before)
-            + probe_tokens
-            + sum(answer_tokens.values()),
-            "attribution_rows": probes.rows,
-            "probe_tokens": probes.tokens,
-            "answer_tokens": answer_tokens,
-            "out_of_memory": engine.scorer.halvings + engine.model.shortages,
-            "lowered_budgets": {str(length): budget for length, budget in engine.scorer.lowered.items()},
-        },
+        cost=_cost(engine, counts, found, probes, attribution_tokens(engine, alive, before)),
     )
     return PartInFlight(engine, result, [references, *probes.asked, *rounds], answered, before)
+
+
+def _cost(engine: Engine, counts: Counts, found: Attributed, probes: Probes, looked: int) -> dict[str, Any]:
+    """What the part took so far.
+
+    Args:
+        engine: The run.
+        counts: What its scorer had counted before the part.
+        found: The attributions of the part.
+        probes: What they asked for.
+        looked: Tokens that they sent through the model themselves.
+    """
+    probe_tokens, answer_tokens = sum(probes.tokens.values()), found.answer_tokens
+    return {
+        "forwards": engine.scorer.counts.forwards - counts.forwards,
+        "tokens": engine.scorer.counts.tokens - counts.tokens - probe_tokens,
+        "attribution_seconds": found.seconds,
+        "attribution_tokens": looked + probe_tokens + sum(answer_tokens.values()),
+        "attribution_rows": probes.rows,
+        "probe_tokens": probes.tokens,
+        "answer_tokens": answer_tokens,
+        "out_of_memory": engine.scorer.halvings + engine.model.shortages,
+        "lowered_budgets": {str(length): budget for length, budget in engine.scorer.lowered.items()},
+    }
 
 
 def _further_rounds(
@@ -197,80 +206,12 @@ def _target(
     return int(np.argmax(full - prior if config.calibration == "contextual" else full))
 
 
-def _attribute(
-    engine: Engine,
-    items: Sequence[Encoded],
-    targets: Mapping[str, int],
-    before: Mapping[str, InputRow],
-    probes: Probes,
-) -> tuple[dict[tuple[str, str], PerUnit], dict[tuple[str, str], Answer], dict[str, float]]:
-    """(attribution, example) -> a number per unit; what the model said new; the seconds that each attribution took.
-
-    Those of the look that several share are divided among them equally.
-    """
-    vectors: dict[tuple[str, str], PerUnit] = {}
-    answers: dict[tuple[str, str], Answer] = {}
-    seconds: dict[str, float] = {}
-    stored_of = {
-        name: {e: np.array(row.attributions[name]) for e, row in before.items() if name in row.attributions}
-        for name in engine.attributions
-    }
-    unknown = {
-        name: [item for item in items if method.brought or item.example_id not in stored_of[name]]
-        for name, method in engine.attributions.items()
-    }
-    needs = {need for name, todo in unknown.items() if todo for need in engine.attributions[name].needs}
-    looks, priors = needs - OF_EVERY_MODEL, probes.priors(items)
-    observer = Observer(engine.model, engine.scorer.labels, targets, looks, chat=engine.in_turns, priors=priors)
-    looking = {name for name, todo in unknown.items() if todo and engine.attributions[name].needs & LOOKS}
-    started = time.monotonic()
-    shown = {item.example_id for name in looking for item in unknown[name]}
-    observer.see([item for item in items if item.example_id in shown])
-    of_look = (time.monotonic() - started) / max(len(looking), 1)
-    for name, method in engine.attributions.items():
-        stored, todo = stored_of[name], unknown[name]
-        if todo:
-            started = time.monotonic()
-            lens = Lens(observer, method.needs, engine.config.seed, name, engine.data, partial(probes.values, name))
-            for item, vector in zip(todo, method.attribute(lens, todo), strict=True):
-                vectors[name, item.example_id] = one_per_unit(name, item, np.asarray(vector, dtype=np.float64))
-            answers |= {(name, example_id): answer for example_id, answer in lens.answers.items()}
-            seconds[name] = round(time.monotonic() - started + (of_look if name in looking else 0.0), 3)
-        for example_id, vector in stored.items():
-            if not np.array_equal(vector, vectors.get((name, example_id), vector), equal_nan=True):
-                raise changed(name, example_id)
-            vectors[name, example_id] = vector
-    return vectors, answers, seconds
-
-
-def _answer_tokens(answers: Mapping[tuple[str, str], Answer]) -> dict[str, int]:
-    """Tokens of questions and answers of each attribution."""
-    names = dict.fromkeys(name for name, _ in answers)
-    return {name: sum(each.tokens for (own, _), each in answers.items() if own == name) for name in names}
-
-
-def _attribution_tokens(engine: Engine, items: Sequence[Encoded], before: Mapping[str, InputRow]) -> int:
-    """Tokens that attributions sent through the model: one pass for all that look, three for those that go back too.
-
-    Methods that do more than look say so themselves.
-    """
-    total = 0
-    for item in items:
-        stored = before[item.example_id].attributions if item.example_id in before else {}
-        new = [method for name, method in engine.attributions.items() if name not in stored]
-        needs = {need for method in new for need in method.needs}
-        looks = 3 if "gradients" in needs else 1 if "attentions" in needs else 0
-        total += (looks + sum(method.passes for method in new)) * len(item.ids)
-    return total
-
-
 def _input_row(
     example: Example,
     item: Encoded,
     target: int | None,
     skip: str | None,
-    vectors: Mapping[tuple[str, str], PerUnit],
-    answers: Mapping[tuple[str, str], Answer],
+    found: Attributed,
 ) -> InputRow:
     return InputRow(
         example_id=example.id,
@@ -282,8 +223,10 @@ def _input_row(
         human=example.human,
         truncated=item.truncated,
         skip_reason=skip,
-        attributions={name: tuple(v.tolist()) for (name, identity), v in vectors.items() if identity == example.id},
-        answers={name: answer for (name, identity), answer in answers.items() if identity == example.id},
+        attributions={
+            name: tuple(v.tolist()) for (name, identity), v in found.vectors.items() if identity == example.id
+        },
+        answers={name: answer for (name, identity), answer in found.answers.items() if identity == example.id},
     )
 
 
