@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ice_eval._files import DRAFT
+from ice_eval._files import DRAFT, write_atomically, write_json
 from ice_eval.errors import ConfigError
 from ice_eval.records import Span
-from ice_eval.results import SCHEMA, InputRow, LedgerRow, RowKey, RunFolder, write_atomically, write_json
+from ice_eval.results import SCHEMA, InputRow, LedgerRow, RowKey, RunFolder
 
 
 @pytest.fixture

@@ -8,8 +8,9 @@ from typing import Any
 
 from ice_eval._cache import cache_folder
 from ice_eval._extras import require
+from ice_eval._files import write_atomically
 from ice_eval.errors import MissingExtraError, StorageError
-from ice_eval.results import RunFolder, write_atomically
+from ice_eval.results import RunFolder
 
 OF_CHAINS = "chain-"
 """How the names of figures of chains begin, which stand in a section of their own."""

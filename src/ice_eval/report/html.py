@@ -4,13 +4,14 @@ import importlib.resources
 from collections.abc import Sequence
 from pathlib import Path
 
+from ice_eval._files import write_atomically
 from ice_eval.errors import ConfigError
 from ice_eval.report._templates import template
 from ice_eval.report.browser import BUDGET
 from ice_eval.report.colours import WORD_COLOURS, WORD_TEXT_COLOURS, operator_colour
 from ice_eval.report.embed import content_policy, script_json, script_text
 from ice_eval.report.page import page
-from ice_eval.results import RunFolder, write_atomically
+from ice_eval.results import RunFolder
 
 _SCRIPTS = ("browser.js", "figures.js")
 

@@ -1,6 +1,5 @@
 """The run folder: manifest, inputs, ledger; and all statistics, computed from it without a model."""
 
-from ice_eval._files import alone, read_json, write_atomically, write_json
 from ice_eval.results.differences import RunDifference, Setting, WinRateDifference, differences
 from ice_eval.results.folder import RunFolder
 from ice_eval.results.identity import config_hash, content_hash, content_hash_of_all, now, slug, stored_run, versions_of
@@ -23,7 +22,6 @@ __all__ = [
     "RunFolder",
     "Setting",
     "WinRateDifference",
-    "alone",
     "config_hash",
     "content_hash",
     "content_hash_of_all",
@@ -31,12 +29,9 @@ __all__ = [
     "now",
     "numbers_hash",
     "plan",
-    "read_json",
     "rescore",
     "slug",
     "stored_run",
     "versions_of",
     "view_example",
-    "write_atomically",
-    "write_json",
 ]

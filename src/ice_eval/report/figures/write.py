@@ -7,9 +7,9 @@ from types import ModuleType
 from typing import Any
 
 from ice_eval._extras import require
+from ice_eval._files import write_atomically
 from ice_eval.errors import ConfigError
 from ice_eval.report.figures._base import Figure, Theme
-from ice_eval.results import write_atomically
 
 DOTS_PER_INCH = 300
 
