@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from ice_eval.cli._output import Bar
+from ice_eval.cli._progress import Bar
 
 
 @pytest.fixture

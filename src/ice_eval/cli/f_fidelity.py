@@ -41,7 +41,8 @@ def f_fidelity(
     Explanations, explained labels, random sets and fills are those of the run.
     """
     from ice_eval.analysis.answers import answered
-    from ice_eval.cli._output import Bar, print_json, print_tables
+    from ice_eval.cli._output import print_json, print_tables
+    from ice_eval.cli._progress import Bar
     from ice_eval.f_fidelity import f_fidelity as adapted_run
     from ice_eval.f_fidelity import require_adaptable
     from ice_eval.models import load_model

@@ -1,0 +1,117 @@
+"""Progress that fits where it goes, and what Ctrl-C does meanwhile."""
+
+import signal
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Literal
+
+from rich.console import Console
+from rich.text import Text
+
+from ice_eval._controls import without_controls
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+_TELLING_ROWS, _TELLING_SHARE = 100, 0.05
+"""Rows, or the share of all, after whose scoring progress says how long the rest takes."""
+_NONE_LEFT = {
+    "rows": "nothing left to score: all rows are in the folder.",
+    "requests": "nothing left to ask: all replies are in the folder.",
+}
+
+
+class Bar:
+    """Progress on standard error: a bar in a terminal, a line every ten seconds elsewhere.
+
+    The first Ctrl-C lets the part in hand be finished where someone asks, part by part, whether to stop; the second one
+    stops at once, as does the first where nobody asks.
+    """
+
+    def __init__(self, counted: Literal["rows", "requests"] = "rows") -> None:
+        self._counted = counted
+        self._plain = not sys.stderr.isatty()
+        self._console = Console(stderr=True, highlight=False)
+        self._progress: Progress | None = None
+        self._task: TaskID | None = None
+        self._total = self._done = self._scored = 0
+        self._started = self._told = 0.0
+        self._asked_to_stop = False
+        self._handler: Any = None
+
+    def say(self, message: str) -> None:
+        self._console.print(Text(without_controls(message)))
+
+    def start(self, total: int) -> None:
+        self._total, self._done, self._scored, self._started = total, 0, 0, time.monotonic()
+        self._told = self._started
+        if not self._plain:
+            self._progress = _progress(self._console)
+            self._task = self._progress.add_task(self._counted, total=total, rate="")
+            self._progress.start()
+
+    def advance(self, rows: int, *, scored: bool = True) -> None:
+        self._done += rows
+        self._scored += rows if scored else 0
+        if self._progress is not None and self._task is not None:
+            self._progress.update(self._task, completed=self._done, rate=self._pace())
+        elif self._plain and time.monotonic() - self._told > 10:
+            self._told = time.monotonic()
+            self.say(f"{self._done}/{self._total} {self._counted}{self._outlook()}")
+
+    def correct(self, total: int) -> None:
+        self._total = total
+        if self._progress is not None and self._task is not None:
+            self._progress.update(self._task, total=total)
+
+    def asked_to_stop(self) -> bool:
+        hears = self._handler is not None or threading.current_thread() is not threading.main_thread()
+        if not hears and not self._asked_to_stop:
+            self._handler = signal.signal(signal.SIGINT, self._interrupted)
+        return self._asked_to_stop
+
+    def _interrupted(self, number: int, frame: object) -> None:
+        self._asked_to_stop = True
+        self._hear_as_before()
+        self.say("interrupted: the part in hand is finished (Ctrl-C again: at once); the same command again continues.")
+
+    def _hear_as_before(self) -> None:
+        if self._handler is not None:
+            signal.signal(signal.SIGINT, self._handler)
+            self._handler = None
+
+    def stop(self) -> None:
+        self._hear_as_before()
+        if self._progress is not None:
+            self._progress.stop()
+        if self._scored:
+            self.say(f"{self._scored} {self._counted} in {time.monotonic() - self._started:.0f} s ({self._pace()})")
+        elif self._done:
+            self.say(_NONE_LEFT[self._counted])
+
+    def _outlook(self) -> str:
+        """Rate and time left; nothing before enough rows are scored, for attributions come before the first ones."""
+        if not self._scored or self._scored < min(_TELLING_ROWS, _TELLING_SHARE * self._total):
+            return ""
+        left = (self._total - self._done) / self._rate()
+        return f", {self._pace()}, about {left:.0f} s left"
+
+    def _pace(self) -> str:
+        return f"{self._rate():.0f} {self._counted}/s"
+
+    def _rate(self) -> float:
+        return self._scored / max(time.monotonic() - self._started, 1e-6)
+
+
+def _progress(out: Console) -> "Progress":
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+    )
+    return Progress(*columns, console=out, transient=True)
