@@ -199,8 +199,8 @@ def _check_same(run: RunFolder, config: RunConfig, model: Model, task: Task, exa
     differ = [name for name in _SAME if stored.get(name) != given[name]]
     if differ:
         raise ConfigError(
-            f"{run.path} is a run with other {', '.join(differ)}: give --model, --task, --data, --prompt, --labels, "
-            "--explain and --dtype as they were in that run."
+            f"{run.path} is a run with other {', '.join(differ)}: give --model, --task, --data, --prompt, --labels and "
+            "--explain as they were in that run."
         )
 
 

@@ -88,12 +88,7 @@ def translate_file(
         ConfigError: `out` is there already, or an interrupted translation of something else is.
         DataError: A row lacks a field.
     """
-    if out.suffix.lower() != ".jsonl":
-        raise ConfigError(f"--out {out}: a name that ends in .jsonl is expected.")
-    if out.exists():
-        raise ConfigError(f"{out} is there already; choose another --out, or remove it.")
-    if not out.parent.is_dir():
-        raise ConfigError(f"the folder of --out {out} is not there; make it first.")
+    _check_out(out)
     rows = list(data.rows())
     sources = [_source(row, place, provenance.fields, data.origin) for place, row in enumerate(rows)]
     partial = out.with_name(out.name + PARTIAL)
@@ -103,17 +98,24 @@ def translate_file(
         for start in range(before, len(rows), provenance.batch):
             assert translate is not None, "it is loaded where something is missing"
             part = slice(start, start + provenance.batch)
-            texts = translate([text for source in sources[part] for text in source.values()])
-            written = iter(texts)
+            texts = iter(translate([text for source in sources[part] for text in source.values()]))
             for place, source in enumerate(sources[part], start=start):
-                line = _line(rows[place], place, source, {name: next(written) for name in source}, provenance)
-                stream.write(line)
+                stream.write(_line(rows[place], place, source, {name: next(texts) for name in source}, provenance))
             stream.flush()
             os.fsync(stream.fileno())
             progress(min(part.stop, len(rows)), len(rows))
     partial.replace(out)
     used = {*_KEPT, *provenance.fields}
     return Translated(out, len(rows), before, tuple(dict.fromkeys(n for row in rows for n in row if n not in used)))
+
+
+def _check_out(out: Path) -> None:
+    if out.suffix.lower() != ".jsonl":
+        raise ConfigError(f"--out {out}: a name that ends in .jsonl is expected.")
+    if out.exists():
+        raise ConfigError(f"{out} is there already; choose another --out, or remove it.")
+    if not out.parent.is_dir():
+        raise ConfigError(f"the folder of --out {out} is not there; make it first.")
 
 
 def _source(row: Mapping[str, Any], place: int, fields: Sequence[str], origin: str) -> dict[str, str]:

@@ -179,32 +179,19 @@ class ExampleRows:
     def _nulls(self, size: int) -> Iterator[tuple[str, list[Units]]]:
         """The random sets of one size, by kind: one order for all attributions, or one for each."""
         config, item = self.engine.config, self.item
+        m, seed, example = config.m, config.seed, item.example_id
         for null in config.nulls:
             if null == SIZE and not config.choices.own_null:
-                sets = random_sets(item.n_units, size, config.m + 1, seed=config.seed, example_id=item.example_id)
+                sets = random_sets(item.n_units, size, m + 1, seed=seed, example_id=example)
                 yield null_kind("", null, config.choices), sets
                 continue
-            for name in self._rationales[size]:
+            for name, rationale in self._rationales[size].items():
                 kind = null_kind(name, null, config.choices)
                 if null == SIZE:
-                    yield (
-                        kind,
-                        independent_sets(
-                            item.n_units, size, config.m, seed=config.seed, example_id=item.example_id, kind=kind
-                        ),
-                    )
+                    sets = independent_sets(item.n_units, size, m, seed=seed, example_id=example, kind=kind)
                 else:
-                    yield (
-                        kind,
-                        matched_sets(
-                            null,
-                            item,
-                            self._rationales[size][name],
-                            config.m,
-                            seed=config.seed,
-                            counts=self.engine.unit_counts,
-                        ),
-                    )
+                    sets = matched_sets(null, item, rationale, m, seed=seed, counts=self.engine.unit_counts)
+                yield kind, sets
 
     def _new_sets(self, size: int, operator: str, direction: str) -> Iterator[tuple[tuple[str, int | None], Units]]:
         for (own_size, kind), sets in self._orders.items():
