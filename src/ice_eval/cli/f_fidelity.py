@@ -1,12 +1,15 @@
 """`ice f-fidelity`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ice_eval.cli._options import Columns, Device, Json
 from ice_eval.cli._tasks import TaskFlags, task_of_run
+
+if TYPE_CHECKING:
+    from ice_eval.results import RunFolder
 
 
 def f_fidelity(
@@ -40,14 +43,12 @@ def f_fidelity(
     Removing units gives inputs that a model was not trained on; the copy was (F-Fidelity, Zheng et al. 2025).
     Explanations, explained labels, random sets and fills are those of the run.
     """
-    from ice_eval.analysis.answers import answered
-    from ice_eval.cli._output import print_json, print_tables
     from ice_eval.cli._progress import Bar
     from ice_eval.f_fidelity import f_fidelity as adapted_run
     from ice_eval.f_fidelity import require_adaptable
     from ice_eval.models import load_model
-    from ice_eval.report import adaptation_notes, adaptation_table, difference_notes, difference_tables, write_html
-    from ice_eval.results import RunFolder, differences
+    from ice_eval.report import write_html
+    from ice_eval.results import RunFolder
 
     deployed = RunFolder.existing(run)
     require_adaptable(deployed)
@@ -65,6 +66,15 @@ def f_fidelity(
         reporter=Bar(),
     )
     write_html([found], found.path / "report.html")
+    _print(deployed, found, as_json=as_json)
+
+
+def _print(deployed: "RunFolder", found: "RunFolder", *, as_json: bool) -> None:
+    from ice_eval.analysis.answers import answered
+    from ice_eval.cli._output import print_json, print_tables
+    from ice_eval.report import adaptation_notes, adaptation_table, difference_notes, difference_tables
+    from ice_eval.results import differences
+
     [compared] = differences(deployed, [found])
     lines = answered(deployed, found)
     adaptation = found.manifest()["adaptation"]

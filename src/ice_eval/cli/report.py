@@ -1,7 +1,7 @@
 """`ice report`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -32,8 +32,8 @@ def report(
     as_json: Json = False,
 ) -> None:
     """Print the tables of one or several runs, or write them as a page or as figures."""
-    from ice_eval.cli._output import print_formatted, print_json, print_summaries, print_text
-    from ice_eval.report import failures, jointly, tables, words_of, write_html
+    from ice_eval.cli._output import print_text
+    from ice_eval.report import failures, words_of, write_html
 
     check_format(style, json=as_json, html=html is not None, figures=figures is not None)
     unwanted = words_of(fail_if or ())
@@ -46,19 +46,26 @@ def report(
         write_html(found, html)
     if html is not None or figures is not None:
         _print_written(html, drawn, as_json=as_json)
-    elif as_json:
-        print_json(
-            [{"folder": str(folder.path), **summary} for folder, summary in zip(found, jointly(summaries), strict=True)]
-        )
-    elif style is not None:
-        print_formatted(tables(summaries), style)
     else:
-        print_summaries(summaries, [str(folder.path) for folder in found])
+        _print_tables(summaries, [str(folder.path) for folder in found], style, as_json=as_json)
     failed = failures(summaries, unwanted)
     for line in failed:
         print_text(f"ice: {line}", error=True)
     if failed:
         raise typer.Exit(1)
+
+
+def _print_tables(summaries: list[dict[str, Any]], names: list[str], style: str | None, *, as_json: bool) -> None:
+    from ice_eval.cli._output import print_formatted, print_json, print_summaries
+    from ice_eval.report import jointly, tables
+
+    if as_json:
+        together = zip(names, jointly(summaries), strict=True)
+        print_json([{"folder": name, **summary} for name, summary in together])
+    elif style is not None:
+        print_formatted(tables(summaries), style)
+    else:
+        print_summaries(summaries, names)
 
 
 def _draw(folders: "list[RunFolder]", target: Path) -> "list[FigureFiles]":

@@ -2,9 +2,9 @@
 
 import itertools
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,15 +33,11 @@ SMALL_N = 50
 
 def rescore(folder: RunFolder) -> dict[str, Any]:
     """Compute `examples.jsonl` and `summary.json` again from inputs and ledger, and return the summary."""
-    config = folder.manifest()["config"]
-    gathered = {cell: Gathering() for cell, _ in configurations(config)}
-    with write_atomically(folder.path / "examples.jsonl") as stream:
-        for outcome in outcomes_of(folder, config):
-            gathered[outcome.configuration].append(outcome)
-            stream.write(json.dumps(outcome.line(), ensure_ascii=False, allow_nan=False).encode("utf-8") + b"\n")
     manifest = folder.manifest()
+    config = manifest["config"]
+    with write_atomically(folder.path / "examples.jsonl") as stream:
+        grouped = _grouped(_written(outcomes_of(folder, config), stream), config)
     noise = (manifest.get("noise_guard") or {}).get("probability", 0.0)
-    grouped = {cell: gathered.pop(cell).outcomes() for cell in list(gathered)}
     summary = summarise(grouped, config, notes=manifest.get("flags", []), noise=noise)
     write_json(folder.path / "summary.json", summary)
     return summary
@@ -49,10 +45,22 @@ def rescore(folder: RunFolder) -> dict[str, Any]:
 
 def outcomes_by_configuration(folder: RunFolder, config: Mapping[str, Any]) -> dict[Configuration, Outcomes]:
     """Every example of a folder, finished or not, under every configuration."""
+    return _grouped(outcomes_of(folder, config), config)
+
+
+def _written(outcomes: Iterable[Outcome], stream: BinaryIO) -> Iterator[Outcome]:
+    """The outcomes, each when its line is written."""
+    for outcome in outcomes:
+        stream.write(json.dumps(outcome.line(), ensure_ascii=False, allow_nan=False).encode("utf-8") + b"\n")
+        yield outcome
+
+
+def _grouped(outcomes: Iterable[Outcome], config: Mapping[str, Any]) -> dict[Configuration, Outcomes]:
     gathered = {cell: Gathering() for cell, _ in configurations(config)}
-    for outcome in outcomes_of(folder, config):
+    for outcome in outcomes:
         gathered[outcome.configuration].append(outcome)
-    return {cell: found.outcomes() for cell, found in gathered.items()}
+    # What was gathered of a configuration goes as soon as its columns are there: data may be large.
+    return {cell: gathered.pop(cell).outcomes() for cell in list(gathered)}
 
 
 def configurations(config: Mapping[str, Any]) -> list[tuple[Configuration, Sequence[str]]]:
