@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 
 from ice_eval._files import DRAFT, alone, read_json, write_atomically, write_json
 from ice_eval.errors import ConfigError, DamagedPartError
-from ice_eval.records import Answer, Span
 from ice_eval.results.checksums import Checksums, checksum
-from ice_eval.results.schema import INPUTS, LEDGER, PROBE, SCHEMA, InputRow, LedgerRow, RowKey
+from ice_eval.results.schema import LEDGER, PROBE, SCHEMA, InputRow, LedgerRow
+from ice_eval.results.tables import input_row, inputs_table, ledger_row, ledger_table
 
 _PART = re.compile(r"part-(\d{6})-(\d{3})\.parquet")
 _KINDS = ("ledger", "inputs")
@@ -101,9 +101,9 @@ class RunFolder:
         self, index: int, inputs: Sequence[InputRow], ledger: Sequence[LedgerRow], cost: Mapping[str, Any]
     ) -> None:
         """Add to a part; `cost` (rows, forwards, tokens, seconds) is kept with it, so that sums survive a kill."""
-        rows = _ledger_table(ledger).replace_schema_metadata({_COST: json.dumps(cost).encode()})
+        rows = ledger_table(ledger).replace_schema_metadata({_COST: json.dumps(cost).encode()})
         written = {}
-        for kind, table in zip(_KINDS, (rows, _inputs_table(inputs)), strict=True):
+        for kind, table in zip(_KINDS, (rows, inputs_table(inputs)), strict=True):
             sink = pa.BufferOutputStream()
             pq.write_table(table, sink, compression="zstd")
             content = sink.getvalue().to_pybytes()
@@ -145,7 +145,7 @@ class RunFolder:
         found: dict[str, InputRow] = {}
         for path in self._files("inputs", index):
             for record in self._records(path):
-                row = _input_row(record)
+                row = input_row(record)
                 before = found.get(row.example_id, row)
                 found[row.example_id] = replace(
                     row,
@@ -175,7 +175,7 @@ class RunFolder:
         columns = [column for column in LEDGER.names if column not in left_out]
         rows = []
         for path in self._files("ledger", index):
-            rows += [_ledger_row(record) for record in self._records(path, columns, wanted)]
+            rows += [ledger_row(record) for record in self._records(path, columns, wanted)]
         return rows
 
     def costs(self, *, sound_only: bool = False) -> list[dict[str, Any]]:
@@ -283,44 +283,3 @@ def _part_of(path: Path) -> int:
     match = _PART.fullmatch(path.name)
     assert match is not None, path
     return int(match[1])
-
-
-def _ledger_table(rows: Sequence[LedgerRow]) -> pa.Table:
-    records = [{**row.key._asdict(), **{name: getattr(row, name) for name in LedgerRow._fields[1:]}} for row in rows]
-    return pa.Table.from_pylist(records, schema=LEDGER)
-
-
-def _ledger_row(record: Mapping[str, Any]) -> LedgerRow:
-    return LedgerRow(
-        key=RowKey(**{name: record[name] for name in RowKey._fields}),
-        kept=tuple(record["kept"]),
-        input_ids=tuple(record.get("input_ids") or ()),
-        segment_ids=tuple(record.get("segment_ids") or ()),
-        scores=tuple(record["scores"]),
-        text=record.get("text"),
-    )
-
-
-def _inputs_table(rows: Sequence[InputRow]) -> pa.Table:
-    records = [
-        {
-            **{name: getattr(row, name) for name in INPUTS.names},
-            "fields": list(row.fields.items()),
-            "spans": [span._asdict() for span in row.spans],
-            "human": [span._asdict() for span in row.human],
-            "attributions": list(row.attributions.items()),
-            "answers": [(name, answer._asdict()) for name, answer in row.answers.items()],
-        }
-        for row in rows
-    ]
-    return pa.Table.from_pylist(records, schema=INPUTS)
-
-
-def _input_row(record: dict[str, Any]) -> InputRow:
-    spans = {name: tuple(Span(**span) for span in record[name]) for name in ("spans", "human")}
-    vectors = {name: tuple(values) for name, values in record["attributions"]}
-    # Folders of earlier versions know of no answers.
-    answers = {name: Answer(**answer) for name, answer in record.get("answers") or ()}
-    return InputRow(
-        **{**record, **spans, "fields": dict(record["fields"]), "attributions": vectors, "answers": answers}
-    )
