@@ -14,6 +14,8 @@ from ice_eval.pipeline import rows
 from ice_eval.results import comparisons
 from ice_eval.selftest import QUICK, Sizes
 
+RANDOM = Sizes(random=300)
+"""What it takes to see a fault in how a random explanation is judged."""
 SMALL = Sizes(random=300, truth=100, weakened=50, mixture=20, covered=20, matched=100, sequential=60)
 NOTHING = Sizes(random=25, truth=25, weakened=25, mixture=20, covered=2, matched=50, sequential=25)
 
@@ -68,6 +70,11 @@ def test_its_content_is_plain_data(quick):
     assert {"model", "operator", "direction", "attribution", "name", "observed", "p", "ok"} <= set(content["checks"][0])
 
 
+def test_a_part_that_draws_nothing_is_left_out():
+    assert {check.about.attribution for check in run(Sizes(sequential=25)).checks} == {"random, sequential"}
+    assert run(Sizes()).checks == ()
+
+
 def test_the_same_seed_gives_the_same_numbers():
     first, second, other = (run(NOTHING, seed=seed).checks for seed in (1, 1, 2))
     assert first == second != other
@@ -120,12 +127,12 @@ def prefer_early(monkeypatch, times):
 
 def test_random_sets_that_prefer_early_units_are_found_in_what_the_model_says(monkeypatch):
     prefer_early(monkeypatch, 4)
-    assert {"ranks are uniform", "mean win rate"} & names()
+    assert {"ranks are uniform", "mean win rate"} & names(sizes=RANDOM)
 
 
 def test_random_sets_that_prefer_early_units_a_little_are_found(monkeypatch):
     prefer_early(monkeypatch, 2)
-    found = names(sizes=dataclasses.replace(NOTHING, random=300))
+    found = names(sizes=RANDOM)
     assert "places in sets of 6 of 30 units are uniform" in found
 
 
@@ -145,27 +152,26 @@ def test_dropped_ties_are_found(monkeypatch):
         lambda below, tied, above, m: {"p_value": (1 + above) / (m + 1), "p_lower": (1 + below) / (m + 1)}
     )
     monkeypatch.setattr(comparisons, "compare", dropped)
-    assert "false positives, lower tail, α = 0.05" in names()
+    assert "false positives, lower tail, α = 0.05" in names(sizes=RANDOM)
 
 
 @pytest.mark.slow
 def test_ties_that_count_as_wins_are_found(monkeypatch):
     generous = compare_with(lambda below, tied, above, m: {"win_rate": (below + tied) / m})
     monkeypatch.setattr(comparisons, "compare", generous)
-    assert {"mean win rate", "ranks are uniform"} <= names()
+    assert {"mean win rate", "ranks are uniform"} <= names(sizes=RANDOM)
 
 
 def test_a_p_value_that_leaves_out_the_rationale_itself_is_found(monkeypatch):
     bare = compare_with(lambda below, tied, above, m: {"p_value": max(tied + above, 0.5) / m})
     monkeypatch.setattr(comparisons, "compare", bare)
-    assert "the truth has the smallest p-value" in names(sizes=NOTHING, with_transformer=True)
+    assert "the truth has the smallest p-value" in names(sizes=Sizes(truth=25), with_transformer=True)
 
 
 @pytest.mark.slow
 def test_a_null_that_holds_the_rationale_is_found(monkeypatch):
     monkeypatch.setattr(comparisons, "null_of", lambda rationale, sets, m: list(range(min(len(sets), m))))
-    sizes = dataclasses.replace(NOTHING, truth=100)
-    assert "the truth has the smallest p-value" in names(sizes=sizes, with_transformer=True)
+    assert "the truth has the smallest p-value" in names(sizes=Sizes(truth=100), with_transformer=True)
 
 
 def rationale_rows(monkeypatch, change):
@@ -308,6 +314,5 @@ def test_a_win_rate_that_counts_the_stopping_set_is_found(monkeypatch):
         return found and dataclasses.replace(found, win_rate=1 - found.p_value)
 
     monkeypatch.setattr(comparisons, "compare_sequentially", naive)
-    sizes = dataclasses.replace(NOTHING, sequential=800)
-    found = {(check.name, check.about.attribution) for check in run(sizes).failed}
+    found = {(check.name, check.about.attribution) for check in run(Sizes(sequential=800)).failed}
     assert found == {("mean win rate", "random, sequential")}
