@@ -50,6 +50,8 @@ def test_rates_outside_of_zero_and_one_are_refused(bad):
         step_reasoning_capacity(bad, 0.5)
     with pytest.raises(DataError, match=r"lies in \[0, 1\]"):
         reasoning_word(bad)
+    with pytest.raises(DataError, match=r"noise floor lies in \[0, 1\]"):
+        adjusted_capacity(0.5, 0.5, bad)
 
 
 def test_what_changes_without_any_removal_counts_for_nothing():

@@ -15,11 +15,11 @@ from ice_eval.stats.randomization import CHANCE
 Taxonomy = Literal["anti-faithful", "near-random", "weakly faithful", "faithful"]
 
 NOT_DISTINGUISHABLE = "not distinguishable from random"
-_TEST_LEVEL = 0.05
 UNDETERMINED = "undetermined (too few examples)"
 ALL_EQUAL = "undetermined (all win rates are equal)"
 GROUPS_EQUAL = "undetermined (all groups have the same win rate)"
 
+_TEST_LEVEL = 0.05
 DETECTABLE_ERRORS = 2.80
 """Standard errors from one half that are detected: 1.96 + 0.84, two-sided level 5 %, power 80 %."""
 
