@@ -13,22 +13,21 @@ from ice_eval.report.embed import content_policy, script_json, script_text
 from ice_eval.report.page import page
 from ice_eval.results import RunFolder
 
-_SCRIPTS = ("browser.js", "figures.js")
+_BROWSER = ("elements.js", "histogram.js", "chain.js", "browser.js")
+"""One script: what a page holds cannot import."""
 
 
 def report_html(folders: Sequence[RunFolder], *, budget: int = BUDGET) -> str:
     """The report of one or several runs; `budget` bounds the bytes that their examples take."""
     content = page(folders, budget=budget)
-    scripts = {name: script_text(_asset(name)) for name in _SCRIPTS}
+    browser, figures = script_text("\n".join(map(_asset, _BROWSER))), script_text(_asset("figures.js"))
     library = script_text(content["library"])
     return template("report.html").render(
         page=content,
         style=_asset("style.css"),
-        scripts=scripts,
-        library=library,
-        policy=content_policy([*scripts.values(), library]),
-        browser=script_json(content["browser"]),
-        drawn=script_json(content["drawn"]),
+        scripts={"browser": browser, "figures": figures, "library": library},
+        policy=content_policy([browser, figures, library]),
+        data={"browser": script_json(content["browser"]), "figures": script_json(content["drawn"])},
         fills=WORD_COLOURS,
         inks=WORD_TEXT_COLOURS,
         operator_colour=operator_colour,

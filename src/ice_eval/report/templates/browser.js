@@ -1,37 +1,11 @@
 // The example browser. Whatever comes from the data reaches the page through textContent only.
+// It is one script with elements.js, histogram.js and chain.js, which stand before it.
 
 const data = JSON.parse(document.getElementById("browser-data").textContent);
 const PAGE = 50;
 const byId = (id) => document.getElementById(id);
 const controls = byId("controls").elements;
 const state = { run: 0, example: null, page: 0, found: [] };
-
-// --- small pieces ---------------------------------------------------------------------------------------------
-
-const SVG = "http://www.w3.org/2000/svg";
-
-function fill(node, attributes, children) {
-  for (const [name, value] of Object.entries(attributes)) {
-    if (value !== null && value !== undefined && value !== false) node.setAttribute(name, value === true ? "" : value);
-  }
-  node.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
-  return node;
-}
-
-const el = (tag, attributes = {}, ...children) => fill(document.createElement(tag), attributes, children);
-const svg = (tag, attributes = {}, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
-
-const probability = (thousandths) => 1 / (1 + Math.exp(-thousandths / 1000));
-const percent = (share, digits = 0) => `${(100 * share).toFixed(digits)} %`;
-
-// Near 0 and 1 a whole percent hides what is compared.
-function chance(thousandths) {
-  const p = probability(thousandths);
-  return percent(p, p > 0.99 || p < 0.01 ? 2 : p > 0.95 || p < 0.05 ? 1 : 0);
-}
-
-const number = (value, digits = 2) =>
-  value === null ? "–" : `${value < 0 ? "−" : "+"}${Math.abs(value).toPrecision(digits)}`;
 
 // --- what is asked ----------------------------------------------------------------------------------------------
 
@@ -318,135 +292,6 @@ function counterfactual(example, name, text, score, kind) {
   const shown = text === null ? "–" : text.trim() === "" ? "(nothing)" : text.trim();
   const dir = FROM_RIGHT.test(textOf(example)) ? "rtl" : "auto";
   return [el("dt", { class: kind }, name, " ", el("b", {}, ofChains() ? replied(score) : chance(score))), el("dd", { class: kind, dir, lang: run().language }, shown)];
-}
-
-// --- a chain of thought: every step with what the answer does when it is gone ----------------------------------
-
-const SAID = { true: "another answer", false: "the same answer", null: "cannot be read" };
-// The three scores that a reply may have: it is the chain's own answer, another one, or not to be read.
-const replied = (score) => SAID[score === 0 ? null : score < 0];
-const mattering = (chain) => (chain.remark ? "all" : `${chain.steps.filter((step) => step.effect > 0).length}/${chain.steps.length}`);
-
-function chainParts(example, cell) {
-  const [question, chain] = ["question", "chain"].map((name) => example.fields.find((field) => field.name === name));
-  const parts = [heading(example)];
-  if (question) parts.push(el("p", { class: "question", dir: "auto" }, question.pieces.join("")));
-  if (!example.chain) {
-    parts.push(el("p", { class: "missing" }, `Takes no part: ${example.skip}.`));
-    if (chain) parts.push(el("p", { class: "text", dir: "auto" }, chain.pieces.join("")));
-    return parts;
-  }
-  parts.push(chainFacts(example.chain), stepsLegend(example.chain));
-  if (example.chain.remark) parts.push(el("p", { class: "missing" }, example.chain.remark));
-  parts.push(steps(example, chain));
-  if (!isExplained()) return parts;
-  parts.push(el("h4", {}, `What ${controls.attribution.value} says of the steps`), legend(example), fieldText(example, chain, cell));
-  if (cell.error !== undefined) parts.push(el("p", { class: "missing" }, `No numbers: ${cell.error}.`));
-  else parts.push(strongest(example), el("div", { class: "operators" }, operators().map((name) => column(example, name))));
-  return parts;
-}
-
-function chainFacts(chain) {
-  const judged = chain.right === null ? "" : chain.right ? " (right)" : " (wrong)";
-  const pairs = [["own answer", [`${chain.answer}${judged}`]]];
-  if (chain.gold !== null) pairs.push(["right answer", [chain.gold]]);
-  pairs.push(["whole chain", chain.whole.map(reply)], ["no steps", chain.empty.map(reply)]);
-  return el("dl", { class: "facts" }, pairs.map(([name, values]) => el("div", {}, el("dt", {}, name), values.map((value) => el("dd", {}, el("bdi", {}, value))))));
-}
-
-function stepsLegend(chain) {
-  const how = chain.alone ? "when it alone is removed" : "when it is among the steps removed";
-  return el(
-    "p",
-    { class: "legend" },
-    `Number and colour: how much more often the answer changes ${how} (${chain.operator}), from −1 to +1. `,
-    el("span", { class: "unit", style: "--support: 70%" }, "+1: always changes"),
-    el("span", { class: "unit" }, "0: makes no difference"),
-    el("span", { class: "unit against", style: "--against: 70%" }, "−1: changes without it less"),
-  );
-}
-
-function steps(example, field) {
-  const texts = new Map(field.units.map((unit, index) => [unit, field.pieces[index]]));
-  return el("ol", { class: "steps" }, example.chain.steps.map((step, index) => stepItem(step, index, texts.get(index) ?? "")));
-}
-
-function stepItem(step, index, text) {
-  const value = step.effect ?? 0;
-  const classes = value < 0 ? "unit against" : "unit";
-  const style = `--${value < 0 ? "against" : "support"}: ${Math.round(70 * Math.abs(value))}%`;
-  return el(
-    "li",
-    {},
-    el("span", { class: "number" }, `${index + 1}.`),
-    el("span", { class: "effect" }, step.effect === null ? "–" : effect(value), el("small", { title: "replies with another answer, of those read" }, ` ${step.changed}/${step.read}`)),
-    el("span", { class: classes, style, dir: "auto" }, text),
-    el("ul", { class: "replies" }, step.replies.map((each) => el("li", {}, "without it: ", reply(each)))),
-  );
-}
-
-const effect = (value) => `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(2)}`;
-
-function reply([text, changed, count]) {
-  return el("span", {}, el("q", { dir: "auto" }, text === "" ? "(nothing)" : text), ` ${SAID[changed]}${count > 1 ? `, ${count} times` : ""}`);
-}
-
-function tally(scores, keeps) {
-  const counts = [true, false, null].map((kind) => [SAID[kind], scores.filter((score) => replied(score) === SAID[kind]).length]);
-  const said = counts.filter(([, count]) => count > 0).map(([name, count]) => `${count} ${name}`).join(", ");
-  return el("p", { class: "tally" }, `${scores.length} random sets of steps ${act(keeps)}: ${said}.`);
-}
-
-// --- the null as a histogram: log-odds across, so that scores near 0 and 1 stay apart -----------------------------
-
-const WIDTH = 320;
-const HEIGHT = 96;
-const TICKS = [0.0001, 0.001, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 0.999, 0.9999];
-
-function histogram(scores, own, keeps) {
-  const all = [...scores, own];
-  const middle = (Math.min(...all) + Math.max(...all)) / 2;
-  const half = Math.max((Math.max(...all) - Math.min(...all)) / 2, 50) * 1.04;
-  const [low, high] = [middle - half, middle + half];
-  const x = (score) => 8 + ((WIDTH - 16) * (score - low)) / (high - low);
-  const bins = new Array(Math.min(20, Math.max(6, Math.ceil(1.6 * Math.sqrt(scores.length))))).fill(0);
-  for (const score of scores) bins[Math.min(bins.length - 1, Math.floor((bins.length * (score - low)) / (high - low)))] += 1;
-  const tallest = Math.max(...bins);
-  const wide = (WIDTH - 16) / bins.length;
-  const bars = bins.map((count, index) => {
-    const tall = (62 * count) / tallest;
-    return svg("rect", { class: "bar", x: 8 + index * wide + 0.5, y: 76 - tall, width: wide - 1, height: tall });
-  });
-  const described =
-    `Scores of ${scores.length} random sets, from ${chance(Math.min(...scores))} to ${chance(Math.max(...scores))}; ` +
-    `the rationale: ${chance(own)}.`;
-  const picture = svg(
-    "svg",
-    { class: "null", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": described },
-    bars,
-    svg("line", { class: "axis", x1: 8, x2: WIDTH - 8, y1: 76.5, y2: 76.5 }),
-    ticks(low, high, x),
-    svg("line", { class: "own", x1: x(own), x2: x(own), y1: 6, y2: 76 }),
-    svg("path", { class: "own", d: `M${x(own) - 5} 2h10l-5 8z` }),
-  );
-  const better = keeps ? "further right is better" : "further left is better";
-  return el("figure", { class: "null" }, picture, el("figcaption", {}, `score of the label; ▼ the rationale, bars the random sets; ${better}`));
-}
-
-// Ticks that have room; where none falls inside, the two ends.
-function ticks(low, high, x) {
-  let shown = TICKS.map((p) => ({ at: 1000 * Math.log(p / (1 - p)), text: percent(p, p === 0.9999 || p === 0.0001 ? 2 : p > 0.99 || p < 0.01 ? 1 : 0) }));
-  shown = shown.filter(({ at }) => at > low && at < high);
-  if (shown.length < 2) shown = [low + 0.06 * (high - low), high - 0.06 * (high - low)].map((at) => ({ at, text: chance(at) }));
-  let last = -Infinity;
-  const marks = [];
-  for (const { at, text } of shown) {
-    if (x(at) - last < 40) continue;
-    last = x(at);
-    const place = Math.min(Math.max(last, 20), WIDTH - 22);
-    marks.push(svg("line", { class: "axis", x1: last, x2: last, y1: 76, y2: 80 }), svg("text", { x: place, y: 92 }, text));
-  }
-  return marks;
 }
 
 // --- moving about -------------------------------------------------------------------------------------------------
