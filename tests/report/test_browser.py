@@ -138,6 +138,10 @@ def test_sets_that_tie_are_not_said_to_be_beaten(opened, tmp_path):
     page = opened(write_html([each.folder for each in runs], tmp_path / "ties.html").as_uri())
     outcome = page.locator("#detail .outcome")
     assert outcome.text_content().startswith("Wins against 50 % of 5 random sets, ties counted half (100 % tie); p = ")
+    middle = "bars => bars.map(b => b.getBBox()).filter(b => b.height > 0).map(b => b.x + b.width / 2)"
+    [of_all_sets] = page.locator("svg.null").first.locator(".bar").evaluate_all(middle)
+    of_rationale = float(page.locator("svg.null line.own").first.get_attribute("x1"))
+    assert of_rationale == pytest.approx(of_all_sets, abs=0.01), "neither better than the sets nor worse"
     page.select_option("#choose-run", "1")
     assert outcome.text_content().startswith("Beats 0 % of 5 random sets, ties counted as lost (100 % tie); p = ")
 

@@ -10,7 +10,8 @@ function histogram(scores, own, keeps) {
   const half = Math.max((Math.max(...all) - Math.min(...all)) / 2, 50) * 1.04;
   const [low, high] = [middle - half, middle + half];
   const x = (score) => 8 + ((WIDTH - 16) * (score - low)) / (high - low);
-  const bins = new Array(Math.min(20, Math.max(6, Math.ceil(1.6 * Math.sqrt(scores.length))))).fill(0);
+  // An odd number: where all sets tie with the rationale, it stands in the middle of their bar and not at an edge.
+  const bins = new Array(Math.min(21, Math.max(7, Math.ceil(1.6 * Math.sqrt(scores.length)) | 1))).fill(0);
   for (const score of scores) bins[Math.min(bins.length - 1, Math.floor((bins.length * (score - low)) / (high - low)))] += 1;
   const tallest = Math.max(...bins);
   const wide = (WIDTH - 16) / bins.length;
