@@ -1,41 +1,23 @@
 import importlib
-import itertools
 import json
-import re
 import sys
-import xml.etree.ElementTree as ET
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import vl_convert
+from tests.report.drawings import Drawing, place_of, rows
 from tests.small_runs import Waves, picks, run, task_of, texts
 
 from ice_eval.errors import ConfigError, MissingExtraError
 from ice_eval.report.colours import TAXONOMY_COLOURS, UNKNOWN_COLOUR
-from ice_eval.report.figures import (
-    ChainOfThought,
-    LanguageWinRate,
-    Plausibility,
-    PromptWinRate,
-    WinRate,
-    chain_of_thought_scatter,
-    figures,
-    language_heatmap,
-    plausibility_scatter,
-    prompt_sensitivity,
-    theme,
-    win_rate_panels,
-    write_figures,
-)
+from ice_eval.report.figures import figures, theme, write_figures
 from ice_eval.report.figures._examples import shares
 from ice_eval.report.figures.effects import LIMIT
-from ice_eval.report.figures.labels import label_places
 from ice_eval.report.tables import word_of_rate
 from ice_eval.results import RunFolder
 from ice_eval.stats.verdict import NOT_DISTINGUISHABLE, UNDETERMINED
 
-SVG = "{http://www.w3.org/2000/svg}"
 ATTRIBUTIONS, OPERATORS, SIZES = ("good", "hat"), ("delete", "mask-unk"), (0.2, 0.4)
 EVERY = [
     "win-rate-heatmap", "operator-comparison", "operator-bars", "operator-agreement", "k-sweep",
@@ -67,34 +49,9 @@ def drawn(folder):
     return {figure.name: figure for figure in figures([folder])}
 
 
-class Drawing:
-    """An SVG, as what can be seen of it."""
-
-    def __init__(self, figure):
-        self.root = ET.fromstring(vl_convert.vegalite_to_svg(figure.spec("print")))
-
-    def marks(self, kind):
-        """The marks of every layer, panel by panel, those that are not seen left out."""
-        groups = [g for g in self.root.iter(f"{SVG}g") if g.get("class", "").startswith(f"mark-{kind} role-mark")]
-        return [[mark for mark in group if mark.get("opacity") != "0"] for group in groups]
-
-    def count(self, kind):
-        return sum(map(len, self.marks(kind)))
-
-    def texts(self):
-        return [found.text or "".join(found.itertext()) for found in self.root.iter(f"{SVG}text")]
-
-
 @pytest.fixture(scope="module")
 def drawings(drawn):
     return {name: Drawing(figure) for name, figure in drawn.items()}
-
-
-def rows(figure, *needed):
-    """The data of a figure, of those rows that have the fields."""
-    found = figure.chart.to_dict(validate=False)["datasets"].values()
-    [found] = [values for values in found if "row" in values[0]]
-    return [row for row in found if all(row.get(name) is not None for name in needed)]
 
 
 def copied(folder, target, change):
@@ -151,14 +108,9 @@ def test_heatmap_has_a_cell_and_a_number_for_every_configuration(folder, drawn, 
         ]
         for k in SIZES
     ]
-    by_place = [sorted(panel, key=_place) for panel in drawing.marks("text")]
+    by_place = [sorted(panel, key=place_of) for panel in drawing.marks("text")]
     assert [[mark.text for mark in panel] for panel in by_place] == expected
     assert {"k = 0.2", "k = 0.4", *ATTRIBUTIONS, *OPERATORS, "all"} <= set(drawing.texts())
-
-
-def _place(mark):
-    x, y = mark.get("transform").removeprefix("translate(").removesuffix(")").split(",")
-    return float(y), float(x)
 
 
 @pytest.mark.parametrize(
@@ -303,7 +255,7 @@ def test_several_runs_share_a_figure_and_keep_their_own_distributions(folder, sm
         for column in (*OPERATORS, "all")
     ]
     for panel, (row, column) in zip(heatmap.marks("text"), grid, strict=True):
-        shown = [mark.text for mark in sorted(panel, key=_place) if mark.text]
+        shown = [mark.text for mark in sorted(panel, key=place_of) if mark.text]
         assert shown == [cell["text"] for place, cell in cells.items() if place[:2] == (row, column)]
 
 
@@ -399,76 +351,6 @@ def test_without_altair_the_package_says_how_to_get_it(monkeypatch):
         importlib.import_module("ice_eval.report.figures")
 
 
-MODELS, DATA = ("one", "two"), ("sst2", "imdb", "boolq")
-
-
-def test_panels_of_a_table_hold_every_cell():
-    given = [
-        WinRate(model=model, dataset=data, attribution=attribution, operator=operator, win_rate=rate)
-        for attribution in ("attention", "gradient")
-        for operator in ("delete", "infill")
-        for model, rates in zip(MODELS, [(0.45, 0.52, None), (0.55, 0.6, 0.601)], strict=True)
-        for data, rate in zip(DATA, rates, strict=True)
-    ]
-    drawing = Drawing(win_rate_panels(given))
-    assert len(drawing.marks("text")) == 4
-    for panel in drawing.marks("text"):
-        assert [m.text for m in sorted(panel, key=_place)] == ["45.0", "52.0", "–", "55.0", "60.0", "60.1"]
-    assert {"attention", "gradient", "delete", "infill", *MODELS, *DATA} <= set(drawing.texts())
-
-
-def test_languages_are_columns_and_operators_panels():
-    given = [
-        LanguageWinRate(model=model, language=language, operator=operator, win_rate=0.4)
-        for operator in ("delete", "infill")
-        for model in MODELS
-        for language in ("French", "Hindi")
-    ]
-    drawing = Drawing(language_heatmap(given))
-    assert [len(panel) for panel in drawing.marks("rect")] == [4, 4]
-    assert {"French", "Hindi", "anti-faithful"} <= set(drawing.texts())
-
-
-def test_plausibility_gives_the_correlation_of_every_model():
-    line = [Plausibility(model="one", overlap=x / 10, win_rate=0.2 + x / 20) for x in range(8)]
-    flat = [Plausibility(model="two", overlap=x / 10, win_rate=0.5) for x in range(5)]
-    figure = plausibility_scatter([*line, *flat])
-    drawing = Drawing(figure)
-    assert drawing.count("symbol") == 13
-    assert "r = +1.00, n = 8" in " ".join(drawing.texts()), "points on a line have no interval"
-    assert any(text.endswith("n = 5") for text in drawing.texts())
-    assert plausibility_scatter(flat).title == "Faithfulness against plausibility: two, n = 5"
-
-
-def test_examples_of_a_group_make_a_correlation_less_sure():
-    pairs = [(0.1, 0.4), (0.3, 0.7), (0.2, 0.3), (0.8, 0.6), (0.6, 0.9), (0.5, 0.4)]
-
-    def width(n_groups):
-        given = [
-            Plausibility(model="one", overlap=overlap, win_rate=rate, group=index if index < n_groups else None)
-            for index, (overlap, rate) in enumerate(pairs)
-            for _ in range(4)
-        ]
-        low, high = re.search(r"\[(.+), (.+)\], n = 24", plausibility_scatter(given).title).groups()
-        return float(high) - float(low)
-
-    assert width(n_groups=6) > width(n_groups=0)
-
-
-def test_several_operators_have_a_row_of_panels_and_a_correlation_each():
-    given = [
-        Plausibility(model="one", overlap=x / 10, win_rate=rate, operator=operator)
-        for operator, sign in (("delete", 1), ("infill", -1))
-        for x in range(5)
-        for rate in [0.5 + sign * x / 20] * 2
-    ]
-    drawing = Drawing(plausibility_scatter(given))
-    assert [len(panel) for panel in drawing.marks("symbol")] == [5, 5]  # two examples on one dot
-    title = plausibility_scatter(given).title
-    assert "delete: r = +1.00" in title
-    assert "infill: r = -1.00" in title
-
-
 def test_a_run_with_human_rationales_is_drawn_against_them(tmp_path):
     marked = [
         {"text": text, "rationale": [[0, len(" ".join(text.split()[: 1 + place]))]]}
@@ -487,51 +369,3 @@ def test_a_run_with_human_rationales_is_drawn_against_them(tmp_path):
         marks, units = set(range(1 + int(line["example_id"]))), set(line["rationale"])
         overlaps.add(round(len(marks & units) / len(marks | units), 4))
     assert {dot["overlap"] for dot in dots} == overlaps
-
-
-def test_prompts_have_a_dot_each_and_an_interval_where_one_is_known():
-    given = [
-        PromptWinRate(
-            model="one", task="sst2", attribution=attribution, prompt=prompt, win_rate=0.6, low=low, high=high
-        )
-        for attribution in ("attention", "gradient")
-        for prompt, low, high in (("plain", 0.5, 0.7), ("terse", None, None))
-    ]
-    drawing = Drawing(prompt_sensitivity(given))
-    assert drawing.count("symbol") == 4
-    assert drawing.count("rule") == 2 + 2 * 2
-    assert {"one · sst2", "plain", "terse"} <= set(drawing.texts())
-
-
-def test_chains_have_a_named_dot_each():
-    given = [
-        ChainOfThought(model=m, task="gsm8k", src=s, accuracy=a) for m, s, a in (("one", 0.1, 0.5), ("two", 0.7, 0.9))
-    ]
-    drawing = Drawing(chain_of_thought_scatter(given))
-    assert drawing.count("symbol") == drawing.count("text") == 2
-    assert drawing.count("rule") == 2
-
-
-def test_names_of_dots_cover_neither_each_other_nor_a_dot():
-    dots = [(273, 39), (357, 36), (84, 39), (147, 218), (315, 277), (357, 280), (357, 278), (357, 281)]
-    names = ["Model A", "Model A", "Model B", "Model B", "Model C", "Model C", "some-longer-name", "Model D"]
-    places = label_places(dots, names, width=420, height=280)
-    boxes = [(x, y - 6, x + 5.5 * len(name), y + 6) for (x, y), name in zip(places, names, strict=True)]
-    boxes += [(x - 5, y - 5, x + 5, y + 5) for x, y in dots[:5]]
-    for one, other in itertools.combinations(boxes, 2):
-        assert one[2] <= other[0] or other[2] <= one[0] or one[3] <= other[1] or other[3] <= one[1]
-
-
-def test_the_interval_of_a_capacity_is_drawn_and_published_ones_are_hollow():
-    own = ChainOfThought(model="one", task="gsm8k", src=0.5, accuracy=0.9, low=0.4, high=0.6)
-    published = ChainOfThought(model="two", task="gsm8k", src=0.1, accuracy=0.8, published=True)
-    drawing = Drawing(chain_of_thought_scatter([own, published]))
-    assert drawing.count("symbol") == 2 and drawing.count("rule") == 2 + 1
-
-
-@pytest.mark.parametrize(
-    "draw", [win_rate_panels, language_heatmap, plausibility_scatter, prompt_sensitivity, chain_of_thought_scatter]
-)
-def test_a_table_without_rows_is_refused(draw):
-    with pytest.raises(ConfigError, match="a figure needs at least one row"):
-        draw([])

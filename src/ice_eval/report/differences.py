@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from string import ascii_uppercase
 from typing import Any
 
+from ice_eval.nulls import SIZE
 from ice_eval.report.chains import chain_difference_table
 from ice_eval.report.notes import flag_note
 from ice_eval.report.tables import (
@@ -131,7 +132,7 @@ def _named(cells: Sequence[Configuration]) -> str:
     """`sufficiency, k = 0.2: occlusion under delete, infill` for configurations that one run alone has."""
     by_place: dict[str, dict[str, list[str]]] = {}
     for cell in cells:
-        null = "" if cell.null == "size" else f", null {cell.null}"
+        null = "" if cell.null == SIZE else f", null {cell.null}"
         by_attribution = by_place.setdefault(f"{cell.direction}, k = {share(cell.k)}{null}", {})
         by_attribution.setdefault(cell.attribution, []).append(cell.operator)
     return "; ".join(

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, get_args
 
 from ice_eval.errors import ConfigError
+from ice_eval.nulls import SIZE
 from ice_eval.report.chains import headlines, numbered
 from ice_eval.report.tables import share
 from ice_eval.results.comparisons import ALL
@@ -92,5 +93,5 @@ def _held(verdict: str | None) -> Iterator[str]:
 
 def _named(line: Mapping[str, Any], operators: str, several: bool) -> str:
     run = f"{line['model']} on {line['task']}, " if several else ""
-    null = "" if line.get("null", "size") == "size" else f", null: {line['null']}"
+    null = "" if line.get("null", SIZE) == SIZE else f", null: {line['null']}"
     return f"{run}{line['attribution']} under {operators} (k = {share(line['k'])}, {line['direction']}{null})"

@@ -6,6 +6,7 @@ from typing import Any
 
 from rich.style import Style
 
+from ice_eval.nulls import SIZE
 from ice_eval.report.highlight import AGAINST, SUPPORT
 from ice_eval.report.tables import share
 
@@ -17,7 +18,7 @@ _GREY = "#6b6b6b"
 
 def title_of(line: Mapping[str, Any]) -> str:
     """The configuration in words."""
-    null = "" if line.get("null", "size") == "size" else f", null {line['null']}"
+    null = "" if line.get("null", SIZE) == SIZE else f", null {line['null']}"
     return f"{line['attribution']} under {line['operator']}, {line['direction']}, k = {share(line['k'])}{null}"
 
 

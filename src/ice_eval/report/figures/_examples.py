@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ice_eval.nulls import SIZE
 from ice_eval.report.figures._runs import Line, named
 from ice_eval.report.tables import share
 from ice_eval.results import RunFolder
@@ -76,7 +77,7 @@ def examples_of(folder: RunFolder, configurations: Sequence[Line]) -> Examples |
         if gathered["m"]
     }
     words = f"{'own sizes' if k is None else f'k = {share(k)}'}, {setting['direction']}"
-    if setting["null"] != "size":
+    if setting["null"] != SIZE:
         words += f", null: {setting['null']}"
     sequential = folder.manifest()["config"].get("adaptive") == "examples"
     return Examples(folder, words, sequential, setting, columns) if columns else None
@@ -87,9 +88,7 @@ def _lines(folder: RunFolder, setting: Mapping[str, Any]) -> Iterator[Line]:
 
 
 def _matches(line: Line, setting: Mapping[str, Any]) -> bool:
-    return all(
-        line.get(name, "size") == value or (name == "k" and line["k"] is None) for name, value in setting.items()
-    )
+    return all(line.get(name, SIZE) == value or (name == "k" and line["k"] is None) for name, value in setting.items())
 
 
 def shares(values: NDArray[np.float64], n_bins: int) -> NDArray[np.float64]:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ice_eval.nulls import SIZE
 from ice_eval.rationales import DYNAMIC, Share
 from ice_eval.report.run_names import run_names
 from ice_eval.report.tables import share
@@ -46,7 +47,7 @@ def runs_of(folders: Sequence[RunFolder]) -> Runs:
     names = run_names(found)
     parts = {
         part: _in_order(
-            {"null": "size", **named(line), "model": model, "task": task}  # earlier runs do not name the null
+            {"null": SIZE, **named(line), "model": model, "task": task}  # earlier runs do not name the null
             for summary, (model, task) in zip(summaries, names, strict=True)
             for line in summary[part]
         )
