@@ -116,7 +116,7 @@ def test_the_page_holds_the_numbers_of_the_summary(hostile, hostile_page):
     rows = hostile.summary()
     assert "Faithfulness" in hostile_page and "Operator agreement" in hostile_page
     for rate in rows.win_rate:
-        assert f"<td>{100 * rate:.1f} %</td>" in hostile_page
+        assert f'<td class="number">{100 * rate:.1f} %</td>' in hostile_page
     assert f"ice-eval {ice_eval.__version__}" in hostile_page
 
 

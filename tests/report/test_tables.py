@@ -1,6 +1,6 @@
 import pytest
 
-from ice_eval.report.tables import interval, number, p_value, percent
+from ice_eval.report.tables import Table, interval, number, p_value, percent
 
 
 @pytest.mark.parametrize(
@@ -25,3 +25,15 @@ def test_intervals_are_percent_and_signed_where_they_are_differences():
     assert interval([0.481, 0.55]) == "[48.1, 55.0]"
     assert interval([-0.01, 0.02], signed=True) == "[-1.0, +2.0]"
     assert interval(None) == "–"
+
+
+def test_columns_of_numbers_are_known_by_their_cells():
+    rows = (("a", "50.0 %", "[48.1, 55.0]", "+1.2", "–"), ("2", "–", "–", "+0.9 large", "–"))
+    assert Table("", ("name", "rate", "interval", "effect", "nothing"), rows).are_numbers == [
+        False,
+        True,
+        True,
+        False,
+        False,
+    ]
+    assert Table("", ("no", "rows"), ()).are_numbers == [False, False]

@@ -5,16 +5,7 @@ import io
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from ice_eval.report.tables import Table
-
-_NUMBER = re.compile(r"[<\[]?[+−-]?\d[\d.,]*( %| pp|, [+−-]?[\d.]+\])?|–")
-"""A number, a rate, an interval, or a dash where there is none."""
-
-
-def _are_numbers(table: Table) -> list[bool]:
-    """Which columns hold numbers: they are aligned on the right."""
-    columns = zip(*table.rows, strict=True) if table.rows else [() for _ in table.header]
-    return [any(c != "–" for c in cells) and all(_NUMBER.fullmatch(c) for c in cells) for cells in columns]
+from ice_eval.report.tables import Table, is_number
 
 
 def _on_one_line(cell: str) -> str:
@@ -32,7 +23,7 @@ def _markdown(table: Table) -> str:
     def row(cells: Sequence[str]) -> str:
         return "| " + " | ".join(cells) + " |"
 
-    rule = "|" + "|".join(" ---: " if number else " --- " for number in _are_numbers(table)) + "|"
+    rule = "|" + "|".join(" ---: " if number else " --- " for number in table.are_numbers) + "|"
     body = [
         row([f"**{written(c)}**" if (i, j) in table.best else written(c) for j, c in enumerate(cells)])
         for i, cells in enumerate(table.rows)
@@ -48,7 +39,7 @@ def _csv(table: Table) -> str:
     """Cells that a spreadsheet would work out are marked as text by an apostrophe; numbers stay as they are."""
 
     def written(cell: str) -> str:
-        return f"'{cell}" if cell.startswith(_FORMULA) and not _NUMBER.fullmatch(cell) else cell
+        return f"'{cell}" if cell.startswith(_FORMULA) and not is_number(cell) else cell
 
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
@@ -81,7 +72,7 @@ def _latex(table: Table) -> str:
         body.append(
             row([rf"\textbf{{{written(c)}}}" if (i, j) in table.best else written(c) for j, c in enumerate(cells)])
         )
-    alignment = "".join("r" if number else "l" for number in _are_numbers(table))
+    alignment = "".join("r" if number else "l" for number in table.are_numbers)
     head = [
         rf"% {_on_one_line(table.title)}; needs \usepackage{{booktabs}}",
         rf"\begin{{tabular}}{{{alignment}}}",

@@ -3,6 +3,7 @@
 The same cells stand in the terminal, in Markdown, CSV, LaTeX and HTML.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -19,6 +20,7 @@ Column = tuple[str, Callable[[Line], str]]
 """A header, and what makes a cell of a line."""
 EMPTY = "–"
 """The cell of what is not there, or not defined."""
+_NUMBER = re.compile(rf"[<\[]?[+−-]?\d[\d.,]*( %| pp|, [+−-]?[\d.]+\])?|{EMPTY}")
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,17 @@ class Table:
         object.__setattr__(self, "title", without_controls(self.title))
         object.__setattr__(self, "header", tuple(map(without_controls, self.header)))
         object.__setattr__(self, "rows", tuple(tuple(map(without_controls, row)) for row in self.rows))
+
+    @property
+    def are_numbers(self) -> list[bool]:
+        """Which columns hold numbers, where there are any: they are aligned on the right."""
+        columns = zip(*self.rows, strict=True) if self.rows else [() for _ in self.header]
+        return [any(cell != EMPTY for cell in cells) and all(map(is_number, cells)) for cells in columns]
+
+
+def is_number(cell: str) -> bool:
+    """Whether a cell holds a number, a rate, an interval, or a dash where there is none."""
+    return _NUMBER.fullmatch(cell) is not None
 
 
 def word_of_verdict(verdict: str | None) -> str | None:
