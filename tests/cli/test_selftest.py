@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from functools import partial
 
 import numpy as np
 import pytest
@@ -87,9 +88,9 @@ def test_help_says_what_is_tested_and_when_it_fails(ice):
 
 
 def test_a_small_run_end_to_end(ice, monkeypatch):
-    monkeypatch.setattr(
-        selftest, "QUICK", Sizes(random=50, truth=25, weakened=25, mixture=20, covered=5, matched=50, sequential=25)
-    )
+    sizes = Sizes(random=25, truth=25, weakened=25, mixture=20, covered=2, matched=50, sequential=25)
+    monkeypatch.setattr(selftest, "QUICK", sizes)
+    monkeypatch.setattr(selftest, "selftest", partial(selftest.selftest, operators=("delete",), with_transformer=False))
     done = ice("selftest", "--quick", "--json")
     assert done.code == 0, done.out
-    assert {"toy", "planted"} <= {check["model"] for check in json.loads(done.out)["checks"]}
+    assert "toy" in {check["model"] for check in json.loads(done.out)["checks"]}
