@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ice_eval.api import Run
+from ice_eval.api.progress import watched
 from ice_eval.cot import Backend, CotConfig, CotTask, Source, cot_tasks, execute_chains, read_given
 from ice_eval.cot.config import ADDABLE
 from ice_eval.cot.plan import ChainPlan, skipped_chains
@@ -58,7 +59,7 @@ def evaluate_chains(
         load_in: How the weights of a model on this machine are quantised, as `evaluate` takes it.
         out: Run folder; the same call continues it. By default a temporary one.
         default_out: Whether the default is a folder under `ice-runs/` that the same call continues.
-        reporter: Gets progress and messages.
+        reporter: Gets progress and messages; by default a terminal and a notebook show them, and nothing else does.
         settings: Fields of `CotConfig`: n, p, k, operators, attributions, repeats, temperature, answer_step, seed,
             max_tokens, answer_tokens, levels; and `worked_example`: whether a solved problem of the task stands before
             every question.
@@ -82,6 +83,7 @@ def evaluate_chains(
     folder = None if out is None else Path(out)
     if folder is None and not default_out:
         folder = Path(tempfile.mkdtemp(prefix="ice-cot-")) / "run"
+    reporter = reporter or watched("requests", continues=out is not None or default_out)
     return Run(execute_chains(config, source, backend, out=folder, reporter=reporter).path)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ice_eval.api.given import AttributionSpec, methods_of, specs_of
+from ice_eval.api.progress import watched
 from ice_eval.api.run import Run
 from ice_eval.api.settings import config_of, task_of
 from ice_eval.executors import Executor, executor_named
@@ -80,7 +81,7 @@ def evaluate(
             Scores do not depend on it.
         address: Of a Ray cluster that is there; by default what `$RAY_ADDRESS` says, else one is started here.
         gpus_per_worker: GPUs of each replica on the cluster, or a share of one; by default 1 where it has GPUs, else 0.
-        reporter: Gets progress and messages.
+        reporter: Gets progress and messages; by default a terminal and a notebook show them, and nothing else does.
         **settings: Further fields of `RunConfig`: `directions`, `unit`, `scope`, `target`, `sign`, `fills`,
             `n_fills`, `label_scoring`, `calibration`, `protocol`, `nulls`, `adaptive`, `eraser`.
 
@@ -97,6 +98,7 @@ def evaluate(
     methods = methods_of(specs, examples)
     loading = {"device": device, "dtype": dtype, "device_map": device_map, "max_memory": max_memory, "load_in": load_in}
     temporary = _Temporary() if out is None and not default_out else None
+    reporter = reporter or watched(continues=temporary is None)
     with _replicas(model, place, loading, reporter) as replicas:
         folder = execute(
             config,

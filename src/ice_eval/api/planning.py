@@ -4,10 +4,11 @@ from dataclasses import fields
 from typing import Any
 
 from ice_eval.api.evaluation import evaluate
+from ice_eval.api.progress import watched
 from ice_eval.api.settings import config_of, task_of
 from ice_eval.errors import ConfigError
 from ice_eval.models import ModelRef, Served
-from ice_eval.pipeline import Reporter, RunConfig, Silent, examples_read
+from ice_eval.pipeline import Reporter, RunConfig, examples_read
 from ice_eval.results import Plan
 from ice_eval.results import plan as plan_from
 from ice_eval.results.planning import PILOT_SETS
@@ -48,7 +49,7 @@ def plan(
     chosen = task_of(task, settings.pop("data", None))
     limit = examples_read(n)
     n_examples = len(chosen.examples(limit=limit))
-    shown = settings.get("reporter") or Silent()
+    shown = settings.get("reporter") or watched(continues=False)
     settings["reporter"] = _OfPilot(shown)
     if isinstance(model, Served):
         shown.say(f"the pilot asks {model.base_url}: its answers are charged for, and are not kept.")

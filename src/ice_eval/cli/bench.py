@@ -39,9 +39,9 @@ def bench(
     One model is loaded at a time. A run that fails is recorded and the rest goes on; the same command again continues,
     and tries those that failed once more. Exits with 1 if a run failed.
     """
+    from ice_eval.api.progress import Bar
     from ice_eval.bench import plan_grid, run_grid
     from ice_eval.cli._output import print_json, print_tables
-    from ice_eval.cli._progress import Bar
     from ice_eval.executors import executor_named
     from ice_eval.report import grid_plan_notes, grid_plan_table
 

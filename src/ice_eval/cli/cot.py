@@ -108,9 +108,9 @@ def run(
     The same command again continues, and pays for nothing twice. Shares, operators and attributions may be added
     later; any other change needs another folder.
     """
+    from ice_eval.api.progress import Bar
     from ice_eval.chains import evaluate_chains, plan_chains
     from ice_eval.cli._output import print_run
-    from ice_eval.cli._progress import Bar
     from ice_eval.servers import Budget, Server
 
     budget = Budget(max_requests=max_requests, max_cost=max_cost, price_in=price_in, price_out=price_out)

@@ -18,8 +18,8 @@ def demo(
     continues the first: all is there, so only the tables are printed again.
     """
     from ice_eval.api import evaluate
+    from ice_eval.api.progress import Bar
     from ice_eval.cli._output import print_run
-    from ice_eval.cli._progress import Bar
 
     run = evaluate("smollm2", "demo", n=60, m=16, out=out, reporter=Bar())
     run.report()

@@ -43,7 +43,7 @@ def f_fidelity(
     Removing units gives inputs that a model was not trained on; the copy was (F-Fidelity, Zheng et al. 2025).
     Explanations, explained labels, random sets and fills are those of the run.
     """
-    from ice_eval.cli._progress import Bar
+    from ice_eval.api.progress import Bar
     from ice_eval.f_fidelity import f_fidelity as adapted_run
     from ice_eval.f_fidelity import require_adaptable
     from ice_eval.models import load_model

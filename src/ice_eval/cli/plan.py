@@ -29,8 +29,8 @@ def plan(
     says how many examples and random sets give what is wanted at the least cost.
     """
     from ice_eval.api import plan as make_plan
+    from ice_eval.api.progress import Bar
     from ice_eval.cli._output import print_plan
-    from ice_eval.cli._progress import Bar
 
     if hourly_price is not None and not 0 <= hourly_price < math.inf:
         raise ConfigError(f"--hourly-price {hourly_price}: dollars are expected, such as 2.5.")

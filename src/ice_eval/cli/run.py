@@ -27,8 +27,8 @@ def run(
     score only what is missing; any other change needs another folder.
     """
     from ice_eval.api import evaluate, plan
+    from ice_eval.api.progress import Bar
     from ice_eval.cli._output import print_plan, print_run
-    from ice_eval.cli._progress import Bar
 
     if dry_run:
         print_plan(plan(**arguments, reporter=Bar()), as_json=as_json)

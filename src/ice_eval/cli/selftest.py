@@ -26,8 +26,8 @@ def selftest(
     model and no data.
     """
     from ice_eval import selftest as tests
+    from ice_eval.api.progress import Bar
     from ice_eval.cli._output import print_json
-    from ice_eval.cli._progress import Bar
 
     report = tests.selftest(seed=seed, sizes=tests.QUICK if quick else tests.FULL, say=Bar().say)
     if as_json:

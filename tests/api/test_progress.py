@@ -2,10 +2,13 @@
 
 import os
 import signal
+import sys
 
 import pytest
 
-from ice_eval.cli._progress import Bar
+import ice_eval as ice
+from ice_eval.api.progress import Bar, watched
+from ice_eval.pipeline import Silent
 
 
 @pytest.fixture
@@ -61,3 +64,25 @@ def test_the_first_interrupt_waits_for_the_part_and_the_second_does_not(capsys):
         assert signal.getsignal(signal.SIGINT) is stop_at_once
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def test_a_notebook_and_a_terminal_are_watched_and_a_log_is_not(monkeypatch):
+    monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
+    assert isinstance(watched(continues=True), Silent)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    assert isinstance(watched(continues=True), Bar)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: False)
+    monkeypatch.setitem(sys.modules, "ipykernel", None)
+    assert isinstance(watched(continues=True), Bar)
+
+
+def test_an_evaluation_in_a_notebook_tells_what_it_did(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "ipykernel", None)
+    ice.evaluate("toy", "demo", n=2, m=3, attributions="random", operators="delete")
+    assert "rows in" in capsys.readouterr().err
+
+
+def test_an_interrupt_is_not_held_up_where_nothing_would_be_kept():
+    before = signal.getsignal(signal.SIGINT)
+    bar = Bar(continues=False)
+    assert not bar.asked_to_stop() and signal.getsignal(signal.SIGINT) is before

@@ -1,4 +1,4 @@
-"""Progress that fits where it goes, and what Ctrl-C does meanwhile."""
+"""Progress that fits where it goes, to whoever is watching, and what Ctrl-C does meanwhile."""
 
 import signal
 import sys
@@ -10,9 +10,12 @@ from rich.console import Console
 from rich.text import Text
 
 from ice_eval._controls import without_controls
+from ice_eval.pipeline import Reporter, Silent
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
+
+Counted = Literal["rows", "requests"]
 
 _TELLING_ROWS, _TELLING_SHARE = 100, 0.05
 """Rows, or the share of all, after whose scoring progress says how long the rest takes."""
@@ -22,6 +25,17 @@ _NONE_LEFT = {
 }
 
 
+def watched(counted: Counted = "rows", *, continues: bool) -> Reporter:
+    """What tells progress by default: a `Bar` in a terminal or a notebook, where somebody is watching, else nothing.
+
+    Args:
+        counted: What is counted.
+        continues: Whether what is finished before Ctrl-C is kept, so that it is worth waiting for.
+    """
+    somebody = sys.stderr.isatty() or "ipykernel" in sys.modules
+    return Bar(counted, continues=continues) if somebody else Silent()
+
+
 class Bar:
     """Progress on standard error: a bar in a terminal, a line every ten seconds elsewhere.
 
@@ -29,8 +43,8 @@ class Bar:
     stops at once, as does the first where nobody asks.
     """
 
-    def __init__(self, counted: Literal["rows", "requests"] = "rows") -> None:
-        self._counted = counted
+    def __init__(self, counted: Counted = "rows", *, continues: bool = True) -> None:
+        self._counted, self._continues = counted, continues
         self._plain = not sys.stderr.isatty()
         self._console = Console(stderr=True, highlight=False)
         self._progress: Progress | None = None
@@ -66,8 +80,8 @@ class Bar:
             self._progress.update(self._task, total=total)
 
     def asked_to_stop(self) -> bool:
-        hears = self._handler is not None or threading.current_thread() is not threading.main_thread()
-        if not hears and not self._asked_to_stop:
+        deaf = not self._continues or threading.current_thread() is not threading.main_thread()
+        if not deaf and self._handler is None and not self._asked_to_stop:
             self._handler = signal.signal(signal.SIGINT, self._interrupted)
         return self._asked_to_stop
 
