@@ -10,6 +10,7 @@ import ice_eval as ice
 from ice_eval.encoding import encode
 from ice_eval.errors import ConfigError
 from ice_eval.models import load_model
+from ice_eval.models._hf_classifier import _beginning_alike
 from ice_eval.tasks import Records, Task, adhoc_task
 
 
@@ -66,6 +67,18 @@ def test_literal_words_of_an_explicit_prompt_are_read_and_protected(tiny):
 def test_labels_match_classes_by_name_in_any_order(tiny):
     task = adhoc_task(Records([{"text": "a b"}]), prompt="{text}", labels=["Positive", "negative"])
     assert tiny("bert").labels(task).ids == ((1,), (0,))
+
+
+@pytest.mark.parametrize("labels", [["Pos", "neg"], ["positively", "negatively"]])
+def test_names_that_begin_alike_are_matched_in_any_order_and_noted(tiny, labels):
+    found = tiny("bert").labels(adhoc_task(Records([{"text": "a b"}]), prompt="{text}", labels=labels))
+    assert found.ids == ((1,), (0,))
+    assert f"matched by how they begin: positive = {labels[0]}, negative = {labels[1]}" in found.note
+
+
+@pytest.mark.parametrize("labels", [["n", "ne"], ["", "neg"], ["neg", "pos", "neutral"]])
+def test_names_that_begin_like_one_class_or_none_are_not_matched_by_that(labels):
+    assert _beginning_alike(labels, ["negative", "positive"]) is None
 
 
 def test_other_names_are_taken_in_order_and_the_run_says_so(tiny):

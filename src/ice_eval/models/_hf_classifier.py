@@ -54,10 +54,12 @@ class SequenceClassifier(HFModel):
                 f"the labels {', '.join(task.labels)} are not the classes of {self.name} ({', '.join(names)}); "
                 "give --labels."
             )
-        pairs = ", ".join(f"{c} = {label}" for c, label in zip(classes, task.labels, strict=True))
-        note = f"{self.name} names its classes otherwise than the task; taken in order: {pairs}."
-        classes_in_order = tuple((index,) for index in range(len(task.labels)))
-        return Labels(task.labels, classes_in_order, are_classes=True, classes=classes, note=note)
+        alike = _beginning_alike(task.labels, classes)
+        places = alike or list(range(len(classes)))
+        pairs = ", ".join(f"{classes[place]} = {label}" for place, label in zip(places, task.labels, strict=True))
+        how = "matched by how they begin" if alike else "taken in order"
+        note = f"{self.name} names its classes otherwise than the task; {how}: {pairs}. Give --labels if that is wrong."
+        return Labels(task.labels, tuple((place,) for place in places), are_classes=True, classes=classes, note=note)
 
     def copied(self, *, name: str, dtype: str | None = None) -> "SequenceClassifier":
         """The same weights again under another name, by default in their own precision."""
@@ -105,6 +107,19 @@ class SequenceClassifier(HFModel):
 
     def _segments(self, segments: torch.Tensor) -> dict[str, torch.Tensor]:
         return {"token_type_ids": segments} if getattr(self.model.config, "type_vocab_size", 0) > 1 else {}
+
+
+def _beginning_alike(labels: Sequence[str], classes: Sequence[str]) -> list[int] | None:
+    """The one class that each label begins with, or that begins with it (`neg`, `negative`); None if some has none."""
+    found = []
+    for label in map(str.casefold, labels):
+        same = [place for place, name in enumerate(classes) if _begins(label, name.casefold())]
+        found += same if len(same) == 1 else []
+    return found if len(set(found)) == len(labels) else None
+
+
+def _begins(one: str, other: str) -> bool:
+    return bool(one and other) and (one.startswith(other) or other.startswith(one))
 
 
 def _window(config: Any, tokenizer: Any) -> int:
