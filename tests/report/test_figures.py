@@ -259,6 +259,20 @@ def test_several_runs_share_a_figure_and_keep_their_own_distributions(folder, sm
         assert shown == [cell["text"] for place, cell in cells.items() if place[:2] == (row, column)]
 
 
+def test_the_average_stands_after_all_operators_of_all_runs(folder, tmp_path):
+    def renamed(line):
+        """With an operator that the first run has not."""
+        changed = {"model": "other"}
+        if line.get("operator") == OPERATORS[1]:
+            changed["operator"] = "mask-pad"
+        return line | changed
+
+    other = copied(folder, tmp_path / "other", renamed)
+    found = {figure.name: figure for figure in figures([folder, other])}
+    for name, field in (("operator-bars", "operator"), ("win-rate-heatmap", "x")):
+        assert list(dict.fromkeys(row[field] for row in rows(found[name]))) == [*OPERATORS, "mask-pad", "all"]
+
+
 def test_panels_stand_in_the_order_of_k(folder, tmp_path):
     early = copied(folder, tmp_path / "run", lambda line: {**line, "k": line["k"] / 4, "model": "early"})
     found = {figure.name: figure for figure in figures([folder, early])}

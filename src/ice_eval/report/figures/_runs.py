@@ -9,6 +9,7 @@ from ice_eval.rationales import DYNAMIC, Share
 from ice_eval.report.run_names import run_names
 from ice_eval.report.tables import share
 from ice_eval.results import RunFolder
+from ice_eval.results.comparisons import ALL
 
 Line = Mapping[str, Any]
 
@@ -57,10 +58,17 @@ def runs_of(folders: Sequence[RunFolder]) -> Runs:
 
 
 def _in_order(lines: Iterable[Line]) -> tuple[Line, ...]:
-    """By attribution, as they first appear, and k, shares first: panels of several runs would else be in any order."""
+    """By attribution, as they first appear, and k, shares first: panels of several runs would else be in any order.
+
+    The average over operators comes after all of them, whichever run has which.
+    """
     found = list(lines)
     first = {name: place for place, name in enumerate(dict.fromkeys(line["attribution"] for line in found))}
-    return tuple(sorted(found, key=lambda line: (first[line["attribution"]], *_place(line["k"]))))
+
+    def place(line: Line) -> tuple[Any, ...]:
+        return line.get("operator") == ALL, first[line["attribution"]], *_place(line["k"])
+
+    return tuple(sorted(found, key=place))
 
 
 def _place(k: Share | None) -> tuple[bool, bool, float]:
