@@ -1,9 +1,12 @@
 """`ice --help`, and what is no command."""
 
+import inspect
+
 import pytest
 
 import ice_eval
 from ice_eval.cli import app
+from ice_eval.cli._evaluation import PANELS, evaluation
 
 
 @pytest.mark.parametrize(
@@ -45,3 +48,10 @@ def test_without_arguments_help_is_shown(ice):
 def test_every_command_has_help_and_prints_json_if_asked(ice, command):
     done = ice(*command, "--help")
     assert done.code == 0 and f"Usage: ice {' '.join(command)}" in done.out and "--json" in done.out
+
+
+def test_every_option_of_a_run_stands_under_one_heading(ice):
+    named = [name for names in PANELS.values() for name in names.split()]
+    assert sorted(named) == sorted(set(inspect.signature(evaluation).parameters) - {"config"})
+    shown = ice("run", "--help").out
+    assert all(f"─ {panel} " in shown for panel in PANELS)

@@ -30,6 +30,18 @@ if TYPE_CHECKING:
     from ice_eval.rationales import Share
 
 
+PANELS = {
+    "What is evaluated": "model task data columns prompt labels explain chat system attributions attribution_file n",
+    "How it is tested": "operators direction unit k m null adaptive seed protocol target sign scope fills n_fills "
+    "label_scoring calibration eraser",
+    "Where the model computes": "device dtype device_map max_memory load_in token_budget executor address "
+    "gpus_per_worker",
+    "A model behind a server": "base_url tokenizer api_key_env concurrency max_requests max_cost price_in price_out",
+}
+"""Under which heading help shows an option."""
+_PANEL_OF = {name: panel for panel, names in PANELS.items() for name in names.split()}
+
+
 def evaluation(
     model: Annotated[
         str,
@@ -245,7 +257,7 @@ def takes_evaluation(command: Callable[..., None], *, shown: Collection[str] | N
             but its help does not mention them.
     """
     options = {
-        name: each if shown is None or name in shown else each.replace(annotation=_hidden(each.annotation))
+        name: each.replace(annotation=_placed(each, hidden=shown is not None and name not in shown))
         for name, each in inspect.signature(evaluation).parameters.items()
     }
     first, *own = inspect.signature(command).parameters.values()
@@ -260,12 +272,12 @@ def takes_evaluation(command: Callable[..., None], *, shown: Collection[str] | N
     return with_options
 
 
-def _hidden(annotation: Any) -> Any:
-    """An option that help does not mention."""
-    [option] = annotation.__metadata__
-    unseen = copy.copy(option)
-    unseen.hidden = True
-    return Annotated[annotation.__origin__, unseen]
+def _placed(parameter: inspect.Parameter, *, hidden: bool) -> Any:
+    """An option under its heading in help, or one that help does not mention."""
+    [option] = parameter.annotation.__metadata__
+    placed = copy.copy(option)
+    placed.hidden, placed.rich_help_panel = hidden, _PANEL_OF.get(parameter.name)
+    return Annotated[parameter.annotation.__origin__, placed]
 
 
 def _attributions(known: tuple[str, ...], files: list[str]) -> tuple[str, ...] | dict[str, Path | None]:
