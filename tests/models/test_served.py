@@ -137,6 +137,7 @@ def test_what_is_kept_of_how_the_server_was_asked(asked):
     manifest = found.folder.manifest()
     assert manifest["server"] == {
         "base_url": server.url,
+        "base_urls": [server.url],
         "tokenizer": None,
         "prompts": "text",
         "top_logprobs": 20,
@@ -153,6 +154,18 @@ def test_what_is_kept_of_how_the_server_was_asked(asked):
     assert any("prompts go to" in message and "as text" in message for message in manifest["messages"])
     kept = list(read_responses(found.path / "responses.jsonl"))
     assert len(kept) == len({each.key for each in kept}) == len(server.requests)
+
+
+def test_only_servers_that_answered_are_named(tmp_path):
+    with ChatServer(Bag()) as first, ChatServer(Bag()) as second:
+        run(served(first), out=tmp_path / "run")
+        found = run(served(second), out=tmp_path / "run")  # everything is there, and nobody is asked
+        assert not second.requests
+        assert found.folder.manifest()["server"]["base_urls"] == [first.url]
+        found = run(served(second), operators=["delete", "infill"], out=tmp_path / "run")
+        assert second.requests
+        kept = found.folder.manifest()["server"]
+        assert (kept["base_urls"], kept["base_url"]) == ([first.url, second.url], second.url)
 
 
 def test_the_report_says_how_the_server_was_asked_and_how_to_run_it_again(asked):

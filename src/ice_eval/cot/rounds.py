@@ -30,7 +30,7 @@ from ice_eval.pipeline import Reporter
 from ice_eval.records import Answer as Said
 from ice_eval.results import RowKey
 from ice_eval.results.schema import probe_kind
-from ice_eval.servers import Progress, Request, Response, ResponseStore
+from ice_eval.servers import Progress, Request, Response, ResponseStore, addresses
 
 
 class Outcome(NamedTuple):
@@ -91,10 +91,9 @@ class Rounds:
 
     def account(self, store: ResponseStore) -> dict[str, Any]:
         """What the answers were and where they came from, for the manifest."""
-        replies = sorted((store.responses[key] for key in self._replies), key=lambda reply: reply.time)
-        servers = [reply.server for reply in replies if reply.server is not None]
+        replies = [store.responses[key] for key in self._replies]
         return {
-            **({"base_url": servers[-1], "base_urls": list(dict.fromkeys(servers))} if servers else {}),
+            **addresses(replies),
             "responses": dict(Counter(reply.status for reply in replies)),
             "rows_read": dict(self._read),
             "served_models": sorted({reply.model for reply in replies if reply.model}),

@@ -115,7 +115,7 @@ class ServedModel(Model):
     def server(self) -> Mapping[str, Any]:
         means, reader = self._asked()
         return {
-            "base_url": self._served.base_url,
+            **self._line.addresses(),
             "tokenizer": self._served.tokenizer,
             "prompts": "token ids" if means.by_ids else "text",
             "top_logprobs": means.top,

@@ -7,11 +7,22 @@ import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from ice_eval.errors import ModelError, RefusedError
-from ice_eval.servers import Budget, Chat, Question, Response, ResponseStore, Server, Tokens, read_responses
+from ice_eval.servers import (
+    RESPONSES,
+    Budget,
+    Chat,
+    Question,
+    Response,
+    ResponseStore,
+    Server,
+    Tokens,
+    addresses,
+    read_responses,
+)
 
-RESPONSES = "responses.jsonl"
 _FEW_ATTEMPTS = 3
 
 
@@ -99,6 +110,11 @@ class Line:
                 yield
             finally:
                 self._kept = None
+
+    def addresses(self) -> dict[str, Any]:
+        """Where the answers came from, or where they will be asked for."""
+        store = self._draft if self._kept is None else self._kept
+        return {"base_url": self.server.base_url, **addresses(store.responses.values())}
 
     def cost(self, tokens: Tokens) -> float | None:
         """What tokens cost; None without prices."""

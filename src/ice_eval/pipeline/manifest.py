@@ -101,9 +101,9 @@ def at_end(job: Job, manifest: Mapping[str, Any]) -> dict[str, Any]:
     if any(cost["out_of_memory"] for cost in costs):
         content["token_budgets_by_length"] = lowered_budgets(folder)
         content["flags"] = [*manifest["flags"], "out_of_memory"]
-    if "server" in content:
+    if engine.model.server is not None:
         unscored = _n_unscored(folder)
-        content["server"] = {**content["server"], "rows_without_score": unscored}
+        content["server"] = {**engine.model.server, "rows_without_score": unscored}
         content["flags"] = [*content["flags"], *(["labels_not_listed"] if unscored else [])]
     return content
 

@@ -91,9 +91,9 @@ def _numbers(identity: Mapping[str, Any]) -> str:
 def _server(server: Mapping[str, Any]) -> str:
     """How a model behind a server was asked, and what it left open."""
     labels = ", ".join(" + ".join(map(repr, tokens)) for tokens in server["label_tokens"])
-    lost = server.get("rows_without_score", 0)
+    lost, where = server.get("rows_without_score", 0), _plain(server.get("base_urls", [server["base_url"]]))
     return (
-        f"{server['base_url']}, prompts as {server['prompts']}, {server['top_logprobs']} log-probabilities per row, "
+        f"{where}, prompts as {server['prompts']}, {server['top_logprobs']} log-probabilities per row, "
         f"labels as {labels}{f'; {lost} rows without a score' if lost else ''}"
     )
 

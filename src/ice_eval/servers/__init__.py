@@ -14,7 +14,7 @@ from ice_eval.servers.exchange import (
     Tokens,
 )
 from ice_eval.servers.server import Server
-from ice_eval.servers.store import RESPONSES, ResponseStore, read_responses
+from ice_eval.servers.store import RESPONSES, ResponseStore, addresses, read_responses
 
 __all__ = [
     "NO_TOKENS",
@@ -33,6 +33,7 @@ __all__ = [
     "ResponseStore",
     "Server",
     "Tokens",
+    "addresses",
     "plan_requests",
     "read_responses",
 ]

@@ -4,11 +4,11 @@ import contextlib
 import json
 import os
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from io import FileIO
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from ice_eval._files import lock_out_others, sync_folder
 from ice_eval.errors import ConfigError, StorageError
@@ -163,3 +163,12 @@ def _parse(line: bytes) -> Response:
         return Response.from_json(json.loads(line))
     except (AttributeError, TypeError, KeyError) as exc:
         raise ValueError("not a response") from exc
+
+
+def addresses(responses: Iterable[Response]) -> dict[str, Any]:
+    """Where responses came from, for a manifest: the address that answered last, and all of them.
+
+    Nothing where no server answered; responses of earlier versions do not say.
+    """
+    found = [each.server for each in sorted(responses, key=lambda each: each.time) if each.server is not None]
+    return {"base_url": found[-1], "base_urls": list(dict.fromkeys(found))} if found else {}
