@@ -8,7 +8,7 @@ import statistics
 import numpy as np
 import pytest
 
-from ice_eval.results.comparisons import ExampleLedger, examples_of
+from ice_eval.results.comparisons import Configuration, ExampleLedger, examples_of
 from ice_eval.results.log_odds import clipped_nsr, log_odds
 
 SETS = [(0, 1), (0, 2), (0, 3), (0, 4), (1, 2), (1, 3)]
@@ -374,3 +374,9 @@ def test_log_odds_are_those_of_the_target_against_all_others():
     assert log_odds(scores, 0) == pytest.approx([0, math.log(0.1 / 0.9)])
     assert log_odds(scores, 2) == pytest.approx([math.log(0.2 / 0.8), math.log(0.1 / 0.9)])
     assert np.isnan(log_odds(scores, None)).all()
+
+
+def test_a_line_says_which_configuration_it_is_of_and_an_older_one_means_sets_of_equal_size():
+    line = {"example_id": "0", "attribution": "a", "operator": "delete", "direction": "necessity", "k": None, "n": 3}
+    assert Configuration.of(line) == Configuration("a", "delete", "necessity", None, "size")
+    assert Configuration.of({**line, "null": "position"}).null == "position"

@@ -11,7 +11,6 @@ from ice_eval.analysis._runs import group_label
 from ice_eval.analysis.infill_audit import InfillAudit, ReferenceName
 from ice_eval.analysis.pieces import UnitIds
 from ice_eval.errors import ConfigError
-from ice_eval.nulls import SIZE
 from ice_eval.operators import operators
 from ice_eval.records import Encoded
 from ice_eval.results import RunFolder
@@ -161,7 +160,7 @@ def _rates(folder: RunFolder, filling: Sequence[str]) -> dict[Configuration, lis
     found: dict[Configuration, list[Line]] = {}
     for line in folder.examples():
         if "error" not in line and line["operator"] in filling:
-            cell = Configuration(*(line.get(name, SIZE) for name in Configuration._fields))
+            cell = Configuration.of(line)
             found.setdefault(cell, []).append(line)
     return found
 

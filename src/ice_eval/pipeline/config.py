@@ -26,6 +26,16 @@ ADDABLE = ("attributions", "operators", "directions", "k", "nulls")
 DEFAULT_M, SEQUENTIAL_M = 50, 499
 """Random sets by default, and the least that a sequential test may be cut off at: p-values down to 0.002."""
 _NOT_GIVEN = -1
+_WORDS: Mapping[str, Any] = {
+    "target": Target,
+    "sign": Sign,
+    "fills": FillMode,
+    "calibration": Calibration,
+    "unit": Unit,
+    "scope": Scope,
+}
+_WORDS_OR_NONE: Mapping[str, Any] = {"label_scoring": LabelScoring, "adaptive": Adaptive}
+"""Fields that hold one of a few words, and those that may hold none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,16 +98,11 @@ class RunConfig:
         for name in ("scope", "fills", "sign"):
             if getattr(self, name) is None:
                 object.__setattr__(self, name, getattr(self.choices, name))
-        _one_of("target", self.target, get_args(Target))
-        _one_of("sign", self.sign, get_args(Sign))
-        _one_of("fills", self.fills, get_args(FillMode))
-        _one_of("calibration", self.calibration, get_args(Calibration))
-        _one_of("unit", self.unit, get_args(Unit))
-        _one_of("scope", self.scope, get_args(Scope))
-        if self.label_scoring is not None:
-            _one_of("label-scoring", self.label_scoring, get_args(LabelScoring))
-        if self.adaptive is not None:
-            _one_of("adaptive", self.adaptive, get_args(Adaptive))
+        for name, kind in _WORDS.items():
+            _one_of(name, getattr(self, name), get_args(kind))
+        for name, kind in _WORDS_OR_NONE.items():
+            if getattr(self, name) is not None:
+                _one_of(name.replace("_", "-"), getattr(self, name), get_args(kind))
         for direction in self.directions:
             _one_of("direction", direction, get_args(Direction))
         for name in self.operators:

@@ -43,6 +43,11 @@ class Configuration(NamedTuple):
     """Share of units in a rationale, or `dynamic`; None: rationales have sizes of their own."""
     null: str = SIZE
 
+    @classmethod
+    def of(cls, line: Mapping[str, Any]) -> "Configuration":
+        """That of a line of `summary.json` or `examples.jsonl`; earlier versions know one null, and do not name it."""
+        return cls(**{name: line[name] for name in cls._fields if name in line})
+
 
 @dataclass(frozen=True)
 class Outcome:

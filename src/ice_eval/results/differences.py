@@ -116,11 +116,11 @@ class _Results:
 
     def __init__(self, folder: RunFolder) -> None:
         self.folder, self.manifest = folder, folder.manifest()
-        self.lines = {_cell(line): line for line in folder.summary()["configurations"]}
+        self.lines = {Configuration.of(line): line for line in folder.summary()["configurations"]}
         self.rates: dict[Configuration, dict[str, float]] = {cell: {} for cell in self.lines}
         for line in folder.examples():
             if "error" not in line:
-                self.rates[_cell(line)][line["example_id"]] = line["win_rate"]
+                self.rates[Configuration.of(line)][line["example_id"]] = line["win_rate"]
         inputs = [row for part in folder.parts() for row in folder.inputs(part)]
         # With scope `prompt` the whole prompt is a field too; the text is the same whatever stands around it.
         self.texts = {row.example_id: {k: v for k, v in row.fields.items() if k not in WHOLE} for row in inputs}
@@ -134,11 +134,6 @@ class _Results:
     def groups_of(self, ids: Sequence[str]) -> stats.Groups:
         """The group of each example; one without stands for itself."""
         return [(self.groups[each], each if self.groups[each] is None else "") for each in ids]
-
-
-def _cell(line: Mapping[str, Any]) -> Configuration:
-    given = {name: line[name] for name in Configuration._fields if name in line}  # older folders know one null only
-    return Configuration(**given)
 
 
 def _difference(first: _Results, second: _Results, *, by_id: bool) -> RunDifference:

@@ -62,7 +62,7 @@ def view_example(
     operators = dict(configurations(config))
     compared = []
     for line in folder.examples():
-        cell = Configuration(*(line.get(name, "size") for name in Configuration._fields))
+        cell = Configuration.of(line)
         if line["example_id"] == example_id and cell in cells:
             scores = None if "error" in line else ledger.scores(cell, operators[cell], config["m"])
             compared.append(Compared(line, None if scores is None else _looked_at(scores, line["m"])))

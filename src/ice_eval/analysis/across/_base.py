@@ -48,7 +48,7 @@ class GridRun:
         found: dict[Configuration, dict[str, float]] = {}
         for line in self.folder.examples():
             if "error" not in line:
-                cell = Configuration(**{name: line[name] for name in Configuration._fields if name in line})
+                cell = Configuration.of(line)
                 found.setdefault(cell, {})[line["example_id"]] = line["win_rate"]
         return found
 

@@ -118,9 +118,7 @@ def _not_beaten(run: GridRun, own: Sequence[Line], by_name: Mapping[str, Sequenc
 
 
 def _is_ahead(run: GridRun, line: Line, other: Line) -> bool:
-    first, second = (
-        run.win_rates[Configuration(**{n: each[n] for n in Configuration._fields})] for each in (line, other)
-    )
+    first, second = (run.win_rates[Configuration.of(each)] for each in (line, other))
     shared = [each for each in first if each in second]
     if not shared:
         return False
