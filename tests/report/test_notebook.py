@@ -14,8 +14,8 @@ from ice_eval.errors import ConfigError
 from ice_eval.report.colours import TAXONOMY_COLOURS
 from ice_eval.report.example import example_lines
 from ice_eval.report.highlight import N_BINS, histogram, pieces
-from ice_eval.results.comparisons import Scores
 from ice_eval.results.log_odds import sigmoid
+from ice_eval.results.outcomes import Scores
 
 MARKUP = "<script>alert(1)</script>"
 

@@ -7,7 +7,8 @@ import pytest
 
 from ice_eval.records import Span
 from ice_eval.results import InputRow, LedgerRow, RowKey, RunFolder
-from ice_eval.results.comparisons import Configuration, ExampleLedger
+from ice_eval.results.comparisons import ExampleLedger
+from ice_eval.results.outcomes import Configuration
 
 
 class Book:

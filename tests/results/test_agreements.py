@@ -9,7 +9,7 @@ from sklearn.metrics import cohen_kappa_score
 
 from ice_eval.results.agreements import N_NAMED, agreements, kappas, robustness
 from ice_eval.results.columns import Gathering
-from ice_eval.results.comparisons import Configuration, Outcome
+from ice_eval.results.outcomes import Configuration, Outcome
 from ice_eval.results.summary import summarise
 from ice_eval.stats import member_win_rates
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ice_eval.results.columns import Gathering, groups_of
-from ice_eval.results.comparisons import Configuration, Outcome
+from ice_eval.results.outcomes import Configuration, Outcome
 from ice_eval.stats import member_win_rates
 
 CELL = Configuration("mine", "delete", "sufficiency", 0.2)

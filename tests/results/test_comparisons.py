@@ -8,8 +8,9 @@ import statistics
 import numpy as np
 import pytest
 
-from ice_eval.results.comparisons import Configuration, ExampleLedger, examples_of
+from ice_eval.results.comparisons import ExampleLedger, examples_of
 from ice_eval.results.log_odds import clipped_nsr, log_odds
+from ice_eval.results.outcomes import Configuration
 
 SETS = [(0, 1), (0, 2), (0, 3), (0, 4), (1, 2), (1, 3)]
 

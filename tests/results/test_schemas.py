@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 
 import ice_eval as ice
-from ice_eval.results.comparisons import Outcome
+from ice_eval.results.outcomes import Outcome
 from ice_eval.results.summary import Measures
 
 

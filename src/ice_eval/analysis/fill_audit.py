@@ -14,7 +14,7 @@ from ice_eval.errors import ConfigError
 from ice_eval.operators import operators
 from ice_eval.records import Encoded
 from ice_eval.results import RunFolder
-from ice_eval.results.comparisons import Configuration
+from ice_eval.results.outcomes import Configuration
 from ice_eval.results.schema import InputRow, LedgerRow, rationale_kind
 
 Contaminated = dict[tuple[str, str, str, str, int], bool]

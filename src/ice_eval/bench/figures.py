@@ -15,7 +15,7 @@ from ice_eval.report.figures import (
     prompt_sensitivity,
     write_figures,
 )
-from ice_eval.results.comparisons import ALL
+from ice_eval.results.outcomes import ALL
 
 
 def write_grid_figures(grid: GridResults, folder: Path) -> list[FigureFiles]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ice_eval.report.tables import EMPTY, Column, Line, Table, count, naming, percent, table_of, text, word_of_rate
-from ice_eval.results.comparisons import ALL
+from ice_eval.results.outcomes import ALL
 
 
 def grid_plan_table(lines: Sequence[Mapping[str, Any]]) -> Table:

@@ -13,7 +13,8 @@ from ice_eval.report.embed import script_json
 from ice_eval.report.example_record import COLUMNS, Record, example_record
 from ice_eval.report.run_names import run_names
 from ice_eval.results import LedgerRow, RunFolder
-from ice_eval.results.comparisons import ALL, examples_of
+from ice_eval.results.comparisons import examples_of
+from ice_eval.results.outcomes import ALL
 from ice_eval.results.summary import configurations
 
 BUDGET = 3_600_000

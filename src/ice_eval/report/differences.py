@@ -23,7 +23,7 @@ from ice_eval.report.tables import (
     word_of_verdict,
 )
 from ice_eval.results import RunDifference
-from ice_eval.results.comparisons import Configuration
+from ice_eval.results.outcomes import Configuration
 from ice_eval.results.summary import SMALL_N
 
 _LONGEST = 60

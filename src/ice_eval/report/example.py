@@ -13,7 +13,7 @@ from ice_eval.report.chains.lines import chain_lines
 from ice_eval.report.highlight import Piece, histogram, pieces
 from ice_eval.report.written import numbers_of, quoted, shade, title_of
 from ice_eval.results import Compared, ExampleView, LedgerRow
-from ice_eval.results.comparisons import ALL
+from ice_eval.results.outcomes import ALL
 from ice_eval.results.schema import is_probe, rationale_kind
 
 _BARS = "▁▂▃▄▅▆▇█"

@@ -11,7 +11,8 @@ from ice_eval import stats
 from ice_eval.protocols import PROTOCOLS
 from ice_eval.report.highlight import LARGEST_LOG_ODDS, cut_at_units
 from ice_eval.results import InputRow, LedgerRow, RowKey
-from ice_eval.results.comparisons import ALL, Configuration, ExampleLedger
+from ice_eval.results.comparisons import ExampleLedger
+from ice_eval.results.outcomes import ALL, Configuration
 from ice_eval.results.schema import null_kind, rationale_kind
 from ice_eval.results.summary import configurations
 

@@ -7,7 +7,7 @@ from ice_eval.errors import ConfigError
 from ice_eval.nulls import SIZE
 from ice_eval.report.chains import headlines, numbered
 from ice_eval.report.tables import share
-from ice_eval.results.comparisons import ALL
+from ice_eval.results.outcomes import ALL
 from ice_eval.stats import TAXONOMY
 from ice_eval.stats.reasoning import Reasoning
 from ice_eval.stats.verdict import NOT_DISTINGUISHABLE

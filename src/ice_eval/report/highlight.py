@@ -8,7 +8,7 @@ import numpy as np
 from ice_eval.records import Span
 from ice_eval.report.colours import TAXONOMY_COLOURS
 from ice_eval.results import ExampleView
-from ice_eval.results.comparisons import Scores
+from ice_eval.results.outcomes import Scores
 
 SUPPORT = TAXONOMY_COLOURS["faithful"]
 """Shade of units that speak for the explained label."""

@@ -8,7 +8,7 @@ from ice_eval.nulls import SIZE
 from ice_eval.protocols import PROTOCOLS
 from ice_eval.rationales import DYNAMIC
 from ice_eval.report.tables import percent, word_of_verdict
-from ice_eval.results.comparisons import ALL
+from ice_eval.results.outcomes import ALL
 from ice_eval.stats.verdict import NOT_DISTINGUISHABLE
 
 Line = Mapping[str, Any]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ice_eval import stats
 from ice_eval._seeding import rng_for
 from ice_eval.results.columns import Outcomes, groups_of
-from ice_eval.results.comparisons import ALL, Configuration
+from ice_eval.results.outcomes import ALL, Configuration
 
 N_NAMED = 20
 """Examples that disagree are named, those with the largest gap first, up to this many."""

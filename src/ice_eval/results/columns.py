@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ice_eval.results.comparisons import Outcome
+from ice_eval.results.outcomes import Outcome
 
 Groups = Sequence[Hashable] | None
 """The group of each example; None where no two share one."""

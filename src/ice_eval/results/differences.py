@@ -12,8 +12,8 @@ from ice_eval._seeding import rng_for
 from ice_eval.encoding import WHOLE
 from ice_eval.errors import ConfigError
 from ice_eval.rationales import Share
-from ice_eval.results.comparisons import Configuration
 from ice_eval.results.folder import RunFolder
+from ice_eval.results.outcomes import Configuration
 
 ENOUGH_SHARED = 0.5
 """Runs are compared over the examples that they share where these are at least this share of the smaller run."""

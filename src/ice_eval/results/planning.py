@@ -11,8 +11,8 @@ from ice_eval import stats
 from ice_eval.errors import ConfigError
 from ice_eval.rationales import Share, rationale_size
 from ice_eval.results.columns import Outcomes, groups_of
-from ice_eval.results.comparisons import ALL, Configuration
 from ice_eval.results.folder import RunFolder
+from ice_eval.results.outcomes import ALL, Configuration
 from ice_eval.results.schema import PROBE, SHARED_NULL, InputRow, RowKey, is_probe
 from ice_eval.results.summary import ALPHA, configurations, outcomes_by_configuration
 

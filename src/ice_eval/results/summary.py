@@ -16,9 +16,10 @@ from ice_eval.nulls import SIZE
 from ice_eval.protocols import PROTOCOLS, Protocol
 from ice_eval.results.agreements import agreements, kappas, robustness
 from ice_eval.results.columns import Gathering, Groups, Outcomes, groups_of
-from ice_eval.results.comparisons import ALL, TIE_FLAG, Configuration, Outcome, examples_of
+from ice_eval.results.comparisons import TIE_FLAG, examples_of
 from ice_eval.results.folder import RunFolder
 from ice_eval.results.log_odds import WEAK_SIGNAL
+from ice_eval.results.outcomes import ALL, Configuration, Outcome
 from ice_eval.results.schema import SCHEMA
 
 ALPHA = 0.10

@@ -6,8 +6,9 @@ from typing import Any
 
 from ice_eval._registry import did_you_mean
 from ice_eval.errors import ConfigError
-from ice_eval.results.comparisons import Configuration, ExampleLedger, Scores
+from ice_eval.results.comparisons import ExampleLedger
 from ice_eval.results.folder import RunFolder
+from ice_eval.results.outcomes import Configuration, Scores
 from ice_eval.results.schema import InputRow, LedgerRow, is_probe
 from ice_eval.results.summary import configurations
 

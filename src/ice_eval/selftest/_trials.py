@@ -12,7 +12,7 @@ from ice_eval import pipeline
 from ice_eval.attributions import Attribution
 from ice_eval.nulls import SIZE
 from ice_eval.results import summary
-from ice_eval.results.comparisons import Configuration, Outcome
+from ice_eval.results.outcomes import Configuration, Outcome
 from ice_eval.selftest._known import KnownModel
 from ice_eval.selftest._texts import SHARE
 

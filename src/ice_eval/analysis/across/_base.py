@@ -11,7 +11,7 @@ from ice_eval.analysis._runs import confidences_of, explained
 from ice_eval.analysis.grid import Cell, TextLength, cells_of
 from ice_eval.analysis.measures import Found, Missing
 from ice_eval.results import InputRow, RunFolder
-from ice_eval.results.comparisons import ALL, Configuration
+from ice_eval.results.outcomes import ALL, Configuration
 from ice_eval.words import word_spans
 
 Line = Mapping[str, Any]

@@ -11,7 +11,7 @@ from ice_eval.analysis._runs import groups_of
 from ice_eval.analysis.across._base import LEVEL, GridResults, GridRun, Line
 from ice_eval.analysis.grid import POSITIVE_EVIDENCE
 from ice_eval.analysis.measures import Column, Found, Missing, Part, naming
-from ice_eval.results.comparisons import ALL, Configuration
+from ice_eval.results.outcomes import ALL, Configuration
 
 _CONTROLS = frozenset({"random", "first-k", "last-k", "longest-words", "rarest-tokens", "lexicon", "human"})
 """Attributions that show what is to be beaten, and are never advised."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from ice_eval.analysis.across._base import GridResults, GridRun
 from ice_eval.analysis.measures import Column, Found, Missing, Part, naming
-from ice_eval.results.comparisons import ALL
+from ice_eval.results.outcomes import ALL
 
 _ENGLISH = "en"
 _PLACE = ("null", "direction", "k")

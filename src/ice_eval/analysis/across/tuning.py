@@ -9,7 +9,7 @@ from ice_eval import stats
 from ice_eval.analysis.across._base import GridResults, GridRun
 from ice_eval.analysis.measures import Column, Found, Missing, Part, naming
 from ice_eval.results import differences
-from ice_eval.results.comparisons import ALL
+from ice_eval.results.outcomes import ALL
 
 BASE = "base"
 _PLACE = ("prompt", "attribution", "null", "operator", "direction", "k")

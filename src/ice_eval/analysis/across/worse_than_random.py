@@ -2,7 +2,7 @@
 
 from ice_eval.analysis.across._base import LEVEL, GridResults, Line
 from ice_eval.analysis.measures import Column, Found, Missing, Part, naming
-from ice_eval.results.comparisons import ALL
+from ice_eval.results.outcomes import ALL
 from ice_eval.stats import taxonomy
 
 _WORD = "anti-faithful"

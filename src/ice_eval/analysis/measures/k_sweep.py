@@ -12,7 +12,7 @@ from ice_eval.analysis._runs import explained, groups_of, interval_off_scale
 from ice_eval.analysis.measures._base import Column, Found, Measure, Missing, Part, measure, naming
 from ice_eval.nulls import SIZE
 from ice_eval.results import InputRow, RunFolder
-from ice_eval.results.comparisons import ALL
+from ice_eval.results.outcomes import ALL
 
 _PLACE = ("attribution", "operator", "direction", "null")
 _COLUMNS = (

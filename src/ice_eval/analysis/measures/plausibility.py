@@ -17,7 +17,7 @@ from ice_eval.analysis.measures._base import Column, Found, Measure, Missing, Pa
 from ice_eval.nulls import SIZE
 from ice_eval.rationales import Share, Units
 from ice_eval.results import InputRow, RunFolder
-from ice_eval.results.comparisons import ALL
+from ice_eval.results.outcomes import ALL
 from ice_eval.stats.correlation import FEWEST_PAIRS
 
 _OF_SETS: Mapping[str, tuple[Callable[[Units, Marks], float], Callable[[int, int, int], float]]] = {

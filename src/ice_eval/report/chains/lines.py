@@ -7,7 +7,7 @@ from rich.text import Text
 from ice_eval.report.chains.effects import ALWAYS, MOST_REPLIES, REPLIES, ChainView, Reply, chain_view, replies_of
 from ice_eval.report.written import numbers_of, quoted, shade, title_of
 from ice_eval.results import Compared, ExampleView, LedgerRow
-from ice_eval.results.comparisons import ALL
+from ice_eval.results.outcomes import ALL
 from ice_eval.results.schema import SHARED_NULL, rationale_kind
 
 

@@ -9,7 +9,7 @@ from ice_eval.rationales import DYNAMIC, Share
 from ice_eval.report.run_names import run_names
 from ice_eval.report.tables import share
 from ice_eval.results import RunFolder
-from ice_eval.results.comparisons import ALL
+from ice_eval.results.outcomes import ALL
 
 Line = Mapping[str, Any]
 

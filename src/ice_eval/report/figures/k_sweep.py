@@ -14,7 +14,7 @@ from ice_eval.report.figures._base import (
     share_axis,
 )
 from ice_eval.report.figures._runs import Runs, placed
-from ice_eval.results.comparisons import ALL
+from ice_eval.results.outcomes import ALL
 
 _CAPTION = (
     "Mean win rate against the share k of units that a rationale keeps, with 95 % bands; the line marks chance (50 %), "

@@ -19,7 +19,7 @@ from ice_eval.report.figures._base import (
     rate_scale,
 )
 from ice_eval.report.figures._runs import Runs, placed, subjects
-from ice_eval.results.comparisons import ALL
+from ice_eval.results.outcomes import ALL
 
 _ROW, _COLUMN = ("direction", "null"), ("k",)
 _LINES = "The line marks chance (50 %), the dashed one the 55 % from which the paper speaks of faithfulness."

@@ -8,7 +8,7 @@ from ice_eval.report.figures._examples import Examples
 from ice_eval.report.figures._runs import named
 from ice_eval.report.figures.from_tables import plausibility_scatter
 from ice_eval.report.figures.records import Plausibility
-from ice_eval.results.comparisons import ALL
+from ice_eval.results.outcomes import ALL
 
 
 def plausibility(examples: Examples) -> Figure | None:
