@@ -18,7 +18,7 @@ from ice_eval.pipeline import probes as probes_module
 from ice_eval.pipeline import rows as rows_module
 from ice_eval.records import Encoded, PerUnit
 from ice_eval.results.checksums import CHECKSUMS
-from ice_eval.results.planning import cost_of
+from ice_eval.results.costs import cost_of
 
 TEXTS = ["a gorgeous but dull film", "an awful film with witty words", "good fun and bad mess", "no words at all here"]
 

@@ -6,7 +6,8 @@ from typing import Any
 
 from ice_eval.pipeline.job import Job
 from ice_eval.pipeline.parts import score_parts
-from ice_eval.results.planning import PILOT_EXAMPLES, PILOT_SETS, cost_of, sets_for, spreads_of
+from ice_eval.results.costs import cost_of
+from ice_eval.results.planning import PILOT_EXAMPLES, PILOT_SETS, sets_for, spreads_of
 
 
 def with_enough_sets(job: Job, manifest: Mapping[str, Any]) -> tuple[Job, dict[str, Any]]:
