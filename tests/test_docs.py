@@ -19,7 +19,10 @@ from ice_eval.report.notes import FLAGS
 from ice_eval.tasks import STANDARD, HubData, load_task, tasks
 
 ROOT = Path(__file__).parent.parent
-PAGES = ["README.md", *(path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "docs").rglob("*.md")))]
+PAGES = [
+    *("README.md", "CONTRIBUTING.md", "examples/README.md"),
+    *(path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "docs").rglob("*.md"))),
+]
 _ICE = re.compile(r"(?:^|[`$(] ?)ice ([a-z][^\n`]*)", re.MULTILINE)
 
 

@@ -26,6 +26,11 @@ def test_every_script_is_tried():
     assert {path.stem for path in EXAMPLES.glob("*.py")} == ELSEWHERE | set(SAYS)
 
 
+def test_every_script_is_on_the_list():
+    page = (EXAMPLES / "README.md").read_text(encoding="utf-8")
+    assert [path.name for path in EXAMPLES.glob("*.*") if f"]({path.name})" not in page] == ["README.md"]
+
+
 @pytest.mark.parametrize("name", SAYS)
 def test_a_script_says_what_its_docstring_promises(name, monkeypatch, tmp_path, capsys):
     monkeypatch.chdir(tmp_path)
