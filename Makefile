@@ -10,13 +10,15 @@ DEV    := $(VENV)/.stamp-dev
 PIP    := $(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test tokenizers test-slow fuzz coverage check audit docs docs-serve bench clean
+.PHONY: help demo dev test tokenizers test-slow fuzz coverage check audit docs docs-serve bench clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 demo: $(STAMP)  ## evaluate explanations of the embedded model on 60 short reviews, end to end
 	@$(BIN)/ice demo
+
+dev: $(DEV)  ## add what tests and checks need to .venv; the targets below do so themselves
 
 # A process per core, each with one thread: faster than one process with all of them.
 test: $(DEV) tokenizers  ## run the tests, all but slow and gpu ones

@@ -52,7 +52,8 @@ def test_the_first_mismatch_is_shown_side_by_side_and_the_code_is_2(ice, reviews
         "mismatch:  1 do not fit; the first:\n\n"
         "example '1': the tokens do not spell the text.\n"
         "theirs: Ġthe | Ġworst | »Ġmovie« | Ġof | Ġthe | Ġyear | Ġboring | …\n"
-        "ours:   the | worst | »film« | of | the | year | boring | …\n"
+        "ours:   the | worst | »film« | of | the | year | boring | …\n\n"
+        'An example with {"id": …, "spans": []} takes no part for this attribution, and is counted as left out.\n'
     )
     found = json.loads(ice("validate", path, *NAMED, "--data", reviews, "--json").out)
     assert (found["fits"], found["covered"], found["missing"]) == (False, 5, ["6", "7"])
@@ -133,7 +134,7 @@ def test_what_says_nothing_is_counted_not_ranked_by_a_draw(ice, short, tmp_path)
     ]
     lines = [json.loads(line) for line in (tmp_path / "run" / "examples.jsonl").read_text().splitlines()]
     errors = {line["example_id"]: line.get("error") for line in lines if line["attribution"] == "mine"}
-    assert (errors["1"], errors["2"]) == (None, "the attribution 'mine' is not finite")
+    assert (errors["1"], errors["2"]) == (None, "the attribution 'mine': its explanation says nothing about the text")
 
 
 def test_numbers_that_are_not_finite_are_counted(ice, short, tmp_path):
@@ -221,3 +222,21 @@ def test_a_wrong_file_is_refused(ice, reviews, tmp_path, given, message):
 
 def test_formats_are_listed(ice):
     assert {"eraser", "inseq", "jsonl", "shap"} <= set(json.loads(ice("list", "formats", "--json").out))
+
+
+def test_scores_for_fewer_units_than_a_rationale_holds_are_told_before_a_draw_fills_it(ice, short, tmp_path):
+    few = {"id": 1, "spans": [[0, 1, 2.5]]}
+    path, given = short([few, LINES[1], LINES[3]])
+    told = "have scores for fewer units than a rationale holds: the rest is a random draw"
+    assert f"drawn:     1 {told}" in ice("validate", path, *given, "--k", "0.5").out
+    assert told not in ice("validate", path, *given, "--k", "0.01").out
+    rest = ("--m", 4, "--operators", "delete", "--attributions", "random", "--k", "0.5", "--out", tmp_path / "run")
+    assert ice("run", *given, *rest, "--attribution-file", f"mine={path}").code == 0
+    messages = json.loads((tmp_path / "run" / "manifest.json").read_text())["messages"]
+    assert any("has scores for fewer units than a rationale holds in 1 of 3 examples" in each for each in messages)
+
+
+def test_all_explanations_that_do_not_fit_are_named(ice, short):
+    other = {"tokens": ["not", "this"], "scores": [1, 2]}
+    path, given = short([LINES[0] | other, LINES[1] | other, LINES[3]])
+    assert "mismatch:  2 do not fit; the first (also 2):" in ice("validate", path, *given).out

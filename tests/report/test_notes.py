@@ -31,8 +31,8 @@ def test_notes_tell_of_skipped_examples_and_of_tests_that_cannot_reject(summary)
     reason = "no p-value can be small enough"
     found = notes(summary({"n_skipped": 3, "significant_reason": reason}, {"n_skipped": 1}))
     assert "3 examples take no part; examples.jsonl says why." in found
-    together = "at this m they are significant only together, 19.6 % of them or more; raise m to speak of fewer."
-    assert f"Single examples: {together}" in found
+    few = "There are too few random sets (m) to call single examples significant unless 19.6 % of them are"
+    assert f"{few}; mean win rates need no more." in found
 
 
 def test_notes_tell_of_a_single_skipped_example_in_the_singular(summary):

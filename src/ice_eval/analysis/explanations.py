@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from ice_eval.attributions import Explained, Fit, fit_of
 from ice_eval.encoding import encode
 from ice_eval.models import LabelScoring, Model
+from ice_eval.rationales import Share
 from ice_eval.records import Example, Scope, Unit
 from ice_eval.tasks import Task
 
@@ -29,6 +30,7 @@ def check_explanations(
     unit: Unit = "token",
     scope: Scope = "content",
     label_scoring: LabelScoring | None = None,
+    shares: Sequence[Share] = (),
 ) -> ExplanationCheck:
     """Align every explanation with its example, and count what fits.
 
@@ -40,8 +42,10 @@ def check_explanations(
         unit: As in the run that is meant.
         scope: As in that run.
         label_scoring: As in that run: long labels leave less room for the text.
+        shares: The k of that run.
     """
     labels = model.labels(task, scoring=label_scoring)
     items = (encode(model.codec, task, e, unit=unit, scope=scope, reserve=labels.reserve) for e in examples)
     used = sum(example.id in given.explanations for example in examples)
-    return ExplanationCheck(fit_of(given, "file", items, labels, all_of_them=True), given.n_given - used)
+    fit = fit_of(given, "file", items, labels, shares=shares, all_of_them=True)
+    return ExplanationCheck(fit, given.n_given - used)

@@ -13,7 +13,7 @@ from ice_eval.attributions._lens import Lens
 from ice_eval.errors import DataError
 from ice_eval.interop import Aligned, Explanation, align, numbers, of_examples, placed
 from ice_eval.models import Labels
-from ice_eval.records import Encoded, Example, PerUnit
+from ice_eval.records import Answer, Encoded, Example, PerUnit
 
 _ADVICE = """. For words of your own give {"words": […], "scores": […]} per example: they are found in the text."""
 
@@ -98,7 +98,10 @@ class Explained(Attribution):
     def _about(self, lens: Lens, item: Encoded) -> PerUnit:
         """The numbers for the label that the run explains."""
         labels, target = lens.label(item)
-        values = self.of(lens.name, item, labels).values
+        found = self.of(lens.name, item, labels)
+        if not found.covered.any():
+            lens.note(item, Answer(text=None, tokens=0, problem="its explanation says nothing about the text"))
+        values = found.values
         if values.ndim == 1:
             return values
         return values[:, column_of(self.explanations[item.example_id].classes, values.shape[1], labels, target)]

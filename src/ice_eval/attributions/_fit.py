@@ -1,6 +1,6 @@
 """Whether what a user brought fits the examples of a run: one check, for the run and for who asks before it."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +9,7 @@ from ice_eval.attributions._brought import Explained, Given
 from ice_eval.errors import DataError
 from ice_eval.interop import Aligned
 from ice_eval.models import Labels
+from ice_eval.rationales import Share, set_size
 from ice_eval.records import Encoded
 
 
@@ -32,6 +33,8 @@ class Fit:
     """Examples whose explanation says nothing about any unit; a run skips them."""
     constant: int
     """Examples with the same number for every unit, where a rationale is a random draw."""
+    drawn: int
+    """Others with a score for fewer units than a rationale holds: a draw among those with 0 fills it."""
     not_finite: int
     """Examples with a number that is not finite; a run skips them."""
     missing: tuple[str, ...]
@@ -51,13 +54,22 @@ class Fit:
             f"the attribution '{name}' says nothing about any unit of {{}} examples, which are skipped.": self.silent,
             f"the attribution '{name}' has the same number for all units in {{}} examples: their rationale is a random "
             "draw.": self.constant,
+            f"the attribution '{name}' has scores for fewer units than a rationale holds in {{}} examples: the rest of "
+            "these rationales is drawn at random among the units with 0. Spans without scores are taken as they are, "
+            "whatever k.": self.drawn,
             f"the attribution '{name}' is not finite in {{}} examples, which are skipped.": self.not_finite,
         }
         yield from (told_of.format(f"{count} of {self.examples}") for told_of, count in told.items() if count)
 
 
 def fit_of(
-    method: Given | Explained, name: str, items: Iterable[Encoded], labels: Labels, *, all_of_them: bool = False
+    method: Given | Explained,
+    name: str,
+    items: Iterable[Encoded],
+    labels: Labels,
+    *,
+    shares: Sequence[Share] = (),
+    all_of_them: bool = False,
 ) -> Fit:
     """Check what a user brought against examples.
 
@@ -66,6 +78,7 @@ def fit_of(
         name: What messages call it.
         items: The examples to evaluate, as the model sees them.
         labels: Those of the task, which classes must be about.
+        shares: The k of the run.
         all_of_them: Collect what does not fit, in place of an error for the first.
 
     Raises:
@@ -97,8 +110,22 @@ def fit_of(
         units_covered=sum(int(found.covered.sum()) for found in fitting),
         cut=sum(found.cut for found in fitting),
         silent=sum(not found.covered.any() for found in fitting),
-        constant=0 if method.sized else sum(bool((found.values == found.values[0]).all()) for found in fitting),
+        constant=0 if method.sized else sum(map(_is_constant, fitting)),
+        drawn=0 if method.sized else sum(not _is_constant(found) and _is_drawn(found, shares) for found in fitting),
         not_finite=sum(bool(found.covered.any() and not np.isfinite(found.values).all()) for found in fitting),
         missing=tuple(missing),
         mismatches=tuple(mismatches),
     )
+
+
+def _is_constant(found: Aligned) -> bool:
+    return bool((found.values == found.values[0]).all())
+
+
+def _is_drawn(found: Aligned, shares: Sequence[Share]) -> bool:
+    """Whether the last unit inside a rationale and the first outside both have 0, for some k."""
+    if found.values.ndim > 1 or not np.isfinite(found.values).all():
+        return False
+    ranked = np.sort(found.values)[::-1]
+    sizes = [set_size(len(ranked), share) for share in shares if isinstance(share, float)]
+    return any(0 < size < len(ranked) and bool(ranked[size - 1] == ranked[size] == 0) for size in sizes)

@@ -16,10 +16,12 @@ if TYPE_CHECKING:
 
 
 _MATTERS = {
-    "model", "task", "data", "prompt", "labels", "explain", "n", "unit", "scope", "protocol", "label_scoring", "chat",
-    "system", "device", "dtype", "device_map", "max_memory", "load_in", "config",
+    "model", "task", "data", "columns", "prompt", "labels", "explain", "n", "k", "unit", "scope", "protocol",
+    "label_scoring", "chat", "system", "device", "dtype", "device_map", "max_memory", "load_in", "config",
 }  # fmt: skip
-"""Options of a run that decide which units an example has."""
+"""Options of a run that decide which units an example has, and how many are chosen."""
+_NAMED = 20
+"""Examples that are named where they do not fit."""
 
 
 @partial(takes_evaluation, shown=_MATTERS)
@@ -53,6 +55,7 @@ def validate(
         unit=config.unit,
         scope=config.scope or "content",
         label_scoring=config.label_scoring,
+        shares=arguments["k"],
     )
     if as_json:
         print_json({"fits": found.fit.fits, **asdict(found.fit), "unused": found.unused})
@@ -72,6 +75,7 @@ def _lines(found: "ExplanationCheck") -> Iterator[str]:
         ("cut", fit.cut, "explanations end before the text does"),
         ("skipped", fit.silent, "explanations say nothing about any unit"),
         ("constant", fit.constant, "have the same number for all units: their rationale is a random draw"),
+        ("drawn", fit.drawn, "have scores for fewer units than a rationale holds: the rest is a random draw"),
         ("skipped", fit.not_finite, "explanations have numbers that are not finite"),
         ("unused", found.unused, "explanations belong to none of these examples"),
     )
@@ -80,4 +84,8 @@ def _lines(found: "ExplanationCheck") -> Iterator[str]:
         more = " …" if len(fit.missing) > 5 else ""
         yield f"missing:   {len(fit.missing)} examples have none: {', '.join(fit.missing[:5])}{more}"
     if fit.mismatches:
-        yield f"mismatch:  {len(fit.mismatches)} do not fit; the first:\n\n{fit.mismatches[0]}"
+        named = [each.partition("'")[2].partition("'")[0] for each in fit.mismatches[1:_NAMED]]
+        also = f" (also {', '.join(named)}{' …' if len(fit.mismatches) > _NAMED else ''})" if named else ""
+        yield f"mismatch:  {len(fit.mismatches)} do not fit; the first{also}:\n\n{fit.mismatches[0]}\n"
+    if fit.missing or fit.mismatches:
+        yield 'An example with {"id": …, "spans": []} takes no part for this attribution, and is counted as left out.'

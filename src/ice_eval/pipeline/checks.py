@@ -78,7 +78,8 @@ def _check_given(engine: Engine, examples: Sequence[Example]) -> list[str]:
     given = {name: method for name, method in engine.attributions.items() if isinstance(method, Given | Explained)}
     remarks = list(_unused(given))
     for name, method in given.items():
-        remarks += fit_of(method, name, map(engine.encode, examples), engine.scorer.labels).remarks(name)
+        items, labels = map(engine.encode, examples), engine.scorer.labels
+        remarks += fit_of(method, name, items, labels, shares=engine.config.k).remarks(name)
     return remarks
 
 

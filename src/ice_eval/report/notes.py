@@ -11,7 +11,7 @@ from ice_eval.results.agreements import kappas
 FLAGS = {
     "small_n": "fewer than 50 examples: the intervals are rough.",
     "ties": "more than 1 % of random sets tie with the rationale: a tie says nothing for or against it.",
-    "depends_on_score_order": "another verdict where sets rank by how near they come to the full text's score.",
+    "depends_on_score_order": "the verdict changes if sets rank by how nearly they give the full text's score.",
     "few_groups": "fewer than 20 groups: intervals are too narrow, at 12 groups they cover 92 % instead of 95 %.",
     "grouped": "several examples share a passage: whole groups were resampled, and errors allow for it.",
     "adaptive_dataset": "a pilot chose the number of random sets: enough for the data set, not for single examples.",
@@ -35,7 +35,7 @@ STEP_FLAGS = {
     **FLAGS,
     "small_n": "fewer than 50 chains: the intervals are rough.",
     "exact_for_some": "short chains have fewer sets than were asked for: all of them were used, and the test is exact.",
-    "depends_on_score_order": "another verdict where sets rank by how near they come to the whole chain's score.",
+    "depends_on_score_order": "the verdict changes if sets rank by how nearly they give the whole chain's score.",
 }
 """The same where steps of chains are explained."""
 
@@ -118,12 +118,9 @@ def _single_examples(lines: Sequence[Line], *, of_steps: bool) -> Iterator[str]:
     shares = [line["significant_floor_share"] for line in unsaid if line["significant_floor_share"] is not None]
     if shares:
         most = max(shares)
-        together = f"they are significant only together, {percent(most)} of them or more"
-        limit = "none can be significant" if most > 1 else together
-        if of_steps:
-            yield f"Single examples: with so few sets of steps {limit}."
-        else:
-            yield f"Single examples: at this m {limit}; raise m to speak of fewer."
+        limit = "" if most > 1 else f" unless {percent(most)} of them are"
+        few = "sets of steps" if of_steps else "random sets (m)"
+        yield f"There are too few {few} to call single examples significant{limit}; mean win rates need no more."
 
 
 def _disagreements(lines: Sequence[Line]) -> Iterator[str]:

@@ -73,8 +73,9 @@ def lead(summaries: Sequence[Mapping[str, Any]]) -> str:
         f"are {act} in the same way. The win rate is the share of random sets that the explanation "
         f"beats{_chance(lines)}. "
         "A word other than “not distinguishable from random” is given only where the whole 95 % interval allows it and "
-        "the test agrees (p ≤ 0.05). Each verdict is about one configuration and is not adjusted for how many there "
-        "are; “p adj.” in the table is."
+        "the test agrees (p ≤ 0.05). The words are anti-faithful below 50 %, near-random up to 55 %, weakly faithful "
+        "up to 60 % and faithful above, or the range that the interval reaches over. Each verdict is about one "
+        "configuration and is not adjusted for how many there are; “p adj.” in the table is."
     )
 
 
