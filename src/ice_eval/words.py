@@ -12,7 +12,10 @@ _WORD = regex.compile(
     rf"{_LETTER}+(?:['’\-]{_LETTER}+|(?<=\d)[.,](?=\d){_LETTER}+)*|(?!\s)\X"
 )
 _CLUSTER = regex.compile(r"\X")
-_RUNS_ON = regex.compile(rf"{_LETTER}{_LETTER}")
+TAIL = 8
+"""Characters that hold the last letter of a text and its accents."""
+_PLAIN = rf"(?!{_UNSPACED}|[\p{{M}}\u200c\u200d])\w"
+_ENDS_IN_WORD, _BEGINS_WORD = regex.compile(rf"{_PLAIN}(?:(?!{_UNSPACED})\p{{M}})*\Z"), regex.compile(_PLAIN)
 
 
 def word_spans(text: str) -> list[tuple[int, int]]:
@@ -36,8 +39,8 @@ def word_spans(text: str) -> list[tuple[int, int]]:
 
 
 def runs_on(before: str, after: str) -> bool:
-    """Whether two characters side by side are inside one word: letters or digits of a script that has spaces."""
-    return _RUNS_ON.fullmatch(before + after) is not None
+    """Whether one text side by side with another would make one word: letters or digits of a script that has spaces."""
+    return _ENDS_IN_WORD.search(before[-TAIL:]) is not None and _BEGINS_WORD.match(after) is not None
 
 
 def character_starts(text: str) -> NDArray[np.int64]:

@@ -110,6 +110,20 @@ def test_an_unwanted_verdict_exits_1_and_names_the_configurations(ice, finished)
     ]
 
 
+def test_a_gate_may_be_about_some_attributions_alone(ice, finished):
+    gate = ("report", finished, "--fail-if", "not distinguishable from random")
+    summary = json.loads((finished / "summary.json").read_text())
+    for line in summary["configurations"]:
+        line["verdict"] = "faithful" if line["attribution"] == "gradient" else "not distinguishable from random"
+    (finished / "summary.json").write_text(json.dumps(summary))
+    assert ice(*gate, "--fail-for", "gradient").code == 0
+    done = ice(*gate, "--fail-for", "gradient,random")
+    assert done.code == 1 and all(line.startswith("ice: random under") for line in done.err.splitlines())
+    done = ice(*gate, "--fail-for", "gradent")
+    assert_refused(done, "no attribution 'gradent' here; did you mean 'gradient'?")
+    assert_refused(ice("report", finished, "--fail-for", "gradient"), "--fail-for says whom --fail-if is about")
+
+
 def test_an_unknown_verdict_exits_2_before_anything_is_printed_or_written(ice, finished, tmp_path):
     done = ice("report", finished, "--fail-if", "unfaithful", "--html", tmp_path / "page.html")
     assert_refused(done, "no verdict 'unfaithful'", "anti-faithful, near-random, weakly faithful, faithful")

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ice_eval.cli._folders import run_folders
-from ice_eval.cli._options import Format, Json, check_format
+from ice_eval.cli._options import Format, Json, check_format, names
+from ice_eval.errors import ConfigError
 
 if TYPE_CHECKING:
     from ice_eval.report.figures import FigureFiles
@@ -29,6 +30,12 @@ def report(
             "'decorative', 'scaffolding' or 'genuine', which fail without any verdict, too. May be repeated.",
         ),
     ] = None,
+    fail_for: Annotated[
+        str | None,
+        typer.Option(
+            help="Attributions that --fail-if is about, comma-separated; by default all but the control `random`."
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Print the tables of one or several runs, or write them as a page or as figures."""
@@ -37,8 +44,11 @@ def report(
 
     check_format(style, json=as_json, html=html is not None, figures=figures is not None)
     unwanted = words_of(fail_if or ())
+    if fail_for is not None and not unwanted:
+        raise ConfigError("--fail-for says whom --fail-if is about; give both.")
     found = run_folders(folders)
     summaries = [folder.summary() for folder in found]
+    failed = failures(summaries, unwanted, attributions=names(fail_for or ""))
     for damage in (each for folder in found for each in folder.damage()):
         print_text(f"ice: {damage}", error=True)
     drawn = [] if figures is None else _draw(found, figures)
@@ -48,24 +58,23 @@ def report(
         _print_written(html, drawn, as_json=as_json)
     else:
         _print_tables(summaries, [str(folder.path) for folder in found], style, as_json=as_json)
-    failed = failures(summaries, unwanted)
     for line in failed:
         print_text(f"ice: {line}", error=True)
     if failed:
         raise typer.Exit(1)
 
 
-def _print_tables(summaries: list[dict[str, Any]], names: list[str], style: str | None, *, as_json: bool) -> None:
+def _print_tables(summaries: list[dict[str, Any]], folders: list[str], style: str | None, *, as_json: bool) -> None:
     from ice_eval.cli._output import print_formatted, print_json, print_summaries
     from ice_eval.report import jointly, tables
 
     if as_json:
-        together = zip(names, jointly(summaries), strict=True)
+        together = zip(folders, jointly(summaries), strict=True)
         print_json([{"folder": name, **summary} for name, summary in together])
     elif style is not None:
         print_formatted(tables(summaries), style)
     else:
-        print_summaries(summaries, names)
+        print_summaries(summaries, folders)
 
 
 def _draw(folders: "list[RunFolder]", target: Path) -> "list[FigureFiles]":

@@ -15,7 +15,7 @@ from ice_eval.models._pieces import Pieces
 from ice_eval.models._records import Labels, LabelScoring
 from ice_eval.records import Ids, LogScores, ModelInput, SpecialIds
 from ice_eval.tasks import Task
-from ice_eval.words import word_spans
+from ice_eval.words import TAIL, word_spans
 
 LabelFunction = Callable[[list[Any]], Any]
 """Takes a list of texts (of pairs of texts, for tasks with two fields) and returns (texts, labels) probabilities."""
@@ -53,7 +53,8 @@ class WordCodec:
     def _id(self, text: str, start: int, end: int) -> int:
         # The first word of a text would be set apart from others if it were moved elsewhere.
         apart = start == 0 or text[start - 1].isspace()
-        return self._pieces.id_of((" " if apart else "") + text[start:end])
+        before = text[max(0, start - TAIL) : start]
+        return self._pieces.id_of((" " if apart else "") + text[start:end], before=before)
 
 
 class FunctionModel(Model):

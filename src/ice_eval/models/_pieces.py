@@ -2,26 +2,40 @@
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from ice_eval.encoding import Tokens
 from ice_eval.errors import ConfigError
 from ice_eval.records import Ids, SpecialIds
-from ice_eval.words import runs_on, word_spans
+from ice_eval.words import TAIL, runs_on, word_spans
+
+
+class _Piece(NamedTuple):
+    text: str
+    attached: bool
+    """Whether it ran on from what stood before it."""
 
 
 class Pieces:
     """Pieces of text that were seen, by ids that depend on nothing but what they spell."""
 
     def __init__(self) -> None:
-        self._pieces: dict[int, str] = {}
+        self._pieces: dict[int, _Piece] = {}
 
-    def id_of(self, piece: str) -> int:
-        """The id of a piece, the same in every process, so that a run can be continued; 63 bits do not collide."""
-        digest = hashlib.blake2b(piece.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-        index = int.from_bytes(digest, "little") >> 1
-        self._pieces[index] = piece
+    def id_of(self, piece: str, *, before: str) -> int:
+        """The id of a piece, the same in every process, so that a run can be continued; 63 bits do not collide.
+
+        Args:
+            piece: What it spells.
+            before: The text that it follows, or the end of it. In odd scripts a word may begin where another ends; such
+                a piece is told from others, and nothing is put between the two.
+        """
+        attached = runs_on(before, piece)
+        spelled = piece.encode("utf-8", "surrogatepass") + (b"\0attached" if attached else b"")
+        index = int.from_bytes(hashlib.blake2b(spelled, digest_size=8).digest(), "little") >> 1
+        self._pieces[index] = _Piece(piece, attached)
         return index
 
     def spelled(self, ids: Ids) -> str:
@@ -30,8 +44,8 @@ class Pieces:
         Of "well(done)" without its brackets "well done" is left.
         """
         text = ""
-        for piece in (self._pieces[int(i)] for i in ids):
-            text += f" {piece}" if text and piece and runs_on(text[-1], piece[0]) else piece
+        for piece, attached in (self._pieces[int(i)] for i in ids):
+            text += f" {piece}" if not attached and runs_on(text, piece) else piece
         return text
 
 
@@ -52,7 +66,8 @@ class TextCodec:
 
     def tokenize(self, text: str, pair: str | None = None, *, framed: bool = False) -> Tokens:
         spans = np.array(list(_spans(text)), dtype=np.int64).reshape(-1, 2)
-        ids = np.array([self._pieces.id_of(text[start:end]) for start, end in spans], dtype=np.int64)
+        found = [self._pieces.id_of(text[start:end], before=text[max(0, start - TAIL) : start]) for start, end in spans]
+        ids = np.array(found, dtype=np.int64)
         none = np.zeros(len(ids), dtype=np.int64)
         return Tokens(ids=ids, segments=none, sequence=none, start=spans[:, 0], end=spans[:, 1])
 

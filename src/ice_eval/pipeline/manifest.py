@@ -45,6 +45,7 @@ def at_beginning(
         "label_scoring": labels.scoring,
         "data": {"origin": task.data.origin, "examples": len(job.evaluated), **_columns(task.data)},
         "prompt": task.prompt,
+        **({"classifier_text": task.classifier_text} if engine.model.codec.reads_pairs else {}),
         "explained": list(task.explained),
         "language": task.language,
         "device": card.places,

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, get_args
 
+from ice_eval._registry import did_you_mean
 from ice_eval.errors import ConfigError
 from ice_eval.nulls import SIZE
 from ice_eval.report.chains import headlines, numbered
@@ -33,22 +34,34 @@ def words_of(given: Sequence[str]) -> tuple[str, ...]:
     return found
 
 
-def failures(summaries: Sequence[Mapping[str, Any]], words: Sequence[str]) -> list[str]:
+def failures(
+    summaries: Sequence[Mapping[str, Any]], words: Sequence[str], *, attributions: Sequence[str] = ()
+) -> list[str]:
     """A line for every configuration whose verdict holds one of the words, and for every confirmed disagreement.
 
     A range, as "weakly faithful to faithful", holds every word from its first to its last: none of them is excluded.
     The average over operators is left out, since its operators are there, and so is the random control, which is meant
     to be indistinguishable from random. Chains of thought have the leading verdict under each operator; a word for them
-    fails, too, where there is no such verdict, since nothing excludes it then.
+    fails, too, where there is no such verdict, since nothing excludes it then. With `attributions` only theirs count.
+
+    Raises:
+        ConfigError: No run has an attribution of that name.
     """
+    known = dict.fromkeys(line["attribution"] for summary in summaries for line in summary["configurations"])
+    for name in attributions:
+        if name not in known:
+            raise ConfigError(
+                f"no attribution '{name}' here{did_you_mean(name, list(known))} Known: {', '.join(known)}."
+            )
     several = len(summaries) > 1
     found = list(_of_chains(summaries, words))
     for summary in summaries:
         for line in summary["configurations"]:
-            if line["operator"] != ALL and not _is_control(line) and set(_held(line["verdict"])) & set(words):
+            counts = line["operator"] != ALL and _counts(line, attributions)
+            if counts and set(_held(line["verdict"])) & set(words):
                 found.append(f"{_named(line, line['operator'], several)}: {line['verdict'] or UNDETERMINED}")
         for line in summary["agreement"] if DISAGREE in words else ():
-            if line["crosses_threshold"] == "confirmed" and not _is_control(line):
+            if line["crosses_threshold"] == "confirmed" and _counts(line, attributions):
                 pair = " and ".join(line["operators"])
                 found.append(f"{_named(line, pair, several)}: win rates on opposite sides of 55 %")
     return found
@@ -74,8 +87,9 @@ def _of_chains(summaries: Sequence[Mapping[str, Any]], words: Sequence[str]) -> 
                 yield f"{chains} under {line['operator']} (k = {share(line['k'])}): {line['verdict'] or UNDETERMINED}"
 
 
-def _is_control(line: Mapping[str, Any]) -> bool:
-    return bool(line["attribution"] == _CONTROL)
+def _counts(line: Mapping[str, Any], attributions: Sequence[str]) -> bool:
+    """Whether somebody asks for the attribution of a line: for all of them but the control, unless some are named."""
+    return line["attribution"] in attributions if attributions else line["attribution"] != _CONTROL
 
 
 def _held(verdict: str | None) -> Iterator[str]:

@@ -31,7 +31,7 @@ def provenance(manifest: Manifest) -> list[tuple[str, str]]:
         ("weights", f"fingerprint {identity['weights']}"),
         *([("server", _server(manifest["server"]))] if "server" in manifest else []),
         ("data", f"{manifest['data']['origin']}, {manifest['data']['examples']} examples, sha256 {identity['data']}"),
-        ("prompt", manifest["prompt"]),
+        ("prompt", manifest.get("classifier_text", manifest["prompt"])),
         ("labels", ", ".join(manifest["labels"])),
         ("methods", ", ".join(_method(*each) for each in manifest.get("attributions", {}).items()) or "–"),
         ("random sets", f"{most}m = {config['m']}, seed = {config['seed']}"),

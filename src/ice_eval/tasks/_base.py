@@ -167,13 +167,17 @@ class Task:
             before += [("user", question), ("assistant", self.label_words[shot.label].lstrip())]
         return before
 
+    @property
+    def classifier_text(self) -> str:
+        """What stands in the place of the prompt where a sequence classifier reads."""
+        return self.classifier_prompt or " ".join(f"{{{name}}}" for name in self.template.fields)
+
     def classifier_pieces(self, fields: Mapping[str, str]) -> tuple[list[Piece], list[Piece]]:
         """What a sequence classifier reads: the pieces of the text, and those of the text pair (perhaps none).
 
         The first sequence ends with the first field; all that follows is the pair.
         """
-        bare = " ".join(f"{{{name}}}" for name in self.template.fields)
-        pieces = Template.parse(self.classifier_prompt or bare).render(fields)
+        pieces = Template.parse(self.classifier_text).render(fields)
         first = next(index for index, piece in enumerate(pieces) if piece.field is not None)
         rest = pieces[first + 1 :]
         if not any(piece.field is not None for piece in rest):
