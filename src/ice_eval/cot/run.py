@@ -83,6 +83,8 @@ def execute_chains(
     if stored is not None:
         config = config.extended_by(stored["config"])
         _tell_of_another_server(stored, backend, reporter)
+    if backend.model is not None:
+        reporter.say(f"{config.model} writes its replies here, on {backend.model.places}: the first may take minutes.")
     manifest = _manifest(config, source, backend, identity, stored)
     with folder.opened():
         folder.write_manifest(manifest)

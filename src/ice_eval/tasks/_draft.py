@@ -18,7 +18,7 @@ _DRAFT = """\
 #   ice task check {file} --model MODEL     shows what the model reads, and how well it answers
 #   ice run --task {file} --model MODEL
 data: {data}  # .jsonl or .csv, seen from this file: the fields of the prompt, and perhaps `label` and `id`
-{columns}prompt: |-  # fields stand in braces; the model answers where it ends
+{columns}prompt: |-  # fields stand in braces; the model answers where it ends (a classifier reads the fields alone)
 {prompt}
 labels:  # name in the data: what the model writes after the prompt, its space included
 {labels}
