@@ -97,3 +97,17 @@ def test_bad_input_exits_2(ice, finished, tmp_path):
     assert_refused(
         ice("audit-infill", "--model", "toy", "--task", "demo", "--words", "none.txt"), "none.txt holds no words"
     )
+
+
+def test_a_run_whose_column_has_a_comma_in_its_name_is_audited(ice, tmp_path):
+    rows = [f"r{i},{word} film here,{mood}" for i, (word, mood) in enumerate([("a good", "yes"), ("a bad", "no")] * 4)]
+    (tmp_path / "odd.csv").write_text("\n".join(['"Review, id",comment,mood', *rows]) + "\n")
+    (tmp_path / "odd.yaml").write_text(
+        'data: odd.csv\ncolumns: {id: "Review, id", label: mood}\nprompt: "{comment}:"\nlabels: ["no", "yes"]\n'
+    )
+    assert (
+        ice("run", "--task", "odd.yaml", "--model", "toy", "--attributions", "random", "--m", 3, "--out", "run").code
+        == 0
+    )
+    assert ice("audit-infill", "run").code == 0
+    assert ice("report", "run", "--html", "page.html").code == 0

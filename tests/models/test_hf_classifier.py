@@ -81,6 +81,17 @@ def test_names_that_begin_like_one_class_or_none_are_not_matched_by_that(labels)
     assert _beginning_alike(labels, ["negative", "positive"]) is None
 
 
+def test_a_folder_whose_labels_are_other_classes_is_not_continued(tiny, tmp_path):
+    task = adhoc_task(Records([{"text": "a b c"}]), prompt="{text}", labels=["pos", "neg"])
+    settings = {"operators": ["delete"], "m": 2, "out": tmp_path / "run"}
+    run = ice.evaluate(tiny("bert"), task, attributions=["random"], **settings)
+    run.folder.write_manifest({**run.folder.manifest(), "label_ids": [[0], [1]]})  # as earlier versions took them
+    with pytest.raises(
+        ConfigError, match="the labels pos, neg are the classes 0, 1 of the model, and here they are 1, 0"
+    ):
+        ice.evaluate(tiny("bert"), task, attributions=["random", "first-k"], **settings)
+
+
 def test_other_names_are_taken_in_order_and_the_run_says_so(tiny):
     task = adhoc_task(Records([{"text": "a b c"}]), prompt="{text}", labels=["bad", "good"])
     model = tiny("bert")

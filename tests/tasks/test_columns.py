@@ -1,12 +1,15 @@
 """Data whose columns have names of their own."""
 
 import csv
+import json
 
 import pytest
 
+import ice_eval as ice
+from ice_eval.bench import load_grid
 from ice_eval.errors import DataError
 from ice_eval.records import Example
-from ice_eval.tasks import FileData, Records, adhoc_task, data_notes
+from ice_eval.tasks import FileData, Records, adhoc_task, data_notes, with_file
 from ice_eval.tasks._columns import columns_of
 
 LABELS = ("negative", "positive")
@@ -109,3 +112,35 @@ def test_one_text_that_is_a_label_is_no_note():
     fields = [{"text": "positive"}, {"text": "a film"}]
     task = task_of(Records(fields), "{text}")
     assert data_notes(task, [Example(str(i), each) for i, each in enumerate(fields)]) == []
+
+
+def test_a_rationale_under_another_name_may_be_missing_in_some_lines(tmp_path):
+    path = tmp_path / "data.jsonl"
+    path.write_text('{"text": "a film", "marks": [[0, 1]]}\n{"text": "b"}\n')
+    first, second = FileData(path, {"rationale": "marks"}).load(("text",), LABELS)
+    assert (len(first.human), len(second.human)) == (1, 0)
+
+
+def test_another_file_in_place_of_the_data_has_the_same_columns(file, tmp_path):
+    other = file(ROWS).rename(tmp_path / "other.csv")
+    task = task_of(FileData(file(ROWS), COLUMNS), "{text}")
+    assert with_file(task, other).examples()[0].id == "rev-000"
+    run = ice.evaluate("toy", task, data=other, attributions="random", operators="delete", m=3)
+    assert set(run.examples()["example_id"]) == {row["review_id"] for row in ROWS}
+
+
+def test_files_with_columns_can_be_told_apart_in_sets():
+    assert len({FileData("a.csv"), FileData("a.csv", COLUMNS)}) == 2
+
+
+def test_a_grid_runs_again_where_a_column_stands_for_something_else(tmp_path):
+    (tmp_path / "data.jsonl").write_text('{"one": "a good film here", "two": "an awful mess of it"}\n' * 1)
+    grid = {"models": ["toy"], "tasks": ["mine.yaml"], "attributions": ["random"], "operators": ["delete"], "m": 3}
+    names = []
+    for column in ("one", "two"):
+        task = f"data: data.jsonl\ncolumns: {{text: {column}}}\nprompt: 'R: {{text}}'\nlabels: [negative, positive]\n"
+        (tmp_path / "mine.yaml").write_text(task)
+        (tmp_path / "grid.yaml").write_text(json.dumps(grid))
+        [run] = load_grid(tmp_path / "grid.yaml").runs()
+        names.append(run.name)
+    assert names[0] != names[1]

@@ -10,7 +10,7 @@ import numpy as np
 from ice_eval.errors import ConfigError
 from ice_eval.pipeline import RunConfig
 from ice_eval.rationales import DYNAMIC, Share
-from ice_eval.tasks import DataSource, FileData, Task, load_task
+from ice_eval.tasks import DataSource, Task, load_task, with_file
 
 
 def _several(names: str | Iterable[str]) -> tuple[str, ...]:
@@ -44,4 +44,4 @@ def task_of(task: str | Task, data: str | Path | DataSource | None) -> Task:
     chosen = load_task(task) if isinstance(task, str) else task
     if data is None:
         return chosen
-    return replace(chosen, data=data if isinstance(data, DataSource) else FileData(Path(data)))
+    return replace(chosen, data=data) if isinstance(data, DataSource) else with_file(chosen, Path(data))

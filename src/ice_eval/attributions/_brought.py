@@ -15,7 +15,7 @@ from ice_eval.interop import Aligned, Explanation, align, numbers, of_examples, 
 from ice_eval.models import Labels
 from ice_eval.records import Answer, Encoded, Example, PerUnit
 
-_ADVICE = """. For words of your own give {"words": […], "scores": […]} per example: they are found in the text."""
+_ADVICE = """ (Words of your own are matched with these if you give {"words": […], "scores": […]} per example.)"""
 
 
 @dataclass(frozen=True, kw_only=True)

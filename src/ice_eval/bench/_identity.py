@@ -42,9 +42,10 @@ def _weights(path: Path) -> list[Any]:
 
 
 def _content(task: Task) -> str:
-    """What the data are: of a file its content, wherever it lies."""
+    """What the data are: of a file its content and what its columns stand for, wherever it lies."""
     if isinstance(task.data, FileData):
-        return hashlib.sha256(task.data.path.read_bytes()).hexdigest()
+        found = hashlib.sha256(task.data.path.read_bytes()).hexdigest()
+        return f"{found} {sorted(task.data.columns.items())}" if task.data.columns else found
     return repr(task.data)
 
 

@@ -2,7 +2,7 @@
 
 import importlib.resources
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from ice_eval.bench._identity import run_name
 from ice_eval.bench.models import OF_MODELS, ModelEntry, models_of
 from ice_eval.errors import ConfigError
 from ice_eval.pipeline import RunConfig
-from ice_eval.tasks import FEW_SHOT, STANDARD, FileData, Task, in_chat, is_task_file, load_task
+from ice_eval.tasks import FEW_SHOT, STANDARD, Task, in_chat, is_task_file, load_task, with_file
 
 ALL_PROMPTS = "all"
 DATA_FILES = (".jsonl", ".csv")
@@ -235,7 +235,7 @@ def _task(value: object, where: str, folder: Path, data_dir: Path | None) -> Tas
     data = _data_file(given.get("data"), task.name, folder, data_dir, where)
     if data is None and given.get("optional"):
         return task.name
-    return task if data is None else replace(task, data=FileData(data))
+    return task if data is None else with_file(task, data)
 
 
 def _data_dir(given: str | None, folder: Path, where: str) -> Path | None:

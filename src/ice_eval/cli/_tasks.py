@@ -1,6 +1,6 @@
 """The task that a command is about: of its flags, or of a finished run."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,7 +21,8 @@ class TaskFlags(NamedTuple):
     prompt: str | None = None
     labels: str | None = None
     explain: str | None = None
-    columns: str | None = None
+    columns: str | Mapping[str, str] | None = None
+    """As `id=number,text=body`, or a manifest's own mapping."""
 
 
 def task_of(flags: TaskFlags) -> "Task":
@@ -73,8 +74,10 @@ def _data(flags: TaskFlags, own: "DataSource") -> "DataSource":
     return replace(own, columns=columns)
 
 
-def _columns(text: str) -> dict[str, str]:
+def _columns(text: str | Mapping[str, str]) -> Mapping[str, str]:
     """`id=review_id,label=sentiment`, as a mapping from our names."""
+    if not isinstance(text, str):
+        return text
     pairs = [[part.strip() for part in pair.partition("=")[::2]] for pair in names(text)]
     if not all(ours and theirs for ours, theirs in pairs):
         raise ConfigError(f"--columns {text}: NAME=COLUMN is expected, as text=comment,label=sentiment,id=review_id.")
@@ -103,9 +106,8 @@ def task_of_run(run: "RunFolder", flags: TaskFlags) -> "Task":
     own = {} if known is None else _wording(known.prompt, known.labels, known.explained)
     differs = {name: value for name, value in stored.items() if value != own.get(name)}
     data = flags.data or _data_of(run, manifest, known)
-    columns = manifest["data"].get("columns", {})
-    read = {"columns": ",".join(f"{ours}={theirs}" for ours, theirs in columns.items())} if columns else {}
-    flags = TaskFlags(**{**differs, **read, **told, "data": data, "task": None if known is None else name})
+    columns = {"columns": manifest["data"].get("columns")}
+    flags = TaskFlags(**{**differs, **columns, **told, "data": data, "task": None if known is None else name})
     chosen = task_of(flags)
     identity = manifest["identity"]
     if identity.get("lexicon", lexicon_hash(chosen)) != lexicon_hash(chosen):

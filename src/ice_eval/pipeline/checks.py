@@ -8,7 +8,7 @@ from typing import Any
 from ice_eval import stats
 from ice_eval.attributions import Attribution, Explained, Given, fields_of, fit_of
 from ice_eval.errors import ConfigError
-from ice_eval.models import Model
+from ice_eval.models import Labels, Model
 from ice_eval.pipeline.config import RunConfig
 from ice_eval.pipeline.engine import Engine
 from ice_eval.pipeline.job import Job
@@ -34,6 +34,7 @@ def checked(job: Job) -> tuple[Job, list[str]]:
     """
     _refuse_other_fields(job.engine.attributions, job.stored)
     _refuse_other_server(job.engine.model, job.stored)
+    _refuse_other_classes(job.engine.scorer.labels, job.stored)
     brought = _check_given(job.engine, job.evaluated)
     found = job.crew.ask(partial(Replica.checked, order=job.order))
     order, stored = replace(job.order, checked=found), job.stored
@@ -71,6 +72,17 @@ def _refuse_other_server(model: Model, stored: Mapping[str, Any] | None) -> None
                 f"the folder holds rows of a server with {name.replace('_', ' ')} {before[name]}, and this one has "
                 f"{now[name]}; use another --out, or the same server to continue."
             )
+
+
+def _refuse_other_classes(labels: Labels, stored: Mapping[str, Any] | None) -> None:
+    """A label is one class of a classifier in all rows; earlier versions took other ones where names differ."""
+    now = [list(ids) for ids in labels.ids]
+    if labels.are_classes and stored is not None and stored["label_ids"] != now:
+        raise ConfigError(
+            f"the folder holds rows in which the labels {', '.join(labels.names)} are the classes "
+            f"{', '.join(str(place) for (place,) in stored['label_ids'])} of the model, and here they are "
+            f"{', '.join(str(place) for (place,) in now)}; use another --out."
+        )
 
 
 def _check_given(engine: Engine, examples: Sequence[Example]) -> list[str]:

@@ -102,7 +102,8 @@ def _null_lines(each: Compared) -> Iterator[Text]:
     most = max(found.counts)
     bars = "".join(" " if n == 0 else _BARS[(len(_BARS) - 1) * n // most] for n in found.counts)
     better = " (less is better)" if each.line["direction"] == "necessity" else ""
-    reach = "" if found.null == (found.low, found.high) else f", {found.null[0]:.3f} to {found.null[1]:.3f}"
+    ends, reached = (f"{low:.3f} to {high:.3f}" for low, high in ((found.low, found.high), found.null))
+    reach = "" if reached == ends else f", {reached}"
     yield Text(f"  {found.low:.3f} {bars} {found.high:.3f}  {sum(found.counts)} random sets{reach}{better}")
     yield Text(f"        {' ' * found.place}▲ {found.rationale:.3f} rationale")
 

@@ -201,6 +201,8 @@ def _task_flags(manifest: Manifest) -> dict[str, Any] | None:
     if known is None or origin != known.data.origin:
         flags["data"] = origin
     columns = manifest["data"].get("columns", {})
+    if any("," in theirs for theirs in columns.values()):  # which no flag can write
+        return None
     if columns:
         flags["columns"] = [f"{ours}={theirs}" for ours, theirs in columns.items()]
     if known is None or prompt != known.prompt:

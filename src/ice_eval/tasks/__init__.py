@@ -1,6 +1,18 @@
 """Data, prompt and label words. One file per task."""
 
-from ice_eval.tasks._base import FEW_SHOT, STANDARD, Shot, Task, Wording, adhoc_task, in_chat, relabelled, task, tasks
+from ice_eval.tasks._base import (
+    FEW_SHOT,
+    STANDARD,
+    Shot,
+    Task,
+    Wording,
+    adhoc_task,
+    in_chat,
+    relabelled,
+    task,
+    tasks,
+    with_file,
+)
 from ice_eval.tasks._columns import data_notes
 from ice_eval.tasks._data import DataSource, FileData, HubData, NoData, PackageData, Records, numbered_rows
 from ice_eval.tasks._draft import draft
@@ -32,4 +44,5 @@ __all__ = [
     "relabelled",
     "task",
     "tasks",
+    "with_file",
 ]

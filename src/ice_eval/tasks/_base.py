@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from ice_eval._controls import is_broken
 from ice_eval._registry import Registry, did_you_mean
 from ice_eval.errors import ConfigError
 from ice_eval.records import Example
-from ice_eval.tasks._data import DataSource
+from ice_eval.tasks._data import DataSource, FileData
 from ice_eval.tasks._prompt import Piece, Template
 
 
@@ -209,6 +210,11 @@ def relabelled(task: Task, labels: Sequence[str]) -> Task:
     names = dict(zip(task.labels, labels, strict=True))
     shots = tuple(replace(shot, label=names[shot.label]) for shot in task.shots)
     return replace(task, label_words=label_words_of(task.prompt, labels), shots=shots, variants={}, worked=())
+
+
+def with_file(task: Task, path: Path) -> Task:
+    """A task with another file in place of its data; where these are a file, its columns are called the same."""
+    return replace(task, data=FileData(path, task.data.columns if isinstance(task.data, FileData) else {}))
 
 
 def in_chat(task: Task, chat: bool | None, system: str | None) -> Task:

@@ -16,7 +16,7 @@ from ice_eval.errors import DataError
 from ice_eval.records import Example
 from ice_eval.tasks._examples import Row, check_ids, example_of
 
-_OPTIONAL = frozenset({"id", "label", "group"})
+_OPTIONAL = frozenset({"id", "label", "group", "rationale"})
 
 
 class DataSource(ABC):
@@ -50,7 +50,7 @@ class FileData(DataSource):
     """A `.jsonl` file with an object per line, or a `.csv` file with a header."""
 
     path: Path
-    columns: Mapping[str, str] = field(default_factory=dict)
+    columns: Mapping[str, str] = field(default_factory=dict, hash=False)
     """A field of the prompt, `id`, `label`, `group` or `rationale` -> what the file calls it; columns that have our
     names need no entry."""
 
