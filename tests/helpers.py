@@ -1,5 +1,6 @@
 """Tiny random transformers, built from configurations and saved like any other model."""
 
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -73,12 +74,20 @@ def byte_level() -> Any:
     return transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<end>")
 
 
+def _pieces(special: list[str], size: int) -> dict[str, int]:
+    """A vocabulary of characters and of the most frequent words; that of a trainer is another one in every process."""
+    words = [word for text in _texts() for word, _ in pre_tokenizers.BertPreTokenizer().pre_tokenize_str(text)]
+    letters, counts = sorted({letter for word in words for letter in word}), Counter(words)
+    frequent = sorted(counts, key=lambda word: (-counts[word], word))
+    known = dict.fromkeys([*special, *letters, *(f"##{letter}" for letter in letters), *frequent])
+    return {piece: index for index, piece in enumerate(list(known)[:size])}
+
+
 def word_pieces() -> Any:
-    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    tokenizer = Tokenizer(models.WordPiece(_pieces(special, 500), unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = decoders.WordPiece()
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    tokenizer.train_from_iterator(_texts(), trainers.WordPieceTrainer(vocab_size=500, special_tokens=special))
     tokenizer.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
     )

@@ -185,7 +185,7 @@ def test_the_manifest_names_the_protocol_and_rescore_follows_it(evaluate, tmp_pa
     assert run.folder.manifest()["config"]["protocol"] == "released"
     assert all({"protocol_released", "scope_prompt"} <= set(line["flags"]) for line in before["configurations"])
     page = run.report().read_text()
-    assert "the choices of the paper&#39;s released package" in page
+    assert "The choices of the paper&#39;s released package" in page
     run.rescore()
     assert json.loads((run.path / "summary.json").read_text()) == before
     assert set(PROTOCOLS) == {"default", "paper", "released"}
