@@ -234,6 +234,8 @@ def test_scores_for_fewer_units_than_a_rationale_holds_are_told_before_a_draw_fi
     assert ice("run", *given, *rest, "--attribution-file", f"mine={path}").code == 0
     messages = json.loads((tmp_path / "run" / "manifest.json").read_text())["messages"]
     assert any("has scores for fewer units than a rationale holds in 1 of 3 examples" in each for each in messages)
+    against = LINES[0] | {"scores": [0, 0, *range(-1, -8, -1)]}  # a score for most units, if against the label
+    assert told not in ice("validate", short([against, *LINES[1:]])[0], *given, "--k", "0.5").out
 
 
 def test_all_explanations_that_do_not_fit_are_named(ice, short):

@@ -123,9 +123,8 @@ def _is_constant(found: Aligned) -> bool:
 
 
 def _is_drawn(found: Aligned, shares: Sequence[Share]) -> bool:
-    """Whether the last unit inside a rationale and the first outside both have 0, for some k."""
+    """Whether fewer units have a number other than 0 than a rationale holds, for some k."""
     if found.values.ndim > 1 or not np.isfinite(found.values).all():
         return False
-    ranked = np.sort(found.values)[::-1]
-    sizes = [set_size(len(ranked), share) for share in shares if isinstance(share, float)]
-    return any(0 < size < len(ranked) and bool(ranked[size - 1] == ranked[size] == 0) for size in sizes)
+    sizes = [set_size(len(found.values), share) for share in shares if isinstance(share, float)]
+    return bool(np.count_nonzero(found.values) < max(sizes, default=0))
