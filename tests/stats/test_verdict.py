@@ -16,11 +16,11 @@ from ice_eval.stats import (
     mean_interval,
     mean_test,
     member_win_rates,
+    reason_without_interval,
     taxonomy,
     verdict,
-    verdict_without_interval,
 )
-from ice_eval.stats.verdict import NOT_DISTINGUISHABLE
+from ice_eval.stats.verdict import ALL_EQUAL, NOT_DISTINGUISHABLE
 
 RATES = st.floats(min_value=0, max_value=1)
 
@@ -72,14 +72,14 @@ def test_taxonomy_of_what_is_no_win_rate_is_refused(bad):
     ],
 )
 def test_verdict_is_one_word_only_if_the_whole_interval_is_in_its_band(interval, words):
-    assert verdict(sum(interval) / 2, interval) == words
+    assert str(verdict(sum(interval) / 2, interval)) == words
 
 
 def test_verdict_without_an_interval():
-    assert verdict(0.5, None) == "not distinguishable from random"
-    assert verdict(0.7, None) == "undetermined (too few examples)"
-    assert verdict(0.0, None) == "undetermined (too few examples)"
-    assert verdict(0.5, None, without="nothing") == "not distinguishable from random"
+    assert str(verdict(0.5, None)) == "not distinguishable from random"
+    assert str(verdict(0.7, None)) == "undetermined (too few examples)"
+    assert str(verdict(0.0, None)) == "undetermined (too few examples)"
+    assert str(verdict(0.5, None, without=ALL_EQUAL)) == "not distinguishable from random"
 
 
 @pytest.mark.parametrize(
@@ -95,14 +95,16 @@ def test_verdict_without_an_interval():
 def test_without_an_interval_the_true_reason_is_said(rates, groups, why):
     rates = np.array(rates)
     assert mean_interval(rates, rng=np.random.default_rng(0), groups=groups) is None
-    assert verdict_without_interval(rates, groups=groups) == f"undetermined ({why})"
+    reason = reason_without_interval(rates, groups=groups)
+    assert reason == why
+    assert str(verdict(1.0, None, without=reason)) == f"undetermined ({why})"
 
 
 @settings(deadline=None)
 @given(RATES, RATES)
 def test_verdict_names_a_direction_only_if_chance_is_excluded(one, other):
     interval = Interval(min(one, other), max(one, other))
-    words = verdict((one + other) / 2, interval)
+    words = str(verdict((one + other) / 2, interval))
     assert excludes_chance(interval) == (words != "not distinguishable from random")
     if interval.low <= 0.5 <= interval.high:
         assert not excludes_chance(interval)
@@ -193,9 +195,9 @@ def test_mean_at_the_detectable_win_rate_is_detected_four_times_out_of_five(rng)
 
 def test_an_interval_that_the_test_does_not_bear_out_says_nothing():
     interval = Interval(0.485, 0.494)
-    assert verdict(0.49, interval) == "anti-faithful"
-    assert verdict(0.49, interval, p_value=0.47) == NOT_DISTINGUISHABLE
-    assert verdict(0.49, interval, p_value=0.05) == "anti-faithful"
+    assert str(verdict(0.49, interval)) == "anti-faithful"
+    assert verdict(0.49, interval, p_value=0.47).reason == NOT_DISTINGUISHABLE
+    assert str(verdict(0.49, interval, p_value=0.05)) == "anti-faithful"
 
 
 @pytest.mark.parametrize(("n_units", "m", "n"), [(20, 19, 40), (12, 11, 40)])
@@ -210,7 +212,20 @@ def test_random_explanations_of_mostly_tied_sets_are_rarely_called_anything(n_un
         rates = np.array([family[0] for family in families])
         interval = mean_interval(rates, rng=rng, n_resamples=999)
         p_value = mean_test(families, rng=rng, n_draws=999).p_value
-        said += verdict(float(rates.mean()), interval, p_value=p_value) != NOT_DISTINGUISHABLE
-        by_interval += verdict(float(rates.mean()), interval) != NOT_DISTINGUISHABLE
+        said += verdict(float(rates.mean()), interval, p_value=p_value).reason != NOT_DISTINGUISHABLE
+        by_interval += verdict(float(rates.mean()), interval).reason != NOT_DISTINGUISHABLE
     assert binomtest(said, 150, 0.05, alternative="greater").pvalue > 0.001
     assert by_interval > said
+
+
+def test_a_verdict_lists_the_words_from_its_lowest_to_its_highest():
+    found = verdict(0.6, Interval(0.52, 0.7))
+    assert found.words == ("near-random", "weakly faithful", "faithful")
+    assert (found.word, found.reason, found.excludes_chance) == (None, None, True)
+    assert verdict(0.7, Interval(0.65, 0.8)).word == "faithful"
+
+
+def test_a_verdict_that_the_test_does_not_bear_out_still_says_where_its_interval_lies():
+    found = verdict(0.49, Interval(0.45, 0.495), p_value=0.47)
+    assert (found.words, found.reason, found.excludes_chance) == ((), NOT_DISTINGUISHABLE, True)
+    assert not found.is_undetermined and verdict(0.7, None).is_undetermined

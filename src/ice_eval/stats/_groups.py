@@ -39,14 +39,16 @@ class Grouping:
         """Mean of each group along the last axis, (..., N) -> (..., G)."""
         return values if self.order is None else self.sums(values) / self.counts
 
-    def standard_errors(self, rows: Values) -> Values:
-        """Standard error of the mean of each row, (b, N) -> (b,); 0 where there is a single group.
+    def standard_errors(self, deviations: Values) -> Values:
+        """Standard error of the mean of each row, given its deviations from it, (b, N) -> (b,).
+
+        It is 0 where there is a single group.
 
         With groups it is the cluster-robust one, `sqrt(G / (G - 1) * sum_g (sum of deviations in g)^2) / N`.
         """
-        n = rows.shape[-1]
-        sums = self.sums(rows - rows.mean(axis=-1)[:, None])
-        squares = (sums**2).sum(axis=-1)
+        n = deviations.shape[-1]
+        sums = self.sums(deviations)
+        squares = np.einsum("bn,bn->b", sums, sums)
         if self.order is None:
             errors: Values = np.sqrt(squares / max(n - 1, 1) / n)
         else:

@@ -13,7 +13,7 @@ Values = NDArray[np.float64]  # (n,) unless said otherwise
 ROUND_OFF = 100 * float(np.finfo(np.float64).eps)
 """Relative width within which two numbers count as equal."""
 
-_CELLS_PER_BATCH = 2**17  # 1 MiB of float64: larger batches leave the cache and are slower
+_CELLS_PER_BATCH = 2**14  # 128 KiB of float64: larger arrays leave the cache, and are made anew page by page
 
 
 class Counts(NamedTuple):
@@ -110,3 +110,39 @@ def batches(total: int, *, width: int, batch: int | None) -> Iterator[int]:
     size = max(1, _CELLS_PER_BATCH // width) if batch is None else batch
     for start in range(0, total, size):
         yield min(size, total - start)
+
+
+class IntegersBelow:
+    """Draws `rng.integers(0, bounds, size=(n_rows, len(bounds)))`, the same numbers, several times as fast.
+
+    numpy draws a word of 32 bits for each number and takes the upper half of `word * bound` (Lemire, 2019); a few words
+    in 2**32 are refused and drawn again, and a bound of 1 takes none. Where that happens numpy does it itself.
+
+    Args:
+        rng: Source of the words.
+        bounds: One bound per column.
+        most_rows: The most rows that are drawn at once; arrays are kept, for new ones cost more than the numbers.
+    """
+
+    def __init__(self, rng: np.random.Generator, bounds: NDArray[np.int64], *, most_rows: int) -> None:
+        self._rng, self._bounds, self._wide = rng, bounds, bounds.astype(np.uint64)
+        self._limits = (np.uint64(2**32) - self._wide) % self._wide
+        self._products = np.empty((most_rows, len(bounds)), dtype=np.uint64)
+        self._lower = np.empty_like(self._products)
+        self._refused = np.empty(self._products.shape, dtype=bool)
+
+    def draw(self, n_rows: int) -> NDArray[np.int64]:
+        """Return (n_rows, columns) numbers; they are valid until the next call."""
+        state = self._rng.bit_generator.state
+        words = self._rng.integers(0, 2**32, size=(n_rows, len(self._bounds)), dtype=np.uint32)
+        products = np.multiply(words, self._wide, out=self._products[:n_rows])
+        lower = np.bitwise_and(products, _LOWER_HALF, out=self._lower[:n_rows])
+        refused = np.less(lower, self._limits, out=self._refused[:n_rows])
+        if self._bounds.min() < 2 or refused.any():
+            self._rng.bit_generator.state = state
+            return self._rng.integers(0, self._bounds, size=(n_rows, len(self._bounds)))
+        products >>= np.uint64(32)
+        return products.view(np.int64)
+
+
+_LOWER_HALF = np.uint64(2**32 - 1)

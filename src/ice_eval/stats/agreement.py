@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,14 +20,11 @@ from ice_eval.stats.bootstrap import (
     resampled_means,
 )
 from ice_eval.stats.randomization import CHANCE
-from ice_eval.stats.verdict import Taxonomy, reaches, taxonomy
+from ice_eval.stats.verdict import TAXONOMY, WEAKLY_FAITHFUL, reaches, taxonomy
 
 Crossing = Literal["confirmed", "possible", "no"]
 Side = Literal["above", "below", "unclear"]
 Robustness = Literal["robust", "operator-dependent", "inconclusive"]
-
-TAXONOMY: tuple[str, ...] = get_args(Taxonomy)
-"""The words of the taxonomy, from the lowest win rates to the highest."""
 
 _ONE_SIDED_LEVEL = 0.90  # each limit of a two-sided 90 % interval is a one-sided 95 % bound
 _POSSIBLE = 0.05
@@ -68,9 +65,10 @@ def agreement(
     second: NDArray[np.float64],
     *,
     rng: np.random.Generator,
-    threshold: float = 0.55,
+    threshold: float = WEAKLY_FAITHFUL,
     n_resamples: int = 9999,
     groups: Groups | None = None,
+    means: NDArray[np.float64] | None = None,
 ) -> Agreement:
     """Compare the win rates of the same examples under two operators.
 
@@ -83,13 +81,15 @@ def agreement(
         threshold: Win rate that divides the two sides; the threshold itself belongs to the upper one.
         n_resamples: Number of resamples.
         groups: One label per example, for resamples of whole groups; None where all are independent.
+        means: Resampled means of both, (B, 2), where they are at hand: nothing is drawn then.
 
     Raises:
         DataError: If the two differ in length, are empty, hold a NaN or an infinity, or a label is missing.
     """
     left, right = paired_vectors(first, second, what="win rate")
     rates = np.stack([left, right], axis=1)
-    means = resampled_means(rates, rng=rng, n_resamples=n_resamples, groups=groups)
+    if means is None:
+        means = resampled_means(rates, rng=rng, n_resamples=n_resamples, groups=groups)
     p_crosses = _share_crossing(means, threshold=threshold)
     mean_left, mean_right = float(left.mean()), float(right.mean())
     return Agreement(
@@ -110,9 +110,10 @@ def robustness(
     win_rates: NDArray[np.float64],
     *,
     rng: np.random.Generator,
-    threshold: float = 0.55,
+    threshold: float = WEAKLY_FAITHFUL,
     n_resamples: int = 9999,
     groups: Groups | None = None,
+    means: NDArray[np.float64] | None = None,
 ) -> RobustnessResult:
     """Whether any number of operators put an attribution on the same side of the threshold.
 
@@ -126,6 +127,7 @@ def robustness(
         threshold: Win rate that divides the two sides; the threshold itself belongs to the upper one.
         n_resamples: Number of resamples.
         groups: One label per example, for resamples of whole groups; None where all are independent.
+        means: Resampled means, a column per operator, where they are at hand: nothing is drawn then.
 
     Raises:
         DataError: If there are no examples, fewer than two operators, a NaN or an infinity, or a label is missing.
@@ -133,8 +135,9 @@ def robustness(
     rates = np.asarray(win_rates, dtype=np.float64)
     if rates.ndim != 2 or rates.shape[1] < 2:
         raise DataError(f"need one column of win rates per operator, two at least, got an array of shape {rates.shape}")
-    resampled = resampled_means(rates, rng=rng, n_resamples=n_resamples, groups=groups)
-    sides = _sides(rates, resampled, threshold=threshold, groups=groups)
+    if means is None:
+        means = resampled_means(rates, rng=rng, n_resamples=n_resamples, groups=groups)
+    sides = _sides(rates, means, threshold=threshold, groups=groups)
     return RobustnessResult(_robustness_word(sides), float(np.ptp(rates.mean(axis=0))), sides)
 
 

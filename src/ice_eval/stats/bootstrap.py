@@ -1,5 +1,6 @@
 """Bootstrap intervals of a mean over examples."""
 
+from collections.abc import Callable, Hashable
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ from ice_eval.errors import DataError
 from ice_eval.stats._groups import Grouping, Groups, grouping_of
 from ice_eval.stats._values import (
     ROUND_OFF,
+    IntegersBelow,
     Values,
     batches,
     check_level,
@@ -63,18 +65,65 @@ def resampled_means(
     sample = np.asarray(values, dtype=np.float64)
     if sample.ndim not in (1, 2):
         raise DataError(f"need one value or one row per example, got an array of shape {sample.shape}")
-    finite_vector(sample.ravel(), what="value")
+    columns = np.ascontiguousarray(sample.reshape(len(sample), -1).T)
+    means = _resampled_means(columns, rng=rng, n_resamples=n_resamples, batch=batch, groups=groups)
+    return means.reshape(n_resamples, *sample.shape[1:])
+
+
+def _resampled_means(
+    columns: Values,
+    *,
+    rng: np.random.Generator,
+    n_resamples: int,
+    batch: int | None = None,
+    groups: Groups | None = None,
+) -> Values:
+    """`resampled_means` of columns that are rows of a matrix, (c, N) -> (B, c)."""
+    finite_vector(columns.ravel(), what="value")
     if n_resamples < 1:
         raise DataError(f"need at least one resample, got n_resamples={n_resamples}")
-    grouping = grouping_of(groups, n=len(sample))
-    sums = grouping.sums(np.ascontiguousarray(sample.reshape(len(sample), -1).T))
-    means = np.concatenate(
-        [
-            _means_of_rows(sums, grouping, rows=rng.integers(0, grouping.n, size=(n, grouping.n)))
-            for n in batches(n_resamples, width=grouping.n, batch=batch)
-        ]
-    )
-    return means.reshape(n_resamples, *sample.shape[1:])
+    grouping = grouping_of(groups, n=columns.shape[1])
+    sums = grouping.sums(columns)
+    sizes = list(batches(n_resamples, width=grouping.n, batch=batch))
+    numbers = IntegersBelow(rng, np.full(grouping.n, grouping.n), most_rows=sizes[0])
+    return np.concatenate([_means_of_rows(sums, grouping, rows=numbers.draw(n)) for n in sizes])
+
+
+class JointMeans:
+    """Resampled means of many columns, each as `resampled_means` returns it from a generator of its own.
+
+    Columns of the same number of examples and the same groups are resampled together, in one pass, when the first of
+    them is asked for.
+
+    Args:
+        rng: Makes the generator of every column, always the same.
+        n_resamples: Number of resamples.
+    """
+
+    def __init__(self, rng: Callable[[], np.random.Generator], *, n_resamples: int = 9999) -> None:
+        self._rng, self._n_resamples = rng, n_resamples
+        self._columns: dict[int, Values] = {}
+        self._alike: dict[tuple[int, tuple[Hashable, ...] | None], list[int]] = {}
+        self._means: dict[int, Values] = {}
+
+    def add(self, values: Values, groups: Groups | None) -> int:
+        """Return the number of a column; the same array gets one number."""
+        number = id(values)
+        if number not in self._columns:
+            self._columns[number] = values  # held, so that no other array gets its identity
+            labels = None if groups is None else tuple(groups)
+            self._alike.setdefault((len(values), labels), []).append(number)
+        return number
+
+    def means(self, number: int) -> Values:
+        """Return the resampled means of a column, (B,)."""
+        if number not in self._means:
+            (_, labels), together = next(item for item in self._alike.items() if number in item[1])
+            new = [each for each in together if each not in self._means]
+            columns = np.stack([self._columns[each] for each in new])
+            found = _resampled_means(columns, rng=self._rng(), n_resamples=self._n_resamples, groups=labels)
+            self._means.update(zip(new, found.T, strict=True))
+        return self._means[number]
 
 
 def mean_interval(
@@ -180,11 +229,17 @@ def paired_differences(first: NDArray[np.float64], second: NDArray[np.float64]) 
 
 
 def _means_of_rows(sums: Values, grouping: Grouping, *, rows: NDArray[np.int64]) -> Values:
-    """Mean over the groups that each row of indices, (b, G), draws from their sums, (c, G) -> (b, c)."""
-    if grouping.order is None:
-        return np.stack([column[rows].mean(axis=1) for column in sums], axis=1)
-    n_examples = grouping.counts[rows].sum(axis=1)
-    return np.stack([column[rows].sum(axis=1) / n_examples for column in sums], axis=1)
+    """Mean over the groups that each row of indices, (b, G), draws from their sums, (c, G) -> (b, c).
+
+    The indices are overwritten.
+    """
+    # How often each group is drawn, (b, G), serves all columns.
+    n_rows, n_groups = rows.shape
+    rows += np.arange(n_rows)[:, None] * n_groups
+    drawn = np.bincount(rows.ravel(), minlength=rows.size).reshape(rows.shape).astype(np.float64)
+    n_examples = np.full(n_rows, n_groups) if grouping.order is None else drawn @ grouping.counts
+    # Sum by sum: a product of matrices would round by how many rows and columns there are.
+    return np.stack([np.einsum("bg,g->b", drawn, column) / n_examples for column in sums], axis=1)
 
 
 def _exact_limits(rate: float, *, n: int, level: float) -> Interval | None:

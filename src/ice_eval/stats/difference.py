@@ -86,7 +86,7 @@ def unpaired_difference(
     for values, groups in sides:
         grouping = grouping_of(groups, n=values.size)
         counts.append(grouping.n)
-        squares.append(float(grouping.standard_errors(values[None, :])[0]) ** 2)
+        squares.append(float(grouping.standard_errors((values - values.mean())[None])[0]) ** 2)
     error = math.sqrt(sum(squares))
     if min(counts) < 2 or error <= ROUND_OFF:
         return Difference(difference, None, None)

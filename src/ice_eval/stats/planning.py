@@ -85,7 +85,7 @@ def _variance(rates: Values, grouping: Grouping) -> float:
     """
     if grouping.order is not None and grouping.n < _FEW_GROUPS:
         return float(rates.var(ddof=1)) * float((grouping.counts**2).sum()) / rates.size
-    return float(grouping.standard_errors(rates[None])[0]) ** 2 * rates.size
+    return float(grouping.standard_errors((rates - rates.mean())[None])[0]) ** 2 * rates.size
 
 
 def standard_error(spread: Spread, *, n: int, m: float) -> float:

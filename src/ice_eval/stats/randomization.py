@@ -1,16 +1,19 @@
 """Randomization tests: a rationale against random sets of the same size, for one example and for a data set."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ice_eval.errors import DataError
 from ice_eval.stats._groups import Grouping, Groups, grouping_of
-from ice_eval.stats._values import ROUND_OFF, batches, count_against, finite_vector, mid_rank, rates_vector, slack_of
+from ice_eval.stats._values import ROUND_OFF, IntegersBelow, batches, finite_vector, rates_vector, slack_of
 
 Draws = NDArray[np.float64]  # (M,): one score per random set
+Matrix = NDArray[np.float64]  # (examples, sets), padded with NaN where examples have fewer sets
+Counts = NDArray[np.int64]  # (examples,)
 
 CHANCE = 0.5
 """Mean win rate of a rationale that is no better than a random set."""
@@ -56,16 +59,43 @@ def compare(observed: float, null: Draws) -> Comparison:
         DataError: If `null` is empty or any value is NaN or infinite.
     """
     draws = _checked(observed, null)
-    counts = count_against(observed, draws)
-    n_sets = draws.size + 1
+    found = compare_all(np.array([observed], dtype=np.float64), draws[None], np.array([draws.size]))
     return Comparison(
-        observed=float(observed),
-        null=draws,
-        win_rate=mid_rank(counts),
-        win_rate_strict=counts.below / draws.size,
-        tie_rate=counts.tied / draws.size,
-        p_value=(1 + counts.tied + counts.above) / n_sets,
-        p_lower=(1 + counts.tied + counts.below) / n_sets,
+        observed=float(observed), null=draws, **{name: float(value[0]) for name, value in vars(found).items()}
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Comparisons:
+    """`Comparison`s of many examples: an array of (examples,) for each of its numbers."""
+
+    win_rate: Draws
+    win_rate_strict: Draws
+    tie_rate: Draws
+    p_value: Draws
+    p_lower: Draws
+
+
+def compare_all(observed: Draws, null: Matrix, n: Counts) -> Comparisons:
+    """Compare the rationale of every example with its null at once; see `compare`.
+
+    Args:
+        observed: (examples,): score of each rationale.
+        null: (examples, sets): scores of its random sets, padded with NaN at the end.
+        n: (examples,): sets of each example, at least one.
+    """
+    largest = np.where(np.isnan(null), 0.0, np.abs(null)).max(axis=1, initial=0.0)
+    slack = ROUND_OFF * np.maximum(largest, np.abs(observed))
+    below = np.count_nonzero(null < (observed - slack)[:, None], axis=1)
+    above = np.count_nonzero(null > (observed + slack)[:, None], axis=1)
+    tied = n - below - above
+    return Comparisons(
+        # One division of exact numbers: equal shares of families of different size are equal floats.
+        win_rate=(below + tied / 2) / n,
+        win_rate_strict=below / n,
+        tie_rate=tied / n,
+        p_value=(1 + tied + above) / (n + 1),
+        p_lower=(1 + tied + below) / (n + 1),
     )
 
 
@@ -91,10 +121,34 @@ def effect_size(observed: float, null: Draws) -> float | None:
         DataError: If `null` is empty or any value is NaN or infinite.
     """
     draws = _checked(observed, null)
-    spread = float(draws.std())
-    if spread <= slack_of(draws):
-        return None
-    return (float(observed) - float(draws.mean())) / spread
+    found = float(effect_sizes(np.array([observed], dtype=np.float64), draws[None], np.array([draws.size]))[0])
+    return None if np.isnan(found) else found
+
+
+def effect_sizes(observed: Draws, null: Matrix, n: Counts) -> Draws:
+    """Return the effect size of every example at once, NaN where its null has no spread; see `effect_size`.
+
+    Arguments are those of `compare_all`.
+    """
+    mean = null_means(null, n)
+    spread = np.sqrt(null_means((null - mean[:, None]) ** 2, n))
+    varies = spread > ROUND_OFF * np.where(np.isnan(null), 0.0, np.abs(null)).max(axis=1, initial=0.0)
+    sizes: Draws = np.divide(observed - mean, spread, out=np.full(len(n), np.nan), where=varies)
+    return sizes
+
+
+def null_means(null: Matrix, n: Counts) -> Draws:
+    """Return the mean of each row of a matrix that is padded with NaN, one after the other and so free of the padding.
+
+    Args:
+        null: (examples, sets), padded at the end.
+        n: (examples,): sets of each example, at least one.
+    """
+    if not null.shape[1]:
+        return np.full(len(n), np.nan)
+    sums = np.cumsum(np.where(np.isnan(null), 0.0, null), axis=1)
+    means: Draws = sums[np.arange(len(n)), n - 1] / n
+    return means
 
 
 def member_win_rates(values: Draws) -> Draws:
@@ -112,14 +166,90 @@ def member_win_rates(values: Draws) -> Draws:
     scores = finite_vector(values, what="score")
     if scores.size < 2:
         raise DataError("need the scores of at least two sets to compare them with each other, got one")
-    slack = slack_of(scores)
-    ordered = np.sort(scores)
-    below = np.searchsorted(ordered, scores - slack, side="left")
-    above = scores.size - np.searchsorted(ordered, scores + slack, side="right")
-    n_others = scores.size - 1
-    tied = n_others - below - above
-    rates: Draws = (below + tied / 2) / n_others
+    rates: Draws = all_member_win_rates(scores[None], np.array([scores.size]))[0]
     return rates
+
+
+def all_member_win_rates(values: Matrix, n: Counts) -> Matrix:
+    """Return the win rates of the members of every example's family at once; see `member_win_rates`.
+
+    Args:
+        values: (examples, members): scores of each family, padded with NaN at the end.
+        n: (examples,): members of each family, at least two.
+    """
+    slack = ROUND_OFF * np.where(np.isnan(values), 0.0, np.abs(values)).max(axis=1, initial=0.0)
+    order = np.argsort(values, axis=1)  # NaN comes last
+    ordered = np.take_along_axis(values, order, axis=1)
+    places = np.broadcast_to(np.arange(values.shape[1]), values.shape)
+    # Neighbours within the slack form a run of ties.
+    apart = np.diff(ordered, axis=1, prepend=-np.inf) > slack[:, None]
+    first = np.maximum.accumulate(np.where(apart, places, 0), axis=1)
+    ends = np.append(apart[:, 1:], np.ones((len(values), 1), dtype=bool), axis=1) | (places == n[:, None] - 1)
+    last = np.minimum.accumulate(np.where(ends, places, values.shape[1])[:, ::-1], axis=1)[:, ::-1]
+    below, above = first.astype(np.float64), n[:, None] - 1.0 - last
+    # A run that is longer than the slack does not tie as a whole: its members are compared pair by pair.
+    width = ordered - np.take_along_axis(ordered, first, axis=1)
+    for row in np.flatnonzero((np.where(places < n[:, None], width, 0.0) > slack[:, None]).any(axis=1)):
+        own = ordered[row, : n[row]]
+        below[row, : n[row]] = np.searchsorted(own, own - slack[row], side="left")
+        above[row, : n[row]] = n[row] - np.searchsorted(own, own + slack[row], side="right")
+    others = n[:, None] - 1.0
+    rates: Matrix = np.empty_like(values)
+    np.put_along_axis(rates, order, (below + (others - below - above) / 2) / others, axis=1)
+    rates[np.isnan(values)] = np.nan
+    return rates
+
+
+@dataclass(frozen=True, eq=False)
+class Families:
+    """Win rates of all scored sets of many examples, the rationale's first.
+
+    A member beats a whole number of half members of its family, so that one or two bytes hold it and nothing is
+    rounded.
+    """
+
+    beaten: NDArray[np.unsignedinteger[Any]]
+    """Families end to end: twice the number of members that each member beats, ties one half."""
+    sizes: NDArray[np.integer[Any]]
+    """Members of each family; 0 for examples without one."""
+    reversed: NDArray[np.bool_] | None = None
+    """Families whose order is turned round: a member beats those that beat it."""
+
+    @classmethod
+    def of(cls, rates: Matrix, members: Counts, sizes: NDArray[np.integer[Any]]) -> "Families":
+        """Return families from their win rates.
+
+        Args:
+            rates: (families, members): win rates, padded at the end.
+            members: Members of each family.
+            sizes: The same for all examples, 0 for those without a family.
+        """
+        inside = np.arange(rates.shape[1]) < members[:, None]
+        twice = np.rint(2 * (members[:, None] - 1) * rates)[inside]
+        return cls(twice.astype(np.min_scalar_type(int(twice.max(initial=0)))), sizes)
+
+    @classmethod
+    def join(cls, parts: "Sequence[Families]") -> "Families":
+        """Return the families of several lists, none of them turned round, in order."""
+        beaten = np.concatenate([part.beaten for part in parts])
+        return cls(beaten, np.concatenate([part.sizes for part in parts]))
+
+    def select(self, chosen: NDArray[np.bool_]) -> "Families":
+        """Return the families of some examples."""
+        turned = None if self.reversed is None else self.reversed[chosen]
+        return Families(self.beaten[np.repeat(chosen, self.sizes)], self.sizes[chosen], turned)
+
+    def turned(self, chosen: NDArray[np.bool_]) -> "Families":
+        """Return the families with the order of sets reversed in some examples."""
+        return Families(self.beaten, self.sizes, chosen)
+
+    def rates(self) -> list[Draws]:
+        """Return the win rates of each family that has members."""
+        ends = np.cumsum(self.sizes)
+        rates = self.beaten.astype(np.float64) / 2 / np.repeat(self.sizes - 1, self.sizes)
+        if self.reversed is not None:
+            rates = np.where(np.repeat(self.reversed, self.sizes), 1 - rates, rates)
+        return [rates[end - size : end] for end, size in zip(ends, self.sizes, strict=True) if size]
 
 
 @dataclass(frozen=True)
@@ -165,37 +295,118 @@ def mean_test(
     Raises:
         DataError: If there is no example, a family is empty, a win rate is not in [0, 1], or a label is missing.
     """
-    checked = [rates_vector(family, what="win rate", hint="; pass member_win_rates") for family in families]
-    if not checked:
-        raise DataError("need the win rates of at least one example, got none")
+    [found] = mean_tests([families], rng=lambda: rng, n_draws=n_draws, batch=batch, groups=groups)
+    return found
+
+
+def mean_tests(
+    several: Sequence[Families | Sequence[Draws]],
+    *,
+    rng: Callable[[], np.random.Generator],
+    n_draws: int = 9999,
+    batch: int | None = None,
+    groups: Groups | None = None,
+) -> list[MeanTest]:
+    """Return `mean_test` of several configurations of the same examples, each with a generator of its own.
+
+    Where families have the same sizes, the draws are the same too, and are made once.
+
+    Args:
+        several: The families of each configuration.
+        rng: Makes the generator of each, always the same.
+        n_draws: Number of draws.
+        batch: Draws held in memory at once; the result does not depend on it.
+        groups: One label per example; None where all are independent.
+
+    Raises:
+        DataError: As `mean_test`.
+    """
     if n_draws < 1:
         raise DataError(f"need at least one draw, got n_draws={n_draws}")
-    grouping = grouping_of(groups, n=len(checked))
-    statistic = float(_studentized(np.array([[family[0] for family in checked]]), grouping)[0])
-    null = np.abs(_swapped_statistics(checked, grouping, rng=rng, n_draws=n_draws, batch=batch))
-    slack = _finite_slack(np.append(null, abs(statistic)))
-    n_extreme = int(np.count_nonzero(null >= abs(statistic) - slack))
-    return MeanTest(statistic, (1 + n_extreme) / (n_draws + 1), n_draws)
+    alike: dict[bytes, list[int]] = {}
+    tables = [_Table.of(families) for families in several]
+    for place, table in enumerate(tables):
+        alike.setdefault(table.lengths.tobytes(), []).append(place)
+    found: dict[int, MeanTest] = {}
+    for places in alike.values():
+        together = [tables[place] for place in places]
+        grouping = grouping_of(groups, n=together[0].lengths.size)
+        null = _swapped_statistics(together, grouping, rng=rng(), n_draws=n_draws, batch=batch)
+        found |= {place: _test(tables[place], own, grouping) for place, own in zip(places, null, strict=True)}
+    return [found[place] for place in range(len(several))]
+
+
+@dataclass(frozen=True, eq=False)
+class _Table:
+    """Families end to end, so that a swap is one index."""
+
+    members: NDArray[Any]
+    lengths: Counts
+    unit: Draws
+    """What a win rate of 1 is in the table, for each family."""
+    turned: NDArray[np.bool_] | None = None
+    """Families in which a win rate r stands for 1 - r."""
+
+    @classmethod
+    def of(cls, families: Families | Sequence[Draws]) -> "_Table":
+        if isinstance(families, Families):
+            has_members = families.sizes > 0
+            sizes = families.sizes[has_members].astype(np.int64)
+            turned = None if families.reversed is None else families.reversed[has_members]
+            table = cls(families.beaten, sizes, np.multiply(2.0, sizes - 1, dtype=np.float64), turned)
+        else:
+            sizes = np.array([np.size(family) for family in families], dtype=np.int64)
+            if not sizes.all():
+                raise DataError("need a vector with at least one win rate, got an array of shape (0,)")
+            rates = np.concatenate([np.zeros(0), *families])
+            checked = rates_vector(rates, what="win rate", hint="; pass member_win_rates") if rates.size else rates
+            table = cls(checked, sizes, np.ones(len(sizes)))
+        if not len(sizes):
+            raise DataError("need the win rates of at least one example, got none")
+        return table
+
+    def rates(self, places: Counts, out: Draws) -> Draws:
+        """Win rates of some members, (draws, examples)."""
+        np.divide(np.take(self.members, places), self.unit, out=out)
+        if self.turned is not None:
+            np.subtract(1.0, out, out=out, where=self.turned)
+        return out
+
+    @property
+    def starts(self) -> Counts:
+        return np.cumsum(self.lengths) - self.lengths
+
+
+def _test(table: _Table, null: Draws, grouping: Grouping) -> MeanTest:
+    """Place of the observed statistic among those of the draws."""
+    observed = table.rates(table.starts[None], np.empty((1, len(table.lengths))))
+    statistic, sizes = float(_studentized(observed, grouping)[0]), np.abs(null)
+    slack = _finite_slack(np.append(sizes, abs(statistic)))
+    n_extreme = int(np.count_nonzero(sizes >= abs(statistic) - slack))
+    return MeanTest(statistic, (1 + n_extreme) / (len(null) + 1), len(null))
 
 
 def _swapped_statistics(
-    families: Sequence[Draws], grouping: Grouping, *, rng: np.random.Generator, n_draws: int, batch: int | None
-) -> Draws:
-    """T of each draw; families lie end to end in one vector, so that a swap is one index."""
-    members = np.concatenate(families)
-    lengths = np.array([family.size for family in families])
-    starts = np.cumsum(lengths) - lengths
-    return np.concatenate(
-        [
-            _studentized(members[starts + rng.integers(0, lengths, size=(n, lengths.size))], grouping)
-            for n in batches(n_draws, width=lengths.size, batch=batch)
-        ]
-    )
+    tables: Sequence[_Table], grouping: Grouping, *, rng: np.random.Generator, n_draws: int, batch: int | None
+) -> list[Draws]:
+    """T of each draw, for tables of the same lengths."""
+    lengths, starts = tables[0].lengths, tables[0].starts
+    sizes = list(batches(n_draws, width=lengths.size, batch=batch))
+    numbers = IntegersBelow(rng, lengths, most_rows=sizes[0])
+    rates = np.empty((sizes[0], lengths.size))
+    found: list[list[Draws]] = [[] for _ in tables]
+    for n in sizes:
+        chosen = numbers.draw(n)
+        chosen += starts
+        for table, own in zip(tables, found, strict=True):
+            own.append(_studentized(table.rates(chosen, rates[:n]), grouping))
+    return [np.concatenate(own) for own in found]
 
 
 def _studentized(win_rates: Draws, grouping: Grouping) -> Draws:
-    """T of each row; without spread it is 0 at a mean of one half and infinite elsewhere."""
+    """T of each row, which is overwritten; without spread T is 0 at a mean of one half and infinite elsewhere."""
     mean = win_rates.mean(axis=1)
+    win_rates -= mean[:, None]
     error = grouping.standard_errors(win_rates)
     # Win rates are fractions of 1, so round-off is measured against 1.
     distance = np.where(np.abs(mean - CHANCE) <= ROUND_OFF, 0.0, mean - CHANCE)

@@ -2,22 +2,28 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
 from ice_eval.errors import DataError
 from ice_eval.stats._values import ROUND_OFF, Values, is_constant, rates_vector
 from ice_eval.stats.bootstrap import Interval, bca_shares, interval_from_means, resampled_means
-from ice_eval.stats.verdict import UNDETERMINED, reaches
+from ice_eval.stats.verdict import range_text, reaches
 
 Reasoning = Literal["decorative", "scaffolding", "genuine"]
+REASONING: tuple[Reasoning, ...] = get_args(Reasoning)
+"""From no capacity to a high one."""
 
 REFERENCE_SHARE = 0.2
 """Share of steps at which the capacity is defined and gets its word."""
-NOISE_ONLY = "undetermined (the whole chain gives another answer, too)"
-"""Verdict where the noise floor is 1: no removal can change more."""
-_SCAFFOLDING, _GENUINE = 0.15, 0.4
+ReasoningReason = Literal["too few examples", "the whole chain gives another answer, too"]
+NOISE_ONLY: ReasoningReason = "the whole chain gives another answer, too"
+"""Reason for no words where the noise floor is 1: no removal can change more."""
+SCAFFOLDING = 0.15
+"""Capacities from here on are at least scaffolding."""
+GENUINE = 0.4
+"""Capacities above this are genuine."""
 _TAILS = np.array([0.025, 0.975])
 
 
@@ -107,17 +113,36 @@ def reasoning_word(capacity: float) -> Reasoning:
     """
     if not 0 <= capacity <= 1:
         raise DataError(f"a step-level reasoning capacity lies in [0, 1], got {capacity}")
-    if not reaches(capacity, _SCAFFOLDING):
+    if not reaches(capacity, SCAFFOLDING):
         return "decorative"
-    return "scaffolding" if reaches(_GENUINE, capacity) else "genuine"
+    return "scaffolding" if reaches(GENUINE, capacity) else "genuine"
 
 
-def reasoning_verdict(interval: Interval | None) -> str:
-    """What may be said: one word if the whole interval lies in its band, else the range of words that it covers."""
+@dataclass(frozen=True, kw_only=True)
+class ReasoningVerdict:
+    """The words that the interval of a capacity covers, or why there are none."""
+
+    lowest: Reasoning | None = None
+    highest: Reasoning | None = None
+    reason: ReasoningReason | None = None
+    """Why there are no words; None where there are."""
+
+    @property
+    def words(self) -> tuple[Reasoning, ...]:
+        """All words that the interval covers, from no capacity to a high one."""
+        if self.lowest is None or self.highest is None:
+            return ()
+        return REASONING[REASONING.index(self.lowest) : REASONING.index(self.highest) + 1]
+
+    def __str__(self) -> str:
+        return range_text(self.lowest, self.highest, self.reason)
+
+
+def reasoning_verdict(interval: Interval | None) -> ReasoningVerdict:
+    """Return one word if the whole interval lies in its band, else the range of words that it covers."""
     if interval is None:
-        return UNDETERMINED
-    lowest, highest = reasoning_word(interval.low), reasoning_word(interval.high)
-    return lowest if lowest == highest else f"{lowest} to {highest}"
+        return ReasoningVerdict(reason="too few examples")
+    return ReasoningVerdict(lowest=reasoning_word(interval.low), highest=reasoning_word(interval.high))
 
 
 def _plain(means: Values) -> Values:

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ice_eval.errors import DataError
-from ice_eval.stats._values import ROUND_OFF, Counts, finite_vector, mid_rank
-from ice_eval.stats.randomization import Comparison, Draws
+from ice_eval.stats._values import ROUND_OFF, finite_vector
+from ice_eval.stats.randomization import Comparison, Comparisons, Counts, Draws, Matrix
 
 STOP_AFTER = 10
 """Random sets at least as good (or as bad) that settle a tail, h."""
@@ -24,12 +24,6 @@ class SequentialComparison(Comparison):
     """Draws that the lower tail looked at."""
     n_used: int
     """Draws that were asked for: the larger of the two."""
-
-
-class _Tail(NamedTuple):
-    n: int  # draws looked at
-    stopped: bool
-    p_value: float
 
 
 def compare_sequentially(
@@ -69,41 +63,78 @@ def compare_sequentially(
     draws = np.asarray(stream, dtype=np.float64)
     if draws.size == 0 and not whole:
         return None
-    # Pair by pair: a slack that grew with the largest draw so far could undo a tie, or a stop, that is already settled.
-    slack = ROUND_OFF * np.maximum(np.abs(draws), max(1.0, abs(observed)))
-    at_least, at_most = draws >= observed - slack, draws <= observed + slack
-    upper, lower = _tail(at_least, h=h), _tail(at_most, h=h)
-    n_used = max(upper.n, lower.n)
+    found = compare_all_sequentially(np.array([observed]), draws[None], np.array([draws.size]), h=h)
+    n_used, n_rated = int(found.n_used[0]), int(found.n_rated[0])
     # What lies after the stop is not looked at: whether others asked for more must not matter.
     null = finite_vector(draws[:n_used], what="null score")
-    both_stopped = upper.stopped and lower.stopped
-    if not (both_stopped or whole):
+    if not (found.stopped[0] or whole):
         return None
-    n_rated = n_used - 1 if both_stopped else n_used
-    counts = _counts(at_least[:n_rated], at_most[:n_rated])
     return SequentialComparison(
         observed=float(observed),
         null=null[:n_rated],
-        win_rate=mid_rank(counts),
-        win_rate_strict=counts.below / n_rated,
-        tie_rate=counts.tied / n_rated,
-        p_value=upper.p_value,
-        p_lower=lower.p_value,
-        n_upper=upper.n,
-        n_lower=lower.n,
+        **{name: float(value[0]) for name, value in vars(found.rates).items()},
+        n_upper=int(found.n_upper[0]),
+        n_lower=int(found.n_lower[0]),
         n_used=n_used,
     )
 
 
-def _tail(hits: NDArray[np.bool_], *, h: int) -> _Tail:
-    """Where the h-th hit is, or, if the draws are all there are, what all of them say."""
-    n_hits = np.cumsum(hits)
-    stop = int(np.searchsorted(n_hits, h)) + 1
-    if stop <= hits.size:
-        return _Tail(stop, True, h / stop)
-    return _Tail(hits.size, False, (int(np.count_nonzero(hits)) + 1) / (hits.size + 1))
+@dataclass(frozen=True, eq=False)
+class SequentialComparisons:
+    """`SequentialComparison`s of many examples: an array of (examples,) for each of its numbers."""
+
+    rates: Comparisons
+    stopped: NDArray[np.bool_]
+    """Whether both tails have stopped; where not, the numbers are right only for a stream that has ended."""
+    n_upper: Counts
+    n_lower: Counts
+    n_used: Counts
+    n_rated: Counts
+    """Draws that the rates are over."""
 
 
-def _counts(at_least: NDArray[np.bool_], at_most: NDArray[np.bool_]) -> Counts:
-    below, above = int(np.count_nonzero(~at_least)), int(np.count_nonzero(~at_most))
-    return Counts(below, at_least.size - below - above, above)
+def compare_all_sequentially(
+    observed: Draws, stream: Matrix, n: Counts, *, h: int = STOP_AFTER
+) -> SequentialComparisons:
+    """Compare the rationale of every example with its stream of random sets at once; see `compare_sequentially`.
+
+    Args:
+        observed: (examples,): score of each rationale.
+        stream: (examples, sets): scores of the random sets so far, padded with NaN at the end.
+        n: (examples,): sets of each example.
+        h: Draws at least as good (as bad) that stop a tail.
+    """
+    # Pair by pair: a slack that grew with the largest draw so far could undo a tie, or a stop, that is already settled.
+    slack = ROUND_OFF * np.maximum(np.abs(stream), np.maximum(1.0, np.abs(observed))[:, None])
+    at_least, at_most = stream >= observed[:, None] - slack, stream <= observed[:, None] + slack
+    upper, lower = _tails(at_least, n, h=h), _tails(at_most, n, h=h)
+    n_used, stopped = np.maximum(upper.n, lower.n), upper.stopped & lower.stopped
+    n_rated = np.where(stopped, n_used - 1, n_used)
+    rated = np.arange(stream.shape[1]) < n_rated[:, None]
+    below = np.count_nonzero(rated & ~at_least, axis=1)
+    above = np.count_nonzero(rated & ~at_most, axis=1)
+    tied = n_rated - below - above
+    with np.errstate(invalid="ignore", divide="ignore"):  # an empty stream has no rates
+        rates = Comparisons(
+            win_rate=(below + tied / 2) / n_rated,
+            win_rate_strict=below / n_rated,
+            tie_rate=tied / n_rated,
+            p_value=upper.p_value,
+            p_lower=lower.p_value,
+        )
+    return SequentialComparisons(rates, stopped, upper.n, lower.n, n_used, n_rated)
+
+
+class _Tails(NamedTuple):
+    n: Counts  # draws looked at
+    stopped: NDArray[np.bool_]
+    p_value: Draws
+
+
+def _tails(hits: NDArray[np.bool_], n: Counts, *, h: int) -> _Tails:
+    """Find the h-th hit of each row, or, if the draws are all there are, what all of them say."""
+    reached = np.cumsum(hits, axis=1) >= h
+    stopped: NDArray[np.bool_] = np.any(reached, axis=1)
+    stop = reached.argmax(axis=1) + 1 if hits.shape[1] else n
+    p_value = np.where(stopped, h / np.maximum(stop, 1), (np.count_nonzero(hits, axis=1) + 1) / (n + 1))
+    return _Tails(np.where(stopped, stop, n), stopped, p_value)

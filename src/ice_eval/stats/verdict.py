@@ -1,7 +1,8 @@
-"""The words for a win rate, and what its interval allows to say."""
+"""The words for a win rate, and which of them its interval supports."""
 
 import math
-from typing import Literal
+from dataclasses import dataclass
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,19 +14,74 @@ from ice_eval.stats.bootstrap import Interval
 from ice_eval.stats.randomization import CHANCE
 
 Taxonomy = Literal["anti-faithful", "near-random", "weakly faithful", "faithful"]
+TAXONOMY: tuple[Taxonomy, ...] = get_args(Taxonomy)
+"""From worst to best."""
 
-NOT_DISTINGUISHABLE = "not distinguishable from random"
-UNDETERMINED = "undetermined (too few examples)"
-ALL_EQUAL = "undetermined (all win rates are equal)"
-GROUPS_EQUAL = "undetermined (all groups have the same win rate)"
+WEAKLY_FAITHFUL = 0.55
+"""Win rates from here on are at least weakly faithful."""
+FAITHFUL = 0.60
+"""Win rates above this are faithful."""
+
+Reason = Literal[
+    "not distinguishable from random",
+    "too few examples",
+    "all win rates are equal",
+    "all groups have the same win rate",
+]
+NOT_DISTINGUISHABLE: Reason = "not distinguishable from random"
+TOO_FEW: Reason = "too few examples"
+ALL_EQUAL: Reason = "all win rates are equal"
+GROUPS_EQUAL: Reason = "all groups have the same win rate"
+"""Reasons why a verdict has no words."""
 
 _TEST_LEVEL = 0.05
 DETECTABLE_ERRORS = 2.80
 """Standard errors from one half that are detected: 1.96 + 0.84, two-sided level 5 %, power 80 %."""
 
 _EFFECTS = ((0.8, "large"), (0.5, "medium"), (0.2, "small"))  # Cohen's (1988) words for a distance of at least
-_WEAKLY_FAITHFUL = 0.55
-_FAITHFUL = 0.60
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """The statement that an interval and a test allow about a mean win rate: a range of words, or why there is none."""
+
+    lowest: Taxonomy | None = None
+    """Word at the lower end of the interval; None without words."""
+    highest: Taxonomy | None = None
+    """Word at the upper end; the same as `lowest` where the whole interval is in one band."""
+    excludes_chance: bool = False
+    """Whether one half lies outside the interval."""
+    reason: Reason | None = None
+    """Why there are no words; None where there are."""
+
+    @property
+    def word(self) -> Taxonomy | None:
+        """The only word that the interval covers; None where it covers several or the verdict has none."""
+        return self.lowest if self.lowest == self.highest else None
+
+    @property
+    def words(self) -> tuple[Taxonomy, ...]:
+        """All words that the interval covers, from worst to best."""
+        if self.lowest is None or self.highest is None:
+            return ()
+        return TAXONOMY[TAXONOMY.index(self.lowest) : TAXONOMY.index(self.highest) + 1]
+
+    @property
+    def is_undetermined(self) -> bool:
+        """Whether the data allow no statement at all, not even that the win rate may be chance."""
+        return self.reason is not None and self.reason != NOT_DISTINGUISHABLE
+
+    def __str__(self) -> str:
+        if self.reason == NOT_DISTINGUISHABLE:
+            return NOT_DISTINGUISHABLE
+        return range_text(self.lowest, self.highest, self.reason)
+
+
+def range_text(lowest: str | None, highest: str | None, reason: str | None) -> str:
+    """One word, a range of words, or `undetermined` with its reason."""
+    if lowest is None or highest is None:
+        return f"undetermined ({reason})"
+    return lowest if lowest == highest else f"{lowest} to {highest}"
 
 
 def taxonomy(win_rate: float) -> Taxonomy:
@@ -41,15 +97,15 @@ def taxonomy(win_rate: float) -> Taxonomy:
         raise DataError(f"a win rate lies in [0, 1], got {win_rate}; percentages are divided by 100 first")
     if not reaches(win_rate, CHANCE):
         return "anti-faithful"
-    if not reaches(win_rate, _WEAKLY_FAITHFUL):
+    if not reaches(win_rate, WEAKLY_FAITHFUL):
         return "near-random"
-    return "weakly faithful" if reaches(_FAITHFUL, win_rate) else "faithful"
+    return "weakly faithful" if reaches(FAITHFUL, win_rate) else "faithful"
 
 
 def verdict(
-    win_rate: float, interval: Interval | None, *, p_value: float | None = None, without: str = UNDETERMINED
-) -> str:
-    """What may be said of a mean win rate, given its interval and the test of one half.
+    win_rate: float, interval: Interval | None, *, p_value: float | None = None, without: Reason = TOO_FEW
+) -> Verdict:
+    """Return the verdict on a mean win rate, given its interval and the test of one half.
 
     One word only if the whole interval lies in that word's band, else the range of words that it covers. An interval
     that covers one half says nothing about direction and is never called anti-faithful. Nor is one that the test does
@@ -60,26 +116,27 @@ def verdict(
         win_rate: Mean win rate over examples.
         interval: Its 95 % interval; None where it is undefined.
         p_value: Of the two-sided test of a mean of one half; None leaves it out.
-        without: What is said without an interval, unless all win rates are one half; see `verdict_without_interval`.
+        without: The reason to give without an interval, unless all win rates are one half; see
+            `reason_without_interval`.
     """
+    outside = excludes_chance(interval)
     if interval is None:
         # Without an interval all win rates (or group means) are equal, so the mean says whether each is one half.
-        return NOT_DISTINGUISHABLE if abs(win_rate - CHANCE) <= ROUND_OFF else without
-    if not excludes_chance(interval) or (p_value is not None and p_value > _TEST_LEVEL + ROUND_OFF):
-        return NOT_DISTINGUISHABLE
-    lowest, highest = taxonomy(interval.low), taxonomy(interval.high)
-    return lowest if lowest == highest else f"{lowest} to {highest}"
+        return Verdict(reason=NOT_DISTINGUISHABLE if abs(win_rate - CHANCE) <= ROUND_OFF else without)
+    if not outside or (p_value is not None and p_value > _TEST_LEVEL + ROUND_OFF):
+        return Verdict(excludes_chance=outside, reason=NOT_DISTINGUISHABLE)
+    return Verdict(lowest=taxonomy(interval.low), highest=taxonomy(interval.high), excludes_chance=outside)
 
 
-def verdict_without_interval(win_rates: NDArray[np.float64], *, groups: Groups | None = None) -> str:
-    """What is said of win rates whose mean has no bootstrap interval: no resample differs from the data, and why.
+def reason_without_interval(win_rates: NDArray[np.float64], *, groups: Groups | None = None) -> Reason:
+    """Return why a mean of win rates has no bootstrap interval: no resample differs from the data.
 
     Args:
         win_rates: One win rate per example.
         groups: One label per example; None where all are independent.
     """
     if grouping_of(groups, n=win_rates.size).n < 2:
-        return UNDETERMINED
+        return TOO_FEW
     return ALL_EQUAL if is_constant(win_rates) else GROUPS_EQUAL
 
 
@@ -128,7 +185,7 @@ def detectable_win_rate(win_rates: NDArray[np.float64], *, groups: Groups | None
         return None
     if grouping.order is None:
         return CHANCE + DETECTABLE_ERRORS * float(rates.std(ddof=1)) / math.sqrt(rates.size)
-    return CHANCE + DETECTABLE_ERRORS * float(grouping.standard_errors(rates[None, :])[0])
+    return CHANCE + DETECTABLE_ERRORS * float(grouping.standard_errors((rates - rates.mean())[None])[0])
 
 
 def reaches(rate: float, limit: float) -> bool:
