@@ -1,0 +1,186 @@
+"""Records as JSON, and back: the only place that knows both."""
+
+import dataclasses
+import functools
+import math
+import types
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from ice_eval._files import read_json, write_json
+from ice_eval.errors import ConfigError
+from ice_eval.results.records import SCHEMA, ExampleOutcome, Manifest, Record, Summary
+from ice_eval.stats import ReasoningVerdict, Verdict
+
+R = TypeVar("R", bound=Record)
+
+SCHEMAS: Mapping[str, tuple[type[Record], str]] = {
+    "manifest": (Manifest, "manifest.json of a run folder"),
+    "summary": (Summary, "summary.json of a run folder"),
+}
+"""File name of a published JSON Schema -> the record that it describes, and its title."""
+
+
+_FAILED = (
+    "example_id", "attribution", "operator", "direction", "k", "null", "n_units", "target", "gold", "error",
+)  # fmt: skip
+"""Fields of an example that was not evaluated."""
+
+
+def as_json(record: Record) -> dict[str, Any]:
+    """Return a record as JSON holds it; verdicts get a `text`, and failed examples have no numbers."""
+    plain: dict[str, Any] = _plain(record)
+    if not isinstance(record, ExampleOutcome):
+        return plain
+    if record.error is not None:
+        return {name: plain[name] for name in _FAILED}
+    del plain["error"]
+    return plain
+
+
+def _plain(value: object) -> Any:
+    if isinstance(value, Verdict | ReasoningVerdict):
+        return {**vars(value), "text": str(value)}
+    if dataclasses.is_dataclass(value):
+        return {each.name: _plain(getattr(value, each.name)) for each in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {name: _plain(each) for name, each in value.items()}
+    if isinstance(value, tuple | list):
+        return [_plain(each) for each in value]
+    return value
+
+
+def write_record(path: Path, record: Record) -> None:
+    """Write a record as a JSON file."""
+    write_json(path, as_json(record))
+
+
+def read_record(path: Path, kind: type[R]) -> R:
+    """Read a JSON file that has a `schema`.
+
+    Raises:
+        ConfigError: The file cannot be read, is in the format of another version, or a field is missing or wrong.
+    """
+    content = read_json(path)
+    _check_format(path.parent, content)
+    try:
+        found: R = _decoded(_without_texts(content), kind, "")
+    except _WrongField as exc:
+        raise ConfigError(f"{path} is damaged: {exc}.") from exc
+    return found
+
+
+def _without_texts(content: Any) -> Any:
+    """Remove the `text` of verdicts: it is for readers of the file, and follows from their other fields."""
+    if isinstance(content, list):
+        return [_without_texts(each) for each in content]
+    if not isinstance(content, dict):
+        return content
+    of_verdict = "lowest" in content and "highest" in content
+    return {name: _without_texts(each) for name, each in content.items() if not (of_verdict and name == "text")}
+
+
+def _check_format(folder: Path, content: Mapping[str, Any]) -> None:
+    schema = content.get("schema")
+    if schema == 1:
+        raise ConfigError(
+            f"{folder} was written by an earlier version of ice-eval (format 1); this version reads format {SCHEMA}. "
+            "Run the evaluation again."
+        )
+    if schema is None:
+        raise ConfigError(f"{folder} holds files without a `schema`; this version reads format {SCHEMA}.")
+    if schema != SCHEMA:
+        raise ConfigError(f"{folder} is in format {schema}, and this version reads format {SCHEMA}.")
+
+
+class _WrongField(Exception):
+    """A field is missing, unknown, or of another type."""
+
+
+def _decoded(value: Any, kind: Any, name: str) -> Any:
+    """Return a JSON value as a type of the records; `name` is the path of the field.
+
+    Raises:
+        _WrongField: The value does not fit.
+    """
+    origin, arguments = get_origin(kind), get_args(kind)
+    if kind in (Any, object):
+        return value
+    if origin in (Union, types.UnionType):
+        return _one_of(value, arguments, name)
+    if origin is Literal:
+        if not any(value == each and type(value) is type(each) for each in arguments):
+            raise _WrongField(f"{name} is {value!r} (expected: {', '.join(map(str, arguments))})")
+        return value
+    if dataclasses.is_dataclass(kind):
+        return _record(_of_type(value, dict, "an object", name), kind, name)
+    if origin is dict:
+        items = _of_type(value, dict, "an object", name).items()
+        return {key: _decoded(each, arguments[1], _path(name, key)) for key, each in items}
+    if origin is tuple or (isinstance(kind, type) and issubclass(kind, tuple)):
+        return _tuple(_of_type(value, list, "a list", name), kind, arguments, name)
+    return _scalar(value, kind, name)
+
+
+def _one_of(value: Any, kinds: tuple[Any, ...], name: str) -> Any:
+    """Return the value as the first of several types that it fits."""
+    if value is None and type(None) in kinds:
+        return None
+    problems = []
+    for kind in (each for each in kinds if each is not type(None)):
+        try:
+            return _decoded(value, kind, name)
+        except _WrongField as exc:
+            problems.append(exc)
+    raise problems[0]
+
+
+def _record(content: Mapping[str, Any], kind: Any, name: str) -> Any:
+    hints = _hints(kind)
+    unknown = [each for each in content if each not in hints]
+    if unknown:
+        raise _WrongField(f"it has an unknown field {_path(name, unknown[0])}")
+    for each in dataclasses.fields(kind):
+        has_default = each.default is not dataclasses.MISSING or each.default_factory is not dataclasses.MISSING
+        if each.name not in content and not has_default:
+            raise _WrongField(f"it has no {_path(name, each.name)}")
+    return kind(**{each: _decoded(value, hints[each], _path(name, each)) for each, value in content.items()})
+
+
+@functools.cache
+def _hints(kind: Any) -> dict[str, Any]:
+    fields = {each.name for each in dataclasses.fields(kind)}
+    return {name: hint for name, hint in get_type_hints(kind).items() if name in fields}
+
+
+def _tuple(values: list[Any], kind: Any, arguments: tuple[Any, ...], name: str) -> Any:
+    """Return a list as a tuple, of any length or of a fixed one."""
+    if arguments[1:] == (...,):
+        return tuple(_decoded(each, arguments[0], _path(name, place)) for place, each in enumerate(values))
+    kinds = arguments or tuple(get_type_hints(kind).values())
+    if len(values) != len(kinds):
+        raise _WrongField(f"{name} is {values!r} (a list of {len(kinds)} is expected)")
+    pairs = enumerate(zip(values, kinds, strict=True))
+    found = [_decoded(each, own, _path(name, place)) for place, (each, own) in pairs]
+    return tuple(found) if arguments else kind(*found)
+
+
+def _scalar(value: Any, kind: Any, name: str) -> Any:
+    if kind is float:
+        number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        if not number:
+            raise _WrongField(f"{name} is {value!r} (a finite number is expected)")
+        return float(value)
+    words = {int: "a whole number", str: "a text", bool: "true or false"}
+    return _of_type(value, kind, words[kind], name)
+
+
+def _of_type(value: Any, kind: type, word: str, name: str) -> Any:
+    if type(value) is not kind:
+        raise _WrongField(f"{name or 'it'} is {value!r} ({word} is expected)")
+    return value
+
+
+def _path(name: str, field: object) -> str:
+    return f"{name}.{field}" if name else str(field)

@@ -1,0 +1,682 @@
+"""The records of a run folder: manifest, summary, and the outcome of an example.
+
+Results have these types from the moment they are computed until they are drawn; `results.json_files` reads and writes
+them as JSON.
+"""
+
+import dataclasses
+from dataclasses import dataclass, field
+from math import nan
+from typing import Any, Literal, NamedTuple
+
+from ice_eval.nulls import SIZE
+from ice_eval.protocols import FillMode, ProtocolName, Sign
+from ice_eval.rationales import Share
+from ice_eval.records import Direction, Scope, Unit
+from ice_eval.stats import Crossing, Interval, Reasoning, ReasoningVerdict, Robustness, Side, Taxonomy, Verdict
+
+SCHEMA = 2
+"""Version of the format; it moves only when the format of a file does."""
+
+Scalar = str | int | float | bool | None
+Status = Literal["running", "complete"]
+Target = Literal["predicted", "gold"]
+Calibration = Literal["none", "contextual"]
+Adaptive = Literal["dataset", "examples"]
+LabelScoring = Literal["first", "full", "answer"]
+"""How labels are scored; `answer`: the labels say whether a reply gives the chain's own answer."""
+AnswerStep = Literal["drop", "keep"]
+Stratum = Literal["long", "short", "all"]
+
+
+class Record:
+    """Base of all records that are read from JSON: a field that a record does not have is an error."""
+
+
+class Configuration(NamedTuple):
+    """The test that a summary line is about."""
+
+    attribution: str
+    operator: str
+    direction: Direction
+    k: Share | None
+    """Share of units in a rationale, or `dynamic`; None: rationales have sizes of their own."""
+    null: str = SIZE
+
+
+# --------------------------------------------------------------------------------------------------------- manifest
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChainSettings(Record):
+    """Settings that only step-level runs have."""
+
+    arrangements: tuple[str, ...]
+    """Operators that show the steps in another order."""
+    repeats: int
+    temperature: float | None
+    max_tokens: int
+    answer_tokens: int
+    levels: bool
+    answer_step: AnswerStep
+    example: str | None
+    """Hash of the solved problem that precedes every question."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSettings(Record):
+    """The settings of a run: those that were given, and defaults."""
+
+    model: str
+    task: str
+    attributions: tuple[str, ...]
+    operators: tuple[str, ...]
+    directions: tuple[Direction, ...]
+    k: tuple[Share, ...]
+    n: int
+    m: int
+    """Random sets; the most of them where `adaptive` is set."""
+    nulls: tuple[str, ...]
+    adaptive: Adaptive | None
+    seed: int
+    unit: Unit | Literal["step"]
+    scope: Scope
+    target: Target
+    sign: Sign
+    fills: FillMode
+    n_fills: int
+    label_scoring: Literal["first", "full"] | None
+    """As it was asked for; None: as suits the labels."""
+    calibration: Calibration
+    eraser: bool
+    protocol: ProtocolName
+    own_size: tuple[str, ...]
+    """Attributions whose rationales have sizes of their own, whatever k."""
+    by_magnitude: tuple[str, ...]
+    """Attributions that rank units by magnitude, whatever the sign."""
+    chain: ChainSettings | None = None
+    """Of a step-level run."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataInfo(Record):
+    """Where the examples come from."""
+
+    origin: str
+    examples: int
+    """Number of examples that are evaluated."""
+    columns: dict[str, str] = field(default_factory=dict)
+    """Names of a file's columns, where they differ from those of the prompt."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoiseGuard(Record):
+    """Largest differences between rows that were scored alone and in their batch."""
+
+    rows: int
+    log_score: float
+    probability: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedSets(Record):
+    """The number of random sets that the pilot of `adaptive="dataset"` chose."""
+
+    pilot_n: int
+    pilot_m: int
+    m: int
+    cheapest_m: float | None
+    wider: float
+    """Share by which intervals become wider than with as many sets as were asked for, at most."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerNames(Record):
+    """Names that a server gave in its replies."""
+
+    model: str | None
+    fingerprint: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerInfo(Record):
+    """The server of a model, and how its labels are read."""
+
+    base_url: str
+    """Address of the last reply."""
+    base_urls: tuple[str, ...] = ()
+    """Addresses of all replies."""
+    tokenizer: str | None
+    prompts: Literal["token ids", "text"]
+    top_logprobs: int
+    echo: bool
+    """Whether log-probabilities of a prompt's own tokens are available and agree with those of the next token."""
+    label_tokens: tuple[tuple[str, ...], ...]
+    said: ServerNames
+    rows_without_score: int | None = None
+    """Rows in which a label was not found; None while the run is not finished."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Adaptation(Record):
+    """How a model was adapted from the deployed one, in a run of `ice f-fidelity`."""
+
+    of: str
+    """The deployed model."""
+    weights: str
+    """Fingerprint of its weights."""
+    run: str
+    """The folder of its run."""
+    share: float
+    """Largest share of units that training removed."""
+    epochs: int
+    lr: float
+    batch_size: int
+    seed: int
+    operators: tuple[str, ...]
+    rows: int
+    """Number of training examples."""
+    rows_evaluated: bool
+    """Whether evaluated examples are among them."""
+    losses: tuple[float, ...]
+    """Mean loss of each epoch."""
+    seconds: float
+    """Duration of the training."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunCost(Record):
+    """Sums over all parts of a run."""
+
+    rows: int
+    """Logical rows."""
+    forwards: int
+    """Rows that went through the model."""
+    tokens: int
+    """Tokens computed for rows other than probes, without shared prefixes."""
+    attribution_tokens: int
+    """Tokens that attributions sent through the model; a backward pass counts as two forward passes."""
+    rows_by_kind: dict[str, int]
+    attribution_seconds: dict[str, float]
+    attribution_rows: dict[str, int]
+    """Probes of each attribution."""
+    probe_tokens: dict[str, int]
+    answer_tokens: dict[str, int]
+    """Tokens of an attribution's questions to the model and of its answers."""
+    seconds: float
+    peak_memory: int | None
+    """Bytes."""
+    token_budgets_by_length: dict[str, int] = field(default_factory=dict)
+    """Lowered token budgets, by length of row, after out-of-memory retries."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenCount(Record):
+    """Tokens that a server charged for."""
+
+    prompt: int
+    completion: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChainInfo(Record):
+    """Source and counts of the replies of a step-level run."""
+
+    base_url: str | None = None
+    """Address of the last reply; None for a model on this machine."""
+    base_urls: tuple[str, ...] = ()
+    """Addresses of all replies, in the order of their first reply."""
+    device: str | None = None
+    weights: str | None = None
+    responses: dict[str, int] = field(default_factory=dict)
+    """Number of distinct requests, by status of the response."""
+    rows_read: dict[str, int] = field(default_factory=dict)
+    """Number of rows whose reply was read, and why others were not."""
+    served_models: tuple[str, ...] = ()
+    fingerprints: tuple[str, ...] = ()
+    tokens: TokenCount | None = None
+    n_charged: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest(Record):
+    """Settings, origin and cost of a run."""
+
+    schema: int = SCHEMA
+    status: Status
+    config: RunSettings
+    attributions: dict[str, dict[str, object]]
+    """Name -> method and its fields, which must match for a run to be continued."""
+    config_hash: str
+    """Hash of `identity`."""
+    identity: dict[str, Scalar]
+    """Everything that defines rows: must match for a run to be continued."""
+    labels: tuple[str, ...]
+    label_ids: tuple[tuple[int, ...], ...]
+    label_scoring: LabelScoring
+    data: DataInfo
+    prompt: str
+    classifier_text: str | None = None
+    """Text that a classifier or a function read in place of the prompt."""
+    explained: tuple[str, ...] = ()
+    """Fields of the prompt whose units are kept or removed."""
+    language: str = "und"
+    """BCP 47 code of the texts; `und`: unknown."""
+    device: str
+    """All devices that hold weights, as `cuda:0, cpu`."""
+    threads: int | None
+    token_budget: int | None
+    part_size: int
+    """Examples that were computed and written together."""
+    flags: tuple[str, ...]
+    versions: dict[str, str]
+    started: str
+    server: ServerInfo | None = None
+    adaptation: Adaptation | None = None
+    messages: tuple[str, ...]
+    planned: PlannedSets | None = None
+    cost: RunCost | None = None
+    """None while the run is not finished, and in step-level runs."""
+    noise_guard: NoiseGuard | None = None
+    chains: ChainInfo | None = None
+    """Of a step-level run."""
+    finished: str | None = None
+
+
+# ---------------------------------------------------------------------------------------------------------- summary
+
+
+@dataclass(frozen=True, kw_only=True)
+class LineHead(Record):
+    """The configuration of a summary line, and its examples."""
+
+    model: str
+    task: str
+    attribution: str
+    operator: str
+    """A name, or `all` for the average over operators."""
+    direction: Direction
+    k: Share | None
+    """Share of units in a rationale; `dynamic`: as many as the attribution has peaks; None: sizes of their own."""
+    null: str
+    """What random sets share with the rationale beside its size."""
+    n: int
+    """Number of evaluated examples."""
+    n_skipped: int
+    accuracy: float | None
+    """None without gold labels."""
+
+    @property
+    def configuration(self) -> Configuration:
+        """The test that the line is about."""
+        return Configuration(self.attribution, self.operator, self.direction, self.k, self.null)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measures(Record):
+    """The numbers and words of one configuration; all None without an example."""
+
+    win_rate: float | None = None
+    """Mean over examples."""
+    win_rate_ci: Interval | None = None
+    """95 % BCa interval; None where it is undefined."""
+    win_rate_strict: float | None = None
+    """With ties lost."""
+    tie_rate: float | None = None
+    p_value: float | None = None
+    """Two-sided test of a mean win rate of one half."""
+    p_adjusted: float | None = None
+    """Benjamini-Yekutieli, over the configurations of the run."""
+    effect: float | None = None
+    """Mean of what the rationale gains over its null, as a probability."""
+    effect_size: float | None = None
+    effect_size_median: float | None = None
+    effect_word: str | None = None
+    """Of the median: negligible, small, medium or large, from 0.2, 0.5 and 0.8 on; None if half are undefined."""
+    effect_size_undefined: int | None = None
+    """Examples whose null has no spread."""
+    nsr: float | None = None
+    """Sum of (s_r - s_0) over sum of (s_x - s_0)."""
+    nsr_median: float | None = None
+    significant_rate: float | None = None
+    """Share of examples that Benjamini-Hochberg rejects at 0.10, upper tail."""
+    significant_reason: str | None = None
+    """Why `significant_rate` is None."""
+    significant_rate_lower: float | None = None
+    """The same for the lower tail, a family of its own."""
+    significant_floor_share: float | None = None
+    """Below this share of examples no rejection is possible at this m."""
+    nonnull_share: float | None = None
+    nonnull_share_low: float | None = None
+    """95 % lower bound."""
+    weak_signal_rate: float | None = None
+    negative_signal_rate: float | None = None
+    win_rate_nsr_order: float | None = None
+    detectable_win_rate: float | None = None
+    """Smallest mean win rate that is distinguished from chance with power 80 %."""
+    taxonomy: Taxonomy | None = None
+    verdict: Verdict | None = None
+    verdict_nsr_order: Verdict | None = None
+
+    @property
+    def excludes_chance(self) -> bool | None:
+        """Whether one half lies outside the interval; None without an example."""
+        return None if self.verdict is None else self.verdict.excludes_chance
+
+
+@dataclass(frozen=True, kw_only=True)
+class SummaryLine(Measures, LineHead):
+    """One configuration of a run, over all its examples."""
+
+    flags: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgreementLine(Record):
+    """Two operators on the same attribution and the same examples."""
+
+    model: str
+    task: str
+    attribution: str
+    k: Share | None
+    direction: Direction
+    null: str
+    operators: tuple[str, str]
+    n: int
+    gap: float | None = None
+    """Mean win rate under the first operator less that under the second."""
+    gap_ci: Interval | None = None
+    p_crosses: float | None = None
+    """Share of paired resamples with the two means on opposite sides of the threshold."""
+    crosses_threshold: Crossing | None = None
+    same_taxonomy: bool | None = None
+    rank_correlation: float | None = None
+    rank_correlation_ceiling: float | None = None
+    """Rank correlation to expect between two nulls of the same operator."""
+    disagree_rate: float | None = None
+    """Share of examples whose win rates lie on opposite sides of one half, beyond the noise of the null."""
+    disagree: tuple[str, ...] | None = None
+    """Ids of such examples, those with the largest gap first."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RobustnessLine(Record):
+    """All operators on the same attribution."""
+
+    model: str
+    task: str
+    attribution: str
+    k: Share | None
+    direction: Direction
+    null: str
+    operators: tuple[str, ...]
+    n: int
+    word: Robustness | None = None
+    spread: float | None = None
+    """Largest less smallest mean win rate."""
+    sides: tuple[Side, ...] | None = None
+    """Side of the threshold, for each operator."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KappaLine(Record):
+    """Agreement of two operators on the words of all configurations."""
+
+    operators: tuple[str, str]
+    n_configurations: int
+    kappa: float | None
+    """Linear weights; None where it is undefined."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProblemCounts(Record):
+    """Problems of a step-level run."""
+
+    n: int
+    n_evaluated: int
+    skipped: dict[str, int]
+    """Reason -> count."""
+    n_unreadable: int
+    n_gold: int
+    accuracy: float | None
+    """Of the chains' own answers."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepCounts(Record):
+    """Steps of evaluated chains."""
+
+    mean: float | None = None
+    median: float | None = None
+    least: int | None = None
+    most: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeanRate(Record):
+    """Mean of a rate over chains."""
+
+    rate: float | None
+    rate_ci: Interval | None
+    rate_bounds: tuple[float, float] | None
+    """Limits that unreadable replies leave open."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountedRate(MeanRate):
+    """Mean of a rate over chains, and their number."""
+
+    n: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class CutRate(MeanRate):
+    """How often a share of the chain gives its answer."""
+
+    share: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class CapacityLine(Record):
+    """Step-level reasoning capacity under one operator, at one k, of some chains."""
+
+    operator: str
+    k: float
+    chains: Stratum
+    n: int
+    k_effective: float | None
+    necessity: float | None
+    necessity_ci: Interval | None
+    necessity_bounds: tuple[float, float] | None
+    sufficiency: float | None
+    sufficiency_ci: Interval | None
+    sufficiency_bounds: tuple[float, float] | None
+    noise_floor: float | None
+    unreadable_rate: float | None
+    src: float | None = None
+    src_ci: Interval | None = None
+    src_bounds: tuple[float, float] | None = None
+    src_product: float | None = None
+    src_adjusted: float | None = None
+    src_adjusted_ci: Interval | None = None
+    src_adjusted_bounds: tuple[float, float] | None = None
+    taxonomy: Reasoning | None = None
+    verdict: ReasoningVerdict | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DependenceLine(Record):
+    """Difference of a measure between two step operators, over the same chains."""
+
+    k: float
+    operators: tuple[str, str]
+    measure: Literal["necessity", "sufficiency"]
+    n: int
+    gap: float | None
+    gap_ci: Interval | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Truncation(Record):
+    """Answers of chains that are cut off."""
+
+    kept: tuple[CutRate, ...]
+    settled: float | None
+    """Mean share of steps from which on the answer does not change."""
+    settled_ci: Interval | None
+    n: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class RawLine(Record):
+    """A raw score, as in ERASER, beside the win rate of the same configuration."""
+
+    attribution: str
+    operator: str
+    k: float
+    measure: Literal["comprehensiveness", "sufficiency"]
+    n: int
+    raw: float
+    win_rate: float
+    raw_positive: bool
+    win_rate_positive: bool
+
+    @property
+    def agree(self) -> bool:
+        """Whether both are evidence for the explanation, or neither is."""
+        return self.raw_positive == self.win_rate_positive
+
+
+@dataclass(frozen=True, kw_only=True)
+class RawAgreement(Record):
+    """How often raw scores and win rates agree."""
+
+    n: int
+    agree: int
+    both: int
+    """Both are evidence for the explanation."""
+    raw_only: int
+    win_rate_only: int
+    raw_threshold: float
+    win_rate_threshold: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class LevelLine(Record):
+    """Win rates of one attribution, in tokens or in steps."""
+
+    unit: Literal["token", "step"]
+    attribution: str
+    direction: Direction
+    k: float
+    n: int
+    win_rate: float
+    win_rate_ci: Interval | None
+    p_value: float | None
+    taxonomy: Taxonomy
+    verdict: Verdict
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChainSummary(Record):
+    """Whether the steps of chains of thought carry their answers."""
+
+    problems: ProblemCounts
+    steps: StepCounts
+    noise_floor: CountedRate
+    """How often the full chain, asked again, gives another answer."""
+    no_steps: CountedRate
+    """How often the answer without any step is the chain's own."""
+    capacity: tuple[CapacityLine, ...]
+    operator_dependence: tuple[DependenceLine, ...]
+    shuffle: CountedRate | None = None
+    """How often the same steps in another order give another answer."""
+    truncate: Truncation | None = None
+    levels: tuple[LevelLine, ...] | None = None
+    raw: tuple[RawLine, ...]
+    raw_agreement: RawAgreement
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary(Record):
+    """All statistics of a run."""
+
+    schema: int = SCHEMA
+    configurations: tuple[SummaryLine, ...]
+    agreement: tuple[AgreementLine, ...]
+    robustness: tuple[RobustnessLine, ...]
+    kappa: tuple[KappaLine, ...]
+    chains: ChainSummary | None = None
+    """Of a step-level run."""
+
+
+# --------------------------------------------------------------------------------------------------------- examples
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExampleOutcome(Record):
+    """One example under one configuration: a row of `examples.parquet`.
+
+    A failed example has an `error` and no numbers: they are NaN here and null in the file.
+    """
+
+    example_id: str
+    attribution: str
+    operator: str
+    direction: Direction
+    k: Share | None
+    null: str
+    n_units: int
+    target: int | None
+    """Index of the label that is explained."""
+    gold: int | None
+    error: str | None = None
+    """Why the example was not evaluated."""
+    predicted: int | None = None
+    m: int = 0
+    """Number of random sets in the null."""
+    exact: bool = False
+    """Whether the null holds all sets of its size."""
+    win_rate: float = nan
+    win_rate_strict: float = nan
+    tie_rate: float = nan
+    p_value: float = nan
+    p_lower: float = nan
+    effect: float = nan
+    effect_size: float | None = None
+    nsr: float | None = None
+    score: float = nan
+    score_full: float = nan
+    score_empty: float = nan
+    flags: tuple[str, ...] = ()
+    rationale: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.error is None:
+            missing = [name for name, value in vars(self).items() if value != value]
+            if missing:
+                raise ValueError(f"an example without an error has a {missing[0]}")
+
+    @property
+    def configuration(self) -> Configuration:
+        """The test that the example was part of."""
+        return Configuration(self.attribution, self.operator, self.direction, self.k, self.null)
+
+
+COLUMNS = (
+    *(each.name for each in dataclasses.fields(LineHead)),
+    *(each.name for each in dataclasses.fields(Measures)),
+    "excludes_chance",
+    "flags",
+)
+"""Columns of a table of summary lines."""
+
+
+def flat(line: SummaryLine) -> dict[str, Any]:
+    """Return a summary line as a row of a table: plain values, with the text of verdicts."""
+    content = {name: getattr(line, name) for name in COLUMNS}
+    for name in ("verdict", "verdict_nsr_order"):
+        content[name] = None if content[name] is None else str(content[name])
+    content["win_rate_ci"] = None if line.win_rate_ci is None else list(line.win_rate_ci)
+    content["flags"] = list(line.flags)
+    return content

@@ -1,0 +1,87 @@
+"""Records of results with plain values, for tests that need some of their fields."""
+
+from dataclasses import fields
+
+from ice_eval.pipeline import RunConfig
+from ice_eval.results.records import (
+    AgreementLine,
+    DataInfo,
+    Manifest,
+    RobustnessLine,
+    RunSettings,
+    Summary,
+    SummaryLine,
+)
+from ice_eval.stats import NOT_DISTINGUISHABLE, ReasoningVerdict, Verdict
+
+
+def settings(**changes):
+    """Settings of a run of the toy model, all of them defaults but for some."""
+    usual = RunConfig(m=9)
+    known = {field.name: getattr(usual, field.name) for field in fields(RunConfig)}
+    named = {"model": "toy", "task": "demo", "own_size": (), "by_magnitude": ()}
+    return RunSettings(**{**known, **named, **changes})
+
+
+def manifest(**changes):
+    """The manifest of a finished run."""
+    made = {
+        "status": "complete", "config": settings(), "attributions": {}, "config_hash": "0", "identity": {},
+        "labels": ("negative", "positive"), "label_ids": ((0,), (1,)), "label_scoring": "first",
+        "data": DataInfo(origin="nowhere", examples=1), "prompt": "{text}", "device": "cpu", "threads": 1,
+        "token_budget": 100, "part_size": 16, "flags": (), "versions": {}, "started": "2026-01-01T00:00:00+00:00",
+        "messages": (),
+    }  # fmt: skip
+    return Manifest(**{**made, **changes})
+
+
+HEAD = {"model": "toy", "task": "demo", "attribution": "mine", "direction": "sufficiency", "k": 0.2, "null": "size"}
+
+
+def summary_line(**changes):
+    """A configuration without numbers."""
+    made = {**HEAD, "operator": "delete", "n": 100, "n_skipped": 0, "accuracy": None, "flags": ()}
+    return SummaryLine(**{**made, **changes})
+
+
+def agreement_line(**changes):
+    """Two operators without numbers."""
+    return AgreementLine(**{**HEAD, "operators": ("delete", "infill"), "n": 100, **changes})
+
+
+def robustness_line(**changes):
+    """All operators without numbers."""
+    return RobustnessLine(**{**HEAD, "operators": ("delete", "infill"), "n": 100, **changes})
+
+
+def summary(configurations=(), agreement=(), robustness=(), kappa=(), chains=None):
+    """A summary of some lines."""
+    return Summary(
+        configurations=tuple(configurations),
+        agreement=tuple(agreement),
+        robustness=tuple(robustness),
+        kappa=tuple(kappa),
+        chains=chains,
+    )
+
+
+def verdict_of(text):
+    """The verdict that reads as `text`; None for None."""
+    if text is None:
+        return None
+    if text.startswith("undetermined ("):
+        return Verdict(reason=text.removeprefix("undetermined (").removesuffix(")"))
+    if text == NOT_DISTINGUISHABLE:
+        return Verdict(reason=NOT_DISTINGUISHABLE)
+    lowest, _, highest = text.partition(" to ")
+    return Verdict(lowest=lowest, highest=highest or lowest, excludes_chance=True)
+
+
+def reasoning_of(text):
+    """The verdict on chains that reads as `text`; None for None."""
+    if text is None:
+        return None
+    if text.startswith("undetermined ("):
+        return ReasoningVerdict(reason=text.removeprefix("undetermined (").removesuffix(")"))
+    lowest, _, highest = text.partition(" to ")
+    return ReasoningVerdict(lowest=lowest, highest=highest or lowest)
