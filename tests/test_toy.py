@@ -5,12 +5,12 @@ from hypothesis import strategies as st
 
 from ice_eval.models import Labels, load_model
 from ice_eval.models.toy import BIAS, WEIGHTS, Toy, ToyCodec
-from ice_eval.records import ModelInput
+from ice_eval.records import Inputs
 
 
 def log_odds(toy, task, item):
     """Log-odds of the second label for the full input."""
-    [[negative, positive]] = toy.log_scores([item.full()], toy.labels(task))
+    [[negative, positive]] = toy.log_scores(item.full(), toy.labels(task))
     return positive - negative
 
 
@@ -37,7 +37,7 @@ def test_log_odds_are_the_bias_and_the_weights_of_the_words(toy, encoded, sentim
 
 
 def test_probabilities_add_up_to_one(toy, encoded, sentiment_task):
-    rows = [encoded(text).full() for text in ("awful", "excellent best", "")]
+    rows = Inputs.join([encoded(text).full() for text in ("awful", "excellent best", "")])
     scores = toy.log_scores(rows, toy.labels(sentiment_task(["x"])))
     assert np.exp(scores).sum(axis=1) == pytest.approx([1, 1, 1])
     assert scores[1] == pytest.approx([-np.log1p(np.exp(5.5)), -np.log1p(np.exp(-5.5))])
@@ -45,7 +45,7 @@ def test_probabilities_add_up_to_one(toy, encoded, sentiment_task):
 
 def test_further_labels_stay_out_of_reach(toy, encoded, sentiment_task):
     task = sentiment_task(["x"], label_words={"a": " a", "b": " b", "c": " c"})
-    [scores] = toy.log_scores([encoded("a film").full()], toy.labels(task))
+    [scores] = toy.log_scores(encoded("a film").full(), toy.labels(task))
     assert scores - scores[0] == pytest.approx([0, 0.25, -10])
 
 
@@ -72,7 +72,7 @@ def test_the_gradient_is_the_weight_towards_the_target(toy, encoded, sentiment_t
 
 def test_a_shared_prefix_changes_nothing(toy, encoded, sentiment_task):
     labels = toy.labels(sentiment_task(["x"]))
-    rows = [encoded("a good film").full(), encoded("bad").full()]
+    rows = Inputs.join([encoded("a good film").full(), encoded("bad").full()])
     assert toy.log_scores(rows, labels, prefix=2).tolist() == toy.log_scores(rows, labels).tolist()
 
 
@@ -130,5 +130,5 @@ def test_words_add_up_in_any_order(words):
     toy = Toy()
     labels = Labels(("negative", "positive"), ((0,), (1,)))
     ids = toy.codec.tokenize(" ".join(words)).ids
-    [[negative, positive]] = toy.log_scores([ModelInput(ids, np.zeros_like(ids))], labels)
+    [[negative, positive]] = toy.log_scores(Inputs.one(ids), labels)
     assert positive - negative == pytest.approx(BIAS + sum(WEIGHTS[word] for word in words))

@@ -14,9 +14,10 @@ one emoji, a letter and its accent) form one unit, so a unit never splits a char
 that share a word.
 """
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,8 +113,7 @@ def _encoded(
         pieces = [[Piece(text, name)] for name, text in zip(WHOLE, texts, strict=True)]
         # Special tokens that the prompt writes out stay: what is left must still be an input of this model.
         tokens = replace(tokens, sequence=np.where(_written_special(codec, tokens), -1, tokens.sequence))
-    sources = [_Source.of(part, explained, unit) for part in pieces]
-    unit_of, spans = _units(tokens, sources, _groups(tokens, sources), unit)
+    unit_of, spans = _units(tokens, _Source.of(pieces, explained, unit), unit)
     found = {**fields, **whole}
     return Encoded(
         example_id=example.id,
@@ -136,8 +136,7 @@ def encode_text(codec: Codec, pieces: Sequence[Piece], *, example_id: str, frame
     """
     fields = {piece.field: piece.text for piece in pieces if piece.field is not None}
     tokens = codec.tokenize("".join(piece.text for piece in pieces), framed=framed)
-    sources = [_Source.of(pieces, tuple(fields), "token")]
-    unit_of, spans = _units(tokens, sources, _groups(tokens, sources), "token")
+    unit_of, spans = _units(tokens, _Source.of([pieces], tuple(fields), "token"), "token")
     return Encoded(
         example_id=example_id,
         ids=tokens.ids,
@@ -172,7 +171,7 @@ def rendered(codec: Codec, task: Task, fields: Mapping[str, str]) -> tuple[list[
 
 @dataclass(frozen=True)
 class _Source:
-    """Where each character of a rendered text comes from."""
+    """Where each character of a rendered text comes from, and of its pair after it."""
 
     kind: Ids
     """Index into `fields`, or `_TEMPLATE` / `_TEMPLATE_SPACE`."""
@@ -180,62 +179,60 @@ class _Source:
     """Position of the character in its field."""
     atom: Ids
     """What must not be split: the character that a code point is part of, or the word. Ascending."""
+    blank: NDArray[np.bool_]
+    """Whether the character is a space."""
     fields: tuple[str, ...]
-    text: str
+    starts: tuple[int, ...]
+    """Where the text begins, its pair, and where both end."""
 
     @classmethod
-    def of(cls, pieces: Sequence[Piece], explained: Sequence[str], unit: Unit) -> "_Source":
-        kinds, offsets, atoms = [_NONE], [_NONE], [_NONE]
+    def of(cls, texts: Sequence[Sequence[Piece]], explained: Sequence[str], unit: Unit) -> "_Source":
+        kinds, offsets, atoms, blanks, starts = [_NONE], [_NONE], [_NONE], [_NO], [0]
         place = 0
-        for piece in pieces:
-            content = piece.field is not None and piece.field in explained
-            kinds.append(_field_kind(piece, explained) if content else _template_kind(piece.text))
-            offsets.append(np.arange(len(piece.text)))
-            atoms.append(place + (_word_starts if content and unit == "word" else character_starts)(piece.text))
-            place += len(piece.text)
+        for pieces in texts:
+            for piece in pieces:
+                content = piece.field is not None and piece.field in explained
+                # Pieces of the template are the same for all examples.
+                found = _characters(piece.text, "word" if content and unit == "word" else "token", cached=not content)
+                kinds.append(
+                    np.full(len(piece.text), explained.index(piece.field), dtype=np.int64)
+                    if content
+                    else np.where(found.blank, _TEMPLATE_SPACE, _TEMPLATE)
+                )
+                offsets.append(np.arange(len(piece.text)))
+                atoms.append(place + found.atom)
+                blanks.append(found.blank)
+                place += len(piece.text)
+            starts.append(place)
         return cls(
             kind=np.concatenate(kinds),
             offset=np.concatenate(offsets),
             atom=np.concatenate(atoms),
+            blank=np.concatenate(blanks),
             fields=tuple(explained),
-            text="".join(piece.text for piece in pieces),
+            starts=tuple(starts),
         )
 
-    def is_content(self, start: int, end: int) -> bool:
-        """Whether these characters may be removed: some belong to a field, and none to the words of the template.
 
-        A space of the template may go with the word it stands before, but not with a space of the text alone: the line
-        break after a text that ends in a space would go with it.
-        """
-        kinds = self.kind[start:end]
-        if not (kinds >= 0).any() or (kinds == _TEMPLATE).any():
-            return False
-        return not (kinds == _TEMPLATE_SPACE).any() or not self.text[start:end].isspace()
-
-    def span(self, start: int, end: int) -> Span:
-        """The characters of a unit in its field, without the spaces around them unless it is all spaces."""
-        inside = start + np.flatnonzero(self.kind[start:end] >= 0)
-        solid = [int(i) for i in inside if not self.text[i].isspace()]
-        chosen = solid or [int(i) for i in inside]
-        field = int(self.kind[chosen[0]])
-        # A span begins with a whole character: an accent may stand on a space that the tokenizer dropped.
-        first = int(self.atom[chosen[0]])
-        last = [i for i in chosen if self.kind[i] == field][-1]
-        # Nor does a span end inside a character: tokenizers that compose an accent report the letter alone.
-        while last + 1 < len(self.atom) and self.kind[last + 1] == field and self.atom[last + 1] == self.atom[last]:
-            last += 1
-        return Span(self.fields[field], int(self.offset[first]), int(self.offset[last]) + 1)
+class _Characters(NamedTuple):
+    atom: Ids
+    blank: NDArray[np.bool_]
 
 
 _NONE: Ids = np.zeros(0, dtype=np.int64)
+_NO: NDArray[np.bool_] = np.zeros(0, dtype=bool)
 
 
-def _field_kind(piece: Piece, explained: Sequence[str]) -> Ids:
-    return np.full(len(piece.text), list(explained).index(piece.field or ""), dtype=np.int64)
+def _characters(text: str, unit: Unit, *, cached: bool) -> _Characters:
+    return _cached_characters(text, unit) if cached else _read_characters(text, unit)
 
 
-def _template_kind(text: str) -> Ids:
-    return np.array([_TEMPLATE_SPACE if c.isspace() else _TEMPLATE for c in text], dtype=np.int64)
+def _read_characters(text: str, unit: Unit) -> _Characters:
+    blank = np.array([character.isspace() for character in text], dtype=bool)
+    return _Characters(_word_starts(text) if unit == "word" else character_starts(text), blank)
+
+
+_cached_characters = functools.lru_cache(maxsize=256)(_read_characters)
 
 
 def _word_starts(text: str) -> Ids:
@@ -246,42 +243,102 @@ def _word_starts(text: str) -> Ids:
     return starts
 
 
-def _groups(tokens: Tokens, sources: Sequence[_Source]) -> list[list[int]]:
-    """Consecutive tokens of one text that share a character or a word; special and empty tokens are left out."""
-    groups: list[list[int]] = []
-    reach, sequence = -1, PROTECTED
-    for index in range(len(tokens.ids)):
-        if tokens.sequence[index] < 0 or tokens.start[index] >= tokens.end[index]:
-            continue
-        source = sources[tokens.sequence[index]]
-        if tokens.end[index] > len(source.text):
-            raise DataError(f"the tokenizer places token {index} beyond the end of the text.")
-        if tokens.sequence[index] != sequence:
-            reach, sequence = -1, int(tokens.sequence[index])
-        if source.atom[tokens.start[index]] <= reach:
-            groups[-1].append(index)
-        else:
-            groups.append([index])
-        reach = max(int(source.atom[tokens.end[index] - 1]), reach)
-    return groups
+class _TokenGroups(NamedTuple):
+    """Consecutive tokens that share a character or a word."""
+
+    tokens: Ids
+    """Tokens that come from characters: special and empty tokens are left out."""
+    group_of: Ids
+    """(tokens,): the group of each."""
+    start: Ids
+    """(groups,): first character."""
+    end: Ids
 
 
-def _units(
-    tokens: Tokens, sources: Sequence[_Source], groups: Sequence[list[int]], unit: Unit
-) -> tuple[Ids, tuple[Span, ...]]:
+def _groups(tokens: Tokens, source: _Source) -> _TokenGroups:
+    """Group the tokens of a text and of its pair.
+
+    Raises:
+        DataError: The tokenizer places a token beyond the end of the text.
+    """
+    chosen = np.flatnonzero((tokens.sequence >= 0) & (tokens.start < tokens.end))
+    if not chosen.size:
+        return _TokenGroups(chosen, chosen, chosen, chosen)
+    sequence, begins = tokens.sequence[chosen], np.array(source.starts)
+    start, end = (each[chosen] + begins[sequence] for each in (tokens.start, tokens.end))
+    beyond = np.flatnonzero(end > begins[sequence + 1])
+    if beyond.size:
+        raise DataError(f"the tokenizer places token {chosen[beyond[0]]} beyond the end of the text.")
+    reach = np.maximum.accumulate(source.atom[end - 1])
+    # The atoms of a pair come after those of the text, so that no group reaches from one into the other.
+    first = np.append(True, source.atom[start[1:]] > reach[:-1])
+    group_of, firsts = np.cumsum(first) - 1, np.flatnonzero(first)
+    return _TokenGroups(chosen, group_of, np.minimum.reduceat(start, firsts), np.maximum.reduceat(end, firsts))
+
+
+def _units(tokens: Tokens, source: _Source, unit: Unit) -> tuple[Ids, tuple[Span, ...]]:
+    """Return the unit of each token, `PROTECTED` for those of the template, and where units stand in the fields."""
     unit_of = np.full(len(tokens.ids), PROTECTED, dtype=np.int64)
-    spans: list[Span] = []
-    for group in groups:
-        source = sources[tokens.sequence[group[0]]]
-        start, end = int(tokens.start[group].min()), int(tokens.end[group].max())
-        if not source.is_content(start, end):
-            continue
-        span = source.span(start, end)
-        # Spaces that are tokens of their own go with the word before them: a word unit is no space.
-        if unit == "token" or not source.text[start:end].isspace() or not spans or spans[-1].field != span.field:
-            spans.append(span)
-        unit_of[group] = len(spans) - 1
-    return unit_of, tuple(spans)
+    groups = _groups(tokens, source)
+    found = _content_groups(groups, source)
+    # Spaces that are tokens of their own go with the word before them: a word unit is no space.
+    opens, before = [], None
+    for field, blank in zip(found.field.tolist(), found.blank.tolist(), strict=True):
+        opens.append(unit == "token" or not blank or field != before)
+        before = field
+    places = np.full(len(groups.start), PROTECTED, dtype=np.int64)
+    places[found.groups] = np.cumsum(opens, dtype=np.int64) - 1
+    unit_of[groups.tokens] = places[groups.group_of]
+    bounds = zip(found.field.tolist(), found.first.tolist(), found.last.tolist(), opens, strict=True)
+    return unit_of, tuple(Span(source.fields[field], first, last + 1) for field, first, last, new in bounds if new)
+
+
+class _Content(NamedTuple):
+    """The groups of tokens that may be removed, and where they stand in their fields."""
+
+    groups: Ids
+    field: Ids
+    first: Ids
+    last: Ids
+    blank: NDArray[np.bool_]
+
+
+def _content_groups(groups: _TokenGroups, source: _Source) -> _Content:
+    """Find the groups that may be removed: some characters belong to a field, and none to the words of the template.
+
+    A space of the template may go with the word it stands before, but not with a space of the text alone: the line
+    break after a text that ends in a space would go with it. The span of a unit leaves out the spaces around it, unless
+    it is all spaces.
+    """
+    lengths, n_groups = groups.end - groups.start, len(groups.start)
+    group = np.repeat(np.arange(n_groups), lengths)
+    character = np.arange(len(group)) + np.repeat(groups.start - (np.cumsum(lengths) - lengths), lengths)
+    kind, blank = source.kind[character], source.blank[character]
+
+    def count(flags: NDArray[np.bool_]) -> Ids:
+        return np.bincount(group[flags], minlength=n_groups)
+
+    solid = count((kind >= 0) & ~blank)
+    all_blank = count(~blank) == 0
+    removable = (count(kind >= 0) > 0) & (count(kind == _TEMPLATE) == 0)
+    removable &= (count(kind == _TEMPLATE_SPACE) == 0) | ~all_blank
+    chosen = np.flatnonzero(removable[group] & (kind >= 0) & (~blank | (solid[group] == 0)))
+    if not chosen.size:
+        return _Content(_NONE, _NONE, _NONE, _NONE, _NO)
+    own = group[chosen]
+    firsts = np.flatnonzero(np.append(True, own[1:] != own[:-1]))
+    field = np.full(n_groups, _TEMPLATE, dtype=np.int64)
+    field[own[firsts]] = kind[chosen[firsts]]
+    same = chosen[kind[chosen] == field[own]]
+    lasts = np.flatnonzero(np.append(group[same][1:] != group[same][:-1], True))
+    # A span begins with a whole character: an accent may stand on a space that the tokenizer dropped.
+    first = source.atom[character[chosen[firsts]]]
+    # Nor does a span end inside a character: tokenizers that compose an accent report the letter alone.
+    changes = (np.diff(source.atom) != 0) | (np.diff(source.kind) != 0)
+    ends = np.append(np.flatnonzero(changes), len(source.atom) - 1)
+    last = ends[np.searchsorted(ends, character[same[lasts]])]
+    found = own[firsts]
+    return _Content(found, field[found], source.offset[first], source.offset[last], all_blank[found])
 
 
 def _cut(encoded: Encoded, max_tokens: int) -> Span | None:

@@ -12,12 +12,13 @@ from ice_eval.analysis.f_fidelity import Lesson, Removal, Training, adapt, train
 from ice_eval.attributions import Given, method_of
 from ice_eval.errors import ConfigError
 from ice_eval.models import Model
-from ice_eval.pipeline import ADDABLE, Adapted, Reporter, RunConfig, Silent, examples_read, execute, prepare
+from ice_eval.pipeline import Adapted, Reporter, RunConfig, Silent, examples_read, finish, prepare, score
 from ice_eval.pipeline.config import identity
 from ice_eval.pipeline.engine import Engine
 from ice_eval.rationales import DYNAMIC
-from ice_eval.records import Example
+from ice_eval.records import Example, Inputs
 from ice_eval.results import InputRow, RunFolder
+from ice_eval.results.records import Adaptation
 from ice_eval.scoring import Scorer
 from ice_eval.tasks import Task
 
@@ -69,28 +70,30 @@ def f_fidelity(
     examples = read[:n_read]
     _check_same(run, config, deployed, task, examples)
     rows = [row for part in run.parts() for row in run.inputs(part)]
-    own_size = manifest["config"].get("own_size", ())
+    own_size, budget = manifest.config.own_size, manifest.token_budget
+    assert budget is not None, "a run of a classifier has a budget"
     methods = {name: _stored(name, rows, own_size=name in own_size) for name in config.attributions}
     engine = prepare(config, deployed, task, methods, examples)
-    school = _school(engine, plan, read, budget=manifest["token_budget"])
+    school = _school(engine, plan, read, budget=budget)
     _check_out(out, school.how)
     copy, outcome = _trained(engine, school, reporter)
     adapted = Adapted(
         how=school.how,
         targets={row.example_id: row.target for row in rows if row.target is not None},
-        record={"of": deployed.name, "weights": deployed.fingerprint, "run": str(run.path), **outcome},
+        record=Adaptation(of=deployed.name, weights=deployed.fingerprint, run=str(run.path), **outcome),
     )
-    folder = execute(
+    scored = score(
         config,
         model=copy,
         task=task,
         examples=examples,
         attributions=methods,
         out=out,
-        token_budget=manifest["token_budget"],
+        token_budget=budget,
         reporter=reporter,
         adapted=adapted,
     )
+    folder = finish(scored)
     if save_model is not None:
         copy.model.save_pretrained(save_model)
         copy.codec.tokenizer.save_pretrained(save_model)
@@ -104,7 +107,7 @@ def require_adaptable(run: RunFolder) -> None:
         ConfigError: The run is not finished, or its weights were quantised: those of a copy would be others.
     """
     run.require_complete()
-    load_in = run.manifest()["identity"].get("load_in")
+    load_in = run.manifest().identity.get("load_in")
     if load_in is not None:
         raise ConfigError(
             f"{run.path} is a run of a model with quantised weights (--load-in {load_in}), which cannot be trained; "
@@ -166,34 +169,33 @@ def _trained(engine: Engine, school: _School, reporter: Reporter) -> "tuple[Sequ
     reporter.say(f"loss by epoch: {', '.join(f'{loss:.3f}' for loss in losses)}.")
     return copy, {
         **vars(school.plan),
-        "operators": list(school.removal.operators),
+        "operators": tuple(school.removal.operators),
         "rows": len(school.lessons),
         "rows_evaluated": school.evaluated,
-        "losses": [round(loss, 6) for loss in losses],
+        "losses": tuple(round(loss, 6) for loss in losses),
         "seconds": round(time.monotonic() - started, 1),
     }
 
 
 def _config_of(run: RunFolder) -> RunConfig:
     """The configuration of a run; where a pilot chose the number of random sets, they are as many again."""
-    stored = run.manifest()["config"]
-    known = {each.name: stored[each.name] for each in fields(RunConfig) if each.name in stored}
-    known |= {name: tuple(known[name]) for name in ADDABLE if name in known}
-    found = RunConfig(**known)
+    stored = run.manifest().config
+    found = RunConfig(**{each.name: getattr(stored, each.name) for each in fields(RunConfig)})
     return replace(found, adaptive=None) if found.adaptive == "dataset" else found
 
 
 def _removed(run: RunFolder) -> float:
     """The largest share of units that the tests of a run remove; 1 where rationales choose their own size."""
-    config = run.manifest()["config"]
-    if config.get("own_size") or DYNAMIC in config["k"]:
+    config = run.manifest().config
+    known = [k for k in config.k if k != DYNAMIC]
+    if config.own_size or len(known) < len(config.k):
         return 1.0
-    shares = {"sufficiency": 1 - min(config["k"]), "necessity": max(config["k"])}
-    return float(max(shares[direction] for direction in config["directions"]))
+    shares = {"sufficiency": 1 - min(known), "necessity": max(known)}
+    return float(max(shares[direction] for direction in config.directions))
 
 
 def _check_same(run: RunFolder, config: RunConfig, model: Model, task: Task, examples: Sequence[Example]) -> None:
-    stored = run.manifest()["identity"]
+    stored = run.manifest().identity
     card = {"id": model.name, "fingerprint": model.fingerprint, "dtype": model.dtype, "load_in": model.load_in}
     given = identity(config, model=card, task=task, examples=examples)
     differ = [name for name in _SAME if stored.get(name) != given[name]]
@@ -215,7 +217,7 @@ def _check_out(out: Path, how: str) -> None:
     if folder.is_foreign:
         raise ConfigError(f"{out} is there and holds no run; choose an --out that is empty or new.")
     if not folder.is_new:
-        stored = RunFolder.existing(out).manifest()["identity"].get("adaptation")
+        stored = RunFolder.existing(out).manifest().identity.get("adaptation")
         if stored != how:
             was = "a run of no adapted model" if stored is None else f"a run of a model adapted otherwise ({stored})"
             raise ConfigError(f"{out} holds {was}, and this one is adapted with {how}; choose another --out.")
@@ -248,7 +250,8 @@ def _lessons(engine: Engine, removal: Removal, examples: Sequence[Example], *, b
     if not items:
         raise ConfigError("no example has a unit that could be removed, so there is nothing to train on.")
     unknown = [item for example, item in items if example.gold is None]
-    scores = Scorer(engine.model, engine.scorer.labels, budget=budget).score([item.full() for item in unknown])
+    rows = Inputs.join([item.full() for item in unknown])
+    scores = Scorer(engine.model, engine.scorer.labels, budget=budget).score(rows)
     predicted = {item.example_id: int(np.argmax(row)) for item, row in zip(unknown, scores, strict=True)}
     return [
         Lesson(item, predicted[item.example_id] if example.gold is None else example.gold) for example, item in items

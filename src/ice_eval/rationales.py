@@ -1,5 +1,6 @@
 """From an attribution to its top-k set, and the random sets it is compared with."""
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
@@ -10,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ice_eval._seeding import rng_for
 from ice_eval.errors import DataError
-from ice_eval.records import PerUnit
+from ice_eval.records import KeepMask, KeepMasks, PerUnit
 
 Units = tuple[int, ...]  # unit indices, ascending
 Share = float | Literal["dynamic"]
@@ -22,6 +23,10 @@ ERASER_SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)
 
 _ENUMERATE = 10_000
 """Up to this many sets are listed and shuffled; beyond, sets are drawn and repeats are skipped."""
+_SPARE = 8
+"""Sets drawn beyond those asked for, in place of repeats."""
+_FLOYD, _LOW = 10_000, np.uint64(2**32 - 1)
+"""Units up to which `Generator.choice` uses Floyd's algorithm whatever the size; the lower half of a product."""
 
 
 def set_size(n_units: int, k: float) -> int:
@@ -40,7 +45,7 @@ def rationale_size(attribution: ArrayLike, k: Share | None, *, magnitude: bool =
     """
     values = np.asarray(attribution, dtype=np.float64)
     if k is None:
-        return len(positive(values))
+        return int(np.count_nonzero(positive(values)))
     if k == DYNAMIC:
         return n_peaks(np.abs(values) if magnitude else values)
     return set_size(values.size, k)
@@ -60,9 +65,9 @@ def n_peaks(attribution: PerUnit) -> int:
     return max(1, int(np.count_nonzero(is_peak & (heights >= attribution.mean()))))
 
 
-def positive(attribution: PerUnit) -> Units:
-    """The units with a positive number: the rationale of an attribution that has a size of its own."""
-    return tuple(int(unit) for unit in np.flatnonzero(attribution > 0))
+def positive(attribution: PerUnit) -> KeepMask:
+    """Return the units with a positive number: the rationale of an attribution that has a size of its own."""
+    return np.greater(attribution, 0)
 
 
 def n_sets(n_units: int, size: int) -> int:
@@ -70,29 +75,47 @@ def n_sets(n_units: int, size: int) -> int:
     return math.comb(n_units, size)
 
 
-def top_k(attribution: PerUnit, size: int, *, rng: np.random.Generator) -> Units:
-    """The `size` units with the largest attribution; ties at the boundary are broken by `rng`, never by position."""
+def top_k(attribution: PerUnit, size: int, *, rng: np.random.Generator | Callable[[], np.random.Generator]) -> KeepMask:
+    """Return the `size` units with the largest attribution; `rng` breaks ties at the boundary, never position.
+
+    Args:
+        attribution: A number per unit.
+        size: Units of the set.
+        rng: Breaks ties; a function that makes it is called only where there is one.
+    """
     if not np.isfinite(attribution).all():
         raise DataError("the attribution holds values that are not finite")
     if not 1 <= size <= attribution.size:
         raise DataError(f"a rationale of {size} units was asked for, and the text has {attribution.size}")
-    order = np.lexsort((rng.random(attribution.size), -attribution))
-    return tuple(sorted(int(unit) for unit in order[:size]))
+    smallest = np.partition(attribution, attribution.size - size)[attribution.size - size]
+    mask: KeepMask = np.greater_equal(attribution, smallest)
+    if np.count_nonzero(mask) > size:
+        drawn = (rng if isinstance(rng, np.random.Generator) else rng()).random(attribution.size)
+        mask = np.zeros(attribution.size, dtype=bool)
+        mask[np.lexsort((drawn, -attribution))[:size]] = True
+    return mask
 
 
-def random_sets(n_units: int, size: int, count: int, *, seed: int, example_id: str) -> list[Units]:
-    """The first `count` sets of the one random order that belongs to (example, size), all if there are fewer.
+def random_sets(n_units: int, size: int, count: int, *, seed: int, example_id: str) -> KeepMasks:
+    """Return the first `count` sets of the one random order of (example, size), all of them if there are fewer.
 
     The order is fixed before any rationale is seen and depends on nothing else: a larger `count` only makes it longer.
     """
-    rng = rng_for(seed, example_id, "random-sets", size)
-    return list(itertools.islice(_order(n_units, size, rng), count))
+    rng, every = rng_for(seed, example_id, "random-sets", size), n_sets(n_units, size)
+    if every <= _ENUMERATE:
+        return _all_sets(n_units, size)[rng.permutation(every)[:count]]
+    found = np.zeros((0, n_units), dtype=bool)
+    while len(found) < min(count, every):
+        drawn = np.concatenate([found, _drawn(n_units, size, count + _SPARE, rng)])
+        _, first = np.unique(np.packbits(drawn, axis=1), axis=0, return_index=True)
+        found = drawn[np.sort(first)]
+    return found[:count]
 
 
-def independent_sets(n_units: int, size: int, count: int, *, seed: int, example_id: str, kind: str) -> list[Units]:
-    """`count` sets drawn one by one, for rows of one kind: they may repeat, and a rationale may be among them."""
-    rng = rng_for(seed, example_id, "independent-sets", kind, size)
-    return [_drawn(n_units, size, rng) for _ in range(count)]
+def independent_sets(n_units: int, size: int, count: int, *, seed: int, example_id: str, attribution: str) -> KeepMasks:
+    """Return sets drawn one by one for one attribution: they may repeat, and its rationale may be among them."""
+    rng = rng_for(seed, example_id, "independent-sets", f"random:{attribution}", size)
+    return _drawn(n_units, size, count, rng)
 
 
 def in_random_order(
@@ -102,13 +125,13 @@ def in_random_order(
     *,
     rng: np.random.Generator,
 ) -> Iterator[Units]:
-    """Each of `count` different sets once, in a random order.
+    """Yield each of `count` different sets once, in a random order.
 
     Args:
         count: How many sets there are.
         every: Lists them; called only where they are few.
-        draw: Gives one of them at random, all equally likely.
-        rng: Where the order comes from.
+        draw: Returns one of them at random, all equally likely.
+        rng: Source of the order.
     """
     if count <= _ENUMERATE:
         listed = list(every())
@@ -123,29 +146,67 @@ def in_random_order(
             yield units
 
 
-def _order(n_units: int, size: int, rng: np.random.Generator) -> Iterator[Units]:
-    return in_random_order(
-        n_sets(n_units, size),
-        every=lambda: itertools.combinations(range(n_units), size),
-        draw=lambda rng: _drawn(n_units, size, rng),
-        rng=rng,
-    )
+@functools.lru_cache(maxsize=64)
+def _all_sets(n_units: int, size: int) -> KeepMasks:
+    """Return all sets of a size in lexicographic order."""
+    chosen = np.array(list(itertools.combinations(range(n_units), size)), dtype=np.int64).reshape(-1, size)
+    masks = np.zeros((len(chosen), n_units), dtype=bool)
+    masks[np.arange(len(chosen))[:, None], chosen] = True
+    masks.flags.writeable = False  # it is shared by all who ask
+    return masks
 
 
-def _drawn(n_units: int, size: int, rng: np.random.Generator) -> Units:
-    return tuple(sorted(int(u) for u in rng.choice(n_units, size, replace=False)))
+def _drawn(n_units: int, size: int, count: int, rng: np.random.Generator) -> KeepMasks:
+    """Return `count` sets, those that as many calls of `rng.choice(n_units, size, replace=False)` return.
+
+    All at once, from the same random words (Floyd's algorithm; Lemire's way to a number below a bound):
+
+    ```text
+    words of one set    u_1 … u_size           u_size+1 … u_2·size-1
+    bound               n - size + 1 … n       size … 2
+    what it picks       a unit                 the order of the units, which a set does not have
+    ```
+    """
+    state = rng.bit_generator.state
+    bounds = np.append(np.arange(n_units - size, n_units), np.arange(size - 1, 0, -1)).astype(np.uint64) + np.uint64(1)
+    words = rng.integers(0, 2**32, size=(count, bounds.size), dtype=np.uint32)
+    products = words * bounds
+    masks = np.zeros((count, n_units), dtype=bool)
+    # One word in 2**32 / bound is refused and drawn again: then the words do not line up with the sets any more.
+    refused = (products & _LOW) < (np.uint64(2**32) - bounds) % bounds
+    if n_units > _FLOYD or refused.any():
+        rng.bit_generator.state = state
+        for row in masks:
+            row[rng.choice(n_units, size, replace=False)] = True
+        return masks
+    rows, picks = np.arange(count), (products[:, :size] >> np.uint64(32)).astype(np.int64)
+    for place in range(size):
+        taken = masks[rows, picks[:, place]]
+        masks[rows, np.where(taken, n_units - size + place, picks[:, place])] = True
+    return masks
 
 
-def null_of(rationale: Units, sets: list[Units], m: int) -> list[int]:
-    """Indices of the first `m` sets that differ from the rationale: its null.
+def place_of(rationale: KeepMask, sets: KeepMasks) -> int | None:
+    """Return the place of a rationale among sets; None where it is not one of them."""
+    same = np.flatnonzero((sets == rationale).all(axis=1))
+    return int(same[0]) if same.size else None
+
+
+def null_of(rationale: KeepMask, sets: KeepMasks, m: int) -> NDArray[np.int64]:
+    """Return the indices of the first `m` sets that differ from the rationale: its null.
 
     `sets` are the first m + 1 of the order, or all there are; then this is every other set and the test is exact.
     """
-    return [index for index, units in enumerate(sets) if units != rationale][:m]
+    return np.flatnonzero((sets != rationale).any(axis=1))[:m]
 
 
-def keep_mask(units: Units, n_units: int) -> NDArray[np.bool_]:
-    """The row that keeps just these units."""
+def units_of(mask: KeepMask) -> Units:
+    """Return the units of a set, ascending."""
+    return tuple(np.flatnonzero(mask).tolist())
+
+
+def keep_mask(units: Iterable[int], n_units: int) -> KeepMask:
+    """Return the row that keeps just these units."""
     mask = np.zeros(n_units, dtype=bool)
     mask[list(units)] = True
     return mask

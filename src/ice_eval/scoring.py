@@ -1,13 +1,14 @@
 """Rows in, log-scores out, in the order they came: de-duplicated, sorted by length, packed by a token budget."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
 from ice_eval.errors import OutOfMemoryError
 from ice_eval.models import Labels, Model, Pending
-from ice_eval.records import Ids, LogScores, ModelInput
+from ice_eval.records import Ids, Inputs, LogScores
 
 Progress = Callable[[int], None]
 """Called with the number of rows just answered, or on their way."""
@@ -18,7 +19,7 @@ _UNEVEN = 4
 
 @dataclass
 class Counts:
-    """What scoring cost so far."""
+    """Costs of scoring so far."""
 
     rows: int = 0
     """Logical rows, asked for."""
@@ -35,7 +36,7 @@ class Submitted:
     place: Ids
     """(rows,): which of the distinct rows each is."""
     n_labels: int
-    batches: list[tuple[list[int], Pending]] = field(default_factory=list)
+    batches: list[tuple[Ids, Pending]] = field(default_factory=list)
 
     def collect(self) -> LogScores:
         """Log-scores of all rows, as soon as they are there."""
@@ -64,19 +65,19 @@ class Scorer:
         """Length up to which (a power of two) -> budget, where memory did not reach for the first one."""
         self.counts = Counts()
         self.halvings = 0
-        """How often the device ran out of memory and a budget was halved."""
+        """Number of out-of-memory retries, each with half the budget."""
 
-    def score(self, rows: Sequence[ModelInput], *, prefix: int = 0, progress: Progress | None = None) -> LogScores:
+    def score(self, rows: Inputs, *, prefix: int = 0, progress: Progress | None = None) -> LogScores:
         """Log-scores of `rows`, whose first `prefix` ids are all the same."""
         return self.submit(rows, prefix=prefix, progress=progress).collect()
 
-    def submit(self, rows: Sequence[ModelInput], *, prefix: int = 0, progress: Progress | None = None) -> Submitted:
+    def submit(self, rows: Inputs, *, prefix: int = 0, progress: Progress | None = None) -> Submitted:
         """Send rows to the model, and go on: the host prepares a batch while the device works on the one before."""
-        unique: dict[tuple[bytes, bytes], int] = {}
-        place = np.array([unique.setdefault(row.key(), len(unique)) for row in rows], dtype=np.int64)
+        unique: dict[bytes, int] = {}
+        place = np.array([unique.setdefault(key, len(unique)) for key in rows.keys()], dtype=np.int64)
         share = np.bincount(place, minlength=len(unique))
-        first = {index: row for row, index in zip(reversed(rows), reversed(place.tolist()), strict=True)}
-        distinct = [first[index] for index in range(len(unique))]
+        _, first = np.unique(place, return_index=True)
+        distinct = rows.take(first)
         submitted = Submitted(place, len(self.labels.names))
         for batch in self._batches(distinct, prefix):
             submitted.batches += self._sent(batch, distinct, prefix)
@@ -85,34 +86,40 @@ class Scorer:
         self.counts.rows += len(rows)
         return submitted
 
-    def _batches(self, rows: Sequence[ModelInput], prefix: int) -> Iterator[list[int]]:
+    def _batches(self, rows: Inputs, prefix: int) -> Iterator[Ids]:
         """Indices of rows, longest first, so that memory runs out early or not at all and little is padded.
 
         Among rows of equal length those that begin alike are neighbours: a model may compute once what they share.
         """
-        lengths = np.array([max(1, len(row.ids) - prefix) for row in rows], dtype=np.int64)
-        by_beginning = sorted(range(len(rows)), key=lambda i: (-len(rows[i].ids), rows[i].ids[prefix:].tolist()))
-        order = np.array(by_beginning, dtype=np.int64)
-        while order.size:
-            longest, budget = int(lengths[order[0]]), self._budget(int(lengths[order[0]]))
+        order = _order(rows, prefix)
+        lengths = np.maximum(1, rows.lengths[order] - prefix)
+        ends = np.cumsum(lengths)
+        cuts = _cuts(lengths, self.model.pass_tokens, self.budget)
+        start = 0
+        while start < len(order):
+            longest = int(lengths[start])
+            budget = self._budget(longest)
             room = budget // longest
             if not self.model.pads:
-                together = int(np.searchsorted(np.cumsum(lengths[order]), budget, side="right"))
+                before = int(ends[start]) - longest
+                together = int(np.searchsorted(ends, before + budget, side="right")) - start
                 room = min(together, _UNEVEN * room)
-            size = max(1, room)
-            yield order[:size].tolist()
-            order = order[size:]
+            cut = cuts[np.searchsorted(cuts, start, side="right")]
+            stop = min(start + max(1, room), int(cut))
+            yield order[start:stop]
+            start = stop
 
     def _budget(self, longest: int) -> int:
         return self.lowered.get(_bucket(longest), self.budget)
 
-    def _sent(self, batch: list[int], rows: Sequence[ModelInput], prefix: int) -> list[tuple[list[int], Pending]]:
+    def _sent(self, batch: Ids, rows: Inputs, prefix: int) -> list[tuple[Ids, Pending]]:
+        longest = int(rows.lengths[batch[0]])
         try:
-            pending = self.model.submit([rows[index] for index in batch], self.labels, prefix=prefix)
+            pending = self.model.submit(rows.take(batch), self.labels, prefix=prefix)
         except OutOfMemoryError as exc:
             if len(batch) == 1:
                 raise OutOfMemoryError(
-                    f"an input of {len(rows[batch[0]].ids)} tokens does not fit into the memory of the device, even "
+                    f"an input of {longest} tokens does not fit into the memory of the device, even "
                     f"alone ({exc}); use a smaller model, another dtype or device, or shorter texts."
                 ) from exc
         else:
@@ -120,10 +127,39 @@ class Scorer:
             self.counts.tokens += pending.tokens
             return [(batch, pending)]
         self.halvings += 1
-        bucket = _bucket(max(1, len(rows[batch[0]].ids) - prefix))
+        bucket = _bucket(max(1, longest - prefix))
         self.lowered[bucket] = max(1, self._budget(bucket) // 2)
         half = (len(batch) + 1) // 2
         return self._sent(batch[:half], rows, prefix) + self._sent(batch[half:], rows, prefix)
+
+
+def _order(rows: Inputs, prefix: int) -> Ids:
+    """Indices of the rows: longest first, those of equal length by their ids after the prefix."""
+    # Bytes compare as the numbers do where the highest byte comes first.
+    ids = rows.ids.astype(">i8").tobytes()
+    keys = [ids[8 * (start + prefix) : 8 * end] for start, end in pairwise(rows.offsets.tolist())]
+    by_ids = np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.int64)
+    order: Ids = by_ids[np.argsort(-rows.lengths[by_ids], kind="stable")]
+    return order
+
+
+def _cuts(lengths: Ids, pass_tokens: int, budget: int) -> Ids:
+    """Ends of groups of rows, which are sorted by length, that cost least: padded tokens, and `pass_tokens` a pass."""
+    if not pass_tokens:
+        return np.array([len(lengths)])
+    starts = np.flatnonzero(np.diff(lengths, prepend=0))
+    ends = np.append(starts[1:], len(lengths))
+    cost, before = np.zeros(len(starts) + 1), np.zeros(len(starts), dtype=np.int64)
+    for last, end in enumerate(ends):  # over lengths that occur: a group begins with one and ends with another
+        tokens = lengths[starts[: last + 1]] * (end - starts[: last + 1])
+        every = cost[: last + 1] + tokens + pass_tokens * -(-tokens // budget)
+        before[last] = np.argmin(every)
+        cost[last + 1] = every[before[last]]
+    cuts, last = list[int](), len(ends)
+    while last:
+        cuts.append(int(ends[last - 1]))
+        last = int(before[last - 1])
+    return np.array(cuts[::-1])
 
 
 def _bucket(length: int) -> int:

@@ -9,6 +9,7 @@ from transformers.models.llama import modeling_llama
 import ice_eval
 from ice_eval.encoding import encode
 from ice_eval.errors import CapabilityError, ConfigError
+from ice_eval.models._attention import AttentionTap
 from ice_eval.models.toy import Toy
 
 
@@ -46,7 +47,7 @@ def test_gradients_say_how_the_log_odds_move_with_the_weights(tiny, reviews, mon
         monkeypatch.setattr(modeling_llama, "eager_attention_forward", moved)
         model.model.set_attn_implementation("eager")
         model._way = "plain"
-        [scores] = model.log_scores([item.full()], labels)
+        [scores] = model.log_scores(item.full(), labels)
         return scores[1] - scores[0]
 
     expected = float((maps.gradients * change.numpy()).sum())
@@ -136,7 +137,7 @@ def test_a_model_without_maps_is_refused_before_it_runs(sentiment_task, tmp_path
 
 def test_a_model_that_returns_no_weights_is_told_so(tiny, reviews, monkeypatch):
     model = tiny("gpt2")
-    monkeypatch.setattr(type(model.model), "named_modules", lambda self, *_, **__: iter(()))
+    monkeypatch.setattr(AttentionTap, "_hook", lambda self, name: lambda *said: None)
     with pytest.raises(CapabilityError, match="returned no attention weights"):
         maps_of(model, reviews)
     assert not model.model.config.output_attentions

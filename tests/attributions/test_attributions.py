@@ -32,7 +32,7 @@ def lens(toy, sentiment_task):
         )
 
         def prober(batch, masks):
-            rows = [Delete().inputs(item, keep, fills=()) for item, keep in zip(batch, masks, strict=True)]
+            rows = [Delete().build(item, keep, fills=item.ids[:0]) for item, keep in zip(batch, masks, strict=True)]
             scores = [toy.log_scores(each, labels) for each in rows]
             return [each[:, 1] - each[:, 0] for each in scores]
 
@@ -281,6 +281,6 @@ def test_those_who_look_together_share_the_seconds(sentiment_task):
 
     task, names = sentiment_task(["a gorgeous but dull film", "an awful film"]), ["attention", "gradient", "random"]
     found = ice_eval.evaluate(Slow(), task, attributions=names, operators=["delete"], m=2)
-    seconds = found.folder.manifest()["attribution_seconds"]
+    seconds = found.folder.manifest().cost.attribution_seconds
     assert min(seconds["attention"], seconds["gradient"]) > 0.14
     assert seconds["attention"] + seconds["gradient"] > 0.29

@@ -29,7 +29,7 @@ def vectors(found, name):
 @pytest.mark.parametrize(("name", "rationale"), [("first-k", [0, 1]), ("last-k", [5, 6])])
 def test_first_and_last_units_are_chosen(name, rationale):
     found = run([name], k=0.3)
-    assert next(found.folder.examples())["rationale"] == rationale
+    assert next(found.folder.examples()).rationale == tuple(rationale)
 
 
 def test_longest_words_are_counted_in_characters():
@@ -84,8 +84,8 @@ def test_examples_that_nobody_marked_are_counted_and_the_run_goes_on():
     summary = found.summary().set_index("attribution")
     assert summary["n"].to_dict() == {"human": 1, "first-k": 2}
     assert summary["n_skipped"].to_dict() == {"human": 1, "first-k": 0}
-    [line] = [line for line in found.folder.examples() if "error" in line]
-    assert (line["example_id"], line["error"]) == ("1", "the attribution 'human' marks no unit of the text")
+    [line] = [line for line in found.folder.examples() if line.error is not None]
+    assert (line.example_id, line.error) == ("1", "the attribution 'human' marks no unit of the text")
 
 
 @pytest.mark.parametrize(

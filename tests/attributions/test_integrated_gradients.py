@@ -22,7 +22,7 @@ def test_at_the_text_itself_the_log_odds_are_those_of_the_scores(tiny, reviews, 
     for example in reviews.examples()[:3]:
         item = encode(model.codec, reviews, example)
         text = model.embedded(item, 1, labels)
-        expected = log_odds_of(model.log_scores([item.full()], labels))
+        expected = log_odds_of(model.log_scores(item.full(), labels))
         np.testing.assert_allclose(text.log_odds(text.embedding[None].repeat(2, axis=0)), expected[0], atol=2e-4)
 
 
@@ -55,7 +55,7 @@ def test_labels_of_several_tokens_add_up_too(tiny, long_labels, explained):
     text = model.embedded(item, 1, model.labels(long_labels))
     full, none = text.log_odds(np.stack([text.embedding, 0 * text.embedding]))
     assert values.sum() == pytest.approx(full - none, abs=1e-3)
-    assert full == pytest.approx(log_odds_of(model.log_scores([item.full()], model.labels(long_labels)))[0], abs=1e-3)
+    assert full == pytest.approx(log_odds_of(model.log_scores(item.full(), model.labels(long_labels)))[0], abs=1e-3)
 
 
 @pytest.mark.parametrize("family", ["bert", "gpt2", "lfm2", "llama", "mistral", "modernbert"])

@@ -7,6 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 from scipy.stats import chisquare
+from tests.rows import each_row
 from tests.small_runs import Waves, rows_of, texts
 
 import ice_eval
@@ -16,6 +17,7 @@ from ice_eval.attributions.lime import Lime
 from ice_eval.attributions.occlusion import Occlusion
 from ice_eval.errors import ConfigError
 from ice_eval.models.toy import BIAS, WEIGHTS, Toy
+from ice_eval.records import Inputs
 from ice_eval.tasks import Records, Task
 
 METHODS = ["occlusion", "lime", "kernel-shap"]
@@ -86,8 +88,7 @@ def test_occlusion_is_leave_one_out():
         for unit in range(len(values)):
             words = found[int(example)].split()
             left = codec.tokenize(f"Review: {' '.join(words[:unit] + words[unit + 1 :])}\nSentiment:")
-            row = type("Row", (), {"ids": left.ids})
-            [scores] = model.log_scores([row], None)
+            [scores] = model.log_scores(Inputs.one(left.ids), None)
             odds = [each[target] - each[1 - target] for each in (full.scores, scores)]
             assert values[unit] == pytest.approx(odds[0] - odds[1], abs=1e-9)
 
@@ -252,12 +253,12 @@ def test_a_model_that_fails_on_a_probe_is_recorded_and_the_run_goes_on(name):
         def log_scores(self, batch, labels, *, prefix=0):
             scores = super().log_scores(batch, labels, prefix=prefix)
             bad = self.codec.tokenize("broken").ids[0]
-            scores[[bad in row.ids and len(row.ids) < 4 + 6 for row in batch]] = np.nan
+            scores[[bad in row.ids and len(row.ids) < 4 + 6 for row in each_row(batch)]] = np.nan
             return scores
 
     found = run([name], ["one broken film with some words", "one good film with some words"], model=Fails())
     lines = list(found.folder.examples())
-    assert [line.get("error") for line in lines] == [f"the attribution '{name}' is not finite", None]
+    assert [line.error for line in lines] == [f"the attribution '{name}' is not finite", None]
 
 
 def test_a_text_that_is_deleted_whole_is_the_empty_input():
@@ -286,7 +287,7 @@ def test_too_few_probes_for_the_units_are_told_once_in_a_run(n_samples, n_units)
     words = [f"w{index}" for index in range(n_units)]
     given = {"kernel-shap": method, "lime": Lime(n_samples=20)}
     found = run(given, [" ".join(words), " ".join(reversed(words)), "a good film"], model=Waves())
-    told = [message for message in found.folder.manifest()["messages"] if "'kernel-shap'" in message]
+    told = [message for message in found.folder.manifest().messages if "'kernel-shap'" in message]
     expected = f"{n_samples} probes do not decide the values of 2 of 3 texts, which have more than 10 units: those of "
     expected += "least size are given. n_samples=22 is the least that can."
     assert told == ([] if decided else [f"the attribution 'kernel-shap': {expected}"])

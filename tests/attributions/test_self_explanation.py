@@ -1,12 +1,12 @@
 """What a model says of itself: asked, read, ranked, kept, and never scored where it cannot be read."""
 
 import json
-from importlib.resources import files
+from dataclasses import replace
 
-import jsonschema
 import numpy as np
 import pytest
 from tests.cli.conftest import ice  # noqa: F401
+from tests.results.test_schemas import assert_conforms
 from tests.small_runs import Waves, line_of, lines_of, run, task_of
 
 from ice_eval.attributions import method_of
@@ -55,8 +55,8 @@ def test_words_rank_by_the_order_in_which_they_are_mentioned(scripted):
     #                                    a slow film with a gorgeous end and a witty host
     assert rows[0].attributions[NAME] == (0, 0, 1, 0, 0, 3, 0, 0, 0, 2, 0)
     assert rows[1].attributions[NAME] == (1, 1, 0, 0, 0, 0, 0, 0, 2, 0)
-    first, second = (line["rationale"] for line in lines_of(scripted[1], attribution=NAME)[:2])
-    assert first == [5, 9]
+    first, second = (line.rationale for line in lines_of(scripted[1], attribution=NAME)[:2])
+    assert first == (5, 9)
     assert 8 in second and set(second) <= {0, 1, 8}, "a draw decides between the words of a phrase"
 
 
@@ -71,19 +71,19 @@ def test_what_was_said_is_kept_with_what_came_of_it(scripted):
 def test_an_answer_that_cannot_be_read_is_counted_and_its_example_takes_no_part(scripted):
     found = scripted[1]
     line = line_of(found, attribution=NAME)
-    assert (line["n"], line["n_skipped"]) == (2, 2)
-    assert line_of(found, attribution="random")["n"] == 4
-    assert [line["error"] for line in lines_of(found, attribution=NAME)[2:]] == [
+    assert (line.n, line.n_skipped) == (2, 2)
+    assert line_of(found, attribution="random").n == 4
+    assert [line.error for line in lines_of(found, attribution=NAME)[2:]] == [
         "the attribution 'self-explanation': no word that the model's answer names is in the text (1 named)",
         "the attribution 'self-explanation': the question is longer than what the model takes",
     ]
     assert all(np.isnan(row.attributions[NAME]).all() for row in inputs_of(found)[2:])
-    assert "2 examples take no part for self-explanation; examples.jsonl says why." in notes(found.folder.summary())
+    assert "2 examples take no part for self-explanation; examples.parquet says why." in notes(found.folder.summary())
 
 
 def test_the_model_is_asked_about_the_text_and_the_label_it_chose(scripted):
     model, found = scripted
-    labels = found.folder.manifest()["labels"]
+    labels = found.folder.manifest().labels
     for row, (prompt, turns, max_tokens, stop) in zip(inputs_of(found), model.prompts, strict=True):
         worked, asked = prompt.split("\n\n")
         assert asked == (
@@ -106,11 +106,9 @@ def test_several_texts_are_shown_under_their_names():
 
 def test_costs_and_answers_fit_the_schema_and_the_tables(scripted):
     manifest = scripted[1].folder.manifest()
-    schema = json.loads((files("ice_eval.results") / "schemas" / "manifest.json").read_text(encoding="utf-8"))
-    jsonschema.validate(manifest, schema)
-    assert "answer_tokens" in schema["properties"]
-    assert manifest["answer_tokens"] == {NAME: 300} and manifest["attribution_tokens"] == 300
-    table = cost_table({**manifest, "attribution_seconds": {NAME: 3.0, "random": 1.0}})
+    assert_conforms(scripted[1].path)
+    assert manifest.cost.answer_tokens == {NAME: 300} and manifest.cost.attribution_tokens == 300
+    table = cost_table(replace(manifest, cost=replace(manifest.cost, attribution_seconds={NAME: 3.0, "random": 1.0})))
     assert table.header[-1] == "tokens of answers"
     assert [row[-1] for row in table.rows] == ["300", "–"]
 
@@ -139,7 +137,7 @@ def test_a_model_is_asked_once_and_adding_the_attribution_later_changes_nothing(
     again = run(TEXTS, attributions=[NAME, "random"], operators=["delete", "mask-unk"], **settings)
     assert len(model.prompts) == 4
     assert [row.answers for row in inputs_of(again)] == [row.answers for row in inputs_of(scripted[1])]
-    assert again.folder.manifest()["answer_tokens"] == {NAME: 300}
+    assert again.folder.manifest().cost.answer_tokens == {NAME: 300}
 
 
 def test_no_readable_answer_at_all_fails_the_run_with_the_reason():
@@ -153,8 +151,8 @@ def test_tiny_models_talk_gibberish_and_the_run_goes_on(tiny, tmp_path):
     answers = [row.answers[f"{NAME}:max_tokens=8"] for row in inputs_of(found)]
     assert all(answer.text is not None and answer.problem is not None for answer in answers)
     line = line_of(found, attribution=f"{NAME}:max_tokens=8", operator="delete")
-    assert (line["n"], line["n_skipped"], line["flags"]) == (0, 3, ["no_examples"])
-    assert line_of(found, attribution="random", operator="delete")["n"] == 3
+    assert (line.n, line.n_skipped, line.flags) == (0, 3, ("no_examples",))
+    assert line_of(found, attribution="random", operator="delete").n == 3
 
 
 def test_in_a_chat_the_question_is_a_turn_after_a_worked_one(tiny, reviews, explained):

@@ -136,9 +136,9 @@ def test_a_run_whose_worker_is_killed_under_a_part_is_the_same(on_cluster, local
     assert len(lost(heard)) == 1
     processes = {path.name for path in seen.glob("process-*")}
     assert len(processes) >= 2 and f"process-{os.getpid()}" not in processes
-    assert found.folder.manifest()["threads"] == 1
+    assert found.folder.manifest().threads == 1
     assert all((seen / f"threads-1-{name}").exists() for name in processes)
-    assert heard.scored == local.folder.manifest()["rows"] == found.folder.manifest()["rows"]
+    assert heard.scored == local.folder.manifest().cost.rows == found.folder.manifest().cost.rows
 
 
 def broken(texts):
@@ -186,7 +186,7 @@ def test_a_run_whose_node_dies_under_a_part_is_the_same(cluster, second_node, on
     assert_same(found, local)
     assert len(lost(heard)) == 1
     assert (seen / victim).exists() and (seen / cluster.head_node.node_id).exists()
-    assert heard.scored == local.folder.manifest()["rows"] == found.folder.manifest()["rows"]
+    assert heard.scored == local.folder.manifest().cost.rows == found.folder.manifest().cost.rows
 
 
 def dies(folder):
@@ -232,7 +232,9 @@ def test_a_language_model_in_float32_scores_the_same_to_the_last_bit(cluster, tm
     assert results_of(there) == results_of(here)
     assert rows_of(there) == rows_of(here)
     same = ("threads", "token_budget", "identity", "messages", "noise_guard")
-    assert [there.folder.manifest()[name] for name in same] == [here.folder.manifest()[name] for name in same]
+    assert [getattr(there.folder.manifest(), name) for name in same] == [
+        getattr(here.folder.manifest(), name) for name in same
+    ]
 
 
 SLOW = """

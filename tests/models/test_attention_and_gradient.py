@@ -62,9 +62,10 @@ def _assert_slope(model, pair, item, target, labels):
 
 
 def _log_odds(model, embedding, item, target, labels):
-    batch, mask = [item.full()], torch.ones((1, len(item.ids)), dtype=torch.long)
+    batch = item.full()
     with torch.no_grad():
-        scores = model._differentiable_scores(torch.tensor(embedding)[None], batch, mask, labels)[0].double()
+        states, padded = torch.tensor(embedding)[None], model.padded(batch)
+        scores = model._differentiable_scores(states, batch, padded, labels)[0].double()
     return float(scores[target] - scores[1 - target])
 
 

@@ -5,6 +5,7 @@ import shutil
 from dataclasses import replace
 
 import pytest
+from tests.rows import ledger_rows
 from tests.small_tokenizers import SlowPieces, byte_level, sentence_piece
 
 import ice_eval as ice
@@ -142,9 +143,9 @@ def test_the_run_says_that_bos_was_added(tiny, reviews):
     tokenizer = model.codec.tokenizer
     tokenizer.add_special_tokens({"bos_token": "<s>"})
     run = ice.evaluate(wrap(model.model, tokenizer, name="mine"), reviews, attributions=["random"], n=2, m=2)
-    [message] = run.folder.manifest()["messages"]
+    [message] = run.folder.manifest().messages
     assert message.startswith("mine: the tokenizer adds no <s> before a text; it is put there, because texts of llama")
-    assert run.folder.ledger(0, inputs=True)[0].input_ids[0] == tokenizer.bos_token_id
+    assert ledger_rows(run.folder)[0].input_ids[0] == tokenizer.bos_token_id
 
 
 @pytest.mark.parametrize("said", [True, False, None])

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.rows import join
 
 from ice_eval.encoding import encode, label_ids
 from ice_eval.errors import ConfigError
@@ -66,7 +67,7 @@ def test_scores_follow_the_frame(chatty, reviews):
     task = replace(reviews, chat=True)
     item = encode(chatty.codec, task, task.examples()[0])
     labels = chatty.labels(task)
-    assert chatty.check([item.full(), item.empty()], labels, prefix=item.content.start) == []
+    assert chatty.check(join([item.full(), item.empty()]), labels, prefix=item.content.start) == []
 
 
 def test_a_model_without_a_template_is_told_so(tiny, reviews):

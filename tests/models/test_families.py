@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from tests.helpers import CAUSAL, CLASSIFIERS
+from tests.rows import ledger_rows
 
 import ice_eval as ice
 from ice_eval.operators import operators
@@ -45,10 +46,10 @@ def test_every_row_is_that_of_a_plain_forward(tiny, family, unit):
         directions=["sufficiency", "necessity"], k=0.3,
     )  # fmt: skip
     manifest = run.folder.manifest()
-    assert manifest["messages"] == []  # shared prefix and label head agree with plain scores
+    assert manifest.messages == ()  # shared prefix and label head agree with plain scores
     assert run.summary()["n"].tolist() == [3] * 2 * (len(known) + 1) * 2
-    label_ids = [ids[0] for ids in manifest["label_ids"]]
-    rows = run.folder.ledger(0, inputs=True)
+    label_ids = [ids[0] for ids in manifest.label_ids]
+    rows = ledger_rows(run.folder)
     assert {row.key.direction for row in rows} == {None, "sufficiency", "necessity"}
     assert {row.key.operator for row in rows} == {None, *known}
     for row in rows:

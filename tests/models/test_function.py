@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import ledger_rows
+from tests.small_runs import shown_rows
 
 import ice_eval as ice
 from ice_eval.models import load_model
@@ -36,23 +38,41 @@ def task(**changes):
     )
 
 
-def test_the_function_sees_the_text_that_the_ledger_shows():
+def listened(**settings):
+    """A run, and the texts that its function was asked about."""
     seen = []
 
     def spy(texts):
         seen.extend(texts)
         return judge(texts)
 
-    run = ice.evaluate(spy, task(), attributions=["random"], m=5)
-    shown = {row.text for row in run.folder.ledger(0, inputs=True)}
-    assert shown == set(seen)
+    return ice.evaluate(spy, task(), attributions=["random"], m=5, **settings), set(seen)
+
+
+def without_spaces(text):
+    return "".join(text.split())
+
+
+def test_the_function_sees_the_text_that_a_row_shows():
+    run, seen = listened(operators=["delete"])
+    shown = {row.text for row in shown_rows(run.folder)}
+    assert shown == seen
     assert set(TEXTS) <= shown  # nothing removed: the text to the letter, and without the prompt's words
 
 
+def test_the_function_sees_the_fills_that_a_row_shows():
+    run, seen = listened(operators=["infill"])
+    shown = {row.text for row in shown_rows(run.folder)}
+    assert {without_spaces(text) for text in shown} == {without_spaces(text) for text in seen}
+    assert set(TEXTS) <= shown & seen
+
+
 def test_scores_are_the_functions_log_probabilities():
-    run = ice.evaluate(judge, task(), attributions=["random"], m=5)
-    for row in run.folder.ledger(0, inputs=True):
-        np.testing.assert_allclose(row.scores, np.log(judge([row.text])[0]), atol=1e-12)
+    run, seen = listened()
+    exact = {without_spaces(text): text for text in seen}
+    assert len(exact) == len(seen)
+    for row in shown_rows(run.folder):
+        np.testing.assert_allclose(row.scores, np.log(judge([exact[without_spaces(row.text)]])[0]), atol=1e-12)
 
 
 def test_a_planted_explanation_is_faithful_and_its_opposite_is_not():
@@ -83,7 +103,7 @@ def test_certain_answers_are_finite():
         return [[0.0, 1.0] if "good" in text else [1.0, 0.0] for text in texts]
 
     run = ice.evaluate(rules, task(), attributions=["random"], operators=["delete"], m=5)
-    assert all(np.isfinite(row.scores).all() for row in run.folder.ledger(0))
+    assert all(np.isfinite(row.scores).all() for row in ledger_rows(run.folder))
     assert run.summary()["n"].tolist() == [3]
 
 

@@ -2,13 +2,15 @@ import numpy as np
 import pytest
 import torch
 from tests.helpers import CAUSAL
+from tests.rows import each_row, join
 
 import ice_eval as ice
 from ice_eval.encoding import encode, shared_prefix
 from ice_eval.errors import ConfigError
-from ice_eval.models._hf_causal import CausalLM
+from ice_eval.models import Labels
+from ice_eval.models._hf_causal import CausalLM, _with_labels
 from ice_eval.operators import operators
-from ice_eval.records import ModelInput
+from ice_eval.records import Inputs
 from ice_eval.tasks import Records, adhoc_task
 
 
@@ -18,8 +20,8 @@ def rows_of(model, task, n=5):
     delete, rng = operators.get("delete")(), np.random.default_rng(0)
     rows = [row for item in items for row in (item.full(), item.empty())]
     for item in items:
-        rows += delete.inputs(item, rng.random((3, item.n_units)) < 0.5, fills=())
-    return rows, shared_prefix(items)
+        rows.append(delete.build(item, rng.random((3, item.n_units)) < 0.5, fills=item.ids[:0]))
+    return join(rows), shared_prefix(items)
 
 
 def plain(model, row, labels):
@@ -42,11 +44,11 @@ def test_shared_prefix_and_batches_give_the_scores_of_a_plain_forward(tiny, revi
     labels = model.labels(reviews)
     rows, prefix = rows_of(model, reviews)
     assert prefix > 20  # the shots
-    expected = np.stack([plain(model, row, labels) for row in rows])
+    expected = np.stack([plain(model, row, labels) for row in each_row(rows)])
     assert np.ptp(expected[:, 0]) > 0.1  # or agreement would mean nothing
     np.testing.assert_allclose(model.log_scores(rows, labels, prefix=prefix), expected, atol=2e-5)
     np.testing.assert_allclose(model.log_scores(rows, labels), expected, atol=2e-5)
-    assert model.check(rows[:6], labels, prefix=prefix) == []
+    assert model.check(rows.take(range(6)), labels, prefix=prefix) == []
 
 
 @pytest.mark.parametrize("family", CAUSAL)
@@ -55,8 +57,8 @@ def test_chain_rule_sums_the_tokens_of_a_label(tiny, long_labels, family):
     labels = model.labels(long_labels)
     assert labels.scoring == "full"
     item = encode(model.codec, long_labels, long_labels.examples()[0])
-    rows = [item.full(), item.empty()]
-    expected = np.stack([plain(model, row, labels) for row in rows])
+    rows = join([item.full(), item.empty()])
+    expected = np.stack([plain(model, row, labels) for row in each_row(rows)])
     for prefix in (0, shared_prefix([item])):
         np.testing.assert_allclose(model.log_scores(rows, labels, prefix=prefix), expected, atol=2e-5)
 
@@ -70,7 +72,7 @@ def test_full_scoring_can_be_forced(tiny, reviews):
     model = tiny("gpt2")
     labels = model.labels(reviews, scoring="full")
     rows, prefix = rows_of(model, reviews, n=1)
-    expected = np.stack([plain(model, row, labels) for row in rows])
+    expected = np.stack([plain(model, row, labels) for row in each_row(rows)])
     np.testing.assert_allclose(model.log_scores(rows, labels, prefix=prefix), expected, atol=2e-5)
 
 
@@ -84,7 +86,7 @@ def test_a_prefix_that_disagrees_is_given_up_with_a_message(tiny, reviews, monke
     packed = CausalLM._prefix
     monkeypatch.setattr(CausalLM, "_prefix", lambda self, ids: packed(self, ids[::-1].copy()))
     assert np.abs(model.log_scores(rows, labels, prefix=prefix) - right).max() > 1e-2
-    [message] = model.check(rows[:4], labels, prefix=prefix)
+    [message] = model.check(rows.take(range(4)), labels, prefix=prefix)
     assert "prefixes are not shared" in message
     np.testing.assert_allclose(model.log_scores(rows, labels, prefix=prefix), right, atol=2e-5)
 
@@ -94,8 +96,8 @@ def test_a_head_that_is_not_a_plain_matrix_falls_back_to_the_models_own_logits(t
     labels = model.labels(reviews)
     rows, prefix = rows_of(model, reviews)
     model.model.lm_head.register_forward_hook(lambda _, __, logits: 0.5 * torch.tanh(logits))
-    expected = np.stack([plain(model, row, labels) for row in rows])
-    [message] = model.check(rows[:4], labels, prefix=prefix)
+    expected = np.stack([plain(model, row, labels) for row in each_row(rows)])
+    [message] = model.check(rows.take(range(4)), labels, prefix=prefix)
     assert "the model's own are used" in message
     np.testing.assert_allclose(model.log_scores(rows, labels, prefix=prefix), expected, atol=2e-5)
 
@@ -105,7 +107,7 @@ def test_the_cached_prefix_is_not_changed_by_its_use(tiny, reviews):
     labels = model.labels(reviews)
     rows, prefix = rows_of(model, reviews)
     first = model.log_scores(rows, labels, prefix=prefix)
-    model.log_scores(rows[::-1], labels, prefix=prefix)
+    model.log_scores(rows.take(range(len(rows))[::-1]), labels, prefix=prefix)
     np.testing.assert_array_equal(model.log_scores(rows, labels, prefix=prefix), first)
 
 
@@ -117,8 +119,8 @@ def test_an_end_of_text_token_after_the_prompt_is_left_out(tiny, reviews):
 def test_a_row_that_is_all_prefix_is_still_answered(tiny, reviews):
     model = tiny("llama")
     labels = model.labels(reviews)
-    row = ModelInput(np.arange(5), np.zeros(5, dtype=np.int64))
-    np.testing.assert_allclose(model.log_scores([row], labels, prefix=5), model.log_scores([row], labels), atol=2e-5)
+    row = Inputs.one(np.arange(5))
+    np.testing.assert_allclose(model.log_scores(row, labels, prefix=5), model.log_scores(row, labels), atol=2e-5)
 
 
 def test_special_tokens_that_a_prompt_writes_out_are_special(tiny):
@@ -145,3 +147,11 @@ def test_a_changed_row_of_weights_changes_the_fingerprint(tiny):
     with torch.no_grad():
         model.model.get_output_embeddings().weight[37] += 1e-3
     assert model.fingerprint != before
+
+
+def test_every_row_is_followed_by_every_label_but_for_its_last_token():
+    rows = join([Inputs.one(np.array([1, 2]), np.array([0, 1])), Inputs.one(np.array([3]))])
+    labels = Labels(("a", "b", "c"), ((7,), (8, 9, 6), (5, 4)), scoring="full")
+    found = each_row(_with_labels(rows, labels))
+    assert [row.ids.tolist() for row in found] == [[1, 2], [1, 2, 8, 9], [1, 2, 5], [3], [3, 8, 9], [3, 5]]
+    assert [row.segments.tolist() for row in found] == [[0, 1], [0, 1, 0, 0], [0, 1, 0], [0], [0, 0, 0], [0, 0]]

@@ -1,10 +1,12 @@
 import contextlib
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 import transformers
+from tests.rows import join
 
 import ice_eval as ice
 from ice_eval.encoding import encode
@@ -30,7 +32,7 @@ def test_padded_batches_give_the_scores_of_single_rows(tiny, reviews):
         single = [model.model(input_ids=torch.tensor(row.ids[None])).logits[0].double().numpy() for row in rows]
     expected = np.stack([s - np.logaddexp.reduce(s) for s in single])
     assert np.ptp(expected[:, 0]) > 0.05
-    np.testing.assert_allclose(model.log_scores(rows, labels, prefix=1), expected, atol=1e-5)
+    np.testing.assert_allclose(model.log_scores(join(rows), labels, prefix=1), expected, atol=1e-5)
 
 
 def test_two_fields_become_text_and_pair_with_segments(tiny):
@@ -46,7 +48,7 @@ def test_two_fields_become_text_and_pair_with_segments(tiny):
             .double()
             .numpy()
         )
-    found = model.log_scores([item.full()], model.labels(task))[0]
+    found = model.log_scores(item.full(), model.labels(task))[0]
     np.testing.assert_allclose(found, logits - np.logaddexp.reduce(logits), atol=1e-5)
 
 
@@ -85,7 +87,7 @@ def test_a_folder_whose_labels_are_other_classes_is_not_continued(tiny, tmp_path
     task = adhoc_task(Records([{"text": "a b c"}]), prompt="{text}", labels=["pos", "neg"])
     settings = {"operators": ["delete"], "m": 2, "out": tmp_path / "run"}
     run = ice.evaluate(tiny("bert"), task, attributions=["random"], **settings)
-    run.folder.write_manifest({**run.folder.manifest(), "label_ids": [[0], [1]]})  # as earlier versions took them
+    run.folder.write_manifest(replace(run.folder.manifest(), label_ids=((0,), (1,))))
     with pytest.raises(
         ConfigError, match="the labels pos, neg are the classes 0, 1 of the model, and here they are 1, 0"
     ):
@@ -97,7 +99,7 @@ def test_other_names_are_taken_in_order_and_the_run_says_so(tiny):
     model = tiny("bert")
     assert model.labels(task).ids == ((0,), (1,))
     run = ice.evaluate(model, task, attributions=["random"], operators=["delete"], m=2)
-    [message] = run.folder.manifest()["messages"]
+    [message] = run.folder.manifest().messages
     assert "taken in order: negative = bad, positive = good" in message
 
 
@@ -131,7 +133,7 @@ def test_a_half_precision_model_answers_from_a_float32_head(tiny_folder, reviews
     half = load_model(str(tiny_folder("bert")), device="cpu", dtype="bfloat16")
     rows = [encode(half.codec, reviews, e).full() for e in reviews.examples()[:16]]
     with torch.inference_mode():
-        scores, _ = half._label_scores(rows, half.labels(reviews), 0)
+        scores, _ = half._label_scores(join(rows), half.labels(reviews), 0)
     assert scores.dtype == torch.float32
     rounded = scores.bfloat16().float()
     assert (scores != rounded).any()

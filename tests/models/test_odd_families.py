@@ -7,10 +7,12 @@ import pytest
 import torch
 import transformers
 from tests.helpers import byte_level
+from tests.rows import join, ledger_rows
 
 import ice_eval as ice
 from ice_eval.encoding import encode, shared_prefix
 from ice_eval.models._hf_load import wrap
+from ice_eval.records import Inputs
 
 SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
 LLAMA = {**SMALL, "num_key_value_heads": 2, "max_position_embeddings": 256}
@@ -46,7 +48,7 @@ def build(family, dtype=torch.float32):
 
 def rows_of(model, task, n=6):
     items = [encode(model.codec, task, example) for example in task.examples()[:n]]
-    return [row for item in items for row in (item.full(), item.empty())], shared_prefix(items)
+    return join(row for item in items for row in (item.full(), item.empty())), shared_prefix(items)
 
 
 @pytest.mark.parametrize("family", ODD)
@@ -54,7 +56,7 @@ def test_odd_models_are_scored_as_one_row_at_a_time(reviews, family):
     model = build(family)
     labels = model.labels(reviews)
     rows, prefix = rows_of(model, reviews)
-    model.check(rows[:4], labels, prefix=prefix)
+    model.check(rows.take(range(4)), labels, prefix=prefix)
     found = model.log_scores(rows, labels, prefix=prefix)
     np.testing.assert_allclose(found, model._plain_scores(rows, labels), atol=1e-4)
 
@@ -72,7 +74,7 @@ def test_a_window_that_only_the_mask_knows_is_not_packed(reviews):
     model = build("phimoe")
     task = ice.Task(data=ice.Records([{"text": "a film"}]), prompt="{text}", label_words=reviews.label_words)
     [item] = [encode(model.codec, task, example) for example in task.examples()]
-    model.check([item.full()], model.labels(task), prefix=0)  # shorter than the window, so no score tells
+    model.check(item.full(), model.labels(task), prefix=0)  # shorter than the window, so no score tells
     assert model.pads
 
 
@@ -86,9 +88,11 @@ def test_the_check_reaches_the_first_example_that_is_evaluated(reviews):
     model = build("granite")
     run = ice.evaluate(model, task, attributions=["random"], operators=["delete"], m=4, unit="word")
     labels = model.labels(task)
-    for row in run.folder.ledger(0, inputs=True):
-        np.testing.assert_allclose(row.scores, model._plain_scores([row.input], labels)[0], atol=1e-4)
-    assert any("label head" in message for message in run.folder.manifest()["messages"])
+    for row in ledger_rows(run.folder):
+        np.testing.assert_allclose(
+            row.scores, model._plain_scores(Inputs.one(np.array(row.input_ids)), labels)[0], atol=1e-4
+        )
+    assert any("label head" in message for message in run.folder.manifest().messages)
 
 
 def test_two_models_may_be_asked_at_once(tiny, reviews):

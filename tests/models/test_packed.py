@@ -6,23 +6,24 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.helpers import CAUSAL
+from tests.rows import join
 
 from ice_eval.encoding import encode, shared_prefix
 from ice_eval.models import _packed
 from ice_eval.models._packed import Packing
-from ice_eval.records import ModelInput
+from ice_eval.records import Inputs
 
 ROWS = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=7), min_size=1, max_size=12)
 PACKED = [family for family in CAUSAL if family != "lfm2"]
 
 
-def arrays(rows):
-    return [np.array(row, dtype=np.int64) for row in rows]
+def flat(rows):
+    return join(Inputs.one(np.array(row, dtype=np.int64)) for row in rows)
 
 
 @given(ROWS)
 def test_the_path_of_a_row_spells_it_and_every_beginning_is_there_once(rows):
-    packing = Packing.of(arrays(rows))
+    packing = Packing.of(flat(rows))
     for index, row in enumerate(rows):
         nodes = packing.path[index, : len(row)]
         assert packing.ids[nodes].tolist() == row
@@ -34,14 +35,14 @@ def test_the_path_of_a_row_spells_it_and_every_beginning_is_there_once(rows):
 
 @given(ROWS)
 def test_every_node_stands_at_its_place_in_one_of_its_rows(rows):
-    packing = Packing.of(arrays(rows))
+    packing = Packing.of(flat(rows))
     assert np.array_equal(packing.path[packing.row, packing.depth], np.arange(len(packing.ids)))
 
 
 @given(ROWS, st.data())
 def test_rows_of_different_groups_share_nothing(rows, data):
     groups = np.array(data.draw(st.lists(st.integers(0, 2), min_size=len(rows), max_size=len(rows))))
-    packing = Packing.of(arrays(rows), groups=groups)
+    packing = Packing.of(flat(rows), groups=groups)
     owners = {}
     for index, row in enumerate(rows):
         for node in packing.path[index, : len(row)]:
@@ -56,9 +57,8 @@ def rows_of(model, task, n=5):
     rows = [item.full() for item in items] + [items[0].empty()]
     for item in items:
         for _ in range(6):
-            kept = item.tokens_kept(rng.random(item.n_units) < 0.4)
-            rows.append(ModelInput(item.ids[kept], item.segments[kept]))
-    return rows, shared_prefix(items)
+            rows.append(item.without(item.tokens_kept(rng.random((1, item.n_units)) < 0.4)))
+    return join(rows), shared_prefix(items)
 
 
 @pytest.mark.parametrize("family", PACKED)
@@ -70,7 +70,7 @@ def test_packed_rows_are_answered_as_if_alone(tiny, reviews, family, share):
     labels = model.labels(reviews)
     together = model.submit(rows, labels, prefix=prefix if share else 0)
     np.testing.assert_allclose(together.collect(), model._plain_scores(rows, labels), atol=2e-5)
-    assert together.tokens < sum(len(row.ids) - (prefix if share else 0) for row in rows)
+    assert together.tokens < len(rows.ids) - (prefix if share else 0) * len(rows)
 
 
 @pytest.mark.parametrize("family", ["llama", "gpt2", "gemma3"])
@@ -87,10 +87,10 @@ def test_long_labels_add_only_their_own_tokens(tiny, long_labels):
     model = tiny("llama")
     item = encode(model.codec, long_labels, long_labels.examples()[0])
     labels = model.labels(long_labels)
-    pending = model.submit([item.full()], labels, prefix=0)
+    pending = model.submit(item.full(), labels, prefix=0)
     shared = len(item.ids) + len({ids[: n + 1] for ids in labels.ids for n in range(len(ids) - 1)})
     assert pending.tokens == shared
-    np.testing.assert_allclose(pending.collect(), model._plain_scores([item.full()], labels), atol=2e-5)
+    np.testing.assert_allclose(pending.collect(), model._plain_scores(item.full(), labels), atol=2e-5)
 
 
 def test_convolutions_are_not_packed(tiny):

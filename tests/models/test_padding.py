@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from tests.rows import join
 from tests.small_tokenizers import byte_level
 
 from ice_eval.encoding import encode
 from ice_eval.models._hf_load import wrap
-from ice_eval.records import ModelInput
+from ice_eval.records import Inputs
 from ice_eval.tasks import Records, adhoc_task
 
 TASK = adhoc_task(
@@ -70,7 +71,7 @@ def test_every_row_of_a_batch_is_that_of_a_plain_forward(family, kind, pad, side
     labels, rows = model.labels(TASK), rows_of(model)
     expected = plain(inner, rows, labels, causal=kind == "lm")
     assert np.ptp(expected[:, 0]) > 0.05
-    np.testing.assert_allclose(model.log_scores(rows, labels), expected, atol=2e-5)
+    np.testing.assert_allclose(model.log_scores(join(rows), labels), expected, atol=2e-5)
 
 
 @pytest.mark.parametrize("family", ["llama", "gpt2", "opt"])
@@ -81,9 +82,9 @@ def test_a_classifier_with_another_padding_token_than_its_tokenizer_reads_the_ri
     model = wrap(inner, tokenizer)
     labels, rows = model.labels(TASK), rows_of(model)
     assert rows[0].ids[-1] == mark
-    rows.append(ModelInput(np.array([mark, mark]), np.zeros(2, dtype=np.int64)))
+    rows.append(Inputs.one(np.array([mark, mark])))
     expected = plain(inner, rows, labels, causal=False)
-    np.testing.assert_allclose(model.log_scores(rows, labels), expected, atol=2e-5)
+    np.testing.assert_allclose(model.log_scores(join(rows), labels), expected, atol=2e-5)
 
 
 @pytest.mark.parametrize("family", ["llama", "gpt2"])

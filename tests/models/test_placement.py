@@ -8,6 +8,7 @@ import json
 import numpy as np
 import pytest
 import torch
+from tests.rows import join
 
 import ice_eval as ice
 from ice_eval.analysis.f_fidelity import trainable
@@ -46,7 +47,7 @@ def pairs(tiny_folder):
 
 def scores_of(model, task):
     items = [encode(model.codec, task, example) for example in task.examples()[:4]]
-    rows, labels, prefix = [item.full() for item in items], model.labels(task), shared_prefix(items)
+    rows, labels, prefix = join(item.full() for item in items), model.labels(task), shared_prefix(items)
     assert model.check(rows, labels, prefix=prefix) == []
     return model.log_scores(rows, labels, prefix=prefix)
 
@@ -86,7 +87,7 @@ def test_what_it_writes_is_the_same(pairs):
 def test_the_fingerprint_tells_weights_and_not_places(pairs, family):
     one, spread = pairs(family)
     assert spread.fingerprint == one.fingerprint
-    assert (one.places, spread.places) == ("cpu", ", ".join(dict.fromkeys(MAPS[family].values())))
+    assert (one.devices, spread.devices) == ("cpu", ", ".join(dict.fromkeys(MAPS[family].values())))
 
 
 def test_weights_go_back_after_a_gradient(pairs, reviews):
@@ -128,9 +129,9 @@ def test_a_half_precision_head_on_disk_is_computed_in_float32(tiny_folder, revie
 def test_a_map_may_come_from_a_file_or_be_made(tiny_folder, tmp_path):
     file = tmp_path / "map.json"
     file.write_text(json.dumps(MAPS["llama"]))
-    assert load_model(str(tiny_folder("llama")), device_map=str(file)).places == "disk, cpu"
+    assert load_model(str(tiny_folder("llama")), device_map=str(file)).devices == "disk, cpu"
     bounded = load_model(str(tiny_folder("llama")), device_map="auto", max_memory="cpu=200KB")
-    assert bounded.places == "cpu, disk"
+    assert bounded.devices == "cpu, disk"
     assert load_model(str(tiny_folder("llama")), device_map="auto").is_spread is torch.cuda.is_available()
 
 
@@ -138,10 +139,10 @@ def test_a_run_goes_on_in_other_places(pairs, tmp_path):
     one, spread = pairs("llama")
     settings = {"m": 3, "n": 2, "operators": ["delete"], "out": tmp_path / "run"}
     first = ice.evaluate(spread, "demo", attributions=["attention"], **settings).folder.manifest()
-    assert first["device"] == "disk, cpu"
+    assert first.device == "disk, cpu"
     later = ice.evaluate(one, "demo", attributions=["attention", "gradient"], **settings).folder.manifest()
-    assert later["config_hash"] == first["config_hash"]
-    assert "load_in" not in later["identity"]
+    assert later.config_hash == first.config_hash
+    assert later.identity["load_in"] is None
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from tests.helpers import save_wide
+from tests.rows import join
 from transformers import BitsAndBytesConfig
 
 import ice_eval as ice
@@ -17,8 +18,8 @@ from ice_eval.attributions import OF_EVERY_MODEL, Lens, Observer, attributions, 
 from ice_eval.encoding import encode, shared_prefix
 from ice_eval.errors import CapabilityError, ConfigError, MissingExtraError
 from ice_eval.models import load_model
+from ice_eval.models._gradients import gradients_of
 from ice_eval.models._quantisers import QUANTISERS
-from ice_eval.models._slopes import slopes
 from ice_eval.report.provenance import command, provenance
 
 LOOKING = [name for name, method in attributions.items() if method.needs - OF_EVERY_MODEL - {"generate"}]
@@ -70,7 +71,7 @@ def test_scores_are_close_to_those_of_full_weights(folder, reviews, family, name
     full = load_model(folder(family), device="cpu")
     found = load_model(folder(family), device="cpu", load_in=name)
     items = [encode(full.codec, reviews, example) for example in reviews.examples()[:4]]
-    rows, prefix = [item.full() for item in items], shared_prefix(items)
+    rows, prefix = join(item.full() for item in items), shared_prefix(items)
     assert found.check(rows, found.labels(reviews), prefix=prefix) == []
     right, scores = (each.log_scores(rows, each.labels(reviews), prefix=prefix) for each in (full, found))
     assert 0 < np.abs(scores - right).max() < CLOSE[name]
@@ -92,7 +93,7 @@ def test_slopes_are_those_of_the_scores(folder, reviews, name):
     """Those of bitsandbytes' kernel for CPUs would not be, without a word."""
     model = load_model(folder("llama"), device="cpu", load_in=name)
     item, labels = encode(model.codec, reviews, reviews.examples()[0]), model.labels(reviews)
-    model.log_scores([item.full()], labels)  # the first pass decides how weights are laid out
+    model.log_scores(item.full(), labels)  # the first pass decides how weights are laid out
     text = model.embedded(item, 0, labels)
     [slope] = text.gradients(text.embedding[None])
     step = 0.05 * slope / np.linalg.norm(slope)
@@ -121,7 +122,7 @@ def test_kernels_without_a_gradient_are_refused():
     library.impl("halved", lambda states: states / 2, "CPU")
     states = torch.ones(3, requires_grad=True)
     with pytest.raises(CapabilityError, match="kernels that have no gradient"):
-        slopes(states + torch.ops.ice_tests.halved(states), [states])
+        gradients_of(states + torch.ops.ice_tests.halved(states), [states])
 
 
 @pytest.mark.parametrize("name", HERE[1:2])
@@ -132,7 +133,7 @@ def test_a_folder_that_is_stored_quantised_loads_by_itself(folder, tmp_path, rev
     again = load_model(str(tmp_path), device="cpu")
     item = encode(first.codec, reviews, reviews.examples()[0])
     np.testing.assert_allclose(
-        *(each.log_scores([item.full()], each.labels(reviews)) for each in (first, again)), atol=1e-4
+        *(each.log_scores(item.full(), each.labels(reviews)) for each in (first, again)), atol=1e-4
     )
     assert again.load_in is None
     assert any("its weights are quantised (bitsandbytes)" in note for note in again.notes)
@@ -159,7 +160,7 @@ def test_a_run_does_not_go_on_with_other_bits(folder, tmp_path, monkeypatch):
     loaded.load_in = "4bit"
     settings = {"n": 2, "m": 3, "attributions": ["random"], "operators": ["delete"], "out": tmp_path / "run"}
     found = ice.evaluate(loaded, "demo", **settings).folder.manifest()
-    assert found["identity"]["load_in"] == "4bit"
+    assert found.identity["load_in"] == "4bit"
     assert "--load-in 4bit" in command(found)
     assert "loaded in 4bit" in dict(provenance(found))["model"]
     loaded.load_in = None

@@ -2,19 +2,20 @@
 
 import json
 from collections import Counter
-from importlib.resources import files
 
-import jsonschema
 import numpy as np
 import pytest
+from tests.results.test_schemas import assert_conforms
 from tests.servers.bag_server import Bag, log_odds
 from tests.servers.chat_server import ChatServer, continuation, error, stormy
+from tests.small_runs import shown_rows
 
 import ice_eval as ice
 from ice_eval.errors import CapabilityError, ConfigError
 from ice_eval.models import load_model, load_reader
 from ice_eval.models._pieces import TextCodec
 from ice_eval.report.provenance import command
+from ice_eval.results.records import NoiseGuard, ServerInfo, ServerNames
 from ice_eval.servers import Server, read_responses
 from ice_eval.tasks import adhoc_task
 
@@ -55,7 +56,7 @@ def served(server, **changes):
 
 
 def rows_of(found):
-    return {row.key: row for part in found.folder.parts() for row in found.folder.ledger(part, inputs=True)}
+    return {row.key: row for row in shown_rows(found.folder)}
 
 
 def prompt_of(row):
@@ -64,7 +65,9 @@ def prompt_of(row):
 
 def assert_same(found, expected, *, but="nothing", atol=1e-9):
     """The rows that were asked for, with the scores of another run that has them too."""
-    ours, theirs = ({key: row for key, row in rows_of(run).items() if but not in key.kind} for run in (found, expected))
+    ours, theirs = (
+        {key: row for key, row in rows_of(run).items() if key.attribution != but} for run in (found, expected)
+    )
     assert ours.keys() <= theirs.keys()
     for key, row in ours.items():
         assert row.kept == theirs[key].kept
@@ -135,23 +138,22 @@ def test_the_toy_behind_a_server_is_the_toy(local, asked):
 def test_what_is_kept_of_how_the_server_was_asked(asked):
     server, found = asked
     manifest = found.folder.manifest()
-    assert manifest["server"] == {
-        "base_url": server.url,
-        "base_urls": [server.url],
-        "tokenizer": None,
-        "prompts": "text",
-        "top_logprobs": 20,
-        "echo": True,
-        "label_tokens": [[" negative"], [" positive"]],
-        "said": {"model": "served", "fingerprint": None},
-        "rows_without_score": 0,
-    }
-    schema = files("ice_eval.results") / "schemas" / "manifest.json"
-    jsonschema.validate(manifest, json.loads(schema.read_text(encoding="utf-8")))
-    named = manifest["config"]["model"], manifest["label_scoring"], manifest["device"]
+    assert manifest.server == ServerInfo(
+        base_url=server.url,
+        base_urls=(server.url,),
+        tokenizer=None,
+        prompts="text",
+        top_logprobs=20,
+        echo=True,
+        label_tokens=((" negative",), (" positive",)),
+        said=ServerNames(model="served", fingerprint=None),
+        rows_without_score=0,
+    )
+    assert_conforms(found.path)
+    named = manifest.config.model, manifest.label_scoring, manifest.device
     assert named == ("openai:bag", "first", "server")
-    assert manifest["noise_guard"] == {"rows": 8, "log_score": 0.0, "probability": 0.0}
-    assert any("prompts go to" in message and "as text" in message for message in manifest["messages"])
+    assert manifest.noise_guard == NoiseGuard(rows=8, log_score=0.0, probability=0.0)
+    assert any("prompts go to" in message and "as text" in message for message in manifest.messages)
     kept = list(read_responses(found.path / "responses.jsonl"))
     assert len(kept) == len({each.key for each in kept}) == len(server.requests)
 
@@ -161,11 +163,11 @@ def test_only_servers_that_answered_are_named(tmp_path):
         run(served(first), out=tmp_path / "run")
         found = run(served(second), out=tmp_path / "run")  # everything is there, and nobody is asked
         assert not second.requests
-        assert found.folder.manifest()["server"]["base_urls"] == [first.url]
+        assert found.folder.manifest().server.base_urls == (first.url,)
         found = run(served(second), operators=["delete", "infill"], out=tmp_path / "run")
         assert second.requests
-        kept = found.folder.manifest()["server"]
-        assert (kept["base_urls"], kept["base_url"]) == ([first.url, second.url], second.url)
+        kept = found.folder.manifest().server
+        assert (kept.base_urls, kept.base_url) == ((first.url, second.url), second.url)
 
 
 def test_the_report_says_how_the_server_was_asked_and_how_to_run_it_again(asked):
@@ -193,7 +195,7 @@ def test_a_server_that_names_few_tokens_is_asked_for_each_label(local):
     with ChatServer(Bag(most=5)) as server:
         found = run(served(server))
     assert_same(found, local)
-    assert found.folder.manifest()["server"]["top_logprobs"] == 5
+    assert found.folder.manifest().server.top_logprobs == 5
     assert sum(bool(request.get("echo")) for request in server.requests) > 2
 
 
@@ -226,11 +228,11 @@ def test_a_label_that_no_way_finds_is_unknown_and_counted(echo):
         odds = log_odds(prompt_of(row))
         assert np.isnan(row.scores).any() == (0.6 / (1 + np.exp(abs(odds))) < 0.4 / 60)
     manifest = found.folder.manifest()
-    assert manifest["server"]["rows_without_score"] == len(unknown)
-    assert not manifest["server"]["echo"]
-    assert "labels_not_listed" in manifest["flags"]
+    assert manifest.server.rows_without_score == len(unknown)
+    assert not manifest.server.echo
+    assert "labels_not_listed" in manifest.flags
     assert "too few tokens to find a label" in found.report().read_text(encoding="utf-8")
-    errors = [line.get("error") for line in found.folder.examples()]
+    errors = [line.error for line in found.folder.examples()]
     assert any(error is not None and "not finite" in error for error in errors)
 
 
@@ -238,8 +240,8 @@ def test_labels_that_begin_alike_are_scored_by_all_their_tokens():
     with ChatServer(Bag()) as server:
         found = run(served(server), task(label_words=LONG))
     manifest = found.folder.manifest()
-    assert manifest["label_scoring"] == "full"
-    assert manifest["server"]["label_tokens"] == [[" very", " bad"], [" very", " good"]]
+    assert manifest.label_scoring == "full"
+    assert manifest.server.label_tokens == ((" very", " bad"), (" very", " good"))
     for row in rows_of(found).values():
         np.testing.assert_allclose(row.scores[1] - row.scores[0], log_odds(prompt_of(row)), atol=1e-9)
 
@@ -264,7 +266,7 @@ def test_labels_of_which_the_server_does_not_show_the_tokens_are_refused():
 def test_prompts_are_token_ids_where_both_sides_know_them(local, folder, cut, by_id):
     with ChatServer(Bag(codec=cut, by_id=by_id)) as server:
         found = run(served(server, tokenizer=folder))
-    assert found.folder.manifest()["server"]["prompts"] == "token ids"
+    assert found.folder.manifest().server.prompts == "token ids"
     assert all(isinstance(request["prompt"], list) for request in server.requests)
     assert_same(found, local)
     asked = [request["prompt"] for request in server.requests]
@@ -275,15 +277,15 @@ def test_ids_spell_labels_and_masks_where_the_server_repeats_nothing(folder, cut
     with ChatServer(Bag(codec=cut, echo=None)) as server:
         found = run(served(server, tokenizer=folder), operators=["mask-pad"])
     manifest = found.folder.manifest()
-    assert manifest["server"]["label_tokens"] == [[" negative"], [" positive"]]
-    assert manifest["flags"] == ["mask-pad_writes_end_of_text"]
+    assert manifest.server.label_tokens == ((" negative",), (" positive",))
+    assert manifest.flags == ("mask-pad_writes_end_of_text",)
 
 
 @pytest.mark.parametrize("status", [400, 500])
 def test_a_server_that_takes_no_ids_gets_text(local, folder, status):
     with ChatServer(Bag(ids_status=status)) as server:
         found = run(served(server, tokenizer=folder))
-    assert found.folder.manifest()["server"]["prompts"] == "text"
+    assert found.folder.manifest().server.prompts == "text"
     assert_same(found, local)
 
 

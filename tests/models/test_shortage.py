@@ -37,8 +37,8 @@ def settings():
 
 
 def numbers(run):
-    lines = [line for line in run.folder.examples() if "error" not in line]
-    return np.array([[line["score"], line["score_full"], line["score_empty"]] for line in lines])
+    lines = [line for line in run.folder.examples() if line.error is None]
+    return np.array([[line.score, line.score_full, line.score_empty] for line in lines])
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -49,10 +49,10 @@ def test_a_run_goes_on_with_smaller_batches_and_is_flagged(tiny, settings, monke
     refused = with_little_memory(monkeypatch, *place(model))
     short = ice_eval.evaluate(model, attributions=[attribution, "random"], out=tmp_path / "short", **settings)
     assert refused, "memory was never short"
-    assert "out_of_memory" in short.folder.manifest()["flags"]
-    assert all("out_of_memory" in line["flags"] for line in short.folder.summary()["configurations"] if line["n"])
-    assert "out_of_memory" not in enough.folder.manifest()["flags"]
-    assert short.folder.manifest()["rows_by_kind"] == enough.folder.manifest()["rows_by_kind"]
+    assert "out_of_memory" in short.folder.manifest().flags
+    assert all("out_of_memory" in line.flags for line in short.folder.summary().configurations if line.n)
+    assert "out_of_memory" not in enough.folder.manifest().flags
+    assert short.folder.manifest().cost.rows_by_kind == enough.folder.manifest().cost.rows_by_kind
     np.testing.assert_allclose(numbers(short), numbers(enough), atol=1e-4)
 
 

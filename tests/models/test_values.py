@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from tests.small_runs import rows_of
 
 import ice_eval
 
@@ -12,10 +13,9 @@ import ice_eval
 def test_occlusion_is_leave_one_out_by_plain_forward_passes(tiny, reviews, family, unit):
     model = tiny(family)
     found = ice_eval.evaluate(model, reviews, attributions=["occlusion"], operators=["delete"], n=4, m=3, unit=unit)
-    rows = [row for part in found.folder.parts() for row in found.folder.ledger(part, inputs=True)]
     labels = model.labels(reviews)
     for example in found.folder.inputs(0):
-        probes = [r for r in rows if r.key.example_id == example.example_id and r.key.kind == "probe:occlusion"]
+        probes = rows_of(found, "probe:occlusion", example_id=example.example_id)
         odds = [_log_odds(model, row, labels, example.target) for row in probes]
         expected = odds[0] - np.array(odds[1:])
         np.testing.assert_allclose(example.attributions["occlusion"], expected, atol=1e-4)

@@ -14,23 +14,23 @@ WRITES = [(Mask, "mask"), (MaskUnk, "unk"), (MaskPad, "pad")]
 @pytest.mark.parametrize(("operator", "token"), WRITES)
 def test_the_special_token_lands_only_on_units_not_kept(encoded, no_fills, operator, token):
     item = encoded("a b c")
-    [ids] = operator().build(item, keep=[[True, False, True]], fills=no_fills)
+    found = operator().build(item, keep=[[True, False, True]], fills=no_fills)
     expected = [
         getattr(item.special, token) if unit == 1 else i for i, unit in zip(item.ids, item.unit_of, strict=True)
     ]
-    assert ids.tolist() == expected
+    assert found.row(0).tolist() == expected
 
 
 def test_unknown_token_of_a_text_is_what_the_tokenizer_writes(encoded, no_fills):
-    [ids] = MaskUnk().build(encoded("a b c"), keep=[[True, False, True]], fills=no_fills)
-    assert ids.tolist() == encoded("a <unk> c").ids.tolist()
+    found = MaskUnk().build(encoded("a b c"), keep=[[True, False, True]], fills=no_fills)
+    assert found.row(0).tolist() == encoded("a <unk> c").ids.tolist()
 
 
 @pytest.mark.parametrize(("operator", "name"), [(MaskUnk, "mask-unk"), (MaskPad, "mask-pad")])
 def test_end_of_text_stands_in_and_is_flagged(encoded, no_fills, operator, name):
     item = replace(encoded("a b"), special=SpecialIds(end=7))
-    [ids] = operator().build(item, keep=[[False, True]], fills=no_fills)
-    assert ids[item.unit_of == 0].tolist() == [7]
+    found = operator().build(item, keep=[[False, True]], fills=no_fills)
+    assert found.row(0)[item.unit_of == 0].tolist() == [7]
     assert operator().prepare(item.special) == [f"{name}_writes_end_of_text"]
 
 

@@ -27,7 +27,13 @@ def pooled(example_id, *units, gold=None):
 
 def fills(pool, item, n=1, purpose="test"):
     """Draws of all units of an example, as tuples of ids."""
-    return [[tuple(fill.tolist()) for fill in pool.draw(item, rng_for(draw, purpose))] for draw in range(n)]
+    return [by_unit(pool.draw(item, rng_for(draw, purpose)), item) for draw in range(n)]
+
+
+def by_unit(drawn, item):
+    """The ids that were drawn for each unit."""
+    assert drawn.ids.dtype == np.int64 and len(drawn.texts) == item.n_units
+    return [tuple(fill.tolist()) for fill in np.split(drawn.ids, np.cumsum(item.unit_lengths())[:-1])]
 
 
 def test_an_encoded_example_gives_its_units(handmade):
@@ -95,8 +101,17 @@ def test_any_unit_gets_a_fill_of_its_length_from_the_others(lengths, seed):
     )
     item = _item(lengths, "a")
     drawn = pool.draw(item, rng_for(seed))
-    assert [len(fill) for fill in drawn] == lengths
-    assert not {1, 2} & {int(i) for fill in drawn for i in fill}
+    assert len(drawn.ids) == sum(lengths)
+    assert not {1, 2} & set(drawn.ids.tolist())
+    # The text of a fill is that of the pooled units it is made of, which are named after their ids.
+    assert ["".join(map(str, ids)) for ids in by_unit(drawn, item)] == [text.replace("-", "") for text in drawn.texts]
+
+
+def test_texts_are_those_of_the_units_that_were_drawn(handmade):
+    pool = FillPool([pooled("a", 1), pooled("b", 4, 5, (6, 7))], blacklist=NOTHING)
+    drawn = pool.draw(handmade((9,) * 5, (9,), (9, 9), example_id="a"), rng_for(0, "test"))
+    joined, single, pair = by_unit(drawn, handmade((9,) * 5, (9,), (9, 9)))
+    assert drawn.texts == (f"6-76-7{joined[-1]}", str(single[0]), "6-7") and pair == (6, 7)
 
 
 def _item(lengths, example_id):
@@ -139,9 +154,12 @@ def test_a_draw_takes_as_long_from_a_large_pool_as_from_a_small_one(handmade):
         def __iter__(self):
             raise AssertionError("the whole bucket was read")
 
+    item = handmade(*[(9,)] * 30, example_id="a")
     pool = FillPool([pooled("a", 1), pooled("b", *range(5000))], blacklist=NOTHING)
-    pool._buckets = {size: Counting(bucket) for size, bucket in pool._buckets.items()}
-    fills(pool, handmade(*[(9,)] * 30, example_id="a"))
+    first = fills(pool, item)  # builds the table of ids, once
+    for bucket in pool._buckets.values():
+        bucket.ids, bucket.texts = Counting(bucket.ids), Counting(bucket.texts)
+    assert fills(pool, item) == first
     assert Counting.reads == 30
 
 

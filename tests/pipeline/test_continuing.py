@@ -1,8 +1,8 @@
 """A folder continues the run it holds, with what is added, and no other."""
 
-import json
 import os
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from tests.small_runs import lines_of, results_of, rows_of
@@ -21,23 +21,23 @@ def test_the_same_run_again_scores_nothing_and_leaves_the_same_bytes(tmp_path):
     model = Counting()
     found = run(model=model, out=tmp_path / "run")
     asked, results, rows = model.asked, results_of(found), rows_of(found)
-    ledger = {name: content for name, content in stamps_of(found.path).items() if name.suffix == ".parquet"}
+    parts = {name: content for name, content in stamps_of(found.path).items() if name.name.startswith("part-")}
     again = run(model=model, out=tmp_path / "run")
     assert model.asked == asked > 0
     assert results_of(again) == results
     assert rows_of(again) == rows
-    assert {name: c for name, c in stamps_of(found.path).items() if name.suffix == ".parquet"} == ledger
+    assert {name: c for name, c in stamps_of(found.path).items() if name.name.startswith("part-")} == parts != {}
 
 
 def unadjusted(found):
     """The lines of a summary without the one number that is about all of them."""
-    return [{**line, "p_adjusted": None} for line in found.folder.summary()["configurations"]]
+    return [replace(line, p_adjusted=None) for line in found.folder.summary().configurations]
 
 
 ADDITIONS = {
-    "attributions": (["attention"], ["attention", "gradient"], {"rationale:gradient": 24 * 2}),
-    "operators": (["delete"], ["delete", "infill"], {"random": 24 * 9, "rationale:attention": 24}),
-    "k": ([0.2], [0.2, 0.35], {"random": 24 * 9 * 2, "rationale:attention": 24 * 2}),
+    "attributions": (["attention"], ["attention", "gradient"], {"rationale": 24 * 2}),
+    "operators": (["delete"], ["delete", "infill"], {"random": 24 * 9, "rationale": 24}),
+    "k": ([0.2], [0.2, 0.35], {"random": 24 * 9 * 2, "rationale": 24 * 2}),
 }
 
 
@@ -51,12 +51,12 @@ def test_what_is_added_later_scores_only_what_is_missing(tmp_path, field):
 
     grown = run(**base | {field: after}, out=tmp_path / "grown")
     manifest = grown.folder.manifest()
-    new = Counter(manifest["rows_by_kind"]) - Counter(counted["rows_by_kind"])
+    new = Counter(manifest.cost.rows_by_kind) - Counter(counted.cost.rows_by_kind)
     assert new == expected
-    assert manifest["rows"] - counted["rows"] == sum(expected.values())
+    assert manifest.cost.rows - counted.cost.rows == sum(expected.values())
     assert set(rows) <= set(rows_of(grown))
     assert all(line in lines_of(grown) for line in lines)
-    assert all(line in unadjusted(grown) for line in configurations if line["operator"] != "all")
+    assert all(line in unadjusted(grown) for line in configurations if line.operator != "all")
 
     whole = run(**base | {field: after}, out=tmp_path / "whole")
     assert results_of(grown) == results_of(whole)
@@ -66,16 +66,16 @@ def test_what_is_added_later_scores_only_what_is_missing(tmp_path, field):
 def test_what_a_folder_holds_need_not_be_named_again(tmp_path):
     run(attributions=["attention"], operators=["delete"], out=tmp_path / "run")
     grown = run(attributions=["random"], operators=["infill"], k=0.35, out=tmp_path / "run")
-    config = grown.folder.manifest()["config"]
-    assert (config["attributions"], config["operators"]) == (["attention", "random"], ["delete", "infill"])
-    assert config["k"] == [0.2, 0.35]
+    config = grown.folder.manifest().config
+    assert (config.attributions, config.operators) == (("attention", "random"), ("delete", "infill"))
+    assert config.k == (0.2, 0.35)
     assert len(grown.summary()) == 2 * 3 * 2
 
 
 def test_a_name_stands_for_one_method_with_its_fields(tmp_path):
     few = Lime(operator="mask-unk", n_samples=8)
     found = run(attributions={"lime": few, "mine": planted, "random": None}, operators=["delete"], out=tmp_path / "run")
-    assert found.folder.manifest()["attributions"] == {
+    assert found.folder.manifest().attributions == {
         "lime": {"method": "lime", "operator": "mask-unk", "n_samples": 8, "kernel_width": 0.25},
         "mine": {"method": "Computed", "numbers": numbers_hash(found.folder, "mine")},
         "random": {"method": "random"},
@@ -219,18 +219,18 @@ def test_a_run_killed_before_its_first_manifest_continues(tmp_path):
 def test_a_run_killed_between_a_ledger_and_its_inputs_continues(tmp_path):
     expected = run(out=tmp_path / "run")
     results, rows = results_of(expected), rows_of(expected)
-    manifest = json.loads((expected.path / "manifest.json").read_text())
-    for name in ("inputs/part-000001-000.parquet", CHECKSUMS, "summary.json", "examples.jsonl"):
+    manifest = expected.folder.manifest()
+    for name in ("inputs/part-000001-000.parquet", CHECKSUMS, "summary.json", "examples.parquet"):
         (expected.path / name).unlink()
     found = run(out=tmp_path / "run")
     assert results_of(found) == results
     assert Counter(row.key for row in rows_of(found)) == Counter(row.key for row in rows)
-    assert found.folder.manifest()["rows_by_kind"] == manifest["rows_by_kind"]
+    assert found.folder.manifest().cost.rows_by_kind == manifest.cost.rows_by_kind
 
 
 def test_parts_without_a_manifest_are_refused(tmp_path):
     found = run(seed=1, out=tmp_path / "run")
-    for name in ("manifest.json", "summary.json", "examples.jsonl"):
+    for name in ("manifest.json", "summary.json", "examples.parquet"):
         (found.path / name).unlink()
     with pytest.raises(ConfigError, match="holds no run"):
         run(seed=2, out=tmp_path / "run")
@@ -258,4 +258,4 @@ def test_a_folder_that_another_process_filled_meanwhile_is_refused(tmp_path):
 
     with pytest.raises(ConfigError, match="holds another run: seed is 1 there and 0 here"):
         run(model=Overtaken(), seed=0, out=tmp_path / "run")
-    assert RunFolder.existing(tmp_path / "run").manifest()["config"]["seed"] == 1
+    assert RunFolder.existing(tmp_path / "run").manifest().config.seed == 1

@@ -5,6 +5,7 @@ from collections import Counter, defaultdict
 import numpy as np
 import pytest
 from scipy.stats import chisquare
+from tests.rows import each_row
 from tests.small_runs import line_of, lines_of, rows_of
 from tests.toy_runs import NEUTRAL, planted, reviews, run, task_of
 
@@ -20,7 +21,7 @@ class Hashed(Toy):
         self.name = "hashed"
 
     def log_scores(self, batch, labels, *, prefix=0):
-        log_odds = np.array([np.sin(row.ids * 0.7371).sum() for row in batch])
+        log_odds = np.array([np.sin(row.ids * 0.7371).sum() for row in each_row(batch)])
         return np.stack([-np.logaddexp(0, log_odds), -np.logaddexp(0, -log_odds)], axis=1)
 
 
@@ -38,9 +39,9 @@ def test_planted_explanations_always_win_and_their_opposites_never(tmp_path):
     found = run(task=task, attributions=methods, m=20, out=tmp_path / "run")
     for operator in ("delete", "infill", "all"):
         best, worst = (line_of(found, attribution=name, operator=operator) for name in methods)
-        assert (best["n"], best["win_rate"], best["tie_rate"], best["verdict"]) == (60, 1.0, 0.0, "faithful")
-        assert (worst["n"], worst["win_rate"], worst["tie_rate"], worst["verdict"]) == (60, 0.0, 0.0, "anti-faithful")
-        assert best["p_value"] == worst["p_value"] == 1 / 10_000
+        assert (best.n, best.win_rate, best.tie_rate, str(best.verdict)) == (60, 1.0, 0.0, "faithful")
+        assert (worst.n, worst.win_rate, worst.tie_rate, str(worst.verdict)) == (60, 0.0, 0.0, "anti-faithful")
+        assert best.p_value == worst.p_value == 1 / 10_000
 
 
 @pytest.fixture(scope="module")
@@ -62,14 +63,14 @@ def controls(tmp_path_factory):
 @pytest.mark.parametrize("operator", ["delete", "infill"])
 def test_random_explanations_take_every_rank_equally_often(controls, operator):
     lines = lines_of(controls, operator=operator)
-    ranks = Counter(round(line["p_value"] * 10) for line in lines)
+    ranks = Counter(round(line.p_value * 10) for line in lines)
     assert sum(ranks.values()) == 1000 and set(ranks) == set(range(1, 11))
     assert chisquare([ranks[rank] for rank in range(1, 11)]).pvalue > 0.001
     summary = line_of(controls, operator=operator)
-    assert abs(summary["win_rate"] - 0.5) < 4 * 0.32 / 1000**0.5
-    assert summary["p_value"] > 0.001
-    assert summary["tie_rate"] < 0.001
-    assert not summary["excludes_chance"]
+    assert abs(summary.win_rate - 0.5) < 4 * 0.32 / 1000**0.5
+    assert summary.p_value > 0.001
+    assert summary.tie_rate < 0.001
+    assert not summary.excludes_chance
 
 
 def test_random_explanations_of_fills_of_their_own_win_half_too(tmp_path):
@@ -79,9 +80,9 @@ def test_random_explanations_of_fills_of_their_own_win_half_too(tmp_path):
     found = run(
         records, model=Hashed(), attributions=["random"], operators=["infill"], fills="own", m=9, out=tmp_path / "run"
     )
-    ranks = Counter(round(line["p_value"] * 10) for line in lines_of(found))
+    ranks = Counter(round(line.p_value * 10) for line in lines_of(found))
     assert chisquare([ranks[rank] for rank in range(1, 11)]).pvalue > 0.001
-    assert line_of(found)["p_value"] > 0.001
+    assert line_of(found).p_value > 0.001
 
 
 def fills_of(found):
@@ -110,10 +111,10 @@ def test_several_fills_are_scored_and_averaged(tmp_path):
     first, second = ([r.input_ids for r in rows_of(found, "random", operator="infill", draw=d)] for d in (0, 1))
     assert first != second
     for line in lines_of(found, attribution="attention", operator="infill"):
-        rows = rows_of(found, "rationale:attention", operator="infill", example_id=line["example_id"])
-        probabilities = [np.exp(row.scores[line["target"]]) for row in rows]
+        rows = rows_of(found, "rationale:attention", operator="infill", example_id=line.example_id)
+        probabilities = [np.exp(row.scores[line.target]) for row in rows]
         assert len(probabilities) == 2
-        assert line["score"] == pytest.approx(np.mean(probabilities), rel=1e-9)
+        assert line.score == pytest.approx(np.mean(probabilities), rel=1e-9)
 
 
 def test_the_first_fill_is_the_same_however_many_there_are(tmp_path):
@@ -128,11 +129,11 @@ def test_the_gold_label_can_be_explained(tmp_path):
     records = [{"text": "awful dull film with a fun cast", "label": 1}, {"text": "a witty good plot", "label": 0}]
     predicted = run(records, out=tmp_path / "predicted")
     gold = run([*records, {"text": "no label here at all"}], target="gold", out=tmp_path / "gold")
-    assert [line["target"] for line in lines_of(predicted, attribution="attention", operator="delete")] == [0, 1]
+    assert [line.target for line in lines_of(predicted, attribution="attention", operator="delete")] == [0, 1]
     lines = lines_of(gold, attribution="attention", operator="delete")
-    assert [line["target"] for line in lines] == [1, 0, None]
-    assert lines[2]["error"] == "the example has no gold label to explain"
-    assert line_of(gold, attribution="attention", operator="delete")["accuracy"] == 0.0
+    assert [line.target for line in lines] == [1, 0, None]
+    assert lines[2].error == "the example has no gold label to explain"
+    assert line_of(gold, attribution="attention", operator="delete").accuracy == 0.0
 
 
 def test_three_labels_and_two_fields(tmp_path):
@@ -149,6 +150,6 @@ def test_three_labels_and_two_fields(tmp_path):
     )
     found = run(task=task, operators=["delete"], out=tmp_path / "run")
     lines = lines_of(found, attribution="attention")
-    assert [line["gold"] for line in lines] == [1, 2, None]
-    assert [line["n_units"] for line in lines] == [5, 4, 3]
-    assert line_of(found, attribution="attention")["accuracy"] == 0.5
+    assert [line.gold for line in lines] == [1, 2, None]
+    assert [line.n_units for line in lines] == [5, 4, 3]
+    assert line_of(found, attribution="attention").accuracy == 0.5

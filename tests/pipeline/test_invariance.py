@@ -1,6 +1,7 @@
 """What changes no number of a run: the budget, other attributions, the operator, how many examples follow."""
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,15 +12,15 @@ from tests.toy_runs import reviews, run
 def test_the_token_budget_changes_no_set_no_fill_and_no_verdict(tmp_path):
     small = run(token_budget=1, out=tmp_path / "small")
     large = run(token_budget=10_000, out=tmp_path / "large")
-    assert (small.folder.manifest()["token_budget"], large.folder.manifest()["token_budget"]) == (1, 10_000)
+    assert (small.folder.manifest().token_budget, large.folder.manifest().token_budget) == (1, 10_000)
     ours, theirs = rows_of(small), rows_of(large)
     assert [(r.key, r.kept, r.input_ids, r.text) for r in ours] == [
         (r.key, r.kept, r.input_ids, r.text) for r in theirs
     ]
     np.testing.assert_allclose([r.scores for r in ours], [r.scores for r in theirs], rtol=0, atol=1e-5)
-    for one, other in zip(*(found.folder.summary()["configurations"] for found in (small, large)), strict=True):
-        assert one["verdict"] == other["verdict"]
-        assert one["win_rate"] == pytest.approx(other["win_rate"], abs=1e-9)
+    for one, other in zip(*(found.folder.summary().configurations for found in (small, large)), strict=True):
+        assert one.verdict == other.verdict
+        assert one.win_rate == pytest.approx(other.win_rate, abs=1e-9)
 
 
 def test_other_attributions_change_no_random_row_and_no_number(tmp_path):
@@ -30,12 +31,12 @@ def test_other_attributions_change_no_random_row_and_no_number(tmp_path):
     for operator in ("delete", "infill", "all"):
         where = {"attribution": "attention", "operator": operator}
         # Adjusted p-values are about the family of all configurations; nothing else is.
-        assert {**line_of(alone, **where), "p_adjusted": 0} == {**line_of(among, **where), "p_adjusted": 0}
+        assert replace(line_of(alone, **where), p_adjusted=0) == replace(line_of(among, **where), p_adjusted=0)
 
 
 def test_random_sets_are_the_same_under_every_operator(finished):
     deleted, filled = (
-        {(r.key.example_id, r.key.set_index): r.kept for r in rows_of(finished, "random", operator=operator)}
+        {(r.key.example_id, r.key.set): r.kept for r in rows_of(finished, "random", operator=operator)}
         for operator in ("delete", "infill")
     )
     assert deleted == filled and len(deleted) == 24 * 9
@@ -53,10 +54,10 @@ def test_every_example_has_random_sets_of_its_own(tmp_path):
 def test_ties_of_an_attribution_are_broken_by_chance_and_not_by_position(tmp_path):
     flat = {"flat": lambda item: np.zeros(item.n_units)}
     first, again = (run(attributions=flat, out=tmp_path / name) for name in "ab")
-    chosen = [line["rationale"] for line in lines_of(first, operator="delete")]
+    chosen = [line.rationale for line in lines_of(first, operator="delete")]
     assert len({tuple(units) for units in chosen}) > 12
     assert np.mean([unit for units in chosen for unit in units]) == pytest.approx(6, abs=1.5)
-    assert chosen == [line["rationale"] for line in lines_of(again, operator="delete")]
+    assert chosen == [line.rationale for line in lines_of(again, operator="delete")]
 
 
 def test_shares_of_equal_size_share_their_rows(tmp_path):
@@ -65,9 +66,9 @@ def test_shares_of_equal_size_share_their_rows(tmp_path):
     per_example = Counter((r.key.example_id, r.key.size) for r in rows_of(found, "random", operator="delete"))
     assert {size for _, size in per_example} == {2, 4}
     assert set(per_example.values()) == {9}
-    one, other = ([{**line, "k": None} for line in lines_of(found, k=k)] for k in (0.2, 0.21))
+    one, other = ([replace(line, k=None) for line in lines_of(found, k=k)] for k in (0.2, 0.21))
     assert one == other
-    assert line_of(found, k=0.35, attribution="attention", operator="delete")["n"] == 24
+    assert line_of(found, k=0.35, attribution="attention", operator="delete").n == 24
 
 
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_other_sets(tmp_path):
@@ -82,4 +83,4 @@ def test_an_example_does_not_depend_on_how_many_follow(tmp_path):
     few, many = run(n=5, out=tmp_path / "few"), run(n=24, out=tmp_path / "many")
     first = {str(index) for index in range(5)}
     assert rows_of(few) == [row for row in rows_of(many) if row.key.example_id in first]
-    assert lines_of(few) == [line for line in lines_of(many) if line["example_id"] in first]
+    assert lines_of(few) == [line for line in lines_of(many) if line.example_id in first]

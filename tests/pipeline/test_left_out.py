@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.rows import each_row
 from tests.small_runs import line_of, lines_of, results_of, rows_of
 from tests.toy_runs import planted, reviews, run
 
@@ -19,7 +20,7 @@ class Fails(Toy):
 
     def log_scores(self, batch, labels, *, prefix=0):
         scores = super().log_scores(batch, labels, prefix=prefix)
-        scores[[np.isin(row.ids, self.bad).any() for row in batch]] = np.nan
+        scores[[np.isin(row.ids, self.bad).any() for row in each_row(batch)]] = np.nan
         return scores
 
 
@@ -27,15 +28,15 @@ def test_empty_and_one_unit_texts_are_recorded_counted_and_not_averaged(tmp_path
     odd = [{"text": ""}, {"text": "awful"}, {"text": " \n "}, *reviews(4)]
     found, clean = run(odd, out=tmp_path / "odd"), run(reviews(4), operators=["delete"], out=tmp_path / "clean")
     where = {"attribution": "attention", "operator": "delete"}
-    assert [line.get("error") for line in lines_of(found, **where)] == [
+    assert [line.error for line in lines_of(found, **where)] == [
         "the text has no unit",
         "the text has one unit, so there is no other set to compare with",
         "the text has no unit",
         *[None] * 4,
     ]
     line = line_of(found, **where)
-    assert (line["n"], line["n_skipped"]) == (4, 3)
-    assert line_of(clean, **where)["n"] == 4
+    assert (line.n, line.n_skipped) == (4, 3)
+    assert line_of(clean, **where).n == 4
     assert {row.key.example_id for row in rows_of(found)} == {"3", "4", "5", "6"}
     reasons = [row.skip_reason for row in found.folder.inputs(0)]
     assert reasons[1] == "the text has one unit, so there is no other set to compare with"
@@ -44,22 +45,22 @@ def test_empty_and_one_unit_texts_are_recorded_counted_and_not_averaged(tmp_path
 def test_a_share_that_takes_every_unit_leaves_nothing_to_compare(tmp_path):
     # Two units and one set: k below 1 never takes all of them.
     found = run([{"text": "awful film"}, {"text": "good film"}], k=0.99, operators=["delete"], out=tmp_path / "run")
-    assert [line["m"] for line in lines_of(found, attribution="attention")] == [1, 1]
+    assert [line.m for line in lines_of(found, attribution="attention")] == [1, 1]
 
 
 def test_a_run_without_any_usable_example_fails_and_says_why(tmp_path):
     with pytest.raises(ModelError, match=r"no example could be evaluated \(example '0': the text has one unit"):
         run([{"text": "awful"}, {"text": ""}], operators=["delete"], out=tmp_path / "run")
     lines = list(RunFolder.existing(tmp_path / "run").examples())
-    assert len(lines) == 4 and all("error" in line for line in lines)
+    assert len(lines) == 4 and all(line.error is not None for line in lines)
 
 
 def test_scores_that_are_nan_are_recorded_and_counted(tmp_path):
     records = [*reviews(4), {"text": "the plague film had a fun and witty cast with a great deal of light"}]
     found = run(records, model=Fails("plague"), operators=["delete"], out=tmp_path / "run")
     [line] = lines_of(found, attribution="attention", example_id="4")
-    assert line["error"] == "the model's score of the full or the empty input is not finite"
-    assert (line_of(found, attribution="attention")["n"], line_of(found, attribution="attention")["n_skipped"]) == (
+    assert line.error == "the model's score of the full or the empty input is not finite"
+    assert (line_of(found, attribution="attention").n, line_of(found, attribution="attention").n_skipped) == (
         4,
         1,
     )
@@ -72,7 +73,7 @@ class FailsAlone(Fails):
 
     def log_scores(self, batch, labels, *, prefix=0):
         scores = Toy.log_scores(self, batch, labels, prefix=prefix)
-        scores[[self.bad[0] in row.ids and self.bad[1] not in row.ids for row in batch]] = np.nan
+        scores[[self.bad[0] in row.ids and self.bad[1] not in row.ids for row in each_row(batch)]] = np.nan
         return scores
 
 
@@ -80,10 +81,10 @@ def test_a_random_row_that_is_nan_spoils_its_example_alone(tmp_path):
     records = [*reviews(4), {"text": "plague cure film had a fun and witty cast with great music"}]
     found = run(records, model=FailsAlone("plague", "cure"), operators=["delete"], m=30, out=tmp_path / "run")
     [line] = lines_of(found, attribution="attention", example_id="4")
-    assert line["error"] == "a score is not finite"
-    assert line_of(found, attribution="attention")["n"] == 4
+    assert line.error == "a score is not finite"
+    assert line_of(found, attribution="attention").n == 4
     again = run(records, model=FailsAlone("plague", "cure"), operators=["delete"], m=30, out=tmp_path / "run")
-    assert again.folder.manifest()["rows"] == found.folder.manifest()["rows"]
+    assert again.folder.manifest().cost.rows == found.folder.manifest().cost.rows
 
 
 def test_a_model_that_answers_nothing_but_nan_fails_the_run(tmp_path):
@@ -97,8 +98,8 @@ def test_an_attribution_that_is_nan_is_recorded_and_the_others_go_on(tmp_path):
 
     found = run(attributions={"mine": sometimes, "random": None}, operators=["delete"], out=tmp_path / "run")
     [line] = lines_of(found, attribution="mine", example_id="1")
-    assert line["error"] == "the attribution 'mine' is not finite"
-    assert (line_of(found, attribution="mine")["n"], line_of(found, attribution="random")["n"]) == (23, 24)
+    assert line.error == "the attribution 'mine' is not finite"
+    assert (line_of(found, attribution="mine").n, line_of(found, attribution="random").n) == (23, 24)
     assert np.isnan(found.folder.inputs(0)[1].attributions["mine"]).all()
     results = results_of(found)
     again = run(attributions={"mine": sometimes, "random": None}, operators=["delete"], out=tmp_path / "run")
@@ -109,7 +110,7 @@ def test_ids_with_odd_characters_come_through(tmp_path):
     ids = ["a/b", "..", "é\u2028ü", 'quo"te', "new\nline", " ", "👩‍🚀", "0" * 300]
     records = [{**record, "id": identity} for identity, record in zip(ids, reviews(8), strict=True)]
     found = run(records, out=tmp_path / "run")
-    assert [line["example_id"] for line in lines_of(found, attribution="attention", operator="delete")] == ids
+    assert [line.example_id for line in lines_of(found, attribution="attention", operator="delete")] == ids
     assert {row.key.example_id for row in rows_of(found)} == set(ids)
 
 
@@ -131,7 +132,7 @@ def test_a_model_that_cannot_support_an_attribution_stops_at_planning(tmp_path, 
     with pytest.raises(CapabilityError, match=match):
         run(model=Bare(), attributions=["random", name], out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
-    assert line_of(run(model=Bare(), attributions=["random"], operators=["delete"], out=tmp_path / "run"))["n"] == 24
+    assert line_of(run(model=Bare(), attributions=["random"], operators=["delete"], out=tmp_path / "run")).n == 24
 
 
 def test_infill_of_a_single_example_stops_at_planning(tmp_path):

@@ -6,6 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from tests.rows import each_row, name_of
 from tests.small_runs import (
     DIRECTIONS,
     OPERATORS,
@@ -134,12 +135,12 @@ def test_every_number_of_an_example_is_that_of_its_whole_class(few):
             [line] = lines_of(done, example_id=str(index), **where)
             if not others:
                 n_alone += 1
-                assert line["error"] == f"no other set is matched with the rationale of '{name}' ({null})"
+                assert line.error == f"no other set is matched with the rationale of '{name}' ({null})"
                 continue
-            assert line["rationale"] == list(rationale)
+            assert line.rationale == rationale
             values = [plain.value(units, operators, direction) for units in [rationale, *others]]
             numbers = expected(values[0], values[1:])
-            assert {name: line[name] for name in numbers} == pytest.approx(numbers, abs=1e-12), (where, text)
+            assert {name: getattr(line, name) for name in numbers} == pytest.approx(numbers, abs=1e-12), (where, text)
     assert n_alone < 6 * len(list(cells())) / 4
 
 
@@ -158,11 +159,11 @@ def test_sampled_sets_are_distinct_members_of_the_class_and_never_the_rationale(
                 row
                 for row in ledger
                 if row.key.example_id == str(index)
-                and row.key.kind == f"random:{null}:{name}"
+                and name_of(row) == f"random:{null}:{name}"
                 and (row.key.operator, row.key.direction) == (operators[0], direction)
             ]
             units = [_set_of(row, plain.n_units) for row in rows]
-            assert [row.key.set_index for row in rows] == list(range(len(rows)))
+            assert [row.key.set for row in rows] == list(range(len(rows)))
             assert len(set(units)) == len(units) <= 25
             assert rationale not in units
             assert all(key(each) == key(rationale) for each in units)
@@ -174,7 +175,7 @@ def test_sampled_sets_are_distinct_members_of_the_class_and_never_the_rationale(
                 done, example_id=str(index), attribution=name, operator=operators[0], direction=direction, null=null
             )
             numbers = expected(values[0], values[1:])
-            assert {name: line[name] for name in numbers} == pytest.approx(numbers, abs=1e-12)
+            assert {name: getattr(line, name) for name in numbers} == pytest.approx(numbers, abs=1e-12)
             for row, value in zip(rows, values[1:], strict=True):
                 log_odds = row.scores[plain.target] - row.scores[1 - plain.target]
                 assert log_odds * (1 if direction == "sufficiency" else -1) == pytest.approx(value, abs=1e-9)
@@ -191,9 +192,9 @@ def test_the_average_over_operators_is_of_the_same_matched_sets(many):
     for null in NULLS[1:]:
         kept = {
             operator: {
-                (row.key.example_id, row.key.set_index): row.kept
+                (row.key.example_id, row.key.set): row.kept
                 for row in rows
-                if (row.key.kind, row.key.operator, row.key.direction)
+                if (name_of(row), row.key.operator, row.key.direction)
                 == (f"random:{null}:one", operator, "sufficiency")
             }
             for operator in OPERATORS
@@ -208,7 +209,7 @@ def test_attributions_with_the_same_rationale_are_compared_with_the_same_sets():
         first, second = ([row.kept for row in rows_of(done, f"random:{null}:{name}")] for name in same)
         assert first == second
         one, again = (lines_of(done, attribution=name, null=null) for name in same)
-        assert [line["p_value"] for line in one] == [line["p_value"] for line in again]
+        assert [line.p_value for line in one] == [line.p_value for line in again]
 
 
 def test_other_nulls_and_attributions_change_no_number_of_a_null(tmp_path):
@@ -216,9 +217,8 @@ def test_other_nulls_and_attributions_change_no_number_of_a_null(tmp_path):
     alone = run(found, attributions={"one": METHODS["one"]}, nulls=["position"], **settings)
     among = run(found, attributions=METHODS, nulls=NULLS, **settings)
     assert lines_of(alone) == lines_of(among, attribution="one", null="position")
-    assert (
-        line_of(alone, operator="all")["win_rate_ci"]
-        == (line_of(among, operator="all", attribution="one", null="position")["win_rate_ci"])
+    assert line_of(alone, operator="all").win_rate_ci == (
+        line_of(among, operator="all", attribution="one", null="position").win_rate_ci
     )
 
 
@@ -228,20 +228,29 @@ def test_a_null_that_is_added_later_scores_only_its_own_sets(tmp_path):
     first = run(found, model=model, nulls=["size"], out=tmp_path / "grown", **settings)
     asked, rows, lines = model.asked, rows_of(first), lines_of(first)
     grown = run(found, model=model, nulls=["frequency", "contiguity"], out=tmp_path / "grown", **settings)
-    kinds = {row.key.kind for row in rows_of(grown)} - {row.key.kind for row in rows}
+    kinds = {name_of(row) for row in rows_of(grown)} - {name_of(row) for row in rows}
     assert kinds == {f"random:{null}:{name}" for null in ("frequency", "contiguity") for name in METHODS}
-    new = [row for row in rows_of(grown) if row.key.kind in kinds]
+    new = [row for row in rows_of(grown) if name_of(row) in kinds]
     assert model.asked - asked <= len(new)
-    assert grown.folder.manifest()["config"]["nulls"] == ["size", "frequency", "contiguity"]
-    assert [line for line in lines_of(grown) if line["null"] == "size"] == lines
+    assert grown.folder.manifest().config.nulls == ("size", "frequency", "contiguity")
+    assert [line for line in lines_of(grown) if line.null == "size"] == lines
     whole = run(found, nulls=["size", "frequency", "contiguity"], out=tmp_path / "whole", **settings)
     assert results_of(grown) == results_of(whole)
 
 
+def test_a_null_of_equal_size_that_is_added_later_leaves_the_rationale_out_of_its_sets(tmp_path):
+    found, settings = texts(5), {"attributions": METHODS, "m": 200}  # all sets are drawn, the rationale's too
+    run(found, nulls=["position"], out=tmp_path / "grown", **settings)
+    grown = run(found, nulls=["size"], out=tmp_path / "grown", **settings)
+    whole = run(found, nulls=["position", "size"], out=tmp_path / "whole", **settings)
+    assert lines_of(grown, null="size") == lines_of(whole, null="size")
+    assert all(line.m == math.comb(line.n_units, 2) - 1 for line in lines_of(grown, null="size"))
+
+
 def test_a_null_of_its_own_needs_no_rows_of_equal_size():
     done = run(reviews(4, 24), nulls=["position"], m=5)
-    assert {row.key.kind for row in rows_of(done)} == {"full", "empty", "rationale:random", "random:position:random"}
-    assert done.folder.manifest()["rows_by_kind"]["random:position:random"] == 4 * 5
+    assert {name_of(row) for row in rows_of(done)} == {"full", "empty", "rationale:random", "random:position:random"}
+    assert done.folder.manifest().cost.rows_by_kind["random"] == 4 * 5
 
 
 def test_counts_are_those_of_all_examples_of_the_data_and_not_of_the_first_ones():
@@ -249,7 +258,7 @@ def test_counts_are_those_of_all_examples_of_the_data_and_not_of_the_first_ones(
     few, many = (
         run(task_of(found), attributions={"one": METHODS["one"]}, nulls=["frequency"], m=9, n=n) for n in (4, 12)
     )
-    assert lines_of(few) == [line for line in lines_of(many) if int(line["example_id"]) < 4]
+    assert lines_of(few) == [line for line in lines_of(many) if int(line.example_id) < 4]
 
 
 def test_an_attribution_that_is_not_finite_has_no_matched_sets():
@@ -257,10 +266,10 @@ def test_an_attribution_that_is_not_finite_has_no_matched_sets():
         return np.full(item.n_units, np.nan) if item.example_id == "1" else METHODS["one"](item)
 
     done = run(reviews(3, 24), attributions={"mine": sometimes, "two": METHODS["two"]}, nulls=NULLS, m=5)
-    errors = {line["error"] for line in lines_of(done, attribution="mine", example_id="1")}
+    errors = {line.error for line in lines_of(done, attribution="mine", example_id="1")}
     assert errors == {"the attribution 'mine' is not finite"}
-    assert not [row for row in rows_of(done) if row.key.example_id == "1" and row.key.kind.endswith(":mine")]
-    assert line_of(done, attribution="mine", null="position")["n"] == 2
+    assert not [row for row in rows_of(done) if row.key.example_id == "1" and row.key.attribution == "mine"]
+    assert line_of(done, attribution="mine", null="position").n == 2
 
 
 def test_a_run_in_which_no_rationale_has_a_matched_set_fails_and_says_why(tmp_path):
@@ -273,7 +282,9 @@ def test_a_rationale_that_wins_by_where_it_stands_alone_wins_nothing_against_its
         """Whatever the first quarter of a text says decides."""
 
         def log_scores(self, batch, labels, *, prefix=0):
-            log_odds = np.array([np.isin(row.ids, self.early).sum() + 0.01 * np.sin(row.ids).sum() for row in batch])
+            log_odds = np.array(
+                [np.isin(row.ids, self.early).sum() + 0.01 * np.sin(row.ids).sum() for row in each_row(batch)]
+            )
             return np.stack([-np.logaddexp(0, log_odds), -np.logaddexp(0, -log_odds)], axis=1)
 
     found = texts(60, words=(16, 16), vocabulary=2000)
@@ -281,10 +292,10 @@ def test_a_rationale_that_wins_by_where_it_stands_alone_wins_nothing_against_its
     model.early = [model.codec.tokenize(word).ids[0] for text in found for word in text.split()[:4]]
     early = {"early": lambda item: picks("hat")(item) + (np.arange(item.n_units) < 4)}
     done = run(found, model=model, attributions=early, nulls=["size", "position"], m=20)
-    assert line_of(done, null="size")["win_rate"] > 0.9
+    assert line_of(done, null="size").win_rate > 0.9
     against = line_of(done, null="position")
-    assert against["win_rate"] == pytest.approx(0.5, abs=0.12)
-    assert against["verdict"] == "not distinguishable from random"
+    assert against.win_rate == pytest.approx(0.5, abs=0.12)
+    assert str(against.verdict) == "not distinguishable from random"
 
 
 REFUSED = {

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from tests.rows import each_row, name_of
 from tests.small_runs import Waves, rows_of, task_of, texts, wave
 from tests.toy_runs import Counting
 
@@ -19,6 +20,9 @@ from ice_eval.pipeline import rows as rows_module
 from ice_eval.records import Encoded, PerUnit
 from ice_eval.results.checksums import CHECKSUMS
 from ice_eval.results.costs import cost_of
+from ice_eval.results.ledger import NO_NAMES
+from ice_eval.results.summary import COMPARED
+from ice_eval.results.view import shown_text
 
 TEXTS = ["a gorgeous but dull film", "an awful film with witty words", "good fun and bad mess", "no words at all here"]
 
@@ -74,21 +78,21 @@ def test_every_probe_is_a_row_of_the_ledger():
     rows = rows_of(found, "probe:drops")
     assert len(rows) == sum(1 + len(text.split()) for text in TEXTS)
     one = [row for row in rows if row.key.example_id == "0"]
-    assert [row.key.set_index for row in one] == list(range(6))
+    assert [row.key.set for row in one] == list(range(6))
     assert [row.kept for row in one] == [(0, 1, 2, 3, 4), *(tuple(set(range(5)) - {i}) for i in range(5))]
     assert {(row.key.operator, row.key.direction, row.key.draw) for row in rows} == {("delete", "sufficiency", 0)}
     assert all(row.key.size == len(row.kept) for row in rows)
-    assert one[2].text == "a but dull film"
+    assert shown_text(found.folder.inputs(0)[0], one[2]) == "a but dull film"
     manifest = found.folder.manifest()
-    assert manifest["rows_by_kind"]["probe:drops"] == manifest["attribution_rows"]["drops"] == len(rows)
-    assert manifest["rows"] == sum(manifest["rows_by_kind"].values())
+    assert manifest.cost.rows_by_kind["probe"] == manifest.cost.attribution_rows["drops"] == len(rows)
+    assert manifest.cost.rows == sum(manifest.cost.rows_by_kind.values())
 
 
 def test_statistics_read_no_probe():
     found = run()
-    kinds = {row.key.kind for row in found.folder.ledger(0, probes=False)}
-    assert kinds == {"full", "empty", "random", "rationale:drops"}
-    assert {row.key.kind for row in found.folder.ledger(0)} == kinds | {"probe:drops"}
+    read = found.folder.ledger(0, NO_NAMES, kinds=COMPARED).records()
+    assert {name_of(row) for row in read} == {"full", "empty", "random", "rationale:drops"}
+    assert {name_of(row) for row in rows_of(found)} == {name_of(row) for row in read} | {"probe:drops"}
 
 
 def test_a_method_may_ask_as_often_as_it_likes():
@@ -103,15 +107,15 @@ def test_an_input_that_a_probe_and_a_random_set_share_goes_through_the_model_onc
         model, task_of(texts(3)), attributions={"drops": Drops()}, operators=["delete"], m=9, k=0.95
     )
     manifest = found.folder.manifest()
-    assert manifest["forwards"] < manifest["rows"]
-    assert manifest["forwards"] == len({(row.input_ids) for row in rows_of(found)})
+    assert manifest.cost.forwards < manifest.cost.rows
+    assert manifest.cost.forwards == len({(row.input_ids) for row in rows_of(found)})
 
 
 def test_probes_are_no_null_rows():
     # Sets of all units but one are what the probes keep too: as rows of a null they would come in twice.
     alone = run(attributions=["random"], k=0.9, m=3)
     beside = run(attributions={"random": None, "drops": Drops()}, k=0.9, m=3)
-    lines = [[x for x in found.folder.examples() if x["attribution"] == "random"] for found in (alone, beside)]
+    lines = [[x for x in found.folder.examples() if x.attribution == "random"] for found in (alone, beside)]
     assert lines[0] == lines[1]
     assert rows_of(alone, "random") == rows_of(beside, "random")
 
@@ -127,7 +131,7 @@ def test_a_continued_run_never_scores_a_probe_again(tmp_path):
         (tmp_path / "run" / name).unlink()
     killed = run(model=model, out=tmp_path / "run")
     assert model.asked == asked
-    assert sorted(rows_of(killed)) == sorted(rows)
+    assert sorted(rows_of(killed), key=repr) == sorted(rows, key=repr)
     assert vectors(killed) == vectors(again)
 
 
@@ -137,9 +141,9 @@ def test_probes_of_an_added_attribution_are_those_it_would_have_asked_for_at_onc
     run(attributions=["random"], out=tmp_path / "added")
     added = run(attributions=both, out=tmp_path / "added")
     assert vectors(at_once) == vectors(added)
-    assert sorted(rows_of(at_once)) == sorted(rows_of(added))
+    assert sorted(rows_of(at_once), key=repr) == sorted(rows_of(added), key=repr)
     assert at_once.folder.summary() == added.folder.summary()
-    assert at_once.folder.manifest()["attribution_rows"] == added.folder.manifest()["attribution_rows"]
+    assert at_once.folder.manifest().cost.attribution_rows == added.folder.manifest().cost.attribution_rows
 
 
 @pytest.mark.parametrize("budget", [1, 10_000])
@@ -185,12 +189,12 @@ def test_scores_that_are_not_finite_reach_the_method_and_the_run_goes_on():
     class Fails(Toy):
         def log_scores(self, batch, labels, *, prefix=0):
             scores = super().log_scores(batch, labels, prefix=prefix)
-            scores[[len(row.ids) == 4 + 4 for row in batch]] = np.nan  # texts of four words
+            scores[[len(row.ids) == 4 + 4 for row in each_row(batch)]] = np.nan  # texts of four words
             return scores
 
     found = run(["one good film with words", "two bad films with more words"], model=Fails())
     assert np.isnan(vectors(found)["0"]).any()
-    assert [line.get("error") for line in found.folder.examples()] == ["the attribution 'drops' is not finite", None]
+    assert [line.error for line in found.folder.examples()] == ["the attribution 'drops' is not finite", None]
 
 
 def test_calibrated_runs_give_calibrated_values():
@@ -228,7 +232,7 @@ def test_progress_counts_probes():
 
     heard = Heard()
     found = run(texts(20, words=(12, 12)), model=Waves(), reporter=heard)
-    assert heard.totals == [heard.done] * 3 and heard.done == found.folder.manifest()["rows"]
+    assert heard.totals == [heard.done] * 3 and heard.done == found.folder.manifest().cost.rows
 
 
 def test_a_plan_reckons_with_probes(tmp_path):
@@ -236,13 +240,15 @@ def test_a_plan_reckons_with_probes(tmp_path):
     cost, manifest = cost_of(found.folder), found.folder.manifest()
     assert cost.rows_example == 2 + 1 + 13 + 1  # references, rationale, probes, the set beyond m
     assert cost.rows_set == 1
-    assert cost.tokens_attribution == manifest["attribution_tokens"] / 20 == manifest["probe_tokens"]["drops"] / 20 > 0
+    assert (
+        cost.tokens_attribution == manifest.cost.attribution_tokens / 20 == manifest.cost.probe_tokens["drops"] / 20 > 0
+    )
     planned = ice_eval.plan(
         Waves(), task_of(texts(20, words=(12, 12))), attributions={"drops": Drops()}, operators=["delete"], n=20, m=5
     )
     asked = planned.choices[0]
-    assert asked.rows == manifest["rows"]
-    assert asked.tokens == pytest.approx(manifest["tokens"] + manifest["attribution_tokens"], rel=0.05)
+    assert asked.rows == manifest.cost.rows
+    assert asked.tokens == pytest.approx(manifest.cost.tokens + manifest.cost.attribution_tokens, rel=0.05)
 
 
 # --- fills of probes ----------------------------------------------------------------------------------------------
@@ -252,7 +258,7 @@ class ReadsFills(Toy):
     """No word of the explained texts means anything to it; words of the others, which infill writes, do."""
 
     def log_scores(self, batch, labels, *, prefix=0):
-        strange = [self.codec.decode([row.ids])[0].split() for row in batch]
+        strange = [self.codec.decode([row.ids])[0].split() for row in each_row(batch)]
         log_odds = np.array([1.0 + sum(wave([hash_of(w)]) for w in each if w.startswith("x")) for each in strange])
         return np.stack([-np.logaddexp(0, log_odds), -np.logaddexp(0, -log_odds)], axis=1)
 
@@ -281,7 +287,7 @@ def test_probes_have_fills_of_their_own_so_that_nothing_wins_where_nothing_is_to
 
 def test_with_the_fills_of_the_evaluation_nothing_would_seem_faithful(monkeypatch):
     def reused(engine, item, name):
-        return rows_module._fills(engine, item, 0)
+        return rows_module._draw_fills(engine, item, 0).ids
 
     monkeypatch.setattr(probes_module, "probe_fills", reused)
     assert without_signal() > 0.9
@@ -299,5 +305,5 @@ def test_an_example_that_cannot_be_filled_fails_for_the_methods_that_fill_and_fo
     monkeypatch.setattr(FillPool, "can_fill", lambda pool, item: item.example_id != "1")
     found = run(attributions={"drops": Drops(operator="infill"), "random": None}, operators=["delete"])
     assert found.summary().set_index("attribution")["n"].to_dict() == {"drops": 3, "random": 4}
-    [error] = [line["error"] for line in found.folder.examples() if "error" in line]
+    [error] = [line.error for line in found.folder.examples() if line.error is not None]
     assert error == "the attribution 'drops' is not finite"

@@ -5,6 +5,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from tests.rows import each_row
 from tests.small_runs import (
     DIRECTIONS,
     METHODS,
@@ -21,11 +22,16 @@ from tests.small_runs import (
     texts,
 )
 
-from ice_eval.rationales import random_sets
+from ice_eval.rationales import random_sets, units_of
 
 # Texts of 11 to 14 words have at most 91 sets of two; those of 24 words have 10,626 sets of four.
 TEXTS = [*texts(13), *texts(4, words=(24, 24), seed=1)]
 NUMBERS = ("win_rate", "p_value", "p_lower", "m")
+
+
+def order_of(plain, size, example_id):
+    """The first 500 random sets of a text."""
+    return [units_of(each) for each in random_sets(plain.n_units, size, 500, seed=0, example_id=example_id)]
 
 
 def draw_by_draw(observed, stream, h=10):
@@ -57,14 +63,12 @@ def three():
 
 def test_every_number_is_that_of_the_rule_applied_draw_by_draw(three):
     vectors = {row.example_id: row.attributions for part in (0, 1) for row in three.folder.inputs(part)}
-    lines = {
-        (line["example_id"], line["attribution"], line["operator"], line["direction"]): line for line in lines_of(three)
-    }
+    lines = {(line.example_id, line.attribution, line.operator, line.direction): line for line in lines_of(three)}
     taken = Counter()
     for index, text in enumerate(TEXTS):
         plain = Plain(text)
         size = plain.size(0.2)
-        order = random_sets(plain.n_units, size, 500, seed=0, example_id=str(index))
+        order = order_of(plain, size, str(index))
         for direction in DIRECTIONS:
             for operators in (["delete"], ["mask-unk"], OPERATORS):
                 value = {units: plain.value(units, operators, direction) for units in order}
@@ -74,7 +78,7 @@ def test_every_number_is_that_of_the_rule_applied_draw_by_draw(three):
                     expected = draw_by_draw(plain.value(rationale, operators, direction), stream)
                     operator = operators[0] if len(operators) == 1 else "all"
                     line = lines[str(index), name, operator, direction]
-                    assert {name: line[name] for name in NUMBERS} == pytest.approx(expected, abs=1e-12), (
+                    assert {name: getattr(line, name) for name in NUMBERS} == pytest.approx(expected, abs=1e-12), (
                         index, name, operator, direction,
                     )  # fmt: skip
                     taken["all" if expected["m"] == len(stream) else "some"] += 1
@@ -85,7 +89,7 @@ def test_stored_sets_are_the_beginning_of_the_order(three):
     rows = rows_of(three, "random")
     for index in (0, 15):
         plain = Plain(TEXTS[index])
-        order = random_sets(plain.n_units, plain.size(0.2), 500, seed=0, example_id=str(index))
+        order = order_of(plain, plain.size(0.2), str(index))
         for operator in OPERATORS:
             kept = [
                 row.kept
@@ -101,7 +105,7 @@ def test_a_stopping_time_is_an_attributions_own(three, name):
         TEXTS, attributions={name: METHODS[name]}, operators=OPERATORS, directions=DIRECTIONS, adaptive="examples"
     )
     assert lines_of(alone) == lines_of(three, attribution=name)
-    assert alone.folder.manifest()["rows"] < three.folder.manifest()["rows"]
+    assert alone.folder.manifest().cost.rows < three.folder.manifest().cost.rows
 
 
 def test_a_single_operator_has_a_stopping_time_of_its_own(three):
@@ -164,30 +168,30 @@ def test_an_interrupted_run_ends_as_if_nothing_had_happened(tmp_path, after):
 
 def test_most_examples_need_far_fewer_sets_than_the_most():
     found = run(texts(48, words=(24, 24)), adaptive="examples")
-    rows = found.folder.manifest()["rows_by_kind"]["random"]
+    rows = found.folder.manifest().cost.rows_by_kind["random"]
     assert rows < 48 * 500 / 3
-    used = [line["m"] for line in lines_of(found)]
+    used = [line.m for line in lines_of(found)]
     assert min(used) >= 20 and max(used) <= 499
     assert len(set(used)) > 20
-    [line] = found.folder.summary()["configurations"]
-    assert "adaptive_examples" in line["flags"]
+    [line] = found.folder.summary().configurations
+    assert "adaptive_examples" in line.flags
 
 
 def test_matched_nulls_stop_by_themselves_too():
     found = run(texts(6, words=(24, 24)), attributions=METHODS, nulls=["size", "position"], adaptive="examples", k=0.25)
     for line in lines_of(found, null="position"):
-        plain = Plain(texts(6, words=(24, 24))[int(line["example_id"])])
+        plain = Plain(texts(6, words=(24, 24))[int(line.example_id)])
         rows = [
             row
-            for row in rows_of(found, f"random:position:{line['attribution']}")
-            if row.key.example_id == line["example_id"]
+            for row in rows_of(found, f"random:position:{line.attribution}")
+            if row.key.example_id == line.example_id
         ]
         observed, *stream = (
-            plain.value(units, ["delete"], "sufficiency") for units in [line["rationale"], *(row.kept for row in rows)]
+            plain.value(units, ["delete"], "sufficiency") for units in [line.rationale, *(row.kept for row in rows)]
         )
         expected = draw_by_draw(observed, stream)
-        assert {name: line[name] for name in NUMBERS} == pytest.approx(expected, abs=1e-12)
-        quarters = Counter(4 * unit // 24 for unit in line["rationale"])
+        assert {name: getattr(line, name) for name in NUMBERS} == pytest.approx(expected, abs=1e-12)
+        quarters = Counter(4 * unit // 24 for unit in line.rationale)
         n_others = math.prod(math.comb(6, taken) for taken in quarters.values()) - 1
         assert len(rows) == min(n_others, 499) or len(rows) < 1.5 * expected["m"] + 21
         assert expected["m"] == min(n_others, 499) or expected["win_rate"] not in (0, 1)
@@ -202,7 +206,7 @@ class Plague(Waves):
 
     def log_scores(self, batch, labels, *, prefix=0):
         scores = super().log_scores(batch, labels, prefix=prefix)
-        scores[[row.ids[2] == self.bad and len(row.ids) < 20 for row in batch]] = np.nan
+        scores[[row.ids[2] == self.bad and len(row.ids) < 20 for row in each_row(batch)]] = np.nan
         return scores
 
 
@@ -213,7 +217,7 @@ FEW = 0.05
 def first_with_the_first_word(text):
     """How many sets of the order come before one that keeps the first word of a text."""
     plain = Plain(text)
-    order = random_sets(plain.n_units, plain.size(FEW), 500, seed=0, example_id="0")
+    order = order_of(plain, plain.size(FEW), "0")
     return next(place for place, units in enumerate(order) if 0 in units)
 
 
@@ -234,9 +238,9 @@ def test_a_score_that_is_not_finite_spoils_only_the_tests_that_look_at_it():
     sound = run([text], attributions=methods, **settings)
     spoiled = run([text], model=Plague(text.split()[0]), attributions=methods, **settings)
     [line] = lines_of(sound, attribution="middle")
-    assert 20 <= line["m"] <= first_with_the_first_word(text) < lines_of(sound, attribution="top")[0]["m"]
+    assert 20 <= line.m <= first_with_the_first_word(text) < lines_of(sound, attribution="top")[0].m
     assert lines_of(spoiled, attribution="middle") == [line]
-    assert lines_of(spoiled, attribution="top")[0]["error"] == "a score is not finite"
+    assert lines_of(spoiled, attribution="top")[0].error == "a score is not finite"
     alone = run([text], model=Plague(text.split()[0]), attributions={"middle": methods["middle"]}, **settings)
     assert lines_of(alone) == [line]
 
@@ -250,17 +254,17 @@ def assert_calibrated(found, n):
     lines = lines_of(found)
     assert len(lines) == n
     for tail in ("p_value", "p_lower"):
-        p_values = np.array([line[tail] for line in lines])
+        p_values = np.array([getattr(line, tail) for line in lines])
         for alpha in (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5):
             share, error = np.mean(p_values <= alpha), math.sqrt(alpha * (1 - alpha) / n)
             assert share <= alpha + 4 * error, (tail, alpha, share)
         # Not by being blunt: one in twenty is reached nearly as often as allowed.
         assert np.mean(p_values <= 0.05) > 0.05 - 4 * math.sqrt(0.05 * 0.95 / n)
-    rates = np.array([line["win_rate"] for line in lines])
+    rates = np.array([line.win_rate for line in lines])
     assert abs(rates.mean() - 0.5) < 4 * rates.std() / math.sqrt(n)
     summary = line_of(found)
-    assert summary["p_value"] > 1e-4
-    assert summary["nonnull_share"] < 4 * 2 * math.sqrt(0.25 / n)
+    assert summary.p_value > 1e-4
+    assert summary.nonnull_share < 4 * 2 * math.sqrt(0.25 / n)
 
 
 def test_random_explanations_are_significant_no_more_often_than_allowed():
@@ -276,7 +280,7 @@ def test_stopping_early_pulls_no_win_rate_towards_one_half():
     found = texts(64, words=(18, 18), vocabulary=3000, seed=2)
     settings = {"attributions": {"strong": picks("strong", towards=1)}, "operators": ["mask-unk"], "n": 64}
     early, whole = run(found, adaptive="examples", **settings), run(found, m=99, **settings)
-    rates, full = (np.array([line["win_rate"] for line in lines_of(each)]) for each in (early, whole))
+    rates, full = (np.array([line.win_rate for line in lines_of(each)]) for each in (early, whole))
     assert full.mean() > 0.65  # far enough from one half for a pull to show
     gaps = rates - full
     assert abs(gaps.mean()) < 4 * gaps.std() / math.sqrt(64)

@@ -87,11 +87,11 @@ def test_units_of_every_task_are_whole_characters_and_infill_writes_whole_ones(n
     decoded = codec.decode(item.unit_ids())
     assert "\ufffd" not in "".join(decoded)
     pool = FillPool([PooledUnits.of(each, None) for each in items], blacklist=NOTHING)
-    fills = pool.draw(item, rng=np.random.default_rng(0))
+    fills = pool.draw(item, rng=np.random.default_rng(0)).ids
     half = np.arange(item.n_units) % 2 == 0
     for act in (operators.get("infill")(), operators.get("delete")()):
-        [row] = act.build(item, half[None], fills=fills)
-        assert "\ufffd" not in codec.decode([row])[0]
+        found = act.build(item, half[None], fills=fills)
+        assert "\ufffd" not in codec.decode([found.row(0)])[0]
 
 
 def test_every_task_says_its_language_and_label_words_are_written_in_it():

@@ -1,6 +1,6 @@
 """Ids in, label log-scores out. One file per named model; the transformers family behind `load_model`."""
 
-from ice_eval.models._base import Model, model, models
+from ice_eval.models._base import PART_SIZE, Model, model, models
 from ice_eval.models._load import ModelRef, load_model, load_reader
 from ice_eval.models._loading import DeviceMap, Loading, MaxMemory
 from ice_eval.models._records import (
@@ -19,6 +19,7 @@ from ice_eval.models._served import SERVED, Served
 from ice_eval.models._suite import SUITE, HubModel, suite_model
 
 __all__ = [
+    "PART_SIZE",
     "SERVED",
     "SUITE",
     "AttentionMaps",

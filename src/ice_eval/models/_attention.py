@@ -1,7 +1,7 @@
 """Attention from one position, reduced layer by layer, so that no layers × heads × n² array is ever held; or whole."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from types import TracebackType
 from typing import Any
 
@@ -18,8 +18,12 @@ class AttentionTap:
     was built for another kernel than the plain one, its mask may be lost on the way: that is noticed, and refused.
     """
 
-    def __init__(self, model: Any, position: torch.Tensor | None, *, causal: bool) -> None:
+    def __init__(
+        self, model: Any, position: torch.Tensor | None, *, causal: bool, names: Collection[str] | None = None
+    ) -> None:
+        """Listen to the modules called `names`, or to all: it is not known which of them are attention modules."""
         self._model = model
+        self._names = names
         self._position = position
         self._causal = causal
         self._ahead: list[torch.Tensor] = []
@@ -32,7 +36,8 @@ class AttentionTap:
         self._handles: list[Any] = []
 
     def __enter__(self) -> "AttentionTap":
-        for name, module in self._model.named_modules():
+        known = None if self._names is None else [(name, self._model.get_submodule(name)) for name in self._names]
+        for name, module in self._model.named_modules() if known is None else known:
             self._handles.append(module.register_forward_hook(self._hook(name)))
         return self
 
@@ -61,7 +66,7 @@ class AttentionTap:
                 self.layers.append(output[1])
                 return
             rows = torch.arange(len(output[1]), device=output[1].device)
-            seen = output[1][rows, :, self._position.to(output[1].device)].float().mean(dim=1)
+            seen = output[1].detach()[rows, :, self._position.to(output[1].device)].float().mean(dim=1)
             self._total = seen if self._total is None else self._total + seen.to(self._total.device)
 
         return hear
@@ -76,7 +81,7 @@ class AttentionTap:
         """Stop where nothing was heard, or what no causal model does."""
         if not self.heard:
             raise CapabilityError("the model returned no attention weights, so it offers no attention attribution.")
-        if any(float(weight) > 0 for weight in self._ahead):
+        if self._ahead and bool(torch.stack([weight.to(self._ahead[0].device) for weight in self._ahead]).amax() > 0):
             raise CapabilityError(
                 "the weights that the model returned also read what comes after a token, which is not how it scores; "
                 "load it with attn_implementation='eager'."
@@ -103,3 +108,14 @@ def handed_on(model: Any) -> Iterator[None]:
         yield
     finally:
         model.config.output_attentions = before
+
+
+@contextlib.contextmanager
+def no_cudnn_attention() -> Iterator[None]:
+    """Compute attention without cuDNN, which builds a plan for every new shape: batches differ in shape."""
+    before = torch.backends.cuda.cudnn_sdp_enabled()  # type: ignore[no-untyped-call]
+    torch.backends.cuda.enable_cudnn_sdp(False)
+    try:
+        yield
+    finally:
+        torch.backends.cuda.enable_cudnn_sdp(before)

@@ -25,8 +25,11 @@ from ice_eval.models._records import (
     Prior,
     Reply,
 )
-from ice_eval.records import Encoded, LogScores, ModelInput, Unit
+from ice_eval.records import Encoded, Inputs, LogScores, Unit
 from ice_eval.tasks import Task
+
+PART_SIZE = 16
+"""Examples of a part, unless a model says otherwise."""
 
 
 class Model(ABC):
@@ -40,32 +43,32 @@ class Model(ABC):
     offers: frozenset[str] = frozenset()
     dtype: str = "float32"
     device: str = "cpu"
-    """Where inputs go."""
+    """The device of the inputs."""
     load_in: str | None = None
-    """How its weights were quantised while they were loaded, if they were."""
+    """The quantisation asked for with `--load-in`; None: none."""
     units: ClassVar[tuple[Unit, ...]] = get_args(Unit)
-    """What may be kept or removed."""
+    """Units that may be kept or removed."""
     writes_in_turns: ClassVar[bool] = False
     """Whether `generate` is asked in turns of a chat even where the task is none."""
 
     @property
-    def places(self) -> str:
-        """Where the weights lie, all devices of them."""
+    def devices(self) -> str:
+        """All devices that hold weights."""
         return self.device
 
     @property
-    def shortages(self) -> int:
-        """How often memory did not reach for what attributions ask, and a batch was cut in halves."""
+    def n_oom_retries(self) -> int:
+        """Number of out-of-memory retries of attributions: their batch was halved."""
         return 0
 
     @property
     def server(self) -> Mapping[str, Any] | None:
-        """Of a model behind a server: where it is and how it is asked; None of any other."""
+        """Address and settings of a model behind a server; None for any other model."""
         return None
 
     @property
     def shares_prefix(self) -> bool:
-        """Whether tokens that all rows begin with are computed once."""
+        """True if tokens that all rows begin with are computed once."""
         return False
 
     @property
@@ -80,15 +83,15 @@ class Model(ABC):
 
     @property
     def notes(self) -> Sequence[str]:
-        """What a user should know of how the model is used."""
+        """Messages for the user on how the model is used."""
         return ()
 
     @abstractmethod
     def labels(self, task: Task, *, scoring: LabelScoring | None = None) -> Labels:
-        """How the labels of a task are asked for; `scoring` forces a way, None takes the cheapest that decides."""
+        """Return how labels are scored; `scoring` forces a way, None takes the cheapest that tells them apart."""
 
     @abstractmethod
-    def log_scores(self, batch: Sequence[ModelInput], labels: Labels, *, prefix: int = 0) -> LogScores:
+    def log_scores(self, batch: Inputs, labels: Labels, *, prefix: int = 0) -> LogScores:
         """Log-probability of each label for each input, normalised over the labels, from a float32 head.
 
         That of an open answer (see `Labels`), by the chain rule over its tokens, is normalised over all texts as long.
@@ -98,53 +101,64 @@ class Model(ABC):
             OutOfMemoryError: The batch does not fit; nothing has changed, and a smaller one may.
         """
 
-    def again(self, batch: Sequence[ModelInput], labels: Labels, *, prefix: int = 0) -> LogScores:
-        """`log_scores` once more, each input alone: what they differ by is noise."""
-        return np.concatenate([self.log_scores([row], labels, prefix=prefix) for row in batch])
+    def again(self, batch: Inputs, labels: Labels, *, prefix: int = 0) -> LogScores:
+        """Score each input again, alone: the difference to `log_scores` is noise."""
+        alone = [self.log_scores(batch.take([index]), labels, prefix=prefix) for index in range(len(batch))]
+        return np.concatenate(alone)
 
-    def submit(self, batch: Sequence[ModelInput], labels: Labels, *, prefix: int = 0) -> Pending:
-        """`log_scores`, without waiting for the answer."""
+    def submit(self, batch: Inputs, labels: Labels, *, prefix: int = 0) -> Pending:
+        """Start to compute `log_scores` without waiting for them."""
         scores = self.log_scores(batch, labels, prefix=prefix)
-        return Pending(lambda: scores, sum(len(row.ids) - prefix for row in batch))
+        return Pending(lambda: scores, len(batch.ids) - prefix * len(batch))
 
     @property
     def pads(self) -> bool:
-        """Whether the rows of a batch cost as much as the longest of them."""
+        """True if all rows of a batch cost as much as the longest."""
         return True
 
     @property
+    def pass_tokens(self) -> int:
+        """Padded tokens that cost as much as one more pass; 0 where passes as large as the budget are best."""
+        return 0
+
+    @property
+    def part_size(self) -> int:
+        """Number of consecutive examples that are computed and written together."""
+        return PART_SIZE
+
+    @property
     def works_ahead(self) -> bool:
-        """Whether the host may go on while scores are computed."""
+        """True if the host may continue while scores are computed."""
         return False
 
     def ahead(self) -> AbstractContextManager[None]:
-        """What is asked inside overtakes the rows that are still being scored, where the device can do so."""
+        """Requests made in this context run ahead of queued rows, where the device allows it."""
         return nullcontext()
 
-    def check(self, batch: Sequence[ModelInput], labels: Labels, *, prefix: int) -> list[str]:
-        """Compare the fast way of scoring with the plain one, give up what disagrees, and say so."""
+    def check(self, batch: Inputs, labels: Labels, *, prefix: int) -> list[str]:
+        """Compare fast with plain scores, give up what disagrees, and return a message for each such case."""
         return []
 
-    def outlook(self, rows: int, inputs: Sequence[ModelInput]) -> list[str]:
-        """What so many rows, of which these are a sample, will cost; nothing where they cost only time."""
+    def outlook(self, rows: int, inputs: Inputs) -> list[str]:
+        """Estimate the cost of `rows` rows like these inputs; nothing where they cost only time."""
         return []
 
     def continues(self, folder: Path) -> None:  # noqa: B027 - most models keep nothing
-        """Take up what `keeping` left in the folder of a run, if there is one."""
+        """Load the answers that `keeping` stored in the folder of a run, if there are any."""
 
     def keeping(self, folder: Path) -> AbstractContextManager[None]:
-        """What is asked inside is kept in the folder of the run as it comes, where it was paid for."""
+        """Store paid answers that arrive in this context in the folder of the run."""
         return nullcontext()
 
     def default_budget(self) -> int:
-        """Tokens in one batch that suit the device."""
+        """Number of tokens in one batch that suits the device."""
         return 4096
 
     def release(self) -> None:  # noqa: B027 - most models change nothing that was handed over
-        """Leave what a caller handed over as it was found; nobody asks the model afterwards."""
+        """Restore the model of the caller; it is not used afterwards."""
 
     def peak_memory(self) -> int | None:
-        """The most bytes held so far where the model computes; None where that cannot be told."""
+        """Peak memory in bytes on the devices of the model; None where it is not known."""
         try:
             import resource
         except ImportError:  # not a POSIX system
@@ -153,7 +167,7 @@ class Model(ABC):
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
     def use_threads(self, n_threads: int | None) -> int | None:
-        """Compute with this many threads, as rounding depends on it; None: as many as now. Returns the number."""
+        """Set the number of threads, as rounding depends on it, and return it; None keeps it."""
         return None
 
     def observe(
@@ -165,7 +179,7 @@ class Model(ABC):
         *,
         priors: Sequence[Prior] | None = None,
     ) -> Observations:
-        """What attributions need to see of full inputs, from as few passes as the model can.
+        """Return what attributions need to see of full inputs, from as few passes as possible.
 
         "attentions" is the attention from the scoring position to every token, mean over layers and heads; "gradients"
         that of the target's log-odds with respect to the embedding of every token. Log-odds are calibrated where there
@@ -186,7 +200,7 @@ class Model(ABC):
     def generate(
         self, prompts: Sequence[str], *, turns: Sequence[tuple[str, str]] | None, max_tokens: int, stop: str | None
     ) -> list[Generated]:
-        """What the model writes after each prompt: at every step the likeliest token, `max_tokens` at most.
+        """Complete each prompt with the likeliest token at every step, `max_tokens` at most.
 
         A prompt is plain text, or, where `turns` (role and text, perhaps none) are given, the turn of a user that
         follows them. An answer ends before `stop`, where that is given.
@@ -195,7 +209,7 @@ class Model(ABC):
 
     @property
     def chats(self) -> bool:
-        """Whether it goes on with chats: whether it writes, and has a template for turns."""
+        """True if the model generates text and has a chat template."""
         return False
 
     def converse(self, chats: Sequence[Conversation]) -> Iterator[tuple[int, Reply]]:

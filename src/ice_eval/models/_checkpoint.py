@@ -8,11 +8,14 @@ from typing import Any
 from torch.utils.checkpoint import checkpoint, set_checkpoint_early_stop
 from transformers.modeling_layers import GradientCheckpointingLayer
 
+from ice_eval.models._attention import no_cudnn_attention
 from ice_eval.models._forwards import replaced
 from ice_eval.models._placement import is_offloaded
 
 MIN_TOKENS = 2049
 """Batches of fewer tokens keep their states: computing them twice would cost a third more time."""
+SMALL = 10**9
+"""Models with fewer parameters keep those of four times as many tokens on a GPU."""
 
 
 @contextlib.contextmanager
@@ -22,11 +25,14 @@ def checkpointed(model: Any, n_tokens: int) -> Iterator[None]:
     Also where weights wait elsewhere: what is kept for a gradient would keep the weights of all layers on the device,
     and they do not fit there. A layer that is computed again fetches its weights again, and lets them go.
     """
+    fits = 4 * MIN_TOKENS if model.device.type == "cuda" and model.num_parameters() < SMALL else MIN_TOKENS
+    if n_tokens < fits and not is_offloaded(model):
+        yield
+        return
     layers = [module for module in model.modules() if isinstance(module, GradientCheckpointingLayer)]
-    if n_tokens < MIN_TOKENS and not is_offloaded(model):
-        layers = []
     # A layer that were left in the middle, once it has computed what was missing, would not let go of its weights.
-    with replaced(layers, _kept_short, inside=False), set_checkpoint_early_stop(False):
+    # A layer that is computed again must choose the same kernels.
+    with replaced(layers, _kept_short, inside=False), set_checkpoint_early_stop(False), no_cudnn_attention():
         yield
 
 

@@ -4,6 +4,7 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from ice_eval.errors import ConfigError, ModelError
 from ice_eval.models._base import Model
 from ice_eval.models._pieces import Pieces
 from ice_eval.models._records import Labels, LabelScoring
-from ice_eval.records import Ids, LogScores, ModelInput, SpecialIds
+from ice_eval.records import Ids, Inputs, LogScores, SpecialIds
 from ice_eval.tasks import Task
 from ice_eval.words import TAIL, word_spans
 
@@ -79,9 +80,9 @@ class FunctionModel(Model):
             raise ConfigError(f"{self.name} is a function and has no chat; leave out --chat.")
         return Labels(task.labels, tuple((index,) for index in range(len(task.labels))), are_classes=True)
 
-    def log_scores(self, batch: Sequence[ModelInput], labels: Labels, *, prefix: int = 0) -> LogScores:
+    def log_scores(self, batch: Inputs, labels: Labels, *, prefix: int = 0) -> LogScores:
         try:
-            answer = np.asarray(self._function([self._text(row) for row in batch]), dtype=np.float64)
+            answer = np.asarray(self._function(self._texts(batch)), dtype=np.float64)
         except Exception as exc:  # it is the user's function: whatever it raises is reported as its failure
             raise ModelError(f"the function {self.name} failed: {type(exc).__name__}: {exc}") from exc
         if answer.shape != (len(batch), len(labels.names)):
@@ -98,11 +99,18 @@ class FunctionModel(Model):
     def default_budget(self) -> int:
         return 65_536
 
-    def _text(self, row: ModelInput) -> str | tuple[str, str]:
-        if not row.segments.any():
-            return self._codec.decode([row.ids])[0]
-        first, second = self._codec.decode([row.ids[row.segments == 0], row.ids[row.segments == 1]])
-        return first, second
+    def _texts(self, batch: Inputs) -> list[str | tuple[str, str]]:
+        """The text of each row, or its two texts where it has tokens of both."""
+        bounds = list(pairwise(batch.offsets.tolist()))
+        ids, second = ([flat[start:end] for start, end in bounds] for flat in (batch.ids, batch.segments == 1))
+        return [
+            self._pair(row[~in_second], row[in_second]) if in_second.any() else self._codec.decode([row])[0]
+            for row, in_second in zip(ids, second, strict=True)
+        ]
+
+    def _pair(self, first: Ids, second: Ids) -> tuple[str, str]:
+        one, other = self._codec.decode([first, second])
+        return one, other
 
 
 def from_path(path: str) -> FunctionModel:

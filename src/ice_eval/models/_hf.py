@@ -1,10 +1,11 @@
-"""What language models and sequence classifiers of transformers have in common."""
+"""Base class of language models and sequence classifiers of transformers."""
 
 import contextlib
 import hashlib
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -14,16 +15,16 @@ from ice_eval.errors import OutOfMemoryError
 from ice_eval.models._attention import AttentionTap, eager_attention, handed_on
 from ice_eval.models._base import Model, normalised
 from ice_eval.models._checkpoint import checkpointed
+from ice_eval.models._gradients import gradients_of, no_grad
 from ice_eval.models._hf_codec import HFCodec
 from ice_eval.models._hf_embedded import HFEmbedded
-from ice_eval.models._memory import Shortages, translated_memory_errors
+from ice_eval.models._memory import MemoryRetries, translated_memory_errors
 from ice_eval.models._odds import Odds
 from ice_eval.models._packed import to_device
 from ice_eval.models._placement import devices_of, entrance, gpus_of, is_spread, weights_of
 from ice_eval.models._quantisers import quantised_by
 from ice_eval.models._records import AttentionMaps, Gradients, Labels, Observations, Pending, Prior
-from ice_eval.models._slopes import slopes, without_slopes
-from ice_eval.records import PROTECTED, Encoded, Ids, LogScores, ModelInput, PerToken
+from ice_eval.records import PROTECTED, Encoded, Ids, Inputs, LogScores, PerToken
 
 _CPU_BUDGET, _GPU_BUDGET = 2048, 32_768
 """Tokens per batch beyond which these devices gain nothing."""
@@ -32,6 +33,20 @@ _MEMORY_SHARE = 0.5
 """Part of the free memory that a batch may take."""
 _ATTRIBUTION_TOKENS = 2048
 """Tokens per batch of attention and gradient passes, which hold more per token than scoring does."""
+_KEPT_WEIGHTS = 2**28
+"""Attention weights of all layers that a gradient pass may keep; beyond, attention has a pass of its own."""
+_TOLERANCE, _HALF_TOLERANCE = {"float32": 1e-4}, 0.3
+"""Largest difference of two log-scores that rounding explains, in float32 and below; errors give 1 or more."""
+
+
+class PaddedBatch(NamedTuple):
+    """Rows on a device as matrices of (rows, longest), padded on the right."""
+
+    ids: torch.Tensor
+    mask: torch.Tensor
+    segments: torch.Tensor
+    is_even: bool
+    """True if all rows have the same length."""
 
 
 class HFModel(Model):
@@ -49,19 +64,21 @@ class HFModel(Model):
         self.dtype = str(model.dtype).removeprefix("torch.")
         self.device = str(entrance(model))
         self.is_spread = is_spread(model)
-        """Whether its layers lie on several devices, or wait elsewhere until they are needed."""
+        """True if layers are on several devices, or offloaded until they are needed."""
         self._gpus = gpus_of(model)
         self._pad = codec.special.pad if codec.special.pad is not None else 0
         self._side: Any = None
-        self._shortages = Shortages()
+        self._retries = MemoryRetries()
+        self._hands_on = False
+        self._attention_modules: Collection[str] | None = None
 
     def release(self) -> None:
         for module in self._in_training:
             module.training = True
 
     @property
-    def shortages(self) -> int:
-        return self._shortages.count
+    def n_oom_retries(self) -> int:
+        return self._retries.count
 
     @property
     def codec(self) -> HFCodec:
@@ -74,11 +91,11 @@ class HFModel(Model):
 
     @property
     def quantised(self) -> str | None:
-        """What stores its weights in fewer bits, if something does."""
+        """The library or method that quantised the weights; None: they are not quantised."""
         return quantised_by(self.model)
 
     @property
-    def places(self) -> str:
+    def devices(self) -> str:
         return ", ".join(devices_of(self.model))
 
     @property
@@ -126,7 +143,7 @@ class HFModel(Model):
             with torch.cuda.stream(self._side):
                 yield
         finally:
-            # Whatever was computed here is there before the other stream goes on.
+            # The other stream continues after everything computed here.
             torch.cuda.current_stream(self.device).wait_stream(self._side)
 
     def use_threads(self, n_threads: int | None) -> int | None:
@@ -134,13 +151,13 @@ class HFModel(Model):
             torch.set_num_threads(n_threads)
         return torch.get_num_threads()
 
-    def log_scores(self, batch: Sequence[ModelInput], labels: Labels, *, prefix: int = 0) -> LogScores:
+    def log_scores(self, batch: Inputs, labels: Labels, *, prefix: int = 0) -> LogScores:
         return self.submit(batch, labels, prefix=prefix).collect()
 
-    def submit(self, batch: Sequence[ModelInput], labels: Labels, *, prefix: int = 0) -> Pending:
-        with translated_memory_errors(), without_slopes(self.model):
+    def submit(self, batch: Inputs, labels: Labels, *, prefix: int = 0) -> Pending:
+        with translated_memory_errors(), no_grad(self.model):
             scores, tokens = self._label_scores(batch, labels, prefix)
-            arrived = _on_its_way(scores)
+            arrived = to_host(scores)
 
         def collect() -> LogScores:
             found = arrived().double().numpy()
@@ -149,25 +166,35 @@ class HFModel(Model):
         return Pending(collect, tokens, self._in_use())
 
     def _in_use(self) -> Any:
-        """What a pass reads beside its own tensors: it must last until the rows are answered."""
+        """Return objects that a pass reads beside its own tensors: they must live until the rows are answered."""
         return None
 
     @abstractmethod
-    def _label_scores(self, batch: Sequence[ModelInput], labels: Labels, prefix: int) -> tuple[torch.Tensor, int]:
+    def _label_scores(self, batch: Inputs, labels: Labels, prefix: int) -> tuple[torch.Tensor, int]:
         """Log-scores of the labels up to a constant per row, in float32, and how many tokens they cost."""
 
     @property
     @abstractmethod
     def _reads_back(self) -> bool:
-        """Whether tokens read only themselves and what stands before them."""
+        """True if attention is causal."""
+
+    @property
+    def _tolerance(self) -> float:
+        """Largest difference of two log-scores that rounding explains."""
+        # Quantised layers round what they read, too, and some do so by what else is in the batch.
+        return _HALF_TOLERANCE if self.quantised else _TOLERANCE.get(self.dtype, _HALF_TOLERANCE)
 
     @abstractmethod
-    def _scoring_position(self, ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-        """The position whose state answers, for each row of a right-padded batch."""
+    def _scoring_position(self, padded: PaddedBatch) -> torch.Tensor:
+        """The position whose state answers, for each row."""
+
+    def _copies(self, labels: Labels) -> int:
+        """Rows that `_differentiable_scores` computes for each row of a batch."""
+        return 1
 
     @abstractmethod
     def _differentiable_scores(
-        self, embedded: torch.Tensor, batch: Sequence[ModelInput], mask: torch.Tensor, labels: Labels
+        self, embedded: torch.Tensor, batch: Inputs, padded: PaddedBatch, labels: Labels
     ) -> torch.Tensor:
         """Log-scores of the labels from token embeddings, in float32, with a graph."""
 
@@ -186,86 +213,137 @@ class HFModel(Model):
         return found
 
     def _observed(self, batch: Sequence[Encoded], odds: Odds, labels: Labels, needs: Collection[str]) -> Observations:
-        """One look, or one at each half where memory does not reach."""
+        """Observe a batch at once, or in halves where memory runs out."""
         try:
             with translated_memory_errors(), torch.inference_mode(False):
                 return self._observe(batch, odds, labels, needs)
         except OutOfMemoryError:
             if len(batch) == 1:
                 raise
-        self._shortages.count += 1
+        self._retries.count += 1
         half = len(batch) // 2
         found = self._observed(batch[:half], odds[:half], labels, needs)
         found += self._observed(batch[half:], odds[half:], labels, needs)
         return found
 
     def _observe(self, batch: Sequence[Encoded], odds: Odds, labels: Labels, needs: Collection[str]) -> Observations:
-        inputs = [item.full() for item in batch]
-        return Observations(
-            attentions=self._attentions(inputs) if "attentions" in needs else [],
-            gradients=self._gradients(inputs, odds, labels) if "gradients" in needs else [],
-        )
+        inputs = Inputs.join([item.full() for item in batch])
+        padded = self.padded(inputs)
+        attends, differentiates = "attentions" in needs, "gradients" in needs
+        if attends and differentiates and self._keeps_weights(padded, labels):
+            return self._attentions_and_gradients(inputs, padded, odds, labels)
+        found = Observations()
+        if attends:
+            found.attentions = self._attentions(inputs, padded)
+        if differentiates:
+            found.gradients = self._gradients(inputs, padded, odds, labels)
+        return found
 
-    def _attentions(self, batch: Sequence[ModelInput]) -> list[PerToken]:
-        ids, mask, segments = self.padded(batch)
-        arguments = {"input_ids": ids, "attention_mask": mask, **self._segments(segments), **self._no_cache()}
-        tap = self._tapped(arguments)
+    def _keeps_weights(self, padded: PaddedBatch, labels: Labels) -> bool:
+        """True if the attention weights of all layers fit into memory, as a gradient of the plain kernel needs."""
+        config = self.model.config.get_text_config()
+        layers, heads = (getattr(config, name, None) for name in ("num_hidden_layers", "num_attention_heads"))
+        if layers is None or heads is None:
+            return False
+        rows, longest = padded.ids.shape
+        return bool(layers * heads * rows * self._copies(labels) * longest**2 <= _KEPT_WEIGHTS)
+
+    def _attentions_and_gradients(self, batch: Inputs, padded: PaddedBatch, odds: Odds, labels: Labels) -> Observations:
+        """Attention and gradient of one pass with the plain kernel."""
+        copies = self._copies(labels)
+        position = self._scoring_position(padded).repeat_interleave(copies)
+
+        def looked() -> tuple[AttentionTap, torch.Tensor, torch.Tensor]:
+            embedded = self.model.get_input_embeddings()(padded.ids).detach().requires_grad_(True)
+            names = self._attention_modules
+            with AttentionTap(self.model, position, causal=self._reads_back, names=names) as tap:
+                return tap, embedded, self._differentiable_scores(embedded, batch, padded, labels)
+
+        with contextlib.ExitStack() as asked:  # until the gradient is there: layers may be computed again for it
+            asked.enter_context(torch.enable_grad())
+            asked.enter_context(eager_attention(self.model))
+            asked.enter_context(checkpointed(self.model, padded.ids.numel()))
+            if self._hands_on:
+                asked.enter_context(handed_on(self.model))
+            tap, embedded, scores = looked()
+            if not tap.heard and not self._hands_on:
+                self._hands_on = True
+                asked.enter_context(handed_on(self.model))
+                tap, embedded, scores = looked()
+            (gradient,) = gradients_of(odds.of(scores), [embedded])
+        self._attention_modules = frozenset(tap.heard) or None
+        seen = to_host(tap.mean()[::copies])
+        gradients = self._gradients_at(embedded, gradient, batch)  # both copies are under way before one is waited for
+        return Observations(_split(seen, batch), gradients)
+
+    def _attentions(self, batch: Inputs, padded: PaddedBatch) -> list[PerToken]:
+        arguments = {
+            "input_ids": padded.ids,
+            **self._masks(padded),
+            **self._segments(padded.segments),
+            **self._no_cache(),
+        }
+        position = self._scoring_position(padded)
+        tap = self._tapped(arguments, position)
         if not tap.heard:  # some models hand their weights on only when asked to, and then keep those of all layers
-            tap = self._tapped({**arguments, "output_attentions": True})
-        mean = tap.mean().double().cpu().numpy()
-        return [row[: len(item.ids)] for row, item in zip(mean, batch, strict=True)]
+            tap = self._tapped({**arguments, "output_attentions": True}, position)
+        return _split(to_host(tap.mean()), batch)
 
-    def _tapped(self, arguments: dict[str, Any]) -> AttentionTap:
-        position = self._scoring_position(arguments["input_ids"], arguments["attention_mask"].sum(dim=1))
-        with without_slopes(self.model), eager_attention(self.model):
+    def _tapped(self, arguments: dict[str, Any], position: torch.Tensor) -> AttentionTap:
+        with no_grad(self.model), eager_attention(self.model):
             with AttentionTap(self.model, position, causal=self._reads_back) as tap:
                 self.model.base_model(**arguments)
         return tap
 
-    def _gradients(self, batch: Sequence[ModelInput], odds: Odds, labels: Labels) -> list[Gradients]:
-        ids, mask, _ = self.padded(batch)
-        with torch.enable_grad(), checkpointed(self.model, ids.numel()):
-            embedded = self.model.get_input_embeddings()(ids).detach().requires_grad_(True)
-            scores = self._differentiable_scores(embedded, batch, mask, labels)
-            (gradient,) = slopes(odds.of(scores), [embedded])
-        states, steep = embedded.detach().double().cpu().numpy(), gradient.double().cpu().numpy()
-        return [Gradients(states[i, : len(row.ids)], steep[i, : len(row.ids)]) for i, row in enumerate(batch)]
+    def _gradients(self, batch: Inputs, padded: PaddedBatch, odds: Odds, labels: Labels) -> list[Gradients]:
+        with torch.enable_grad(), checkpointed(self.model, padded.ids.numel()):
+            embedded = self.model.get_input_embeddings()(padded.ids).detach().requires_grad_(True)
+            scores = self._differentiable_scores(embedded, batch, padded, labels)
+            (gradient,) = gradients_of(odds.of(scores), [embedded])
+        return self._gradients_at(embedded, gradient, batch)
+
+    def _gradients_at(self, embedded: torch.Tensor, gradient: torch.Tensor, batch: Inputs) -> list[Gradients]:
+        """Embeddings and gradients of the tokens of each row, copied to the host at once."""
+        inside = np.flatnonzero(np.arange(embedded.shape[1]) < batch.lengths[:, None])
+        both = torch.stack([embedded.detach(), gradient]).flatten(1, 2).index_select(1, self._put(inside))
+        states = to_host(both)().double().numpy()
+        return [Gradients(*states[:, start:end]) for start, end in pairwise(batch.offsets.tolist())]
 
     def attention_maps(
         self, item: Encoded, target: int, labels: Labels, *, gradients: bool, prior: Prior | None = None
     ) -> AttentionMaps:
-        # A caller's inference mode would take the gradient away, also where it reaches the ids alone.
+        # In a caller's inference mode there would be no gradient, even if it only covers the ids.
         with translated_memory_errors(), torch.inference_mode(False):
             return self._attention_maps(item, _one(target, prior), labels, gradients)
 
     def _attention_maps(self, item: Encoded, odds: Odds, labels: Labels, gradients: bool) -> AttentionMaps:
-        inputs, n_tokens = [item.full()], len(item.ids)
-        ids, mask, _ = self.padded(inputs)
+        inputs, n_tokens = item.full(), len(item.ids)
+        padded = self.padded(inputs)
 
         def looked() -> tuple[AttentionTap, torch.Tensor]:
             with AttentionTap(self.model, None, causal=self._reads_back) as tap:
-                embedded = self.model.get_input_embeddings()(ids).detach().requires_grad_(gradients)
-                return tap, self._differentiable_scores(embedded, inputs, mask, labels)
+                embedded = self.model.get_input_embeddings()(padded.ids).detach().requires_grad_(gradients)
+                return tap, self._differentiable_scores(embedded, inputs, padded, labels)
 
         with contextlib.ExitStack() as asked:  # until the gradient is there: layers may be computed again for it
             asked.enter_context(torch.enable_grad() if gradients else torch.no_grad())
             asked.enter_context(eager_attention(self.model))
-            asked.enter_context(checkpointed(self.model, ids.numel()))
+            asked.enter_context(checkpointed(self.model, padded.ids.numel()))
             tap, scores = looked()
             if not tap.heard:
                 asked.enter_context(handed_on(self.model))
                 tap, scores = looked()
             tap.check()
-            steep = slopes(odds.of(scores), tap.layers) if gradients else ()
+            found = gradients_of(odds.of(scores), tap.layers) if gradients else ()
 
         def within(layers: Sequence[torch.Tensor]) -> NDArray[np.float32]:
-            # Labels of several tokens are rows of their own: their tokens are cut off, and their slopes add up.
+            # Labels of several tokens are rows of their own: their tokens are cut off, and their gradients add up.
             kept = [layer[:, :, :n_tokens, :n_tokens].detach().float().sum(dim=0).cpu() for layer in layers]
             return torch.stack(kept).numpy()
 
-        position = int(self._scoring_position(ids, mask.sum(dim=1))[0])
+        position = int(self._scoring_position(padded)[0])
         weights = within([layer[:1] for layer in tap.layers])
-        return AttentionMaps(weights, within(steep) if gradients else None, position)
+        return AttentionMaps(weights, within(found) if gradients else None, position)
 
     def embedded(self, item: Encoded, target: int, labels: Labels, *, prior: Prior | None = None) -> HFEmbedded:
         tokens = np.flatnonzero(item.unit_of != PROTECTED)
@@ -278,8 +356,13 @@ class HFModel(Model):
 
         n_tokens = (len(item.ids) - start) * (len(labels.ids) if labels.scoring == "full" else 1)
         spare = item.special.pad if item.special.pad is not None else item.special.end
-        at_once = max(1, _ATTRIBUTION_TOKENS // n_tokens)
-        return HFEmbedded(self.model, self.device, tokens, item.ids, spare, log_odds_at, at_once, self._shortages)
+        at_once = max(1, self._attribution_tokens // n_tokens)
+        return HFEmbedded(self.model, self.device, tokens, item.ids, spare, log_odds_at, at_once, self._retries)
+
+    @property
+    def _attribution_tokens(self) -> int:
+        """Tokens per batch of attention and gradient passes."""
+        return _ATTRIBUTION_TOKENS
 
     def _first_computed(self, item: Encoded, tokens: Ids) -> int:
         """The first token that is computed for every point; what stands before is computed once."""
@@ -290,38 +373,34 @@ class HFModel(Model):
         self, points: torch.Tensor, item: Encoded, tokens: Ids, start: int, labels: Labels
     ) -> Iterator[torch.Tensor]:
         """Log-scores of the labels, with the embeddings of `tokens` as `points` say; inside, gradients may be taken."""
-        inputs = [item.full()] * len(points)
-        ids, mask, _ = self.padded(inputs)
-        plain = self.model.get_input_embeddings()(ids).detach()
-        with checkpointed(self.model, ids.numel()):
+        inputs = Inputs.join([item.full()] * len(points))
+        padded = self.padded(inputs)
+        plain = self.model.get_input_embeddings()(padded.ids).detach()
+        with checkpointed(self.model, padded.ids.numel()):
             moved = plain.index_copy(1, self._put(tokens), points)
-            yield self._differentiable_scores(moved, inputs, mask, labels)
+            yield self._differentiable_scores(moved, inputs, padded, labels)
 
     def _chunks(self, batch: Sequence[Encoded]) -> Iterator[tuple[int, int]]:
-        """Consecutive examples whose padded batch stays within `_ATTRIBUTION_TOKENS`, one at least."""
+        """Consecutive examples whose padded batch stays within `_attribution_tokens`, one at least."""
         start = 0
         for stop in range(1, len(batch) + 1):
             longest = max(len(item.ids) for item in batch[start : stop + 1])
-            if stop == len(batch) or longest * (stop + 1 - start) > _ATTRIBUTION_TOKENS:
+            if stop == len(batch) or longest * (stop + 1 - start) > self._attribution_tokens:
                 yield start, stop
                 start = stop
 
-    def padded(self, batch: Sequence[ModelInput], *, start: int = 0) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Ids from `start` on, mask and segments of a batch, padded on the right."""
-        width = max(len(row.ids) for row in batch) - start
-        ids = np.full((len(batch), width), self._pad, dtype=np.int64)
-        mask, segments = np.zeros_like(ids), np.zeros_like(ids)
-        for index, row in enumerate(batch):
-            length = len(row.ids) - start
-            ids[index, :length], mask[index, :length], segments[index, :length] = (
-                row.ids[start:],
-                1,
-                row.segments[start:],
-            )
-        return self._put(ids), self._put(mask), self._put(segments)
+    def padded(self, batch: Inputs, *, start: int = 0) -> PaddedBatch:
+        """Rows from `start` on, on the device of the inputs after a single copy."""
+        rest = batch.take(np.arange(len(batch)), start=start) if start else batch
+        ids, mask, segments = self._put(np.stack(rest.padded(self._pad)))
+        return PaddedBatch(ids, mask, segments, is_even=not np.ptp(batch.lengths))
 
     def _put(self, array: NDArray[np.int64]) -> torch.Tensor:
         return to_device(array, self.device)
+
+    def _masks(self, padded: PaddedBatch) -> dict[str, torch.Tensor]:
+        """Arguments that keep the padding of a batch from being read."""
+        return {"attention_mask": padded.mask}
 
     def _segments(self, segments: torch.Tensor) -> dict[str, torch.Tensor]:
         """Segment ids, for models that read them."""
@@ -344,15 +423,15 @@ def n_positions(config: Any) -> int | None:
 
 
 def note_event(device: str) -> Callable[[], None]:
-    """Marks what the current stream has been given so far; who calls lets the stream it is in wait for that."""
+    """Mark the work queued so far; calling the result makes the then current stream wait for it."""
     if not device.startswith("cuda"):
         return lambda: None
     done = torch.cuda.current_stream(device).record_event()
     return lambda: torch.cuda.current_stream(device).wait_event(done)
 
 
-def _on_its_way(tensor: torch.Tensor) -> Callable[[], torch.Tensor]:
-    """Copy a tensor to the host behind what the device is doing now; whoever calls waits for that, and no longer."""
+def to_host(tensor: torch.Tensor) -> Callable[[], torch.Tensor]:
+    """Start to copy a tensor to the host; calling the result waits for the copy, and for nothing queued after it."""
     if not tensor.is_cuda:
         return lambda: tensor
     copied = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
@@ -364,6 +443,12 @@ def _on_its_way(tensor: torch.Tensor) -> Callable[[], torch.Tensor]:
         return copied
 
     return wait
+
+
+def _split(values: Callable[[], torch.Tensor], batch: Inputs) -> list[PerToken]:
+    """The values of each row, (rows, longest), without its padding."""
+    rows = values().double().numpy()
+    return [row[:length] for row, length in zip(rows, batch.lengths.tolist(), strict=True)]
 
 
 def _bit_sums(bits: torch.Tensor) -> list[int]:

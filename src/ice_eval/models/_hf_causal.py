@@ -11,7 +11,8 @@ import torch
 from ice_eval.encoding import label_ids, shared_prefix
 from ice_eval.errors import ConfigError, OutOfMemoryError
 from ice_eval.models._checkpoint import checkpointed
-from ice_eval.models._hf import HFModel, n_positions, note_event
+from ice_eval.models._gradients import gradients_of
+from ice_eval.models._hf import HFModel, PaddedBatch, n_positions, note_event, to_host
 from ice_eval.models._hf_chat import ChatWriter
 from ice_eval.models._hf_codec import HFCodec
 from ice_eval.models._hf_generate import Writer
@@ -19,17 +20,11 @@ from ice_eval.models._odds import Odds
 from ice_eval.models._packed import PackedPass, Packing, Prefix, packed
 from ice_eval.models._placement import weight_of
 from ice_eval.models._records import Conversation, Generated, Gradients, Labels, LabelScoring, Observations, Reply
-from ice_eval.models._slopes import slopes
-from ice_eval.records import Encoded, Ids, ModelInput
+from ice_eval.records import Encoded, Ids, Inputs
 from ice_eval.tasks import Task
 
-_TOLERANCE = {"float32": 1e-4}
-"""Largest difference of two log-scores that rounding explains; a wrong prefix gives 1 or more."""
-_HALF_TOLERANCE = 0.3
-
-
 Way = Literal["packed", "shared", "plain"]
-"""How rows are computed: as a tree of tokens after a shared prefix, padded after a shared prefix, or padded whole."""
+"""Rows are computed as a tree of tokens after a shared prefix, padded after a shared prefix, or padded whole."""
 StatesAt = Callable[[Ids, Ids], torch.Tensor]
 """(rows, positions after the prefix) -> hidden states, (places, width)."""
 
@@ -79,10 +74,8 @@ class CausalLM(HFModel):
             raise ConfigError(f"the label words {words} do not differ in their first token; use --label-scoring full.")
         return Labels(task.labels, ids, scoring or ("first" if distinct else "full"))
 
-    def check(self, batch: Sequence[ModelInput], labels: Labels, *, prefix: int) -> list[str]:
-        # Quantised layers round what they read, too, and some do so by what else is in the batch.
-        tolerance = _HALF_TOLERANCE if self.quantised else _TOLERANCE.get(self.dtype, _HALF_TOLERANCE)
-        plain = self._plain_scores(batch, labels)
+    def check(self, batch: Inputs, labels: Labels, *, prefix: int) -> list[str]:
+        plain, tolerance = self._plain_scores(batch, labels), self._tolerance
         hoped_to_pack, faults = self._way == "packed", list[str]()
 
         def agrees(way: Way, own_head: bool) -> bool:
@@ -113,16 +106,16 @@ class CausalLM(HFModel):
         ]
 
     def _has_window(self) -> bool:
-        """Whether layers read only so far back; a packed pass must then hear from them how far."""
+        """True if attention has a window; a packed pass must then be told its size by the layers."""
         config = self.model.config.get_text_config()
         reach = [getattr(config, name, None) for name in ("sliding_window", "attention_chunk_size")]
         return any(each is not None and each < self.codec.max_tokens for each in reach)
 
-    def _plain_scores(self, batch: Sequence[ModelInput], labels: Labels) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def _plain_scores(self, batch: Inputs, labels: Labels) -> np.ndarray[Any, np.dtype[np.float64]]:
         """One row at a time through the whole model: slow, and right by construction."""
         before, self._way, self._own_head = (self._way, self._own_head), "plain", False
         try:
-            return np.concatenate([self.log_scores([row], labels) for row in batch])
+            return np.concatenate([self.log_scores(batch.take([index]), labels) for index in range(len(batch))])
         finally:
             self._way, self._own_head = before
 
@@ -130,15 +123,14 @@ class CausalLM(HFModel):
     def pads(self) -> bool:
         return self._way != "packed"
 
-    def _label_scores(self, batch: Sequence[ModelInput], labels: Labels, prefix: int) -> tuple[torch.Tensor, int]:
+    def _label_scores(self, batch: Inputs, labels: Labels, prefix: int) -> tuple[torch.Tensor, int]:
         # One token at least must be left to compute after the prefix.
-        start = min(prefix, min(len(row.ids) for row in batch) - 1) if self.shares_prefix else 0
-        lengths = np.array([len(row.ids) - start for row in batch])
+        start = min(prefix, int(batch.lengths.min()) - 1) if self.shares_prefix else 0
         rows = _with_labels(batch, labels) if labels.scoring == "full" else batch
         states, tokens = (self._packed_states if self._way == "packed" else self._padded_states)(rows, start)
-        return self._read(states, lengths, labels), tokens
+        return self._read(states, batch.lengths - start, labels), tokens
 
-    def _packed_states(self, rows: Sequence[ModelInput], start: int) -> tuple[StatesAt, int]:
+    def _packed_states(self, rows: Inputs, start: int) -> tuple[StatesAt, int]:
         with self._packed(rows, start) as forward:
             ids = self._put(forward.packing.ids)
             states = self._states({"input_ids": ids[None], "use_cache": False, **forward.arguments()})
@@ -146,11 +138,11 @@ class CausalLM(HFModel):
         return self._at_nodes(states, forward.packing), len(forward.packing.ids)
 
     def _packed(
-        self, rows: Sequence[ModelInput], start: int, *, groups: Ids | None = None, watch: Ids | None = None
+        self, rows: Inputs, start: int, *, groups: Ids | None = None, watch: Ids | None = None
     ) -> AbstractContextManager[PackedPass]:
         """A pass over the rows from `start` on, after the keys and values of what stands before."""
-        prefix = self._prefix(rows[0].ids[:start]) if start else {}
-        packing = Packing.of([row.ids[start:] for row in rows], groups=groups)
+        prefix = self._prefix(rows.row(0)[:start]) if start else {}
+        packing = Packing.of(rows, start=start, groups=groups)
         forward = PackedPass(packing, self.device, prefix=prefix, n_prefix=start, watch=watch)
         return packed(self.model, forward)
 
@@ -160,7 +152,7 @@ class CausalLM(HFModel):
         if self._cached is None or self._cached[0] != key:
             self._cached = None
             noted: Prefix = {}
-            forward = PackedPass(Packing.of([ids]), self.device, records=noted)
+            forward = PackedPass(Packing.of(Inputs.one(ids)), self.device, records=noted)
             with torch.inference_mode(False), torch.no_grad(), packed(self.model, forward):
                 self.model.base_model(input_ids=self._put(ids)[None], use_cache=False, **forward.arguments())
             self._cached = (key, noted)
@@ -173,15 +165,16 @@ class CausalLM(HFModel):
     def _in_use(self) -> Any:
         return self._cached
 
-    def _padded_states(self, rows: Sequence[ModelInput], start: int) -> tuple[StatesAt, int]:
-        ids, mask, _ = self.padded(rows, start=start)
-        arguments: dict[str, Any] = {"input_ids": ids, "use_cache": False}
+    def _padded_states(self, rows: Inputs, start: int) -> tuple[StatesAt, int]:
+        padded = self.padded(rows, start=start)
+        mask = padded.mask
+        arguments: dict[str, Any] = {"input_ids": padded.ids, "use_cache": False}
         if start:
-            arguments |= {"past_key_values": self._expanded(rows[0].ids[:start], len(rows)), "use_cache": True}
+            arguments |= {"past_key_values": self._expanded(rows.row(0)[:start], len(rows)), "use_cache": True}
             mask = torch.cat([mask.new_ones(len(rows), start), mask], dim=1)
-        if len({len(row.ids) for row in rows}) > 1:  # rows of equal length need no mask, and kernels are faster without
+        if not padded.is_even:  # kernels are faster without a mask
             arguments["attention_mask"] = mask
-        return self._at_places(self._states(arguments)), sum(len(row.ids) - start for row in rows)
+        return self._at_places(self._states(arguments)), len(rows.ids) - start * len(rows)
 
     def _at_places(self, states: torch.Tensor) -> StatesAt:
         return lambda rows, positions: states[self._put(rows), self._put(positions)]
@@ -231,9 +224,9 @@ class CausalLM(HFModel):
         if self._way != "packed":
             return super()._observe(batch, odds, labels, needs)
         steep = "gradients" in needs
-        inputs = [item.full() for item in batch]
-        start = min(shared_prefix(batch), min(len(row.ids) for row in inputs) - 1)
-        last: Ids = np.array([len(row.ids) - start - 1 for row in inputs])
+        inputs = Inputs.join([item.full() for item in batch])
+        start = min(shared_prefix(batch), int(inputs.lengths.min()) - 1)
+        last: Ids = inputs.lengths - start - 1
         chained = steep and labels.scoring == "full"
         copies = len(labels.ids) if chained else 1
         rows = _with_labels(inputs, labels) if chained else inputs
@@ -247,20 +240,21 @@ class CausalLM(HFModel):
                 states = self._states({"inputs_embeds": embedded, "use_cache": False, **forward.arguments()})
                 if steep:
                     scores = self._read(self._at_nodes(states, forward.packing), last + 1, labels)
-                    (slope,) = slopes(odds.of(scores), [embedded])
+                    (gradient,) = gradients_of(odds.of(scores), [embedded])
         found = Observations()
+        attention = None if forward.watched is None else to_host((forward.watched / forward.n_watched)[::copies])
         if steep:
             own = [forward.packing.path[index * copies, : last[index] + 1] for index in range(len(inputs))]
-            found.gradients = self._split(embedded.detach()[0], slope[0], own, inputs[0].ids[:start])
-        if forward.watched is not None:
-            mean = (forward.watched / forward.n_watched)[::copies].double().cpu().numpy()
-            found.attentions = [row[: len(item.ids)] for row, item in zip(mean, inputs, strict=True)]
+            found.gradients = self._split(embedded.detach()[0], gradient[0], own, inputs.row(0)[:start])
+        if attention is not None:
+            mean = attention().double().numpy()
+            found.attentions = [row[:length] for row, length in zip(mean, inputs.lengths.tolist(), strict=True)]
         return found
 
     def generate(
         self, prompts: Sequence[str], *, turns: Sequence[tuple[str, str]] | None, max_tokens: int, stop: str | None
     ) -> list[Generated]:
-        writer = Writer(self.model, self.codec, device=self.device, shortages=self._shortages)
+        writer = Writer(self.model, self.codec, device=self.device, retries=self._retries)
         return writer.write(prompts, turns=turns, max_tokens=max_tokens, stop=stop)
 
     @property
@@ -281,7 +275,7 @@ class CausalLM(HFModel):
             with super()._scores_at(points, item, tokens, start, labels) as scores:
                 yield scores
             return
-        inputs = [item.full()] * len(points)
+        inputs = Inputs.join([item.full()] * len(points))
         chained = labels.scoring == "full"
         copies = len(labels.ids) if chained else 1
         rows = _with_labels(inputs, labels) if chained else inputs
@@ -296,50 +290,57 @@ class CausalLM(HFModel):
                 lengths = np.full(len(inputs), len(item.ids) - start)
                 yield self._read(self._at_nodes(states, forward.packing), lengths, labels)
 
-    def _split(self, embedded: torch.Tensor, slope: torch.Tensor, own: Sequence[Ids], prefix: Ids) -> list[Gradients]:
+    def _split(
+        self, embedded: torch.Tensor, gradient: torch.Tensor, own: Sequence[Ids], prefix: Ids
+    ) -> list[Gradients]:
         """Embeddings and gradients of each example, from those of its nodes; a shared prefix has no gradient."""
         before = self.model.get_input_embeddings()(self._put(prefix)).detach()
-        states = [
-            torch.cat([head, nodes]).double().cpu().numpy()
-            for head, nodes in ((before, embedded), (torch.zeros_like(before), slope))
-        ]
+        pairs = ((before, embedded), (torch.zeros_like(before), gradient))
+        states = to_host(torch.stack([torch.cat(pair) for pair in pairs]))().double().numpy()
         head = np.arange(len(prefix))
-        return [Gradients(*(each[np.append(head, len(prefix) + nodes)] for each in states)) for nodes in own]
+        return [Gradients(*states[:, np.append(head, len(prefix) + nodes)]) for nodes in own]
 
     def _differentiable_scores(
-        self, embedded: torch.Tensor, batch: Sequence[ModelInput], mask: torch.Tensor, labels: Labels
+        self, embedded: torch.Tensor, batch: Inputs, padded: PaddedBatch, labels: Labels
     ) -> torch.Tensor:
+        mask = padded.mask
         if labels.scoring == "full":
             embedded, mask = self._embedded_with_labels(embedded, batch, labels)
         arguments = {"inputs_embeds": embedded, "attention_mask": mask, "use_cache": False}
-        return self._read(self._at_places(self._states(arguments)), np.array([len(row.ids) for row in batch]), labels)
+        return self._read(self._at_places(self._states(arguments)), batch.lengths, labels)
 
     def _embedded_with_labels(
-        self, embedded: torch.Tensor, batch: Sequence[ModelInput], labels: Labels
+        self, embedded: torch.Tensor, batch: Inputs, labels: Labels
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Embeddings of every row followed by every label, so that gradients reach the rows' own embeddings."""
-        ids, mask, _ = self.padded(_with_labels(batch, labels))
-        plain = self.model.get_input_embeddings()(ids).detach()
-        own = torch.zeros_like(mask, dtype=torch.bool)
-        for index, row in enumerate(batch):
-            own[index * len(labels.ids) : (index + 1) * len(labels.ids), : len(row.ids)] = True
+        padded = self.padded(_with_labels(batch, labels))
+        plain = self.model.get_input_embeddings()(padded.ids).detach()
+        lengths = self._put(batch.lengths.repeat(len(labels.ids)))
+        own = torch.arange(plain.shape[1], device=plain.device) < lengths[:, None]
         wide = torch.nn.functional.pad(embedded, (0, 0, 0, plain.shape[1] - embedded.shape[1]))
-        return torch.where(own[:, :, None], wide.repeat_interleave(len(labels.ids), dim=0), plain), mask
+        return torch.where(own[:, :, None], wide.repeat_interleave(len(labels.ids), dim=0), plain), padded.mask
 
-    def _scoring_position(self, ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-        return lengths - 1
+    def _scoring_position(self, padded: PaddedBatch) -> torch.Tensor:
+        return padded.mask.sum(dim=1) - 1
+
+    def _copies(self, labels: Labels) -> int:
+        return len(labels.ids) if labels.scoring == "full" else 1
 
     def _no_cache(self) -> dict[str, bool]:
         return {"use_cache": False}
 
 
-def _with_labels(batch: Sequence[ModelInput], labels: Labels) -> list[ModelInput]:
+def _with_labels(batch: Inputs, labels: Labels) -> Inputs:
     """Every row followed by all but the last token of every label: what the chain rule reads."""
-    return [
-        ModelInput(np.append(row.ids, ids[:-1]).astype(np.int64), np.pad(row.segments, (0, len(ids) - 1)))
-        for row in batch
-        for ids in labels.ids
-    ]
+    rows = batch.take(np.arange(len(batch)).repeat(len(labels.ids)))
+    added: Ids = np.tile([len(ids) - 1 for ids in labels.ids], len(batch))
+    words = [token for ids in labels.ids for token in ids[:-1]]
+    offsets = np.append(0, np.cumsum(rows.lengths + added))
+    place = np.arange(offsets[-1]) - offsets[:-1].repeat(rows.lengths + added)
+    own = place < rows.lengths.repeat(rows.lengths + added)
+    ids, segments = np.zeros((2, len(own)), dtype=np.int64)
+    ids[own], ids[~own], segments[own] = rows.ids, words * len(batch), rows.segments
+    return Inputs(ids, segments, offsets)
 
 
 def _chosen(tensor: torch.Tensor, rows: torch.Tensor | None) -> torch.Tensor:

@@ -1,17 +1,33 @@
 """Sequence classifiers: the score of a label is the logit of its class."""
 
 import copy
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
-from ice_eval.errors import ConfigError
-from ice_eval.models._hf import HFModel, n_positions
+from ice_eval.errors import ConfigError, OutOfMemoryError
+from ice_eval.models._attention import no_cudnn_attention
+from ice_eval.models._checkpoint import SMALL
+from ice_eval.models._hf import HFModel, PaddedBatch, n_positions
 from ice_eval.models._hf_codec import HFCodec
 from ice_eval.models._records import Labels, LabelScoring
-from ice_eval.records import ModelInput
+from ice_eval.records import Inputs, LogScores
 from ice_eval.tasks import Task
+
+_ADDS_MASK = frozenset({"albert", "bert", "camembert", "distilbert", "electra", "roberta", "xlm-roberta"})
+"""Architectures that add a four-dimensional mask to their attention as it is, and read all tokens without one."""
+_ALIGNED = 8
+"""Kernels copy a mask, in every layer, whose rows do not begin at multiples of so many numbers."""
+_PASS_TOKENS = {torch.float32: 1024}
+_HALF_PASS_TOKENS = 2048
+"""Tokens that a GPU computes while the host prepares a pass, in float32 and below."""
+
+
+_LARGE_PART, _LARGE_PASS = 128, 8192
+"""Examples of a part, and tokens of an attention and gradient pass, of a small model on a GPU."""
 
 
 class SequenceClassifier(HFModel):
@@ -27,6 +43,7 @@ class SequenceClassifier(HFModel):
             model, HFCodec(tokenizer, reads_pairs=True, max_tokens=_window(model.config, tokenizer)), name=name
         )
         self._last = hasattr(model, "score") and not model.config.is_encoder_decoder
+        self._adds_mask = model.config.model_type in _ADDS_MASK and not getattr(model.config, "is_decoder", False)
         self._give_back_head = _float32_head(model)
 
     def release(self) -> None:
@@ -66,47 +83,102 @@ class SequenceClassifier(HFModel):
         model = copy.deepcopy(self.model).to(dtype=getattr(torch, dtype or self.dtype))
         return SequenceClassifier(model, self.codec.tokenizer, name=name)
 
-    def trainable_scores(self, batch: Sequence[ModelInput], labels: Labels) -> torch.Tensor:
+    def trainable_scores(self, batch: Inputs, labels: Labels) -> torch.Tensor:
         """Log-scores of the labels up to a constant per row, with a graph through the weights."""
         return self._label_scores(batch, labels, 0)[0]
 
-    def _label_scores(self, batch: Sequence[ModelInput], labels: Labels, prefix: int) -> tuple[torch.Tensor, int]:
-        ids, mask, _ = self.padded(batch)
-        scores = self._read({"input_ids": ids, "attention_mask": mask}, batch, labels)
-        return scores, sum(len(row.ids) for row in batch)
+    @property
+    def pass_tokens(self) -> int:
+        return _PASS_TOKENS.get(self.model.dtype, _HALF_PASS_TOKENS) if self.device.startswith("cuda") else 0
+
+    @property
+    def part_size(self) -> int:
+        # A pass costs the host as much as thousands of tokens cost the GPU: with larger parts there are fewer passes.
+        return _LARGE_PART if self._is_small else super().part_size
+
+    @property
+    def _attribution_tokens(self) -> int:
+        return _LARGE_PASS if self._is_small else super()._attribution_tokens
+
+    @functools.cached_property
+    def _is_small(self) -> bool:
+        """True if a GPU computes the passes of the model faster than the host prepares them."""
+        return self.device.startswith("cuda") and self.model.num_parameters() < SMALL
+
+    def check(self, batch: Inputs, labels: Labels, *, prefix: int) -> list[str]:
+        if not self._adds_mask:
+            return []
+        plain = self._plain_scores(batch, labels)
+        try:
+            fault = "" if np.abs(self.log_scores(batch, labels) - plain).max() <= self._tolerance else "scores differ"
+        except OutOfMemoryError:
+            raise
+        except Exception as exc:  # a model that takes no such mask; the plain way has worked above
+            fault = f"{type(exc).__name__}: {exc}"
+        self._adds_mask = not fault
+        message = f"{self.name}: it does not take a ready-made mask ({fault}), so it makes its own (slower)."
+        return [message] if fault else []
+
+    def _plain_scores(self, batch: Inputs, labels: Labels) -> LogScores:
+        """One row at a time, with the mask that every model takes."""
+        before, self._adds_mask = self._adds_mask, False
+        try:
+            return np.concatenate([self.log_scores(batch.take([index]), labels) for index in range(len(batch))])
+        finally:
+            self._adds_mask = before
+
+    def _masks(self, padded: PaddedBatch) -> dict[str, torch.Tensor]:
+        # Given the usual mask, transformers looks whether it hides anything: the host would wait for the device.
+        known = self._adds_mask and not self.quantised and self.model.config._attn_implementation in {"eager", "sdpa"}
+        if not known:
+            return {"attention_mask": padded.mask}
+        return {} if padded.is_even else {"attention_mask": _additive(padded.mask, self.model.dtype)}
+
+    def _label_scores(self, batch: Inputs, labels: Labels, prefix: int) -> tuple[torch.Tensor, int]:
+        padded = self.padded(batch)
+        return self._read({"input_ids": padded.ids}, padded, labels), len(batch.ids)
 
     def _differentiable_scores(
-        self, embedded: torch.Tensor, batch: Sequence[ModelInput], mask: torch.Tensor, labels: Labels
+        self, embedded: torch.Tensor, batch: Inputs, padded: PaddedBatch, labels: Labels
     ) -> torch.Tensor:
-        return self._read({"inputs_embeds": embedded, "attention_mask": mask}, batch, labels)
+        return self._read({"inputs_embeds": embedded}, padded, labels)
 
-    def _read(self, arguments: dict[str, Any], batch: Sequence[ModelInput], labels: Labels) -> torch.Tensor:
-        ids, mask, segments = self.padded(batch)
-        arguments |= self._segments(segments)
-        if self._last:
-            states = self.model.base_model(**arguments, use_cache=False).last_hidden_state.to(self.device)
-            position = self._scoring_position(ids, mask.sum(dim=1))
-            logits = self.model.score(states[torch.arange(len(batch), device=self.device), position])
-        else:
-            logits = self.model(**arguments).logits
-        return logits[:, [index for (index,) in labels.ids]].to(self.device).float()  # type: ignore[no-any-return]
+    def _read(self, arguments: dict[str, Any], padded: PaddedBatch, labels: Labels) -> torch.Tensor:
+        arguments = {**arguments, **self._masks(padded), **self._segments(padded.segments)}
+        with no_cudnn_attention():
+            if self._last:
+                states = self.model.base_model(**arguments, use_cache=False).last_hidden_state.to(self.device)
+                rows = torch.arange(len(states), device=self.device)
+                logits = self.model.score(states[rows, self._scoring_position(padded)])
+            else:
+                logits = self.model(**arguments).logits
+        classes = np.array([index for (index,) in labels.ids])
+        return logits.to(self.device).index_select(1, self._put(classes)).float()  # type: ignore[no-any-return]
 
     @property
     def _reads_back(self) -> bool:
         return self._last and not getattr(self.model.config.get_text_config(), "use_bidirectional_attention", False)
 
-    def _scoring_position(self, ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+    def _scoring_position(self, padded: PaddedBatch) -> torch.Tensor:
         if not self._last:
-            return torch.zeros_like(lengths)
-        place = torch.arange(ids.shape[1], device=ids.device)
-        read = place < lengths[:, None]
+            return torch.zeros_like(padded.ids[:, 0])
+        place = torch.arange(padded.ids.shape[1], device=padded.ids.device)
+        read = padded.mask.bool()
         skipped = self.model.config.get_text_config().pad_token_id
         if skipped is not None:
-            read = read & (ids != skipped)
+            read = read & (padded.ids != skipped)
         return (place * read).argmax(dim=1)
 
     def _segments(self, segments: torch.Tensor) -> dict[str, torch.Tensor]:
         return {"token_type_ids": segments} if getattr(self.model.config, "type_vocab_size", 0) > 1 else {}
+
+
+def _additive(mask: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """A mask that is added to attention, (rows, 1, 1, tokens): 0 where a token is read, and else very negative."""
+    rows, longest = mask.shape
+    room = -(-longest // _ALIGNED) * _ALIGNED
+    wide = torch.zeros((rows, 1, 1, room), dtype=dtype, device=mask.device)
+    return wide[..., :longest].masked_fill_(mask[:, None, None] == 0, torch.finfo(dtype).min)
 
 
 def _beginning_alike(labels: Sequence[str], classes: Sequence[str]) -> list[int] | None:

@@ -9,9 +9,9 @@ import torch
 from numpy.typing import NDArray
 
 from ice_eval.errors import OutOfMemoryError
-from ice_eval.models._memory import Shortages, translated_memory_errors
+from ice_eval.models._gradients import gradients_of
+from ice_eval.models._memory import MemoryRetries, translated_memory_errors
 from ice_eval.models._records import EmbeddedText
-from ice_eval.models._slopes import slopes
 from ice_eval.records import Ids
 
 LogOddsOf = Callable[[torch.Tensor], AbstractContextManager[torch.Tensor]]
@@ -19,7 +19,7 @@ LogOddsOf = Callable[[torch.Tensor], AbstractContextManager[torch.Tensor]]
 
 
 class HFEmbedded(EmbeddedText):
-    """Points travel as arrays; a pass takes as many of them as memory is meant for, or half where it does not reach."""
+    """Points are arrays. A pass takes `at_once` of them, or half as many where memory runs out."""
 
     def __init__(
         self,
@@ -30,10 +30,10 @@ class HFEmbedded(EmbeddedText):
         spare: int | None,
         function: LogOddsOf,
         at_once: int,
-        shortages: Shortages,
+        retries: MemoryRetries,
     ) -> None:
         table, self._function, self._at_once = model.get_input_embeddings(), function, at_once
-        self._shortages = shortages
+        self._retries = retries
         self._device, self._dtype = device, model.dtype
 
         def look_up(chosen: Ids) -> NDArray[np.float64]:
@@ -62,20 +62,20 @@ class HFEmbedded(EmbeddedText):
         with torch.inference_mode(False), torch.enable_grad():
             moved = self._tensor(points).requires_grad_(True)
             with self._function(moved) as found:
-                (steep,) = slopes(found, [moved])
-        return steep.double().cpu().numpy()
+                (gradient,) = gradients_of(found, [moved])
+        return gradient.double().cpu().numpy()
 
     def _in_parts(
         self, of: Callable[[NDArray[np.float64]], NDArray[np.float64]], points: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """One pass, or one for each half where memory does not reach."""
+        """Compute in one pass, or in one for each half where memory runs out."""
         try:
             with translated_memory_errors():
                 return of(points)
         except OutOfMemoryError:
             if len(points) == 1:
                 raise
-        self._shortages.count += 1
+        self._retries.count += 1
         half = len(points) // 2
         return np.concatenate([self._in_parts(of, points[:half]), self._in_parts(of, points[half:])])
 

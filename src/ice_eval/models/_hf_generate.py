@@ -15,10 +15,10 @@ from transformers import (
 )
 
 from ice_eval.errors import OutOfMemoryError
+from ice_eval.models._gradients import no_grad
 from ice_eval.models._hf_codec import HFCodec
-from ice_eval.models._memory import Shortages, translated_memory_errors
+from ice_eval.models._memory import MemoryRetries, translated_memory_errors
 from ice_eval.models._records import Generated
-from ice_eval.models._slopes import without_slopes
 from ice_eval.records import Ids
 
 _TOKENS = 8192
@@ -66,7 +66,7 @@ class Continuation:
             max_new_tokens=max_tokens, do_sample=False, num_beams=1, repetition_penalty=1.0, no_repeat_ngram_size=0,
             eos_token_id=self.ends or None, pad_token_id=self.pad,
         )  # fmt: skip
-        with without_slopes(self._model):
+        with no_grad(self._model):
             written = self._model.generate(
                 torch.from_numpy(ids).to(self._device),
                 attention_mask=torch.from_numpy(mask).to(self._device),
@@ -81,9 +81,9 @@ class Continuation:
 class Writer:
     """Continues prompts of a model."""
 
-    def __init__(self, model: Any, codec: HFCodec, *, device: str, shortages: Shortages) -> None:
+    def __init__(self, model: Any, codec: HFCodec, *, device: str, retries: MemoryRetries) -> None:
         self._codec, self._continuation = codec, Continuation(model, codec, device=device)
-        self._shortages = shortages
+        self._retries = retries
 
     def write(
         self, prompts: Sequence[str], *, turns: Sequence[tuple[str, str]] | None, max_tokens: int, stop: str | None
@@ -106,7 +106,7 @@ class Writer:
         except OutOfMemoryError:
             if len(rows) == 1:
                 raise
-        self._shortages.count += 1
+        self._retries.count += 1
         half = len(rows) // 2
         return self._written(rows[:half], max_tokens, stop) + self._written(rows[half:], max_tokens, stop)
 

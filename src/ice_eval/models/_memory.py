@@ -10,8 +10,8 @@ from ice_eval.errors import OutOfMemoryError
 
 
 @dataclass
-class Shortages:
-    """How often memory did not reach, and a batch was cut in halves."""
+class MemoryRetries:
+    """Number of batches that were halved because memory ran out."""
 
     count: int = 0
 

@@ -1,10 +1,12 @@
-"""The number that gradients are taken of."""
+"""Log-odds of targets, which gradients are taken of."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
+from ice_eval.models._packed import to_device
 from ice_eval.models._records import Prior
 
 
@@ -24,8 +26,8 @@ class Odds:
         An open answer has no others: its log-probability itself.
         """
         if self.priors is not None:
-            scores = scores - torch.tensor(self.priors, dtype=scores.dtype, device=scores.device)
-        index = torch.tensor(self.targets, device=scores.device)[:, None]
+            scores = scores - to_device(np.array(self.priors), scores.device).to(scores.dtype)
+        index = to_device(np.array(self.targets, dtype=np.int64), scores.device)[:, None]
         chosen = scores.gather(1, index)[:, 0]
         if scores.shape[1] == 1:
             return chosen

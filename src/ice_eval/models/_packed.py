@@ -15,7 +15,7 @@ row, and it finds the keys and values of the shared prefix (in brackets) where o
 
 import contextlib
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -26,7 +26,7 @@ from torch.nn.attention.bias import causal_lower_right
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from ice_eval.models._norms import fused_norms
-from ice_eval.records import Ids
+from ice_eval.records import Ids, Inputs
 
 NAME = "ice-packed"
 """The attention implementation that models are switched to."""
@@ -35,8 +35,8 @@ Prefix = dict[Any, tuple[torch.Tensor, torch.Tensor]]
 """Attention module -> keys and values of the shared prefix, (1, heads, tokens, width) each."""
 
 
-def to_device(array: NDArray[np.int64], device: torch.device | str) -> torch.Tensor:
-    """Numbers on a device. Only from pinned memory does the host not wait until the device has come to them."""
+def to_device(array: NDArray[Any], device: torch.device | str) -> torch.Tensor:
+    """Copy an array to a device, through pinned memory: from other memory the host would wait for the device."""
     tensor = torch.from_numpy(np.ascontiguousarray(array))
     on_gpu = torch.device(device).type == "cuda"
     return tensor.pin_memory().to(device, non_blocking=True) if on_gpu else tensor.to(device)
@@ -66,11 +66,11 @@ class Packing:
     """(rows,): tokens of each row."""
 
     @classmethod
-    def of(cls, rows: Sequence[Ids], *, groups: Ids | None = None) -> "Packing":
-        """Pack rows of at least one token each; those of different `groups` share no node."""
-        lengths = np.array([len(row) for row in rows], dtype=np.int64)
-        tokens = np.zeros((len(rows), int(lengths.max())), dtype=np.int64)
-        tokens[np.arange(tokens.shape[1]) < lengths[:, None]] = np.concatenate(rows)
+    def of(cls, rows: Inputs, *, start: int = 0, groups: Ids | None = None) -> "Packing":
+        """Pack rows from `start` on, where each has a token at least; those of different `groups` share no node."""
+        rest = rows.take(np.arange(len(rows)), start=start) if start else rows
+        lengths, (tokens, _, _) = rest.lengths, rest.padded(0)
+        n_ids = 1 + int(rest.ids.max())
         path = np.zeros_like(tokens)
         ids, depths, owners = [], [], []
         parent = np.zeros(len(rows), dtype=np.int64) if groups is None else groups.copy()
@@ -78,9 +78,7 @@ class Packing:
         for depth, column in enumerate(tokens.T):
             alive = np.flatnonzero(lengths > depth)
             # Two rows share a node when they share its parent and its token.
-            _, first, place = np.unique(
-                parent[alive] * (1 + int(tokens.max())) + column[alive], return_index=True, return_inverse=True
-            )
+            _, first, place = np.unique(parent[alive] * n_ids + column[alive], return_index=True, return_inverse=True)
             path[:, depth] = path[:, depth - 1] if depth else 0
             path[alive, depth] = n_nodes + place
             parent[alive] = place
@@ -104,16 +102,16 @@ class PackedPass:
     prefix: Prefix = field(default_factory=dict)
     n_prefix: int = 0
     records: Prefix | None = None
-    """Where keys and values are left for later passes; None: nowhere."""
+    """Keys and values are stored here for later passes; None: they are not stored."""
     watch: Ids | None = None
     """(rows,): the place after the prefix whose attention is summed up, in each row; None: in none."""
     watched: torch.Tensor | None = None
     """(rows, prefix + longest): that sum over layers, of the mean over heads."""
     n_watched: int = 0
     n_attended: int = 0
-    """How many layers asked."""
+    """Number of layers that called `attend`."""
     has_window: bool = False
-    """Whether a layer said how far back it reads."""
+    """True if a layer passed the size of its window."""
 
     def __post_init__(self) -> None:
         self.shape = self.packing.path.shape
@@ -150,7 +148,7 @@ class PackedPass:
         return seen.at_nodes(self._softmax(queries, keys, values, scale, window))[None]
 
     def _splits(self, query: torch.Tensor) -> bool:
-        """Whether two small products are faster than a copy of the prefix for every row, as without flash attention."""
+        """True if two small products are faster than a copy of the prefix for every row: without flash attention."""
         fast = query.is_cuda and query.dtype != torch.float32
         return not fast and self.watch is None and self.shape[1] <= _SPLIT_UP_TO
 
@@ -263,7 +261,7 @@ class _Sums(NamedTuple):
 def _sums(
     queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, scale: float, mask: torch.Tensor | None = None
 ) -> _Sums:
-    """What queries read from keys, (batch, tokens, width) each."""
+    """Softmax sums of queries over keys, (batch, tokens, width) each."""
     start = mask if mask is not None else queries.new_zeros(())
     weights = torch.baddbmm(start, queries, keys.transpose(1, 2), beta=0 if mask is None else 1, alpha=scale)
     top = weights.detach().amax(dim=-1, keepdim=True)
@@ -272,9 +270,9 @@ def _sums(
 
 
 _PASSES: list[PackedPass] = []
-"""The pass that a model is in; its attention finds it here."""
+"""The current pass, read by the attention of the model."""
 _ALONE = threading.RLock()
-"""One pass at a time: a layer knows its pass only by this."""
+"""Allows one pass at a time, since layers find theirs in `_PASSES`."""
 
 
 def _attend(
@@ -288,7 +286,7 @@ def _attend(
     sliding_window: int | None = None,
     **others: Any,
 ) -> tuple[torch.Tensor, None]:
-    """What transformers calls in place of its own attention."""
+    """Attention function that transformers calls in place of its own."""
     odd = [name for name in ("softcap", "s_aux", "position_bias") if others.get(name) is not None]
     if odd or others.get("is_causal") is False or not getattr(module, "is_causal", True):
         raise NotPackableError(f"{type(module).__name__}: {', '.join(odd) or 'attention in both directions'}")

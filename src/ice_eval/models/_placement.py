@@ -1,4 +1,4 @@
-"""Where the weights of a model lie: on one device, on several, or in memory or on disk until a layer is computed.
+"""Devices of the weights of a model: one, several, or memory and disk until a layer is computed.
 
 accelerate spreads a model by a hook on every module, which moves inputs to the device of the module and fetches weights
 that wait elsewhere. Modules that are called need nothing more. What is read without a call does: a weight may be
@@ -13,7 +13,7 @@ from accelerate.hooks import AlignDevicesHook, SequentialHook
 
 
 def entrance(model: Any) -> torch.device:
-    """Where a model takes its inputs."""
+    """Return the device of the inputs."""
     table = model.get_input_embeddings()
     hook = _hook(table)
     placed = hook is not None and hook.execution_device is not None
@@ -21,29 +21,29 @@ def entrance(model: Any) -> torch.device:
 
 
 def is_spread(model: Any) -> bool:
-    """Whether hooks move inputs, or weights, from device to device."""
+    """Return True if hooks move inputs or weights between devices."""
     return any(_hook(module) is not None for module in model.modules())
 
 
 def is_offloaded(model: Any) -> bool:
-    """Whether weights wait in memory or on disk until they are needed."""
+    """Return True if weights are offloaded to memory or disk until they are needed."""
     hooks = (_hook(module) for module in model.modules())
     return any(hook is not None and hook.offload for hook in hooks)
 
 
 def devices_of(model: Any) -> list[str]:
-    """Names of all places where weights lie, as `cuda:0`, `cpu` and `disk`."""
-    places = getattr(model, "hf_device_map", {}).values() if is_spread(model) else ()
-    named = (place if place == "disk" else str(torch.device(place)) for place in places)
+    """Names of all devices that hold weights, as `cuda:0`, `cpu` and `disk`."""
+    devices = getattr(model, "hf_device_map", {}).values() if is_spread(model) else ()
+    named = (device if device == "disk" else str(torch.device(device)) for device in devices)
     return list(dict.fromkeys(named)) or [str(entrance(model))]
 
 
 def gpus_of(model: Any) -> list[torch.device]:
     """The GPUs that compute."""
     hooks = (_hook(module) for module in model.modules())
-    places = (hook.execution_device for hook in hooks if hook is not None and hook.execution_device is not None)
-    found = dict.fromkeys([entrance(model), *map(torch.device, places)])
-    return [place for place in found if place.type == "cuda"]
+    devices = (hook.execution_device for hook in hooks if hook is not None and hook.execution_device is not None)
+    found = dict.fromkeys([entrance(model), *map(torch.device, devices)])
+    return [device for device in found if device.type == "cuda"]
 
 
 def weight_of(module: Any, name: str) -> torch.Tensor | None:
@@ -75,7 +75,7 @@ def _parts(tensor: torch.Tensor) -> list[torch.Tensor]:
 
 
 def _hook(module: Any) -> AlignDevicesHook | None:
-    """What places a module and its inputs, alone or beside other hooks."""
+    """Return the hook of accelerate that places a module and its inputs, alone or among other hooks."""
     hook = getattr(module, "_hf_hook", None)
     hooks = hook.hooks if isinstance(hook, SequentialHook) else [hook]
     return next((each for each in hooks if isinstance(each, AlignDevicesHook)), None)

@@ -87,7 +87,7 @@ def settle(model: Any) -> None:
     """Tell bitsandbytes what it should not do, where it stores the weights of a model.
 
     It lays 4-bit weights out anew on a CPU with bfloat16 instructions, at their first pass without a gradient. The
-    kernel that then reads them has no gradient: slopes would lack what goes through its layers. And its 8-bit layers
+    kernel that then reads them has no gradient: gradients would lack what goes through its layers. And its 8-bit layers
     say in every pass that they compute in float16.
     """
     if quantised_by(model) != "bitsandbytes":

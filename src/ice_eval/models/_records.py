@@ -1,4 +1,4 @@
-"""What is asked of a model, and what it answers, beside scores."""
+"""Requests to a model and its answers, beside scores."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ Prior = Sequence[float]
 
 @dataclass(frozen=True)
 class Labels:
-    """How a model is asked for a label."""
+    """Labels of a task as a model scores them."""
 
     names: tuple[str, ...]
     ids: LabelIds
@@ -25,15 +25,15 @@ class Labels:
     scoring: LabelScoring = "first"
     """By the first token of the label word, or by all of them (chain rule)."""
     are_classes: bool = False
-    """Whether `ids` are indices of classes, not tokens."""
+    """True if `ids` are indices of classes, not tokens."""
     classes: tuple[str, ...] = ()
-    """What a classifier calls all its classes, in their order; empty where they have no names of their own."""
+    """Names of all classes of a classifier, in their order; empty where they have none."""
     note: str | None = None
-    """What a user should know of how labels were matched."""
+    """A message for the user on how labels were matched."""
 
     @property
     def is_open(self) -> bool:
-        """Whether there is one answer and no other to choose: its score is its log-probability among all texts."""
+        """True if there is a single answer: its score is its log-probability among all texts."""
         return len(self.ids) == 1
 
     @property
@@ -43,14 +43,14 @@ class Labels:
 
 
 class Pending(NamedTuple):
-    """Scores that a device may still be computing."""
+    """Scores that may still be computed by a device."""
 
     collect: Callable[[], LogScores]
     """Waits for them."""
     tokens: int
     """Tokens that they cost."""
     holds: object = None
-    """What the device still reads for them."""
+    """Objects that the device still reads for them."""
 
 
 class Gradients(NamedTuple):
@@ -65,7 +65,7 @@ class Gradients(NamedTuple):
 
 @dataclass
 class Observations:
-    """What one look at some examples showed, in their order; empty where it was not asked for."""
+    """Attentions and gradients of some examples, in their order; empty where not requested."""
 
     attentions: list[PerToken] = field(default_factory=list)
     gradients: list[Gradients] = field(default_factory=list)
@@ -77,17 +77,17 @@ class Observations:
 
 
 class AttentionMaps(NamedTuple):
-    """Who reads whom in one example, layer by layer; (layers, heads, tokens that read, tokens that are read)."""
+    """All attention weights of one example, (layers, heads, queries, keys)."""
 
     weights: NDArray[np.float32]
     gradients: NDArray[np.float32] | None
-    """Of the target's log-odds with respect to the weights; None where nobody asked."""
+    """Gradients of the target's log-odds with respect to the weights; None where not requested."""
     position: int
     """The token that answers."""
 
 
 class Generated(NamedTuple):
-    """What a model wrote after a prompt."""
+    """A completion of a prompt."""
 
     text: str | None
     """None where the prompt and an answer do not fit into what the model takes."""

@@ -20,7 +20,7 @@ from ice_eval.models._records import Generated, Labels, LabelScoring, Pending
 from ice_eval.models._served_line import Line
 from ice_eval.models._served_means import LabelTokens, Means, Prompt, find_label_tokens, find_means
 from ice_eval.models._served_scores import LabelReader
-from ice_eval.records import Example, Ids, LogScores, ModelInput, SpecialIds, Unit
+from ice_eval.records import Example, Ids, Inputs, LogScores, SpecialIds, Unit
 from ice_eval.servers import Budget, Message, Request, Response, Server, Tokens
 from ice_eval.tasks import Task
 
@@ -157,21 +157,21 @@ class ServedModel(Model):
         # What spells a special token is text like any other to some servers, and the token to others: nobody writes it.
         self._codec.special = SpecialIds(every=self._codec.special.every)
 
-    def log_scores(self, batch: Sequence[ModelInput], labels: Labels, *, prefix: int = 0) -> LogScores:
+    def log_scores(self, batch: Inputs, labels: Labels, *, prefix: int = 0) -> LogScores:
         return self.submit(batch, labels, prefix=prefix).collect()
 
-    def again(self, batch: Sequence[ModelInput], labels: Labels, *, prefix: int = 0) -> LogScores:
+    def again(self, batch: Inputs, labels: Labels, *, prefix: int = 0) -> LogScores:
         """The server is asked anew, in place of the file that remembers what it said."""
-        return normalised(self._asked()[1].log_probabilities([self._prompt(row) for row in batch], repeat=1).values)
+        return normalised(self._asked()[1].log_probabilities(self._prompts(batch), repeat=1).values)
 
-    def submit(self, batch: Sequence[ModelInput], labels: Labels, *, prefix: int = 0) -> Pending:
-        found = self._asked()[1].log_probabilities([self._prompt(row) for row in batch])
+    def submit(self, batch: Inputs, labels: Labels, *, prefix: int = 0) -> Pending:
+        found = self._asked()[1].log_probabilities(self._prompts(batch))
         scores = normalised(found.values)
         return Pending(lambda: scores, found.tokens)
 
-    def check(self, batch: Sequence[ModelInput], labels: Labels, *, prefix: int) -> list[str]:
+    def check(self, batch: Inputs, labels: Labels, *, prefix: int) -> list[str]:
         """A server takes no empty prompt, and what is removed must leave one."""
-        if any(not self._prompt(row) for row in batch):
+        if not all(self._prompts(batch)):
             raise ConfigError(
                 f"without the words that may be removed nothing is left of the prompt, and {self.name} takes no empty "
                 "one; put words around the text, and use --scope content."
@@ -198,10 +198,10 @@ class ServedModel(Model):
             for answer, question in zip(answers, questions, strict=True)
         ]
 
-    def outlook(self, rows: int, inputs: Sequence[ModelInput]) -> list[str]:
+    def outlook(self, rows: int, inputs: Inputs) -> list[str]:
         """Requests, tokens and cost at most, if every row is asked for once; long labels need one for each."""
         means, reader = self._asked()
-        most = [means.question(self._prompt(row)).most_tokens() for row in inputs]
+        most = [means.question(prompt).most_tokens() for prompt in self._prompts(inputs)]
         per_row = len(reader.tokens) if reader.scoring == "full" else 1
         tokens = Tokens(round(rows * per_row * float(np.mean([each.prompt for each in most]))), rows * per_row)
         cost = self._line.cost(tokens)
@@ -229,8 +229,10 @@ class ServedModel(Model):
         assert self._means is not None and self._reader is not None, "labels come first"
         return self._means, self._reader
 
-    def _prompt(self, row: ModelInput) -> Prompt:
-        return tuple(row.ids.tolist()) if self._asked()[0].by_ids else self._text(row.ids)
+    def _prompts(self, batch: Inputs) -> list[Prompt]:
+        """Each row as the server takes it."""
+        rows = [batch.row(index) for index in range(len(batch))]
+        return [tuple(row.tolist()) for row in rows] if self._asked()[0].by_ids else [self._text(row) for row in rows]
 
     def _text(self, ids: Ids) -> str:
         """What ids spell, without the special tokens before it, which the server adds itself."""

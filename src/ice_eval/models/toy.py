@@ -17,7 +17,7 @@ from ice_eval.errors import ConfigError
 from ice_eval.models._base import Model, model, normalised
 from ice_eval.models._loading import Loading
 from ice_eval.models._records import AttentionMaps, EmbeddedText, Gradients, Labels, LabelScoring, Observations, Prior
-from ice_eval.records import PROTECTED, Encoded, Ids, LogScores, ModelInput, PerToken, SpecialIds
+from ice_eval.records import PROTECTED, Encoded, Ids, Inputs, LogScores, PerToken, SpecialIds
 from ice_eval.tasks import Task
 
 WEIGHTS: dict[str, float] = {
@@ -26,7 +26,7 @@ WEIGHTS: dict[str, float] = {
     "bad": -1.0, "terrible": -2.0, "awful": -3.0, "hate": -2.0, "hated": -2.0, "boring": -1.5, "dull": -1.0,
     "worst": -2.5, "poor": -1.5, "mess": -1.25, "slow": -0.75, "broken": -2.25, "rude": -1.75, "cold": -0.5,
 }  # fmt: skip
-"""What each word adds to the log-odds of the second label."""
+"""Weight of each word in the log-odds of the second label."""
 BIAS = 0.25
 
 _WORD = re.compile(r"\w+|[^\w\s]")
@@ -44,6 +44,7 @@ class ToyCodec:
     special = SpecialIds(unk=_UNK, pad=_PAD, mask=_MASK)
 
     def __init__(self) -> None:
+        self._ids: dict[str, int] = {}
         self._words = {_UNK: "<unk>", _PAD: "<pad>", _MASK: "<mask>"} | {index: word for word, index in _KNOWN.items()}
 
     def tokenize(self, text: str, pair: str | None = None, *, framed: bool = False) -> Tokens:
@@ -63,9 +64,11 @@ class ToyCodec:
         return [" ".join(self._words.get(int(i), "<unk>") for i in row) for row in rows]
 
     def _id(self, word: str) -> int:
-        index = _KNOWN.get(word.lower(), _FIRST_FREE + zlib.crc32(word.encode("utf-8", "surrogatepass")) % 2**24)
-        self._words.setdefault(index, word)
-        return index
+        if word not in self._ids:
+            checksum = zlib.crc32(word.encode("utf-8", "surrogatepass"))
+            self._ids[word] = _KNOWN.get(word.lower(), _FIRST_FREE + checksum % 2**24)
+            self._words.setdefault(self._ids[word], word)
+        return self._ids[word]
 
 
 class Toy(Model):
@@ -88,12 +91,16 @@ class Toy(Model):
     def labels(self, task: Task, *, scoring: LabelScoring | None = None) -> Labels:
         return Labels(task.labels, tuple((index,) for index in range(len(task.labels))), are_classes=True)
 
-    def log_scores(self, batch: Sequence[ModelInput], labels: Labels, *, prefix: int = 0) -> LogScores:
-        log_odds = np.array([BIAS + _weights(row.ids).sum() for row in batch])
+    def log_scores(self, batch: Inputs, labels: Labels, *, prefix: int = 0) -> LogScores:
+        row = np.repeat(np.arange(len(batch)), batch.lengths)
+        log_odds = BIAS + np.bincount(row, weights=_weights(batch.ids), minlength=len(batch))
         # The first label answers for the negative side, the second for the positive one, further ones stay at -10.
         scores = np.full((len(batch), len(labels.names)), -10.0)
         scores[:, 0], scores[:, 1] = 0.0, log_odds
         return normalised(scores)
+
+    def default_budget(self) -> int:
+        return 65_536
 
     def observe(
         self,
@@ -120,8 +127,8 @@ class Toy(Model):
         """One layer of one head, in which every token reads as the last one does."""
         weights = _weights(item.ids).astype(np.float32)
         shape = (1, 1, len(weights), len(weights))
-        slopes = np.broadcast_to(np.float32(_sign(target)) * np.sign(weights), shape) if gradients else None
-        return AttentionMaps(np.broadcast_to(np.abs(weights), shape), slopes, len(weights) - 1)
+        by_weight = np.broadcast_to(np.float32(_sign(target)) * np.sign(weights), shape) if gradients else None
+        return AttentionMaps(np.broadcast_to(np.abs(weights), shape), by_weight, len(weights) - 1)
 
     def embedded(self, item: Encoded, target: int, labels: Labels, *, prior: Prior | None = None) -> EmbeddedText:
         return EmbeddedBag(item, _sign(target))
@@ -136,7 +143,7 @@ class EmbeddedBag(EmbeddedText):
         self.tokens = np.flatnonzero(item.unit_of != PROTECTED)
         self.embedding = np.ones((len(self.tokens), 1))
         weights = sign * _weights(item.ids)
-        self._slopes = weights[self.tokens][:, None]
+        self._gradient = weights[self.tokens][:, None]
         self._rest = sign * BIAS + weights[item.unit_of == PROTECTED].sum()
 
     @property
@@ -144,11 +151,11 @@ class EmbeddedBag(EmbeddedText):
         return 1024
 
     def log_odds(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        found: NDArray[np.float64] = self._rest + (points * self._slopes).sum(axis=(1, 2))
+        found: NDArray[np.float64] = self._rest + (points * self._gradient).sum(axis=(1, 2))
         return found
 
     def gradients(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.broadcast_to(self._slopes, points.shape)
+        return np.broadcast_to(self._gradient, points.shape)
 
 
 def _sign(target: int) -> float:

@@ -2,11 +2,12 @@
 
 from ice_eval.operators._base import Operator, operator, operators
 from ice_eval.operators._indicative import TokenCounts, label_indicative
-from ice_eval.operators._pool import POOL_EXAMPLES, Blacklist, FillPool, PooledUnits
+from ice_eval.operators._pool import POOL_EXAMPLES, Blacklist, DrawnFills, FillPool, PooledUnits
 
 __all__ = [
     "POOL_EXAMPLES",
     "Blacklist",
+    "DrawnFills",
     "FillPool",
     "Operator",
     "PooledUnits",

@@ -1,4 +1,4 @@
-"""The seam that every operator fills: (encoded example, keep-masks, fills) -> ids."""
+"""The seam that every operator fills: (encoded example, keep-masks, fills) -> inputs."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from typing import ClassVar, TypeVar
 
 from ice_eval._registry import Registry
 from ice_eval.errors import CapabilityError
-from ice_eval.records import Encoded, Fills, Ids, KeepMasks, ModelInput, SpecialIds
+from ice_eval.records import Encoded, Fills, Inputs, KeepMasks, SpecialIds
 
 _Class = TypeVar("_Class", bound="type[Operator]")
 
@@ -21,7 +21,7 @@ class Operator(ABC):
     """
 
     needs_fills: ClassVar[bool] = False
-    """Whether `build` reads `fills`: a replacement for every unit, drawn once per example."""
+    """Whether `build` reads `fills`: an id for every token of a unit, drawn once per example."""
 
     def prepare(self, special: SpecialIds) -> list[str]:
         """Whether a model has what the operator writes; returns flags for the manifest.
@@ -32,16 +32,8 @@ class Operator(ABC):
         return []
 
     @abstractmethod
-    def build(self, item: Encoded, keep: KeepMasks, *, fills: Fills) -> list[Ids]:
-        """Ids of one input per row of `keep`."""
-
-    def inputs(self, item: Encoded, keep: KeepMasks, *, fills: Fills) -> list[ModelInput]:
-        """Ids with the segment of each token, for models that read pairs."""
-        rows = zip(self.build(item, keep, fills=fills), keep, strict=True)
-        return [
-            ModelInput(ids, item.segments if len(ids) == len(item.ids) else item.segments[item.tokens_kept(row)])
-            for ids, row in rows
-        ]
+    def build(self, item: Encoded, keep: KeepMasks, *, fills: Fills) -> Inputs:
+        """Return one input per row of `keep`; `item.without` and `item.overwritten` do most of it."""
 
 
 def or_end_of_text(name: str, token: int | None, special: SpecialIds) -> tuple[int, list[str]]:

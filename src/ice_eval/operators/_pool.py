@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ice_eval.errors import DataError
-from ice_eval.records import Encoded, Ids
+from ice_eval.records import Encoded, Fills, Ids
 
 POOL_EXAMPLES = 2_000
 """The pool is filled from this many first examples of the data, evaluated or not."""
@@ -55,8 +56,35 @@ class PooledUnits:
     @classmethod
     def of(cls, item: Encoded, gold: int | None) -> "PooledUnits":
         """What an encoded example gives to the pool."""
-        units = zip(item.unit_ids(), item.texts, strict=True)
-        return cls(item.example_id, gold, tuple((tuple(ids.tolist()), text) for ids, text in units))
+        ids, end, units = item.content_ids().tolist(), 0, []
+        for length, text in zip(item.unit_lengths().tolist(), item.texts, strict=True):
+            units.append((tuple(ids[end : end + length]), text))
+            end += length
+        return cls(item.example_id, gold, tuple(units))
+
+
+class DrawnFills(NamedTuple):
+    """A replacement for every unit of an example."""
+
+    ids: Fills
+    texts: tuple[str, ...]
+    """The characters of each replacement."""
+
+
+class _Bucket:
+    """The pooled units of one length, example after example."""
+
+    def __init__(self) -> None:
+        self.ids: list[tuple[int, ...]] = []
+        self.texts: list[str] = []
+        self._table: Ids | None = None
+
+    @property
+    def table(self) -> Ids:
+        """(units, length): the ids of all units."""
+        if self._table is None or len(self._table) != len(self.ids):
+            self._table = np.array(self.ids, dtype=np.int64)
+        return self._table
 
 
 class FillPool:
@@ -79,8 +107,9 @@ class FillPool:
         self.blacklist = blacklist
         self.knows_labels = len({entry.gold for entry in pool if entry.gold is not None}) > 1
         """Whether gold labels told which tokens give a label away."""
-        self._buckets: dict[int, list[tuple[int, ...]]] = {}
+        self._buckets: dict[int, _Bucket] = {}
         self._own: dict[tuple[int, str], tuple[int, int]] = {}
+        self._blocked: dict[tuple[tuple[int, ...], str], bool] = {}
         for entry in pool:
             self._add(entry)
         if not self._buckets:
@@ -90,45 +119,52 @@ class FillPool:
 
     def _add(self, entry: PooledUnits) -> None:
         for ids, text in entry.units:
-            if self.blacklist.blocks(text, ids):
+            if (ids, text) not in self._blocked:
+                self._blocked[ids, text] = self.blacklist.blocks(text, ids)
+            if self._blocked[ids, text]:
                 continue
-            bucket = self._buckets.setdefault(len(ids), [])
-            start, stop = self._own.get((len(ids), entry.example_id), (len(bucket), len(bucket)))
-            bucket.append(ids)
+            bucket = self._buckets.setdefault(len(ids), _Bucket())
+            start, stop = self._own.get((len(ids), entry.example_id), (len(bucket.ids), len(bucket.ids)))
+            bucket.ids.append(ids)
+            bucket.texts.append(text)
             self._own[len(ids), entry.example_id] = (start, stop + 1)
 
     def can_fill(self, item: Encoded) -> bool:
-        """Whether other examples have units to fill every unit of this one with."""
-        lengths = set(np.bincount(item.unit_of[item.unit_of >= 0], minlength=item.n_units).tolist())
+        """Return whether other examples have units to fill every unit of this one with."""
+        lengths = set(item.unit_lengths().tolist())
         return all(self._sizes(length, item.example_id) is not None for length in lengths)
 
-    def draw(self, item: Encoded, rng: np.random.Generator) -> list[Ids]:
-        """One replacement for every unit of `item`, from the other examples."""
+    def draw(self, item: Encoded, rng: np.random.Generator) -> DrawnFills:
+        """Draw one replacement for every unit of `item`, from the other examples."""
         # One uniform number per token is enough for any composition, and keeps the stream independent of the pool.
-        lengths = np.bincount(item.unit_of[item.unit_of >= 0], minlength=item.n_units)
-        numbers = rng.random(int(lengths.sum()))
-        ends = np.cumsum(lengths)
-        return [
-            self._fill(int(n), item.example_id, numbers[end - n : end]) for n, end in zip(lengths, ends, strict=True)
-        ]
+        lengths = item.unit_lengths()
+        numbers, starts = rng.random(int(lengths.sum())), np.cumsum(lengths) - lengths
+        ids, texts = np.zeros(len(numbers), dtype=np.int64), [""] * len(lengths)
+        for length in np.unique(lengths).tolist():
+            sizes = self._sizes(length, item.example_id)
+            if sizes is None:
+                raise DataError(
+                    f"infill found no unit of other examples for example '{item.example_id}': its data are too few."
+                )
+            units, done = np.flatnonzero(lengths == length), 0
+            for number, size in enumerate(sizes):  # one piece, or shorter ones joined, longest first
+                bucket = self._buckets[size]
+                picked = self._places(size, item.example_id, numbers[starts[units] + number])
+                ids[starts[units][:, None] + np.arange(done, done + size)] = bucket.table[picked]
+                for unit, place in zip(units.tolist(), picked.tolist(), strict=True):
+                    texts[unit] += bucket.texts[place]
+                done += size
+        return DrawnFills(ids, tuple(texts))
 
     def tokens(self, count: int, rng: np.random.Generator) -> Ids:
-        """Units of one token each, of any example."""
+        """Draw units of one token each, of any example."""
         if 1 not in self._buckets:
             raise DataError("infill found no unit of one token in the data.")
-        bucket = self._buckets[1]
-        return np.array([bucket[int(i)][0] for i in rng.integers(len(bucket), size=count)], dtype=np.int64)
-
-    def _fill(self, length: int, example_id: str, numbers: NDArray[np.float64]) -> Ids:
-        """A pooled unit of `length` tokens, else shorter ones joined, longest first."""
-        sizes = self._sizes(length, example_id)
-        if sizes is None:
-            raise DataError(f"infill found no unit of other examples for example '{example_id}': its data are too few.")
-        found = [i for size, number in zip(sizes, numbers, strict=False) for i in self._pick(size, example_id, number)]
-        return np.asarray(found, dtype=np.int64)
+        table = self._buckets[1].table[:, 0]
+        return table[rng.integers(len(table), size=count)]
 
     def _sizes(self, length: int, example_id: str) -> list[int] | None:
-        """Token counts of the pooled units that make up `length`, or None where there are none."""
+        """Return the token counts of the pooled units that make up `length`, or None where there are none."""
         sizes: list[int] = []
         while sum(sizes) < length:
             left = length - sum(sizes)
@@ -140,9 +176,10 @@ class FillPool:
 
     def _available(self, size: int, example_id: str) -> int:
         start, stop = self._own.get((size, example_id), (0, 0))
-        return len(self._buckets.get(size, ())) - (stop - start)
+        return (len(self._buckets[size].ids) if size in self._buckets else 0) - (stop - start)
 
-    def _pick(self, size: int, example_id: str, number: float) -> tuple[int, ...]:
+    def _places(self, size: int, example_id: str, numbers: NDArray[np.float64]) -> Ids:
+        """Return where in a bucket uniform numbers point to, the example's own units left out."""
         start, stop = self._own.get((size, example_id), (0, 0))
-        place = int(number * self._available(size, example_id))
-        return self._buckets[size][place + (stop - start) if place >= start else place]
+        places = (numbers * self._available(size, example_id)).astype(np.int64)
+        return places + np.where(places >= start, stop - start, 0)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from ice_eval.operators._base import Operator, operator
-from ice_eval.records import Encoded, Fills, Ids, KeepMasks
+from ice_eval.records import Encoded, Fills, Inputs, KeepMasks
 
 
 @operator("delete")
@@ -11,5 +11,5 @@ from ice_eval.records import Encoded, Fills, Ids, KeepMasks
 class Delete(Operator):
     """Units that are not kept are removed; what stays keeps its order."""
 
-    def build(self, item: Encoded, keep: KeepMasks, *, fills: Fills) -> list[Ids]:
-        return [item.ids[item.tokens_kept(row)] for row in keep]
+    def build(self, item: Encoded, keep: KeepMasks, *, fills: Fills) -> Inputs:
+        return item.without(item.tokens_kept(keep))

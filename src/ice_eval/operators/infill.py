@@ -3,10 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from ice_eval.operators._base import Operator, operator
-from ice_eval.records import PROTECTED, Encoded, Fills, Ids, KeepMasks
+from ice_eval.records import PROTECTED, Encoded, Fills, Inputs, KeepMasks
 
 
 @operator("infill")
@@ -19,10 +17,8 @@ class Infill(Operator):
 
     needs_fills: ClassVar[bool] = True
 
-    def build(self, item: Encoded, keep: KeepMasks, *, fills: Fills) -> list[Ids]:
+    def build(self, item: Encoded, keep: KeepMasks, *, fills: Fills) -> Inputs:
         replaced = item.ids.copy()
-        inside = item.unit_of != PROTECTED
-        # Units are runs of tokens in order, so their fills in order line up with the content tokens.
-        if inside.any():
-            replaced[inside] = np.concatenate(list(fills))
-        return [np.where(item.tokens_kept(row), item.ids, replaced) for row in keep]
+        # Units are numbered in the order of tokens, so their fills in order line up with the tokens of units.
+        replaced[item.unit_of != PROTECTED] = fills
+        return item.overwritten(item.tokens_kept(keep), replaced)

@@ -2,11 +2,9 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from ice_eval.errors import CapabilityError
 from ice_eval.operators._base import Operator, operator
-from ice_eval.records import Encoded, Fills, Ids, KeepMasks, SpecialIds
+from ice_eval.records import Encoded, Fills, Inputs, KeepMasks, SpecialIds
 
 
 @operator("mask")
@@ -22,6 +20,6 @@ class Mask(Operator):
             )
         return []
 
-    def build(self, item: Encoded, keep: KeepMasks, *, fills: Fills) -> list[Ids]:
+    def build(self, item: Encoded, keep: KeepMasks, *, fills: Fills) -> Inputs:
         assert item.special.mask is not None, "checked by prepare"
-        return [np.where(item.tokens_kept(row), item.ids, item.special.mask) for row in keep]
+        return item.overwritten(item.tokens_kept(keep), item.special.mask)

@@ -2,10 +2,8 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from ice_eval.operators._base import Operator, operator, or_end_of_text
-from ice_eval.records import Encoded, Fills, Ids, KeepMasks, SpecialIds
+from ice_eval.records import Encoded, Fills, Inputs, KeepMasks, SpecialIds
 
 
 @operator("mask-pad")
@@ -16,6 +14,6 @@ class MaskPad(Operator):
     def prepare(self, special: SpecialIds) -> list[str]:
         return or_end_of_text("mask-pad", special.pad, special)[1]
 
-    def build(self, item: Encoded, keep: KeepMasks, *, fills: Fills) -> list[Ids]:
+    def build(self, item: Encoded, keep: KeepMasks, *, fills: Fills) -> Inputs:
         token, _ = or_end_of_text("mask-pad", item.special.pad, item.special)
-        return [np.where(item.tokens_kept(row), item.ids, token) for row in keep]
+        return item.overwritten(item.tokens_kept(keep), token)

@@ -6,7 +6,7 @@ from ice_eval.pipeline.data import examples_read
 from ice_eval.pipeline.prepare import prepare
 from ice_eval.pipeline.progress import Reporter, Silent
 from ice_eval.pipeline.replicas import Replicas, load_replicas
-from ice_eval.pipeline.run import execute
+from ice_eval.pipeline.run import Scored, finish, score
 
 __all__ = [
     "ADDABLE",
@@ -14,10 +14,12 @@ __all__ = [
     "Replicas",
     "Reporter",
     "RunConfig",
+    "Scored",
     "Silent",
     "examples_read",
-    "execute",
+    "finish",
     "load_replicas",
     "prepare",
+    "score",
     "task_identity",
 ]

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+
+from ice_eval.results.records import Adaptation
 
 
 @dataclass(frozen=True)
@@ -16,5 +17,5 @@ class Adapted:
     """Part of the run's identity, so that it is never taken for a run of the deployed model, or of another copy."""
     targets: Mapping[str, int] = field(repr=False)
     """By example id; examples without one are skipped."""
-    record: Mapping[str, Any] = field(repr=False)
-    """What the manifest says of it."""
+    record: Adaptation = field(repr=False)
+    """For the manifest."""

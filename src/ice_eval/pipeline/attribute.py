@@ -8,11 +8,11 @@ from functools import partial
 import numpy as np
 
 from ice_eval.attributions import LOOKS, OF_EVERY_MODEL, Lens, Observer, one_per_unit
-from ice_eval.pipeline.desk import changed
 from ice_eval.pipeline.engine import Engine
 from ice_eval.pipeline.probes import Probes
+from ice_eval.pipeline.queue import changed
 from ice_eval.records import Answer, Encoded, PerUnit
-from ice_eval.results.schema import InputRow
+from ice_eval.results.examples import InputRow
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def _looked(
         targets,
         needs - OF_EVERY_MODEL,
         chat=engine.in_turns,
-        priors=probes.priors(items),
+        priors=probes.calibration(),
     )
     looking = [todo for name, todo in missing.items() if engine.attributions[name].needs & LOOKS]
     shown = {item.example_id for todo in looking for item in todo}

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from ice_eval import stats
 from ice_eval.attributions import Attribution, Explained, Given, fields_of, fit_of
@@ -12,9 +11,11 @@ from ice_eval.models import Labels, Model
 from ice_eval.pipeline.config import RunConfig
 from ice_eval.pipeline.engine import Engine
 from ice_eval.pipeline.job import Job
+from ice_eval.pipeline.manifest import server_info
 from ice_eval.pipeline.parts import estimated_rows
 from ice_eval.pipeline.replica import Replica
-from ice_eval.records import Example
+from ice_eval.records import Example, Inputs
+from ice_eval.results import Manifest
 from ice_eval.results.numbers import NUMBERS
 from ice_eval.results.summary import ALPHA
 from ice_eval.tasks import data_notes
@@ -23,7 +24,6 @@ _SAMPLE = 16
 """Examples that show what rows cost."""
 _RANDOM = stats.Spread(between=1 / 12, within=1 / 6)
 """Of win rates of random rationales, which are uniform: what to expect before anything is scored."""
-_CLEARLY_FAITHFUL = 0.60
 
 
 def checked(job: Job) -> tuple[Job, list[str]]:
@@ -38,7 +38,7 @@ def checked(job: Job) -> tuple[Job, list[str]]:
     brought = _check_given(job.engine, job.evaluated)
     found = job.crew.ask(partial(Replica.checked, order=job.order))
     order, stored = replace(job.order, checked=found), job.stored
-    done = stored["config"]["attributions"] if stored is not None and stored["status"] == "complete" else ()
+    done = stored.config.attributions if stored is not None and stored.status == "complete" else ()
     job.crew.ask(partial(Replica.try_attributions, order=order, done=done))
     note = job.engine.scorer.labels.note
     of_methods = _about_methods(job.engine, job.evaluated)
@@ -47,9 +47,9 @@ def checked(job: Job) -> tuple[Job, list[str]]:
     return replace(job, order=order), notes
 
 
-def _refuse_other_fields(methods: Mapping[str, Attribution], stored: Mapping[str, Any] | None) -> None:
-    """A name stands for one method with one set of fields; folders of earlier versions do not know them."""
-    for name, before in (stored or {}).get("attributions", {}).items():
+def _refuse_other_fields(methods: Mapping[str, Attribution], stored: Manifest | None) -> None:
+    """Raise if a name that the folder holds now means another method, or other fields."""
+    for name, before in ({} if stored is None else stored.attributions).items():
         now = fields_of(methods[name])
         differ = [
             f"{field} is {value!r} there and {now.get(field)!r} here"
@@ -63,24 +63,27 @@ def _refuse_other_fields(methods: Mapping[str, Attribution], stored: Mapping[str
             )
 
 
-def _refuse_other_server(model: Model, stored: Mapping[str, Any] | None) -> None:
+def _refuse_other_server(model: Model, stored: Manifest | None) -> None:
     """The rows of a run reach the model in one way; the address and its patience may change."""
-    before, now = (stored or {}).get("server"), model.server
+    if stored is None or stored.server is None or model.server is None:
+        return
+    now = server_info(model.server)
     for name in ("prompts", "label_tokens"):
-        if before is not None and now is not None and before[name] != now[name]:
+        before, here = (getattr(each, name) for each in (stored.server, now))
+        if before != here:
             raise ConfigError(
-                f"the folder holds rows of a server with {name.replace('_', ' ')} {before[name]}, and this one has "
-                f"{now[name]}; use another --out, or the same server to continue."
+                f"the folder holds rows of a server with {name.replace('_', ' ')} {before}, and this one has "
+                f"{here}; use another --out, or the same server to continue."
             )
 
 
-def _refuse_other_classes(labels: Labels, stored: Mapping[str, Any] | None) -> None:
-    """A label is one class of a classifier in all rows; earlier versions took other ones where names differ."""
-    now = [list(ids) for ids in labels.ids]
-    if labels.are_classes and stored is not None and stored["label_ids"] != now:
+def _refuse_other_classes(labels: Labels, stored: Manifest | None) -> None:
+    """Raise if a label was another class of the classifier in the rows that the folder holds."""
+    now = tuple(tuple(ids) for ids in labels.ids)
+    if labels.are_classes and stored is not None and stored.label_ids != now:
         raise ConfigError(
             f"the folder holds rows in which the labels {', '.join(labels.names)} are the classes "
-            f"{', '.join(str(place) for (place,) in stored['label_ids'])} of the model, and here they are "
+            f"{', '.join(str(place) for (place,) in stored.label_ids)} of the model, and here they are "
             f"{', '.join(str(place) for (place,) in now)}; use another --out."
         )
 
@@ -112,26 +115,27 @@ def _about_methods(engine: Engine, examples: Sequence[Example]) -> list[str]:
     return [f"the attribution '{name}': {remark}" for name, remark in found.items() if remark]
 
 
-def remarks(manifest: Mapping[str, Any], config: RunConfig) -> Iterator[str]:
+def remarks(manifest: Manifest, config: RunConfig) -> Iterator[str]:
     """What a user should know before the first row."""
-    n_examples = manifest["data"]["examples"]
+    n_examples = manifest.data.examples
     if n_examples < config.n:
         yield f"{config.n} examples were asked for, and the data hold {n_examples}: all of them are used."
     detectable = stats.detectable(_RANDOM, n=max(n_examples, 1), m=config.m)
     if n_examples < 2:
         yield "a single example has no interval: nothing can be said about a mean win rate."
-    elif detectable > _CLEARLY_FAITHFUL:
+    elif detectable > stats.FAITHFUL:
         yield (
             f"{n_examples} examples tell win rates from about {100 * min(detectable, 1):.0f} % on from chance: weaker "
             "explanations will read as not distinguishable from random."
         )
     if config.adaptive is None and config.m + 1 < 1 / ALPHA:
         yield f"with {config.m} random sets no single example can be significant; {round(1 / ALPHA) - 1} are the least."
-    if "blacklist_without_gold" in manifest["flags"]:
+    if "blacklist_without_gold" in manifest.flags:
         yield "the data have no labels, so infill avoids the label words only, not label-indicative words."
 
 
 def outlook(engine: Engine, examples: Sequence[Example]) -> list[str]:
     """What the run will cost, where somebody else charges for it."""
     items = [item for item in map(engine.encode, examples[:_SAMPLE]) if item.n_units > 1]
-    return engine.model.outlook(estimated_rows(engine, examples), [item.full() for item in items]) if items else []
+    inputs = Inputs.join([item.full() for item in items])
+    return engine.model.outlook(estimated_rows(engine, examples), inputs) if items else []

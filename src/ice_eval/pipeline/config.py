@@ -14,7 +14,7 @@ from ice_eval.operators import operators as operator_registry
 from ice_eval.protocols import PROTOCOLS, FillMode, Protocol, ProtocolName, Sign
 from ice_eval.rationales import DYNAMIC, Share
 from ice_eval.records import Direction, Example, Scope, Unit
-from ice_eval.results import content_hash, content_hash_of_all
+from ice_eval.results import RunSettings, content_hash, content_hash_of_all
 from ice_eval.tasks import Task
 
 Target = Literal["predicted", "gold"]
@@ -133,12 +133,10 @@ class RunConfig:
         """What the protocol stands for."""
         return PROTOCOLS[self.protocol]
 
-    def extended_by(self, stored: Mapping[str, Any]) -> "RunConfig":
-        """This configuration, and what the folder already holds before it."""
-        # Folders of earlier versions know the null of equal size only, and do not name it.
-        before = {"nulls": [SIZE], **stored}
-        union: Any = {name: tuple(dict.fromkeys([*before[name], *getattr(self, name)])) for name in ADDABLE}
-        return replace(self, **union, eraser=self.eraser or stored.get("eraser", False))
+    def extended_by(self, stored: RunSettings) -> "RunConfig":
+        """Return this configuration with what the folder already holds before it."""
+        union: Any = {name: tuple(dict.fromkeys([*getattr(stored, name), *getattr(self, name)])) for name in ADDABLE}
+        return replace(self, **union, eraser=self.eraser or stored.eraser)
 
 
 def _one_of(name: str, value: str | None, allowed: Sequence[str]) -> None:
@@ -151,15 +149,11 @@ def identity(
 ) -> dict[str, Any]:
     """Everything that defines rows: two runs with the same identity score the same inputs."""
     plain = {f.name: getattr(config, f.name) for f in fields(config) if f.name not in (*ADDABLE, "eraser")}
-    # Folders of earlier versions know nothing else, and their names must not change.
-    for name, before in (("adaptive", None), ("sign", "support")):
-        if plain[name] == before:
-            del plain[name]
     return {
         "model": model["id"],
         "weights": model["fingerprint"],
         "dtype": model["dtype"],
-        **({"load_in": model["load_in"]} if model.get("load_in") else {}),
+        "load_in": model["load_in"],
         **task_identity(task),
         "data": content_hash_of_all(asdict(example) for example in examples),
         **plain,

@@ -9,6 +9,7 @@ from ice_eval.models import Model
 from ice_eval.operators import POOL_EXAMPLES, FillPool, Operator
 from ice_eval.pipeline.config import RunConfig
 from ice_eval.records import Encoded, Example
+from ice_eval.results.records import RunSettings
 from ice_eval.scoring import Scorer
 from ice_eval.tasks import Task
 
@@ -33,6 +34,10 @@ class Engine:
     """Attribution -> what happens to the units that its probes do not keep."""
     targets: Mapping[str, int] | None = field(default=None, repr=False)
     """Labels to explain, by example id, where the run of another model decided them."""
+    longest: int = 0
+    """Random sets that the orders of examples are drawn for; a pilot scores fewer of them."""
+    spelled: dict[bytes, str] = field(default_factory=dict, repr=False)
+    """Token ids -> the text they spell, of those that operators write."""
     _encoded: dict[str, Encoded] = field(default_factory=dict, repr=False)
 
     @property
@@ -54,10 +59,15 @@ class Engine:
             if self.config.sign == "abs" and not method.sized and method.has_signs
         ]
 
-    @property
-    def reading(self) -> dict[str, list[str]]:
-        """What a reader of the ledger must know of the attributions, beside the configuration."""
-        return {"own_size": self.own_size, "by_magnitude": self.by_magnitude}
+    def settings(self, *, model: str) -> RunSettings:
+        """Return the settings as the manifest holds them."""
+        return RunSettings(
+            model=model,
+            task=self.task.name,
+            **vars(self.config),
+            own_size=tuple(self.own_size),
+            by_magnitude=tuple(self.by_magnitude),
+        )
 
     def encode(self, example: Example) -> Encoded:
         """An example as this run's model sees it; those of the pool are kept, for they are needed twice."""

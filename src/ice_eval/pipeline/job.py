@@ -1,15 +1,14 @@
 """A run that is under way."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ice_eval.executors import Crew
 from ice_eval.pipeline.engine import Engine
 from ice_eval.pipeline.progress import Reporter
 from ice_eval.pipeline.replica import Order, Replica
 from ice_eval.records import Example
-from ice_eval.results import RunFolder
+from ice_eval.results import Manifest, RunFolder
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +22,7 @@ class Job:
     """The run as the crew knows it."""
     engine: Engine
     """The run as this process knows it."""
-    stored: Mapping[str, Any] | None
+    stored: Manifest | None
     """The manifest of the run that is continued; None for a new one."""
     reporter: Reporter
 

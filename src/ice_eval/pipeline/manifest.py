@@ -1,6 +1,7 @@
 """The manifest of a run: what is known at its beginning, and what is added at its end."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -8,12 +9,22 @@ import numpy as np
 
 from ice_eval.attributions import fields_of
 from ice_eval.pipeline.adapted import Adapted
-from ice_eval.pipeline.config import ADDABLE, RunConfig
 from ice_eval.pipeline.engine import Engine
 from ice_eval.pipeline.job import Job
+from ice_eval.pipeline.part import names_of
 from ice_eval.pipeline.replica import Card, Replica
 from ice_eval.results import RunFolder, config_hash, now, numbers_hash, versions_of
+from ice_eval.results.ledger import NO_NAMES
 from ice_eval.results.numbers import NUMBERS
+from ice_eval.results.records import (
+    DataInfo,
+    Manifest,
+    NoiseGuard,
+    RunCost,
+    Scalar,
+    ServerInfo,
+    ServerNames,
+)
 from ice_eval.tasks import DataSource, FileData
 
 _VERSIONS = ("torch", "transformers", "numpy", "scipy", "tokenizers")
@@ -21,9 +32,9 @@ _COUNTED = ("rows", "forwards", "tokens", "attribution_tokens")
 
 
 def at_beginning(
-    job: Job, card: Card, asked: Mapping[str, Any], *, notes: Sequence[str], adapted: Adapted | None
-) -> dict[str, Any]:
-    """What is known before the first row is scored.
+    job: Job, card: Card, asked: Mapping[str, Scalar], *, notes: Sequence[str], adapted: Adapted | None
+) -> Manifest:
+    """Return the manifest of a run whose first row is not scored yet.
 
     Args:
         job: The run.
@@ -34,35 +45,49 @@ def at_beginning(
     """
     engine, order, stored = job.engine, job.order, job.stored
     task, labels = engine.task, engine.scorer.labels
-    return {
-        "status": "running",
-        "config": {"model": card.name, "task": task.name, **_plain(engine.config), **engine.reading},
-        "attributions": {name: fields_of(method) for name, method in engine.attributions.items()},
-        "config_hash": config_hash(asked),
-        "identity": dict(asked),
-        "labels": list(labels.names),
-        "label_ids": [list(ids) for ids in labels.ids],
-        "label_scoring": labels.scoring,
-        "data": {"origin": task.data.origin, "examples": len(job.evaluated), **_columns(task.data)},
-        "prompt": task.prompt,
-        **({"classifier_text": task.classifier_text} if engine.model.codec.reads_pairs else {}),
-        "explained": list(task.explained),
-        "language": task.language,
-        "device": card.places,
-        "threads": order.threads,
-        "token_budget": order.budget,
-        "flags": _flags(engine),
-        "versions": versions_of(_VERSIONS),
-        "started": stored["started"] if stored is not None else now(),
-        **({} if engine.model.server is None else {"server": dict(engine.model.server)}),
-        **({} if adapted is None else {"adaptation": dict(adapted.record)}),
-        "messages": list(notes),
-    }
+    return Manifest(
+        status="running",
+        config=engine.settings(model=card.name),
+        attributions={name: fields_of(method) for name, method in engine.attributions.items()},
+        config_hash=config_hash(asked),
+        identity=dict(asked),
+        labels=tuple(labels.names),
+        label_ids=tuple(tuple(ids) for ids in labels.ids),
+        label_scoring=labels.scoring,
+        data=DataInfo(origin=task.data.origin, examples=len(job.evaluated), columns=_columns(task.data)),
+        prompt=task.prompt,
+        classifier_text=task.classifier_text if engine.model.codec.reads_pairs else None,
+        explained=tuple(task.explained),
+        language=task.language,
+        device=card.places,
+        threads=order.threads,
+        token_budget=order.budget,
+        part_size=order.part_size,
+        flags=tuple(_flags(engine)),
+        versions=versions_of(_VERSIONS),
+        started=stored.started if stored is not None else now(),
+        server=None if engine.model.server is None else server_info(engine.model.server),
+        adaptation=None if adapted is None else adapted.record,
+        messages=tuple(notes),
+    )
 
 
-def _columns(data: DataSource) -> dict[str, Any]:
-    """What a file calls its columns, where that is not what they are called here."""
-    return {"columns": dict(data.columns)} if isinstance(data, FileData) and data.columns else {}
+def server_info(server: Mapping[str, Any], *, rows_without_score: int | None = None) -> ServerInfo:
+    """Return what a model says of its server as a record."""
+    listed = ("base_urls", "label_tokens")
+    plain = {name: value for name, value in server.items() if name not in (*listed, "said")}
+    return ServerInfo(
+        **plain,
+        base_urls=tuple(server.get("base_urls", ())),
+        label_tokens=tuple(tuple(tokens) for tokens in server["label_tokens"]),
+        said=ServerNames(**server["said"]),
+        rows_without_score=rows_without_score,
+    )
+
+
+def _columns(data: DataSource) -> dict[str, str]:
+    """Names of a file's columns that differ from those used here."""
+    return dict(data.columns) if isinstance(data, FileData) and data.columns else {}
 
 
 def _flags(engine: Engine) -> list[str]:
@@ -82,62 +107,67 @@ def _flags(engine: Engine) -> list[str]:
     return flags
 
 
-def _plain(config: RunConfig) -> dict[str, Any]:
-    return {name: list(value) if name in ADDABLE else value for name, value in vars(config).items()}
-
-
-def at_end(job: Job, manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """The manifest with what the run cost, how far its scores move by rounding, and what happened on the way."""
+def at_end(job: Job, manifest: Manifest) -> Manifest:
+    """Return the manifest with the cost of the run, the rounding of its scores, and flags raised on the way."""
     folder, engine, costs = job.folder, job.engine, job.folder.costs()
-    content = {
-        **manifest,
-        **_sums(costs, list(engine.attributions)),
-        "peak_memory": job.crew.ask(Replica.peak_memory),
-        "attributions": {
-            name: {**fields, NUMBERS: numbers_hash(folder, name)} if engine.attributions[name].brought else fields
-            for name, fields in manifest["attributions"].items()
-        },
-        "noise_guard": (job.stored or {}).get("noise_guard") or _noise(job),
-    }
-    if any(cost["out_of_memory"] for cost in costs):
-        content["token_budgets_by_length"] = lowered_budgets(folder)
-        content["flags"] = [*manifest["flags"], "out_of_memory"]
+    flags = list(manifest.flags)
+    cost = _sums(costs, list(engine.attributions), peak_memory=job.crew.ask(Replica.peak_memory))
+    if any(each["out_of_memory"] for each in costs):
+        budgets = {str(length): budget for length, budget in lowered_budgets(folder).items()}
+        cost = replace(cost, token_budgets_by_length=budgets)
+        flags.append("out_of_memory")
+    server = manifest.server
     if engine.model.server is not None:
         unscored = _n_unscored(folder)
-        content["server"] = {**engine.model.server, "rows_without_score": unscored}
-        content["flags"] = [*content["flags"], *(["labels_not_listed"] if unscored else [])]
-    return content
+        server = server_info(engine.model.server, rows_without_score=unscored)
+        flags += ["labels_not_listed"] if unscored else []
+    known = None if job.stored is None else job.stored.noise_guard
+    return replace(
+        manifest,
+        cost=cost,
+        attributions={
+            name: {**fields, NUMBERS: numbers_hash(folder, name)} if engine.attributions[name].brought else fields
+            for name, fields in manifest.attributions.items()
+        },
+        noise_guard=_noise(job) if known is None else known,
+        server=server,
+        flags=tuple(flags),
+    )
 
 
-def _sums(costs: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[str, Any]:
-    """What all parts cost together."""
+def _sums(costs: Sequence[Mapping[str, Any]], names: Sequence[str], *, peak_memory: int | None) -> RunCost:
+    """Sum up the costs of all parts."""
     kinds = sorted({kind for cost in costs for kind in cost["rows_by_kind"]})
-    return {
-        **{name: sum(cost.get(name, 0) for cost in costs) for name in _COUNTED},
-        "rows_by_kind": {kind: sum(cost["rows_by_kind"].get(kind, 0) for cost in costs) for kind in kinds},
-        "attribution_seconds": {
+    return RunCost(
+        **{name: sum(cost[name] for cost in costs) for name in _COUNTED},
+        rows_by_kind={kind: sum(cost["rows_by_kind"].get(kind, 0) for cost in costs) for kind in kinds},
+        attribution_seconds={
             name: round(sum(cost["attribution_seconds"].get(name, 0.0) for cost in costs), 3) for name in names
         },
-        **{name: _by_name(costs, name) for name in ("attribution_rows", "probe_tokens", "answer_tokens")},
-        "seconds": round(sum(cost["seconds"] for cost in costs), 3),
-    }
+        attribution_rows=_by_name(costs, "attribution_rows"),
+        probe_tokens=_by_name(costs, "probe_tokens"),
+        answer_tokens=_by_name(costs, "answer_tokens"),
+        seconds=round(sum(cost["seconds"] for cost in costs), 3),
+        peak_memory=peak_memory,
+    )
 
 
-def _noise(job: Job) -> dict[str, Any] | None:
-    rows = job.folder.ledger(0, inputs=True, probes=False)
-    return job.crew.ask(partial(Replica.noise, order=job.order, rows=rows))
+def _noise(job: Job) -> NoiseGuard | None:
+    ledger = job.folder.ledger(0, names_of(job.engine, job.evaluated[: job.order.part_size]), inputs=True)
+    found = job.crew.ask(partial(Replica.noise, order=job.order, ledger=ledger))
+    return None if found is None else NoiseGuard(**found)
 
 
 def _by_name(costs: Sequence[Mapping[str, Any]], field: str) -> dict[str, int]:
-    """A cost of every attribution, over all parts; parts of earlier versions know of none."""
-    names = dict.fromkeys(name for cost in costs for name in cost.get(field, {}))
-    return {name: sum(cost.get(field, {}).get(name, 0) for cost in costs) for name in names}
+    """Sum up one cost of every attribution."""
+    names = dict.fromkeys(name for cost in costs for name in cost[field])
+    return {name: sum(cost[field].get(name, 0) for cost in costs) for name in names}
 
 
 def _n_unscored(folder: RunFolder) -> int:
-    """Rows of which a label is not known."""
-    rows = (row for part in folder.parts() for row in folder.ledger(part))
-    return sum(not np.isfinite(row.scores).all() for row in rows)
+    """Return the number of rows of which a label is not known."""
+    scores = (folder.ledger(part, NO_NAMES, kept=False).scores for part in folder.parts())
+    return sum(int(np.count_nonzero(~np.isfinite(each).all(axis=1))) for each in scores)
 
 
 def lowered_budgets(folder: RunFolder) -> dict[int, int]:

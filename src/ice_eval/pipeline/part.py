@@ -1,14 +1,14 @@
-"""One part of a run: 16 consecutive examples, from text to ledger rows.
+"""One part of a run: some consecutive examples, from text to ledger rows.
 
 ```text
 encode → full and empty rows → targets → attributions, with their probes → rationale and random rows, in one stream
        → ledger
 ```
 
-What the folder already holds of the part is never scored again.
+Rows that the folder already holds are never scored again.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,17 +16,17 @@ import numpy as np
 
 from ice_eval.encoding import shared_prefix
 from ice_eval.pipeline.attribute import Attributed, attribute, attribution_tokens
-from ice_eval.pipeline.desk import Answers, Asked, Desk
 from ice_eval.pipeline.engine import Engine
 from ice_eval.pipeline.probes import Probes
-from ice_eval.pipeline.rows import ExampleRows, content_of, n_references, reference_rows
+from ice_eval.pipeline.queue import RowQueue
+from ice_eval.pipeline.rows import ExampleRows, n_references, reference_rows
 from ice_eval.pipeline.stopping import undecided
-from ice_eval.records import Encoded, Example
-from ice_eval.results.comparisons import by_example
-from ice_eval.results.schema import InputRow, LedgerRow, RowKey, is_probe
+from ice_eval.records import NOT_SET, PROTECTED, Encoded, Example, Fills, Kind, LogScores, Rows
+from ice_eval.results.examples import FillTexts, InputRow
+from ice_eval.results.ledger import NO_NAMES, Ledger, Names
 from ice_eval.scoring import Counts, Progress
 
-PART_SIZE = 16
+_NO_FILLS: Fills = np.zeros(0, dtype=np.int64)
 
 
 @dataclass
@@ -34,10 +34,10 @@ class PartResult:
     """What a part adds to the folder."""
 
     inputs: list[InputRow] = field(default_factory=list)
-    ledger: list[LedgerRow] = field(default_factory=list)
+    ledger: Ledger = field(default_factory=lambda: Ledger.empty(NO_NAMES))
     cost: dict[str, Any] = field(default_factory=dict)
     n_wanted: int = 0
-    """Logical rows of the part, those that were there before included."""
+    """Logical rows of the part, including those that the folder held before."""
 
 
 @dataclass
@@ -46,14 +46,12 @@ class PartInFlight:
 
     engine: Engine
     result: PartResult
-    asked: Sequence[Asked]
-    """References, probes, and the rows of sets: once, more often where a sequential test went on asking."""
-    answered: Answers
+    queue: RowQueue
     before: Mapping[str, InputRow]
 
     def __len__(self) -> int:
-        """Rows that were missing."""
-        return sum(len(asked.rows) for asked in self.asked)
+        """Return the number of rows that the folder did not hold."""
+        return sum(len(asked.rows) for asked in self.queue.asked)
 
     @property
     def may_wait(self) -> bool:
@@ -61,66 +59,87 @@ class PartInFlight:
         return self.engine.model.works_ahead
 
     def finish(self) -> PartResult:
-        """Wait for the scores, and note every row in the ledger."""
-        for asked in self.asked:
-            asked.answers(self.answered)
-        rows = [row for asked in self.asked for row in asked.rows]
-        texts = self.engine.model.codec.decode([content_of(row) for row in rows])
-        for row, text in zip(rows, texts, strict=True):
-            ids, segments = row.input.ids.tolist(), row.input.segments.tolist()
-            scores = self.answered[row.input.key()]
-            self.result.ledger.append(LedgerRow(row.key, row.kept, tuple(ids), tuple(segments), scores, text))
-        self.result.cost |= {"rows": len(rows), "rows_by_kind": _count_kinds(self.result.ledger)}
-        if not _anything_new(self.result, self.before):
+        """Wait for the scores, and return every row for the ledger."""
+        rows = Rows.join([asked.rows for asked in self.queue.asked])
+        scores = np.concatenate([asked.scores() for asked in self.queue.asked])
+        self.result.ledger = Ledger.of(self.queue.known.names, rows, scores)
+        kinds, counts = np.unique(rows.head["kind"], return_counts=True)
+        by_kind = {Kind(kind).label: int(count) for kind, count in zip(kinds, counts, strict=True)}
+        self.result.cost |= {"rows": len(rows), "rows_by_kind": by_kind}
+        if not len(rows) and not _anything_new(self.result, self.before):
             self.result.inputs = []
         return self.result
 
 
+def names_of(engine: Engine, examples: Sequence[Example]) -> Names:
+    """Return what the codes of a part's rows stand for."""
+    config = engine.config
+    probed = (engine.attributions[name].operator for name in engine.probing)
+    operators = tuple(dict.fromkeys([*config.operators, *probed]))
+    return Names(tuple(example.id for example in examples), config.attributions, config.nulls, operators)
+
+
 def start_part(
-    engine: Engine,
-    examples: Sequence[Example],
-    known_inputs: Sequence[InputRow],
-    known_rows: Sequence[LedgerRow],
-    progress: Progress,
+    engine: Engine, examples: Sequence[Example], known_inputs: Sequence[InputRow], known: Ledger, progress: Progress
 ) -> PartInFlight:
     """Send what is missing of a part to the model."""
-    known = {row.key: row for row in known_rows}
-    answered = {row.input.key(): row.scores for row in known_rows}
     before = {row.example_id: row for row in known_inputs}
     counts = replace(engine.scorer.counts)
-    items = {example.id: engine.encode(example) for example in examples}
-    alive = [item for item in items.values() if item.n_units > 1]
-    prefix = shared_prefix(alive) if alive and engine.model.shares_prefix else 0
-
-    desk = Desk(engine.scorer, prefix, known, answered, progress)
+    items = [engine.encode(example) for example in examples]
+    alive = {place: item for place, item in enumerate(items) if item.n_units > 1}
+    prefix = shared_prefix(list(alive.values())) if alive and engine.model.shares_prefix else 0
+    queue = RowQueue(engine.scorer, prefix, known, progress)
 
     # Rows depend on what comes first, and the device may still be busy with the rows of the part before.
     with engine.model.ahead():
-        references = desk.ask(reference_rows(engine, alive))
-        scores = {**{key: row.scores for key, row in known.items()}, **references.answers(answered)}
-        skipped = {e.id: _skip_reason(engine, items[e.id], e, scores) for e in examples}
-        alive = [item for item in alive if skipped[item.example_id] is None]
-        gold = {e.id: e.gold for e in examples}
-        targets = {item.example_id: _target(engine, gold, scores, item) for item in alive}
-        probes = Probes(engine, desk, targets)
-        found = attribute(engine, alive, targets, before, probes)
-    inputs = [_input_row(e, items[e.id], targets.get(e.id), skipped[e.id], found) for e in examples]
-    wanted = [ExampleRows(engine, item, found.vectors) for item in alive]
-    rounds = [desk.ask(row for rows in wanted for row in rows.new())]
+        full, empty = _references(engine, queue, alive)
+        skipped = [
+            _skip_reason(engine, item, example, full.get(place), empty.get(place))
+            for place, (item, example) in enumerate(zip(items, examples, strict=True))
+        ]
+        alive = {place: item for place, item in alive.items() if skipped[place] is None}
+        targets = {place: _target(engine, examples[place], full[place], empty[place]) for place in alive}
+        by_id = {item.example_id: targets[place] for place, item in alive.items()}
+        priors = {item.example_id: empty[place].tolist() for place, item in alive.items()}
+        probes = Probes(engine, queue, {item.example_id: place for place, item in alive.items()}, by_id, priors)
+        found = attribute(engine, list(alive.values()), by_id, before, probes)
+    wanted = [ExampleRows(engine, place, item, found.vectors) for place, item in alive.items()]
+    queue.ask(Rows.join([rows for each in wanted for rows in each.new()]))
+    inputs = [
+        _input_row(engine, example, item, targets.get(place), skipped[place], found, before.get(example.id))
+        for place, (example, item) in enumerate(zip(examples, items, strict=True))
+    ]
     if engine.config.adaptive == "examples":
-        rounds += _further_rounds(desk, wanted, inputs, [references, *rounds])
-    n_probes = sum(probes.rows.values()) + sum(is_probe(key.kind) for key in known)
-    n_referred = n_references(engine) * sum(item.n_units > 1 for item in items.values())
+        _further_rounds(queue, wanted, inputs)
+    for rows in wanted:
+        inputs[rows.place] = replace(inputs[rows.place], fills=_fill_texts(engine, rows, before))
+    n_probes = sum(probes.rows.values()) + int(np.count_nonzero(known.head["kind"] == Kind.PROBE))
+    n_referred = n_references(engine) * sum(item.n_units > 1 for item in items)
     result = PartResult(
         inputs=inputs,
         n_wanted=sum(map(len, wanted)) + n_referred + n_probes,
-        cost=_cost(engine, counts, found, probes, attribution_tokens(engine, alive, before)),
+        cost=_cost(engine, counts, found, probes, attribution_tokens(engine, list(alive.values()), before)),
     )
-    return PartInFlight(engine, result, [references, *probes.asked, *rounds], answered, before)
+    return PartInFlight(engine, result, queue, before)
+
+
+def _references(
+    engine: Engine, queue: RowQueue, alive: Mapping[int, Encoded]
+) -> tuple[dict[int, LogScores], dict[int, LogScores]]:
+    """Score the full and the empty input of every example; return both by the example's place."""
+    rows = reference_rows(engine, alive)
+    queue.ask(rows)
+    scores = queue.scored(rows)
+    plain = rows.head["operator"] == NOT_SET
+    found: list[dict[int, LogScores]] = []
+    for kind in (Kind.FULL, Kind.EMPTY):
+        chosen = np.flatnonzero(plain & (rows.head["kind"] == kind))
+        found.append({int(rows.head["example"][row]): scores[row] for row in chosen})
+    return found[0], found[1]
 
 
 def _cost(engine: Engine, counts: Counts, found: Attributed, probes: Probes, looked: int) -> dict[str, Any]:
-    """What the part took so far.
+    """Return what the part cost so far.
 
     Args:
         engine: The run.
@@ -138,37 +157,26 @@ def _cost(engine: Engine, counts: Counts, found: Attributed, probes: Probes, loo
         "attribution_rows": probes.rows,
         "probe_tokens": probes.tokens,
         "answer_tokens": answer_tokens,
-        "out_of_memory": engine.scorer.halvings + engine.model.shortages,
+        "out_of_memory": engine.scorer.halvings + engine.model.n_oom_retries,
         "lowered_budgets": {str(length): budget for length, budget in engine.scorer.lowered.items()},
     }
 
 
-def _further_rounds(
-    desk: Desk, wanted: Sequence[ExampleRows], inputs: Sequence[InputRow], asked: Sequence[Asked]
-) -> Iterator[Asked]:
+def _further_rounds(queue: RowQueue, wanted: Sequence[ExampleRows], inputs: Sequence[InputRow]) -> None:
     """Go on with the examples that a sequential test has not decided."""
-    example_of = {row.example_id: row for row in inputs}
-    scored = by_example(desk.known.values())
     while wanted:
-        for each in asked:
-            for row, scores in zip(each.rows, each.answers(desk.answered).values(), strict=True):
-                scored[row.key.example_id].append(LedgerRow(row.key, row.kept, (), (), scores))
-        going_on = []
-        for rows in wanted:
-            name = rows.item.example_id
-            streams = undecided(example_of[name], rows, scored[name])
+        asked = [Ledger.of(queue.known.names, each.rows, each.scores()) for each in queue.asked]
+        scored = Ledger.join([queue.known, *asked], queue.known.names)
+        growing = undecided(inputs, wanted, scored)
+        for rows, streams in growing:
             for stream in streams:
                 rows.grow(stream)
-            going_on += [rows] if streams else []
-        wanted = going_on
+        wanted = [rows for rows, _ in growing]
         if wanted:
-            asked = [desk.ask(row for rows in wanted for row in rows.new())]
-            yield asked[0]
+            queue.ask(Rows.join([each for rows in wanted for each in rows.new()]))
 
 
 def _anything_new(result: PartResult, before: Mapping[str, InputRow]) -> bool:
-    if result.ledger:
-        return True
     return any(
         row.example_id not in before or set(row.attributions) - set(before[row.example_id].attributions)
         for row in result.inputs
@@ -176,13 +184,13 @@ def _anything_new(result: PartResult, before: Mapping[str, InputRow]) -> bool:
 
 
 def _skip_reason(
-    engine: Engine, item: Encoded, example: Example, scores: Mapping[RowKey, Sequence[float]]
+    engine: Engine, item: Encoded, example: Example, full: LogScores | None, empty: LogScores | None
 ) -> str | None:
     if item.n_units == 0:
         return "the text has no unit"
-    if item.n_units == 1:
+    if full is None or empty is None:
         return "the text has one unit, so there is no other set to compare with"
-    if not all(np.isfinite(scores[RowKey(item.example_id, kind)]).all() for kind in ("full", "empty")):
+    if not (np.isfinite(full).all() and np.isfinite(empty).all()):
         return "the model's score of the full or the empty input is not finite"
     if engine.config.target == "gold" and example.gold is None:
         return "the example has no gold label to explain"
@@ -194,25 +202,24 @@ def _skip_reason(
     return None
 
 
-def _target(
-    engine: Engine, gold: Mapping[str, int | None], scores: Mapping[RowKey, Sequence[float]], item: Encoded
-) -> int:
+def _target(engine: Engine, example: Example, full: LogScores, empty: LogScores) -> int:
     if engine.targets is not None:
-        return engine.targets[item.example_id]
-    config, right = engine.config, gold[item.example_id]
-    if config.target == "gold" and right is not None:
-        return right
-    full, prior = (np.array(scores[RowKey(item.example_id, kind)]) for kind in ("full", "empty"))
-    return int(np.argmax(full - prior if config.calibration == "contextual" else full))
+        return engine.targets[example.id]
+    if engine.config.target == "gold" and example.gold is not None:
+        return example.gold
+    return int(np.argmax(full - empty if engine.config.calibration == "contextual" else full))
 
 
 def _input_row(
+    engine: Engine,
     example: Example,
     item: Encoded,
     target: int | None,
     skip: str | None,
     found: Attributed,
+    before: InputRow | None,
 ) -> InputRow:
+    names = [name for name in engine.attributions if (name, example.id) in found.vectors]
     return InputRow(
         example_id=example.id,
         fields={**example.fields, **item.whole},
@@ -223,15 +230,36 @@ def _input_row(
         human=example.human,
         truncated=item.truncated,
         skip_reason=skip,
-        attributions={
-            name: tuple(v.tolist()) for (name, identity), v in found.vectors.items() if identity == example.id
-        },
-        answers={name: answer for (name, identity), answer in found.answers.items() if identity == example.id},
+        attributions={name: tuple(found.vectors[name, example.id].tolist()) for name in names},
+        answers={name: found.answers[name, example.id] for name in names if (name, example.id) in found.answers},
+        fills=() if before is None else before.fills,
     )
 
 
-def _count_kinds(rows: Sequence[LedgerRow]) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for row in rows:
-        counts[row.key.kind] = counts.get(row.key.kind, 0) + 1
-    return counts
+def _fill_texts(engine: Engine, rows: ExampleRows, before: Mapping[str, InputRow]) -> tuple[FillTexts, ...]:
+    """Return what each operator writes in place of the units of an example, as a person reads it.
+
+    An operator that removes units writes nothing. Where every row has fills of its own, the rows keep their texts.
+    """
+    item = rows.item
+    held = before[item.example_id].fills if item.example_id in before else ()
+    known = {(fill.operator, fill.draw): fill for fill in held}
+    for (name, draw), drawn in rows.fills.items():
+        known[name, draw] = FillTexts(name, draw, drawn.texts)
+    for name, act in engine.operators.items():
+        if act.needs_fills or (name, 0) in known:
+            continue
+        nothing = act.build(item, np.zeros((1, item.n_units), dtype=bool), fills=_NO_FILLS)
+        if len(nothing.ids) == len(item.ids):
+            known[name, 0] = FillTexts(name, 0, tuple(_spelled(engine, item, nothing.ids)))
+    return tuple(known.values())
+
+
+def _spelled(engine: Engine, item: Encoded, ids: Any) -> list[str]:
+    """Return what ids that stand in the places of an example's tokens spell, unit by unit."""
+    inside = item.unit_of != PROTECTED
+    units = np.split(ids[inside], np.cumsum(item.unit_lengths())[:-1])
+    keys = [unit.tobytes() for unit in units]
+    new = {key: unit for key, unit in zip(keys, units, strict=True) if key not in engine.spelled}
+    engine.spelled.update(zip(new, engine.model.codec.decode(list(new.values())), strict=True))
+    return [engine.spelled[key] for key in keys]

@@ -1,26 +1,28 @@
 """Part after part through the model, and into the folder."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any
 
 from ice_eval.errors import DamagedPartError
+from ice_eval.models import PART_SIZE
 from ice_eval.nulls import SIZE
 from ice_eval.operators import operators
 from ice_eval.pipeline.engine import Engine
 from ice_eval.pipeline.job import Job
-from ice_eval.pipeline.part import PART_SIZE, PartInFlight
+from ice_eval.pipeline.part import PartInFlight, names_of
 from ice_eval.pipeline.replica import Order, Part, Replica
 from ice_eval.rationales import DYNAMIC, ERASER_SHARES
 from ice_eval.records import Example
-from ice_eval.results import InputRow, LedgerRow
+from ice_eval.results.examples import InputRow
+from ice_eval.results.ledger import Ledger, Names
+from ice_eval.results.records import Manifest
 from ice_eval.scoring import Progress
 
 _USUAL_SEQUENTIAL = 85
 """Sets that a sequential test takes on average where the rationale is no better than random."""
 
 
-def score_parts(job: Job, examples: Sequence[Example], manifest: Mapping[str, Any]) -> None:
+def score_parts(job: Job, examples: Sequence[Example], manifest: Manifest) -> None:
     """Score what is missing of every part; whoever scores, all files are written here.
 
     Args:
@@ -34,15 +36,16 @@ def score_parts(job: Job, examples: Sequence[Example], manifest: Mapping[str, An
     estimate, reporter = estimated_rows(job.engine, examples), job.reporter
     per_example = estimate // max(len(examples), 1)
     reporter.start(estimate)
-    parts = _parts(job, examples, manifest)
+    parts, is_noted = _parts(job, examples, manifest), False
     try:
         for part, result, seconds in job.crew.map(partial(_start, job.order), parts, reporter.advance):
             reporter.advance(result.n_wanted - result.cost["rows"], scored=False)
             estimate += result.n_wanted - len(part.examples) * per_example
             reporter.correct(estimate)
             if result.inputs:
-                # A finished folder is called unfinished only when something is added to it.
-                job.folder.write_manifest(manifest)
+                if not is_noted:  # a finished folder is called unfinished only when something is added to it
+                    job.folder.write_manifest(manifest)
+                    is_noted = True
                 cost = {**result.cost, "seconds": round(seconds, 3)}
                 job.folder.write_part(part.index, result.inputs, result.ledger, cost)
         if reporter.asked_to_stop():
@@ -56,24 +59,26 @@ def estimated_rows(engine: Engine, examples: Sequence[Example]) -> int:
     return len(examples) * (_rows_per_example(engine) + _probes_per_example(engine, examples[:PART_SIZE]))
 
 
-def _parts(job: Job, examples: Sequence[Example], manifest: Mapping[str, Any]) -> Iterator[Part]:
+def _parts(job: Job, examples: Sequence[Example], manifest: Manifest) -> Iterator[Part]:
     """Part after part, until the user asks to stop."""
-    for index, start in enumerate(range(0, len(examples), PART_SIZE)):
+    size = job.order.part_size
+    for index, start in enumerate(range(0, len(examples), size)):
         if job.reporter.asked_to_stop():
             return
-        known = _known(job, index, manifest)
-        yield Part(index, job.engine.config, examples[start : start + PART_SIZE], *known)
+        own = examples[start : start + size]
+        inputs, ledger = _known(job, index, names_of(job.engine, own), manifest)
+        yield Part(index, job.engine.config, own, inputs, ledger)
 
 
-def _known(job: Job, index: int, manifest: Mapping[str, Any]) -> tuple[list[InputRow], list[LedgerRow]]:
-    """What the folder holds of a part; a damaged one is thrown away, to be scored again as a whole."""
+def _known(job: Job, index: int, names: Names, manifest: Manifest) -> tuple[list[InputRow], Ledger]:
+    """Return what the folder holds of a part; a damaged one is discarded, to be scored again as a whole."""
     try:
-        return job.folder.inputs(index), job.folder.ledger(index, inputs=True)
+        return job.folder.inputs(index), job.folder.ledger(index, names, inputs=True)
     except DamagedPartError as exc:
         job.reporter.say(f"{exc.found}; part {index} is done again, and nothing else.")
         job.folder.write_manifest(manifest)  # before anything goes: a folder that lacks a part is not finished
         job.folder.discard(index)
-        return [], []
+        return [], Ledger.empty(names)
 
 
 def _start(order: Order, replica: Replica, part: Part, progress: Progress) -> PartInFlight:

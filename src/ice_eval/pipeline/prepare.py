@@ -40,7 +40,9 @@ def prepare(
     probing = {name: operators.get(method.operator)() for name, method in chosen.items() if "values" in method.needs}
     for act in (*acts.values(), *probing.values()):
         act.prepare(model.codec.special)
-    engine = Engine(config, task, model, Scorer(model, labels, budget=1), acts, chosen, pool=None, probing=probing)
+    engine = Engine(
+        config, task, model, Scorer(model, labels, budget=1), acts, chosen, pool=None, probing=probing, longest=config.m
+    )
     if any(act.needs_fills for act in (*acts.values(), *probing.values())):
         engine = replace(engine, pool=fill_pool(engine, examples[:POOL_EXAMPLES]))
     if any(nulls.get(name).needs_counts for name in config.nulls):

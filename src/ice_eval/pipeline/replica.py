@@ -16,8 +16,9 @@ from ice_eval.pipeline.engine import Engine
 from ice_eval.pipeline.noise import noise_guard
 from ice_eval.pipeline.part import PartInFlight, start_part
 from ice_eval.pipeline.prepare import prepare
-from ice_eval.records import Example
-from ice_eval.results.schema import InputRow, LedgerRow
+from ice_eval.records import Example, Inputs
+from ice_eval.results.examples import InputRow
+from ice_eval.results.ledger import Ledger
 from ice_eval.scoring import Progress, Scorer
 from ice_eval.tasks import Task
 
@@ -37,6 +38,8 @@ class Card(NamedTuple):
     """Where the weights lie."""
     budget: int
     """Tokens per batch that suit the device."""
+    part_size: int
+    """Examples of a part."""
 
     @property
     def identity(self) -> dict[str, str | None]:
@@ -55,6 +58,8 @@ class Order:
     attributions: Mapping[str, Attribution] = field(repr=False)
     budget: int
     """Tokens per batch."""
+    part_size: int
+    """Examples of a part; a run that is continued keeps it."""
     lowered: Mapping[int, int]
     """Smaller budgets for rows of some lengths."""
     threads: int | None
@@ -77,7 +82,7 @@ class Part:
     """What is asked for: a pilot asks for fewer sets than its run."""
     examples: Sequence[Example]
     inputs: Sequence[InputRow]
-    rows: Sequence[LedgerRow]
+    ledger: Ledger
 
 
 class Replica:
@@ -98,8 +103,9 @@ class Replica:
                 fingerprint=model.fingerprint,
                 dtype=model.dtype,
                 load_in=model.load_in,
-                places=model.places,
+                places=model.devices,
                 budget=model.default_budget(),
+                part_size=model.part_size,
             )
         return self._card
 
@@ -164,7 +170,7 @@ class Replica:
         """Send what is missing of a part to the model."""
         self.checked(order)
         engine = replace(self.engine(order), config=part.config)
-        return start_part(engine, part.examples, part.inputs, part.rows, progress)
+        return start_part(engine, part.examples, part.inputs, part.ledger, progress)
 
     def notes(self) -> list[str]:
         """What a user should know of how the model is used."""
@@ -173,9 +179,9 @@ class Replica:
     def peak_memory(self) -> int | None:
         return self.model.peak_memory()
 
-    def noise(self, order: Order, rows: Sequence[LedgerRow]) -> dict[str, Any] | None:
-        """How far scores move when their rows are scored alone."""
-        return noise_guard(self.model, self.engine(order).scorer.labels, rows, seed=order.config.seed)
+    def noise(self, order: Order, ledger: Ledger) -> dict[str, Any] | None:
+        """Return how far scores move when their rows are scored alone."""
+        return noise_guard(self.model, self.engine(order).scorer.labels, ledger, seed=order.config.seed)
 
 
 def _check_model(engine: Engine, examples: Sequence[Example]) -> list[str]:
@@ -183,7 +189,7 @@ def _check_model(engine: Engine, examples: Sequence[Example]) -> list[str]:
     items = list(itertools.islice(evaluated, _CHECKED_EXAMPLES))
     if not items:
         return []
-    rows = [row for item in items for row in (item.full(), item.empty())]
+    rows = Inputs.join([row for item in items for row in (item.full(), item.empty())])
     return engine.model.check(rows, engine.scorer.labels, prefix=shared_prefix(items))
 
 

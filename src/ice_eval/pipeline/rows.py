@@ -1,80 +1,116 @@
-"""The rows of one example: what is kept, and what the model sees."""
+"""The rows of an example: references, rationales and random sets. Only here is decided what is compared with what."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, get_args
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ice_eval._seeding import rng_for
 from ice_eval.nulls import SIZE, matched_sets
+from ice_eval.operators import DrawnFills
 from ice_eval.pipeline.engine import Engine
 from ice_eval.rationales import (
     ERASER_SHARES,
     Share,
-    Units,
     independent_sets,
     keep_mask,
+    place_of,
     positive,
     random_sets,
     rationale_size,
     top_k,
+    units_of,
 )
-from ice_eval.records import PROTECTED, Direction, Encoded, Fills, ModelInput, PerUnit
+from ice_eval.records import (
+    DIRECTIONS,
+    NOT_SET,
+    PROTECTED,
+    Encoded,
+    Fills,
+    Ids,
+    Inputs,
+    KeepMask,
+    KeepMasks,
+    Kind,
+    PerUnit,
+    Rows,
+    heads,
+)
 from ice_eval.results.comparisons import FIRST_SETS
-from ice_eval.results.schema import LEAVE_ONE_OUT, RowKey, eraser_kind, null_kind, rationale_kind
 
 _BEGIN = FIRST_SETS + 1
 """Sets that a sequential test begins with: one may be the rationale."""
+_SPARE = 1
+"""Sets beyond m that are scored of a null that all attributions share: a rationale may be one of them."""
 _GROWTH = 1.5
 _EMPTY_WORDS = 5
 """Tokens of an empty input of the released package, where tokens are filled in."""
+_NO_FILLS: Fills = np.zeros(0, dtype=np.int64)
+
+Vectors = Mapping[tuple[str, str], PerUnit]
+"""(attribution, example) -> a number per unit."""
 
 
-@dataclass(frozen=True)
-class Row:
-    """A row that is to be scored."""
-
-    key: RowKey
-    kept: Units
-    input: ModelInput
-    item: Encoded
-
-
-def reference_rows(engine: Engine, items: Sequence[Encoded]) -> Iterator[Row]:
-    """What every score is measured against: the full input, and the empty one."""
-    for item in items:
-        name, every = item.example_id, tuple(range(item.n_units))
-        rows = [(RowKey(name, "full"), every, item.full()), (RowKey(name, "empty"), (), item.empty())]
+def reference_rows(engine: Engine, items: Mapping[int, Encoded]) -> Rows:
+    """Return what every score is measured against: the full input of each example, and the empty one."""
+    found = []
+    for place, item in items.items():
+        every = np.ones((1, item.n_units), dtype=bool)
+        found.append(Rows.of(heads(1, example=place, kind=Kind.FULL), every, item.full()))
+        found.append(Rows.of(heads(1, example=place, kind=Kind.EMPTY), ~every, item.empty()))
         if engine.config.choices.own_empty:
-            rows += [(RowKey(name, "empty", each), (), _own_empty(engine, item, each)) for each in engine.operators]
-        yield from (Row(key, kept, seen, item) for key, kept, seen in rows)
+            for code, name in enumerate(engine.operators):
+                head, seen = heads(1, example=place, kind=Kind.EMPTY, operator=code), _own_empty(engine, item, name)
+                found.append(Rows.of(head, ~every, seen, {0: engine.model.codec.decode([seen.ids])[0]}))
+    return Rows.join(found)
 
 
 def n_references(engine: Engine) -> int:
+    """Return the number of reference rows of an example."""
     return 2 + (len(engine.operators) if engine.config.choices.own_empty else 0)
 
 
-def _own_empty(engine: Engine, item: Encoded, operator: str) -> ModelInput:
-    """What the released package calls empty: special tokens or one of them, or a few words of the data."""
+def _own_empty(engine: Engine, item: Encoded, operator: str) -> Inputs:
+    """Return what the released package calls empty: special tokens or one of them, or a few words of the data."""
     bare, content = item.unit_of == PROTECTED, item.content
     if engine.pool is not None and engine.operators[operator].needs_fills:
         words = engine.pool.tokens(_EMPTY_WORDS, rng_for(engine.config.seed, "empty", operator))
-        ids = np.concatenate([item.ids[: content.start], words, item.ids[content.stop :]])
-        return ModelInput(ids, np.zeros_like(ids))
+        return Inputs.one(np.concatenate([item.ids[: content.start], words, item.ids[content.stop :]]))
     if not bare.any() and item.special.start is not None:
-        return ModelInput(np.array([item.special.start], dtype=np.int64), np.zeros(1, dtype=np.int64))
+        return Inputs.one(np.array([item.special.start], dtype=np.int64))
     return item.empty()
 
 
 class Stream(NamedTuple):
-    """The random sets of one kind and size under one operator: an order, scored from its beginning as far as asked."""
+    """The random sets of one null and size under one operator and direction, scored from the first on as far as asked.
+
+    Names are codes: places in the run's lists of nulls, attributions, operators and directions.
+    """
 
     size: int
-    kind: str
-    operator: str
-    direction: str
+    null: int
+    attribution: int
+    """Whose null it is; `NOT_SET` where all attributions share it."""
+    operator: int
+    direction: int
+
+
+@dataclass(frozen=True)
+class _Family:
+    """The sets of one null and size: a slice of the example's sets."""
+
+    size: int
+    null: int
+    attribution: int
+    start: int
+    stop: int
+
+    def __len__(self) -> int:
+        return self.stop - self.start
 
 
 class ExampleRows:
@@ -84,155 +120,224 @@ class ExampleRows:
     the streams that have decided nothing yet grow.
     """
 
-    def __init__(self, engine: Engine, item: Encoded, vectors: Mapping[tuple[str, str], PerUnit]) -> None:
-        self.engine, self.item = engine, item
-        self._rationales: dict[int, dict[str, Units]] = {}
-        self._orders: dict[tuple[int, str], list[Units]] = {}
-        for name, units in self._chosen(vectors, engine.config.k):
-            self._rationales.setdefault(len(units), {})[name] = units
-        for size in self._rationales:
-            self._orders |= {(size, kind): sets for kind, sets in self._nulls(size)}
-        self._reach = {
-            Stream(*key, operator, direction): self._begin(len(sets))
-            for key, sets in self._orders.items()
-            for operator in engine.operators
-            for direction in engine.config.directions
-        }
-        self._given: dict[Stream, int] = {}
-        self._beside = list(self._of_eraser(vectors)) if engine.config.eraser else []
-        self._n_beside = len(self._beside)
+    def __init__(self, engine: Engine, place: int, item: Encoded, vectors: Vectors) -> None:
+        self.engine, self.place, self.item = engine, place, item
+        self.fills: dict[tuple[str, int], DrawnFills] = {}
+        """(operator, draw) -> what was written for each unit, where all rows share it."""
+        self._vectors = vectors
+        self._directions = [DIRECTIONS.index(name) for name in engine.config.directions]
+        self._families: list[_Family] = []
+        self._rationales, self._masks, self._head = self._drawn()
+        self._reach = {stream: self._begin(family) for family in self._families for stream in self._of(family)}
+        self._given = dict.fromkeys(self._reach, 0)
+        self._wants_first = True
+        self._n_eraser = 0
 
     def __len__(self) -> int:
-        """Rows asked for so far."""
-        config = self.engine.config
-        draws = {name: self._n_draws(name) for name in self.engine.operators}
-        n_rationales = sum(map(len, self._rationales.values())) * len(config.directions)
+        """Return the number of rows asked for so far."""
+        draws = [self._n_draws(name) for name in self.engine.operators]
+        n_rationales = len(self._rationales) * len(self._directions)
         n_random = sum(reach * draws[stream.operator] for stream, reach in self._reach.items())
-        return n_rationales * sum(draws.values()) + n_random + self._n_beside
+        return n_rationales * sum(draws) + n_random + self._n_eraser
 
-    def new(self) -> Iterator[Row]:
-        """The rows asked for since the last call."""
-        for size in self._rationales:
-            for operator in self.engine.operators:
-                for direction in self.engine.config.directions:
-                    sets = dict(self._new_sets(size, operator, direction))
-                    if sets:
-                        yield from self._under(operator, direction, size, sets)
-        beside, self._beside = self._beside, []
-        yield from beside
+    def new(self) -> list[Rows]:
+        """Return the rows asked for since the last call."""
+        found = []
+        for operator in range(len(self.engine.operators)):
+            for direction in self._directions:
+                chosen = self._new_sets(operator, direction)
+                if chosen.size:
+                    found += self._under(operator, direction, self._head[chosen], self._masks[chosen])
+        if self._wants_first and self.engine.config.eraser:
+            rows = list(self._eraser_rows())
+            self._n_eraser = sum(map(len, rows))
+            found += rows
+        self._wants_first = False
+        return found
 
     def has(self, stream: Stream) -> bool:
-        """Whether there is such a stream; an attribution that is not finite has none of its own."""
+        """Return whether there is such a stream; an attribution that is not finite has none of its own."""
         return stream in self._reach
 
     def reach(self, stream: Stream) -> int:
-        """How many sets of a stream have been asked for."""
+        """Return how many sets of a stream have been asked for."""
         return self._reach[stream]
 
     def at_end(self, stream: Stream) -> bool:
-        """Whether a stream has no further set."""
-        return self._reach[stream] == len(self._orders[stream.size, stream.kind])
+        """Return whether a stream has no further set."""
+        return self._reach[stream] == len(self._family(stream))
 
     def grow(self, stream: Stream) -> None:
         """Ask for half as many sets again: few rounds, and at most a third of all sets beyond the one that decides."""
-        longest = len(self._orders[stream.size, stream.kind])
+        longest = len(self._family(stream))
         self._reach[stream] = min(math.ceil(_GROWTH * self._reach[stream]), longest)
 
-    def _begin(self, n_sets: int) -> int:
-        return min(_BEGIN, n_sets) if self.engine.config.adaptive == "examples" else n_sets
+    def _of(self, family: _Family) -> Iterator[Stream]:
+        for operator in range(len(self.engine.operators)):
+            for direction in self._directions:
+                yield Stream(family.size, family.null, family.attribution, operator, direction)
+
+    def _family(self, stream: Stream) -> _Family:
+        return next(each for each in self._families if stream[:3] == (each.size, each.null, each.attribution))
+
+    def _begin(self, family: _Family) -> int:
+        """Return how many sets are scored at first; a pilot scores the first of an order drawn for the whole run."""
+        config = self.engine.config
+        fixed = config.m + (_SPARE if family.attribution == NOT_SET else 0)
+        return min(_BEGIN if config.adaptive == "examples" else fixed, len(family))
 
     def _n_draws(self, operator: str) -> int:
         return self.engine.config.n_fills if self.engine.operators[operator].needs_fills else 1
 
-    def _of_eraser(self, vectors: Mapping[tuple[str, str], PerUnit]) -> Iterator[Row]:
-        """Rows of ERASER's measures: rationales of its sizes kept and removed, and every unit removed alone."""
-        sizes: dict[int, dict[tuple[str, int | None], Units]] = {}
-        for name, units in self._chosen(vectors, (*ERASER_SHARES, *self.engine.config.k)):
-            sizes.setdefault(len(units), {})[eraser_kind(name), None] = units
-        alone: dict[tuple[str, int | None], Units] = {
-            (LEAVE_ONE_OUT, unit): (unit,) for unit in range(self.item.n_units)
-        }
-        for operator in self.engine.operators:
-            for direction in get_args(Direction):
-                for size, sets in sizes.items():
-                    yield from self._under(operator, direction, size, sets)
-            yield from self._under(operator, "necessity", 1, alone)
+    def _drawn(self) -> tuple[Ids, KeepMasks, NDArray[Any]]:
+        """Draw the sets of every size: which of them are rationales, their masks, and their heads."""
+        sizes: dict[int, dict[int, KeepMask]] = {}
+        for code, mask in self._chosen(self.engine.config.k):
+            sizes.setdefault(int(np.count_nonzero(mask)), {})[code] = mask
+        masks, rationales, n_sets = [np.zeros((0, self.item.n_units), dtype=bool)], list[tuple[int, int, int, int]](), 0
+        for size, chosen in sizes.items():
+            shared = self._shared_sets(size)
+            for null, attribution, sets in self._nulls(size, chosen, shared):
+                self._families.append(_Family(size, null, attribution, n_sets, n_sets + len(sets)))
+                masks.append(sets)
+                n_sets += len(sets)
+            for attribution, mask in chosen.items():
+                own = None if shared is None else place_of(mask, shared)
+                rationales.append((n_sets, attribution, size, NOT_SET if own is None else own))
+                masks.append(mask[None])
+                n_sets += 1
+        head = heads(n_sets, example=self.place, kind=Kind.RANDOM)
+        for family in self._families:
+            own_rows = head[family.start : family.stop]
+            own_rows["attribution"], own_rows["null"] = family.attribution, family.null
+            own_rows["size"], own_rows["set"] = family.size, np.arange(len(family))
+        places, names, lengths, same = np.array(rationales, dtype=np.int64).reshape(-1, 4).T
+        head["kind"][places], head["attribution"][places] = Kind.RATIONALE, names
+        head["size"][places], head["set"][places] = lengths, same
+        return places, np.concatenate(masks), head
 
-    def _chosen(
-        self, vectors: Mapping[tuple[str, str], PerUnit], shares: Sequence[Share]
-    ) -> Iterator[tuple[str, Units]]:
-        """The rationales of each attribution: the top k units for every k, or those that it marks."""
+    def _chosen(self, shares: Sequence[Share]) -> Iterator[tuple[int, KeepMask]]:
+        """Yield the rationales of each attribution: the top k units for every k, or those that it marks."""
         config, n_units = self.engine.config, self.item.n_units
-        for name, method in self.engine.attributions.items():
-            vector = vectors[name, self.item.example_id]
+        for code, (name, method) in enumerate(self.engine.attributions.items()):
+            vector = self._vectors[name, self.item.example_id]
             if not np.isfinite(vector).all():
                 continue
             if method.sized:
-                yield from [(name, units) for units in [positive(vector)] if 0 < len(units) < n_units]
+                marked = positive(vector)
+                if 0 < np.count_nonzero(marked) < n_units:
+                    yield code, marked
                 continue
-            if name in self.engine.by_magnitude:
+            if config.sign == "abs" and method.has_signs:
                 vector = np.abs(vector)
+            ties = partial(rng_for, config.seed, self.item.example_id, "ties", name)
             for size in dict.fromkeys(rationale_size(vector, k) for k in shares):
-                ties = rng_for(config.seed, self.item.example_id, "ties", name)
-                yield name, top_k(vector, size, rng=ties)
+                yield code, top_k(vector, size, rng=ties)
 
-    def _nulls(self, size: int) -> Iterator[tuple[str, list[Units]]]:
-        """The random sets of one size, by kind: one order for all attributions, or one for each."""
-        config, item = self.engine.config, self.item
-        m, seed, example = config.m, config.seed, item.example_id
-        for null in config.nulls:
-            if null == SIZE and not config.choices.own_null:
-                sets = random_sets(item.n_units, size, m + 1, seed=seed, example_id=example)
-                yield null_kind("", null, config.choices), sets
+    def _shared_sets(self, size: int) -> KeepMasks | None:
+        """Return the sets that all attributions share; None where the protocol draws them for each.
+
+        They are drawn even if the run has another null: where a rationale stands among them must not depend on that.
+        """
+        engine, item = self.engine, self.item
+        if engine.config.choices.own_null:
+            return None
+        count, seed = engine.longest + _SPARE, engine.config.seed
+        return random_sets(item.n_units, size, count, seed=seed, example_id=item.example_id)
+
+    def _nulls(
+        self, size: int, chosen: Mapping[int, KeepMask], shared: KeepMasks | None
+    ) -> Iterator[tuple[int, int, KeepMasks]]:
+        """Yield the random sets of one size by null: one order for all attributions, or one for each.
+
+        A null of one attribution never holds its rationale, unless its protocol draws sets independently.
+        """
+        engine, item, names = self.engine, self.item, tuple(self.engine.attributions)
+        seed, m = engine.config.seed, engine.longest
+        for code, null in enumerate(engine.config.nulls):
+            if null == SIZE and shared is not None:
+                yield code, NOT_SET, shared
                 continue
-            for name, rationale in self._rationales[size].items():
-                kind = null_kind(name, null, config.choices)
+            for attribution, mask in chosen.items():
                 if null == SIZE:
-                    sets = independent_sets(item.n_units, size, m, seed=seed, example_id=example, kind=kind)
+                    own = {"seed": seed, "example_id": item.example_id, "attribution": names[attribution]}
+                    sets = independent_sets(item.n_units, size, m, **own)  # type: ignore[arg-type]
                 else:
-                    sets = matched_sets(null, item, rationale, m, seed=seed, counts=self.engine.unit_counts)
-                yield kind, sets
+                    counts = engine.unit_counts
+                    found = matched_sets(null, item, units_of(mask), m, seed=seed, counts=counts)
+                    sets = np.array([keep_mask(units, item.n_units) for units in found], dtype=bool)
+                yield code, attribution, sets.reshape(-1, item.n_units)
 
-    def _new_sets(self, size: int, operator: str, direction: str) -> Iterator[tuple[tuple[str, int | None], Units]]:
-        for (own_size, kind), sets in self._orders.items():
-            if own_size == size:
-                stream = Stream(size, kind, operator, direction)
-                before, self._given[stream] = self._given.get(stream, 0), self._reach[stream]
-                yield from (((kind, index), sets[index]) for index in range(before, self._reach[stream]))
-        once = Stream(size, "rationales", operator, direction)
-        if once not in self._given:
-            self._given[once] = len(self._rationales[size])
-            yield from (((rationale_kind(name), None), units) for name, units in self._rationales[size].items())
+    def _new_sets(self, operator: int, direction: int) -> Ids:
+        """Return which of the example's sets are asked for now."""
+        found = [self._rationales] if self._wants_first else []
+        for family in self._families:
+            stream = Stream(family.size, family.null, family.attribution, operator, direction)
+            found.append(np.arange(family.start + self._given[stream], family.start + self._reach[stream]))
+            self._given[stream] = self._reach[stream]
+        return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
 
-    def _under(
-        self, operator: str, direction: str, size: int, sets: Mapping[tuple[str, int | None], Units]
-    ) -> Iterator[Row]:
-        """The rows of sets under one operator, for every draw of its fills."""
-        act, item = self.engine.operators[operator], self.item
-        masks = np.stack([keep_mask(units, item.n_units) for units in sets.values()])
-        if direction == "necessity":
-            masks = ~masks
-        for draw in range(self._n_draws(operator)):
-            keys = [RowKey(item.example_id, kind, operator, direction, size, index, draw) for kind, index in sets]
+    def _eraser_rows(self) -> Iterator[Rows]:
+        """Yield the rows of ERASER's measures: rationales of its sizes kept and removed, and single units removed."""
+        n_units, sets = self.item.n_units, dict[tuple[int, int], KeepMask]()
+        for code, mask in self._chosen((*ERASER_SHARES, *self.engine.config.k)):
+            sets[code, int(np.count_nonzero(mask))] = mask
+        codes = np.array(list(sets), dtype=np.int64).reshape(-1, 2)
+        chosen = heads(len(sets), example=self.place, kind=Kind.ERASER, attribution=codes[:, 0], size=codes[:, 1])
+        masks = np.array(list(sets.values()), dtype=bool).reshape(-1, n_units)
+        alone = heads(n_units, example=self.place, kind=Kind.LEAVE_ONE_OUT, size=1, set=np.arange(n_units))
+        for operator in range(len(self.engine.operators)):
+            for direction in range(len(DIRECTIONS)):
+                yield from self._under(operator, direction, chosen, masks)
+            yield from self._under(operator, DIRECTIONS.index("necessity"), alone, np.eye(n_units, dtype=bool))
+
+    def _under(self, operator: int, direction: int, head: NDArray[Any], sets: KeepMasks) -> list[Rows]:
+        """Return the rows of sets under one operator and direction, for every draw of its fills."""
+        name, item = tuple(self.engine.operators)[operator], self.item
+        act = self.engine.operators[name]
+        keep = sets if DIRECTIONS[direction] == "sufficiency" else ~sets
+        found = []
+        for draw in range(self._n_draws(name)):
+            own = head.copy()
+            own["operator"], own["direction"], own["draw"] = operator, direction, draw
             if act.needs_fills and self.engine.config.fills == "own":
-                built = [
-                    act.inputs(item, mask[None], fills=_fills(self.engine, item, *key[1:]))[0]
-                    for key, mask in zip(keys, masks, strict=True)
-                ]
-            else:
-                fills = _fills(self.engine, item, draw) if act.needs_fills else ()
-                built = act.inputs(item, masks, fills=fills)
-            for key, mask, seen in zip(keys, masks, built, strict=True):
-                yield Row(key, tuple(int(u) for u in np.flatnonzero(mask)), seen, item)
+                found.append(self._with_own_fills(act, own, keep))
+                continue
+            fills = self._shared_fills(name, draw) if act.needs_fills else _NO_FILLS
+            found.append(Rows.of(own, keep, act.build(item, keep, fills=fills)))
+        return found
+
+    def _shared_fills(self, operator: str, draw: int) -> Fills:
+        if (operator, draw) not in self.fills:
+            self.fills[operator, draw] = _draw_fills(self.engine, self.item, draw)
+        return self.fills[operator, draw].ids
+
+    def _with_own_fills(self, act: Any, head: NDArray[Any], keep: KeepMasks) -> Rows:
+        """Return rows of which each has fills of its own."""
+        item, inputs, texts = self.item, [], {}
+        for row, mask in enumerate(keep):
+            drawn = _draw_fills(self.engine, item, *self._purpose(head[row]))
+            inputs.append(act.build(item, mask[None], fills=drawn.ids))
+            texts[row] = " ".join(np.where(mask, item.texts, drawn.texts).tolist())
+        return Rows.of(head, keep, Inputs.join(inputs), texts)
+
+    def _purpose(self, row: Any) -> tuple[str | int | None, ...]:
+        """Return what the fills of one row are drawn for; seeds depend on these words, so they never change."""
+        name = self.engine.config.attributions[row["attribution"]] if row["attribution"] != NOT_SET else ""
+        null = self.engine.config.nulls[row["null"]] if row["null"] != NOT_SET else ""
+        words = {
+            Kind.RATIONALE: f"rationale:{name}",
+            Kind.RANDOM: ":".join(each for each in ("random", "" if null == SIZE else null, name) if each),
+            Kind.ERASER: f"probe:eraser:{name}",
+            Kind.LEAVE_ONE_OUT: "probe:leave-one-out",
+        }
+        kind = Kind(row["kind"])
+        place = int(row["set"]) if kind in (Kind.RANDOM, Kind.LEAVE_ONE_OUT) else None
+        operator = self.engine.config.operators[row["operator"]]
+        return (words[kind], operator, DIRECTIONS[row["direction"]], int(row["size"]), place, int(row["draw"]))
 
 
-def _fills(engine: Engine, item: Encoded, *purpose: str | int | None) -> Fills:
-    """One replacement per unit, drawn for a purpose: a draw shared by all rows, or one row alone."""
+def _draw_fills(engine: Engine, item: Encoded, *purpose: str | int | None) -> DrawnFills:
+    """Draw one replacement per unit for a purpose: a draw shared by all rows, or one row alone."""
     assert engine.pool is not None, "an operator that needs fills has a pool"
     return engine.pool.draw(item, rng_for(engine.config.seed, item.example_id, "fills", *(str(p) for p in purpose)))
-
-
-def content_of(row: Row) -> Any:
-    """The ids between the template's head and tail."""
-    content = row.item.content
-    return row.input.ids[content.start : len(row.input.ids) - (len(row.item.ids) - content.stop)]

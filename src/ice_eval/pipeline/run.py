@@ -1,8 +1,9 @@
 """The whole pipeline: from a configuration to a finished run folder."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from ice_eval.attributions import Attribution
 from ice_eval.errors import ConfigError, ModelError
@@ -18,11 +19,11 @@ from ice_eval.pipeline.progress import Reporter, Silent
 from ice_eval.pipeline.replica import Card, Order, Replica
 from ice_eval.pipeline.replicas import Replicas
 from ice_eval.records import Example
-from ice_eval.results import RunFolder, config_hash, now, rescore, slug, stored_run
+from ice_eval.results import Manifest, RunFolder, config_hash, now, rescore, slug, stored_run
 from ice_eval.tasks import Task
 
 
-def execute(
+def score(
     config: RunConfig,
     *,
     model: Model | Replicas,
@@ -33,8 +34,10 @@ def execute(
     token_budget: int | None = None,
     reporter: Reporter | None = None,
     adapted: Adapted | None = None,
-) -> RunFolder:
-    """Run, or continue, an evaluation and return its folder.
+) -> "Scored":
+    """Score all rows of a run that its folder does not hold; `finish` computes the statistics.
+
+    In between a caller can let go of examples and model.
 
     Args:
         config: What to evaluate.
@@ -62,13 +65,14 @@ def execute(
     if stored is not None:
         replicas.reader.model.continues(folder.path)
     order = Order(
-        config=config if stored is None else config.extended_by(stored["config"]),
+        config=config if stored is None else config.extended_by(stored.config),
         task=task,
         examples=examples,
         attributions=attributions,
         budget=_budget(token_budget, card, stored, reporter),
+        part_size=card.part_size if stored is None else stored.part_size,
         lowered={} if stored is None else lowered_budgets(folder),
-        threads=replicas.reader.model.use_threads(None if stored is None else stored["threads"]),
+        threads=replicas.reader.model.use_threads(None if stored is None else stored.threads),
         targets=None if adapted is None else adapted.targets,
         weights=card.fingerprint,
     )
@@ -85,34 +89,47 @@ def execute(
         if stored is None:
             folder.write_manifest(manifest)
         with engine.model.keeping(folder.path):
-            summary = _scored(job, manifest)
-    if not any(line["n"] for line in summary["configurations"]):
+            if engine.config.adaptive == "dataset":
+                job, manifest = with_enough_sets(job, manifest)
+            score_parts(job, job.evaluated, manifest)
+            manifest = at_end(job, manifest)
+        folder.write_manifest(manifest)
+    return Scored(folder, manifest)
+
+
+class Scored(NamedTuple):
+    """A run whose rows are all written, and nothing else yet."""
+
+    folder: RunFolder
+    manifest: Manifest
+
+
+def finish(scored: Scored) -> RunFolder:
+    """Compute all statistics, and call the run complete.
+
+    Raises:
+        ModelError: No example could be evaluated.
+    """
+    folder = scored.folder
+    with folder.opened():
+        summary = rescore(folder)
+        folder.write_manifest(replace(scored.manifest, status="complete", finished=now()))
+    if not any(line.n for line in summary.configurations):
         first = next(iter(folder.examples()))
         raise ModelError(
-            f"no example could be evaluated (example '{first['example_id']}': {first['error']}); see {folder.path}."
+            f"no example could be evaluated (example '{first.example_id}': {first.error}); see {folder.path}."
         )
     return folder
 
 
-def _scored(job: Job, manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """Score all rows, sum up the costs, compute all statistics, and call the run complete, in this order."""
-    if job.engine.config.adaptive == "dataset":
-        job, manifest = with_enough_sets(job, manifest)
-    score_parts(job, job.evaluated, manifest)
-    content = at_end(job, manifest)
-    job.folder.write_manifest(content)
-    summary = rescore(job.folder)
-    job.folder.write_manifest({**content, "status": "complete", "finished": now()})
-    return summary
-
-
-def _budget(asked: int | None, card: Card, stored: Mapping[str, Any] | None, reporter: Reporter) -> int:
+def _budget(asked: int | None, card: Card, stored: Manifest | None, reporter: Reporter) -> int:
     """Tokens per batch; they stay the same when a run is continued, or scores would move by rounding."""
     if asked is not None and asked < 1:
         raise ConfigError(f"token budget = {asked}: at least 1 is needed.")
     if stored is None:
         return asked or card.budget
-    kept = int(stored["token_budget"])
+    assert stored.token_budget is not None, "a run with a model has a budget"
+    kept = stored.token_budget
     if asked is not None and asked != kept:
         reporter.say(f"the run goes on with its token budget of {kept}, not {asked}.")
     return kept

@@ -1,5 +1,6 @@
 """Prompts with fields: `Review: {text}` and what is left of it when it is rendered."""
 
+import functools
 import string
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ class Template:
     """Literal text, and fields with their placeholder name."""
 
     @classmethod
+    @functools.lru_cache(maxsize=256)
     def parse(cls, prompt: str) -> "Template":
         """Read a prompt.
 

@@ -1,0 +1,134 @@
+"""The rows of a part on their way to the model, except those that the folder holds."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ice_eval.errors import ConfigError
+from ice_eval.records import NOT_SET, Ids, Kind, LogScores, Rows
+from ice_eval.results.ledger import Ledger
+from ice_eval.scoring import Progress, Scorer, Submitted
+
+
+@dataclass(eq=False)
+class AskedRows:
+    """Rows that the folder does not hold, and their scores as soon as the model has them."""
+
+    rows: Rows
+    new: Ids
+    """Rows whose input had no answer before."""
+    _submitted: Submitted
+    _known: LogScores
+    """(rows, labels): answers of the other rows."""
+    _scores: LogScores | None = None
+
+    def scores(self) -> LogScores:
+        """Return the scores of all rows; waits for the model."""
+        if self._scores is None:
+            scores = self._known.copy()
+            scores[self.new] = self._submitted.collect()
+            self._scores = scores
+        return self._scores
+
+
+class RowQueue:
+    """Sends the rows of a part to the model.
+
+    An input is scored once per part: twice would differ by rounding, and untie a tie.
+
+    Args:
+        scorer: The model's.
+        prefix: Tokens that all inputs of the part begin with.
+        known: What the folder holds of the part, with its inputs.
+        progress: Called with the number of rows that were answered or sent.
+    """
+
+    def __init__(self, scorer: Scorer, prefix: int, known: Ledger, progress: Progress) -> None:
+        self.known, self.asked = known, list[AskedRows]()
+        self._scorer, self._prefix, self._progress = scorer, prefix, progress
+        self._places = {key: place for place, key in enumerate(_keys(known.head))}
+        self._ends = np.cumsum(known.n_kept)
+        self._answers = dict(zip(known.inputs.keys(), known.scores, strict=True))
+        self._unread: AskedRows | None = None
+
+    def ask(self, rows: Rows) -> AskedRows:
+        """Send the rows that the folder does not hold; inputs that were scored before are not sent again."""
+        self._read_answers()
+        missing = rows.take(self._missing(rows)) if self._places else rows
+        labels = len(self._scorer.labels.names)
+        known = np.full((len(missing), labels), np.nan)
+        new = np.arange(len(missing))
+        if self._answers:
+            keys = missing.inputs.keys()
+            new = np.array([row for row, key in enumerate(keys) if key not in self._answers], dtype=np.int64)
+            for row in np.setdiff1d(np.arange(len(missing)), new, assume_unique=True).tolist():
+                known[row] = self._answers[keys[row]]
+        self._progress(len(missing) - len(new))
+        inputs = missing.inputs if len(new) == len(missing) else missing.inputs.take(new)
+        submitted = self._scorer.submit(inputs, prefix=self._prefix, progress=self._progress)
+        self._unread = AskedRows(missing, new, submitted, known)
+        self.asked.append(self._unread)
+        return self._unread
+
+    def scored(self, rows: Rows) -> LogScores:
+        """Return the scores of rows that were asked for, or that the folder holds."""
+        self._read_answers()
+        scores = [
+            self.known.scores[self._places[key]] if key in self._places else self._answers[seen]
+            for key, seen in zip(_keys(rows.head), rows.inputs.keys(), strict=True)
+        ]
+        return np.array(scores).reshape(len(rows), len(self._scorer.labels.names))
+
+    def _read_answers(self) -> None:
+        """Note the answers of the last rows that were sent, for rows with the same inputs."""
+        if self._unread is not None:
+            rows, scores = self._unread.rows, self._unread.scores()
+            self._answers.update(zip(rows.inputs.keys(), scores, strict=True))
+            self._unread = None
+
+    def _missing(self, rows: Rows) -> Ids:
+        """Return the rows that the folder does not hold.
+
+        Raises:
+            ConfigError: It holds another set under the name of one of them.
+        """
+        missing, start = [], 0
+        for row, (key, count) in enumerate(zip(_keys(rows.head), rows.n_kept.tolist(), strict=True)):
+            place, kept = self._places.get(key), rows.kept[start : start + count]
+            start += count
+            if place is None:
+                missing.append(row)
+            elif not np.array_equal(
+                kept, self.known.kept[self._ends[place] - self.known.n_kept[place] : self._ends[place]]
+            ):
+                raise self._changed(self.known.head[place])
+        return np.array(missing, dtype=np.int64)
+
+    def _changed(self, row: Any) -> ConfigError:
+        names = self.known.names
+        example = names.examples[row["example"]]
+        if row["attribution"] != NOT_SET:
+            return changed(names.attributions[row["attribution"]], example)
+        return ConfigError(
+            f"the folder holds other random sets for example '{example}': other versions of numpy or ice-eval wrote "
+            "it; use another folder."
+        )
+
+
+def changed(name: str, example_id: str) -> ConfigError:
+    """Return the error of an attribution whose numbers are not those that the folder holds."""
+    return ConfigError(
+        f"the folder holds other values of the attribution '{name}' for example '{example_id}'; give it another "
+        "name, or use another folder."
+    )
+
+
+def _keys(head: NDArray[Any]) -> Sequence[bytes]:
+    """Return what makes a row unique within its part."""
+    own = head.copy()
+    own["set"][own["kind"] == Kind.RATIONALE] = NOT_SET  # where a null has the same set says nothing of which row it is
+    content, width = own.tobytes(), own.dtype.itemsize
+    return [content[start : start + width] for start in range(0, len(content), width)]
