@@ -4,11 +4,15 @@ import itertools
 import math
 
 import pytest
+from tests.made_records import manifest, settings
 
-from ice_eval.records import Span
-from ice_eval.results import InputRow, LedgerRow, RowKey, RunFolder
-from ice_eval.results.comparisons import ExampleLedger
-from ice_eval.results.outcomes import Configuration
+from ice_eval.nulls import SIZE
+from ice_eval.records import Kind, Span
+from ice_eval.results import Configuration, InputRow, LedgerRow, RowKey, RunFolder
+from ice_eval.results.comparisons import Reading, ScoredExamples
+from ice_eval.results.examples import Examples
+from ice_eval.results.ledger import Ledger, Names
+from ice_eval.results.outcomes import outcome_lines, outcome_table
 
 
 class Book:
@@ -32,25 +36,25 @@ class Book:
         return tuple(math.log(value) if label == self.target else others for label in range(self.n_labels))
 
     def put(self, key, kept, value):
-        self.rows.append(LedgerRow(key, tuple(kept), (1, 2), (0, 0), self.scores(value), "text"))
+        self.rows.append(LedgerRow(key, tuple(kept), self.scores(value), (1, 2), (0, 0), "text"))
         return self
 
     def reference(self, *, full=0.9, empty=0.4):
-        self.put(RowKey(self.example_id, "full"), range(self.n_units), full)
-        return self.put(RowKey(self.example_id, "empty"), (), empty)
+        self.put(RowKey(self.example_id, Kind.FULL), range(self.n_units), full)
+        return self.put(RowKey(self.example_id, Kind.EMPTY), (), empty)
 
-    def row(self, kind, units, value, *, operator="delete", direction="sufficiency", index=None, draw=0):
-        key = RowKey(self.example_id, kind, operator, direction, len(units), index, draw)
+    def row(self, kind, units, value, *, operator="delete", direction="sufficiency", draw=0, **named):
+        key = RowKey(self.example_id, kind, operator, direction, len(units), draw=draw, **named)
         kept = units if direction == "sufficiency" else [u for u in range(self.n_units) if u not in units]
         return self.put(key, kept, value)
 
     def null(self, sets, values, **place):
         for index, (units, value) in enumerate(zip(sets, values, strict=True)):
-            self.row("random", units, value, index=index, **place)
+            self.row(Kind.RANDOM, units, value, set=index, null=SIZE, **place)
         return self
 
     def rationale(self, units, value, *, name="mine", **place):
-        return self.row(f"rationale:{name}", units, value, **place)
+        return self.row(Kind.RATIONALE, units, value, attribution=name, **place)
 
     @property
     def input(self):
@@ -64,11 +68,42 @@ class Book:
             attributions={} if self.skip_reason else self.attributions,
         )
 
-    def outcome(self, *operators, name="mine", direction="sufficiency", size=2):
+    def ledger_rows(self):
+        """The rows as a run writes them: a rationale that is a set of its null says which."""
+        sets = {(row.kept, row.key[2:5]): row.key.set for row in self.rows if row.key.kind == Kind.RANDOM}
+        return [
+            row._replace(key=row.key._replace(set=sets.get((row.kept, row.key[2:5]))))
+            if row.key.kind == Kind.RATIONALE
+            else row
+            for row in self.rows
+        ]
+
+    def outcomes(self, *operators, name="mine", direction="sufficiency", size=2, **reading):
+        """The configuration that is asked about, and the columns of this one example under it."""
         operators = operators or ("delete",)
         operator = operators[0] if len(operators) == 1 else "all"
         asked = Configuration(name, operator, direction, size / self.n_units)
-        return ExampleLedger(self.input, self.rows).outcome(asked, operators, self.m)
+        ledger = Ledger.of_records(self.ledger_rows(), names_of([self], attributions=[name], operators=operators))
+        scored = ScoredExamples(Examples.of([self.input]), ledger, Reading(m=self.m, **reading))
+        return asked, scored.outcomes(asked, operators)
+
+    def outcome(self, *operators, **asked):
+        """The outcome as a reader of the results sees it."""
+        cell, found = self.outcomes(*operators, **asked)
+        [line] = outcome_lines(outcome_table({cell: found}))
+        return line
+
+
+def names_of(books, *, attributions=(), operators=()):
+    """The names that the rows of books use, after some others."""
+    keys = [row.key for book in books for row in book.rows]
+    ids, nulls = tuple(book.example_id for book in books), (SIZE,)
+    return Names(
+        ids,
+        tuple(dict.fromkeys([*attributions, *(key.attribution for key in keys if key.attribution is not None)])),
+        nulls,
+        tuple(dict.fromkeys([*operators, *(key.operator for key in keys if key.operator is not None)])),
+    )
 
 
 @pytest.fixture
@@ -84,15 +119,16 @@ def hand_made_run(tmp_path):
 
     def write(books, *, flags=(), **changed):
         folder = RunFolder(tmp_path / next(names))
-        config = {
-            "model": "by-hand", "task": "letters", "attributions": ["mine"], "operators": ["delete"],
-            "directions": ["sufficiency"], "k": [1 / 3], "n": len(books), "m": books[0].m, "seed": 0,
-        }  # fmt: skip
+        lists = {name: tuple(value) if isinstance(value, list) else value for name, value in changed.items()}
+        usual = {"attributions": ("mine",), "operators": ("delete",), "k": (1 / 3,), "n": len(books), "m": books[0].m}
+        config = settings(**{"model": "by-hand", "task": "letters", **usual, **lists})
         with folder.opened():
-            folder.write_manifest({"status": "complete", "config": config | changed, "flags": list(flags)})
+            folder.write_manifest(manifest(config=config, flags=tuple(flags)))
             for part, start in enumerate(range(0, len(books), 16)):
                 batch = books[start : start + 16]
-                folder.write_part(part, [b.input for b in batch], [row for b in batch for row in b.rows], {"rows": 0})
+                rows = [row for one in batch for row in one.ledger_rows()]
+                ledger = Ledger.of_records(rows, names_of(batch))
+                folder.write_part(part, [one.input for one in batch], ledger, {"rows": 0})
         return folder
 
     return write

@@ -1,51 +1,74 @@
 """What operators agree on, from outcomes whose answers are known by hand."""
 
 import math
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 from scipy.stats import false_discovery_control, spearmanr
 from sklearn.metrics import cohen_kappa_score
+from tests.made_records import settings, summary_line
 
-from ice_eval.results.agreements import N_NAMED, agreements, kappas, robustness
-from ice_eval.results.columns import Gathering
-from ice_eval.results.outcomes import Configuration, Outcome
+from ice_eval._seeding import rng_for
+from ice_eval.records import Span
+from ice_eval.results import Configuration, InputRow
+from ice_eval.results import agreements as sources
+from ice_eval.results.agreements import N_NAMED, kappas
+from ice_eval.results.columns import Outcomes
+from ice_eval.results.examples import Examples
 from ice_eval.results.summary import summarise
-from ice_eval.stats import member_win_rates
+from ice_eval.stats import JointMeans, member_win_rates
 
-CONFIG = {"model": "by-hand", "task": "letters", "seed": 0, "m": 100}
+CONFIG = settings(model="by-hand", task="letters", m=100)
 WORDS = ["anti-faithful", "near-random", "weakly faithful", "faithful"]
 
 
-def outcomes(cell, rates, *, m=100, halves=None, groups=None, gathered=True):
+def agreements(several, config):
+    return sources.agreements(several, config, joint_means(config))
+
+
+def robustness(several, config):
+    return list(sources.robustness(several, config, joint_means(config)))
+
+
+def joint_means(config):
+    return JointMeans(partial(rng_for, config.seed, "agreement"))
+
+
+def outcomes(rates, *, m=100, halves=None, groups=None, effect_sizes=None):
     """An outcome per win rate; None stands for an example that failed."""
-    found = []
-    for index, rate in enumerate(rates):
-        head = {"example_id": f"e{index}", "configuration": cell, "n_units": 10, "target": 1, "gold": 1}
-        if rate is None:
-            found.append(Outcome(**head, error="a score is not finite"))
-            continue
-        found.append(
-            Outcome(
-                **head,
-                group=None if groups is None else groups[index],
-                predicted=1,
-                m=m,
-                win_rate=rate,
-                win_rate_strict=rate,
-                tie_rate=0.0,
-                p_value=1.0,
-                p_lower=1.0,
-                effect=0.1,
-                effect_size=rate,
-                score=0.5,
-                score_full=0.9,
-                score_empty=0.1,
-                family=family_of(rate),
-                halves=(rate, rate) if halves is None else halves[index],
-            )  # fmt: skip
+    n = len(rates)
+    spans = tuple(Span("text", unit, unit + 1) for unit in range(10))
+    rows = [
+        InputRow(
+            f"e{index}",
+            {"text": "abcdefghij"},
+            spans=spans,
+            target=1,
+            gold=1,
+            group=None if groups is None else groups[index],
         )
-    return Gathering(found).outcomes() if gathered else found
+        for index in range(n)
+    ]
+    sound = np.array([rate is not None for rate in rates])
+    known = np.array([rate for rate in rates if rate is not None], dtype=np.float64)
+    first, second = (known, known) if halves is None else np.asarray(halves)[sound].T
+    same = {"m": m, "exact": 0, "tie_rate": 0, "p_value": 1, "p_lower": 1, "effect": 0.1, "score": 0.5}
+    of_all = {"predicted": 1, "target": 1, "gold": 1, "n_units": 10, "score_full": 0.9, "score_empty": 0.1}
+    shared = {name: np.full(n, value, dtype=np.float64) for name, value in of_all.items()}
+    numbers = {
+        **{name: np.full(len(known), value, dtype=np.float64) for name, value in same.items()},
+        "win_rate": known,
+        "win_rate_strict": known,
+        "effect_size": known if effect_sizes is None else np.array(effect_sizes),
+        "first_half": first,
+        "second_half": second,
+    }
+    families = np.array([family_of(rate) for rate in known]).reshape(len(known), 101)
+    members = np.full(len(known), 101)
+    errors = {index: "a score is not finite" for index in np.flatnonzero(~sound).tolist()}
+    return Outcomes.of(Examples.of(rows), sound, numbers, families, members, errors, [(0, 1)] * len(known), shared)
 
 
 def family_of(rate, m=100):
@@ -55,7 +78,7 @@ def family_of(rate, m=100):
 
 def grouped(by_operator, *, attribution="mine", null="size", **more):
     cells = {operator: Configuration(attribution, operator, "sufficiency", 0.2, null) for operator in by_operator}
-    return {cell: outcomes(cell, by_operator[operator], **more) for operator, cell in cells.items()}
+    return {cell: outcomes(by_operator[operator], **more) for operator, cell in cells.items()}
 
 
 def around(mean, n=40, spread=0.05, seed=0):
@@ -69,96 +92,97 @@ def test_examples_on_opposite_sides_of_chance_disagree_and_the_widest_gap_comes_
     first = [0.61, 0.90, 0.59, 0.30, 0.61, 0.50, 0.95, 0.40]
     second = [0.39, 0.10, 0.39, 0.80, 0.45, 0.00, 0.99, 0.61]
     [found] = agreements(grouped({"delete": first, "infill": second}), CONFIG)
-    assert found["disagree"] == ["e1", "e3", "e0", "e7"]
-    assert found["disagree_rate"] == 4 / 8
-    assert found["operators"] == ["delete", "infill"] and found["n"] == 8
-    assert found["gap"] == pytest.approx(np.mean(first) - np.mean(second))
+    assert found.disagree == ("e1", "e3", "e0", "e7")
+    assert found.disagree_rate == 4 / 8
+    assert found.operators == ("delete", "infill") and found.n == 8
+    assert found.gap == pytest.approx(np.mean(first) - np.mean(second))
 
 
 def test_fewer_sets_disagree_less_surely():
     rates = {"delete": [0.7, 0.95], "infill": [0.3, 0.05]}
-    for m, expected in ((10, ["e1"]), (40, ["e1", "e0"])):
+    for m, expected in ((10, ("e1",)), (40, ("e1", "e0"))):
         [found] = agreements(grouped(rates, m=m), CONFIG)
-        assert found["disagree"] == expected
+        assert found.disagree == expected
 
 
 def test_no_more_examples_are_named_than_fit_and_all_are_counted():
     first, second = ([value + 0.001 * i for i in range(30)] for value in (0.7, 0.1))
     [found] = agreements(grouped({"delete": first, "infill": second}), CONFIG)
-    assert len(found["disagree"]) == N_NAMED == 20
-    assert found["disagree_rate"] == 1.0
+    assert len(found.disagree) == N_NAMED == 20
+    assert found.disagree_rate == 1.0
 
 
 def test_examples_that_failed_under_one_operator_are_left_out_of_both():
     rates = {"delete": [0.9, None, 0.9, 0.8], "infill": [0.1, 0.1, None, 0.7]}
     [found] = agreements(grouped(rates), CONFIG)
-    assert (found["n"], found["disagree"]) == (2, ["e0"])
-    assert found["gap"] == pytest.approx((0.8 + 0.1) / 2)
+    assert (found.n, found.disagree) == (2, ("e0",))
+    assert found.gap == pytest.approx((0.8 + 0.1) / 2)
 
 
 def test_three_operators_have_three_pairs_and_one_word():
     rates = {"delete": around(0.8), "infill": around(0.7, seed=1), "mask-unk": around(0.3, seed=2)}
     found = list(agreements(grouped(rates), CONFIG))
-    assert [line["operators"] for line in found] == [
-        ["delete", "infill"],
-        ["delete", "mask-unk"],
-        ["infill", "mask-unk"],
+    assert [line.operators for line in found] == [
+        ("delete", "infill"),
+        ("delete", "mask-unk"),
+        ("infill", "mask-unk"),
     ]
-    assert [line["crosses_threshold"] for line in found] == ["no", "confirmed", "confirmed"]
+    assert [line.crosses_threshold for line in found] == ["no", "confirmed", "confirmed"]
     [word] = robustness(grouped(rates), CONFIG)
-    assert word["operators"] == ["delete", "infill", "mask-unk"]
-    assert (word["word"], word["sides"]) == ("operator-dependent", ["above", "above", "below"])
-    assert word["spread"] == pytest.approx(0.5)
+    assert word.operators == ("delete", "infill", "mask-unk")
+    assert (word.word, word.sides) == ("operator-dependent", ("above", "above", "below"))
+    assert word.spread == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize(
     ("means", "word", "sides"),
     [
-        ((0.8, 0.7), "robust", ["above", "above"]),
-        ((0.3, 0.4), "robust", ["below", "below"]),
-        ((0.8, 0.3), "operator-dependent", ["above", "below"]),
-        ((0.8, 0.55), "inconclusive", ["above", "unclear"]),
-        ((0.55, 0.55), "inconclusive", ["unclear", "unclear"]),
-        ((0.8, 0.3, 0.55), "operator-dependent", ["above", "below", "unclear"]),
-        ((0.8, 0.7, 0.55), "inconclusive", ["above", "above", "unclear"]),
+        ((0.8, 0.7), "robust", ("above", "above")),
+        ((0.3, 0.4), "robust", ("below", "below")),
+        ((0.8, 0.3), "operator-dependent", ("above", "below")),
+        ((0.8, 0.55), "inconclusive", ("above", "unclear")),
+        ((0.55, 0.55), "inconclusive", ("unclear", "unclear")),
+        ((0.8, 0.3, 0.55), "operator-dependent", ("above", "below", "unclear")),
+        ((0.8, 0.7, 0.55), "inconclusive", ("above", "above", "unclear")),
     ],
 )
 def test_the_word_on_all_operators_follows_from_their_sides(means, word, sides):
     rates = {f"operator-{i}": around(mean, seed=i) for i, mean in enumerate(means)}
     [found] = robustness(grouped(rates), CONFIG)
-    assert (found["word"], found["sides"]) == (word, sides)
-    assert found["spread"] == pytest.approx(max(means) - min(means))
+    assert (found.word, found.sides) == (word, sides)
+    assert found.spread == pytest.approx(max(means) - min(means))
 
 
 def test_one_operator_agrees_with_nothing():
     one = grouped({"delete": around(0.7)})
     assert list(agreements(one, CONFIG)) == [] and list(robustness(one, CONFIG)) == []
     summary = summarise(one, CONFIG)
-    assert (summary["agreement"], summary["robustness"], summary["kappa"]) == ([], [], [])
+    assert (summary.agreement, summary.robustness, summary.kappa) == ((), (), ())
 
 
 def test_operators_that_share_no_example_have_a_record_without_numbers():
     none = grouped({"delete": [0.9, None], "infill": [None, 0.9]})
     [pair], [word] = agreements(none, CONFIG), robustness(none, CONFIG)
-    assert pair["n"] == word["n"] == 0
+    assert pair.n == word.n == 0
     assert all(
-        pair[name] is None for name in ("gap", "gap_ci", "rank_correlation_ceiling", "disagree_rate", "disagree")
+        getattr(pair, name) is None
+        for name in ("gap", "gap_ci", "rank_correlation_ceiling", "disagree_rate", "disagree")
     )
-    assert word["word"] is word["spread"] is word["sides"] is None
+    assert word.word is word.spread is word.sides is None
 
 
 def test_the_average_over_operators_is_no_operator():
     several = grouped({"delete": around(0.7), "infill": around(0.6), "all": around(0.9)})
-    assert [line["operators"] for line in agreements(several, CONFIG)] == [["delete", "infill"]]
-    assert [line["operators"] for line in robustness(several, CONFIG)] == [["delete", "infill"]]
-    assert [line["operators"] for line in summarise(several, CONFIG)["kappa"]] == [["delete", "infill"]]
+    assert [line.operators for line in agreements(several, CONFIG)] == [("delete", "infill")]
+    assert [line.operators for line in robustness(several, CONFIG)] == [("delete", "infill")]
+    assert [line.operators for line in summarise(several, CONFIG).kappa] == [("delete", "infill")]
 
 
 def test_attributions_and_nulls_have_records_of_their_own():
     several = grouped({"delete": around(0.7), "infill": around(0.6)})
     several |= grouped({"delete": around(0.7), "infill": around(0.2)}, null="position")
     several |= grouped({"delete": around(0.2), "infill": around(0.2)}, attribution="other")
-    found = [(line["attribution"], line["null"], line["word"]) for line in robustness(several, CONFIG)]
+    found = [(line.attribution, line.null, line.word) for line in robustness(several, CONFIG)]
     assert found == [
         ("mine", "size", "robust"),
         ("mine", "position", "operator-dependent"),
@@ -170,7 +194,7 @@ def test_attributions_and_nulls_have_records_of_their_own():
 def test_the_ceiling_is_one_where_the_null_adds_no_noise_and_follows_from_its_halves():
     rates = {"delete": around(0.7), "infill": around(0.6, seed=1)}
     [sure] = agreements(grouped(rates), CONFIG)
-    assert sure["rank_correlation_ceiling"] == pytest.approx(1.0)
+    assert sure.rank_correlation_ceiling == pytest.approx(1.0)
     rng = np.random.default_rng(5)
     cells = grouped(rates)
     reliabilities = []
@@ -178,53 +202,52 @@ def test_the_ceiling_is_one_where_the_null_adds_no_noise_and_follows_from_its_ha
         halves = found.column("win_rate")[:, None] + rng.normal(0, 0.05, (40, 2))
         r = spearmanr(*halves.T).statistic
         reliabilities.append(2 * r / (1 + r))
-        cells[cell] = outcomes(cell, rates[cell.operator], halves=halves)
+        cells[cell] = outcomes(rates[cell.operator], halves=halves)
     [noisy] = agreements(cells, CONFIG)
-    assert 0.2 < noisy["rank_correlation_ceiling"] < 0.9
-    assert noisy["rank_correlation_ceiling"] == pytest.approx(math.prod(reliabilities) ** 0.5)
-    assert noisy["rank_correlation"] == sure["rank_correlation"]
+    assert 0.2 < noisy.rank_correlation_ceiling < 0.9
+    assert noisy.rank_correlation_ceiling == pytest.approx(math.prod(reliabilities) ** 0.5)
+    assert noisy.rank_correlation == sure.rank_correlation
 
 
 def lines(words, **more):
     """Lines of a summary, one for each (operator, attribution), by their words."""
     return [
-        {"model": "m", "task": "t", "attribution": f"a{i}", "operator": operator, "direction": "sufficiency", "k": 0.2,
-         "null": "size", "taxonomy": word, **more}
+        summary_line(attribution=f"a{i}", operator=operator, taxonomy=word, **more)
         for operator, several in words.items()
         for i, word in enumerate(several)
-    ]  # fmt: skip
+    ]
 
 
 def test_kappa_is_cohens_with_linear_weights_over_configurations():
     rng = np.random.default_rng(3)
     first, second = ([WORDS[i] for i in rng.integers(0, 4, 30)] for _ in range(2))
     second[:15] = first[:15]
-    [found] = kappas(lines({"delete": first, "infill": second}))
+    [found] = kappas([lines({"delete": first, "infill": second})])
     numbers = [[WORDS.index(word) for word in words] for words in (first, second)]
-    assert found["kappa"] == pytest.approx(cohen_kappa_score(*numbers, weights="linear"))
-    assert (found["operators"], found["n_configurations"]) == (["delete", "infill"], 30)
+    assert found.kappa == pytest.approx(cohen_kappa_score(*numbers, weights="linear"))
+    assert (found.operators, found.n_configurations) == (("delete", "infill"), 30)
 
 
 def test_kappa_by_hand():
     same, swapped = WORDS * 2, [WORDS[0], WORDS[1], WORDS[3], WORDS[2]] * 2
-    three = kappas(lines({"delete": same, "infill": same, "mask-unk": swapped}))
-    assert [(line["operators"], line["kappa"]) for line in three] == [
-        (["delete", "infill"], 1.0),
+    three = kappas([lines({"delete": same, "infill": same, "mask-unk": swapped})])
+    assert [(line.operators, line.kappa) for line in three] == [
+        (("delete", "infill"), 1.0),
         # One step apart in half of the configurations; by chance 1.25 steps apart on average.
-        (["delete", "mask-unk"], pytest.approx(1 - 0.5 / 1.25)),
-        (["infill", "mask-unk"], pytest.approx(1 - 0.5 / 1.25)),
+        (("delete", "mask-unk"), pytest.approx(1 - 0.5 / 1.25)),
+        (("infill", "mask-unk"), pytest.approx(1 - 0.5 / 1.25)),
     ]
 
 
 def test_kappa_is_over_the_configurations_that_both_have():
     found = lines({"delete": WORDS, "infill": WORDS[:2]}) + lines({"all": WORDS}) + lines({"infill": [None]}, k=0.3)
-    [pair] = kappas(found)
-    assert (pair["n_configurations"], pair["kappa"]) == (2, 1.0)
+    [pair] = kappas([found])
+    assert (pair.n_configurations, pair.kappa) == (2, 1.0)
 
 
 def test_kappa_without_a_second_word_is_null():
-    [pair] = kappas(lines({"delete": WORDS[:1] * 3, "infill": WORDS[:1] * 3}))
-    assert (pair["n_configurations"], pair["kappa"]) == (3, None)
+    [pair] = kappas([lines({"delete": WORDS[:1] * 3, "infill": WORDS[:1] * 3})])
+    assert (pair.n_configurations, pair.kappa) == (3, None)
 
 
 def test_p_values_of_a_run_are_adjusted_together():
@@ -233,12 +256,12 @@ def test_p_values_of_a_run_are_adjusted_together():
         rates = {"delete": around(mean, spread=0.1, seed=i), "infill": around(mean - 0.01, spread=0.1, seed=i + 9)}
         several |= grouped(rates, attribution=f"a{i}")
     several |= grouped({"delete": [None] * 40, "infill": [None] * 40}, attribution="failed")
-    found = summarise(several, {**CONFIG, "adaptive": "examples"})["configurations"]
-    tested = [line for line in found if line["attribution"] != "failed"]
-    p_values = [line["p_value"] for line in tested]
+    found = summarise(several, replace(CONFIG, adaptive="examples")).configurations
+    tested = [line for line in found if line.attribution != "failed"]
+    p_values = [line.p_value for line in tested]
     assert len({round(p, 6) for p in p_values}) > 4
-    assert [line["p_adjusted"] for line in tested] == pytest.approx(false_discovery_control(p_values, method="by"))
-    assert [line["p_adjusted"] for line in found if line["attribution"] == "failed"] == [None, None]
+    assert [line.p_adjusted for line in tested] == pytest.approx(false_discovery_control(p_values, method="by"))
+    assert [line.p_adjusted for line in found if line.attribution == "failed"] == [None, None]
 
 
 @pytest.mark.parametrize(
@@ -247,12 +270,9 @@ def test_p_values_of_a_run_are_adjusted_together():
 )
 def test_the_effect_word_is_that_of_the_median(sizes, word):
     cell = Configuration("mine", "delete", "sufficiency", 0.2)
-    found = [
-        Outcome(**{**vars(o), "effect_size": size})
-        for o, size in zip(outcomes(cell, [0.5] * 3, gathered=False), sizes, strict=True)
-    ]
-    [line] = summarise({cell: Gathering(found).outcomes()}, {**CONFIG, "adaptive": "examples"})["configurations"]
-    assert (line["effect_word"], line["effect_size_median"]) == (word, sorted(sizes)[1])
+    found = outcomes([0.5] * 3, effect_sizes=sizes)
+    [line] = summarise({cell: found}, replace(CONFIG, adaptive="examples")).configurations
+    assert (line.effect_word, line.effect_size_median) == (word, sorted(sizes)[1])
 
 
 # --- examples that share a passage --------------------------------------------------------------------------------
@@ -285,42 +305,42 @@ def test_examples_of_one_group_are_resampled_together():
     level = np.repeat(rng.uniform(0.3, 0.9, len(sizes)), sizes)
     rates = np.clip(level + rng.normal(0, 0.03, len(groups)), 0, 1).tolist()
     cell = Configuration("mine", "delete", "sufficiency", 0.2)
-    config = {**CONFIG, "adaptive": "examples"}
-    [alone] = summarise({cell: outcomes(cell, rates)}, config)["configurations"]
-    [shared] = summarise({cell: outcomes(cell, rates, groups=groups)}, config)["configurations"]
-    assert shared["win_rate"] == alone["win_rate"]
-    assert shared["win_rate_ci"] == pytest.approx(cluster_interval(rates, groups), abs=0.008)
-    widths = [line["win_rate_ci"][1] - line["win_rate_ci"][0] for line in (alone, shared)]
+    config = replace(CONFIG, adaptive="examples")
+    [alone] = summarise({cell: outcomes(rates)}, config).configurations
+    [shared] = summarise({cell: outcomes(rates, groups=groups)}, config).configurations
+    assert shared.win_rate == alone.win_rate
+    assert shared.win_rate_ci == pytest.approx(cluster_interval(rates, groups), abs=0.008)
+    widths = [line.win_rate_ci[1] - line.win_rate_ci[0] for line in (alone, shared)]
     assert widths[1] > 1.5 * widths[0]
-    assert shared["p_value"] > alone["p_value"]
-    assert shared["detectable_win_rate"] > alone["detectable_win_rate"]
-    assert "grouped" in shared["flags"] and "few_groups" not in shared["flags"]
-    assert "grouped" not in alone["flags"]
+    assert shared.p_value > alone.p_value
+    assert shared.detectable_win_rate > alone.detectable_win_rate
+    assert "grouped" in shared.flags and "few_groups" not in shared.flags
+    assert "grouped" not in alone.flags
 
 
 @pytest.mark.parametrize(("n_groups", "few"), [(19, True), (20, False)])
 def test_few_groups_are_flagged(n_groups, few):
     cell = Configuration("mine", "delete", "sufficiency", 0.2)
     groups = [f"g{i % n_groups}" for i in range(60)]
-    found = outcomes(cell, around(0.6, n=60), groups=groups)
-    [line] = summarise({cell: found}, {**CONFIG, "adaptive": "examples"})["configurations"]
-    assert ("few_groups" in line["flags"]) == few
+    found = outcomes(around(0.6, n=60), groups=groups)
+    [line] = summarise({cell: found}, replace(CONFIG, adaptive="examples")).configurations
+    assert ("few_groups" in line.flags) == few
 
 
 def test_groups_of_one_change_nothing():
     cell = Configuration("mine", "delete", "sufficiency", 0.2)
-    rates, config = around(0.6, n=30), {**CONFIG, "adaptive": "examples"}
-    own = outcomes(cell, rates, groups=[f"g{i}" for i in range(30)])
-    assert summarise({cell: own}, config) == summarise({cell: outcomes(cell, rates)}, config)
+    rates, config = around(0.6, n=30), replace(CONFIG, adaptive="examples")
+    own = outcomes(rates, groups=[f"g{i}" for i in range(30)])
+    assert summarise({cell: own}, config) == summarise({cell: outcomes(rates)}, config)
 
 
 def test_an_example_without_a_group_stands_for_itself():
     cell = Configuration("mine", "delete", "sufficiency", 0.2)
-    rates, config = around(0.6, n=30), {**CONFIG, "adaptive": "examples"}
+    rates, config = around(0.6, n=30), replace(CONFIG, adaptive="examples")
     some = [f"g{i // 2}" if i < 10 else None for i in range(30)]
     named = [f"g{i // 2}" if i < 10 else f"own{i}" for i in range(30)]
-    assert summarise({cell: outcomes(cell, rates, groups=some)}, config) == summarise(
-        {cell: outcomes(cell, rates, groups=named)}, config
+    assert summarise({cell: outcomes(rates, groups=some)}, config) == summarise(
+        {cell: outcomes(rates, groups=named)}, config
     )
 
 
@@ -329,5 +349,5 @@ def test_gaps_between_operators_allow_for_groups_too():
     level = np.repeat(np.random.default_rng(2).normal(0, 0.2, 20), 5)
     rates = {"delete": (0.5 + level / 2).tolist(), "infill": (0.5 - level / 2).tolist()}
     [alone], [shared] = (agreements(grouped(rates, groups=each), CONFIG) for each in (None, groups))
-    widths = [line["gap_ci"][1] - line["gap_ci"][0] for line in (alone, shared)]
+    widths = [line.gap_ci[1] - line.gap_ci[0] for line in (alone, shared)]
     assert widths[1] > 1.7 * widths[0]

@@ -8,9 +8,13 @@ import statistics
 import numpy as np
 import pytest
 
-from ice_eval.results.comparisons import ExampleLedger, examples_of
+from ice_eval.records import NOT_SET
+from ice_eval.results.comparisons import Reading, ScoredExamples
+from ice_eval.results.examples import Examples
+from ice_eval.results.json_files import as_json
+from ice_eval.results.ledger import Ledger, Names
 from ice_eval.results.log_odds import clipped_nsr, log_odds
-from ice_eval.results.outcomes import Configuration
+from ice_eval.results.outcomes import FLAGS, outcome_table
 
 SETS = [(0, 1), (0, 2), (0, 3), (0, 4), (1, 2), (1, 3)]
 
@@ -95,9 +99,10 @@ def test_every_number_follows_the_definitions(book, seed):
 @pytest.mark.parametrize("seed", range(20))
 def test_the_family_holds_the_win_rate_of_every_scored_set(book, seed):
     values = (np.random.default_rng(seed).integers(1, 12, size=7) / 13).tolist()
-    outcome = book(m=6).reference().null(SETS, values[1:]).rationale((2, 3), values[0]).outcome()
+    _, outcomes = book(m=6).reference().null(SETS, values[1:]).rationale((2, 3), values[0]).outcomes()
     slow = [by_hand(value, values[:i] + values[i + 1 :])["win_rate"] for i, value in enumerate(values)]
-    assert outcome.family.tolist() == pytest.approx(slow, abs=1e-15)
+    [family] = outcomes.families.rates()
+    assert family.tolist() == pytest.approx(slow, abs=1e-15)
 
 
 def test_effect_size_is_undefined_without_spread(book):
@@ -299,10 +304,29 @@ def test_sizes_do_not_mix(book):
 @pytest.mark.parametrize("place", ["rationale", "null"])
 def test_a_score_that_is_not_finite_is_an_error_and_no_number(book, bad, place):
     null = [0.2, 0.3, bad if place == "null" else 0.4, 0.5]
-    outcome = book().reference().null(SETS[:4], null).rationale((2, 3), bad if place == "rationale" else 0.6).outcome()
-    line = outcome.line()
+    one = book().reference().null(SETS[:4], null).rationale((2, 3), bad if place == "rationale" else 0.6)
+    line = as_json(one.outcome())
     assert line["error"] == "a score is not finite"
     assert "win_rate" not in line and "p_value" not in line
+    assert_no_numbers(one, error="a score is not finite")
+
+
+def assert_no_numbers(one, *, error, **asked):
+    """The line of an example that failed says who it is and why, and nothing else."""
+    cell, found = one.outcomes(**asked)
+    [line] = outcome_table({cell: found}).to_pylist()
+    known = {name: line.pop(name) for name in ("example_id", "error", "n_units", "target", "gold", *cell._fields)}
+    assert set(line.values()) == {None}
+    assert {"predicted", "m", "exact", "win_rate", "p_value", "score", "rationale", *FLAGS} <= set(line)
+    assert known == {
+        "example_id": one.example_id,
+        "error": error,
+        "n_units": one.n_units,
+        "target": one.input.target,
+        "gold": one.gold,
+        **cell._asdict(),
+        "k": str(cell.k),
+    }
 
 
 def test_a_score_outside_the_null_may_be_anything(book):
@@ -322,7 +346,8 @@ def test_the_average_over_operators_fails_where_one_of_them_does(book):
 def test_a_skipped_example_carries_its_reason(book):
     one = book(n_units=1)
     one.skip_reason = "the text has one unit, so there is no other set to compare with"
-    assert one.outcome(size=1).line() == {
+    assert_no_numbers(one, error=one.skip_reason, size=1)
+    assert as_json(one.outcome(size=1)) == {
         "example_id": "e0",
         "attribution": "mine",
         "operator": "delete",
@@ -342,42 +367,82 @@ def test_an_attribution_that_is_missing_or_not_finite_is_an_error(book):
     assert one.outcome(name="absent").error == "the attribution 'absent' gave nothing"
 
 
-def test_a_line_holds_the_fields_of_the_contract_and_is_json(book):
-    outcome = book(gold=1).reference(full=0.52, empty=0.5).null(SETS[:4], [0.3] * 4).rationale((2, 3), 0.6).outcome()
-    line = json.loads(json.dumps(outcome.line(), allow_nan=False))
+def test_a_line_holds_the_fields_of_the_contract(book):
+    one = book(gold=1).reference(full=0.52, empty=0.5).null(SETS[:4], [0.3] * 4).rationale((2, 3), 0.6)
+    cell, found = one.outcomes()
+    [line] = outcome_table({cell: found}).to_pylist()
     contract = {
         "example_id", "attribution", "operator", "direction", "k", "win_rate", "win_rate_strict", "tie_rate", "p_value",
-        "p_lower", "effect_size", "nsr", "flags", "rationale",
+        "p_lower", "effect_size", "nsr", *FLAGS, "rationale",
     }  # fmt: skip
     assert contract <= set(line)
-    assert (line["effect_size"], line["nsr"], line["rationale"], line["flags"]) == (None, None, [2, 3], ["weak_signal"])
+    assert (line["effect_size"], line["nsr"], line["rationale"]) == (None, None, [2, 3])
+    assert (line["weak_signal"], line["negative_signal"], line["ties"]) == (True, False, False)
+    read = json.loads(json.dumps(as_json(one.outcome()), allow_nan=False))
+    assert contract - set(FLAGS) <= set(read)
+    assert (read["effect_size"], read["nsr"], read["rationale"], read["flags"]) == (None, None, [2, 3], ["weak_signal"])
 
 
-def test_rows_go_to_the_example_they_belong_to(book):
-    one = book("e1").reference().null(SETS[:4], [0.2, 0.3, 0.4, 0.5]).rationale((2, 3), 0.6)
-    two = book("e2").reference().null(SETS[:4], [0.2, 0.3, 0.4, 0.5]).rationale((2, 3), 0.1)
-    mixed = [row for pair in zip(one.rows, two.rows, strict=True) for row in pair]
-    found = list(examples_of([one.input, two.input], mixed, {}))
-    configuration = one.outcome().configuration
-    assert [type(ledger) for ledger in found] == [ExampleLedger, ExampleLedger]
-    assert [ledger.outcome(configuration, ["delete"], 4).win_rate for ledger in found] == [1.0, 0.0]
+@pytest.mark.parametrize("sequential", [False, True])
+def test_rows_go_to_the_example_they_belong_to(book, sequential):
+    books = [
+        book("e1").reference().null(SETS[:4], [0.2, 0.3, 0.4, 0.5]).rationale((2, 3), 0.6),
+        book("e2", n_units=5, other=(0.0,) * 5).reference().null(SETS[:3], [0.2, 0.3, 0.4]).rationale((2, 3), 0.1),
+        book("e3").reference().null(SETS[:4], [0.2, (math.nan,) * 2, 0.4, 0.5]).rationale((2, 3), 0.3),
+        book("e4").reference().null(SETS[:4], [0.2, 0.3, 0.4, 0.5]).rationale(SETS[1], 0.3),
+    ]
+    names = Names(tuple(one.example_id for one in books), ("mine",), ("size",), ("delete",))
+    mixed = [row for rows in itertools.zip_longest(*(one.ledger_rows() for one in books)) for row in rows if row]
+    together = ScoredExamples(
+        Examples.of([one.input for one in books]),
+        Ledger.of_records(mixed, names),
+        Reading(m=4, sequential=sequential),
+    )
+    cell, _ = books[0].outcomes()
+    found = together.outcomes(cell._replace(k=0.4), ["delete"])
+    assert found.sound.tolist() == [True, True, False, True]
+    assert found.errors == {2: "a score is not finite"}
+    families = dict(zip(["e1", "e2", "e4"], found.families.rates(), strict=True))
+    for place, one in enumerate(books):
+        _, alone = one.outcomes(size=0.4 * one.n_units, sequential=sequential)
+        for name in ("win_rate", "p_value", "p_lower", "effect", "effect_size", "nsr", "m", "exact", "first_half"):
+            assert found.column(name)[place] == pytest.approx(alone.column(name)[0], nan_ok=True), name
+        if one is not books[2]:
+            [family] = alone.families.rates()
+            assert np.array_equal(family, families[one.example_id])
+    assert found.column("win_rate")[:2].tolist() == [1.0, 0.0]
+    assert list(found.rationales) == [(2, 3), (2, 3), SETS[1]]
 
 
 def test_the_clipped_share_of_the_signal_stays_within_two_and_is_nothing_where_the_signal_is_weak():
-    probability = np.array([0.2, 0.5, 0.8, 1.0])
-    assert clipped_nsr(probability, 0.8, 0.2).tolist() == pytest.approx([0, 0.5, 1, 4 / 3])
-    assert clipped_nsr(probability, 0.6, 0.5).tolist() == pytest.approx([-2, 0, 2, 2])
-    assert clipped_nsr(probability, 0.54, 0.5).tolist() == [0, 0, 0, 0]
+    probability = np.tile([0.2, 0.5, 0.8, 1.0], (3, 1))
+    found = clipped_nsr(probability, np.array([0.8, 0.6, 0.54]), np.array([0.2, 0.5, 0.5]))
+    assert found[0].tolist() == pytest.approx([0, 0.5, 1, 4 / 3])
+    assert found[1].tolist() == pytest.approx([-2, 0, 2, 2])
+    assert found[2].tolist() == [0, 0, 0, 0]
+
+
+def test_the_clipped_share_of_a_score_that_is_missing_is_missing():
+    found = clipped_nsr(np.array([[np.nan, 0.5], [np.nan, 0.5]]), np.array([0.9, 0.51]), np.array([0.1, 0.5]))
+    assert np.isnan(found[:, 0]).all() and found[:, 1].tolist() == pytest.approx([0.5, 0.0])
 
 
 def test_log_odds_are_those_of_the_target_against_all_others():
     scores = np.log([[0.5, 0.3, 0.2], [0.1, 0.8, 0.1]])
     assert log_odds(scores, 0) == pytest.approx([0, math.log(0.1 / 0.9)])
     assert log_odds(scores, 2) == pytest.approx([math.log(0.2 / 0.8), math.log(0.1 / 0.9)])
-    assert np.isnan(log_odds(scores, None)).all()
+    assert log_odds(scores, np.array([0, 2])) == pytest.approx([0, math.log(0.1 / 0.9)])
+    assert np.isnan(log_odds(scores, NOT_SET)).all()
+    assert np.isnan(log_odds(scores, np.array([NOT_SET, 1]))).tolist() == [True, False]
 
 
-def test_a_line_says_which_configuration_it_is_of_and_an_older_one_means_sets_of_equal_size():
-    line = {"example_id": "0", "attribution": "a", "operator": "delete", "direction": "necessity", "k": None, "n": 3}
-    assert Configuration.of(line) == Configuration("a", "delete", "necessity", None, "size")
-    assert Configuration.of({**line, "null": "position"}).null == "position"
+def test_a_line_says_which_configuration_it_is_of(book):
+    one = book().reference().null(SETS[:4], [0.2, 0.3, 0.4, 0.5]).rationale((2, 3), 0.6)
+    cell, _ = one.outcomes()
+    assert one.outcome().configuration == cell
+
+
+def test_a_line_says_whether_its_null_holds_all_sets(book):
+    one = book(m=4).reference().null(SETS[:4], [0.2, 0.3, 0.4, 0.5]).rationale((2, 3), 0.6)
+    assert not one.outcome().exact
+    assert book(m=9).reference().null(SETS[:4], [0.2, 0.3, 0.4, 0.5]).rationale((2, 3), 0.6).outcome().exact

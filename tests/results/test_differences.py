@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -43,7 +44,7 @@ def difference(first, *others):
 
 
 def rates(found, ids=None, **where):
-    lines = {line["example_id"]: line["win_rate"] for line in lines_of(found, **where)}
+    lines = {line.example_id: line.win_rate for line in lines_of(found, **where)}
     return np.array([lines[each] for each in (lines if ids is None else ids)])
 
 
@@ -69,11 +70,9 @@ def test_verdicts_are_those_of_the_runs(before, after):
     [found] = difference(before, after)
     for line in found.configurations:
         for run_, verdict in ((before, line.verdict_first), (after, line.verdict_second)):
-            lines = run_.folder.summary()["configurations"]
-            [own] = [
-                each for each in lines if (each["attribution"], each["operator"]) == (line.attribution, line.operator)
-            ]
-            assert verdict == own["verdict"]
+            lines = run_.folder.summary().configurations
+            [own] = [each for each in lines if (each.attribution, each.operator) == (line.attribution, line.operator)]
+            assert verdict == own.verdict
 
 
 def test_other_examples_are_not_paired(before, elsewhere):
@@ -120,8 +119,8 @@ def test_the_order_of_names_is_no_difference_but_that_of_labels_is(before, tmp_p
     manifest = before.folder.manifest()
     copy = RunFolder(tmp_path)
     shutil.copytree(before.path, tmp_path, dirs_exist_ok=True)
-    config = {**manifest["config"], "operators": manifest["config"]["operators"][::-1]}
-    copy.write_manifest({**manifest, "config": config, "labels": manifest["labels"][::-1]})
+    config = replace(manifest.config, operators=manifest.config.operators[::-1])
+    copy.write_manifest(replace(manifest, config=config, labels=manifest.labels[::-1]))
     [found] = differences(before.folder, [copy])
     assert [setting.field for setting in found.settings] == ["labels"]
 

@@ -3,12 +3,14 @@
 import json
 import math
 import statistics
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.stats import beta, bootstrap, spearmanr
 
 from ice_eval.results import rescore
+from ice_eval.results.json_files import as_json
 
 SETS = [(0, 1), (0, 2), (0, 3), (0, 4), (0, 5), (1, 2), (1, 3), (1, 4), (1, 5)]
 
@@ -16,8 +18,7 @@ CONFIGURATION_KEYS = [
     "model", "task", "attribution", "operator", "direction", "k", "n", "n_skipped", "accuracy", "win_rate",
     "win_rate_ci", "win_rate_strict", "tie_rate", "p_value", "effect_size", "effect_size_median", "nsr", "nsr_median",
     "significant_rate", "significant_reason", "nonnull_share", "nonnull_share_low", "weak_signal_rate",
-    "negative_signal_rate", "win_rate_nsr_order", "detectable_win_rate", "taxonomy", "verdict", "excludes_chance",
-    "flags",
+    "negative_signal_rate", "win_rate_nsr_order", "detectable_win_rate", "taxonomy", "verdict", "flags",
 ]  # fmt: skip
 AGREEMENT_KEYS = [
     "model", "task", "attribution", "k", "direction", "operators", "gap", "gap_ci", "p_crosses", "crosses_threshold",
@@ -30,9 +31,9 @@ def refuse_constant(name):
 
 
 def read(folder):
+    """The summary as it stands in its file, and the outcomes of examples as JSON holds them."""
     summary = json.loads((folder.path / "summary.json").read_text(), parse_constant=refuse_constant)
-    lines = (folder.path / "examples.jsonl").read_text().split("\n")[:-1]
-    return summary, [json.loads(line, parse_constant=refuse_constant) for line in lines]
+    return summary, [json.loads(json.dumps(as_json(line), allow_nan=False)) for line in folder.examples()]
 
 
 def draw(book, n, *, seed=0, m=9, lift=0, operators=("delete",)):
@@ -71,7 +72,7 @@ def taxonomy(mean):
 
 def one_line(hand_made_run, books, **config):
     summary = rescore(hand_made_run(books, **config))
-    [line] = summary["configurations"]
+    [line] = summary.configurations
     return line
 
 
@@ -81,25 +82,25 @@ def test_means_and_rates_follow_the_definitions(book, hand_made_run):
     compared = [t["delete"] for t in truth]
     rates = [rate(*pair) for pair in compared]
     signals = [t["full"] - t["empty"] for t in truth]
-    assert (line["n"], line["n_skipped"]) == (60, 0)
-    assert line["win_rate"] == pytest.approx(statistics.fmean(rates), abs=1e-12)
+    assert (line.n, line.n_skipped) == (60, 0)
+    assert line.win_rate == pytest.approx(statistics.fmean(rates), abs=1e-12)
     strict = [sum(v > n + 1e-12 for n in null) / len(null) for v, null in compared]
     ties = [sum(abs(v - n) <= 1e-12 for n in null) / len(null) for v, null in compared]
-    assert line["win_rate_strict"] == pytest.approx(statistics.fmean(strict), abs=1e-12)
-    assert line["tie_rate"] == pytest.approx(statistics.fmean(ties), abs=1e-12)
+    assert line.win_rate_strict == pytest.approx(statistics.fmean(strict), abs=1e-12)
+    assert line.tie_rate == pytest.approx(statistics.fmean(ties), abs=1e-12)
     assert statistics.fmean(ties) > 0
     effects = [(v - statistics.fmean(null)) / statistics.pstdev(null) for v, null in compared]
-    assert line["effect_size"] == pytest.approx(statistics.fmean(effects), rel=1e-9)
-    assert line["effect_size_median"] == pytest.approx(statistics.median(effects), rel=1e-9)
-    assert line["accuracy"] == pytest.approx(statistics.fmean(t["predicted"] == t["gold"] for t in truth), abs=1e-12)
-    assert line["weak_signal_rate"] == pytest.approx(statistics.fmean(abs(s) < 0.05 for s in signals), abs=1e-12)
-    assert line["negative_signal_rate"] == pytest.approx(statistics.fmean(s < 0 for s in signals), abs=1e-12)
-    assert 0 < line["weak_signal_rate"] < 1 and 0 < line["negative_signal_rate"] < 1
+    assert line.effect_size == pytest.approx(statistics.fmean(effects), rel=1e-9)
+    assert line.effect_size_median == pytest.approx(statistics.median(effects), rel=1e-9)
+    assert line.accuracy == pytest.approx(statistics.fmean(t["predicted"] == t["gold"] for t in truth), abs=1e-12)
+    assert line.weak_signal_rate == pytest.approx(statistics.fmean(abs(s) < 0.05 for s in signals), abs=1e-12)
+    assert line.negative_signal_rate == pytest.approx(statistics.fmean(s < 0 for s in signals), abs=1e-12)
+    assert 0 < line.weak_signal_rate < 1 and 0 < line.negative_signal_rate < 1
     flipped = [1 - r if s < 0 else r for r, s in zip(rates, signals, strict=True)]
-    assert line["win_rate_nsr_order"] == pytest.approx(statistics.fmean(flipped), abs=1e-12)
+    assert line.win_rate_nsr_order == pytest.approx(statistics.fmean(flipped), abs=1e-12)
     detectable = 0.5 + 2.80 * statistics.stdev(rates) / math.sqrt(60)
-    assert line["detectable_win_rate"] == pytest.approx(detectable, rel=1e-12)
-    assert line["taxonomy"] == taxonomy(statistics.fmean(rates))
+    assert line.detectable_win_rate == pytest.approx(detectable, rel=1e-12)
+    assert line.taxonomy == taxonomy(statistics.fmean(rates))
 
 
 def test_nsr_of_the_data_set_is_a_ratio_of_sums(book, hand_made_run):
@@ -107,10 +108,10 @@ def test_nsr_of_the_data_set_is_a_ratio_of_sums(book, hand_made_run):
     line = one_line(hand_made_run, books)
     gains = [t["delete"][0] - t["empty"] for t in truth]
     signals = [t["full"] - t["empty"] for t in truth]
-    assert line["nsr"] == pytest.approx(sum(gains) / sum(signals), rel=1e-9)
+    assert line.nsr == pytest.approx(sum(gains) / sum(signals), rel=1e-9)
     strong = [g / s for g, s in zip(gains, signals, strict=True) if abs(s) >= 0.05]
     assert len(strong) < 30
-    assert line["nsr_median"] == pytest.approx(statistics.median(strong), rel=1e-9)
+    assert line.nsr_median == pytest.approx(statistics.median(strong), rel=1e-9)
 
 
 def test_nsr_is_null_where_all_signals_cancel(book, hand_made_run):
@@ -118,8 +119,8 @@ def test_nsr_is_null_where_all_signals_cancel(book, hand_made_run):
     for one in books:
         one.null(SETS[:4], [0.2, 0.3, 0.4, 0.5]).rationale((2, 3), 0.45)
     line = one_line(hand_made_run, books)
-    assert line["nsr"] is None
-    assert line["nsr_median"] is not None
+    assert line.nsr is None
+    assert line.nsr_median is not None
 
 
 def test_the_interval_is_the_bca_interval(book, hand_made_run):
@@ -127,7 +128,7 @@ def test_the_interval_is_the_bca_interval(book, hand_made_run):
     line = one_line(hand_made_run, books)
     rates = [rate(*t["delete"]) for t in truth]
     expected = bootstrap((rates,), np.mean, method="BCa", n_resamples=9999, rng=np.random.default_rng(1))
-    assert line["win_rate_ci"] == pytest.approx(list(expected.confidence_interval), abs=0.006)
+    assert line.win_rate_ci == pytest.approx(list(expected.confidence_interval), abs=0.006)
 
 
 def test_the_p_value_is_that_of_swapped_rationales(book, hand_made_run):
@@ -147,7 +148,7 @@ def test_the_p_value_is_that_of_swapped_rationales(book, hand_made_run):
     null = np.abs(studentized(table[np.arange(60), chosen]))
     expected = float(np.mean(null >= abs(studentized(table[:, 0])) - 1e-9))
     assert 0.02 < expected < 0.6  # a value that a one-sided or unstudentized test would miss
-    assert line["p_value"] == pytest.approx(expected, abs=0.02)
+    assert line.p_value == pytest.approx(expected, abs=0.02)
 
 
 def test_nonnull_share_is_storeys_estimate(book, hand_made_run):
@@ -156,10 +157,10 @@ def test_nonnull_share_is_storeys_estimate(book, hand_made_run):
     p_values = [upper(*t["delete"]) for t in truth]
     above = sum(p > 0.5 for p in p_values)
     expected = 60 * 5 / 10  # of the values 0.1, 0.2, …, 1 five lie above one half
-    assert line["nonnull_share"] == pytest.approx(1 - above / expected, rel=1e-9)
-    assert 0 < line["nonnull_share"] < 1
+    assert line.nonnull_share == pytest.approx(1 - above / expected, rel=1e-9)
+    assert 0 < line.nonnull_share < 1
     limit = beta.ppf(0.95, above + 1, 60 - above)
-    assert line["nonnull_share_low"] == pytest.approx(max(0.0, 1 - limit * 60 / expected), rel=1e-9)
+    assert line.nonnull_share_low == pytest.approx(max(0.0, 1 - limit * 60 / expected), rel=1e-9)
 
 
 def test_significant_rate_is_null_when_too_few_examples_reach_the_floor(book, hand_made_run):
@@ -168,8 +169,8 @@ def test_significant_rate_is_null_when_too_few_examples_reach_the_floor(book, ha
     books = [book(f"e{i}", m=9).reference().null(SETS, null).rationale((2, 3), v) for i, v in enumerate(values)]
     line = one_line(hand_made_run, books)
     # 16 p-values of 1/10, and Benjamini-Hochberg asks for 0.1 * 16/20 at most.
-    assert line["significant_rate"] is None
-    assert "nothing is rejected unless 100.0 % of the examples reach it" in line["significant_reason"]
+    assert line.significant_rate is None
+    assert "nothing is rejected unless 100.0 % of the examples reach it" in line.significant_reason
 
 
 def test_significant_rate_counts_rejections(book, hand_made_run):
@@ -184,9 +185,9 @@ def test_significant_rate_counts_rejections(book, hand_made_run):
     p_values = sorted([1 / 15] * 15 + [1.0] * 5)
     rejected = max((j for j in range(1, 21) if p_values[j - 1] <= 0.10 * j / 20 + 1e-12), default=0)
     assert rejected == 15
-    assert (line["significant_rate"], line["significant_reason"]) == (15 / 20, None)
+    assert (line.significant_rate, line.significant_reason) == (15 / 20, None)
     # The other tail is a family of its own: five p-values of 1/15 are too few there.
-    assert line["significant_rate_lower"] is None
+    assert line.significant_rate_lower is None
 
 
 def test_significant_rate_is_null_with_the_reason_when_m_is_small(book, hand_made_run):
@@ -194,31 +195,31 @@ def test_significant_rate_is_null_with_the_reason_when_m_is_small(book, hand_mad
         book(f"e{i}", m=4).reference().null(SETS[:4], [0.2, 0.3, 0.4, 0.5]).rationale((2, 3), 0.9) for i in range(8)
     ]
     line = one_line(hand_made_run, books)
-    assert line["significant_rate"] is None
-    assert "nothing can be rejected; at least 9 random sets are needed" in line["significant_reason"]
+    assert line.significant_rate is None
+    assert "nothing can be rejected; at least 9 random sets are needed" in line.significant_reason
 
 
 def test_win_rates_that_are_all_one_have_the_exact_lower_limit(book, hand_made_run):
     books = [book(f"e{i}").reference().null(SETS[:4], [0.2, 0.3, 0.4, 0.5]).rationale((2, 3), 0.9) for i in range(10)]
     line = one_line(hand_made_run, books)
-    assert line["win_rate"] == 1.0
-    assert line["win_rate_ci"] == pytest.approx([0.025 ** (1 / 10), 1.0])
-    assert (line["taxonomy"], line["verdict"], line["excludes_chance"]) == ("faithful", "faithful", True)
+    assert line.win_rate == 1.0
+    assert line.win_rate_ci == pytest.approx([0.025 ** (1 / 10), 1.0])
+    assert (line.taxonomy, str(line.verdict), line.excludes_chance) == ("faithful", "faithful", True)
 
 
 def test_win_rates_that_are_all_zero_mirror_it(book, hand_made_run):
     books = [book(f"e{i}").reference().null(SETS[:4], [0.2, 0.3, 0.4, 0.5]).rationale((2, 3), 0.1) for i in range(10)]
     line = one_line(hand_made_run, books)
-    assert line["win_rate_ci"] == pytest.approx([0.0, 1 - 0.025 ** (1 / 10)])
-    assert (line["taxonomy"], line["verdict"], line["excludes_chance"]) == ("anti-faithful", "anti-faithful", True)
+    assert line.win_rate_ci == pytest.approx([0.0, 1 - 0.025 ** (1 / 10)])
+    assert (line.taxonomy, str(line.verdict), line.excludes_chance) == ("anti-faithful", "anti-faithful", True)
 
 
 def test_an_interval_over_one_half_is_never_called_anti_faithful(book, hand_made_run):
     books, _ = draw(book, 12, seed=1)
     line = one_line(hand_made_run, books)
-    low, high = line["win_rate_ci"]
+    low, high = line.win_rate_ci
     assert low < 0.5 < high
-    assert (line["verdict"], line["excludes_chance"]) == ("not distinguishable from random", False)
+    assert (str(line.verdict), line.excludes_chance) == ("not distinguishable from random", False)
 
 
 def test_a_verdict_that_depends_on_negative_signals_is_flagged(book, hand_made_run):
@@ -227,36 +228,36 @@ def test_a_verdict_that_depends_on_negative_signals_is_flagged(book, hand_made_r
         for i in range(10)
     ]
     line = one_line(hand_made_run, books)
-    assert (line["win_rate"], line["win_rate_nsr_order"], line["negative_signal_rate"]) == (1.0, 0.0, 1.0)
-    assert "depends_on_score_order" in line["flags"]
+    assert (line.win_rate, line.win_rate_nsr_order, line.negative_signal_rate) == (1.0, 0.0, 1.0)
+    assert "depends_on_score_order" in line.flags
 
 
 def test_a_verdict_that_does_not_is_not(book, hand_made_run):
     books, _ = draw(book, 12, seed=1)
-    assert "depends_on_score_order" not in one_line(hand_made_run, books)["flags"]
+    assert "depends_on_score_order" not in one_line(hand_made_run, books).flags
 
 
 def test_undefined_effect_sizes_are_counted_and_left_out(book, hand_made_run):
     flat = [book(f"f{i}").reference().null(SETS[:4], [0.3] * 4).rationale((2, 3), 0.6) for i in range(3)]
     spread = [book(f"s{i}").reference().null(SETS[:4], [0.2, 0.4, 0.2, 0.4]).rationale((2, 3), 0.5) for i in range(2)]
     line = one_line(hand_made_run, flat + spread)
-    assert (line["effect_size_undefined"], line["n"]) == (3, 5)
-    assert line["effect_size"] == line["effect_size_median"] == pytest.approx((0.5 - 0.3) / 0.1)
+    assert (line.effect_size_undefined, line.n) == (3, 5)
+    assert line.effect_size == line.effect_size_median == pytest.approx((0.5 - 0.3) / 0.1)
 
 
 def test_without_any_defined_effect_size_it_is_null(book, hand_made_run):
     books = [book(f"f{i}").reference().null(SETS[:4], [0.3] * 4).rationale((2, 3), 0.6) for i in range(3)]
     line = one_line(hand_made_run, books)
-    assert (line["effect_size"], line["effect_size_median"], line["effect_size_undefined"]) == (None, None, 3)
+    assert (line.effect_size, line.effect_size_median, line.effect_size_undefined) == (None, None, 3)
 
 
 def test_accuracy_is_null_without_gold_and_counts_only_gold(book, hand_made_run):
     def one(name, gold, full):
         return book(name, gold=gold).reference(full=full).null(SETS[:4], [0.2, 0.3, 0.4, 0.5]).rationale((2, 3), 0.6)
 
-    assert one_line(hand_made_run, [one("a", None, 0.9), one("b", None, 0.1)])["accuracy"] is None
+    assert one_line(hand_made_run, [one("a", None, 0.9), one("b", None, 0.1)]).accuracy is None
     mixed = [one("a", 1, 0.9), one("b", 1, 0.1), one("c", None, 0.1), one("d", 0, 0.1)]
-    assert one_line(hand_made_run, mixed)["accuracy"] == pytest.approx(2 / 3)
+    assert one_line(hand_made_run, mixed).accuracy == pytest.approx(2 / 3)
 
 
 def test_examples_with_an_error_are_counted_and_not_averaged(book, hand_made_run):
@@ -266,11 +267,11 @@ def test_examples_with_an_error_are_counted_and_not_averaged(book, hand_made_run
     short.skip_reason = "the text has one unit, so there is no other set to compare with"
     no_vector = book("vector", mine=(math.nan,) * 6).reference().null(SETS[:4], [0.2, 0.3, 0.4, 0.5])
     folder = hand_made_run([nan, *good, short, no_vector])
-    rescore(folder)
-    summary, lines = read(folder)
-    [line] = summary["configurations"]
-    assert (line["n"], line["n_skipped"]) == (4, 3)
-    assert line["win_rate"] == 0.75
+    summary = rescore(folder)
+    _, lines = read(folder)
+    [line] = summary.configurations
+    assert (line.n, line.n_skipped) == (4, 3)
+    assert line.win_rate == 0.75
     errors = {entry["example_id"]: entry["error"] for entry in lines if "error" in entry}
     assert errors == {
         "nan": "a score is not finite",
@@ -294,33 +295,33 @@ def test_a_configuration_without_examples_has_every_field_and_no_number(book, ha
 def test_few_examples_are_flagged(book, hand_made_run):
     for n, flagged in ((49, True), (50, False)):
         books, _ = draw(book, n, m=4)
-        assert ("small_n" in one_line(hand_made_run, books)["flags"]) == flagged
+        assert ("small_n" in one_line(hand_made_run, books).flags) == flagged
 
 
 def test_ties_and_exact_tests_and_notes_of_the_run_are_flagged(book, hand_made_run):
     plain = [book(f"p{i}").reference().null(SETS[:4], [0.2, 0.3, 0.4, 0.5]).rationale((2, 3), 0.6) for i in range(3)]
-    assert one_line(hand_made_run, plain)["flags"] == ["small_n"]
+    assert one_line(hand_made_run, plain).flags == ("small_n",)
     tied = book("t").reference().null(SETS[:4], [0.2, 0.3, 0.4, 0.6]).rationale((2, 3), 0.6)
-    assert one_line(hand_made_run, [*plain, tied])["flags"] == ["small_n", "ties"]
+    assert one_line(hand_made_run, [*plain, tied]).flags == ("small_n", "ties")
     short = book("s", n_units=3).reference().null([(0,), (1,), (2,)], [0.2, 0.3, 0.6]).rationale((2,), 0.6)
-    assert one_line(hand_made_run, [*plain, short])["flags"] == ["exact_for_some", "small_n"]
+    assert one_line(hand_made_run, [*plain, short]).flags == ("exact_for_some", "small_n")
     noted = one_line(hand_made_run, plain, flags=["blacklist_without_gold"])
-    assert noted["flags"] == ["blacklist_without_gold", "small_n"]
+    assert noted.flags == ("blacklist_without_gold", "small_n")
 
 
 def test_one_example_has_no_interval_and_no_verdict(book, hand_made_run):
     books = [book("only").reference().null(SETS[:4], [0.2, 0.3, 0.4, 0.5]).rationale((2, 3), 0.45)]
     line = one_line(hand_made_run, books)
-    assert (line["n"], line["win_rate"], line["win_rate_ci"]) == (1, 0.75, None)
-    assert (line["detectable_win_rate"], line["excludes_chance"]) == (None, False)
-    assert line["verdict"] == "undetermined (too few examples)"
+    assert (line.n, line.win_rate, line.win_rate_ci) == (1, 0.75, None)
+    assert (line.detectable_win_rate, line.excludes_chance) == (None, False)
+    assert str(line.verdict) == "undetermined (too few examples)"
 
 
 def test_many_examples_with_equal_win_rates_are_not_called_few(book, hand_made_run):
     books = [book(f"e{i}").reference().null(SETS[:4], [0.2, 0.3, 0.4, 0.5]).rationale((2, 3), 0.45) for i in range(60)]
     line = one_line(hand_made_run, books)
-    assert (line["n"], line["win_rate"], line["win_rate_ci"]) == (60, 0.75, None)
-    assert line["verdict"] == line["verdict_nsr_order"] == "undetermined (all win rates are equal)"
+    assert (line.n, line.win_rate, line.win_rate_ci) == (60, 0.75, None)
+    assert str(line.verdict) == str(line.verdict_nsr_order) == "undetermined (all win rates are equal)"
 
 
 def test_every_combination_has_its_line_and_the_average_comes_last(book, hand_made_run):
@@ -330,9 +331,9 @@ def test_every_combination_has_its_line_and_the_average_comes_last(book, hand_ma
         for operator in ("delete", "infill"):
             one.rationale((2, 3), 0.5, name="other", operator=operator)
     folder = hand_made_run(books, attributions=["mine", "other"], operators=["delete", "infill"], k=[1 / 3, 0.4])
-    rescore(folder)
-    summary, lines = read(folder)
-    cells = [(c["attribution"], c["operator"], c["k"]) for c in summary["configurations"]]
+    summary = rescore(folder)
+    _, lines = read(folder)
+    cells = [(c.attribution, c.operator, c.k) for c in summary.configurations]
     assert cells == [
         (attribution, operator, k)
         for attribution in ("mine", "other")
@@ -340,26 +341,26 @@ def test_every_combination_has_its_line_and_the_average_comes_last(book, hand_ma
         for k in (1 / 3, 0.4)
     ]
     assert len(lines) == 4 * len(cells)
-    pairs = [(a["attribution"], a["k"], a["operators"]) for a in summary["agreement"]]
-    assert pairs == [(a, k, ["delete", "infill"]) for a in ("mine", "other") for k in (1 / 3, 0.4)]
+    pairs = [(a.attribution, a.k, a.operators) for a in summary.agreement]
+    assert pairs == [(a, k, ("delete", "infill")) for a in ("mine", "other") for k in (1 / 3, 0.4)]
 
 
 def test_one_operator_has_no_average_and_no_agreement(book, hand_made_run):
     books, _ = draw(book, 4, m=4)
     summary = rescore(hand_made_run(books))
-    assert [c["operator"] for c in summary["configurations"]] == ["delete"]
-    assert summary["agreement"] == []
+    assert [c.operator for c in summary.configurations] == ["delete"]
+    assert summary.agreement == ()
 
 
 def test_the_average_over_operators_is_one_of_probabilities(book, hand_made_run):
     books, truth = draw(book, 30, operators=("delete", "infill"), lift=4)
     folder = hand_made_run(books, operators=["delete", "infill"])
-    line = next(c for c in rescore(folder)["configurations"] if c["operator"] == "all")
+    line = next(c for c in rescore(folder).configurations if c.operator == "all")
     rates = []
     for t in truth:
         (a, first), (b, second) = t["delete"], t["infill"]
         rates.append(rate((a + b) / 2, [(x + y) / 2 for x, y in zip(first, second, strict=True)]))
-    assert line["win_rate"] == pytest.approx(statistics.fmean(rates), abs=1e-12)
+    assert line.win_rate == pytest.approx(statistics.fmean(rates), abs=1e-12)
 
 
 def test_agreement_pairs_the_same_examples(book, hand_made_run):
@@ -367,21 +368,21 @@ def test_agreement_pairs_the_same_examples(book, hand_made_run):
     nan = book("nan", m=9).reference().null(SETS, [0.2] * 9).rationale((2, 3), 0.9)
     nan.null(SETS, [(math.nan,) * 2] * 9, operator="infill").rationale((2, 3), 0.9, operator="infill")
     summary = rescore(hand_made_run([nan, *books], operators=["delete", "infill"]))
-    [found] = summary["agreement"]
+    [found] = summary.agreement
     first, second = ([rate(*t[operator]) for t in truth] for operator in ("delete", "infill"))
-    assert found["n"] == 60
-    assert found["gap"] == pytest.approx(statistics.fmean(first) - statistics.fmean(second), abs=1e-12)
+    assert found.n == 60
+    assert found.gap == pytest.approx(statistics.fmean(first) - statistics.fmean(second), abs=1e-12)
     gaps = [a - b for a, b in zip(first, second, strict=True)]
     expected = bootstrap((gaps,), np.mean, method="BCa", n_resamples=9999, rng=np.random.default_rng(1))
-    assert found["gap_ci"] == pytest.approx(list(expected.confidence_interval), abs=0.008)
-    assert found["rank_correlation"] == pytest.approx(spearmanr(first, second).statistic, abs=1e-9)
+    assert found.gap_ci == pytest.approx(list(expected.confidence_interval), abs=0.008)
+    assert found.rank_correlation == pytest.approx(spearmanr(first, second).statistic, abs=1e-9)
     picks = np.random.default_rng(2).integers(0, 60, size=(9999, 60))
     above = [np.array(rates)[picks].mean(axis=1) >= 0.55 - 1e-12 for rates in (first, second)]
-    assert found["p_crosses"] == pytest.approx(float(np.mean(above[0] != above[1])), abs=0.03)
-    by_operator = {c["operator"]: c for c in summary["configurations"]}
+    assert found.p_crosses == pytest.approx(float(np.mean(above[0] != above[1])), abs=0.03)
+    by_operator = {c.operator: c for c in summary.configurations}
     words = {taxonomy(statistics.fmean(rates)) for rates in (first, second)}
-    assert found["same_taxonomy"] == (len(words) == 1)
-    assert by_operator["delete"]["n"] == 61 and by_operator["infill"]["n"] == 60
+    assert found.same_taxonomy == (len(words) == 1)
+    assert by_operator["delete"].n == 61 and by_operator["infill"].n == 60
 
 
 def test_operators_on_opposite_sides_of_the_threshold_cross_it(book, hand_made_run):
@@ -391,20 +392,19 @@ def test_operators_on_opposite_sides_of_the_threshold_cross_it(book, hand_made_r
         one.null(SETS[:4], [0.2, 0.3, 0.4, 0.5]).rationale((2, 3), 0.9 if index % 8 else 0.45)
         one.null(SETS[:4], [0.2, 0.3, 0.4, 0.5], operator="infill")
         books.append(one.rationale((2, 3), 0.1 if index % 8 else 0.25, operator="infill"))
-    [found] = rescore(hand_made_run(books, operators=["delete", "infill"]))["agreement"]
-    assert found["crosses_threshold"] == "confirmed"
-    assert (found["p_crosses"], found["same_taxonomy"]) == (1.0, False)
-    assert found["gap"] == pytest.approx(0.96875 - 0.03125)
+    [found] = rescore(hand_made_run(books, operators=["delete", "infill"])).agreement
+    assert found.crosses_threshold == "confirmed"
+    assert (found.p_crosses, found.same_taxonomy) == (1.0, False)
+    assert found.gap == pytest.approx(0.96875 - 0.03125)
 
 
 def test_agreement_without_a_common_example_is_null(book, hand_made_run):
     one = book("nan").reference().null(SETS[:4], [0.2, 0.3, 0.4, 0.5]).rationale((2, 3), 0.9)
     one.null(SETS[:4], [(math.nan,) * 2] * 4, operator="infill").rationale((2, 3), 0.9, operator="infill")
     folder = hand_made_run([one], operators=["delete", "infill"])
-    rescore(folder)
-    [found] = read(folder)[0]["agreement"]
-    assert found["n"] == 0
-    assert all(found[name] is None for name in AGREEMENT_KEYS[6:])
+    [found] = rescore(folder).agreement
+    assert found.n == 0
+    assert all(getattr(found, name) is None for name in AGREEMENT_KEYS[6:])
 
 
 def test_the_files_hold_the_fields_of_the_contract(book, hand_made_run):
@@ -414,9 +414,9 @@ def test_the_files_hold_the_fields_of_the_contract(book, hand_made_run):
     folder = hand_made_run([*books, nan], operators=["delete", "infill"])
     returned = rescore(folder)
     summary, lines = read(folder)
-    assert summary == returned
-    assert list(summary) == ["schema", "configurations", "agreement", "robustness", "kappa"]
-    assert summary["schema"] == 1
+    assert folder.summary() == returned
+    assert list(summary) == ["schema", "configurations", "agreement", "robustness", "kappa", "chains"]
+    assert summary["schema"] == 2
     for line in summary["configurations"]:
         assert [key for key in line if key in CONFIGURATION_KEYS] == CONFIGURATION_KEYS
     for line in summary["agreement"]:
@@ -428,15 +428,15 @@ def test_the_same_ledger_gives_the_same_bytes(book, hand_made_run):
     books, _ = draw(book, 20, m=4, operators=("delete", "infill"))
     folder = hand_made_run(books, operators=["delete", "infill"])
     rescore(folder)
-    before = [(folder.path / name).read_bytes() for name in ("summary.json", "examples.jsonl")]
+    before = [(folder.path / name).read_bytes() for name in ("summary.json", "examples.parquet")]
     rescore(folder)
-    assert [(folder.path / name).read_bytes() for name in ("summary.json", "examples.jsonl")] == before
+    assert [(folder.path / name).read_bytes() for name in ("summary.json", "examples.parquet")] == before
 
 
 def test_numbers_do_not_depend_on_the_other_configurations(book, hand_made_run):
     books, _ = draw(book, 20, m=4, operators=("delete", "infill"))
-    alone = rescore(hand_made_run(books, operators=["delete"]))["configurations"]
-    both = rescore(hand_made_run(books, operators=["delete", "infill"]))["configurations"]
+    alone = rescore(hand_made_run(books, operators=["delete"])).configurations
+    both = rescore(hand_made_run(books, operators=["delete", "infill"])).configurations
     # The adjusted p-value is about the family of all configurations, and so the only one that does.
-    assert {**alone[0], "p_adjusted": None} == {**both[0], "p_adjusted": None}
-    assert both[0]["p_adjusted"] > alone[0]["p_adjusted"] == alone[0]["p_value"]
+    assert replace(alone[0], p_adjusted=None) == replace(both[0], p_adjusted=None)
+    assert both[0].p_adjusted > alone[0].p_adjusted == alone[0].p_value

@@ -1,11 +1,13 @@
 """The run folder: manifest, inputs, ledger; and all statistics, computed from it without a model."""
 
 from ice_eval.results.differences import RunDifference, Setting, WinRateDifference, differences
+from ice_eval.results.examples import InputRow
 from ice_eval.results.folder import RunFolder
 from ice_eval.results.identity import config_hash, content_hash, content_hash_of_all, now, slug, stored_run, versions_of
+from ice_eval.results.ledger import LedgerRow, RowKey
 from ice_eval.results.numbers import numbers_hash
 from ice_eval.results.planning import Choice, Plan, plan
-from ice_eval.results.schema import SCHEMA, InputRow, LedgerRow, RowKey
+from ice_eval.results.records import SCHEMA, Configuration, ExampleOutcome, Manifest, RunSettings, Summary, SummaryLine
 from ice_eval.results.summary import rescore
 from ice_eval.results.view import Compared, ExampleView, view_example
 
@@ -13,14 +15,20 @@ __all__ = [
     "SCHEMA",
     "Choice",
     "Compared",
+    "Configuration",
+    "ExampleOutcome",
     "ExampleView",
     "InputRow",
     "LedgerRow",
+    "Manifest",
     "Plan",
     "RowKey",
     "RunDifference",
     "RunFolder",
+    "RunSettings",
     "Setting",
+    "Summary",
+    "SummaryLine",
     "WinRateDifference",
     "config_hash",
     "content_hash",

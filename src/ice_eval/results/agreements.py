@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,16 @@ from numpy.typing import NDArray
 from ice_eval import stats
 from ice_eval._seeding import rng_for
 from ice_eval.results.columns import Outcomes, groups_of
-from ice_eval.results.outcomes import ALL, Configuration
+from ice_eval.results.outcomes import ALL
+from ice_eval.results.records import (
+    AgreementLine,
+    Configuration,
+    ExampleOutcome,
+    KappaLine,
+    RobustnessLine,
+    RunSettings,
+    SummaryLine,
+)
 
 N_NAMED = 20
 """Examples that disagree are named, those with the largest gap first, up to this many."""
@@ -20,39 +30,53 @@ _NO_DOUBT = 1e12
 Grouped = Mapping[Configuration, Outcomes]
 
 
-def agreements(grouped: Grouped, config: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """A record for every attribution and pair of operators."""
+def agreements(grouped: Grouped, config: RunSettings, joint: stats.JointMeans) -> list[AgreementLine]:
+    """Return a line for every attribution and pair of operators."""
+    found = []
     for head, by_operator in _by_operator(grouped):
         for pair in itertools.combinations(by_operator, 2):
-            first, second = _shared([by_operator[name] for name in pair])
-            found = _agreement(first, second, config) if len(first) else dict.fromkeys(_AGREEMENT)
-            yield {**_named(head, config), "operators": list(pair), "n": len(first), **found}
+            shared = _shared([by_operator[name] for name in pair])
+            line = AgreementLine(**_named(head, config), operators=pair, n=len(shared[0]))
+            found.append((line, shared, _columns(shared, joint)))
+    return [
+        _compared(line, shared[0], shared[1], config, _means(columns, joint)) if line.n else line
+        for line, shared, columns in found
+    ]
 
 
-_AGREEMENT = (
-    "gap", "gap_ci", "p_crosses", "crosses_threshold", "same_taxonomy", "rank_correlation", "rank_correlation_ceiling",
-    "disagree_rate", "disagree",
-)  # fmt: skip
+def _columns(shared: Sequence[Outcomes], joint: stats.JointMeans) -> list[int]:
+    """Ask for the resampled means of win rates over the same examples."""
+    if not len(shared[0]):
+        return []
+    groups = groups_of(shared[0])
+    return [joint.add(outcomes.column("win_rate"), groups) for outcomes in shared]
 
 
-def _agreement(first: Outcomes, second: Outcomes, config: Mapping[str, Any]) -> dict[str, Any]:
+def _means(columns: Sequence[int], joint: stats.JointMeans) -> NDArray[np.float64]:
+    return np.stack([joint.means(column) for column in columns], axis=1)
+
+
+def _compared(
+    line: AgreementLine, first: Outcomes, second: Outcomes, config: RunSettings, means: NDArray[np.float64]
+) -> AgreementLine:
     left, right = first.column("win_rate"), second.column("win_rate")
-    found = stats.agreement(left, right, rng=rng_for(config["seed"], "agreement"), groups=groups_of(first))
+    rng, groups = rng_for(config.seed, "agreement"), groups_of(first)
+    found = stats.agreement(left, right, rng=rng, groups=groups, means=means)
     differ = stats.sides_differ(left, right, _sets_behind(first), _sets_behind(second))
     by_gap = np.argsort(-np.abs(left - right), kind="stable")
     named = [first.ids[index] for index in by_gap if differ[index]][:N_NAMED]
-    values = (
-        found.gap,
-        None if found.gap_ci is None else list(found.gap_ci),
-        found.p_crosses,
-        found.crosses_threshold,
-        found.same_taxonomy,
-        found.rank_correlation,
-        stats.ceiling(_reliability(first), _reliability(second)),
-        float(differ.mean()),
-        named,
+    return replace(
+        line,
+        gap=found.gap,
+        gap_ci=found.gap_ci,
+        p_crosses=found.p_crosses,
+        crosses_threshold=found.crosses_threshold,
+        same_taxonomy=found.same_taxonomy,
+        rank_correlation=found.rank_correlation,
+        rank_correlation_ceiling=stats.ceiling(_reliability(first), _reliability(second)),
+        disagree_rate=float(differ.mean()),
+        disagree=tuple(named),
     )
-    return dict(zip(_AGREEMENT, values, strict=True))
 
 
 def _sets_behind(outcomes: Outcomes) -> NDArray[np.float64]:
@@ -60,42 +84,63 @@ def _sets_behind(outcomes: Outcomes) -> NDArray[np.float64]:
     return np.where(outcomes.flag("exact"), _NO_DOUBT, outcomes.column("m"))
 
 
+def disagreements(outcomes: Sequence[ExampleOutcome]) -> list[bool]:
+    """For each outcome of one example, whether two operators put its attribution on opposite sides of one half.
+
+    Win rates that the noise of the null may explain do not count, as in `disagree_rate` of a summary.
+    """
+    groups: dict[Configuration, list[ExampleOutcome]] = {}
+    for line in outcomes:
+        if line.operator != ALL and line.error is None:
+            groups.setdefault(line.configuration._replace(operator=""), []).append(line)
+    found = {head for head, lines in groups.items() if any(_differ(*pair) for pair in itertools.combinations(lines, 2))}
+    return [line.configuration._replace(operator="") in found for line in outcomes]
+
+
+def _differ(first: ExampleOutcome, second: ExampleOutcome) -> bool:
+    rates = np.array([first.win_rate]), np.array([second.win_rate])
+    n_sets = [np.array([_NO_DOUBT if line.exact else float(line.m)]) for line in (first, second)]
+    return bool(stats.sides_differ(*rates, *n_sets).item())
+
+
 def _reliability(outcomes: Outcomes) -> float | None:
     return stats.reliability(outcomes.column("first_half"), outcomes.column("second_half"))
 
 
-def robustness(grouped: Grouped, config: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """For every attribution one word on all its operators: robust, operator-dependent or inconclusive."""
+def robustness(grouped: Grouped, config: RunSettings, joint: stats.JointMeans) -> Iterator[RobustnessLine]:
+    """Yield for every attribution one word on all its operators: robust, operator-dependent or inconclusive."""
     for head, by_operator in _by_operator(grouped):
         shared = _shared(list(by_operator.values()))
         if len(by_operator) < 2:
             continue
-        record = {**_named(head, config), "operators": list(by_operator), "n": len(shared[0])}
+        line = RobustnessLine(**_named(head, config), operators=tuple(by_operator), n=len(shared[0]))
         if not len(shared[0]):
-            yield {**record, "word": None, "spread": None, "sides": None}
+            yield line
             continue
         rates = np.stack([outcomes.column("win_rate") for outcomes in shared], axis=1)
-        found = stats.robustness(rates, rng=rng_for(config["seed"], "agreement"), groups=groups_of(shared[0]))
-        yield {**record, "word": found.word, "spread": found.spread, "sides": list(found.sides)}
+        rng, means = rng_for(config.seed, "agreement"), _means(_columns(shared, joint), joint)
+        found = stats.robustness(rates, rng=rng, groups=groups_of(shared[0]), means=means)
+        yield replace(line, word=found.word, spread=found.spread, sides=tuple(found.sides))
 
 
-def kappas(lines: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Agreement of every pair of operators on the taxonomy's word, over the configurations that both have."""
-    words: dict[str, dict[tuple[Any, ...], str]] = {}
-    for line in lines:
-        if line["operator"] != ALL and line["taxonomy"] is not None:
-            place = tuple(line.get(name) for name in _PLACE)
-            words.setdefault(line["operator"], {})[place] = line["taxonomy"]
+def kappas(runs: Sequence[Sequence[SummaryLine]]) -> list[KappaLine]:
+    """Agreement of every pair of operators on the taxonomy's word, over the configurations of all runs that have both.
+
+    Args:
+        runs: The summary lines of each run.
+    """
+    words: dict[str, dict[tuple[object, ...], str]] = {}
+    for run, lines in enumerate(runs):
+        for line in lines:
+            if line.operator != ALL and line.taxonomy is not None:
+                place = run, line.model, line.task, line.configuration._replace(operator="")
+                words.setdefault(line.operator, {})[place] = line.taxonomy
     found = []
     for first, second in itertools.combinations(words, 2):
         shared = [place for place in words[first] if place in words[second]]
         kappa = stats.kappa([words[first][p] for p in shared], [words[second][p] for p in shared])
-        found.append({"operators": [first, second], "n_configurations": len(shared), "kappa": kappa})
+        found.append(KappaLine(operators=(first, second), n_configurations=len(shared), kappa=kappa))
     return found
-
-
-_PLACE = ("run", "model", "task", "attribution", "direction", "k", "null")
-"""What names a configuration beside its operator; several runs are told apart by a number."""
 
 
 def _by_operator(grouped: Grouped) -> Iterator[tuple[Configuration, dict[str, Outcomes]]]:
@@ -113,7 +158,8 @@ def _shared(several: Sequence[Outcomes]) -> list[Outcomes]:
     return [outcomes.select(sound) for outcomes in several]
 
 
-def _named(head: Configuration, config: Mapping[str, Any]) -> dict[str, Any]:
-    values = head._asdict()
-    order = ("attribution", "k", "direction", "null")
-    return {"model": config["model"], "task": config["task"], **{name: values[name] for name in order}}
+def _named(head: Configuration, config: RunSettings) -> dict[str, Any]:
+    """Fields of a line that name what it is about."""
+    named = head._asdict()
+    del named["operator"]
+    return {"model": config.model, "task": config.task, **named}

@@ -19,8 +19,8 @@ def checksum(content: bytes) -> str:
 class Checksums:
     """A line for every part file: its checksum, and its path within the run folder.
 
-    A line is added when its file is in place, so a file without one is of a process that was killed just then, or of
-    an earlier version; and a line without a file means that the file was lost.
+    A line is added when its file is in place, so a file without one is of a process that was killed just then, and a
+    line without a file means that the file was lost.
     """
 
     def __init__(self, folder: Path) -> None:

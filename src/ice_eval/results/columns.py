@@ -1,23 +1,37 @@
-"""Outcomes as columns of numbers: a few hundred bytes for an example, however many there are."""
+"""Outcomes as columns of numbers: about a hundred bytes for an example and configuration, however many there are."""
 
-from array import array
-from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ice_eval.results.outcomes import Outcome
+from ice_eval.results.examples import Examples
+from ice_eval.results.log_odds import WEAK_SIGNAL
+from ice_eval.stats import Families, Matrix
 
 Groups = Sequence[Hashable] | None
 """The group of each example; None where no two share one."""
+Column = NDArray[np.float64]
 
-_NUMBERS = (
-    "predicted", "gold", "m", "exact", "win_rate", "win_rate_strict", "tie_rate", "p_value", "p_lower", "effect",
-    "effect_size", "nsr", "score", "score_full", "score_empty", "signal",
-)  # fmt: skip
-_HALVES = ("first_half", "second_half")
-_SMALL = np.iinfo(np.uint16).max
+_MOST_CODES = np.iinfo(np.uint16).max
+
+
+@dataclass(frozen=True, eq=False)
+class _Packed:
+    """A column with few different numbers, such as rates and counts: a code for each, and the numbers."""
+
+    codes: NDArray[np.uint16]
+    numbers: Column
+
+    @classmethod
+    def of(cls, column: Column) -> "_Packed | Column":
+        numbers, codes = np.unique(column, return_inverse=True)
+        return column if len(numbers) > _MOST_CODES else cls(codes.astype(np.uint16), numbers)
+
+    def column(self) -> Column:
+        return self.numbers[self.codes]
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,96 +42,173 @@ class Outcomes:
     groups: Sequence[str | None]
     sound: NDArray[np.bool_]
     """False for examples without numbers."""
-    _numbers: dict[str, NDArray[np.float64]] = field(repr=False)
-    _members: NDArray[np.integer] = field(repr=False)
-    """Families end to end, as twice the number of members that each member beats, ties one half."""
-    _sizes: NDArray[np.int64] = field(repr=False)
-    """Members of each family."""
+    errors: Mapping[int, str] = field(repr=False)
+    """Example -> why it has none."""
+    rationales: Sequence[tuple[int, ...]] = field(repr=False)
+    """Units of the rationale of each sound example; empty where they were not read."""
+    _numbers: Mapping[str, "_Packed | Column"] = field(repr=False)
+    _families: Families = field(repr=False)
+    _known: dict[str, Column] = field(default_factory=dict, repr=False)
+    """Columns that are asked for often."""
+
+    @classmethod
+    def of(
+        cls,
+        examples: Examples,
+        sound: NDArray[np.bool_],
+        numbers: Mapping[str, Column],
+        families: Matrix,
+        members: NDArray[np.int64],
+        errors: Mapping[int, str],
+        rationales: Sequence[tuple[int, ...]],
+        shared: Mapping[str, Column],
+    ) -> "Outcomes":
+        """Return the outcomes of examples.
+
+        Args:
+            examples: All of them.
+            sound: Which have numbers.
+            numbers: Columns of the sound ones.
+            families: Win rates of all scored sets of the sound ones, the rationale's first.
+            members: Number of these sets.
+            errors: Why others have no numbers.
+            rationales: Units of the rationales of the sound ones.
+            shared: Columns that are the same under all configurations.
+        """
+        columns: dict[str, _Packed | Column] = {}
+        for name, values in numbers.items():
+            wide = np.full(len(examples), np.nan)
+            wide[sound] = values
+            columns[name] = _Packed.of(wide) if name in _FEW else wide
+        sizes = np.zeros(len(examples), dtype=np.int32)
+        sizes[sound] = members
+        return cls(
+            ids=examples.ids,
+            groups=examples.groups,
+            sound=sound,
+            errors=errors,
+            rationales=rationales,
+            _numbers={**columns, **shared},
+            _families=Families.of(families, members, sizes),
+        )
+
+    @classmethod
+    def join(cls, parts: "Sequence[Outcomes]", known: dict[tuple[int, ...], Any] | None = None) -> "Outcomes":
+        """Return the outcomes of several parts, in order; what was joined before (by identity) is not joined again."""
+        if len(parts) == 1:
+            return parts[0]
+        done = {} if known is None else known
+
+        def joined(pieces: Sequence[Any], how: Any) -> Any:
+            key = tuple(map(id, pieces))
+            if key not in done:
+                done[key] = how(pieces)
+            return done[key]
+
+        shifts = np.cumsum([0, *(len(part) for part in parts)]).tolist()
+        return cls(
+            ids=joined([part.ids for part in parts], _chained),
+            groups=joined([part.groups for part in parts], _chained),
+            sound=np.concatenate([part.sound for part in parts]),
+            errors={
+                shift + place: why
+                for shift, part in zip(shifts, parts, strict=False)
+                for place, why in part.errors.items()
+            },
+            rationales=[each for part in parts for each in part.rationales],
+            _numbers={
+                name: joined([part._numbers[name] for part in parts], _joined_columns) for name in parts[0]._numbers
+            },
+            _families=Families.join([part._families for part in parts]),
+        )
+
+    def without_rationales(self) -> "Outcomes":
+        """Return what statistics need: units of rationales are written, and then no longer held."""
+        return replace(self, rationales=())
 
     def __len__(self) -> int:
         return len(self.ids)
 
-    def column(self, name: str) -> NDArray[np.float64]:
-        """One number of every outcome; NaN where there is none."""
-        return self._numbers[name]
+    def column(self, name: str) -> Column:
+        """Return one number of every outcome; NaN where there is none."""
+        if name in self._known:
+            return self._known[name]
+        found = self._derived(name)
+        if name == "win_rate":
+            self._known[name] = found
+        return found
 
-    def known(self, name: str) -> NDArray[np.float64]:
-        """The numbers of a column that are there."""
-        values = self._numbers[name]
+    def _derived(self, name: str) -> Column:
+        if name == "signal":
+            return self.column("score_full") - self.column("score_empty")
+        if name == "nsr":
+            signal = self.column("signal")
+            with np.errstate(invalid="ignore", divide="ignore"):
+                ratio = (self.column("score") - self.column("score_empty")) / signal
+            return np.where(np.abs(signal) < WEAK_SIGNAL, np.nan, ratio)
+        found = self._numbers[name]
+        return found.column() if isinstance(found, _Packed) else found
+
+    def known(self, name: str) -> Column:
+        """Return the numbers of a column that are there."""
+        values = self.column(name)
         return values[~np.isnan(values)]
 
     def flag(self, name: str) -> NDArray[np.bool_]:
-        """A column of yes and no."""
-        return np.equal(self._numbers[name], 1)
+        """Return a column of yes and no."""
+        return np.equal(self.column(name), 1)
 
-    def families(self) -> list[NDArray[np.float64]]:
-        """Win rates of all scored sets of each example, the rationale's first."""
-        ends = np.cumsum(self._sizes)
-        rates = self._members.astype(np.float64) / 2 / np.repeat(self._sizes - 1, self._sizes)
-        return [rates[end - size : end] for end, size in zip(ends, self._sizes, strict=True) if size]
+    @property
+    def families(self) -> Families:
+        """Win rates of all scored sets of each sound example, the rationale's first."""
+        return self._families
 
     def select(self, chosen: NDArray[np.bool_]) -> "Outcomes":
-        """Some of the outcomes."""
+        """Return some of the outcomes."""
         if chosen.all():
             return self
+        places = np.flatnonzero(chosen).tolist()
+        of_sound: dict[int, Any] = dict(zip(np.flatnonzero(self.sound).tolist(), self.rationales, strict=False))
         return Outcomes(
-            [name for name, take in zip(self.ids, chosen, strict=True) if take],
-            [group for group, take in zip(self.groups, chosen, strict=True) if take],
+            [self.ids[place] for place in places],
+            [self.groups[place] for place in places],
             self.sound[chosen],
-            {name: values[chosen] for name, values in self._numbers.items()},
-            self._members[np.repeat(chosen, self._sizes)],
-            self._sizes[chosen],
+            {new: self.errors[old] for new, old in enumerate(places) if old in self.errors},
+            [of_sound[place] for place in places if place in of_sound],
+            {name: _chosen(column, chosen) for name, column in self._numbers.items()},
+            self._families.select(chosen),
         )
 
 
-class Gathering:
-    """Outcomes of one configuration, as they come."""
+_FEW = {
+    "m", "exact", "win_rate", "win_rate_strict", "tie_rate", "p_value", "p_lower", "first_half", "second_half",
+}  # fmt: skip
+"""Columns with few different numbers."""
 
-    def __init__(self, outcomes: Iterable[Outcome] = ()) -> None:
-        self._ids: list[str] = []
-        self._groups: list[str | None] = []
-        self._sound = array("b")
-        self._numbers = {name: array("d") for name in (*_NUMBERS, *_HALVES)}
-        self._members = array("H")
-        self._sizes = array("q")
-        for outcome in outcomes:
-            self.append(outcome)
 
-    def append(self, outcome: Outcome) -> None:
-        """Take the numbers of an outcome."""
-        self._ids.append(outcome.example_id)
-        self._groups.append(outcome.group)
-        self._sound.append(outcome.error is None)
-        for name in _NUMBERS:
-            value = getattr(outcome, name)
-            self._numbers[name].append(np.nan if value is None else value)
-        for name, value in zip(_HALVES, outcome.halves, strict=True):
-            self._numbers[name].append(value)
-        self._add_family(np.zeros(0) if outcome.family is None else outcome.family)
+def _chosen(column: "_Packed | Column", chosen: NDArray[np.bool_]) -> "_Packed | Column":
+    return _Packed(column.codes[chosen], column.numbers) if isinstance(column, _Packed) else column[chosen]
 
-    def outcomes(self) -> Outcomes:
-        """What was gathered."""
-        return Outcomes(
-            self._ids,
-            self._groups,
-            np.array(self._sound, dtype=np.bool_),
-            {name: np.array(values, dtype=np.float64) for name, values in self._numbers.items()},
-            np.array(self._members),
-            np.array(self._sizes, dtype=np.int64),
-        )
 
-    def _add_family(self, family: NDArray[np.float64]) -> None:
-        """A member beats a whole number of half members: two bytes are enough, and nothing is rounded."""
-        twice = np.rint(2 * (family.size - 1) * family)
-        assert np.array_equal(twice / 2 / max(family.size - 1, 1), family), "a family of win rates"
-        if twice.max(initial=0) > _SMALL and self._members.typecode == "H":
-            self._members = array("I", self._members)
-        self._members.extend(twice.astype(np.int64).tolist())
-        self._sizes.append(family.size)
+def _chained(pieces: Sequence[Sequence[Any]]) -> list[Any]:
+    return [each for piece in pieces for each in piece]
+
+
+def _joined_columns(pieces: Sequence["_Packed | Column"]) -> "_Packed | Column":
+    if not all(isinstance(piece, _Packed) for piece in pieces):
+        plain = [piece.column() if isinstance(piece, _Packed) else piece for piece in pieces]
+        return np.concatenate(plain)
+    packed = [piece for piece in pieces if isinstance(piece, _Packed)]
+    numbers, codes = np.unique(np.concatenate([piece.numbers for piece in packed]), return_inverse=True)
+    if len(numbers) > _MOST_CODES:
+        return np.concatenate([piece.column() for piece in packed])
+    ends = np.cumsum([len(piece.numbers) for piece in packed])
+    own = np.split(codes.astype(np.uint16), ends[:-1])
+    return _Packed(np.concatenate([new[piece.codes] for new, piece in zip(own, packed, strict=True)]), numbers)
 
 
 def groups_of(used: Outcomes) -> Groups:
-    """Which examples share a passage; one without a group stands for itself."""
+    """Return which examples share a passage; one without a group stands for itself."""
     if all(group is None for group in used.groups):
         return None
     labels = [(group, name if group is None else "") for name, group in zip(used.ids, used.groups, strict=True)]

@@ -1,308 +1,465 @@
-"""One example, one configuration: its rationale against its null, from ledger rows alone."""
+"""Rationales against their nulls, from inputs and ledger alone: one matrix of examples × sets per configuration."""
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import repeat
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ice_eval.errors import ConfigError
 from ice_eval.protocols import PROTOCOLS, Protocol
-from ice_eval.rationales import Share, Units, null_of, rationale_size
-from ice_eval.results.log_odds import WEAK_SIGNAL, clipped_nsr, log_odds, logit, sigmoid, with_prior_removed
-from ice_eval.results.outcomes import Configuration, Outcome, Scores
-from ice_eval.results.schema import InputRow, LedgerRow, RowKey, null_kind, rationale_kind
+from ice_eval.records import DIRECTIONS, NOT_SET, Ids, Kind
+from ice_eval.results.columns import Outcomes
+from ice_eval.results.examples import Examples
+from ice_eval.results.ledger import Ledger
+from ice_eval.results.log_odds import Values, clipped_nsr, log_odds, logit, sigmoid
+from ice_eval.results.records import Configuration, RunSettings
 from ice_eval.stats import (
     STOP_AFTER,
-    Comparison,
-    SequentialComparison,
-    compare,
-    compare_sequentially,
-    effect_size,
-    member_win_rates,
+    Comparisons,
+    Matrix,
+    all_member_win_rates,
+    compare_all,
+    compare_all_sequentially,
+    effect_sizes,
+    null_means,
 )
 
-TIE_FLAG = 0.01
-"""A larger share of ties is flagged: every tie pulls a strict win rate down."""
 FIRST_SETS = 2 * STOP_AFTER
 """Sets that a sequential test looks at in any case: no fewer decide both tails, unless they tie."""
 
 
-@dataclass(frozen=True)
-class _Values:
-    """How the rows of one (operator, direction, size) compare; the rationale's comes first."""
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How the rows of a run are compared."""
 
-    log_odds: NDArray[np.float64]
-    order: NDArray[np.float64]
-    """What rows are compared by; larger means a better rationale."""
-    measure: NDArray[np.float64]
-    """What effect sizes are measured in; larger means a better rationale."""
-    probability: NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class _Found:
-    """What the ledger says of one example under one configuration."""
-
-    values: _Values
-    rationale: Units
-    sets: tuple[int, ...]
-    full: float
-    empty: float
-    predicted: int
-
-
-class ExampleLedger:
-    """The rows of one example, by what they are."""
-
-    def __init__(
-        self,
-        example: InputRow,
-        rows: Sequence[LedgerRow],
-        *,
-        calibrated: bool = False,
-        protocol: Protocol = PROTOCOLS["default"],
-        sequential: bool = False,
-        by_magnitude: Collection[str] = (),
-    ) -> None:
-        self.example = example
-        self._by_magnitude = by_magnitude
-        self._protocol = protocol
-        self._sequential = sequential
-        if calibrated:
-            rows = with_prior_removed(rows)
-        self._rows = rows
-        self._place = {row.key: index for index, row in enumerate(rows)}
-        self._log_odds = log_odds(np.array([row.scores for row in rows]), example.target) if rows else np.zeros(0)
-        self._known_sets: dict[tuple[str, str, str, int], list[Units]] = {}
+    m: int
+    """Sets of a null, at most."""
+    protocol: Protocol = PROTOCOLS["default"]
+    calibrated: bool = False
+    """Whether the score of the empty input is taken off every other."""
+    sequential: bool = False
+    """Whether every example has as many sets as its test needed."""
+    by_magnitude: tuple[str, ...] = ()
+    """Attributions that rank units by magnitude."""
 
     @classmethod
-    def of(cls, example: InputRow, rows: Sequence[LedgerRow], config: Mapping[str, Any]) -> "ExampleLedger":
-        """The ledger of an example as a run's configuration reads it."""
+    def of(cls, config: RunSettings) -> "Reading":
+        """Return how the rows of a run with these settings are compared."""
         return cls(
-            example,
-            rows,
-            calibrated=config.get("calibration") == "contextual",
-            protocol=PROTOCOLS[config.get("protocol", "default")],
-            sequential=config.get("adaptive") == "examples",
-            by_magnitude=config.get("by_magnitude", ()),
+            m=config.m,
+            protocol=PROTOCOLS[config.protocol],
+            calibrated=config.calibration == "contextual",
+            sequential=config.adaptive == "examples",
+            by_magnitude=config.by_magnitude,
         )
 
-    def outcome(self, configuration: Configuration, operators: Sequence[str], m: int) -> Outcome:
-        """Compare one rationale with its null; `operators` are averaged over."""
-        example = self.example
-        blank = Outcome(
-            example.example_id, configuration, len(example.spans), example.target, example.gold, example.group
-        )
-        found = self._found(configuration, operators, m)
-        if isinstance(found, str):
-            return _failed(blank, found)
-        observed, null = float(found.values.order[0]), found.values.order[1:]
-        # A stream of a finished run is as long as its test asked for: one that decides nothing has no further set.
-        compared = compare_sequentially(observed, null, whole=True) if self._sequential else compare(observed, null)
-        assert compared is not None, "a whole stream decides"
-        return _scored(blank, found, compared, m=m, strict=self._protocol.strict)
 
-    def scores(self, configuration: Configuration, operators: Sequence[str], m: int) -> Scores | None:
-        """What is compared; None where nothing is."""
-        found = self._found(configuration, operators, m)
-        if isinstance(found, str):
-            return None
-        values = found.values.log_odds
-        return Scores(float(values[0]), values[1:], found.sets[: len(values) - 1])
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """What is compared under one configuration; the first column is the rationale, the others are its null.
 
-    def decided(self, configuration: Configuration, operators: Sequence[str], m: int) -> bool:
-        """Whether a sequential test has seen enough sets, or can see none."""
-        found = self._found(configuration, operators, m)
-        if isinstance(found, str):
-            return True
-        return compare_sequentially(float(found.values.order[0]), found.values.order[1:], whole=False) is not None
+    Rows of examples without numbers hold NaN, and `n` is 0 there.
+    """
 
-    def size(self, attribution: str, k: Share | None) -> int | str:
-        """How many units the rationale of an attribution holds; or why there is none."""
-        example = self.example
-        if example.skip_reason is not None:
-            return example.skip_reason
-        vector, answer = example.attributions.get(attribution), example.answers.get(attribution)
-        if answer is not None and answer.problem is not None:
-            return f"the attribution '{attribution}': {answer.problem}"
-        if vector is None:
-            return f"the attribution '{attribution}' gave nothing"
-        if not np.isfinite(vector).all():
-            return f"the attribution '{attribution}' is not finite"
-        size = rationale_size(vector, k, magnitude=attribution in self._by_magnitude)
-        if not 0 < size < len(example.spans):  # only sizes of their own can be
-            return f"the attribution '{attribution}' marks {'every' if size else 'no'} unit of the text"
-        return size
+    order: Matrix
+    """(examples, 1 + sets): what rows are compared by; larger means a better rationale."""
+    measure: Matrix
+    """What effect sizes are measured in; larger means a better rationale."""
+    probability: Matrix
+    log_odds: Matrix
+    n: Ids
+    """(examples,): sets of each null."""
+    sets: Ids
+    """(examples, sets): their places in the order of the null."""
+    rationale: Ids
+    """(examples,): the row of the rationale under the first operator."""
+    null_rows: Ids
+    """(examples, sets): the rows of its null."""
+    full: Values
+    """(examples,): probability of the target in the full input."""
+    empty: Values
+    errors: Mapping[int, str]
+    """Example -> why it has no numbers."""
 
-    def probability(
-        self,
-        kind: str,
-        operator: str | None = None,
-        direction: str | None = None,
-        size: int | None = None,
-        index: int | None = None,
-    ) -> float | None:
-        """Of the target in one row, averaged over the draws of its fills; None where there is no such row."""
-        row = RowKey(self.example.example_id, kind, operator, direction, size, index)
-        places = [self._place[row]] if row in self._place else self._draws(*row[1:-1])
-        return float(sigmoid(self._log_odds[places]).mean()) if places else None
 
-    def _found(self, cell: Configuration, operators: Sequence[str], m: int) -> _Found | str:
-        """The rationale's row and those of its null; or why there are none."""
-        example, n_units = self.example, len(self.example.spans)
-        size = self.size(cell.attribution, cell.k)
-        if isinstance(size, str):
-            return size
-        direction, kind = cell.direction, rationale_kind(cell.attribution)
-        place = RowKey(example.example_id, kind, operators[0], direction, size, None, 0)
-        if place not in self._place:
-            raise ConfigError(
-                f"the ledger has no row of the attribution '{cell.attribution}' for example "
-                f"'{example.example_id}'; run the same command again to score what is missing."
-            )
-        rationale = _set_of(self._rows[self._place[place]], n_units)
-        random = null_kind(cell.attribution, cell.null, self._protocol)
-        # Under several operators: the sets that all of them have scored.
-        sets = min((self._sets(random, each, direction, size) for each in operators), key=len)
-        chosen = range(len(sets)) if self._protocol.own_null else null_of(rationale, sets, m)
-        if not chosen:
-            return f"no other set is matched with the rationale of '{cell.attribution}' ({cell.null})"
-        keys = [(kind, None), *((random, index) for index in chosen)]
-        references = [self._place[RowKey(example.example_id, k)] for k in ("full", "empty")]
-        full, empty = sigmoid(self._log_odds[references]).tolist()
-        empties = [self._place.get(RowKey(example.example_id, "empty", each), references[1]) for each in operators]
-        values = self._values(keys, operators, direction, size, full, sigmoid(self._log_odds[empties]))
-        if self._sequential:
-            values = _looked_at(values)
-        if not (np.isfinite(values.order).all() and np.isfinite([full, empty]).all()):
-            return "a score is not finite"
-        return _Found(values, rationale, tuple(chosen), full, empty, int(np.argmax(self._rows[references[0]].scores)))
+class _Groups:
+    """Rows of one kind, null, attribution, operator and direction: by example and size, sets and draws in order."""
 
-    def _sets(self, kind: str, operator: str, direction: str, size: int) -> list[Units]:
-        """The random sets of one kind and size, in their order."""
-        place = kind, operator, direction, size
-        if place not in self._known_sets:
-            found: list[Units] = []
-            while (key := RowKey(self.example.example_id, *place, len(found), 0)) in self._place:
-                found.append(_set_of(self._rows[self._place[key]], len(self.example.spans)))
-            self._known_sets[place] = found
-        return self._known_sets[place]
+    def __init__(self, order: Ids, head: NDArray[Any]) -> None:
+        self._order = order
+        place = head["example"].astype(np.int64) * _LARGEST + head["size"]
+        starts = np.flatnonzero(np.append(True, np.diff(place) != 0))
+        self._places, self._starts = place[starts], starts
+        self._counts = np.diff(np.append(starts, len(place)))
 
-    def _values(
-        self,
-        keys: Sequence[tuple[str, int | None]],
-        operators: Sequence[str],
-        direction: str,
-        size: int,
-        full: float,
-        empty: NDArray[np.float64],
-    ) -> _Values:
-        """Values of sets, averaged as probabilities over draws and operators where there are several."""
-        # (sets, draws) of each operator
-        log_odds = [
-            self._log_odds[[self._draws(kind, operator, direction, size, index) for kind, index in keys]]
-            for operator in operators
+    def find(self, sizes: Ids) -> tuple[Ids, Ids]:
+        """Return first row (in order) and number of rows of every example's group; 0 rows where there is none."""
+        wanted = np.arange(len(sizes), dtype=np.int64) * _LARGEST + sizes
+        at = np.minimum(np.searchsorted(self._places, wanted), len(self._places) - 1)
+        found = self._places[at] == wanted
+        return self._starts[at], np.where(found, self._counts[at], 0)
+
+    def rows(self, places: Ids) -> Ids:
+        """Return ledger rows by their places in this group."""
+        return self._order[np.minimum(places, len(self._order) - 1)]
+
+
+_LARGEST = 2**31
+
+
+class _Found(NamedTuple):
+    """Where the rows of every example are in a group."""
+
+    starts: Ids
+    counts: Ids
+    """Rows of each example; 0 where there are none."""
+    groups: _Groups | None
+
+    def rows(self, places: Ids) -> Ids:
+        """Return ledger rows by their places after the first; of examples without rows any."""
+        return np.zeros_like(places) if self.groups is None else self.groups.rows(self.starts_like(places) + places)
+
+    def starts_like(self, places: Ids) -> Ids:
+        """Return the first row of each example, shaped to be added to `places`."""
+        return self.starts.reshape(-1, *(1,) * (places.ndim - 1))
+
+
+class _UnderOperator(NamedTuple):
+    """The rows of one configuration under one operator."""
+
+    rationale: _Found
+    null: _Found
+    n_draws: int
+    is_shared: bool
+    """Whether all attributions share the null, so that a rationale may be one of its sets."""
+
+
+class ScoredExamples:
+    """Examples with their rows, ready to be compared."""
+
+    def __init__(self, examples: Examples, ledger: Ledger, reading: Reading) -> None:
+        self.examples, self.ledger, self.reading = examples, ledger, reading
+        head = ledger.head
+        keys = ("draw", "set", "size", "example", "direction", "operator", "attribution", "null", "kind")
+        order = np.lexsort([head[name] for name in keys])
+        sorted_head = head[order]
+        parts = [
+            sorted_head[name].astype(np.int64) for name in ("kind", "null", "attribution", "operator", "direction")
         ]
-        # One answer per set: compared as log-odds, which do not saturate. Several: averaged as probabilities.
-        single = len(operators) == 1 and log_odds[0].shape[1] == 1
-        by_operator = np.stack([sigmoid(each).mean(axis=1) for each in log_odds])
-        probability = by_operator.mean(axis=0)
-        if self._protocol.by_clipped_nsr:
-            order = measure = np.mean(list(map(clipped_nsr, by_operator, repeat(full), empty.tolist())), axis=0)
-        else:
-            order, measure = log_odds[0][:, 0] if single else probability, probability
-        sign = 1.0 if direction == "sufficiency" else -1.0
-        return _Values(log_odds[0][:, 0] if single else logit(probability), sign * order, sign * measure, probability)
+        changes = np.zeros(len(order), dtype=bool)
+        changes[:1] = True
+        for column in parts:
+            changes[1:] |= np.diff(column) != 0
+        starts = np.flatnonzero(changes)
+        self._groups: dict[tuple[int, ...], _Groups] = {}
+        for start, stop in pairwise([*starts.tolist(), len(order)]):
+            key = tuple(int(column[start]) for column in parts)
+            self._groups[key] = _Groups(order[start:stop], sorted_head[start:stop])
 
-    def _draws(
-        self, kind: str, operator: str | None, direction: str | None, size: int | None, index: int | None
-    ) -> list[int]:
-        """Places of the rows of one set, one for each draw of its fills."""
-        place, found = (self.example.example_id, kind, operator, direction, size, index), list[int]()
-        while (key := RowKey(*place, len(found))) in self._place:
-            found.append(self._place[key])
+    @cached_property
+    def _log_odds(self) -> Values:
+        """(rows,): log-odds of the target, calibrated where the run says so."""
+        if not len(self.ledger):
+            return np.full(1, np.nan)  # what any place of an empty ledger points to
+        scores, example = self.ledger.scores, self.ledger.head["example"]
+        if self.reading.calibrated:  # contextual calibration (Zhao et al., 2021)
+            prior = self._references(Kind.EMPTY)
+            scores = scores - np.where(prior[example, None] >= 0, scores[np.maximum(prior[example], 0)], 0.0)
+        return log_odds(scores, self.examples.target[example])
+
+    def _references(self, kind: Kind, operator: int = NOT_SET) -> Ids:
+        """(examples,): the full or empty row of each example; `NOT_SET` where there is none."""
+        groups = self._groups.get((kind, NOT_SET, NOT_SET, operator, NOT_SET))
+        if groups is None:
+            return np.full(len(self.examples), NOT_SET, dtype=np.int64)
+        starts, counts = groups.find(np.full(len(self.examples), NOT_SET))
+        return np.where(counts > 0, groups.rows(starts), NOT_SET)
+
+    def predicted(self) -> Ids:
+        """(examples,): the label that the model gives the full input."""
+        if not len(self.ledger):
+            return np.zeros(len(self.examples), dtype=np.int64)
+        full = self._references(Kind.FULL)
+        scores = self.ledger.scores[np.maximum(full, 0)]
+        if self.reading.calibrated:
+            scores = scores - self.ledger.scores[np.maximum(self._references(Kind.EMPTY), 0)]
+        predicted: Ids = np.argmax(scores, axis=1)
+        return predicted
+
+    def probability_of(self, kind: Kind, operator: str, direction: str, sizes: Ids, attribution: str | None) -> Values:
+        """(examples,): probability of the target in the row of a kind, mean over draws; NaN where there is none."""
+        found = self._find(kind, NOT_SET, self._code(attribution), operator, direction, sizes)
+        draws = np.broadcast_to(np.arange(int(found.counts.max(initial=1))), (len(sizes), found.counts.max(initial=1)))
+        values: Values = sigmoid(self._log_odds[found.rows(draws)]).mean(axis=1)
+        return np.where(found.counts > 0, values, np.nan)
+
+    def reference_probability(self, kind: Kind) -> Values:
+        """(examples,): probability of the target in the full or the empty input; NaN where there is none."""
+        rows = self._references(kind)
+        return np.where(rows >= 0, sigmoid(self._log_odds[np.maximum(rows, 0)]), np.nan)
+
+    def without_each_unit(self, place: int, operator: str) -> Values:
+        """Return the probability of the target with each unit of one example removed alone, mean over draws."""
+        ones = np.ones(len(self.examples), dtype=np.int64)
+        found = self._find(Kind.LEAVE_ONE_OUT, NOT_SET, NOT_SET, operator, "necessity", ones)
+        n_units = int(self.examples.n_units[place])
+        if found.groups is None or not found.counts[place]:
+            return np.full(n_units, np.nan)
+        rows = found.groups.rows(found.starts[place] + np.arange(found.counts[place]))
+        means: Values = sigmoid(self._log_odds[rows]).reshape(n_units, -1).mean(axis=1)
+        return means
+
+    def _code(self, attribution: str | None) -> int:
+        return NOT_SET if attribution is None else self.ledger.names.attributions.index(attribution)
+
+    def _find(self, kind: Kind, null: int, attribution: int, operator: str, direction: str, sizes: Ids) -> _Found:
+        act = self.ledger.names.operators.index(operator)
+        groups = self._groups.get((kind, null, attribution, act, DIRECTIONS.index(direction)))
+        if groups is None:
+            none = np.zeros(len(self.examples), dtype=np.int64)
+            return _Found(none, none, None)
+        return _Found(*groups.find(sizes), groups)
+
+    def compared(self, cell: Configuration, operators: Sequence[str]) -> Compared:
+        """Return the scores of every example's rationale and of its null; `operators` are averaged over.
+
+        Raises:
+            ConfigError: A rationale has no row.
+        """
+        examples, reading, names = self.examples, self.reading, self.ledger.names
+        sizes = examples.sizes(cell.attribution, cell.k, magnitude=cell.attribution in reading.by_magnitude)
+        own, null = names.attributions.index(cell.attribution), names.nulls.index(cell.null)
+        found = []
+        for operator in operators:
+            rationale = self._find(Kind.RATIONALE, NOT_SET, own, operator, cell.direction, sizes)
+            self._require_rows(cell.attribution, sizes, rationale.counts)
+            shared = self._find(Kind.RANDOM, null, NOT_SET, operator, cell.direction, sizes)
+            drawn = shared if shared.groups else self._find(Kind.RANDOM, null, own, operator, cell.direction, sizes)
+            n_draws = int(rationale.counts.max(initial=1))
+            found.append(_UnderOperator(rationale, drawn, n_draws, drawn is shared))
+        n = np.min([each.null.counts // each.n_draws for each in found], axis=0)  # the sets that all have scored
+        first = found[0]
+        rows = first.rationale.rows(np.zeros(len(examples), dtype=np.int64))
+        # The null of a rationale leaves out that rationale, where it is one of the sets that all attributions share.
+        place = np.where(first.is_shared, self.ledger.head["set"][rows] if len(self.ledger) else NOT_SET, NOT_SET)
+        left_out = np.where(place == NOT_SET, n, np.minimum(place, n))
+        n = np.minimum(np.where(sizes > 0, n - (left_out < n), 0), reading.m)
+        columns = np.arange(int(n.max(initial=0)))
+        sets = columns + (columns >= left_out[:, None])
+        inside = columns < n[:, None]
+        by_operator = [self._log_odds_of(each, sets, inside) for each in found]
+        null_rows = first.null.rows(sets * first.n_draws)
+        return self._compared(cell, operators, by_operator, n, sets, (rows, null_rows), sizes)
+
+    def _require_rows(self, attribution: str, sizes: Ids, counts: Ids) -> None:
+        missing = np.flatnonzero((sizes > 0) & (counts == 0))
+        if missing.size:
+            raise ConfigError(
+                f"the ledger has no row of the attribution '{attribution}' for example "
+                f"'{self.examples.ids[missing[0]]}'; run the same command again to score what is missing."
+            )
+
+    def _log_odds_of(self, found: _UnderOperator, sets: Ids, inside: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """(examples, 1 + sets, draws): log-odds of rationale and null under one operator, NaN where there is none."""
+        draws = np.arange(found.n_draws)
+        first = found.rationale.rows(np.broadcast_to(draws, (len(sets), 1, found.n_draws)))
+        null = found.null.rows(sets[:, :, None] * found.n_draws + draws)
+        known = np.concatenate([(found.rationale.counts > 0)[:, None], inside], axis=1)
+        rows = np.concatenate([first, null], axis=1)
+        return np.where(known[:, :, None], self._log_odds[rows], np.nan)
+
+    def _compared(
+        self,
+        cell: Configuration,
+        operators: Sequence[str],
+        by_operator: Sequence[NDArray[np.float64]],
+        n: Ids,
+        sets: Ids,
+        rows: tuple[Ids, Ids],
+        sizes: Ids,
+    ) -> Compared:
+        """Average over draws and operators as probabilities where there are several, and find what has no numbers."""
+        full, empty = (self.reference_probability(kind) for kind in (Kind.FULL, Kind.EMPTY))
+        # One answer per set: compared as log-odds, which do not saturate. Several: averaged as probabilities.
+        single = len(operators) == 1 and by_operator[0].shape[2] == 1
+        probabilities = [sigmoid(each).mean(axis=2) for each in by_operator]
+        probability = np.mean(probabilities, axis=0)
+        if self.reading.protocol.by_clipped_nsr:
+            nsr = [
+                clipped_nsr(each, full, self._empty_of(name))
+                for each, name in zip(probabilities, operators, strict=True)
+            ]
+            order = measure = np.mean(nsr, axis=0)
+        else:
+            order, measure = by_operator[0][:, :, 0] if single else probability, probability
+        sign = 1.0 if cell.direction == "sufficiency" else -1.0
+        compared = Compared(
+            order=sign * order,
+            measure=sign * measure,
+            probability=probability,
+            log_odds=by_operator[0][:, :, 0] if single else logit(probability),
+            n=n,
+            sets=sets,
+            rationale=rows[0],
+            null_rows=rows[1],
+            full=full,
+            empty=empty,
+            errors={},
+        )
+        return self._sound(compared, cell, sizes)
+
+    def _empty_of(self, operator: str) -> Values:
+        """(examples,): probability of the target in an operator's own empty input, else in the common one."""
+        own = self._references(Kind.EMPTY, self.ledger.names.operators.index(operator))
+        rows = np.where(own >= 0, own, self._references(Kind.EMPTY))
+        return np.where(rows >= 0, sigmoid(self._log_odds[np.maximum(rows, 0)]), np.nan)
+
+    def _sound(self, found: Compared, cell: Configuration, sizes: Ids) -> Compared:
+        """Note the examples that have no numbers, and why."""
+        n = self._looked_at(found.order, found.n) if self.reading.sequential else found.n
+        inside = np.arange(found.order.shape[1]) <= n[:, None]
+        finite = np.where(inside, np.isfinite(found.order), True).all(axis=1)
+        finite &= np.isfinite(found.full) & np.isfinite(found.empty)
+        errors = {}
+        for place in np.flatnonzero((sizes == 0) | (n == 0) | ~finite).tolist():
+            if not sizes[place]:
+                errors[place] = self.examples.reason(cell.attribution, place)
+            elif not n[place]:
+                errors[place] = f"no other set is matched with the rationale of '{cell.attribution}' ({cell.null})"
+            else:
+                errors[place] = "a score is not finite"
+        sound = np.ones(len(n), dtype=bool)
+        sound[list(errors)] = False
+        keep = inside & sound[:, None]
+        cut = {
+            name: np.where(keep, getattr(found, name), np.nan)
+            for name in ("order", "measure", "probability", "log_odds")
+        }
+        return Compared(
+            **cut,
+            n=np.where(sound, n, 0),
+            sets=found.sets,
+            rationale=found.rationale,
+            null_rows=found.null_rows,
+            full=found.full,
+            empty=found.empty,
+            errors=errors,
+        )
+
+    def _looked_at(self, order: Matrix, n: Ids) -> Ids:
+        """Return the sets before the first that is not finite, where a sequential test is decided by them.
+
+        Others may have asked for those rows, or the stream grew beyond the stop: they must not spoil a test that is
+        over.
+        """
+        bad = ~np.isfinite(order) & (np.arange(order.shape[1]) <= n[:, None])
+        before = np.where(bad.any(axis=1), bad.argmax(axis=1) - 1, n)
+        some = before > 0
+        stopped = np.zeros(len(n), dtype=bool)
+        if some.any():
+            stream = np.where(np.arange(order.shape[1] - 1) < before[:, None], order[:, 1:], np.nan)
+            stopped[some] = compare_all_sequentially(order[some, 0], stream[some], before[some]).stopped
+        return np.where(stopped, before, n)
+
+    def decided(self, cell: Configuration, operators: Sequence[str]) -> NDArray[np.bool_]:
+        """(examples,): whether a sequential test has seen enough sets, or can see none."""
+        found = self.compared(cell, operators)
+        decided: NDArray[np.bool_] = np.equal(found.n, 0)
+        some = ~decided
+        if some.any():
+            tests = compare_all_sequentially(found.order[some, 0], found.order[some, 1:], found.n[some])
+            decided[some] = tests.stopped
+        return decided
+
+    def outcomes(self, cell: Configuration, operators: Sequence[str]) -> Outcomes:
+        """Compare the rationale of every example with its null; `operators` are averaged over."""
+        found = self.compared(cell, operators)
+        sound = found.n > 0
+        used = _select(found, sound)
+        n_used, null = used.n, used.measure[:, 1:]
+        if self.reading.sequential:
+            # A stream of a finished run is as long as its test asked for: one that decides nothing has no further set.
+            tests = compare_all_sequentially(used.order[:, 0], used.order[:, 1:], used.n)
+            rates, n_rated, n_used = tests.rates, tests.n_rated, tests.n_used
+        else:
+            rates, n_rated = compare_all(used.order[:, 0], used.order[:, 1:], used.n), used.n
+        rated = np.arange(null.shape[1]) < n_rated[:, None]
+        null = np.where(rated, null, np.nan)
+        exact = (n_used == n_rated) & (n_rated < self.reading.m)
+        family = used.order[:, : 1 + FIRST_SETS] if self.reading.sequential else used.order
+        members = np.minimum(used.n, family.shape[1] - 1) + 1
+        halves = _halves(used.order[:, 0], np.where(rated, used.order[:, 1:], np.nan), n_rated, rates, exact)
+        strict = self.reading.protocol.strict
+        numbers = {
+            "m": n_used.astype(np.float64),
+            "exact": exact.astype(np.float64),
+            "win_rate": rates.win_rate_strict if strict else rates.win_rate,
+            "win_rate_strict": rates.win_rate_strict,
+            "tie_rate": rates.tie_rate,
+            "p_value": rates.p_value,
+            "p_lower": rates.p_lower,
+            "effect": used.measure[:, 0] - null_means(null, n_rated),
+            "effect_size": effect_sizes(used.measure[:, 0], null, n_rated),
+            "score": used.probability[:, 0],
+            "first_half": halves[0],
+            "second_half": halves[1],
+        }
+        return Outcomes.of(
+            self.examples,
+            sound,
+            numbers,
+            all_member_win_rates(family, members) if len(members) else family,
+            members,
+            found.errors,
+            self._rationales(cell, used.rationale),
+            self._shared,
+        )
+
+    @cached_property
+    def _shared(self) -> dict[str, Values]:
+        """Columns that are the same under all configurations."""
+        examples = self.examples
+        return {
+            "gold": np.where(examples.gold == NOT_SET, np.nan, examples.gold),
+            "target": np.where(examples.target == NOT_SET, np.nan, examples.target),
+            "n_units": examples.n_units.astype(np.float64),
+            "predicted": self.predicted().astype(np.float64),
+            "score_full": self.reference_probability(Kind.FULL),
+            "score_empty": self.reference_probability(Kind.EMPTY),
+        }
+
+    def _rationales(self, cell: Configuration, rows: Ids) -> list[tuple[int, ...]]:
+        """Return the units of each rationale: what its row keeps, or what it removes."""
+        if not len(self.ledger.n_kept):
+            return []
+        ends, found = np.cumsum(self.ledger.n_kept), []
+        example = self.ledger.head["example"]
+        for row in rows.tolist():
+            kept = self.ledger.kept[ends[row] - self.ledger.n_kept[row] : ends[row]]
+            if cell.direction == "necessity":
+                kept = np.setdiff1d(np.arange(self.examples.n_units[example[row]]), kept)
+            found.append(tuple(kept.tolist()))
         return found
 
 
-def _looked_at(values: _Values) -> _Values:
-    """Without the rows from the first that is not finite on, where a sequential test is decided before it.
-
-    Others may have asked for those rows, or the stream grew beyond the stop: they must not spoil a test that is over.
-    """
-    finite = np.isfinite(values.order)
-    n = len(finite) if finite.all() else int(np.argmin(finite))
-    if n < 2 or compare_sequentially(float(values.order[0]), values.order[1:n], whole=False) is None:
-        return values
-    return _Values(values.log_odds[:n], values.order[:n], values.measure[:n], values.probability[:n])
+def _select(found: Compared, chosen: NDArray[np.bool_]) -> Compared:
+    if chosen.all():
+        return found
+    arrays = {name: value[chosen] for name, value in vars(found).items() if name != "errors"}
+    return Compared(**arrays, errors=found.errors)
 
 
-def _failed(blank: Outcome, reason: str) -> Outcome:
-    return replace(blank, error=reason)
-
-
-def _scored(blank: Outcome, found: _Found, compared: Comparison, *, m: int, strict: bool) -> Outcome:
-    values, n_sets = found.values, compared.null.size
-    null = values.measure[1 : 1 + n_sets]  # a sequential test may look at fewer sets than were scored
-    score, signal = float(values.probability[0]), found.full - found.empty
-    weak = abs(signal) < WEAK_SIGNAL
-    flags = [("weak_signal", weak), ("negative_signal", signal < 0), ("ties", compared.tie_rate > TIE_FLAG)]
-    sequential = isinstance(compared, SequentialComparison)
-    n_used = compared.n_used if isinstance(compared, SequentialComparison) else n_sets
-    exact = n_used == n_sets < m
-    return replace(
-        blank,
-        predicted=found.predicted,
-        rationale=found.rationale,
-        m=n_used,
-        exact=exact,
-        win_rate=compared.win_rate_strict if strict else compared.win_rate,
-        win_rate_strict=compared.win_rate_strict,
-        tie_rate=compared.tie_rate,
-        p_value=compared.p_value,
-        p_lower=compared.p_lower,
-        effect=float(values.measure[0] - null.mean()),
-        effect_size=effect_size(float(values.measure[0]), null),
-        nsr=None if weak else (score - found.empty) / signal,
-        score=score,
-        score_full=found.full,
-        score_empty=found.empty,
-        family=member_win_rates(values.order[: 1 + FIRST_SETS] if sequential else values.order),
-        halves=_halves(compared, exact=exact),
-        flags=tuple(name for name, raised in flags if raised),
-    )
-
-
-def _halves(compared: Comparison, *, exact: bool) -> tuple[float, float]:
-    """Win rates against two halves of the null; a null of all sets there are has no second one, and no noise."""
-    if exact or compared.null.size < 2:
-        return compared.win_rate, compared.win_rate
-    first, second = (compare(compared.observed, compared.null[start::2]).win_rate for start in (0, 1))
-    return first, second
-
-
-def _set_of(row: LedgerRow, n_units: int) -> Units:
-    """The set a row is about: what it keeps, or what it removes."""
-    if row.key.direction == "necessity":
-        return tuple(sorted(set(range(n_units)) - set(row.kept)))
-    return row.kept
-
-
-def examples_of(
-    inputs: Sequence[InputRow], rows: Sequence[LedgerRow], config: Mapping[str, Any]
-) -> Iterator[ExampleLedger]:
-    """The examples of a part, each with its rows, as a run's configuration reads them."""
-    found = by_example(rows)
-    for example in inputs:
-        yield ExampleLedger.of(example, found[example.example_id], config)
-
-
-def by_example(rows: Iterable[LedgerRow]) -> defaultdict[str, list[LedgerRow]]:
-    """The rows of each example, in their order; an example without rows has none."""
-    found: defaultdict[str, list[LedgerRow]] = defaultdict(list)
-    for row in rows:
-        found[row.key.example_id].append(row)
-    return found
+def _halves(
+    observed: Values, null: Matrix, n: Ids, rates: Comparisons, exact: NDArray[np.bool_]
+) -> tuple[Values, Values]:
+    """Return win rates against two halves of the null; a null of all sets there are has no second one, and no noise."""
+    whole = exact | (n < 2)
+    halves = []
+    for start in (0, 1):
+        own = np.maximum((n + 1 - start) // 2, 1)
+        halves.append(np.where(whole, rates.win_rate, compare_all(observed, null[:, start::2], own).win_rate))
+    return halves[0], halves[1]

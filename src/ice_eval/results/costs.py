@@ -1,16 +1,17 @@
 """What the rows of a run cost: per example, and per random set."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ice_eval.rationales import Share, rationale_size
+from ice_eval.records import NOT_SET, Ids, Kind
+from ice_eval.results.examples import Examples
 from ice_eval.results.folder import RunFolder
-from ice_eval.results.schema import PROBE, SHARED_NULL, InputRow, RowKey, is_probe
-from ice_eval.results.summary import configurations
+from ice_eval.results.records import RunSettings
+from ice_eval.results.summary import configurations, names_of
 
 _MANY = 10**9
 """Sets of an example that has more than anybody asks for."""
@@ -51,54 +52,54 @@ def cost_of(folder: RunFolder) -> Cost:
         name: sum(cost.get(name, 0) for cost in costs) for name in ("rows", "tokens", "attribution_tokens", "seconds")
     }
     attribution_seconds = sum(sum(cost["attribution_seconds"].values()) for cost in costs)
-    rows = [row for part in folder.parts() for row in folder.ledger(part, inputs=True)]
-    examples = {row.key.example_id for row in rows}
-    random = [row for row in rows if _place(row.key)]
-    reached: dict[str, int] = {}
-    for row in random:
-        reached[row.key.example_id] = max(reached.get(row.key.example_id, 0), _place(row.key))
-    n_sets = max(sum(reached.values()), 1)
-    # The tokens of probes are those of attributions.
-    others = [row for row in rows if not is_probe(row.key.kind)]
-    lengths = {"all": sum(len(row.input_ids) for row in others), "random": sum(len(row.input_ids) for row in random)}
+    config = folder.manifest().config
+    n_rows = n_examples = n_random = n_sets = 0
+    lengths, capacities = np.zeros(2, dtype=np.int64), list[int]()
+    for part in folder.parts():
+        examples = folder.columns(part)
+        ledger = folder.ledger(part, names_of(config, examples.ids), inputs=True)
+        head, tokens = ledger.head, ledger.inputs.lengths
+        place = _places(head)
+        # The tokens of probes are those of attributions.
+        lengths += [tokens[head["kind"] != Kind.PROBE].sum(), tokens[place > 0].sum()]
+        reached = np.zeros(len(examples), dtype=np.int64)
+        np.maximum.at(reached, head["example"], place)
+        n_rows, n_random, n_sets = n_rows + len(head), n_random + int((place > 0).sum()), n_sets + int(reached.sum())
+        n_examples += len(np.unique(head["example"]))
+        capacities += _capacities(examples, np.flatnonzero(reached), config)
+    n_sets, n = max(n_sets, 1), max(n_examples, 1)
     # What rows share is computed once; it is spread over them by their length.
-    of_random = total["tokens"] * lengths["random"] / max(lengths["all"], 1)
-    n = max(len(examples), 1)
-    sizes = [path.stat().st_size for path in folder.path.rglob("*.parquet")]
+    of_random = total["tokens"] * int(lengths[1]) / max(int(lengths[0]), 1)
+    sizes = [path.stat().st_size for path in folder.path.glob("*/*.parquet")]
     return Cost(
-        rows_example=(len(rows) - len(random)) / n,
-        rows_set=len(random) / n_sets,
+        rows_example=(n_rows - n_random) / n,
+        rows_set=n_random / n_sets,
         tokens_example=(total["tokens"] - of_random + total["attribution_tokens"]) / n,
         tokens_set=of_random / n_sets,
         tokens_attribution=total["attribution_tokens"] / n,
         seconds_attribution=attribution_seconds / n,
         seconds_token=max(total["seconds"] - attribution_seconds, 0.0) / max(total["tokens"], 1),
-        bytes_row=sum(sizes) / max(len(rows), 1),
-        capacities=_capacities(folder, reached),
+        bytes_row=sum(sizes) / max(n_rows, 1),
+        capacities=tuple(capacities) or (_MANY,),
     )
 
 
-def _capacities(folder: RunFolder, reached: Mapping[str, int]) -> tuple[int, ...]:
-    """How many other sets of the size of a rationale every example has."""
-    config = folder.manifest()["config"]
+def _capacities(examples: Examples, chosen: Ids, config: RunSettings) -> list[int]:
+    """Return how many other sets of the size of a rationale each example has."""
     cells = {(cell.attribution, cell.k) for cell, _ in configurations(config)}
-    inputs = {row.example_id: row for part in folder.parts() for row in folder.inputs(part)}
-    found = [max(_n_others(inputs[name], *cell, config) for cell in cells) for name in reached]
-    return tuple(min(count, _MANY) for count in found) or (_MANY,)
+    sizes = [examples.sizes(name, k, magnitude=name in config.by_magnitude) for name, k in cells]
+    return [
+        min(max(math.comb(int(examples.n_units[place]), int(size[place])) - 1 for size in sizes), _MANY)
+        for place in chosen
+    ]
 
 
-def _n_others(example: InputRow, attribution: str, k: Share | None, config: Mapping[str, Any]) -> int:
-    vector = example.attributions.get(attribution, ())
-    size = rationale_size(vector, k, magnitude=attribution in config.get("by_magnitude", ()))
-    return math.comb(len(example.spans), size) - 1
-
-
-def _place(key: RowKey) -> int:
-    """Which of the sets that a rationale is compared with a row is, from 1 on; 0 for rows that every example has.
+def _places(head: NDArray[Any]) -> Ids:
+    """Return which of the sets that a rationale is compared with each row is, from 1 on; 0 for any other row.
 
     Of the sets that all attributions share one more is scored than they are compared with, in place of a rationale that
     is among them.
     """
-    if key.set_index is None or key.kind.startswith(PROBE):
-        return 0
-    return key.set_index if key.kind == SHARED_NULL else key.set_index + 1
+    shared = head["attribution"] == NOT_SET
+    place: Ids = np.where(head["kind"] == Kind.RANDOM, np.where(shared, head["set"], head["set"] + 1), 0)
+    return place

@@ -13,7 +13,7 @@ from ice_eval.encoding import WHOLE
 from ice_eval.errors import ConfigError
 from ice_eval.rationales import Share
 from ice_eval.results.folder import RunFolder
-from ice_eval.results.outcomes import Configuration
+from ice_eval.results.records import Configuration, Manifest
 
 ENOUGH_SHARED = 0.5
 """Runs are compared over the examples that they share where these are at least this share of the smaller run."""
@@ -26,8 +26,8 @@ class Setting(NamedTuple):
     """One field that two runs disagree about."""
 
     field: str
-    first: Any
-    second: Any
+    first: object
+    second: object
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,9 +54,9 @@ class WinRateDifference:
     """Two-sided test of no difference."""
     p_adjusted: float | None = None
     """Benjamini-Yekutieli, over all configurations that were compared together."""
-    verdict_first: str | None
+    verdict_first: stats.Verdict | None
     """As the first run has it, over all its examples."""
-    verdict_second: str | None
+    verdict_second: stats.Verdict | None
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class RunDifference:
             "second": str(self.second.path),
             **{name: getattr(self, name) for name in counts},
             "settings": [setting._asdict() for setting in self.settings],
-            "configurations": [dict(vars(line)) for line in self.configurations],
+            "configurations": [_plain(line) for line in self.configurations],
             "only_first": [cell._asdict() for cell in self.only_first],
             "only_second": [cell._asdict() for cell in self.only_second],
         }
@@ -111,16 +111,22 @@ def differences(first: RunFolder, others: Sequence[RunFolder], *, by_id: bool = 
     return [replace(each, configurations=tuple(_adjusted(each.configurations, adjusted))) for each in found]
 
 
+def _plain(line: WinRateDifference) -> dict[str, Any]:
+    """A line for JSON, with the text of verdicts."""
+    names = ("verdict_first", "verdict_second")
+    return {**vars(line), **{name: str(found) if (found := getattr(line, name)) else None for name in names}}
+
+
 class _Results:
     """The win rates of a run, by configuration and example."""
 
     def __init__(self, folder: RunFolder) -> None:
         self.folder, self.manifest = folder, folder.manifest()
-        self.lines = {Configuration.of(line): line for line in folder.summary()["configurations"]}
+        self.lines = {line.configuration: line for line in folder.summary().configurations}
         self.rates: dict[Configuration, dict[str, float]] = {cell: {} for cell in self.lines}
         for line in folder.examples():
-            if "error" not in line:
-                self.rates[Configuration.of(line)][line["example_id"]] = line["win_rate"]
+            if line.error is None:
+                self.rates[line.configuration][line.example_id] = line.win_rate
         inputs = [row for part in folder.parts() for row in folder.inputs(part)]
         # With scope `prompt` the whole prompt is a field too; the text is the same whatever stands around it.
         self.texts = {row.example_id: {k: v for k, v in row.fields.items() if k not in WHOLE} for row in inputs}
@@ -176,7 +182,7 @@ def _line(cell: Configuration, first: _Results, second: _Results, same: Sequence
     of_first, of_second = (shared, shared) if paired else (list(left), list(right))
     found = None
     if paired:
-        rng = rng_for(first.manifest["config"]["seed"], "difference")
+        rng = rng_for(first.manifest.config.seed, "difference")
         rates = first.rates_of(cell, shared), second.rates_of(cell, shared)
         found = stats.paired_difference(*rates, rng=rng, groups=first.groups_of(shared))
     elif left and right:
@@ -193,8 +199,8 @@ def _line(cell: Configuration, first: _Results, second: _Results, same: Sequence
         difference=None if found is None else found.difference,
         difference_ci=None if found is None else found.interval,
         p_value=None if found is None else found.p_value,
-        verdict_first=first.lines[cell]["verdict"],
-        verdict_second=second.lines[cell]["verdict"],
+        verdict_first=first.lines[cell].verdict,
+        verdict_second=second.lines[cell].verdict,
     )
 
 
@@ -203,32 +209,40 @@ def _adjusted(lines: Sequence[WinRateDifference], p_values: Iterator[float]) -> 
         yield line if line.p_value is None else replace(line, p_adjusted=next(p_values))
 
 
-def _settings(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[Setting]:
+def _settings(first: Manifest, second: Manifest) -> Iterator[Setting]:
     left, right = _all_settings(first), _all_settings(second)
     for name in dict.fromkeys([*left, *right]):
         if _comparable(left.get(name)) != _comparable(right.get(name)):
             yield Setting(name, left.get(name), right.get(name))
-    yield from _methods(first.get("attributions", {}), second.get("attributions", {}))
+    yield from _methods(first.attributions, second.attributions)
 
 
-def _methods(first: Mapping[str, Mapping[str, Any]], second: Mapping[str, Mapping[str, Any]]) -> Iterator[Setting]:
-    """Where one name stands for two methods, other fields or other brought numbers; older folders know fewer fields."""
+def _methods(
+    first: Mapping[str, Mapping[str, object]], second: Mapping[str, Mapping[str, object]]
+) -> Iterator[Setting]:
+    """Yield the fields of attributions that have one name and differ: other methods, options or numbers."""
     for name in (name for name in first if name in second):
         for field in (field for field in first[name] if field in second[name]):
             if first[name][field] != second[name][field]:
                 yield Setting(f"{field} of {name}", first[name][field], second[name][field])
 
 
-def _all_settings(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """Whatever may move a number: the configuration, what the model and the data were, and the versions."""
-    as_used = {name: manifest.get(name) for name in ("prompt", "explained", "label_scoring", "device", "token_budget")}
-    as_used["labels"] = ", ".join(manifest["labels"])
-    versions = {f"version of {name}": value for name, value in manifest.get("versions", {}).items()}
-    identity = dict(manifest["identity"])
+def _all_settings(manifest: Manifest) -> dict[str, object]:
+    """Everything that may change a number: settings, model, data and versions."""
+    settings: dict[str, object] = dict(vars(manifest.config))
+    del settings["chain"]
+    if manifest.config.chain is not None:
+        settings |= vars(manifest.config.chain)
+    names = ("prompt", "explained", "label_scoring", "device", "token_budget")
+    as_used = {name: getattr(manifest, name) for name in names}
+    as_used["labels"] = ", ".join(manifest.labels)
+    versions = {f"version of {name}": value for name, value in manifest.versions.items()}
+    identity: dict[str, object] = dict(manifest.identity)
     identity[PROMPT_HASH] = identity.pop("prompt", None)  # the text has the name, and the hash holds more than the text
-    return {**manifest["config"], **identity, **as_used, **versions}
+    found = {**settings, **identity, **as_used, **versions}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
 
 
-def _comparable(value: Any) -> Any:
+def _comparable(value: object) -> object:
     """Several names or shares are the same in any order."""
     return sorted(map(str, value)) if isinstance(value, list) else value

@@ -4,34 +4,38 @@ import contextlib
 import itertools
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ice_eval._files import DRAFT, alone, read_json, write_atomically, write_json
+from ice_eval._files import DRAFT, alone, write_atomically
 from ice_eval.errors import ConfigError, DamagedPartError
+from ice_eval.records import Kind
 from ice_eval.results.checksums import Checksums, checksum
-from ice_eval.results.schema import LEDGER, PROBE, SCHEMA, InputRow, LedgerRow
-from ice_eval.results.tables import input_row, inputs_table, ledger_row, ledger_table
+from ice_eval.results.columns import Outcomes
+from ice_eval.results.examples import INPUTS, Examples, InputRow, input_rows, inputs_table
+from ice_eval.results.json_files import read_record, write_record
+from ice_eval.results.ledger import LEDGER, Ledger, Names, columns_to_read
+from ice_eval.results.outcomes import OUTCOMES, outcome_lines, outcome_table
+from ice_eval.results.records import Configuration, ExampleOutcome, Manifest, Summary
 
 _PART = re.compile(r"part-(\d{6})-(\d{3})\.parquet")
 _KINDS = ("ledger", "inputs")
 """Folders of part files, in the order of writing: an attribution counts as there only when its rows are."""
 _COST = b"ice_cost"
-_NO_PROBES = ~pc.starts_with(pc.field("kind"), PROBE)
+OUTCOME_FILE = "examples.parquet"
 
 
 class RunFolder:
-    """`manifest.json`, `inputs/`, `ledger/`, `parts.sha256`, `examples.jsonl`, `summary.json`.
+    """`manifest.json`, `inputs/`, `ledger/`, `parts.sha256`, `examples.parquet`, `summary.json`.
 
-    A part is 16 consecutive examples. What a later command adds to a part (another attribution, say) becomes a further
-    file of it: `part-000003-000.parquet`, `part-000003-001.parquet`. Readers see their union, and compare every file
-    that they read with its checksum.
+    A part is some consecutive examples (`part_size` of the manifest). What a later command adds to a part (another
+    attribution, say) becomes a further file of it: `part-000003-000.parquet`, `part-000003-001.parquet`. Readers see
+    their union, and compare every file that they read with its checksum.
     """
 
     def __init__(self, path: Path) -> None:
@@ -42,23 +46,17 @@ class RunFolder:
 
     @classmethod
     def existing(cls, path: Path) -> "RunFolder":
-        """A folder that holds a run.
+        """Return a folder that holds a run.
 
         Raises:
-            ConfigError: It does not, or in a format of another version.
+            ConfigError: The folder holds none, or one in the format of another version, or its manifest is damaged.
         """
         if not (path / "manifest.json").is_file():
             inside = sorted(found.parent.name for found in path.glob("*/manifest.json"))
             hint = f"; a folder in it does: {path / inside[0]}" if inside else ""
             raise ConfigError(f"{path} holds no run (no manifest.json there){hint}.")
         folder = cls(path)
-        manifest = folder.manifest()
-        schema = manifest.get("schema")
-        if schema != SCHEMA:
-            raise ConfigError(f"{path} is in format {schema}, and this version reads format {SCHEMA}.")
-        missing = {"status", "config", "identity"} - set(manifest)
-        if missing:
-            raise ConfigError(f"{path / 'manifest.json'} is damaged: it has no {sorted(missing)[0]}.")
+        folder.manifest()
         return folder
 
     @property
@@ -91,21 +89,19 @@ class RunFolder:
             self._checksums.adopt([self._name(path) for path in self._written() if path.exists()])
             yield
 
-    def manifest(self) -> dict[str, Any]:
-        return read_json(self.path / "manifest.json")
+    def manifest(self) -> Manifest:
+        return read_record(self.path / "manifest.json", Manifest)
 
-    def write_manifest(self, content: Mapping[str, Any]) -> None:
-        write_json(self.path / "manifest.json", {"schema": SCHEMA, **content})
+    def write_manifest(self, manifest: Manifest) -> None:
+        write_record(self.path / "manifest.json", manifest)
 
-    def write_part(
-        self, index: int, inputs: Sequence[InputRow], ledger: Sequence[LedgerRow], cost: Mapping[str, Any]
-    ) -> None:
+    def write_part(self, index: int, inputs: Sequence[InputRow], ledger: Ledger, cost: Mapping[str, Any]) -> None:
         """Add to a part; `cost` (rows, forwards, tokens, seconds) is kept with it, so that sums survive a kill."""
-        rows = ledger_table(ledger).replace_schema_metadata({_COST: json.dumps(cost).encode()})
+        rows = ledger.table().replace_schema_metadata({_COST: json.dumps(cost).encode()})
         written = {}
         for kind, table in zip(_KINDS, (rows, inputs_table(inputs)), strict=True):
             sink = pa.BufferOutputStream()
-            pq.write_table(table, sink, compression="zstd")
+            pq.write_table(table, sink, **_layout(table.schema))
             content = sink.getvalue().to_pybytes()
             path = self._file(kind, index, len(self._files(kind, index)))
             with write_atomically(path) as stream:
@@ -141,42 +137,37 @@ class RunFolder:
         return sorted({_part_of(path) for path in self._written() if path.parent.name == "inputs"})
 
     def inputs(self, index: int) -> list[InputRow]:
-        """The examples of a part, with all attributions that were ever added."""
-        found: dict[str, InputRow] = {}
-        for path in self._files("inputs", index):
-            for record in self._records(path):
-                row = input_row(record)
-                before = found.get(row.example_id, row)
-                found[row.example_id] = replace(
-                    row,
-                    attributions={**before.attributions, **row.attributions},
-                    answers={**before.answers, **row.answers},
-                )
-        return list(found.values())
+        """Return the examples of a part, with all attributions that were ever added."""
+        return input_rows([self._table(path) for path in self._files("inputs", index)])
+
+    def columns(self, index: int) -> Examples:
+        """Return the examples of a part, column by column."""
+        return Examples.read([self._table(path) for path in self._files("inputs", index)])
 
     def ledger(
         self,
         index: int,
+        names: Names,
         *,
+        kept: bool = True,
         inputs: bool = False,
-        texts: bool = False,
-        probes: bool = True,
-        kinds: Sequence[str] | None = None,
-    ) -> list[LedgerRow]:
-        """The rows of a part, or those of some kinds.
+        kinds: Sequence[Kind] | None = None,
+    ) -> Ledger:
+        """Return the rows of a part, or those of some kinds.
 
-        What the model saw is read only if `inputs`, as text alone if `texts`; what attributions asked for only if
-        `probes`.
+        Args:
+            index: The part.
+            names: What codes stand for; see `Ledger.read`.
+            kept: Whether the units that rows keep are read.
+            inputs: Whether what the model saw is read.
+            kinds: Kinds of rows; None: all.
         """
-        wanted = None if probes else _NO_PROBES
-        if kinds is not None:
-            wanted = pc.field("kind").isin(list(kinds))
-        left_out = set() if inputs else {"input_ids", "segment_ids"} if texts else {"input_ids", "segment_ids", "text"}
-        columns = [column for column in LEDGER.names if column not in left_out]
-        rows = []
+        columns, found = columns_to_read(kept=kept or inputs, inputs=inputs), list[Ledger]()
         for path in self._files("ledger", index):
-            rows += [ledger_row(record) for record in self._records(path, columns, wanted)]
-        return rows
+            ledger = Ledger.read(self._table(path, columns), names)
+            names = ledger.names
+            found.append(ledger if kinds is None else ledger.take(np.flatnonzero(np.isin(ledger.head["kind"], kinds))))
+        return found[0] if len(found) == 1 else Ledger.join(found, names)
 
     def costs(self, *, sound_only: bool = False) -> list[dict[str, Any]]:
         """What every part file cost, in the order of parts; `sound_only` passes over files that are damaged."""
@@ -184,7 +175,10 @@ class RunFolder:
         for path in sorted((self.path / "ledger").glob("part-*.parquet")):
             try:
                 with _reading(path):
-                    found.append(json.loads(pq.read_schema(pa.BufferReader(self._content(path))).metadata[_COST]))
+                    metadata = pq.read_schema(pa.BufferReader(self._content(path))).metadata or {}
+                if _COST not in metadata:
+                    raise _damaged(path, "it does not say what it cost")
+                found.append(json.loads(metadata[_COST]))
             except DamagedPartError:
                 if not sound_only:
                     raise
@@ -196,28 +190,37 @@ class RunFolder:
         Raises:
             ConfigError: It is not: it was interrupted, or something is being added to it.
         """
-        if self.manifest().get("status") != "complete":
+        if self.manifest().status != "complete":
             raise ConfigError(f"{self.path} holds an unfinished run; run the same command again to finish it.")
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> Summary:
         self.require_complete()
         try:
-            return read_json(self.path / "summary.json")
+            return read_record(self.path / "summary.json", Summary)
         except ConfigError as exc:
             raise ConfigError(f"{exc} `ice rescore {self.path}` writes it again.") from exc
 
-    def examples(self) -> Iterator[dict[str, Any]]:
-        """The lines of `examples.jsonl`."""
+    @contextlib.contextmanager
+    def writing_outcomes(self) -> Iterator[Callable[[Mapping[Configuration, Outcomes]], None]]:
+        """Write `examples.parquet` anew; what is yielded adds the outcomes of some examples."""
+        with (
+            write_atomically(self.path / OUTCOME_FILE) as stream,
+            pq.ParquetWriter(stream, OUTCOMES, **_layout(OUTCOMES)) as writer,
+        ):
+            yield lambda outcomes: writer.write_table(outcome_table(outcomes))
+
+    def examples(self) -> Iterator[ExampleOutcome]:
+        """Yield the outcomes of `examples.parquet`: every example under every configuration."""
         self.require_complete()
-        path, number = self.path / "examples.jsonl", 0
+        path = self.path / OUTCOME_FILE
         try:
-            with path.open("rb") as lines:
-                for line in lines:
-                    number += 1
-                    yield json.loads(line)
-        except (ValueError, OSError) as exc:
-            where = f"line {number} of {path}" if number else str(path)
-            raise ConfigError(f"{where} is damaged: {exc}. `ice rescore {self.path}` writes it again.") from exc
+            # Arrow takes no path that is not text; Python opens any.
+            with path.open("rb") as stream, pq.ParquetFile(stream) as file:
+                for batch in file.iter_batches():
+                    table = pa.Table.from_batches([batch]).select(OUTCOMES.names)
+                    yield from outcome_lines(table.cast(OUTCOMES))
+        except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as exc:
+            raise ConfigError(f"{path} is damaged: {exc}. `ice rescore {self.path}` writes it again.") from exc
 
     def _written(self) -> set[Path]:
         """All part files, those that were lost included."""
@@ -242,11 +245,14 @@ class RunFolder:
         """The path within the folder, the same on every system."""
         return f"{path.parent.name}/{path.name}"
 
-    def _records(self, path: Path, columns: list[str] | None = None, rows: Any = None) -> list[dict[str, Any]]:
+    def _table(self, path: Path, columns: list[str] | None = None) -> pa.Table:
+        known = LEDGER if path.parent.name == "ledger" else INPUTS
         with _reading(path):
-            table = pq.read_table(pa.BufferReader(self._content(path)), columns=columns, filters=rows)
-        records: list[dict[str, Any]] = table.to_pylist()
-        return records
+            table = pq.ParquetFile(pa.BufferReader(self._content(path))).read(columns=columns, use_threads=False)
+            missing = [name for name in columns or known.names if name not in table.column_names]
+            if missing:
+                raise _damaged(path, f"it has no column {missing[0]}")
+            return table.cast(pa.schema([known.field(name) for name in table.column_names]))
 
     def _content(self, path: Path) -> bytes:
         """The bytes of a part file.
@@ -265,9 +271,15 @@ class RunFolder:
         return content
 
 
+def _layout(schema: pa.Schema) -> dict[str, Any]:
+    """Return how parquet files are written: names by dictionary, numbers as they are, which is faster and no larger."""
+    names = [field.name for field in schema if pa.types.is_dictionary(field.type)]
+    return {"compression": "zstd", "use_dictionary": names, "write_statistics": False}
+
+
 @contextlib.contextmanager
 def _reading(path: Path) -> Iterator[None]:
-    """Files of earlier versions have no checksum: what parquet cannot read is damaged too."""
+    """A file may have no checksum yet: what parquet cannot read is damaged too."""
     try:
         yield
     except (pa.ArrowException, OSError) as exc:

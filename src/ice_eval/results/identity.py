@@ -11,6 +11,7 @@ from typing import Any
 from ice_eval._registry import plugin_packages
 from ice_eval.errors import ConfigError
 from ice_eval.results.folder import RunFolder
+from ice_eval.results.records import Manifest, Scalar
 
 _LONGEST = 80
 """Bytes of a name in that of a file; file systems take 255 for all of it."""
@@ -38,12 +39,12 @@ def _canonical(content: Any) -> bytes:
     return json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":")).encode()
 
 
-def config_hash(identity: Mapping[str, Any]) -> str:
+def config_hash(identity: Mapping[str, object]) -> str:
     """Names a run; the default folder carries it."""
     return content_hash(identity)
 
 
-def refuse_other_run(path: object, stored: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
+def refuse_other_run(path: object, stored: Mapping[str, Scalar], asked: Mapping[str, Scalar]) -> None:
     """A folder continues only the run it holds.
 
     Raises:
@@ -60,7 +61,7 @@ def refuse_other_run(path: object, stored: Mapping[str, Any], asked: Mapping[str
         )
 
 
-def stored_run(folder: RunFolder, asked: Mapping[str, Any]) -> dict[str, Any] | None:
+def stored_run(folder: RunFolder, asked: Mapping[str, Scalar]) -> Manifest | None:
     """The manifest of the run that is to be continued, if the folder holds one.
 
     Raises:
@@ -71,7 +72,7 @@ def stored_run(folder: RunFolder, asked: Mapping[str, Any]) -> dict[str, Any] | 
             raise ConfigError(f"{folder.path} is there and holds no run; choose an --out that is empty or new.")
         return None
     manifest = RunFolder.existing(folder.path).manifest()
-    refuse_other_run(folder.path, manifest["identity"], asked)
+    refuse_other_run(folder.path, manifest.identity, asked)
     return manifest
 
 

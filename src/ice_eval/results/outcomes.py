@@ -1,104 +1,116 @@
-"""What is known of one example under one configuration, and what names a configuration."""
+"""One example under one configuration, as it is computed."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from ice_eval.nulls import SIZE
-from ice_eval.rationales import Share, Units
+from ice_eval.rationales import DYNAMIC
+from ice_eval.results.columns import Outcomes
+from ice_eval.results.log_odds import WEAK_SIGNAL
+from ice_eval.results.records import Configuration, ExampleOutcome
 
 ALL = "all"
 """Name of the several-operator average."""
+TIE_FLAG = 0.01
+"""A larger share of ties is flagged: every tie pulls a strict win rate down."""
 
 
-class Configuration(NamedTuple):
-    """What a summary line is about."""
-
-    attribution: str
-    operator: str
-    direction: str
-    k: Share | None
-    """Share of units in a rationale, or `dynamic`; None: rationales have sizes of their own."""
-    null: str = SIZE
-
-    @classmethod
-    def of(cls, line: Mapping[str, Any]) -> "Configuration":
-        """That of a line of `summary.json` or `examples.jsonl`; earlier versions know one null, and do not name it."""
-        return cls(**{name: line[name] for name in cls._fields if name in line})
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """One example under one configuration; `error` and no numbers where there are none."""
-
-    example_id: str
-    configuration: Configuration
-    n_units: int
-    target: int | None
-    gold: int | None
-    group: str | None = None
-    predicted: int | None = None
-    error: str | None = None
-    rationale: Units = ()
-    m: int = 0
-    """Random sets that were looked at."""
-    exact: bool = False
-    """Whether they were all there are."""
-    win_rate: float = np.nan
-    win_rate_strict: float = np.nan
-    tie_rate: float = np.nan
-    p_value: float = np.nan
-    p_lower: float = np.nan
-    effect: float = np.nan
-    """What is gained over the mean of the null, as a probability."""
-    effect_size: float | None = None
-    nsr: float | None = None
-    score: float = np.nan
-    """Probability of the target when the rationale is kept, or removed (necessity)."""
-    score_full: float = np.nan
-    score_empty: float = np.nan
-    family: NDArray[np.float64] | None = None
-    """Win rates of all scored sets of the example, the rationale's first; after a sequential test of those sets that
-    are scored in any case."""
-    halves: tuple[float, float] = (np.nan, np.nan)
-    """Win rates against every other set of the null, and against the rest."""
-    flags: tuple[str, ...] = ()
-
-    @property
-    def signal(self) -> float:
-        """`s(x) - s(∅)`."""
-        return self.score_full - self.score_empty
-
-    def line(self) -> dict[str, Any]:
-        """The line of `examples.jsonl`."""
-        head = {
-            "example_id": self.example_id,
-            **self.configuration._asdict(),
-            "n_units": self.n_units,
-            "target": self.target,
-            "gold": self.gold,
-        }
-        if self.error is not None:
-            return {**head, "error": self.error}
-        names = (
-            "predicted", "m", "win_rate", "win_rate_strict", "tie_rate", "p_value", "p_lower", "effect",
-            "effect_size", "nsr", "score", "score_full", "score_empty",
-        )  # fmt: skip
-        return {
-            **head,
-            **{n: getattr(self, n) for n in names},
-            "flags": list(self.flags),
-            "rationale": list(self.rationale),
-        }
+_NAME = pa.dictionary(pa.int32(), pa.string())
+_WHOLE = {"n_units", "target", "gold", "predicted", "m"}
+_OF_ALL = {"n_units", "target", "gold"}
+"""Columns that examples without numbers have, too."""
+_REAL = (
+    "win_rate", "win_rate_strict", "tie_rate", "p_value", "p_lower", "effect", "effect_size", "nsr", "score",
+    "score_full", "score_empty",
+)  # fmt: skip
+FLAGS = ("weak_signal", "negative_signal", "ties")
+"""What a reader should know of an outcome."""
+OUTCOMES = pa.schema(
+    [
+        pa.field("example_id", _NAME, nullable=False),
+        *(pa.field(name, _NAME, nullable=False) for name in ("attribution", "operator", "direction")),
+        pa.field("k", pa.string()),  # a share, `dynamic`, or null: a size of its own
+        pa.field("null", _NAME, nullable=False),
+        pa.field("n_units", pa.int32(), nullable=False),
+        pa.field("target", pa.int32()),
+        pa.field("gold", pa.int32()),
+        pa.field("error", pa.string()),  # why there are no numbers
+        pa.field("predicted", pa.int32()),
+        pa.field("m", pa.int32()),  # random sets that were looked at
+        pa.field("exact", pa.bool_()),  # whether they were all there are
+        *(pa.field(name, pa.float64()) for name in _REAL),
+        *(pa.field(name, pa.bool_()) for name in FLAGS),
+        pa.field("rationale", pa.list_(pa.int32())),
+    ]
+)
 
 
-class Scores(NamedTuple):
-    """What a rationale and its null scored, as log-odds of the target: the same order, and no saturation."""
+def outcome_table(grouped: Mapping[Configuration, Outcomes]) -> pa.Table:
+    """Return the outcomes of some examples: example after example, each under all configurations."""
+    if not grouped:
+        return OUTCOMES.empty_table()
+    cells, several = list(grouped), list(grouped.values())
+    n_examples, n_cells = len(several[0]), len(cells)
+    columns: dict[str, Any] = {"example_id": _named(np.repeat(np.arange(n_examples), n_cells), several[0].ids)}
+    for name in ("attribution", "operator", "direction", "null"):
+        own = [getattr(cell, name) for cell in cells]
+        known = list(dict.fromkeys(own))
+        columns[name] = _named(np.tile([known.index(value) for value in own], n_examples), known)
+    shares = [None if cell.k is None else str(cell.k) for cell in cells]
+    columns["k"] = pa.array(shares * n_examples, pa.string())
+    sound = np.stack([each.sound for each in several], axis=1).ravel()
+    for name in (*_WHOLE, *_REAL):
+        values = np.stack([each.column(name) for each in several], axis=1).ravel()
+        kind = OUTCOMES.field(name).type
+        missing = np.isnan(values) if name in _OF_ALL else np.isnan(values) | ~sound
+        filled = np.where(missing, 0, values)
+        columns[name] = pa.array(filled.astype(np.int32) if name in _WHOLE else filled, kind, mask=missing)
+    exact = np.stack([each.flag("exact") for each in several], axis=1).ravel()
+    for name, raised in {"exact": exact, **_flags(several)}.items():
+        columns[name] = pa.array(raised, pa.bool_(), mask=~sound)
+    columns["error"] = pa.array(_interleaved(several, lambda each: each.errors), pa.string())
+    columns["rationale"] = pa.array(_interleaved(several, _rationales), pa.list_(pa.int32()))
+    return pa.table([columns[name] for name in OUTCOMES.names], schema=OUTCOMES)
 
-    rationale: float
-    null: NDArray[np.float64]
-    sets: tuple[int, ...]
-    """Places of the null's sets in their order, the `set_index` of their rows."""
+
+def outcome_lines(table: pa.Table) -> Iterator[ExampleOutcome]:
+    """Yield the outcomes of a table as records; numbers that are missing have the defaults of the record."""
+    for line in table.to_pylist():
+        known = {name: value for name, value in line.items() if value is not None and name not in FLAGS}
+        yield ExampleOutcome(
+            **{name: None for name in ("k", "target", "gold")}
+            | known
+            | {
+                "k": line["k"] if line["k"] in (None, DYNAMIC) else float(line["k"]),
+                "flags": tuple(name for name in FLAGS if line[name]),
+                "rationale": tuple(line["rationale"] or ()),
+            }
+        )
+
+
+def _named(codes: NDArray[Any], names: Sequence[str]) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), pa.array(list(names), pa.string()))
+
+
+def _flags(several: Sequence[Outcomes]) -> dict[str, NDArray[np.bool_]]:
+    signal, ties = (
+        np.stack([each.column(name) for each in several], axis=1).ravel() for name in ("signal", "tie_rate")
+    )
+    with np.errstate(invalid="ignore"):
+        return {"weak_signal": np.abs(signal) < WEAK_SIGNAL, "negative_signal": signal < 0, "ties": ties > TIE_FLAG}
+
+
+def _rationales(outcomes: Outcomes) -> dict[int, tuple[int, ...]]:
+    return dict(zip(np.flatnonzero(outcomes.sound).tolist(), outcomes.rationales, strict=True))
+
+
+def _interleaved(several: Sequence[Outcomes], values_of: Any) -> list[Any]:
+    """Return a value per example and configuration, None where there is none."""
+    found: list[Any] = [None] * (len(several[0]) * len(several))
+    for place, outcomes in enumerate(several):
+        for example, value in values_of(outcomes).items():
+            found[example * len(several) + place] = value
+    return found

@@ -12,7 +12,8 @@ from ice_eval.errors import ConfigError
 from ice_eval.results.columns import Outcomes, groups_of
 from ice_eval.results.costs import Cost, cost_of
 from ice_eval.results.folder import RunFolder
-from ice_eval.results.outcomes import ALL, Configuration
+from ice_eval.results.outcomes import ALL
+from ice_eval.results.records import Configuration, RunSettings
 from ice_eval.results.summary import ALPHA, outcomes_by_configuration
 
 PILOT_EXAMPLES, PILOT_SETS = 48, 12
@@ -96,7 +97,7 @@ def plan(
         ConfigError: The pilot has fewer than two examples that can be evaluated.
     """
     manifest = folder.manifest()
-    config = manifest["config"]
+    config, seconds = manifest.config, 0.0 if manifest.cost is None else manifest.cost.seconds
     spreads, cost = spreads_of(folder, config), cost_of(folder)
     if not spreads:
         raise ConfigError("the pilot has fewer than two examples that can be evaluated; a plan needs more.")
@@ -114,12 +115,12 @@ def plan(
     for wanted, needed in (("width", width), ("detect", detect)):
         if needed is not None:
             choices.append(choice(_goal(wanted, needed), _examples_for(wanted, needed, spreads, enough.m), enough.m))
-    memory = manifest.get("peak_memory")
+    memory = None if manifest.cost is None else manifest.cost.peak_memory
     return Plan(
-        model=config["model"],
-        task=config["task"],
-        device=manifest["device"],
-        pilot={"n": manifest["data"]["examples"], "m": config["m"], "seconds": manifest["seconds"]},
+        model=config.model,
+        task=config.task,
+        device=manifest.device,
+        pilot={"n": manifest.data.examples, "m": config.m, "seconds": seconds},
         cheapest_m=enough.cheapest_m,
         choices=tuple(choices),
         peak_memory_gb=None if memory is None else round(memory / 1e9, 2),
@@ -191,7 +192,7 @@ def _warnings(
             yield f"{choice.name}: {choice.n} examples are needed, and the data hold {available}."
 
 
-def _sequential_sets(folder: RunFolder, config: Mapping[str, Any], *, m: int) -> int:
+def _sequential_sets(folder: RunFolder, config: RunSettings, *, m: int) -> int:
     """Sets that a sequential test will take per example, about, from what the pilot says of its win rates.
 
     A tail that random sets reach with probability q stops after h/q of them on average; both tails must stop, of every
@@ -211,7 +212,7 @@ def _sequential_sets(folder: RunFolder, config: Mapping[str, Any], *, m: int) ->
     return math.ceil(np.mean(list(needed.values())))
 
 
-def spreads_of(folder: RunFolder, config: Mapping[str, Any]) -> list[stats.Spread]:
+def spreads_of(folder: RunFolder, config: RunSettings) -> list[stats.Spread]:
     """The variance of every configuration's win rates, the average over operators left out.
 
     A configuration with fewer than two examples has none, and an example with a single random set says nothing of it.

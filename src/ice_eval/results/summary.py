@@ -1,138 +1,242 @@
 """All statistics of a run, from its folder: no model, no torch."""
 
 import itertools
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, BinaryIO
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ice_eval import stats
-from ice_eval._files import write_atomically, write_json
 from ice_eval._seeding import rng_for
-from ice_eval.nulls import SIZE
+from ice_eval.errors import ConfigError
 from ice_eval.protocols import PROTOCOLS, Protocol
+from ice_eval.records import Kind
 from ice_eval.results.agreements import agreements, kappas, robustness
-from ice_eval.results.columns import Gathering, Groups, Outcomes, groups_of
-from ice_eval.results.comparisons import TIE_FLAG, examples_of
+from ice_eval.results.columns import Groups, Outcomes, groups_of
+from ice_eval.results.comparisons import Reading, ScoredExamples
+from ice_eval.results.examples import Examples
 from ice_eval.results.folder import RunFolder
+from ice_eval.results.json_files import write_record
+from ice_eval.results.ledger import Ledger, Names
 from ice_eval.results.log_odds import WEAK_SIGNAL
-from ice_eval.results.outcomes import ALL, Configuration, Outcome
-from ice_eval.results.schema import SCHEMA
+from ice_eval.results.outcomes import ALL, TIE_FLAG
+from ice_eval.results.records import Configuration, Measures, RunSettings, Summary, SummaryLine
 
 ALPHA = 0.10
 """False discovery rate that `significant_rate` allows."""
-PAPER_RESAMPLES = 200
-"""Resamples of the paper's percentile interval."""
+RESAMPLES, PAPER_RESAMPLES = 9999, 200
+"""Resamples of an interval, and of the paper's percentile interval."""
 FEW_GROUPS = 20
 """Below this many groups intervals of grouped examples are too narrow."""
 SMALL_N = 50
 """Below this many examples a BCa interval is flagged as rough."""
+COMPARED = (Kind.FULL, Kind.EMPTY, Kind.RATIONALE, Kind.RANDOM)
+"""Kinds of rows that statistics are about."""
+_ROWS_AT_ONCE = 50_000
+"""Rows that are compared together; the result does not depend on it."""
 
 
-def rescore(folder: RunFolder) -> dict[str, Any]:
-    """Compute `examples.jsonl` and `summary.json` again from inputs and ledger, and return the summary."""
+def rescore(folder: RunFolder) -> Summary:
+    """Compute `examples.parquet` and `summary.json` again from inputs and ledger, and return the summary."""
     manifest = folder.manifest()
-    config = manifest["config"]
-    with write_atomically(folder.path / "examples.jsonl") as stream:
-        grouped = _grouped(_written(outcomes_of(folder, config), stream), config)
-    noise = (manifest.get("noise_guard") or {}).get("probability", 0.0)
-    summary = summarise(grouped, config, notes=manifest.get("flags", []), noise=noise)
-    write_json(folder.path / "summary.json", summary)
+    config = manifest.config
+    if not folder.parts():
+        raise ConfigError(f"{folder.path} holds no scored example; run the same command again to score them.")
+    with folder.writing_outcomes() as write:
+        grouped = _grouped(folder, config, write)
+    noise = 0.0 if manifest.noise_guard is None else manifest.noise_guard.probability
+    summary = summarise(grouped, config, notes=manifest.flags, noise=noise)
+    write_record(folder.path / "summary.json", summary)
     return summary
 
 
-def outcomes_by_configuration(folder: RunFolder, config: Mapping[str, Any]) -> dict[Configuration, Outcomes]:
-    """Every example of a folder, finished or not, under every configuration."""
-    return _grouped(outcomes_of(folder, config), config)
+def outcomes_by_configuration(folder: RunFolder, config: RunSettings) -> dict[Configuration, Outcomes]:
+    """Return every example of a folder, finished or not, under every configuration."""
+    return _grouped(folder, config, lambda outcomes: None)
 
 
-def _written(outcomes: Iterable[Outcome], stream: BinaryIO) -> Iterator[Outcome]:
-    """The outcomes, each when its line is written."""
-    for outcome in outcomes:
-        stream.write(json.dumps(outcome.line(), ensure_ascii=False, allow_nan=False).encode("utf-8") + b"\n")
-        yield outcome
-
-
-def _grouped(outcomes: Iterable[Outcome], config: Mapping[str, Any]) -> dict[Configuration, Outcomes]:
-    gathered = {cell: Gathering() for cell, _ in configurations(config)}
-    for outcome in outcomes:
-        gathered[outcome.configuration].append(outcome)
+def _grouped(
+    folder: RunFolder, config: RunSettings, write: Callable[[Mapping[Configuration, Outcomes]], None]
+) -> dict[Configuration, Outcomes]:
+    """Compare all examples, some parts at a time: neither their rows nor their rationales are held together."""
+    cells = configurations(config)
+    gathered: dict[Configuration, list[Outcomes]] = {cell: [] for cell, _ in cells}
+    for scored in scored_examples(folder, config):
+        outcomes = {cell: scored.outcomes(cell, operators) for cell, operators in cells}
+        write(outcomes)
+        for cell, found in outcomes.items():
+            gathered[cell].append(found.without_rationales())
     # What was gathered of a configuration goes as soon as its columns are there: data may be large.
-    return {cell: gathered.pop(cell).outcomes() for cell in list(gathered)}
+    known: dict[tuple[int, ...], Any] = {}
+    return {cell: Outcomes.join(gathered.pop(cell), known) for cell in list(gathered)}
 
 
-def configurations(config: Mapping[str, Any]) -> list[tuple[Configuration, Sequence[str]]]:
-    """All that a run's folder can be asked about, the several-operator average last; each with its operators."""
-    operators = {name: [name] for name in config["operators"]}
+def scored_examples(
+    folder: RunFolder, config: RunSettings, *, kinds: Sequence[Kind] | None = COMPARED
+) -> Iterator[ScoredExamples]:
+    """Yield the examples of a folder with their rows, a few parts at a time."""
+    parts, n_rows = list[tuple[Examples, Ledger]](), 0
+    for part in folder.parts():
+        examples = folder.columns(part)
+        parts.append((examples, folder.ledger(part, names_of(config, examples.ids), kinds=kinds)))
+        n_rows += len(parts[-1][1])
+        if n_rows >= _ROWS_AT_ONCE:
+            yield _joined(parts, config)
+            parts, n_rows = [], 0
+    if parts:
+        yield _joined(parts, config)
+
+
+def _joined(parts: Sequence[tuple[Examples, Ledger]], config: RunSettings) -> ScoredExamples:
+    examples = Examples.join([each for each, _ in parts])
+    start = 0
+    for own, ledger in parts:
+        ledger.head["example"] += start
+        start += len(own)
+    ledger = Ledger.join([each for _, each in parts], names_of(config, examples.ids))
+    return ScoredExamples(examples, ledger, Reading.of(config))
+
+
+def names_of(config: RunSettings, examples: Sequence[str]) -> Names:
+    """Return what the codes of a run's rows stand for."""
+    return Names(tuple(examples), config.attributions, config.nulls, config.operators)
+
+
+def configurations(config: RunSettings) -> list[tuple[Configuration, tuple[str, ...]]]:
+    """Return all tests of a run, each with its operators; the average over operators comes last."""
+    operators: dict[str, tuple[str, ...]] = {name: (name,) for name in config.operators}
     if len(operators) > 1:
-        operators[ALL] = list(config["operators"])
-    own_size = config.get("own_size", ())
-    grid = itertools.product(config["attributions"], nulls_of(config), operators, config["directions"])
+        operators[ALL] = config.operators
+    grid = itertools.product(config.attributions, config.nulls, operators, config.directions)
     return [
         (Configuration(attribution, operator, direction, k, null), operators[operator])
         for attribution, null, operator, direction in grid
-        for k in ([None] if attribution in own_size else config["k"])
+        for k in ([None] if attribution in config.own_size else config.k)
     ]
 
 
-def nulls_of(config: Mapping[str, Any]) -> Sequence[str]:
-    """The nulls of a run; folders of earlier versions know one only."""
-    names: Sequence[str] = config.get("nulls", (SIZE,))
-    return names
-
-
-def outcomes_of(folder: RunFolder, config: Mapping[str, Any]) -> Iterator[Outcome]:
-    """Every example of a run under every configuration, from inputs and ledger."""
-    cells = configurations(config)
-    for part in folder.parts():
-        for ledger in examples_of(folder.inputs(part), folder.ledger(part, probes=False), config):
-            for cell, operators in cells:
-                yield ledger.outcome(cell, operators, config["m"])
-
-
-def _protocol(config: Mapping[str, Any]) -> Protocol:
-    return PROTOCOLS[config.get("protocol", "default")]
+def _protocol(config: RunSettings) -> Protocol:
+    return PROTOCOLS[config.protocol]
 
 
 def summarise(
     grouped: Mapping[Configuration, Outcomes],
-    config: Mapping[str, Any],
+    config: RunSettings,
     *,
     notes: Sequence[str] = (),
     noise: float = 0.0,
-) -> dict[str, Any]:
-    """`summary.json`: one record per configuration, and what the operators agree on."""
-    lines = [_line(cell, outcomes, config, notes, noise) for cell, outcomes in grouped.items()]
-    return {
-        "schema": SCHEMA,
-        "configurations": _with_adjusted_p(lines),
-        "agreement": list(agreements(grouped, config)),
-        "robustness": list(robustness(grouped, config)),
-        "kappa": kappas(lines),
-    }
+) -> Summary:
+    """Return one line per configuration, and how far the operators agree."""
+    used = {cell: outcomes.select(outcomes.sound) for cell, outcomes in grouped.items()}
+    inferences = _Inferences(used, config)
+    lines = [
+        _line(cell, used[cell], len(outcomes) - len(used[cell]), config, inferences, notes, noise)
+        for cell, outcomes in grouped.items()
+    ]
+    joint = stats.JointMeans(partial(rng_for, config.seed, "agreement"))
+    return Summary(
+        configurations=tuple(with_adjusted_p(lines)),
+        agreement=tuple(agreements(grouped, config, joint)),
+        robustness=tuple(robustness(grouped, config, joint)),
+        kappa=tuple(kappas([lines])),
+    )
+
+
+class _Inference(NamedTuple):
+    """Interval and test of a mean win rate, and the verdict on it."""
+
+    rates: NDArray[np.float64]
+    interval: stats.Interval | None
+    p_value: float
+    verdict: stats.Verdict
+
+
+class _Inferences:
+    """Intervals, tests and verdicts of all configurations: of mean win rates, and of those in the order of NSR.
+
+    One stream of draws serves all configurations, and those of the same examples are drawn once.
+    """
+
+    def __init__(self, used: Mapping[Configuration, Outcomes], config: RunSettings) -> None:
+        protocol = _protocol(config)
+        n_resamples = PAPER_RESAMPLES if protocol.percentile else RESAMPLES
+        self._method: stats.Method = "percentile" if protocol.percentile else "bca"
+        self._joint = stats.JointMeans(partial(rng_for, config.seed, "bootstrap"), n_resamples=n_resamples)
+        self._rates: dict[tuple[Configuration, bool], NDArray[np.float64]] = {}
+        self._groups: dict[Configuration, Groups] = {}
+        families: dict[tuple[Hashable, ...] | None, dict[tuple[Configuration, bool], stats.Families]] = {}
+        for cell, outcomes in used.items():
+            if not len(outcomes):
+                continue
+            rates, groups = outcomes.column("win_rate"), groups_of(outcomes)
+            by_nsr = _in_nsr_order(outcomes, rates, protocol)
+            together = families.setdefault(None if groups is None else tuple(groups), {})
+            self._groups[cell], together[cell, False] = groups, outcomes.families
+            if not np.array_equal(by_nsr, rates):
+                # By NSR the sets of an example with a negative signal rank the other way round.
+                together[cell, True] = outcomes.families.turned(outcomes.column("signal") < 0)
+            self._rates |= {(cell, False): rates, (cell, True): by_nsr if (cell, True) in together else rates}
+        for cell, turned in self._rates:
+            self._joint.add(self._rates[cell, turned], self._groups[cell])
+        self._p_values: dict[tuple[Configuration, bool], float] = {}
+        for labels, several in families.items():
+            rng = partial(rng_for, config.seed, "mean-test")
+            tests = stats.mean_tests(list(several.values()), rng=rng, groups=labels)
+            self._p_values |= {key: test.p_value for key, test in zip(several, tests, strict=True)}
+
+    def of(self, cell: Configuration, *, by_nsr: bool = False) -> _Inference:
+        """Return the inference on one configuration."""
+        rates, groups = self._rates[cell, by_nsr], self._groups[cell]
+        means = self._joint.means(self._joint.add(rates, groups))
+        interval = stats.interval_from_means(rates, means, method=self._method, groups=groups)
+        p_value = self._p_values.get((cell, by_nsr), self._p_values[cell, False])
+        without = stats.reason_without_interval(rates, groups=groups)
+        verdict = stats.verdict(float(rates.mean()), interval, p_value=p_value, without=without)
+        return _Inference(rates, interval, p_value, verdict)
 
 
 def _line(
-    cell: Configuration, outcomes: Outcomes, config: Mapping[str, Any], notes: Sequence[str], noise: float
-) -> dict[str, Any]:
-    head = {"model": config["model"], "task": config["task"], **cell._asdict()}
-    used = outcomes.select(outcomes.sound)
-    counts = {"n": len(used), "n_skipped": len(outcomes) - len(used), "accuracy": _accuracy(used)}
-    measures = _measures(used, config) if len(used) else Measures()
+    cell: Configuration,
+    used: Outcomes,
+    n_skipped: int,
+    config: RunSettings,
+    inferences: _Inferences,
+    notes: Sequence[str],
+    noise: float,
+) -> SummaryLine:
+    measures = Measures()
+    if len(used):
+        measures = _measures(used, config, inferences.of(cell), inferences.of(cell, by_nsr=True))
     flags = {*_flags(used, measures, config, noise), *notes} if len(used) else {"no_examples"}
-    return {**head, **counts, **asdict(measures), "flags": sorted(flags)}
+    return SummaryLine(
+        model=config.model,
+        task=config.task,
+        **cell._asdict(),
+        n=len(used),
+        n_skipped=n_skipped,
+        accuracy=_accuracy(used),
+        **vars(measures),
+        flags=tuple(sorted(flags)),
+    )
 
 
-def _with_adjusted_p(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The p-values of all configurations, adjusted together."""
-    tested = [line for line in lines if line["p_value"] is not None]
-    adjusted = stats.adjusted(np.array([line["p_value"] for line in tested])) if tested else ()
-    for line, p_value in zip(tested, adjusted, strict=True):
-        line["p_adjusted"] = float(p_value)
-    return list(lines)
+def with_adjusted_p(lines: Sequence[SummaryLine]) -> list[SummaryLine]:
+    """Return the lines with their p-values adjusted together, by Benjamini-Yekutieli."""
+    p_values = [line.p_value for line in lines if line.p_value is not None]
+    adjusted = iter(stats.adjusted(np.array(p_values)).tolist() if p_values else ())
+    return [line if line.p_value is None else replace(line, p_adjusted=next(adjusted)) for line in lines]
+
+
+def adjusted_jointly(summaries: Sequence[Summary]) -> list[Summary]:
+    """Return the summaries of several runs, with p-values adjusted over all of them together."""
+    lines = iter(with_adjusted_p([line for summary in summaries for line in summary.configurations]))
+    return [
+        replace(summary, configurations=tuple(itertools.islice(lines, len(summary.configurations))))
+        for summary in summaries
+    ]
 
 
 def _accuracy(used: Outcomes) -> float | None:
@@ -141,63 +245,16 @@ def _accuracy(used: Outcomes) -> float | None:
     return float(np.mean(right)) if right.size else None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Measures:
-    """The numbers and words of one configuration, in the order of `summary.json`; all None without an example."""
-
-    win_rate: float | None = None
-    """Mean over examples."""
-    win_rate_ci: list[float] | None = None
-    """95 % BCa interval; None where it is undefined."""
-    win_rate_strict: float | None = None
-    tie_rate: float | None = None
-    p_value: float | None = None
-    """Two-sided test of a mean win rate of one half."""
-    p_adjusted: float | None = None
-    """Benjamini-Yekutieli, over the configurations of the run."""
-    effect: float | None = None
-    """Mean of what the rationale gains over its null, as a probability."""
-    effect_size: float | None = None
-    effect_size_median: float | None = None
-    effect_word: str | None = None
-    """Of the median: negligible, small, medium or large, from 0.2, 0.5 and 0.8 on; None if half are undefined."""
-    effect_size_undefined: int | None = None
-    """Examples whose null has no spread."""
-    nsr: float | None = None
-    nsr_median: float | None = None
-    significant_rate: float | None = None
-    """Share of examples that Benjamini-Hochberg rejects, upper tail."""
-    significant_reason: str | None = None
-    """Why `significant_rate` is None."""
-    significant_rate_lower: float | None = None
-    """The same for the lower tail, a family of its own."""
-    significant_floor_share: float | None = None
-    """Below this share of examples no rejection is possible at this m."""
-    nonnull_share: float | None = None
-    nonnull_share_low: float | None = None
-    weak_signal_rate: float | None = None
-    negative_signal_rate: float | None = None
-    win_rate_nsr_order: float | None = None
-    detectable_win_rate: float | None = None
-    taxonomy: str | None = None
-    verdict: str | None = None
-    verdict_nsr_order: str | None = None
-    excludes_chance: bool | None = None
-
-
-def _measures(used: Outcomes, config: Mapping[str, Any]) -> Measures:
-    rates, groups = used.column("win_rate"), groups_of(used)
-    interval = _interval(rates, groups, config)
-    by_nsr, p_value = _in_nsr_order(used, rates, _protocol(config)), _p_value(used, groups, config)
-    p_by_nsr = p_value if np.array_equal(by_nsr, rates) else _p_value(used, groups, config, by_nsr=True)
+def _measures(used: Outcomes, config: RunSettings, found: _Inference, by_nsr: _Inference) -> Measures:
+    rates, groups = found.rates, groups_of(used)
     effects = used.known("effect_size")
     median = _median(effects)
     return Measures(
         win_rate=float(rates.mean()),
-        win_rate_ci=None if interval is None else list(interval),
+        win_rate_ci=found.interval,
         win_rate_strict=float(used.column("win_rate_strict").mean()),
         tie_rate=float(used.column("tie_rate").mean()),
-        p_value=p_value,
+        p_value=found.p_value,
         effect=float(used.column("effect").mean()),
         effect_size=float(np.mean(effects)) if effects.size else None,
         effect_size_median=median,
@@ -208,30 +265,20 @@ def _measures(used: Outcomes, config: Mapping[str, Any]) -> Measures:
         **_of_single_examples(used, config),
         weak_signal_rate=float((np.abs(used.column("signal")) < WEAK_SIGNAL).mean()),
         negative_signal_rate=float((used.column("signal") < 0).mean()),
-        win_rate_nsr_order=float(by_nsr.mean()),
+        win_rate_nsr_order=float(by_nsr.rates.mean()),
         detectable_win_rate=stats.detectable_win_rate(rates, groups=groups),
         taxonomy=stats.taxonomy(float(rates.mean())),
-        verdict=_verdict(rates, interval, p_value, groups),
-        verdict_nsr_order=_verdict(by_nsr, _interval(by_nsr, groups, config), p_by_nsr, groups),
-        excludes_chance=stats.excludes_chance(interval),
+        verdict=found.verdict,
+        verdict_nsr_order=by_nsr.verdict,
     )
 
 
-def _p_value(used: Outcomes, groups: Groups, config: Mapping[str, Any], *, by_nsr: bool = False) -> float:
-    """Of a mean win rate of one half; by NSR the sets of an example with a negative signal rank the other way round."""
-    families = used.families()
-    if by_nsr:
-        negative = used.column("signal") < 0
-        families = [1 - each if turned else each for each, turned in zip(families, negative, strict=True)]
-    return stats.mean_test(families, rng=rng_for(config["seed"], "mean-test"), groups=groups).p_value
-
-
-def _of_single_examples(used: Outcomes, config: Mapping[str, Any]) -> dict[str, Any]:
+def _of_single_examples(used: Outcomes, config: RunSettings) -> dict[str, Any]:
     """How many examples are significant by themselves."""
-    if config.get("adaptive") == "dataset":
+    if config.adaptive == "dataset":
         return {"significant_reason": "the random sets were chosen to be enough for the data set, not for an example"}
-    sequential = config.get("adaptive") == "examples"
-    floor = 1 / ((config["m"] if sequential else int(used.column("m").max())) + 1)
+    sequential = config.adaptive == "examples"
+    floor = 1 / ((config.m if sequential else int(used.column("m").max())) + 1)
     p_values = used.column("p_value")
     upper, lower = (
         stats.significant_rate(used.column(name), floor=floor, alpha=ALPHA) for name in ("p_value", "p_lower")
@@ -260,12 +307,12 @@ def _in_nsr_order(used: Outcomes, rates: NDArray[np.float64], protocol: Protocol
     return np.where(used.column("signal") < 0, 1 - rates - lost, rates)
 
 
-def _flags(used: Outcomes, measures: Measures, config: Mapping[str, Any], noise: float) -> Iterator[str]:
+def _flags(used: Outcomes, measures: Measures, config: RunSettings, noise: float) -> Iterator[str]:
     if len(used) < SMALL_N:
         yield "small_n"
     if measures.tie_rate is not None and measures.tie_rate > TIE_FLAG:
         yield "ties"
-    if measures.verdict != measures.verdict_nsr_order:
+    if str(measures.verdict) != str(measures.verdict_nsr_order):
         yield "depends_on_score_order"
     if used.flag("exact").any():
         yield "exact_for_some"
@@ -274,23 +321,10 @@ def _flags(used: Outcomes, measures: Measures, config: Mapping[str, Any], noise:
         yield "grouped"
         if len(set(groups)) < FEW_GROUPS:
             yield "few_groups"
-    if config.get("adaptive"):
-        yield f"adaptive_{config['adaptive']}"
+    if config.adaptive:
+        yield f"adaptive_{config.adaptive}"
     if measures.effect is not None and abs(measures.effect) < noise and not _protocol(config).by_clipped_nsr:
         yield "effect_below_noise"
-
-
-def _interval(rates: NDArray[np.float64], groups: Groups, config: Mapping[str, Any]) -> stats.Interval | None:
-    # One stream for all configurations: intervals of the same examples resample the same examples.
-    rng = rng_for(config["seed"], "bootstrap")
-    if _protocol(config).percentile:
-        return stats.mean_interval(rates, rng=rng, groups=groups, n_resamples=PAPER_RESAMPLES, method="percentile")
-    return stats.mean_interval(rates, rng=rng, groups=groups)
-
-
-def _verdict(rates: NDArray[np.float64], interval: stats.Interval | None, p_value: float, groups: Groups) -> str:
-    without = stats.verdict_without_interval(rates, groups=groups)
-    return stats.verdict(float(rates.mean()), interval, p_value=p_value, without=without)
 
 
 def _pooled_nsr(used: Outcomes) -> float | None:

@@ -1,0 +1,307 @@
+"""The examples of a run as they went in: one record each, or column by column for the statistics."""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ice_eval.rationales import Share, rationale_size, set_size
+from ice_eval.records import NOT_SET, Answer, Ids, Span
+
+_SPAN = pa.struct([("field", pa.string()), ("start", pa.int32()), ("end", pa.int32())])
+_ANSWER = pa.struct(
+    [
+        ("text", pa.string()),
+        ("tokens", pa.int32()),
+        ("n_named", pa.int32()),
+        ("n_absent", pa.int32()),
+        ("problem", pa.string()),
+    ]
+)
+_FILL = pa.struct([("operator", pa.string()), ("draw", pa.int32()), ("texts", pa.list_(pa.string()))])
+INPUTS = pa.schema(
+    [
+        pa.field("example_id", pa.string(), nullable=False),
+        pa.field("fields", pa.map_(pa.string(), pa.string()), nullable=False),
+        pa.field("spans", pa.list_(_SPAN), nullable=False),  # one per unit
+        pa.field("gold", pa.int32()),
+        pa.field("target", pa.int32()),  # the label that is explained; null for skipped examples
+        pa.field("group", pa.string()),
+        pa.field("human", pa.list_(_SPAN), nullable=False),
+        pa.field("truncated", pa.bool_(), nullable=False),
+        pa.field("skip_reason", pa.string()),
+        pa.field("attributions", pa.map_(pa.string(), pa.list_(pa.float64())), nullable=False),
+        pa.field("answers", pa.map_(pa.string(), _ANSWER), nullable=False),  # attribution -> what the model said
+        pa.field("fills", pa.list_(_FILL), nullable=False),  # what operators write in place of each unit
+    ]
+)
+
+
+class FillTexts(NamedTuple):
+    """What one operator writes in place of each unit of an example, as text."""
+
+    operator: str
+    draw: int
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class InputRow:
+    """One example, as it went into the run."""
+
+    example_id: str
+    fields: Mapping[str, str]
+    spans: tuple[Span, ...] = ()
+    gold: int | None = None
+    target: int | None = None
+    group: str | None = None
+    human: tuple[Span, ...] = ()
+    truncated: bool = False
+    skip_reason: str | None = None
+    """Why the example is skipped; None for those that are evaluated."""
+    attributions: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """Attribution -> a number per unit."""
+    answers: Mapping[str, Answer] = field(default_factory=dict)
+    """Attribution -> what the model said, where it was asked."""
+    fills: tuple[FillTexts, ...] = ()
+
+
+def inputs_table(rows: Sequence[InputRow]) -> pa.Table:
+    """Return examples as the inputs of a part hold them."""
+    nested = {
+        "fields": [list(row.fields.items()) for row in rows],
+        "attributions": [list(row.attributions.items()) for row in rows],
+        "answers": [[(name, answer._asdict()) for name, answer in row.answers.items()] for row in rows],
+        "fills": [[fill._asdict() for fill in row.fills] for row in rows],
+    }
+    columns = {"spans": _span_lists([row.spans for row in rows]), "human": _span_lists([row.human for row in rows])}
+    for name in INPUTS.names:
+        if name not in columns:
+            values = nested.get(name) or [getattr(row, name) for row in rows]
+            columns[name] = pa.array(values, INPUTS.field(name).type)
+    return pa.table([columns[name] for name in INPUTS.names], schema=INPUTS)
+
+
+def _span_lists(lists: Sequence[Sequence[Span]]) -> pa.ListArray:
+    """Return the spans of each example as a column, without an object for each span."""
+    fields, starts, ends = [tuple(each) for each in zip(*itertools.chain(*lists), strict=True)] or ((), (), ())
+    kinds = (pa.string(), pa.int32(), pa.int32())
+    arrays = [pa.array(values, kind) for values, kind in zip((fields, starts, ends), kinds, strict=True)]
+    offsets = np.cumsum([0, *map(len, lists)])
+    return pa.ListArray.from_arrays(
+        pa.array(offsets, pa.int32()), pa.StructArray.from_arrays(arrays, fields=list(_SPAN))
+    )
+
+
+def input_rows(tables: Sequence[pa.Table]) -> list[InputRow]:
+    """Return the examples of a part; a later table adds attributions and fills to those of earlier ones."""
+    found: dict[str, InputRow] = {}
+    for table in tables:
+        for row in map(_input_row, table.to_pylist()):
+            before = found.get(row.example_id, row)
+            fills = {(fill.operator, fill.draw): fill for fill in (*before.fills, *row.fills)}
+            found[row.example_id] = replace(
+                row,
+                attributions={**before.attributions, **row.attributions},
+                answers={**before.answers, **row.answers},
+                fills=tuple(fills.values()),
+            )
+    return list(found.values())
+
+
+def _input_row(record: dict[str, Any]) -> InputRow:
+    spans = {name: tuple(Span(**span) for span in record[name]) for name in ("spans", "human")}
+    return InputRow(
+        **{
+            **record,
+            **spans,
+            "fields": dict(record["fields"]),
+            "attributions": {name: tuple(values) for name, values in record["attributions"]},
+            "answers": {name: Answer(**answer) for name, answer in record["answers"]},
+            "fills": tuple(FillTexts(fill["operator"], fill["draw"], tuple(fill["texts"])) for fill in record["fills"]),
+        }
+    )
+
+
+class _Vectors(NamedTuple):
+    """The numbers of one attribution: where those of each example are in `values`."""
+
+    values: NDArray[np.float64]
+    starts: Ids
+    """(examples,): `NOT_SET` where the attribution has no numbers."""
+    stops: Ids
+    finite: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """The examples of some parts, column by column."""
+
+    ids: tuple[str, ...]
+    n_units: Ids
+    target: Ids
+    """Place of the explained label; `NOT_SET` for skipped examples."""
+    gold: Ids
+    groups: tuple[str | None, ...]
+    skip_reasons: Mapping[int, str]
+    """Example -> why it is skipped."""
+    problems: Mapping[tuple[int, str], str]
+    """(example, attribution) -> why the model's answer explains nothing."""
+    _vectors: Mapping[str, _Vectors] = field(repr=False)
+
+    @classmethod
+    def of(cls, rows: Sequence[InputRow]) -> "Examples":
+        """Return examples that are at hand as records."""
+        return cls.read([inputs_table(rows)])
+
+    @classmethod
+    def read(cls, tables: Sequence[pa.Table]) -> "Examples":
+        """Return the examples of a part; a later table adds attributions to those of earlier ones."""
+        last, ids = tables[-1], tables[-1].column("example_id").to_pylist()
+        vectors: dict[str, _Vectors] = {}
+        problems: dict[tuple[int, str], str] = {}
+        for table in tables:
+            vectors |= _vectors_in(table)
+            problems |= _problems_in(table)
+        reasons = enumerate(last.column("skip_reason").to_pylist())
+        return cls(
+            ids=tuple(ids),
+            n_units=np.diff(_one(last, "spans").offsets.to_numpy()).astype(np.int64),
+            target=_numbers(last, "target"),
+            gold=_numbers(last, "gold"),
+            groups=tuple(last.column("group").to_pylist()),
+            skip_reasons={place: reason for place, reason in reasons if reason is not None},
+            problems=problems,
+            _vectors=vectors,
+        )
+
+    @classmethod
+    def join(cls, parts: "Sequence[Examples]") -> "Examples":
+        """Return the examples of several parts, in order."""
+        if len(parts) == 1:
+            return parts[0]
+        shifts = np.cumsum([0, *(len(part) for part in parts)]).tolist()
+        names = dict.fromkeys(name for part in parts for name in part._vectors)
+        return cls(
+            ids=tuple(name for part in parts for name in part.ids),
+            n_units=np.concatenate([part.n_units for part in parts]),
+            target=np.concatenate([part.target for part in parts]),
+            gold=np.concatenate([part.gold for part in parts]),
+            groups=tuple(group for part in parts for group in part.groups),
+            skip_reasons={
+                shift + place: reason
+                for shift, part in zip(shifts, parts, strict=False)
+                for place, reason in part.skip_reasons.items()
+            },
+            problems={
+                (shift + place, name): why
+                for shift, part in zip(shifts, parts, strict=False)
+                for (place, name), why in part.problems.items()
+            },
+            _vectors={name: _join_vectors([part._vectors_of(name) for part in parts]) for name in names},
+        )
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def vector(self, attribution: str, place: int) -> NDArray[np.float64]:
+        """Return the numbers of an attribution for one example; empty where it has none."""
+        found = self._vectors_of(attribution)
+        if found.starts[place] == NOT_SET:
+            return np.zeros(0)
+        return found.values[found.starts[place] : found.stops[place]]
+
+    def sizes(self, attribution: str, k: Share | None, *, magnitude: bool) -> Ids:
+        """Return how many units the rationale of each example holds; 0 where there is none (see `reason`)."""
+        found, sizes = self._vectors_of(attribution), np.zeros(len(self), dtype=np.int64)
+        usable = found.finite & (found.starts != NOT_SET) & (self.target != NOT_SET)
+        usable[list(self.skip_reasons)] = False
+        usable[[place for place, name in self.problems if name == attribution]] = False
+        if isinstance(k, float):
+            sizes[usable] = _set_sizes(self.n_units[usable], k)
+        else:
+            for place in np.flatnonzero(usable).tolist():
+                sizes[place] = rationale_size(self.vector(attribution, place), k, magnitude=magnitude)
+        return np.where(sizes < self.n_units, sizes, 0)
+
+    def reason(self, attribution: str, place: int) -> str:
+        """Return why an example has no rationale of an attribution."""
+        if place in self.skip_reasons:
+            return self.skip_reasons[place]
+        found, named = self._vectors_of(attribution), f"the attribution '{attribution}'"
+        if (place, attribution) in self.problems:
+            return f"{named}: {self.problems[place, attribution]}"
+        if found.starts[place] == NOT_SET:
+            return f"{named} gave nothing"
+        if not found.finite[place]:
+            return f"{named} is not finite"
+        marks = np.count_nonzero(self.vector(attribution, place) > 0)
+        return f"{named} marks {'every' if marks else 'no'} unit of the text"
+
+    def _vectors_of(self, attribution: str) -> _Vectors:
+        nothing = np.full(len(self), NOT_SET, dtype=np.int64)
+        none = _Vectors(np.zeros(0), nothing, nothing, np.zeros(len(self), dtype=bool))
+        return self._vectors.get(attribution, none)
+
+
+def _set_sizes(n_units: Ids, k: float) -> Ids:
+    sizes = {n: set_size(n, k) for n in np.unique(n_units).tolist()}
+    return np.array([sizes[n] for n in n_units.tolist()], dtype=np.int64)
+
+
+def _one(table: pa.Table, name: str) -> Any:
+    """Return a column as one array."""
+    found = table.column(name).combine_chunks()
+    return found.chunk(0) if isinstance(found, pa.ChunkedArray) else found
+
+
+def _numbers(table: pa.Table, name: str) -> Ids:
+    values: Ids = table.column(name).fill_null(NOT_SET).to_numpy().astype(np.int64)
+    return values
+
+
+def _vectors_in(table: pa.Table) -> dict[str, _Vectors]:
+    column = _one(table, "attributions")
+    lists, offsets = column.items, column.offsets.to_numpy()
+    values, ends = lists.values.to_numpy(zero_copy_only=False), lists.offsets.to_numpy()
+    names = np.array(column.keys.to_pylist(), dtype=object)
+    example = np.repeat(np.arange(len(table)), np.diff(offsets))
+    bad = np.append(0, np.cumsum(~np.isfinite(values)))
+    found = {}
+    for name in dict.fromkeys(names.tolist()):
+        entries = np.flatnonzero(names == name)
+        starts, stops = (np.full(len(table), NOT_SET, dtype=np.int64) for _ in range(2))
+        starts[example[entries]], stops[example[entries]] = ends[entries], ends[entries + 1]
+        found[name] = _Vectors(values, starts, stops, bad[stops] == bad[starts])
+    return found
+
+
+def _problems_in(table: pa.Table) -> dict[tuple[int, str], str]:
+    column = _one(table, "answers")
+    if not len(column.keys):
+        return {}
+    answers = enumerate(column.to_pylist())
+    return {
+        (place, name): answer["problem"]
+        for place, said in answers
+        for name, answer in said
+        if answer["problem"] is not None
+    }
+
+
+def _join_vectors(parts: Sequence[_Vectors]) -> _Vectors:
+    shifts = np.cumsum([0, *(len(part.values) for part in parts)])
+    moved = [
+        tuple(np.where(each == NOT_SET, NOT_SET, each + shift) for each in (part.starts, part.stops))
+        for part, shift in zip(parts, shifts, strict=False)
+    ]
+    return _Vectors(
+        np.concatenate([part.values for part in parts]),
+        np.concatenate([starts for starts, _ in moved]),
+        np.concatenate([stops for _, stops in moved]),
+        np.concatenate([part.finite for part in parts]),
+    )

@@ -1,0 +1,260 @@
+"""The ledger: every row that was scored, as arrays in memory and as one Arrow table per part."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ice_eval.records import DIRECTIONS, NOT_SET, ROW, Ids, Inputs, Kind, LogScores, Rows
+
+_CODED = {name: name for name in ("kind", "attribution", "null", "operator", "direction")} | {"example": "example_id"}
+"""Column of `ROW` -> column of the file."""
+_NUMBERS = ("size", "set", "draw")
+_KIND_NAMES = tuple(kind.label for kind in Kind)
+
+
+def _names_type(bits: int) -> pa.DataType:
+    return pa.dictionary(pa.int32() if bits == 32 else pa.int8() if bits == 8 else pa.int16(), pa.string())
+
+
+LEDGER = pa.schema(
+    [
+        pa.field("example_id", _names_type(32), nullable=False),
+        pa.field("kind", _names_type(8), nullable=False),  # full, empty, rationale, random, probe, …: see `Kind`
+        pa.field("attribution", _names_type(16)),  # whose rationale, probe or own null; null where all share a null
+        pa.field("null", _names_type(16)),  # of random sets: the null that they belong to
+        pa.field("operator", _names_type(16)),  # null for the rows that no operator touched: full and empty
+        pa.field("direction", _names_type(8)),
+        pa.field("size", pa.int32()),  # units in the set
+        pa.field("set", pa.int32()),  # place in the order of the null; of a rationale where the null has the same set
+        pa.field("draw", pa.int32()),  # which fill, where an operator needs one
+        pa.field("kept", pa.list_(pa.int32()), nullable=False),  # units that the input keeps
+        pa.field("input_ids", pa.list_(pa.int64()), nullable=False),
+        pa.field("segment_ids", pa.list_(pa.int8())),  # null for models that read one text
+        pa.field("scores", pa.list_(pa.float64()), nullable=False),  # log-probability of each label, manifest order
+        pa.field("text", pa.string()),  # what was shown or said, where units and fills do not tell it
+    ]
+)
+
+
+class Names(NamedTuple):
+    """What the codes of rows stand for."""
+
+    examples: tuple[str, ...]
+    attributions: tuple[str, ...]
+    nulls: tuple[str, ...]
+    operators: tuple[str, ...]
+
+    def of(self, column: str) -> tuple[str, ...]:
+        """Return the names of one column."""
+        fixed: dict[str, tuple[str, ...]] = {"kind": _KIND_NAMES, "direction": DIRECTIONS}
+        return fixed.get(column) or getattr(self, f"{column}s")
+
+
+class RowKey(NamedTuple):
+    """What one row is about, by name."""
+
+    example_id: str
+    kind: Kind
+    operator: str | None = None
+    direction: str | None = None
+    size: int | None = None
+    set: int | None = None
+    draw: int | None = None
+    attribution: str | None = None
+    null: str | None = None
+
+
+class LedgerRow(NamedTuple):
+    """One row, for people to look at."""
+
+    key: RowKey
+    kept: tuple[int, ...]
+    scores: tuple[float, ...]
+    input_ids: tuple[int, ...] = ()
+    segment_ids: tuple[int, ...] = ()
+    text: str | None = None
+
+
+NO_NAMES = Names((), (), (), ())
+"""Codes are then the order in which a table lists its names."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ledger:
+    """Rows and their log-scores."""
+
+    names: Names
+    head: NDArray[Any]
+    """(rows,) of `ROW`: what each row is."""
+    scores: LogScores
+    """(rows, labels)"""
+    kept: Ids = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """Units that rows keep, end to end; read only with `inputs`."""
+    n_kept: Ids = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    inputs: Inputs = field(default_factory=lambda: Inputs.join([]))
+    """What the model saw; read only on demand."""
+    texts: Mapping[int, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, names: Names, rows: Rows, scores: LogScores) -> "Ledger":
+        """Return scored rows."""
+        return cls(names, rows.head, scores, rows.kept, rows.n_kept, rows.inputs, rows.texts)
+
+    def __len__(self) -> int:
+        return len(self.head)
+
+    def table(self) -> pa.Table:
+        """Return the rows as the ledger of a part holds them."""
+        columns: dict[str, pa.Array] = {}
+        for name, column in _CODED.items():
+            codes, kind = self.head[name], LEDGER.field(column).type
+            places = pa.array(codes, mask=codes == NOT_SET, type=kind.index_type)
+            columns[column] = pa.DictionaryArray.from_arrays(places, pa.array(self.names.of(name), pa.string()))
+        for name in _NUMBERS:
+            columns[name] = pa.array(self.head[name], mask=self.head[name] == NOT_SET, type=pa.int32())
+        n_rows, n_labels = self.scores.shape
+        has_pairs = bool(self.inputs.segments.any())
+        columns["kept"] = _lists(self.kept, np.append(0, np.cumsum(self.n_kept)), pa.int32())
+        columns["input_ids"] = _lists(self.inputs.ids, self.inputs.offsets, pa.int64())
+        columns["segment_ids"] = (
+            _lists(self.inputs.segments, self.inputs.offsets, pa.int8())
+            if has_pairs
+            else pa.nulls(n_rows, pa.list_(pa.int8()))
+        )
+        columns["scores"] = _lists(self.scores.ravel(), np.arange(n_rows + 1) * n_labels, pa.float64())
+        texts = [self.texts.get(row) for row in range(n_rows)] if self.texts else None
+        columns["text"] = pa.nulls(n_rows, pa.string()) if texts is None else pa.array(texts, pa.string())
+        return pa.table([columns[name] for name in LEDGER.names], schema=LEDGER)
+
+    @classmethod
+    def read(cls, table: pa.Table, names: Names) -> "Ledger":
+        """Return the rows of a table; columns that were not read are empty.
+
+        Codes are places in `names`, to which names that only the table knows are added.
+        """
+        head = np.full(len(table), NOT_SET, dtype=ROW)
+        for name, column in _CODED.items():
+            head[name], known = _codes(table.column(column), names.of(name))
+            names = names._replace(**{f"{name}s": known}) if f"{name}s" in names._fields else names
+        for name in _NUMBERS:
+            head[name] = table.column(name).fill_null(NOT_SET).to_numpy()
+        scores, _ = _flat(table.column("scores"))
+        found: dict[str, Any] = {}
+        if "kept" in table.column_names:
+            kept, offsets = _flat(table.column("kept"))
+            found |= {"kept": kept.astype(np.int64), "n_kept": np.diff(offsets).astype(np.int64)}
+        if "input_ids" in table.column_names:
+            ids, offsets = _flat(table.column("input_ids"))
+            pairs, _ = _flat(table.column("segment_ids"))
+            segments = pairs.astype(np.int64) if len(pairs) else np.zeros(len(ids), dtype=np.int64)
+            found["inputs"] = Inputs(ids.astype(np.int64), segments, offsets.astype(np.int64))
+        if "text" in table.column_names:
+            texts = table.column("text")
+            listed = texts.to_pylist() if texts.null_count < len(texts) else []
+            found["texts"] = {row: text for row, text in enumerate(listed) if text is not None}
+        return cls(names, head, scores.reshape(len(table), len(scores) // max(len(table), 1)), **found)
+
+    @classmethod
+    def join(cls, ledgers: "Sequence[Ledger]", names: Names) -> "Ledger":
+        """Return the rows of all of them, which are coded alike."""
+        rows = Rows.join([each.rows() for each in ledgers])
+        scores = [each.scores for each in ledgers if len(each)]
+        return cls.of(names, rows, np.concatenate(scores) if scores else np.zeros((0, 0)))
+
+    @classmethod
+    def empty(cls, names: Names) -> "Ledger":
+        """Return a ledger without rows."""
+        return cls.of(names, Rows.join([]), np.zeros((0, 0)))
+
+    def take(self, rows: Ids) -> "Ledger":
+        """Return some of the rows."""
+        return Ledger.of(self.names, self.rows().take(rows), self.scores[rows])
+
+    def rows(self) -> Rows:
+        """Return the rows without their scores."""
+        return Rows(self.head, self.kept, self.n_kept, self.inputs, self.texts)
+
+    @classmethod
+    def of_records(cls, records: Sequence[LedgerRow], names: Names) -> "Ledger":
+        """Return a ledger of single rows; `names` lists every name they use."""
+        head = np.full(len(records), NOT_SET, dtype=ROW)
+        for name, column in _CODED.items():
+            known = {value: place for place, value in enumerate(names.of(name))}
+            values = [getattr(row.key, column) for row in records]
+            values = [value.label if isinstance(value, Kind) else value for value in values]
+            head[name] = [NOT_SET if value is None else known[value] for value in values]
+        for name in _NUMBERS:
+            values = [getattr(row.key, name) for row in records]
+            head[name] = [NOT_SET if value is None else value for value in values]
+        inputs = [
+            Inputs.one(
+                np.array(row.input_ids, dtype=np.int64),
+                np.array(row.segment_ids, dtype=np.int64) if row.segment_ids else None,
+            )
+            for row in records
+        ]
+        return cls(
+            names,
+            head,
+            np.array([row.scores for row in records], dtype=np.float64).reshape(
+                len(records), len(records[0].scores) if records else 0
+            ),
+            kept=np.array([unit for row in records for unit in row.kept], dtype=np.int64),
+            n_kept=np.array([len(row.kept) for row in records], dtype=np.int64),
+            inputs=Inputs.join(inputs),
+            texts={place: row.text for place, row in enumerate(records) if row.text is not None},
+        )
+
+    def records(self, rows: Ids | None = None) -> list[LedgerRow]:
+        """Return rows one by one, all of them or some."""
+        ends, chosen = np.cumsum(self.n_kept), np.arange(len(self)) if rows is None else rows
+        return [self._record(row, int(ends[row]) if len(ends) else 0) for row in chosen.tolist()]
+
+    def _record(self, row: int, end: int) -> LedgerRow:
+        head, numbers = self.head[row], dict[str, Any]()
+        for name, column in _CODED.items():
+            numbers[column] = None if head[name] == NOT_SET else self.names.of(name)[head[name]]
+        numbers |= {name: None if head[name] == NOT_SET else int(head[name]) for name in _NUMBERS}
+        numbers["kind"] = Kind(head["kind"])
+        has_inputs = len(self.inputs) == len(self)
+        seen = slice(*self.inputs.offsets[row : row + 2]) if has_inputs else slice(0, 0)
+        return LedgerRow(
+            RowKey(**numbers),
+            tuple(self.kept[end - self.n_kept[row] : end].tolist()) if len(self.n_kept) else (),
+            tuple(self.scores[row].tolist()),
+            tuple(self.inputs.ids[seen].tolist()),
+            tuple(self.inputs.segments[seen].tolist()),
+            self.texts.get(row),
+        )
+
+
+def columns_to_read(*, kept: bool, inputs: bool) -> list[str]:
+    """Return the columns of the ledger that a reader needs."""
+    left_out = {*(() if kept else ("kept", "text")), *(() if inputs else ("input_ids", "segment_ids"))}
+    return [name for name in LEDGER.names if name not in left_out]
+
+
+def _lists(values: NDArray[Any], offsets: NDArray[Any], kind: pa.DataType) -> pa.ListArray:
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(values, kind))
+
+
+def _flat(column: pa.ChunkedArray) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return values and offsets of a column of lists."""
+    lists = column.combine_chunks()
+    lists = lists.chunk(0) if isinstance(lists, pa.ChunkedArray) and lists.num_chunks else lists
+    offsets = lists.offsets.to_numpy(zero_copy_only=False)
+    return lists.flatten().to_numpy(zero_copy_only=False), offsets - (offsets[0] if len(offsets) else 0)
+
+
+def _codes(column: pa.ChunkedArray, names: Sequence[str]) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    """Return the place of each value among `names`, `NOT_SET` for one that is missing, and the names with new ones."""
+    coded = column.unify_dictionaries().combine_chunks()
+    coded = coded.chunk(0) if isinstance(coded, pa.ChunkedArray) else coded
+    known = {name: place for place, name in enumerate(names)}
+    own = [known.setdefault(name, len(known)) for name in coded.dictionary.to_pylist()]
+    places = np.array([*own, NOT_SET], dtype=np.int64)
+    return places[coded.indices.fill_null(len(own)).to_numpy(zero_copy_only=False)], tuple(known)
