@@ -61,7 +61,7 @@ def encoded(toy, sentiment_task):
 @pytest.fixture
 def no_fills():
     """What an operator that writes no fills is given."""
-    return ()
+    return np.zeros(0, dtype=np.int64)
 
 
 @pytest.fixture(scope="session")

@@ -6,10 +6,16 @@ import zlib
 from collections.abc import Mapping
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from tests.rows import each_row, ledger_rows, name_of
 
 import ice_eval
 from ice_eval.models.toy import Toy
 from ice_eval.pipeline import Silent
+from ice_eval.results.folder import OUTCOME_FILE
+from ice_eval.results.outcomes import FLAGS, OUTCOMES
+from ice_eval.results.view import shown_text
 from ice_eval.tasks import Records, Task
 
 PROMPT = "Review: {text}\nSentiment:"
@@ -35,7 +41,9 @@ class Waves(Toy):
 
     def log_scores(self, batch, labels, *, prefix=0):
         self.asked += len(batch)
-        log_odds = np.array([np.sin(0.7371 * (row.ids % 9973) + np.arange(len(row.ids))).sum() for row in batch])
+        log_odds = np.array(
+            [np.sin(0.7371 * (row.ids % 9973) + np.arange(len(row.ids))).sum() for row in each_row(batch)]
+        )
         return np.stack([-np.logaddexp(0, log_odds), -np.logaddexp(0, -log_odds)], axis=1)
 
 
@@ -100,24 +108,45 @@ METHODS = {"strong": picks("strong", towards=4), "hat": picks("hat"), "against":
 """Explanations that mostly win, that win half of the time, and that mostly lose."""
 
 
-def rows_of(found, kind=None, **key):
-    rows = [row for part in found.folder.parts() for row in found.folder.ledger(part, inputs=True)]
-    wanted = {**({} if kind is None else {"kind": kind}), **key}
-    return [row for row in rows if all(getattr(row.key, name) == value for name, value in wanted.items())]
+def rows_of(found, name=None, **key):
+    """Rows of a run, those of a name as `tests.rows.name_of` gives it, or of some other fields of their keys."""
+    rows = [row for row in ledger_rows(found.folder) if name in (None, name_of(row))]
+    return [row for row in rows if all(getattr(row.key, field) == value for field, value in key.items())]
+
+
+def shown_rows(folder):
+    """Rows of a run folder, each with the text that it shows a person."""
+    examples = {example.example_id: example for part in folder.parts() for example in folder.inputs(part)}
+    return [row._replace(text=shown_text(examples[row.key.example_id], row)) for row in ledger_rows(folder)]
 
 
 def lines_of(found, **where):
-    return [line for line in found.folder.examples() if all(line[name] == value for name, value in where.items())]
+    return [line for line in found.folder.examples() if matches(line, where)]
 
 
 def line_of(found, **where):
-    lines = found.folder.summary()["configurations"]
-    [line] = [line for line in lines if all(line[name] == value for name, value in where.items())]
+    lines = found.folder.summary().configurations
+    [line] = [line for line in lines if matches(line, where)]
     return line
 
 
+def matches(line, where):
+    return all(getattr(line, name) == value for name, value in where.items())
+
+
+def write_lines(path, lines):
+    """Write outcomes of examples into a folder, in place of those that it has."""
+    flags = [{name: None if line.error else name in line.flags for name in FLAGS} for line in lines]
+    rows = [vars(line) | {"k": None if line.k is None else str(line.k)} for line in lines]
+    rows = [
+        {name: None if value != value else value for name, value in (row | raised).items() if name in OUTCOMES.names}
+        for row, raised in zip(rows, flags, strict=True)
+    ]
+    pq.write_table(pa.Table.from_pylist(rows, schema=OUTCOMES), path / OUTCOME_FILE)
+
+
 def results_of(found):
-    return [(found.path / name).read_bytes() for name in ("summary.json", "examples.jsonl")]
+    return [(found.path / name).read_bytes() for name in ("summary.json", "examples.parquet")]
 
 
 def files_of(path):

@@ -1,6 +1,7 @@
 """What is added to a folder is scored as if it had been there from the start."""
 
 import numpy as np
+from tests.rows import ledger_rows
 
 import ice_eval as ice
 from ice_eval.models.toy import Toy
@@ -31,7 +32,7 @@ def test_an_input_that_stands_in_the_ledger_is_never_scored_again(tmp_path):
     added = ice.evaluate(Rounding(), task(), attributions=["random"], out=tmp_path / "added", **settings)
     scores = {}
     for part in added.folder.parts():
-        for row in added.folder.ledger(part, inputs=True):
+        for row in ledger_rows(added.folder, part):
             assert scores.setdefault((part, row.input_ids), row.scores) == row.scores
     columns = ["attribution", "win_rate", "tie_rate", "p_value"]
     assert at_once.summary()[columns].to_dict() == added.summary()[columns].to_dict()

@@ -64,7 +64,7 @@ def test_gradients_explain_the_calibrated_log_odds(tmp_path):
     [rows, labels] = run.folder.inputs(0), model.labels(task)
     for row, example in zip(rows, task.examples(), strict=True):
         item = encode(model.codec, task, example)
-        [prior], token_ids = model.log_scores([item.empty()], labels), [ids[0] for ids in labels.ids]
+        [prior], token_ids = model.log_scores(item.empty(), labels), [ids[0] for ids in labels.ids]
 
         def log_odds(embedded, prior=prior, token_ids=token_ids, target=row.target):
             scores = model.model(inputs_embeds=embedded).logits[0, -1][token_ids] - torch.tensor(prior)

@@ -3,10 +3,9 @@
 import math
 from collections import Counter
 
-import jsonschema
 import numpy as np
 import pytest
-from tests.results.test_schemas import schema
+from tests.results.test_schemas import assert_conforms
 from tests.small_runs import Plain, files_of, line_of, lines_of, picks, results_of, rows_of, run, texts
 
 import ice_eval as ice
@@ -74,22 +73,19 @@ def test_the_rationale_is_the_top_of_as_many_units_as_there_are_peaks(found):
     drawn = Counter((row.key.example_id, row.key.size) for row in rows_of(found, "random"))
     sizes = set()
     for line in lines_of(found, k="dynamic"):
-        plain, vector = Plain(TEXTS[int(line["example_id"])]), vectors[line["example_id"]][line["attribution"]]
+        plain, vector = Plain(TEXTS[int(line.example_id)]), vectors[line.example_id][line.attribution]
         size = peaks_by_eye(vector)
         sizes.add(size)
-        assert tuple(line["rationale"]) == plain.top(vector, size)
-        assert drawn[line["example_id"], size] == min(21, math.comb(plain.n_units, size))
+        assert tuple(line.rationale) == plain.top(vector, size)
+        assert drawn[line.example_id, size] == min(21, math.comb(plain.n_units, size))
     assert len(sizes) > 2
 
 
 def test_it_stands_beside_shares_in_every_output(found):
-    assert [line["k"] for line in found.folder.summary()["configurations"]] == [0.2, "dynamic"] * 2
+    assert [line.k for line in found.folder.summary().configurations] == [0.2, "dynamic"] * 2
     table = summary_table([found.folder.summary()])
     assert [row[table.header.index("k")] for row in table.rows] == ["0.2", "dynamic"] * 2
-    jsonschema.validate(found.folder.summary(), schema("summary"))
-    jsonschema.validate(found.folder.manifest(), schema("manifest"))
-    for line in found.folder.examples():
-        jsonschema.validate(line, schema("examples"))
+    assert_conforms(found.path)
     assert "keeping as many top units as it has peaks" in {s.setting for s in verdicts(found.folder.summary()).others}
     assert "k-sweep" not in {figure.name for figure in figures([found.folder])}  # one share is no sweep
     assert "dynamic" in found.report().read_text(encoding="utf-8")
@@ -118,8 +114,8 @@ def test_it_may_be_added_later_and_changes_nothing_else(found, tmp_path):
 
 def test_a_sequential_test_takes_its_size(found):
     done = run(TEXTS[:6], attributions={"hat": picks("hat")}, operators=["delete"], k="dynamic", adaptive="examples")
-    plain = {line["example_id"]: line["rationale"] for line in lines_of(found, k="dynamic", attribution="hat")}
-    assert {line["example_id"]: line["rationale"] for line in lines_of(done)} == {
+    plain = {line.example_id: line.rationale for line in lines_of(found, k="dynamic", attribution="hat")}
+    assert {line.example_id: line.rationale for line in lines_of(done)} == {
         name: rationale for name, rationale in plain.items() if int(name) < 6
     }
 
@@ -127,7 +123,7 @@ def test_a_sequential_test_takes_its_size(found):
 def test_the_sign_decides_whose_peaks_count():
     signed = {"mine": lambda item: [1, -5, 1, 0, 2, *([0] * (item.n_units - 5))]}
     sizes = {
-        sign: {len(line["rationale"]) for line in lines_of(run(TEXTS[:3], attributions=signed, k="dynamic", sign=sign))}
+        sign: {len(line.rationale) for line in lines_of(run(TEXTS[:3], attributions=signed, k="dynamic", sign=sign))}
         for sign in ("support", "abs")
     }
     assert sizes == {"support": {3}, "abs": {2}}
@@ -135,9 +131,9 @@ def test_the_sign_decides_whose_peaks_count():
 
 def test_a_random_attribution_wins_half_of_the_time_at_its_own_peaks():
     rate = line_of(run(texts(400, seed=8), m=20, k="dynamic"))
-    low, high = rate["win_rate_ci"]
+    low, high = rate.win_rate_ci
     assert low < 0.5 < high
-    assert rate["win_rate"] == pytest.approx(0.5, abs=0.05)
+    assert rate.win_rate == pytest.approx(0.5, abs=0.05)
 
 
 def test_another_word_is_refused():

@@ -1,10 +1,7 @@
 """The tests of a run on a copy of its model that was adapted to inputs with units removed."""
 
-import importlib.resources
-import json
 import shutil
 
-import jsonschema
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,6 +10,8 @@ import torch
 import transformers
 from scipy.special import log_softmax
 from tests.helpers import save_tiny
+from tests.results.test_schemas import assert_conforms
+from tests.rows import join, ledger_rows
 from tokenizers import Tokenizer
 from tokenizers.models import WordPiece
 from tokenizers.pre_tokenizers import BertPreTokenizer
@@ -27,6 +26,7 @@ from ice_eval.f_fidelity import f_fidelity
 from ice_eval.models import load_model
 from ice_eval.operators import operators
 from ice_eval.pipeline import Silent
+from ice_eval.records import Kind
 from ice_eval.results import RunFolder
 from ice_eval.tasks import Records, Task, load_task
 
@@ -103,7 +103,7 @@ def inputs_of(folder):
 
 
 def rows_of(folder):
-    return [row for part in folder.parts() for row in folder.ledger(part, inputs=True, probes=False)]
+    return ledger_rows(folder, probes=False)
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +125,7 @@ def test_accuracy_and_loss_are_those_of_the_ledger(deployed, adapted, kinds):
         scores = [
             (row.scores, gold[row.key.example_id])
             for row in rows_of(folder)
-            if row.key[1:4] == ("random", "infill", "necessity")
+            if row.key[1:4] == (Kind.RANDOM, "infill", "necessity")
         ]
         assert line.rows == len(scores) > 50
         assert getattr(line, f"accuracy_{name}") == pytest.approx(np.mean([(s[1] > s[0]) == y for s, y in scores]))
@@ -157,7 +157,7 @@ def test_explanations_and_targets_are_the_deployed_models(deployed, adapted):
     ]
     assert before[1].skip_reason is not None
     targets = {row.example_id: row.target for row in after}
-    answered = {row.key.example_id: int(np.argmax(row.scores)) for row in rows_of(adapted) if row.key.kind == "full"}
+    answered = {row.key.example_id: int(np.argmax(row.scores)) for row in rows_of(adapted) if row.key.kind == Kind.FULL}
     assert any(answered[each] != targets[each] for each in answered), "the copy should answer otherwise somewhere"
 
 
@@ -170,24 +170,23 @@ def test_every_row_is_the_same_input_with_another_score(deployed, adapted):
 
 
 def test_the_deployed_model_is_left_as_it_was(model, deployed, adapted):
-    assert model.fingerprint == deployed.manifest()["identity"]["weights"]
-    assert model.fingerprint != adapted.manifest()["identity"]["weights"]
+    assert model.fingerprint == deployed.manifest().identity["weights"]
+    assert model.fingerprint != adapted.manifest().identity["weights"]
     assert not model.model.training and not any(each.requires_grad for each in model.model.parameters())
 
 
 def test_the_manifest_tells_how_the_copy_came_about(deployed, adapted):
     manifest = adapted.manifest()
-    schema = importlib.resources.files("ice_eval.results") / "schemas" / "manifest.json"
-    jsonschema.validate(manifest, json.loads(schema.read_text(encoding="utf-8")))
-    assert manifest["config"]["model"] == "bert+f-fidelity"
-    assert "adapted_model" in manifest["flags"]
-    found = manifest["adaptation"]
-    assert found["of"] == "bert" and found["weights"] == deployed.manifest()["identity"]["weights"]
-    assert (found["epochs"], found["lr"], found["share"]) == (10, 2e-3, 0.8)  # tests keep a fifth
-    assert found["operators"] == ["delete", "infill"] and not found["rows_evaluated"]
-    assert len(found["losses"]) == 10 and found["losses"][-1] < found["losses"][0]
-    assert found["rows"] == 49 - len(inputs_of(deployed))
-    assert "epochs 10" in manifest["identity"]["adaptation"]
+    assert_conforms(adapted.path)
+    assert manifest.config.model == "bert+f-fidelity"
+    assert "adapted_model" in manifest.flags
+    found = manifest.adaptation
+    assert found.of == "bert" and found.weights == deployed.manifest().identity["weights"]
+    assert (found.epochs, found.lr, found.share) == (10, 2e-3, 0.8)  # tests keep a fifth
+    assert found.operators == ("delete", "infill") and not found.rows_evaluated
+    assert len(found.losses) == 10 and found.losses[-1] < found.losses[0]
+    assert found.rows == 49 - len(inputs_of(deployed))
+    assert "epochs 10" in manifest.identity["adaptation"]
 
 
 @pytest.fixture(scope="module")
@@ -217,7 +216,7 @@ def test_half_precision_is_trained_in_full_and_comes_back(bert, task, lessons):
     half = load_model(str(bert), device="cpu", dtype="bfloat16")
     copy, _ = adapted_once(half, task, lessons)
     assert copy.dtype == half.dtype == "bfloat16"
-    rows = [lesson.item.full() for lesson in lessons]
+    rows = join(lesson.item.full() for lesson in lessons)
     moved = copy.log_scores(rows, copy.labels(task)) - half.log_scores(rows, half.labels(task))
     assert 0 < np.abs(moved).max() < 1
 
@@ -240,8 +239,8 @@ def test_without_other_examples_the_evaluated_ones_are_used_and_that_is_told(mod
     settings = {"attributions": ["random"], "operators": ["delete"], "n": 6, "m": 3}
     run = ice_eval.evaluate(model, few, out=tmp_path / "few", **settings).folder
     found = f_fidelity(run, model=model, task=few, out=tmp_path / "out", training={"epochs": 1}, reporter=Told())
-    record = found.manifest()["adaptation"]
-    assert record["rows_evaluated"] and record["rows"] == 19  # one has a single unit
+    record = found.manifest().adaptation
+    assert record.rows_evaluated and record.rows == 19  # one has a single unit
     assert any("trained on those that are evaluated" in message for message in said)
 
 
@@ -253,7 +252,7 @@ def test_by_default_training_removes_as_much_as_the_tests(model, task, tmp_path)
         run = ice_eval.evaluate(model, task, attributions=["random"], out=tmp_path / name, **settings, **changes).folder
         out = tmp_path / f"{name}-adapted"
         found = f_fidelity(run, model=model, task=task, out=out, training={"epochs": 1}).manifest()
-        shares[name] = found["adaptation"]["share"]
+        shares[name] = found.adaptation.share
     assert shares == {"few": 0.3, "many": 0.9, "own": 1.0}
 
 

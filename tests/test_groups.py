@@ -27,19 +27,19 @@ def both():
 
 def test_shared_passages_widen_the_interval_and_are_flagged(both):
     alone, shared = map(line_of, both)
-    assert shared["win_rate"] == alone["win_rate"]
-    low, high = shared["win_rate_ci"]
-    assert high - low > 1.5 * (alone["win_rate_ci"][1] - alone["win_rate_ci"][0])
-    assert shared["p_value"] > alone["p_value"]
-    assert shared["detectable_win_rate"] > alone["detectable_win_rate"]
-    assert "grouped" in shared["flags"] and "grouped" not in alone["flags"]
-    assert "few_groups" not in shared["flags"]
+    assert shared.win_rate == alone.win_rate
+    low, high = shared.win_rate_ci
+    assert high - low > 1.5 * (alone.win_rate_ci[1] - alone.win_rate_ci[0])
+    assert shared.p_value > alone.p_value
+    assert shared.detectable_win_rate > alone.detectable_win_rate
+    assert "grouped" in shared.flags and "grouped" not in alone.flags
+    assert "few_groups" not in shared.flags
 
 
 def test_the_interval_is_that_of_group_means_where_groups_are_equally_large(both):
-    rates = np.array([line["win_rate"] for line in lines_of(both[1])]).reshape(30, 4).mean(axis=1)
+    rates = np.array([line.win_rate for line in lines_of(both[1])]).reshape(30, 4).mean(axis=1)
     expected = bootstrap((rates,), np.mean, method="BCa", n_resamples=9999, rng=np.random.default_rng(1))
-    assert line_of(both[1])["win_rate_ci"] == pytest.approx(list(expected.confidence_interval), abs=0.008)
+    assert line_of(both[1]).win_rate_ci == pytest.approx(list(expected.confidence_interval), abs=0.008)
 
 
 def test_lines_of_examples_are_the_same_with_and_without_groups(both):
@@ -50,4 +50,4 @@ def test_lines_of_examples_are_the_same_with_and_without_groups(both):
 @pytest.mark.parametrize("settings", [{"adaptive": "examples"}, {"adaptive": "dataset"}, {"nulls": ["position"]}])
 def test_groups_go_with_every_kind_of_run(settings):
     found = run(records(6, grouped=True), attributions={"mine": by_text}, **settings)
-    assert {"grouped", "few_groups"} <= set(line_of(found)["flags"])
+    assert {"grouped", "few_groups"} <= set(line_of(found).flags)

@@ -26,7 +26,9 @@ GUIDES = {
     "measures.md": lambda names: names["found"].parts[0].lines,
     "paper.md": lambda names: names["cell"].win_rate > 0 and names["cells"],
     "report.md": lambda names: list(Path("paper/figures").glob("*.svg")) and names["drawn"],
-    "results-format.md": lambda names: (names["ledger"].kind == "rationale:attention").any(),
+    "results-format.md": lambda names: (
+        set(names["ledger"].query("kind == 'rationale'").attribution) == {"attention", "random"}
+    ),
 }
 """Pages whose Python is run, and what it comes to."""
 
@@ -63,8 +65,8 @@ def test_the_python_of_the_page_of_chains_runs(tmp_path, monkeypatch):
     with ChatServer(lambda request, number: solved) as server:
         changes = [("http://localhost:8000/v1", server.url), ("max_tokens=256", "max_tokens=8"), ("m=50", "m=5")]
         names = _run_python("chain-of-thought.md", {}, changes=changes)
-    lines = names["run"].folder.summary()["cot"]["capacity"]
-    judged = {(line["necessity"], line["sufficiency"]) for line in lines if line["necessity"] is not None}
+    lines = names["run"].folder.summary().chains.capacity
+    judged = {(line.necessity, line.sufficiency) for line in lines if line.necessity is not None}
     assert judged == {(0, 1)}, "the server always says 9"
     assert str(names["answer"]) == "Answer(value='840', by='marker')"
 

@@ -9,6 +9,7 @@ from collections import Counter
 
 import pytest
 from tests import small_runs
+from tests.rows import ledger_rows
 
 from ice_eval._files import DRAFT
 from ice_eval.pipeline import Silent
@@ -134,17 +135,17 @@ def forks(code, root, *arguments):
 
 
 def assert_same_run(path, reference):
-    for name in ("summary.json", "examples.jsonl"):
+    for name in ("summary.json", "examples.parquet"):
         assert (path / name).read_bytes() == (reference / name).read_bytes(), path / name
     assert not list(path.rglob(f"{DRAFT}*"))
     ours, theirs = RunFolder.existing(path), RunFolder.existing(reference)
     assert ours.damage() == []
-    found, expected = ([r for part in run.parts() for r in run.ledger(part, inputs=True)] for run in (ours, theirs))
+    found, expected = (ledger_rows(run) for run in (ours, theirs))
     assert set(Counter(row.key for row in found).values()) == {1}, path
-    assert sorted(found) == sorted(expected), path
+    assert sorted(found, key=repr) == sorted(expected, key=repr), path
     assert [ours.inputs(part) for part in ours.parts()] == [theirs.inputs(part) for part in theirs.parts()]
-    assert ours.manifest()["status"] == "complete"
-    assert ours.manifest()["rows_by_kind"] == theirs.manifest()["rows_by_kind"]
+    assert ours.manifest().status == "complete"
+    assert ours.manifest().cost.rows_by_kind == theirs.manifest().cost.rows_by_kind
 
 
 def assert_kills_change_nothing(root, n_kills, *, reach):
@@ -233,7 +234,7 @@ def test_a_run_that_is_asked_to_stop_finishes_the_part_in_hand(tmp_path):
     out, found = tmp_path / "run", small_runs.texts(40)
     with pytest.raises(KeyboardInterrupt):
         small_runs.run(found, m=5, out=out, reporter=Impatient())
-    assert RunFolder(out).parts() == [0] and RunFolder(out).manifest()["status"] == "running"
+    assert RunFolder(out).parts() == [0] and RunFolder(out).manifest().status == "running"
     small_runs.run(found, m=5, out=out)
     small_runs.run(found, m=5, out=tmp_path / "whole")
     assert_same_run(out, tmp_path / "whole")

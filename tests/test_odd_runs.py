@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.rows import each_row
 from tests.small_runs import Waves, lines_of, results_of, rows_of, run, texts
 
 import ice_eval
@@ -30,7 +31,7 @@ class Nonsense(Waves):
 
     def log_scores(self, batch, labels, *, prefix=0):
         scores = super().log_scores(batch, labels, prefix=prefix)
-        scores[[self.word in row.ids for row in batch]] = self.answer
+        scores[[self.word in row.ids for row in each_row(batch)]] = self.answer
         return scores
 
 
@@ -38,10 +39,10 @@ class Nonsense(Waves):
 def test_what_is_no_number_is_recorded_counted_and_spoils_its_example_alone(tmp_path, answer):
     model = Nonsense(*answer)
     found = run([*GOOD, BAD], model=model, m=5, out=tmp_path / "run")
-    [line] = found.folder.summary()["configurations"]
-    assert (line["n"], line["n_skipped"]) == (20, 1)
+    [line] = found.folder.summary().configurations
+    assert (line.n, line.n_skipped) == (20, 1)
     [spoilt] = lines_of(found, example_id="20")
-    assert spoilt["error"] == "the model's score of the full or the empty input is not finite"
+    assert spoilt.error == "the model's score of the full or the empty input is not finite"
     [full] = [row for row in rows_of(found, "full") if row.key.example_id == "20"]
     assert np.array_equal(full.scores, answer, equal_nan=True)
     alone = run(GOOD, model=model, m=5, out=tmp_path / "alone")
@@ -84,7 +85,7 @@ def odd(tmp_path_factory):
 
 
 def test_odd_texts_are_evaluated_or_skipped_with_a_reason(odd):
-    said = {line["example_id"]: line.get("error") for line in odd.folder.examples()}
+    said = {line.example_id: line.error for line in odd.folder.examples()}
     assert list(said) == list(ODD)
     assert {name: why for name, why in said.items() if why} == {
         "one word of a million characters": "the text has one unit, so there is no other set to compare with",
@@ -105,6 +106,19 @@ def test_odd_texts_come_back_as_they_were_and_spans_are_theirs(odd):
 def test_a_page_obeys_no_text(odd):
     page = (odd.path / "report.html").read_text(encoding="utf-8")
     assert "\x1b" not in page and "\x00" not in page
+
+
+def test_parts_of_which_every_text_is_too_short_change_nothing(tmp_path):
+    mixed, settings = [*["film"] * 16, *GOOD[:16], *["word"] * 16], {"m": 5, "attributions": ["occlusion", "random"]}
+    found = run(mixed, out=tmp_path / "mixed", **settings)
+    assert len(found.folder.parts()) == 3
+    reasons = {line.error for line in found.folder.examples() if not 16 <= int(line.example_id) < 32}
+    assert reasons == {"the text has one unit, so there is no other set to compare with"}
+    assert {(line.n, line.n_skipped) for line in found.folder.summary().configurations} == {(16, 32)}
+    results = results_of(found)
+    found.rescore()
+    assert results_of(found) == results
+    assert results_of(run(mixed, out=tmp_path / "mixed", **settings)) == results
 
 
 class Lying(ToyCodec):
@@ -140,7 +154,7 @@ def test_a_clock_that_goes_backwards_changes_nothing(tmp_path, monkeypatch):
         found.report()
     assert results_of(found) == results_of(expected)
     manifest = found.folder.manifest()
-    assert manifest["started"] > manifest["finished"] and manifest["seconds"] >= 0
+    assert manifest.started > manifest.finished and manifest.cost.seconds >= 0
     assert results_of(run(GOOD, m=5, out=tmp_path / "run")) == results_of(expected)
 
 
@@ -167,7 +181,7 @@ def test_a_locale_that_knows_ascii_alone_and_a_far_time_zone_change_nothing(word
     done = subprocess.run([*command, "--json"], capture_output=True, env={**os.environ, **ascii_only}, timeout=120)
     assert done.returncode == 0, done.stderr
     assert os.fsdecode(json.loads(done.stdout.decode("ascii"))["folder"]).endswith(("rün", "r\udcc3\udcbcn"))
-    assert [(out / name).read_bytes() for name in ("summary.json", "examples.jsonl")] == expected
+    assert [(out / name).read_bytes() for name in ("summary.json", "examples.parquet")] == expected
 
 
 @pytest.mark.parametrize("name", ["de_DE.UTF-8", "tr_TR.UTF-8"])

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from dataclasses import replace
 
 import pytest
 from tests.small_runs import Plain, files_of, line_of, lines_of, results_of, rows_of, run, task_of, texts
@@ -32,19 +33,19 @@ def found(tmp_path_factory):
 
 def test_the_rationale_is_what_was_marked_and_is_compared_with_all_sets_of_its_size(found):
     for line in lines_of(found, attribution="human", operator="delete"):
-        index = int(line["example_id"])
-        assert line["k"] is None
+        index = int(line.example_id)
+        assert line.k is None
         if index in {NOTHING, EVERYTHING}:
             amount = "no" if index == NOTHING else "every"
-            assert line["error"] == f"the attribution 'human' marks {amount} unit of the text"
+            assert line.error == f"the attribution 'human' marks {amount} unit of the text"
             continue
         plain, marked = Plain(TEXTS[index]), MARKED[index]
-        assert line["rationale"] == list(marked)
+        assert line.rationale == marked
         others = [units for units in plain.sets(len(marked)) if units != marked]
         values = [plain.value(units, ["delete"], "sufficiency") for units in others]
         mine = plain.value(marked, ["delete"], "sufficiency")
-        assert line["m"] == len(others)
-        assert line["win_rate"] == pytest.approx(sum(mine > value for value in values) / len(values))
+        assert line.m == len(others)
+        assert line.win_rate == pytest.approx(sum(mine > value for value in values) / len(values))
 
 
 def test_spans_of_eraser_are_sets_of_words_however_they_are_grouped(tmp_path):
@@ -61,19 +62,19 @@ def test_spans_of_eraser_are_sets_of_words_however_they_are_grouped(tmp_path):
         given[name] = tmp_path / f"{name}.jsonl"
         given[name].write_text(json.dumps({"annotation_id": "8", **kind}))
     done = run(task, attributions=given, m=5)
-    assert {line["attribution"]: line["rationale"] for line in lines_of(done)} == dict.fromkeys(given, [0, 1, 2, 3, 5])
+    assert {line.attribution: line.rationale for line in lines_of(done)} == dict.fromkeys(given, (0, 1, 2, 3, 5))
     [row] = [row for part in done.folder.parts() for row in done.folder.inputs(part)]
     assert set(row.attributions.values()) == {(1, 1, 1, 1, 0, 1)}
 
 
 def test_it_has_one_line_whatever_k_and_others_have_one_for_each(found):
     summary = found.folder.summary()
-    shares = [(line["attribution"], line["k"]) for line in summary["configurations"] if line["operator"] == "delete"]
+    shares = [(line.attribution, line.k) for line in summary.configurations if line.operator == "delete"]
     assert shares == [("human", None), ("random", 0.2), ("random", 0.4)]
     line = line_of(found, attribution="human", operator="delete")
-    assert (line["n"], line["n_skipped"]) == (4, 2)
-    assert [each["k"] for each in summary["agreement"]] == [None, 0.2, 0.4]
-    assert [each["k"] for each in summary["robustness"]] == [None, 0.2, 0.4]
+    assert (line.n, line.n_skipped) == (4, 2)
+    assert [each.k for each in summary.agreement] == [None, 0.2, 0.4]
+    assert [each.k for each in summary.robustness] == [None, 0.2, 0.4]
     for table in (summary_table([summary]), agreement_table([summary])):
         shown = {row[table.header.index("attribution")]: row[table.header.index("k")] for row in table.rows}
         assert shown == {"human": "own", "random": "0.4"}
@@ -110,21 +111,21 @@ def test_sets_in_a_file_are_what_human_marks_are(found, tmp_path):
     for operator in ("delete", "mask-unk", "all"):
         mine = line_of(brought, operator=operator)
         human = line_of(found, attribution="human", operator=operator)
-        assert {**mine, "p_adjusted": 0} == {**human, "attribution": "mine", "p_adjusted": 0}
+        assert replace(mine, p_adjusted=0) == replace(human, attribution="mine", p_adjusted=0)
 
 
 def test_a_sequential_test_and_matched_sets_take_its_size_too():
     done = run(TASK, attributions=["human"], operators=["delete"], adaptive="examples", nulls=["size", "contiguity"])
     for line in lines_of(done):
-        index = int(line["example_id"])
-        assert line.get("rationale", []) == ([] if index in {NOTHING, EVERYTHING} else list(MARKED[index]))
-    assert line_of(done, null="size")["n"] == 4
+        index = int(line.example_id)
+        assert line.rationale == (() if index in {NOTHING, EVERYTHING} else MARKED[index])
+    assert line_of(done, null="size").n == 4
 
 
 def test_it_is_shown_beside_those_of_every_k(found):
     text = repr(found.example("2", operator="delete"))
     assert "human under delete, sufficiency, k = own: win rate" in text and "random under delete" in text
-    assert {each.line["attribution"] for each in found.example("2", k=0.4).view.compared} == {"random"}
+    assert {each.line.attribution for each in found.example("2", k=0.4).view.compared} == {"random"}
     assert "takes no part" not in repr(found.example(str(NOTHING))) and "marks no unit" in repr(
         found.example(str(NOTHING))
     )

@@ -40,8 +40,8 @@ def test_rows_and_tokens_are_those_of_the_run(name):
     found = run(data, n=40, m=m, **{"attributions": HAT} | GRIDS[name])
     manifest = found.folder.manifest()
     assert (asked.n, asked.m) == (40, m)
-    assert asked.rows == manifest["rows"]
-    assert asked.tokens == pytest.approx(manifest["tokens"] + manifest["attribution_tokens"], rel=0.05)
+    assert asked.rows == manifest.cost.rows
+    assert asked.tokens == pytest.approx(manifest.cost.tokens + manifest.cost.attribution_tokens, rel=0.05)
     assert asked.disk_mb < 20
 
 
@@ -50,21 +50,21 @@ def test_a_wanted_width_is_reached_by_the_examples_and_sets_that_are_named():
     wanted = choices(found)["interval of 8 pp"]
     assert wanted.width == pytest.approx(0.08, rel=0.01)
     assert wanted.n < 300
-    low, high = line_of(run(DATA, attributions=HAT, n=wanted.n, m=wanted.m))["win_rate_ci"]
+    low, high = line_of(run(DATA, attributions=HAT, n=wanted.n, m=wanted.m)).win_rate_ci
     assert high - low == pytest.approx(0.08, rel=0.15)
 
 
 def test_a_wanted_detectable_win_rate_is_reached_too():
     wanted = choices(plan(n=300, detect=0.56, pilot=128))["detect 56 %"]
     found = line_of(run(DATA, attributions=HAT, n=wanted.n, m=wanted.m))
-    assert found["detectable_win_rate"] - 0.5 == pytest.approx(0.06, rel=0.15)
+    assert found.detectable_win_rate - 0.5 == pytest.approx(0.06, rel=0.15)
 
 
 def test_the_interval_that_is_foretold_is_the_widest_of_the_run():
     methods = {**HAT, "strong": picks("strong", towards=4)}
     [asked, *_] = plan(n=200, m=20, attributions=methods, operators=["mask-unk"], pilot=96).choices
     found = run(DATA, attributions=methods, operators=["mask-unk"], n=200, m=20)
-    widths = {name: line_of(found, attribution=name)["win_rate_ci"] for name in methods}
+    widths = {name: line_of(found, attribution=name).win_rate_ci for name in methods}
     hat, strong = (widths[name][1] - widths[name][0] for name in ("hat", "strong"))
     assert strong < hat
     assert asked.width == pytest.approx(hat, rel=0.15)
@@ -83,7 +83,7 @@ def test_a_sequential_run_is_foretold_within_a_third():
     [about] = plan(n=64, adaptive="examples", pilot=64).choices
     assert about.name == "as asked, about"
     found = run(DATA[:64], attributions=HAT, adaptive="examples")
-    rows = found.folder.manifest()["rows"]
+    rows = found.folder.manifest().cost.rows
     assert 0.67 * rows < about.rows < 1.33 * rows
 
 
@@ -151,5 +151,5 @@ def test_ties_make_for_narrower_intervals_than_wins_and_losses():
     data = [f"{text} good" for text in texts(64, words=(12, 12))]
     settings = {"attributions": ["random"], "operators": ["delete"], "n": 64, "m": 40}
     [asked, *_] = ice.plan("toy", task_of(data), pilot=64, **settings).choices
-    low, high = line_of(run(data, model="toy", **settings))["win_rate_ci"]
+    low, high = line_of(run(data, model="toy", **settings)).win_rate_ci
     assert asked.width == pytest.approx(high - low, rel=0.15)

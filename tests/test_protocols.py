@@ -4,11 +4,14 @@ import json
 
 import numpy as np
 import pytest
+from tests.rows import ledger_rows, name_of
 
 import ice_eval as ice
 from ice_eval.protocols import PROTOCOLS
-from ice_eval.rationales import independent_sets
+from ice_eval.rationales import independent_sets, units_of
+from ice_eval.records import Kind
 from ice_eval.results.log_odds import clipped_nsr
+from ice_eval.results.view import shown_text
 from ice_eval.stats import mean_interval
 
 TEXTS = ["a good warm film", "a bad cold slow film", "good food and good wine", "we waited and it was bad"]
@@ -27,9 +30,9 @@ def evaluate(toy, sentiment_task):
     return run
 
 
-def rows(run, **wanted):
-    found = run.folder.ledger(0, inputs=True)
-    return [row for row in found if all(getattr(row.key, name) == value for name, value in wanted.items())]
+def rows(run, name, **wanted):
+    found = [row for row in ledger_rows(run.folder, 0) if name_of(row) == name]
+    return [row for row in found if all(getattr(row.key, field) == value for field, value in wanted.items())]
 
 
 def test_with_the_whole_prompt_every_word_of_the_template_may_go(evaluate):
@@ -40,7 +43,7 @@ def test_with_the_whole_prompt_every_word_of_the_template_may_go(evaluate):
     assert [whole[span.start : span.end] for span in example.spans] == [
         "Review", ":", "a", "good", "warm", "film", "Sentiment", ":",
     ]  # fmt: skip
-    for row in rows(run, kind="random", example_id=example.example_id):
+    for row in rows(run, "random", example_id=example.example_id):
         assert len(row.input_ids) == row.key.size == 2
 
 
@@ -51,14 +54,14 @@ def test_content_alone_is_the_default(evaluate):
 
 
 def test_a_protocol_sets_scope_and_fills_and_a_flag_overrides_it(evaluate):
-    released = evaluate(protocol="released").folder.manifest()["config"]
-    assert (released["scope"], released["fills"]) == ("prompt", "own")
-    mixed = evaluate(protocol="released", scope="content").folder.manifest()["config"]
-    assert (mixed["scope"], mixed["fills"]) == ("content", "own")
-    paper = evaluate(protocol="paper").folder.manifest()["config"]
-    assert (paper["scope"], paper["fills"]) == ("content", "own")
-    assert [config["sign"] for config in (released, mixed, paper)] == ["abs", "abs", "support"]
-    assert evaluate(protocol="released", sign="support").folder.manifest()["config"]["sign"] == "support"
+    released = evaluate(protocol="released").folder.manifest().config
+    assert (released.scope, released.fills) == ("prompt", "own")
+    mixed = evaluate(protocol="released", scope="content").folder.manifest().config
+    assert (mixed.scope, mixed.fills) == ("content", "own")
+    paper = evaluate(protocol="paper").folder.manifest().config
+    assert (paper.scope, paper.fills) == ("content", "own")
+    assert [config.sign for config in (released, mixed, paper)] == ["abs", "abs", "support"]
+    assert evaluate(protocol="released", sign="support").folder.manifest().config.sign == "support"
 
 
 def test_an_unknown_protocol_is_refused(evaluate):
@@ -68,19 +71,19 @@ def test_an_unknown_protocol_is_refused(evaluate):
 
 def test_every_attribution_of_the_released_protocol_has_random_sets_of_its_own(evaluate):
     run = evaluate(protocol="released")
-    first = {row.key.kind for row in run.folder.ledger(0)}
+    first = {name_of(row) for row in ledger_rows(run.folder, 0)}
     assert first == {
         "full", "empty", "random:gradient", "random:random", "rationale:gradient", "rationale:random"
     }  # fmt: skip
-    sets = {kind: [row.kept for row in rows(run, kind=kind, operator="delete")] for kind in first}
+    sets = {name: [row.kept for row in rows(run, name, operator="delete")] for name in first}
     assert len(sets["random:gradient"]) == len(sets["random:random"]) == 8 * len(TEXTS)
     assert sets["random:gradient"] != sets["random:random"]
-    assert all(line["m"] == 8 for line in run.folder.examples())
+    assert all(line.m == 8 for line in run.folder.examples())
 
 
 def test_independent_sets_repeat_and_hold_every_set():
-    drawn = independent_sets(4, 1, 400, seed=0, example_id="x", kind="random:a")
-    shares = np.bincount([unit for (unit,) in drawn], minlength=4) / 400
+    drawn = independent_sets(4, 1, 400, seed=0, example_id="x", attribution="a")
+    shares = np.bincount([unit for (unit,) in map(units_of, drawn)], minlength=4) / 400
     np.testing.assert_allclose(shares, 0.25, atol=0.08)
 
 
@@ -96,11 +99,12 @@ def test_what_a_model_without_an_opinion_is_given(toy, sentiment_task, protocol,
 
 
 def test_nsr_is_cut_and_a_weak_signal_is_nothing():
-    values = np.array([0.9, 0.5, 0.1])
-    np.testing.assert_allclose(clipped_nsr(values, 0.6, 0.5), [2.0, 0.0, -2.0])
-    np.testing.assert_allclose(clipped_nsr(values, 0.9, 0.1), [1.0, 0.5, 0.0])
-    assert clipped_nsr(values, 0.54, 0.5).tolist() == [0.0, 0.0, 0.0]
-    assert clipped_nsr(values, 0.1, 0.5).tolist() == [-1.0, 0.0, 1.0]  # a negative signal turns the order round
+    values = np.tile([0.9, 0.5, 0.1], (4, 1))
+    found = clipped_nsr(values, np.array([0.6, 0.9, 0.54, 0.1]), np.array([0.5, 0.1, 0.5, 0.5]))
+    np.testing.assert_allclose(found[0], [2.0, 0.0, -2.0])
+    np.testing.assert_allclose(found[1], [1.0, 0.5, 0.0])
+    assert found[2].tolist() == [0.0, 0.0, 0.0]
+    assert found[3].tolist() == [-1.0, 0.0, 1.0]  # a negative signal turns the order round
 
 
 @pytest.mark.parametrize("protocol", ["paper", "released"])
@@ -109,20 +113,20 @@ def test_numbers_follow_from_the_ledger_by_the_rules_of_the_protocol(evaluate, p
     """Every win rate, p-value and effect size once more, with loops, from the rows alone."""
     run = evaluate(protocol=protocol, directions=[direction], m=20)
     targets = {row.example_id: row.target for row in run.folder.inputs(0)}
-    ledger = run.folder.ledger(0)
+    ledger = ledger_rows(run.folder, 0)
 
     def chance(row):
         return np.exp(row.scores[targets[row.key.example_id]])
 
     def measure(found, operators, example_id):
         """One value per set: their mean over operators."""
-        [full] = [chance(r) for r in ledger if r.key[:2] == (example_id, "full")]
+        [full] = [chance(r) for r in ledger if r.key[:2] == (example_id, Kind.FULL)]
         values = []
         for operator in operators:
-            place = (example_id, "empty", operator if protocol == "released" else None)
+            place = (example_id, Kind.EMPTY, operator if protocol == "released" else None)
             [empty] = [chance(r) for r in ledger if r.key[:3] == place]
             chosen = [r for r in found if r.key.operator == operator and r.key.example_id == example_id]
-            scores = np.array([chance(r) for r in sorted(chosen, key=lambda r: r.key.set_index or 0)])
+            scores = np.array([chance(r) for r in sorted(chosen, key=lambda r: r.key.set or 0)])
             if protocol == "released":
                 scores = np.clip((scores - empty) / (full - empty), -2, 2) if abs(full - empty) >= 0.05 else 0 * scores
             values.append(scores)
@@ -130,21 +134,22 @@ def test_numbers_follow_from_the_ledger_by_the_rules_of_the_protocol(evaluate, p
 
     checked = 0
     for line in run.folder.examples():
-        name, operators = line["attribution"], [line["operator"]]
+        name, operators = line.attribution, [line.operator]
         if operators == ["all"]:
             operators = ["delete", "infill"]
         kind = f"random:{name}" if protocol == "released" else "random"
-        [observed] = measure([r for r in ledger if r.key.kind == f"rationale:{name}"], operators, line["example_id"])
-        kept = next(r.kept for r in ledger if r.key[:3] == (line["example_id"], f"rationale:{name}", operators[0]))
-        random = [r for r in ledger if r.key.kind == kind]
+        [observed] = measure([r for r in ledger if name_of(r) == f"rationale:{name}"], operators, line.example_id)
+        own = [r for r in ledger if (name_of(r), r.key.example_id) == (f"rationale:{name}", line.example_id)]
+        kept = next(r.kept for r in own if r.key.operator == operators[0])
+        random = [r for r in ledger if name_of(r) == kind]
         if protocol == "paper":  # sets that differ from the rationale, the first m of them
             random = [r for r in random if r.kept != kept]
-        null = measure(random, operators, line["example_id"])[:20]
-        assert line["m"] == len(null)
-        assert line["win_rate"] == pytest.approx(np.mean(observed > null + 1e-12))
-        assert line["p_value"] == pytest.approx((1 + np.sum(null >= observed - 1e-12)) / (len(null) + 1))
-        if line["effect_size"] is not None:
-            assert line["effect_size"] == pytest.approx((observed - null.mean()) / null.std(), abs=1e-6)
+        null = measure(random, operators, line.example_id)[:20]
+        assert line.m == len(null)
+        assert line.win_rate == pytest.approx(np.mean(observed > null + 1e-12))
+        assert line.p_value == pytest.approx((1 + np.sum(null >= observed - 1e-12)) / (len(null) + 1))
+        if line.effect_size is not None:
+            assert line.effect_size == pytest.approx((observed - null.mean()) / null.std(), abs=1e-6)
         checked += 1
     assert checked == len(TEXTS) * 2 * 3
 
@@ -154,14 +159,12 @@ def test_intervals_are_percentiles_of_200_resamples(evaluate, protocol):
     run = evaluate(protocol=protocol, m=20)
     from ice_eval._seeding import rng_for
 
-    for line in run.folder.summary()["configurations"]:
-        rates = np.array(
-            [e["win_rate"] for e in run.folder.examples() if all(e[n] == line[n] for n in ("attribution", "operator"))]
-        )
-        assert line["win_rate"] == pytest.approx(rates.mean())
+    for line in run.folder.summary().configurations:
+        rates = np.array([e.win_rate for e in run.folder.examples() if e.configuration == line.configuration])
+        assert line.win_rate == pytest.approx(rates.mean())
         rng = rng_for(0, "bootstrap")
         interval = mean_interval(rates, rng=rng, n_resamples=200, method="percentile")
-        assert line["win_rate_ci"] == (None if interval is None else list(interval))
+        assert line.win_rate_ci == interval
 
 
 def test_released_infill_may_write_what_gives_the_label_away(toy, sentiment_task):
@@ -171,8 +174,9 @@ def test_released_infill_may_write_what_gives_the_label_away(toy, sentiment_task
 
     def written(protocol):
         run = ice.evaluate(toy, task, attributions=["random"], operators=["infill"], m=8, protocol=protocol)
-        return {word for part in run.folder.parts() for row in run.folder.ledger(part, inputs=True)
-                if row.key.kind.startswith("random") for unit, word in enumerate((row.text or "").split())
+        examples = {row.example_id: row for part in run.folder.parts() for row in run.folder.inputs(part)}
+        return {word for row in ledger_rows(run.folder) if row.key.kind == Kind.RANDOM
+                for unit, word in enumerate(shown_text(examples[row.key.example_id], row).split())
                 if word in {"good", "bad"} and unit not in row.kept}  # fmt: skip
 
     assert written("default") == set()
@@ -182,7 +186,7 @@ def test_released_infill_may_write_what_gives_the_label_away(toy, sentiment_task
 def test_the_manifest_names_the_protocol_and_rescore_follows_it(evaluate, tmp_path):
     run = evaluate(protocol="released", out=tmp_path / "run")
     before = json.loads((run.path / "summary.json").read_text())
-    assert run.folder.manifest()["config"]["protocol"] == "released"
+    assert run.folder.manifest().config.protocol == "released"
     assert all({"protocol_released", "scope_prompt"} <= set(line["flags"]) for line in before["configurations"])
     page = run.report().read_text()
     assert "The choices of the paper&#39;s released package" in page
@@ -200,23 +204,23 @@ def test_a_folder_of_another_protocol_is_not_continued(evaluate, tmp_path):
 def test_nsr_order_is_the_order_of_the_released_protocol_and_the_mirror_of_the_others(evaluate):
     for protocol in ("default", "paper", "released"):
         run = evaluate(protocol=protocol, m=20)
-        lines = {(e["attribution"], e["operator"], e["example_id"]): e for e in run.folder.examples()}
-        for line in run.folder.summary()["configurations"]:
-            used = [e for key, e in lines.items() if key[:2] == (line["attribution"], line["operator"])]
-            lost = [e["tie_rate"] if protocol == "paper" else 0.0 for e in used]
+        lines = {(e.attribution, e.operator, e.example_id): e for e in run.folder.examples()}
+        for line in run.folder.summary().configurations:
+            used = [e for key, e in lines.items() if key[:2] == (line.attribution, line.operator)]
+            lost = [e.tie_rate if protocol == "paper" else 0.0 for e in used]
             mirrored = [
-                1 - e["win_rate"] - tie if "negative_signal" in e["flags"] and protocol != "released" else e["win_rate"]
+                1 - e.win_rate - tie if "negative_signal" in e.flags and protocol != "released" else e.win_rate
                 for e, tie in zip(used, lost, strict=True)
             ]
-            assert line["win_rate_nsr_order"] == pytest.approx(np.mean(mirrored))
+            assert line.win_rate_nsr_order == pytest.approx(np.mean(mirrored))
 
 
-def test_the_released_package_has_an_empty_input_for_each_operator(evaluate):
+def test_the_released_package_has_an_empty_input_for_each_operator(toy, evaluate):
     run = evaluate(protocol="released")
     words = {word.lower() for text in TEXTS for word in text.split()} | {"review", ":", "sentiment"}
-    found = {row.key.operator: row.text for row in rows(run, kind="empty")}
+    found = {row.key.operator: toy.codec.decode([row.input_ids])[0] for row in rows(run, "empty")}
     assert set(found) == {None, "delete", "infill"}
     assert len(found["infill"].split()) == 5
     assert {word.lower() for word in found["infill"].split()} <= words
-    assert len({row.input_ids for row in rows(run, kind="empty", operator="infill")}) == 1  # the same for all examples
-    assert run.folder.manifest()["rows"] == len(run.folder.ledger(0))
+    assert len({row.input_ids for row in rows(run, "empty", operator="infill")}) == 1  # the same for all examples
+    assert run.folder.manifest().cost.rows == len(ledger_rows(run.folder, 0))

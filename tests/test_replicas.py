@@ -29,6 +29,7 @@ def order():
         examples=task.examples(),
         attributions={"random": method_of("random")},
         budget=100,
+        part_size=16,
         lowered={},
         threads=None,
         targets=None,

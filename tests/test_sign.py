@@ -1,6 +1,5 @@
 """Signed attributions rank by support of the explained label, or by magnitude."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -56,7 +55,7 @@ def rationales(run):
 def test_only_signed_and_brought_attributions_rank_by_magnitude_and_only_where_asked(evaluate, method, sign, units):
     found = evaluate(method, sign=sign)
     assert rationales(found) == {units}
-    assert ("sign_abs" in found.folder.manifest()["flags"]) == (sign == "abs")
+    assert ("sign_abs" in found.folder.manifest().flags) == (sign == "abs")
 
 
 def test_the_numbers_in_the_folder_keep_their_sign(evaluate):
@@ -64,14 +63,10 @@ def test_the_numbers_in_the_folder_keep_their_sign(evaluate):
     assert list(next(iter(found.folder.inputs(0))).attributions["mine"]) == VALUES
 
 
-def test_a_folder_of_an_earlier_version_goes_on_and_one_of_the_other_sign_is_refused(evaluate, tmp_path):
-    found = evaluate(Signed(), out=tmp_path / "run")
-    manifest = json.loads((found.path / "manifest.json").read_text())
-    assert "sign" not in manifest["identity"]
-    del manifest["config"]["sign"]
-    (found.path / "manifest.json").write_text(json.dumps(manifest))
+def test_a_folder_goes_on_and_one_of_the_other_sign_is_refused(evaluate, tmp_path):
+    evaluate(Signed(), out=tmp_path / "run")
     assert rationales(evaluate(Signed(), out=tmp_path / "run")) == {(1, 2)}
-    with pytest.raises(ConfigError, match="sign is None there and 'abs' here"):
+    with pytest.raises(ConfigError, match="sign is 'support' there and 'abs' here"):
         evaluate(Signed(), sign="abs", out=tmp_path / "run")
 
 

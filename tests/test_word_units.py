@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import ledger_rows
 
 import ice_eval as ice
 from ice_eval.encoding import Tokens, encode
@@ -102,7 +103,7 @@ def test_removing_the_decisive_word_hurts_most():
 
 def test_necessity_keeps_the_complement_of_the_same_sets():
     run = ice.evaluate("toy", reviews(), m=8, operators=["delete"], directions=["sufficiency", "necessity"])
-    rows = {row.key: row for row in run.folder.ledger(0)}
+    rows = {row.key: row for row in ledger_rows(run.folder, 0)}
     sizes = {row.example_id: len(row.spans) for row in run.folder.inputs(0)}
     kept = [(key, row.kept) for key, row in rows.items() if key.direction == "sufficiency"]
     assert kept

@@ -6,8 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.documents import play
+from tests.rows import ledger_rows
 
 from ice_eval.models.toy import BIAS, WEIGHTS
+from ice_eval.records import Kind
 
 SECTION = (
     (Path(__file__).parents[1] / "docs/concepts.md")
@@ -52,8 +54,8 @@ def test_the_full_text(page, examples):
 
 def test_the_table_of_random_sets(page, examples):
     text = page["texts"][0].split()
-    rows = [row for part in page["run"].folder.parts() for row in page["run"].folder.ledger(part)]
-    drawn = [row.kept for row in rows if row.key.example_id == "0" and row.key.kind == "random"]
+    rows = ledger_rows(page["run"].folder)
+    drawn = [row.kept for row in rows if row.key.example_id == "0" and row.key.kind == Kind.RANDOM]
     own, other = (tuple(examples.loc[(name, "0"), "rationale"]) for name in ("gradient", "input-x-gradient"))
     null = [kept for kept in drawn if kept != own][:4]
     lines = ["| kept | log-odds | against the rationale |", "|---|---|---|"]

@@ -5,7 +5,7 @@ import pytest
 from ice_eval.attributions import attributions
 from ice_eval.models._records import Pending
 from ice_eval.models.toy import Toy
-from ice_eval.pipeline import RunConfig, execute
+from ice_eval.pipeline import RunConfig, finish, score
 from ice_eval.tasks import load_task
 
 
@@ -15,8 +15,8 @@ class Later(Toy):
         return True
 
     def submit(self, batch, labels, *, prefix=0):
-        rows = list(batch)
-        return Pending(lambda: self.log_scores(rows, labels, prefix=prefix), sum(len(row.ids) - prefix for row in rows))
+        tokens = len(batch.ids) - prefix * len(batch)
+        return Pending(lambda: self.log_scores(batch, labels, prefix=prefix), tokens)
 
 
 @pytest.mark.parametrize("settings", [{"m": 10}, {"adaptive": "examples"}, {"adaptive": "dataset"}], ids=str)
@@ -27,9 +27,9 @@ def test_answers_that_come_later_are_the_same(tmp_path, settings):
         for names in (("gradient",), ("gradient", "random")):  # the second one is added to a finished run
             config = RunConfig(attributions=names, n=40, nulls=("size", "position"), **settings)
             out = tmp_path / folder
-            execute(config, model=model, task=task, examples=task.examples(), attributions=methods, out=out)
+            finish(score(config, model=model, task=task, examples=task.examples(), attributions=methods, out=out))
     now, later = (
-        [(tmp_path / folder / name).read_bytes() for name in ("summary.json", "examples.jsonl")]
+        [(tmp_path / folder / name).read_bytes() for name in ("summary.json", "examples.parquet")]
         for folder in ("now", "later")
     )
     assert now == later

@@ -16,6 +16,7 @@ from ice_eval.cot.tasks import Worked
 from ice_eval.errors import ConfigError
 from ice_eval.models import DeviceMap, MaxMemory, Model, load_model
 from ice_eval.pipeline import Reporter
+from ice_eval.results.records import ChainInfo
 from ice_eval.servers import RESPONSES, Budget, Chat, ResponseStore, Server, plan_requests
 from ice_eval.tasks import DataSource, FileData
 
@@ -154,11 +155,11 @@ def _backend(model: str | Model, server: Server | None, budget: Budget | None, l
     if server is not None:
         if not isinstance(model, str):
             raise ConfigError("behind a server a model goes by its name; a loaded one needs no server.")
-        return Backend(lambda store: Chat(server, store, budget=budget), {"base_url": server.base_url})
+        return Backend(lambda store: Chat(server, store, budget=budget), ChainInfo(base_url=server.base_url))
     if budget is not None and budget != Budget():
         raise ConfigError("a limit on requests or cost needs a server; a model on this machine costs nothing.")
     from ice_eval.cot.local_chat import LocalChat
 
     loaded = load_model(model, **loading)
-    about = {"device": loaded.places, "weights": loaded.fingerprint}
+    about = ChainInfo(device=loaded.devices, weights=loaded.fingerprint)
     return Backend(lambda store: LocalChat(loaded, store), about, loaded)

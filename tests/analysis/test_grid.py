@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 from tests.small_runs import run, texts
 
@@ -28,8 +30,8 @@ def summary():
 
 
 def test_cells_of_a_run_are_its_configurations(summary):
-    cells = cells_of(summary, text_lengths={"waves": "long"})
-    assert [c.win_rate for c in cells] == [line["win_rate"] for line in summary["configurations"]]
+    cells = cells_of(summary.configurations, text_lengths={"waves": "long"})
+    assert [c.win_rate for c in cells] == [line.win_rate for line in summary.configurations]
     assert {(c.model, c.task, c.attribution, c.text_length, c.n) for c in cells} == {
         ("waves", "waves", "random", "long", 4)
     }
@@ -37,13 +39,13 @@ def test_cells_of_a_run_are_its_configurations(summary):
 
 
 def test_a_configuration_without_an_example_is_no_cell(summary):
-    lines = [{**line, "win_rate": None} if line["k"] == 0.4 else line for line in summary["configurations"]]
-    assert {c.k for c in cells_of({"configurations": lines})} == {0.2}
+    lines = [replace(line, win_rate=None) if line.k == 0.4 else line for line in summary.configurations]
+    assert {c.k for c in cells_of(lines)} == {0.2}
 
 
 def test_the_gap_of_a_run_is_that_of_its_own_agreement(summary):
-    found = operator_dependence(cells_of(summary), operators=("delete", "mask-unk"))
-    assert found.gaps == pytest.approx([line["gap"] for line in summary["agreement"]])
+    found = operator_dependence(cells_of(summary.configurations), operators=("delete", "mask-unk"))
+    assert found.gaps == pytest.approx([line.gap for line in summary.agreement])
 
 
 def test_only_cells_that_differ_in_one_thing_are_a_pair():

@@ -16,6 +16,7 @@ from ice_eval.errors import ConfigError, DataError
 from ice_eval.models import load_model, load_reader
 from ice_eval.models.toy import Toy
 from ice_eval.operators import PooledUnits
+from ice_eval.records import Kind
 from ice_eval.tasks import load_task
 
 
@@ -169,7 +170,7 @@ def test_fills_are_counted_as_a_slow_loop_counts_them(finished):
             written = [token for unit, token in enumerate(content) if unit not in row.kept]
             hits = sum(token in marked for token in written)
             fills, bad, rows, bad_rows = fills + len(written), bad + hits, rows + 1, bad_rows + (hits > 0)
-            if hits and row.key.kind.startswith("rationale"):
+            if hits and row.key.kind == Kind.RATIONALE:
                 around.add(row.key.example_id)
     assert 0 < bad < fills
     assert (found.fills, found.contaminated_fills) == (fills, bad)
@@ -183,14 +184,14 @@ def test_win_rates_with_and_without_telling_fills_are_compared(finished):
     assert len(effects) == 2 * 2 * 2  # references, attributions, k
     marked = {ids[0] for ids in audit.judged[0].surviving}
     [effect] = [e for e in effects if (e.reference, e.attribution, e.k) == ("words", "good", 0.2)]
-    lines = {line["example_id"]: line for line in lines_of(made, attribution="good", operator="infill", k=0.2)}
+    lines = {line.example_id: line for line in lines_of(made, attribution="good", operator="infill", k=0.2)}
     sides = {True: [], False: []}
     for row in rows_of(made, "rationale:good"):
         line = lines[row.key.example_id]
-        if row.key.operator == "infill" and row.key.size == len(line["rationale"]):
+        if row.key.operator == "infill" and row.key.size == len(line.rationale):
             content = row.input_ids[2 : 2 + items[row.key.example_id].n_units]
             told = any(token in marked for unit, token in enumerate(content) if unit not in row.kept)
-            sides[told].append(line["win_rate"])
+            sides[told].append(line.win_rate)
     assert (effect.n_contaminated, effect.n_clean) == (len(sides[True]), len(sides[False]))
     expected = stats.unpaired_difference(np.array(sides[False]), np.array(sides[True]))
     assert effect.difference == pytest.approx(np.mean(sides[True]) - np.mean(sides[False]))

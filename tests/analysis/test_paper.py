@@ -5,6 +5,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from tests.made_records import settings
 
 from ice_eval import stats
 from ice_eval.analysis import anti_faithful, spreads
@@ -221,7 +222,8 @@ def test_another_k_has_a_cell_whose_operator_is_unknown():
 
 def config_of(model, **changes):
     """What the manifest of a run says, and how it would have to be for the paper's."""
-    return {"model": model, "task": "sst2", **vars(RunConfig(**{"protocol": "paper", "sign": "abs", **changes}))}
+    asked = RunConfig(**{"protocol": "paper", "sign": "abs", **changes})
+    return settings(model=model, task="sst2", **vars(asked))
 
 
 def topics(config, cell):

@@ -97,9 +97,9 @@ def test_progress_is_reported_and_adds_up(evaluate):
     first, second, third = Listener(), Listener(), Listener()
     run = evaluate(reporter=first)
     evaluate(reporter=second)
-    assert first.rows == first.total == run.folder.manifest()["rows"] == second.rows == second.total
+    assert first.rows == first.total == run.folder.manifest().cost.rows == second.rows == second.total
     run = evaluate(reporter=third, attributions=["random", "gradient"])  # some of its rows are answered already
-    assert third.rows == third.total == run.folder.manifest()["rows"] > first.rows
+    assert third.rows == third.total == run.folder.manifest().cost.rows > first.rows
     assert first.stopped and second.stopped
     assert first.said == [
         "500 examples were asked for, and the data hold 4: all of them are used.",

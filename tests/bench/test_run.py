@@ -154,7 +154,7 @@ def test_the_plan_counts_rows_and_knows_the_pace_of_a_model(grid, finished, tmp_
     chosen, folder = finished
     lines = plan_grid(chosen, BenchFolder(tmp_path / "new"))
     assert [(line.n, line.minutes, line.status) for line in lines] == [(6, None, "waiting")] * 2
-    done = [each.manifest()["rows"] for each in folder.finished()]
+    done = [each.manifest().cost.rows for each in folder.finished()]
     assert [line.rows for line in lines] == done  # the toy's tokens are words
     assert [line.rows for line in plan_grid(chosen, folder)] == [0, 0]
     further = grid(prompts=["standard", "quoted"])
@@ -188,7 +188,7 @@ def test_report_and_figures_are_about_all_runs(finished):
 def test_runs_know_a_model_by_the_name_that_the_grid_gives_it(grid, tmp_path):
     models = ["toy", {"model": "toy", "name": "other"}]
     folder = run_grid(grid(models=models, prompts="standard", operators=["delete"]), tmp_path / "bench")
-    assert [each.manifest()["config"]["model"] for each in folder.finished()] == ["toy", "other"]
+    assert [each.manifest().config.model for each in folder.finished()] == ["toy", "other"]
 
 
 def test_p_values_are_adjusted_over_the_whole_grid(finished):
@@ -217,4 +217,4 @@ def test_the_plan_counts_rows_of_eraser_and_of_matched_nulls(grid, tmp_path):
     [line] = plan_grid(chosen, folder)
     run_grid(chosen, folder.path)
     manifest = folder.run_folder(line.name).manifest()
-    assert line.rows == pytest.approx(manifest["rows"], rel=0.1)
+    assert line.rows == pytest.approx(manifest.cost.rows, rel=0.1)

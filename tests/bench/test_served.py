@@ -27,8 +27,8 @@ def test_a_model_behind_a_server_runs_beside_one_that_is_loaded(grid, tmp_path):
         folder = run_grid(chosen, tmp_path / "bench")
     assert [record.status for record in folder.records()] == ["complete"] * 4
     manifests = [folder.run_folder(run.name).manifest() for run in chosen.runs() if run.model.is_served]
-    assert [found["config"]["model"] for found in manifests] == ["mine", "mine"]
-    assert [found["identity"]["weights"] for found in manifests] == ["openai:bag, texts cut by words"] * 2
+    assert [found.config.model for found in manifests] == ["mine", "mine"]
+    assert [found.identity["weights"] for found in manifests] == ["openai:bag, texts cut by words"] * 2
     # The answers of a run are in its own folder, and in no other.
     asked = [{each.key for each in read_responses(each.path / "responses.jsonl")} for each in folder.finished()[2:]]
     assert sum(map(len, asked)) == len(set.union(*asked)) == len(server.requests)

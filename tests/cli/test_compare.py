@@ -89,19 +89,19 @@ def like_the_paper(tmp_path_factory):
 def test_a_run_is_set_beside_the_published_cells(ice, like_the_paper):
     content = json.loads(ice("compare", like_the_paper.path, "--paper", "--json").out)
     own = {
-        line["operator"]: line
-        for line in like_the_paper.folder.summary()["configurations"]
-        if (line["attribution"], line["null"]) == ("gradient", "size")
+        line.operator: line
+        for line in like_the_paper.folder.summary().configurations
+        if (line.attribution, line.null) == ("gradient", "size")
     }
     lines = {line["operator"]: line for line in content["configurations"]}
     for operator, published, word in (("delete", 0.56, "weakly faithful"), ("mask-unk", 0.22, "anti-faithful")):
-        line, (low, high) = lines[operator], own[operator]["win_rate_ci"]
+        line, (low, high) = lines[operator], own[operator].win_rate_ci
         assert line["published"] == pytest.approx(published) and line["published_taxonomy"] == word
-        assert (line["n"], line["win_rate"], line["win_rate_ci"]) == (20, own[operator]["win_rate"], [low, high])
+        assert (line["n"], line["win_rate"], line["win_rate_ci"]) == (20, own[operator].win_rate, [low, high])
         assert line["difference"] == pytest.approx(line["win_rate"] - published)
         assert line["covered"] == (low <= published <= high)
     # random, the null by position and all operators together are not in the paper.
-    assert content["n_without"] == len(like_the_paper.folder.summary()["configurations"]) - 2
+    assert content["n_without"] == len(like_the_paper.folder.summary().configurations) - 2
     assert [line.partition(":")[0] for line in content["protocol"]] == ["n", "m", "sign", "ties", "prompt", "n"]
     assert "n: 20 examples here at most, 500 in the paper." in content["protocol"]
 

@@ -34,7 +34,7 @@ def test_a_server_is_asked_and_the_steps_are_judged(ice, server, problems):
     done = ice(*flags, "--out", "run", "--json")
     assert done.code == 0, done.err
     content = json.loads(done.out)
-    assert content["cot"]["capacity"][0]["taxonomy"] == "genuine"
+    assert content["chains"]["capacity"][0]["taxonomy"] == "genuine"
     assert done.err.startswith("plan, for chains of six steps: "), "the plan is told first"
     assert re.search(r"^\d+ requests in \d+ s \(\d+ requests/s\)$", done.err, re.MULTILINE)
     assert "rows" not in done.err
@@ -53,7 +53,7 @@ def test_chains_that_are_there_are_not_asked_for(ice, server, tmp_path):
         "cot", "run", "--base-url", server.url, "--model", "m", "--responses", path, *FEW, "--out", "run", "--json"
     )
     assert done.code == 0, done.err
-    assert json.loads(done.out)["cot"]["problems"]["accuracy"] == 1
+    assert json.loads(done.out)["chains"]["problems"]["accuracy"] == 1
     assert not any("step by step" in request["messages"][0]["content"] for request in server.requests)
 
 

@@ -34,7 +34,7 @@ def test_the_command_prints_both_and_continues(ice, bert, demo_run, tmp_path):
     assert "delete, random set kept" in done.out and "Both explain A" in done.out
     copy = load_model(str(tmp_path / "copy"), device="cpu")
     manifest = RunFolder.existing(tmp_path / "b").manifest()
-    assert copy.fingerprint == manifest["identity"]["weights"]
+    assert copy.fingerprint == manifest.identity["weights"]
     again = ice(*command, "--json")
     content = json.loads(again.out)
     assert "nothing left to score" in again.err

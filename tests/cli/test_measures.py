@@ -2,6 +2,7 @@ import json
 from types import SimpleNamespace
 
 import pytest
+from tests.made_records import manifest, settings
 
 import ice_eval
 from ice_eval.analysis.measures import Column, Found, Missing, Part
@@ -55,7 +56,7 @@ def test_a_folder_without_a_run_is_refused(ice, tmp_path):
 
 
 def run_of(model, task):
-    return SimpleNamespace(path=f"{model}-{task}", manifest=lambda: {"config": {"model": model, "task": task}})
+    return SimpleNamespace(path=f"{model}-{task}", manifest=lambda: manifest(config=settings(model=model, task=task)))
 
 
 def some(title="Some"):

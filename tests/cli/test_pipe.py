@@ -47,8 +47,8 @@ def test_output_through_a_pipe_is_plain_and_whole(toy_run):
     assert not ANSI.search(out + err) and "\r" not in out + err
     assert "rows/s" in err and "rows/s" not in out
     # No cell is cut off for want of a terminal's width.
-    for line in RunFolder.existing(folder / "run").summary()["configurations"]:
-        row = rf"^{line['attribution']}  +{line['operator']}  +.*  {line['verdict']} *$"
+    for line in RunFolder.existing(folder / "run").summary().configurations:
+        row = rf"^{line.attribution}  +{line.operator}  +.*  {line.verdict} *$"
         assert re.search(row, out, re.MULTILINE)
     assert "…" not in out
 

@@ -50,8 +50,8 @@ def test_the_printed_command_is_the_same_run(ice, data, tmp_path, options):
     done = ice(*words, "--out", "again")
     assert done.code == 0, done.err
     again = RunFolder.existing(tmp_path / "again").manifest()
-    assert again["config_hash"] == first["config_hash"]
-    assert again["config"] == first["config"]
+    assert again.config_hash == first.config_hash
+    assert again.config == first.config
 
 
 def test_a_task_file_that_says_more_than_flags_has_no_command(ice, data, tmp_path):

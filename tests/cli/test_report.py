@@ -100,7 +100,8 @@ def test_an_unwanted_verdict_exits_1_and_names_the_configurations(ice, finished)
     path = finished / "summary.json"
     summary = json.loads(path.read_text())
     for line in summary["configurations"]:
-        line["verdict"] = "anti-faithful" if line["attribution"] == "gradient" else "faithful"
+        word = "anti-faithful" if line["attribution"] == "gradient" else "faithful"
+        line["verdict"] = {"lowest": word, "highest": word, "excludes_chance": True, "reason": None, "text": word}
     path.write_text(json.dumps(summary))
     assert ice("report", finished, "--fail-if", "near-random", "--fail-if", "operators disagree").code == 0
     done = ice("report", finished, "--fail-if", "near-random,anti-faithful", "--json")
@@ -114,7 +115,9 @@ def test_a_gate_may_be_about_some_attributions_alone(ice, finished):
     gate = ("report", finished, "--fail-if", "not distinguishable from random")
     summary = json.loads((finished / "summary.json").read_text())
     for line in summary["configurations"]:
-        line["verdict"] = "faithful" if line["attribution"] == "gradient" else "not distinguishable from random"
+        word = "faithful" if line["attribution"] == "gradient" else None
+        reason = None if word else "not distinguishable from random"
+        line["verdict"] = {"lowest": word, "highest": word, "excludes_chance": bool(word), "reason": reason}
     (finished / "summary.json").write_text(json.dumps(summary))
     assert ice(*gate, "--fail-for", "gradient").code == 0
     done = ice(*gate, "--fail-for", "gradient,random")

@@ -24,7 +24,7 @@ def test_a_run_prints_tables_and_where_it_wrote(run, tmp_path):
         assert word in done.out
     assert f"Run folder: {tmp_path / 'run'}" in done.out
     assert (tmp_path / "run" / "report.html").is_file()
-    assert json.loads((tmp_path / "run" / "summary.json").read_text())["schema"] == 1
+    assert json.loads((tmp_path / "run" / "summary.json").read_text())["schema"] == 2
 
 
 def test_a_run_says_what_several_attributions_cost(run, tmp_path):
@@ -32,8 +32,8 @@ def test_a_run_says_what_several_attributions_cost(run, tmp_path):
     done = run("--attributions", "occlusion,lime,random")
     assert done.code == 0 and "What each attribution cost" in done.out
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
-    assert set(manifest["attribution_rows"]) == {"occlusion", "lime"}
-    assert f"{manifest['attribution_rows']['lime']:,}" in done.out
+    assert set(manifest["cost"]["attribution_rows"]) == {"occlusion", "lime"}
+    assert f"{manifest['cost']['attribution_rows']['lime']:,}" in done.out
     assert "What each attribution cost" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
 
 
@@ -51,16 +51,16 @@ def test_every_option_reaches_the_run(run, tmp_path):
     given = [str(part) for name, value in (options | rest).items() for part in (f"--{name}", value)]
     assert run(*given).code == 0
     manifest = RunFolder.existing(tmp_path / "run").manifest()
-    config = manifest["config"]
-    assert (config["attributions"], config["operators"], config["k"]) == (["random"], ["infill"], [0.3, 0.5])
-    assert (config["n"], config["m"], config["seed"]) == (5, 7, 11)
-    assert (config["target"], config["fills"], config["n_fills"]) == ("gold", "own", 2)
-    assert (config["label_scoring"], manifest["token_budget"]) == ("first", 99)
+    config = manifest.config
+    assert (config.attributions, config.operators, config.k) == (("random",), ("infill",), (0.3, 0.5))
+    assert (config.n, config.m, config.seed) == (5, 7, 11)
+    assert (config.target, config.fills, config.n_fills) == ("gold", "own", 2)
+    assert (config.label_scoring, manifest.token_budget) == ("first", 99)
 
 
 def test_escapes_in_a_prompt_are_new_lines_and_tabs(run, tmp_path):
     assert run(prompt=r"Review:\t{text}\nSentiment:").code == 0
-    assert RunFolder.existing(tmp_path / "run").manifest()["prompt"] == "Review:\t{text}\nSentiment:"
+    assert RunFolder.existing(tmp_path / "run").manifest().prompt == "Review:\t{text}\nSentiment:"
 
 
 def test_a_task_can_be_given_other_data(ice, reviews, tmp_path):
@@ -69,7 +69,7 @@ def test_a_task_can_be_given_other_data(ice, reviews, tmp_path):
     assert done.code == 0
     assert {line["task"] for line in json.loads(done.out)["configurations"]} == {"sst2"}
     manifest = RunFolder.existing(tmp_path / "run").manifest()
-    assert manifest["data"] == {"origin": str(reviews), "examples": 8}
+    assert (manifest.data.origin, manifest.data.examples, manifest.data.columns) == (str(reviews), 8, {})
 
 
 def test_a_csv_file_gives_the_same_numbers(run, reviews, tmp_path, tmp_path_factory):
@@ -80,7 +80,7 @@ def test_a_csv_file_gives_the_same_numbers(run, reviews, tmp_path, tmp_path_fact
         writer.writerows(json.loads(line) for line in reviews.read_text().splitlines())
     first, second = run(out=tmp_path / "a"), run(data=path, out=tmp_path / "b")
     assert first.code == second.code == 0
-    one, other = ((tmp_path / name / "examples.jsonl").read_bytes() for name in "ab")
+    one, other = ((tmp_path / name / "examples.parquet").read_bytes() for name in "ab")
     assert one == other
 
 

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.rows import ledger_rows
 from tests.servers.bag_server import Bag
 from tests.servers.chat_server import ChatServer
 
@@ -40,8 +41,7 @@ def answers_in(folder):
 
 
 def scores_in(folder):
-    found = RunFolder(folder)
-    return {row.key: row.scores for part in found.parts() for row in found.ledger(part)}
+    return {row.key: row.scores for row in ledger_rows(RunFolder(folder))}
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL")

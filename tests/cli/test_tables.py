@@ -6,11 +6,14 @@ import re
 import pytest
 from rich.cells import cell_len
 from rich.console import Console
+from tests import made_records
+from tests.made_records import summary_line, verdict_of
 
 from ice_eval.cli._tables import MINOR, fitted
 from ice_eval.report import Table, summary_table
 from ice_eval.report.colours import TAXONOMY_COLOURS
 from ice_eval.report.tables import word_of_rate, word_of_verdict
+from ice_eval.stats import Interval
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 RANDOM = "not distinguishable from random"
@@ -26,11 +29,11 @@ LINES = [
 def summary():
     def build(*lines):
         whole = {
-            "model": "toy", "task": "demo", "direction": "sufficiency", "k": 0.2, "null": "size", "n": 1234,
-            "win_rate": 0.7321, "win_rate_ci": [0.681, 0.7849], "p_value": 0.0001, "effect_size_median": 1.1,
-            "effect_word": "negligible",
+            "n": 1234, "win_rate": 0.7321, "win_rate_ci": Interval(0.681, 0.7849), "p_value": 0.0001,
+            "effect_size_median": 1.1, "effect_word": "negligible",
         }  # fmt: skip
-        return {"configurations": [{**whole, **line} for line in lines or LINES], "agreement": [], "robustness": []}
+        made = [{**whole, **line, "verdict": verdict_of(line["verdict"])} for line in lines or LINES]
+        return made_records.summary([summary_line(**line) for line in made])
 
     return build
 
@@ -104,11 +107,11 @@ def test_no_colour_is_honoured(summary):
 
 
 def test_words_of_cells():
-    assert word_of_verdict("near-random to faithful") == "near-random"
-    assert word_of_verdict("undetermined (too few examples)") is None
+    assert word_of_verdict(verdict_of("near-random to faithful")) == "near-random"
+    assert word_of_verdict(verdict_of("undetermined (too few examples)")) is None
     assert word_of_verdict(None) is None
     assert word_of_rate(None, None) is None
-    assert word_of_rate(0.57, "near-random to faithful") == "weakly faithful"
+    assert word_of_rate(0.57, verdict_of("near-random to faithful")) == "weakly faithful"
 
 
 def test_wide_characters_are_measured_as_they_are_shown():

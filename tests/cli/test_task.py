@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from ice_eval.report.provenance import command
+from ice_eval.results import RunFolder
 from ice_eval.tasks import FileData, load_task
 
 
@@ -101,7 +102,7 @@ def test_a_run_records_the_way_a_task_was_asked_and_its_language(ice, data):
     manifest = json.loads((found["sst2-minimal-toy"] / "manifest.json").read_text(encoding="utf-8"))
     assert manifest["config"]["task"] == manifest["identity"]["task"] == "sst2/minimal"
     assert (manifest["prompt"], manifest["language"]) == ("{text}\nSentiment:", "en")
-    assert "--task sst2/minimal" in command(manifest)
+    assert "--task sst2/minimal" in command(RunFolder.existing(found["sst2-minimal-toy"]).manifest())
 
 
 def test_a_new_task_file_is_named_as_json_too(ice):

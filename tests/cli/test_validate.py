@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from ice_eval.results import RunFolder
+
 PROMPT = r"Review: {text}\nSentiment:"
 NAMED = ("--model", "toy", "--prompt", PROMPT, "--labels", "negative,positive")
 
@@ -132,8 +134,8 @@ def test_what_says_nothing_is_counted_not_ranked_by_a_draw(ice, short, tmp_path)
         "the attribution 'mine' has the same number for all units in 1 of 3 examples: their rationale is a random "
         "draw.",
     ]
-    lines = [json.loads(line) for line in (tmp_path / "run" / "examples.jsonl").read_text().splitlines()]
-    errors = {line["example_id"]: line.get("error") for line in lines if line["attribution"] == "mine"}
+    lines = RunFolder.existing(tmp_path / "run").examples()
+    errors = {line.example_id: line.error for line in lines if line.attribution == "mine"}
     assert (errors["1"], errors["2"]) == (None, "the attribution 'mine': its explanation says nothing about the text")
 
 

@@ -38,16 +38,16 @@ def test_attention_and_gradient_give_every_step_a_number_and_tokens_stand_beside
             "random": 5,
         }
         assert min(example.attributions["gradient"]) > 0
-    levels = found.folder.summary()["cot"]["levels"]
-    assert {(line["unit"], line["attribution"], line["direction"]) for line in levels} == {
+    levels = found.folder.summary().chains.levels
+    assert {(line.unit, line.attribution, line.direction) for line in levels} == {
         (unit, name, direction)
         for unit in ("token", "step")
         for name in ("attention", "gradient")
         for direction in ("sufficiency", "necessity")
     }
-    assert {line["n"] for line in levels} == {3}
+    assert {line.n for line in levels} == {3}
     manifest = found.folder.manifest()
-    assert manifest["cot"]["weights"] == chatty.fingerprint and manifest["device"] == "cpu"
+    assert manifest.chains.weights == chatty.fingerprint and manifest.device == "cpu"
     before = (found.path / "levels.jsonl").read_bytes()
     again = ice.evaluate_chains(chatty, responses=given, out=tmp_path / "run", **SETTINGS)
     assert (again.path / "levels.jsonl").read_bytes() == before

@@ -4,11 +4,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+from tests.rows import each_row
 
 from ice_eval.encoding import encode
 from ice_eval.errors import CapabilityError
 from ice_eval.operators import Blacklist, FillPool, PooledUnits, operators
-from ice_eval.records import PROTECTED, Example
+from ice_eval.records import PROTECTED, Example, Kind
 from ice_eval.results import LedgerRow, RowKey
 from ice_eval.tasks import Records, Task
 from ice_eval.words import character_starts, word_spans
@@ -73,19 +74,21 @@ class Rows:
     item: object
     name: str
     keep: np.ndarray
-    fills: list
+    fills: np.ndarray | None
+    """An id for every token of a unit; None for operators that need none."""
 
     def inputs(self):
         act = operators.get(self.name)()
-        return act.inputs(self.item, self.keep, fills=self.fills if act.needs_fills else ())
+        fills = self.fills if act.needs_fills else self.item.ids[:0]
+        return each_row(act.build(self.item, self.keep, fills=fills))
 
     def check(self):
         """Kept units stay, order stays, nothing outside the content moves, and counts match."""
         item, act = self.item, operators.get(self.name)()
         sizes = np.bincount(item.unit_of[item.unit_of != PROTECTED], minlength=item.n_units)
-        inputs = self.inputs()
+        inputs, starts = self.inputs(), np.cumsum(sizes) - sizes
         assert len(inputs) == len(self.keep)
-        assert [row.key() for row in inputs] == [row.key() for row in self.inputs()]
+        assert [row.keys() for row in inputs] == [row.keys() for row in self.inputs()]
         for row, keep in zip(inputs, self.keep, strict=True):
             kept = item.tokens_kept(keep)
             assert kept.sum() == len(item.ids) - sizes[~keep].sum()
@@ -102,7 +105,7 @@ class Rows:
                 written = row.ids[item.unit_of == unit]
                 assert len(written) == sizes[unit]
                 if act.needs_fills:
-                    assert written.tolist() == self.fills[unit].tolist()
+                    assert written.tolist() == self.fills[starts[unit] :][: sizes[unit]].tolist()
                 else:
                     assert len(set(written.tolist())) == 1 and written[0] in _written(self.name, item.special)
 
@@ -110,7 +113,7 @@ class Rows:
         """The rows as a run folder keeps them."""
         return [
             LedgerRow(
-                key=RowKey(self.item.example_id, "random", self.name, "sufficiency", int(keep.sum()), place, 0),
+                key=RowKey(self.item.example_id, Kind.RANDOM, self.name, "sufficiency", int(keep.sum()), place, 0),
                 kept=tuple(np.flatnonzero(keep).tolist()),
                 input_ids=tuple(row.ids.tolist()),
                 segment_ids=tuple(row.segments.tolist()),
@@ -150,7 +153,6 @@ def fills_for(codec, task, item, *, unit, scope, seed):
     if not pool.can_fill(item):
         return None
     fills = pool.draw(item, np.random.default_rng(seed))
-    sizes = np.bincount(item.unit_of[item.unit_of != PROTECTED], minlength=item.n_units).tolist()
-    assert [len(fill) for fill in fills] == sizes
-    assert {i for fill in fills for i in fill.tolist()} <= pooled
-    return fills
+    assert len(fills.ids) == np.count_nonzero(item.unit_of != PROTECTED) and len(fills.texts) == item.n_units
+    assert set(fills.ids.tolist()) <= pooled
+    return fills.ids

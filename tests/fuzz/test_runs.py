@@ -5,13 +5,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.fuzz.odd_texts import texts
+from tests.rows import ledger_rows
 from tests.small_runs import run, task_of
 
 from ice_eval.encoding import encode
 from ice_eval.errors import IceError
 from ice_eval.models.toy import Toy
 from ice_eval.operators import operators
-from ice_eval.records import Example
+from ice_eval.records import Example, Kind
 
 N_RUNS = {"ordinary": 6, "slow": 150}
 
@@ -20,9 +21,9 @@ def check(row, item):
     """Kept tokens are there in order, and nothing else has moved."""
     name = row.key.operator
     kept = item.tokens_kept(np.isin(np.arange(item.n_units), row.kept))
-    if row.key.kind == "full":
+    if row.key.kind == Kind.FULL:
         assert list(row.input_ids) == item.ids.tolist()
-    elif row.key.kind == "empty":
+    elif row.key.kind == Kind.EMPTY:
         assert list(row.input_ids) == item.empty().ids.tolist()
     elif name == "delete":
         assert list(row.input_ids) == item.ids[kept].tolist()
@@ -60,7 +61,7 @@ def fuzz(*, n_runs, fixed):
         }
         for name, item in items.items():
             assert rows[name].spans == item.spans
-        ledger = [row for part in done.folder.parts() for row in done.folder.ledger(part, inputs=True)]
+        ledger = ledger_rows(done.folder)
         assert {row.key.example_id for row in ledger} == set(items)
         for row in ledger:
             check(row, items[row.key.example_id])

@@ -288,7 +288,7 @@ def test_explanations_of_other_texts_are_counted_and_a_file_of_nothing_else_is_r
     others = [{"id": "who", "spans": [[0, 1, 1]]}, {"text": "nobody wrote this", "words": ["nobody"], "scores": [1]}]
     path = written(tmp_path / "more.jsonl", [*rows("tokens"), *others])
     run = ice_eval.evaluate("toy", TASK, attributions={"mine": path}, operators=["delete"], n=10, m=5)
-    [said] = run.folder.manifest()["messages"]
+    [said] = run.folder.manifest().messages
     assert said.startswith("the attribution 'mine': 2 of 14 explanations belong to none of the 64 examples")
     message = "none of its 2 explanations belongs to an example. Theirs: 'who', nobody wrote this…; ours: 'demo-01'"
     with pytest.raises(DataError, match=message):
@@ -308,9 +308,8 @@ def test_what_was_cut_is_said(tmp_path):
     lines = [{**line, "tokens": line["tokens"][:-3], "scores": line["scores"][:-3]} for line in rows("tokens")]
     path = written(tmp_path / "mine.jsonl", lines)
     run = ice_eval.evaluate("toy", TASK, attributions={"mine": path}, operators=["delete"], n=12, m=5)
-    assert (
-        "the attribution 'mine' ends before the text in 12 of 12 examples: the rest counts as 0."
-        in (run.folder.manifest()["messages"])
+    assert "the attribution 'mine' ends before the text in 12 of 12 examples: the rest counts as 0." in (
+        run.folder.manifest().messages
     )
 
 

@@ -22,22 +22,22 @@ SETTINGS = {
 def evaluated(url, model, task, shared_data, out):
     server = Server(base_url=url, concurrency=2)
     found = ice.evaluate_chains(model, task, server=server, data=shared_data / f"{task}.jsonl", out=out, **SETTINGS)
-    content = found.folder.summary()["cot"]
+    content = found.folder.summary().chains
     responses = list(read_responses(out / "responses.jsonl"))
     assert len({response.key for response in responses}) == len(responses), "nothing is asked twice"
-    assert content["problems"]["n"] == 5 and 1 <= content["problems"]["n_evaluated"] <= 5
-    every = next(line for line in content["capacity"] if line["chains"] == "all")
-    assert every["n"] == content["problems"]["n_evaluated"]
+    assert content.problems.n == 5 and 1 <= content.problems.n_evaluated <= 5
+    every = next(line for line in content.capacity if line.chains == "all")
+    assert every.n == content.problems.n_evaluated
     for name in ("necessity", "sufficiency", "src", "src_adjusted"):
-        assert every[name] is None or 0 <= every[name] <= 1
-    assert 0 <= content["truncate"]["kept"][0]["rate"] <= 1
+        assert getattr(every, name) is None or 0 <= getattr(every, name) <= 1
+    assert 0 <= content.truncate.kept[0].rate <= 1
     return found, responses
 
 
 @pytest.mark.parametrize("task", ["gsm8k", "sst2"])
 def test_llama_cpp_writes_chains_and_concludes_from_their_steps(llama, shared_data, tmp_path, task):
     found, responses = evaluated(llama, "smollm2", task, shared_data, tmp_path / "run")
-    assert found.folder.summary()["cot"]["noise_floor"]["rate"] is not None
+    assert found.folder.summary().chains.noise_floor.rate is not None
     assert all(response.usage is not None for response in responses)
 
 

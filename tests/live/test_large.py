@@ -8,6 +8,7 @@ import pytest
 import torch
 import transformers
 from tests.helpers import save_tiny, save_wide
+from tests.rows import join
 
 from ice_eval.attributions import OF_EVERY_MODEL, Lens, Observer, attributions, method_of
 from ice_eval.encoding import encode, shared_prefix
@@ -77,13 +78,13 @@ def test_scores_are_the_same(models, family, how):
 
     def scores(model):
         items = [encode(model.codec, task, example) for example in task.examples()[:6]]
-        rows, labels, prefix = [item.full() for item in items], model.labels(task), shared_prefix(items)
+        rows, labels, prefix = join(item.full() for item in items), model.labels(task), shared_prefix(items)
         assert model.check(rows, labels, prefix=prefix) == []
         return model.log_scores(rows, labels, prefix=prefix)
 
     one, other = models(family, how)
     np.testing.assert_allclose(scores(other), scores(one), atol=1e-3)
-    assert other.is_spread and other.places.count("cuda:0") == 1 and "cpu" in other.places
+    assert other.is_spread and other.devices.count("cuda:0") == 1 and "cpu" in other.devices
     assert other.fingerprint == one.fingerprint
     assert other.default_budget() > 0 and other.peak_memory() > 0
 
@@ -110,7 +111,7 @@ def test_what_it_writes_is_the_same(models, how):
 
 
 @pytest.mark.parametrize("name", QUANTISERS)
-def test_quantised_weights_score_and_have_slopes(tmp_path, name):
+def test_quantised_weights_score_and_have_gradients(tmp_path, name):
     if not torch.cuda.is_available():
         pytest.skip("needs a CUDA device")
     try:
@@ -121,7 +122,7 @@ def test_quantised_weights_score_and_have_slopes(tmp_path, name):
     full, found = (load_model(str(tmp_path), device="cuda", dtype="float32", load_in=each) for each in (None, name))
     task = load_task("demo")
     items = [encode(full.codec, task, example) for example in task.examples()[:6]]
-    rows, prefix, labels = [item.full() for item in items], shared_prefix(items), full.labels(task)
+    rows, prefix, labels = join(item.full() for item in items), shared_prefix(items), full.labels(task)
     assert found.check(rows, labels, prefix=prefix) == []
     right, scores = (each.log_scores(rows, labels, prefix=prefix) for each in (full, found))
     assert 0 < np.abs(scores - right).max() < (0.1 if "8bit" in name else 3)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from tests.live.serving import transformers_serve
+from tests.small_runs import shown_rows
 
 import ice_eval as ice
 from ice_eval.errors import ConfigError
@@ -17,7 +18,7 @@ USUAL = 0.15
 
 
 def rows_of(found):
-    return {row.key: row for part in found.folder.parts() for row in found.folder.ledger(part, inputs=True)}
+    return {row.key: row for row in shown_rows(found.folder)}
 
 
 @pytest.fixture(scope="module")
@@ -31,9 +32,9 @@ def local(smollm2):
 def test_llama_cpp_gives_the_scores_of_the_same_weights_here(llama, local, tokenizer):
     model = ice.Served("smollm2", base_url=llama, tokenizer=tokenizer, concurrency=2)
     found = ice.evaluate(model, "demo", **SETTINGS)
-    server = found.folder.manifest()["server"]
-    assert (server["prompts"], server["echo"], server["rows_without_score"]) == ("text", False, 0)
-    assert server["label_tokens"] == [[" negative"], [" positive"]]
+    server = found.folder.manifest().server
+    assert (server.prompts, server.echo, server.rows_without_score) == ("text", False, 0)
+    assert server.label_tokens == ((" negative",), (" positive",))
     both = [
         (row.scores, local[row.key.example_id, row.text])
         for row in rows_of(found).values()

@@ -9,6 +9,7 @@ from tests.real.test_real_models import ledger_of, plain_scores
 
 import ice_eval as ice
 from ice_eval.cli.show import show
+from ice_eval.records import Kind
 from ice_eval.words import word_spans
 
 LANGUAGES = ("chinese_chnsenticorp", "arabic_astd", "hindi_movies")
@@ -52,7 +53,7 @@ def test_rows_of_any_script_are_shown_as_the_characters_of_the_text(smollm2, sha
         for row in rows:
             if row.key.operator == "delete":
                 assert bare("".join(text[spans[i].start : spans[i].end] for i in row.kept)) in shown
-        for unit_index in {i for row in rows if row.key.kind.startswith("rationale") for i in row.kept}:
+        for unit_index in {i for row in rows if row.key.kind == Kind.RATIONALE for i in row.kept}:
             assert f"[{text[spans[unit_index].start : spans[unit_index].end]}]" in out
 
 

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from tests.rows import ledger_rows
 
 import ice_eval as ice
+from ice_eval.records import Kind
 from ice_eval.results import RunFolder
 
 PROMPT = "Review: {text}\nSentiment:"
@@ -20,8 +22,7 @@ def sst2(data: Path, prompt: str = PROMPT) -> ice.Task:
 
 
 def ledger_of(run: ice.Run):
-    folder = RunFolder.existing(run.path)
-    return [row for part in folder.parts() for row in folder.ledger(part, inputs=True)]
+    return ledger_rows(RunFolder.existing(run.path))
 
 
 def plain_scores(model, row, label_ids, *, causal: bool) -> np.ndarray:
@@ -84,7 +85,7 @@ def test_random_rows_do_not_depend_on_the_attributions(smollm2):
     three = ice.evaluate(smollm2, "demo", n=2, m=4)
 
     def random_rows(run):
-        return {row.key: (row.kept, row.input_ids) for row in ledger_of(run) if row.key.kind == "random"}
+        return {row.key: (row.kept, row.input_ids) for row in ledger_of(run) if row.key.kind == Kind.RANDOM}
 
     assert random_rows(alone) == random_rows(three)
 
@@ -120,7 +121,7 @@ def test_reading_the_ledger_needs_no_ice(shared_data):
     run = ice.evaluate(str(folder), sst2(shared_data), n=2, m=4, device="cpu")
     frame = pd.concat(pd.read_parquet(path) for path in sorted((run.path / "ledger").glob("*.parquet")))
     manifest = json.loads((run.path / "manifest.json").read_text())
-    assert len(frame) == manifest["rows"]
+    assert len(frame) == manifest["cost"]["rows"]
     assert manifest["status"] == "complete"
     probabilities = np.exp(np.stack(frame["scores"].to_list())).sum(axis=1)
     np.testing.assert_allclose(probabilities, 1, atol=1e-6)

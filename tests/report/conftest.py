@@ -2,24 +2,27 @@ import os
 import shutil
 
 import pytest
+from tests import made_records
+from tests.made_records import agreement_line, summary_line, verdict_of
+
+from ice_eval.stats import Interval
 
 
 @pytest.fixture
 def line():
-    """One configuration of a summary, as `summary.json` has it, with changes."""
+    """One configuration of a summary, with changes; its verdict is given as text."""
 
     def build(**changes):
-        return {
-            "model": "toy", "task": "demo", "attribution": "gradient", "operator": "delete", "direction": "sufficiency",
-            "k": 0.2, "null": "size", "n": 60, "n_skipped": 0, "accuracy": 0.9, "win_rate": 0.7321,
-            "win_rate_ci": [0.681, 0.7849],
+        made = {
+            "attribution": "gradient", "n": 60, "accuracy": 0.9, "win_rate": 0.7321, "win_rate_ci": (0.681, 0.7849),
             "win_rate_strict": 0.73, "tie_rate": 0.0, "p_value": 0.0001, "effect_size": 1.234,
             "effect_size_median": 1.1, "effect_word": "large", "nsr": 0.5, "nsr_median": 0.4, "significant_rate": 0.3,
-            "significant_reason": None, "significant_floor_share": 0.196, "nonnull_share": 0.4,
-            "nonnull_share_low": 0.2, "weak_signal_rate": 0.0, "negative_signal_rate": 0.1,
-            "win_rate_nsr_order": 0.7, "detectable_win_rate": 0.58, "taxonomy": "faithful", "verdict": "faithful",
-            "excludes_chance": True, "flags": [], **changes,
+            "significant_floor_share": 0.196, "nonnull_share": 0.4, "nonnull_share_low": 0.2, "weak_signal_rate": 0.0,
+            "negative_signal_rate": 0.1, "win_rate_nsr_order": 0.7, "detectable_win_rate": 0.58,
+            "taxonomy": "faithful", "verdict": "faithful", **changes,
         }  # fmt: skip
+        interval = None if made["win_rate_ci"] is None else Interval(*made["win_rate_ci"])
+        return summary_line(**{**made, "win_rate_ci": interval, "verdict": verdict_of(made["verdict"])})
 
     return build
 
@@ -29,26 +32,26 @@ def agreement():
     """One comparison of two operators, with changes."""
 
     def build(**changes):
-        return {
-            "model": "toy", "task": "demo", "attribution": "gradient", "k": 0.2, "direction": "sufficiency",
-            "null": "size", "operators": ["delete", "infill"], "n": 60, "gap": 0.0456, "gap_ci": [-0.012, 0.103],
-            "p_crosses": 0.2,             "crosses_threshold": "no", "same_taxonomy": True, "rank_correlation": 0.41,
-            "rank_correlation_ceiling": 0.93, "disagree_rate": 0.125, "disagree": ["7"], **changes,
+        made = {
+            "attribution": "gradient", "n": 60, "gap": 0.0456, "gap_ci": Interval(-0.012, 0.103), "p_crosses": 0.2,
+            "crosses_threshold": "no", "same_taxonomy": True, "rank_correlation": 0.41,
+            "rank_correlation_ceiling": 0.93, "disagree_rate": 0.125, "disagree": ("7",),
         }  # fmt: skip
+        return agreement_line(**{**made, **changes})
 
     return build
 
 
 @pytest.fixture
 def summary(line, agreement):
-    """Changes of each configuration -> a summary."""
+    """Changes of each configuration, a verdict as its text -> a summary."""
 
-    def build(*lines, agreements=()):
-        return {
-            "schema": 1,
-            "configurations": [line(**changes) for changes in lines or [{}]],
-            "agreement": [agreement(**changes) for changes in agreements],
-        }
+    def build(*lines, agreements=(), robustness=()):
+        return made_records.summary(
+            configurations=[line(**changes) for changes in lines or [{}]],
+            agreement=[agreement(**changes) for changes in agreements],
+            robustness=robustness,
+        )
 
     return build
 

@@ -6,7 +6,7 @@ import zlib
 
 import numpy as np
 import pytest
-from tests.small_runs import Waves, run, task_of, texts
+from tests.small_runs import Waves, matches, run, task_of, texts
 
 from ice_eval.models.toy import Toy
 from ice_eval.report import write_html
@@ -67,8 +67,8 @@ def text_of(page):
 
 def expected(found, attribution="signed", operator="delete", **where):
     where = {"attribution": attribution, "operator": operator, "direction": "sufficiency", **where}
-    lines = [line for line in found.folder.examples() if all(line[name] == value for name, value in where.items())]
-    return {line["example_id"]: line for line in lines}
+    lines = [line for line in found.folder.examples() if matches(line, where)]
+    return {line.example_id: line for line in lines}
 
 
 def test_figures_are_drawn_without_a_network(opened, address):
@@ -116,18 +116,16 @@ def test_an_example_has_its_rationale_nulls_and_counterfactuals(opened, found, b
     line = expected(found)["row 3"]
     units = page.locator("#detail .text .unit")
     outlined = [index for index in range(units.count()) if "rationale" in units.nth(index).get_attribute("class")]
-    assert outlined == line["rationale"]
+    assert outlined == list(line.rationale)
     columns = page.locator("#detail .operators > section")
     assert columns.locator("h4").all_text_contents() == ["Under delete", "Under mask-unk"]
     first = columns.first
-    assert (
-        f"Beats {100 * line['win_rate']:.0f} % of {line['m']} random sets" in first.locator(".outcome").text_content()
-    )
+    assert f"Beats {100 * line.win_rate:.0f} % of {line.m} random sets" in first.locator(".outcome").text_content()
     heights = first.locator("svg.null .bar").evaluate_all("bars => bars.map(bar => Number(bar.getAttribute('height')))")
     assert max(heights) == pytest.approx(62) and first.locator("svg.null line.own").count() == 1
     kept = [text for text in first.locator(".rows dd").all_text_contents()]
     words = units.all_text_contents()
-    assert len(kept) == 3 and kept[0] == " ".join(words[index] for index in line["rationale"])
+    assert len(kept) == 3 and kept[0] == " ".join(words[index] for index in line.rationale)
 
 
 def test_sets_that_tie_are_not_said_to_be_beaten(opened, tmp_path):
@@ -149,17 +147,15 @@ def test_sets_that_tie_are_not_said_to_be_beaten(opened, tmp_path):
 def test_filters_find_what_they_say(opened, found, bare):
     page = opened(bare)
     lines = expected(found)
-    scored = {name: line for name, line in lines.items() if "error" not in line}
-    agreement = found.folder.summary()["agreement"]
-    [named] = [
-        each["disagree"] for each in agreement if each["attribution"] == "signed" and each["direction"] == "sufficiency"
-    ]
+    scored = {name: line for name, line in lines.items() if line.error is None}
+    agreement = found.folder.summary().agreement
+    [named] = [each.disagree for each in agreement if each.attribution == "signed" and each.direction == "sufficiency"]
     wanted = {
         "skipped": set(lines) - set(scored),
-        "anti": {name for name, line in scored.items() if line["win_rate"] < 0.5},
+        "anti": {name for name, line in scored.items() if line.win_rate < 0.5},
         "disagree": set(named),
-        "weak_signal": {name for name, line in scored.items() if "weak_signal" in line["flags"]},
-        "wrong": {n for n, line in scored.items() if line["gold"] is not None and line["gold"] != line["target"]},
+        "weak_signal": {name for name, line in scored.items() if "weak_signal" in line.flags},
+        "wrong": {n for n, line in scored.items() if line.gold is not None and line.gold != line.target},
     }
     for name, names in wanted.items():
         page.select_option("[name=filter]", name)
@@ -178,7 +174,7 @@ def test_orders_and_pages(opened, found, bare):
     page.select_option("[name=operator]", "mask-unk")
     page.select_option("[name=direction]", "necessity")
     page.select_option("[name=sort]", "low")
-    rates = [lines[name].get("win_rate", 2) for name in ids(page)]
+    rates = [2 if lines[name].error else lines[name].win_rate for name in ids(page)]
     assert rates == sorted(rates) and chosen(page) == ids(page)[0]
     assert "removed" in page.locator("#detail .rows dt").first.text_content()
 

@@ -1,15 +1,18 @@
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
 
 pytest.importorskip("openai", reason="chains are asked of a server through the extra 'api'")
 
+from tests.made_records import reasoning_of
 from tests.report.chain_runs import EVERY, SCRIPT
 
 import ice_eval
 from ice_eval.cli import app
+from ice_eval.records import Kind
 from ice_eval.report import (
     cot_notes,
     cot_tables,
@@ -27,8 +30,7 @@ from ice_eval.report.example import example_lines
 from ice_eval.report.figures import figures
 from ice_eval.report.provenance import command, provenance
 from ice_eval.results import differences, view_example
-from ice_eval.stats import NOISE_ONLY, Interval, reasoning_verdict
-from ice_eval.stats.verdict import UNDETERMINED
+from ice_eval.stats import NOISE_ONLY, Interval, ReasoningVerdict, reasoning_verdict
 
 
 @pytest.fixture
@@ -74,39 +76,39 @@ def table(summary, title):
 
 
 def test_tables_hold_what_the_summary_says(folder):
-    content = folder.summary()["cot"]
+    content = folder.summary().chains
     [problems] = table(folder.summary(), "Chains of thought")
     assert (problems["problems"], problems["evaluated"], problems["skipped"]) == ("5", "5", "0")
     assert problems["accuracy"] == "100.0 %" and problems["steps (mean)"] == "6.0"
     lines = table(folder.summary(), "Do the steps carry the answer?")
     assert len(lines) == 4, "two operators and two shares, of long chains alone"
-    first = content["capacity"][0]
-    assert lines[0]["Nec"] == f"{100 * first['necessity']:.1f} %"
-    assert lines[0]["SRC adj."] == f"{first['src_adjusted']:.2f}"
-    assert lines[0]["SRC adj. 95 % CI"] == "[{:.2f}, {:.2f}]".format(*first["src_adjusted_ci"])
-    assert lines[0]["verdict"] == first["verdict"] and lines[0]["chains"] == "5 steps or more"
+    first = content.capacity[0]
+    assert lines[0]["Nec"] == f"{100 * first.necessity:.1f} %"
+    assert lines[0]["SRC adj."] == f"{first.src_adjusted:.2f}"
+    assert lines[0]["SRC adj. 95 % CI"] == "[{:.2f}, {:.2f}]".format(*first.src_adjusted_ci)
+    assert lines[0]["verdict"] == str(first.verdict) and lines[0]["chains"] == "5 steps or more"
     cut = [line["of the chains"] for line in table(folder.summary(), "Whole, empty, shuffled and cut chains")]
     assert "another answer to the steps in another order" in cut
     assert "own answer after the first 75 % of the steps" in cut
     assert len(table(folder.summary(), "How far the numbers depend on the operator")) == 4
     [agreement] = table(folder.summary(), "Do raw scores and win rates agree?")
     counts = [int(agreement[name]) for name in ("both say yes", "neither", "raw score alone", "win rate alone")]
-    assert sum(counts) == int(agreement["configurations"]) == len(content["raw"])
+    assert sum(counts) == int(agreement["configurations"]) == len(content.raw)
 
 
 def test_unreadable_replies_leave_bounds(folder, unread):
     title = "What unreadable replies leave open"
     assert title not in {each.title for each in cot_tables(folder.summary())}
     [line] = table(unread.summary(), title)
-    found = next(each for each in unread.summary()["cot"]["capacity"] if each["chains"] == "short")
-    assert line["unreadable"] == f"{100 * found['unreadable_rate']:.1f} %"
-    assert line["SRC within"] == "[{:.2f}, {:.2f}]".format(*found["src_bounds"])
+    found = next(each for each in unread.summary().chains.capacity if each.chains == "short")
+    assert line["unreadable"] == f"{100 * found.unreadable_rate:.1f} %"
+    assert line["SRC within"] == "[{:.2f}, {:.2f}]".format(*found.src_bounds)
     assert any("cannot be read" in note for note in cot_notes(unread.summary()))
 
 
 def test_notes_say_what_is_said_and_why(folder, unread):
     found = cot_notes(folder.summary())
-    verdict = folder.summary()["cot"]["capacity"][0]["verdict"]
+    verdict = folder.summary().chains.capacity[0].verdict
     assert found[0] == f"{plain_words(verdict)[:-1]} (delete, k = 0.2, chains: 5 steps or more, n = 5)."
     assert "Fewer than 50 chains: the intervals are rough." in found
     assert not any("one step is always more" in note for note in found)
@@ -116,9 +118,7 @@ def test_notes_say_what_is_said_and_why(folder, unread):
 
 
 def test_a_range_says_that_it_is_one(folder):
-    summary = json.loads(json.dumps(folder.summary()))
-    for line in summary["cot"]["capacity"]:
-        line["verdict"] = line["verdict"] and "decorative to genuine"
+    summary = judged(folder, lambda line: line.verdict and "decorative to genuine")
     assert "A verdict is a range where" in " ".join(cot_notes(summary))
     assert (
         chain_verdict(summary).title == "It is not certain whether the steps carry the answer: decorative to genuine."
@@ -126,23 +126,27 @@ def test_a_range_says_that_it_is_one(folder):
 
 
 def test_operators_that_differ_are_not_put_into_one_word(folder):
-    summary = json.loads(json.dumps(folder.summary()))
-    summary["cot"]["capacity"][0]["verdict"] = "decorative"
-    for line in summary["cot"]["capacity"]:
-        if line["operator"] == "replace" and line["verdict"]:
-            line["verdict"] = "genuine"
+    summary = judged(folder, lambda line: line.verdict and ("genuine" if line.operator == "replace" else "decorative"))
     found = chain_verdict(summary)
     assert found.title == "What may be said depends on how steps are taken away."
     assert [each.verdict for each in found.operators] == ["decorative", "genuine"]
 
 
+def changed(folder, change):
+    """The summary of a run with other lines about the capacity of its chains."""
+    summary = folder.summary()
+    return replace(summary, chains=replace(summary.chains, capacity=tuple(map(change, summary.chains.capacity))))
+
+
+def judged(folder, verdict):
+    """The summary of a run with other verdicts on its chains."""
+    return changed(folder, lambda line: replace(line, verdict=reasoning_of(verdict(line))))
+
+
 def mixed(folder, n_long, n_short):
     """The summary of a run as if so many long and short chains had been evaluated."""
-    summary = json.loads(json.dumps(folder.summary()))
     counts = {"long": n_long, "short": n_short, "all": n_long + n_short}
-    for line in summary["cot"]["capacity"]:
-        line |= {"n": counts[line["chains"]], "k_effective": 0.2, "verdict": f"of {line['chains']} chains"}
-    return summary
+    return changed(folder, lambda line: replace(line, n=counts[line.chains], k_effective=0.2))
 
 
 @pytest.mark.parametrize(
@@ -150,15 +154,15 @@ def mixed(folder, n_long, n_short):
     [(1, 13, "all"), (7, 7, "all"), (8, 7, "long"), (50, 400, "long"), (49, 400, "all"), (0, 3, "all")],
 )
 def test_few_long_chains_do_not_speak_for_a_run_of_short_ones(folder, n_long, n_short, leading):
-    found = headlines(mixed(folder, n_long, n_short)["cot"])
-    assert [line["operator"] for line in found] == ["delete", "replace"]
-    assert {line["verdict"] for line in found} == {f"of {leading} chains"}
+    found = headlines(mixed(folder, n_long, n_short).chains)
+    assert [line.operator for line in found] == ["delete", "replace"]
+    assert {line.chains for line in found} == {leading}
 
 
 def test_the_verdict_says_of_which_chains_it_is_and_how_many(folder):
     summary = mixed(folder, 1, 13)
-    for line in summary["cot"]["capacity"]:
-        line["verdict"] = "decorative"
+    capacity = [replace(each, src=0.5, verdict=reasoning_of("decorative")) for each in summary.chains.capacity]
+    summary = replace(summary, chains=replace(summary.chains, capacity=tuple(capacity)))
     assert "n\u00a0=\u00a014 chains of any length" in chain_verdict(summary).operators[0].text
     assert any("Chains of 5 steps or more: 1 of 14, too few" in note for note in cot_notes(summary))
     assert "n\u00a0=\u00a05 chains of 5 steps or more" in chain_verdict(folder.summary()).operators[0].text
@@ -181,7 +185,7 @@ def test_tables_have_every_format(folder, unread, style):
 
 
 def test_a_run_without_explanations_has_chains_to_speak_of(unread):
-    assert not unread.summary()["configurations"]
+    assert not unread.summary().configurations
     assert notes(unread.summary()) == cot_notes(unread.summary())
     assert {each.title for each in tables([unread.summary()])} == {each.title for each in cot_tables(unread.summary())}
 
@@ -206,10 +210,10 @@ def test_random_sets_tell_where_no_step_was_removed_alone(folder):
     pairs = [row for row in view.rows if row.key.size != 1]
     found = chain_view(view.example, pairs, "delete")
     assert not found.alone
-    sets = [row for row in pairs if row.key[1:4] == ("random", "delete", "necessity")]
+    sets = [row for row in pairs if row.key[1:4] == (Kind.RANDOM, "delete", "necessity")]
     gone = [row for row in sets if 1 not in row.kept]
     assert found.steps[1].n_read == len(gone) > 0
-    loads = [row for row in pairs if row.key.kind != "random" or set(range(1, 6)) - set(row.kept)]
+    loads = [row for row in pairs if row.key.kind != Kind.RANDOM or set(range(1, 6)) - set(row.kept)]
     assert chain_view(view.example, loads, "delete").always and not chain_view(view.example, view.rows, "delete").always
 
 
@@ -301,8 +305,8 @@ def test_a_run_stands_beside_the_published_models(folder):
     drawn = {figure.name: figure for figure in figures([folder])}
     dots = rows_of(drawn["chain-capacity"])
     assert [dot["published"] for dot in dots] == [False] + 6 * [True]
-    line = folder.summary()["cot"]["capacity"][0]
-    assert (dots[0]["src"], [dots[0]["low"], dots[0]["high"]]) == (line["src"], line["src_ci"])
+    line = folder.summary().chains.capacity[0]
+    assert (dots[0]["src"], (dots[0]["low"], dots[0]["high"])) == (line.src, line.src_ci)
     assert "Hollow marks" in drawn["chain-capacity"].caption
 
 
@@ -338,32 +342,28 @@ def test_runs_are_compared_by_their_capacity(folder, unread):
     [chains] = [each for each in difference_tables(found) if each.title == "Do the steps carry the answer?"]
     assert len(chains.rows) == 4
     row = dict(zip(chains.header, chains.rows[0], strict=True))
-    line = folder.summary()["cot"]["capacity"][0]
-    assert row["SRC adj. A"] == row["SRC adj. B"] == f"{line['src_adjusted']:.2f}"
-    assert row["verdict A"] == line["verdict"] and row["n"] == "5, 5"
+    line = folder.summary().chains.capacity[0]
+    assert row["SRC adj. A"] == row["SRC adj. B"] == f"{line.src_adjusted:.2f}"
+    assert row["verdict A"] == str(line.verdict) and row["n"] == "5, 5"
     titles = {each.title for each in difference_tables(differences(unread, [unread]))}
     assert titles == {"Do the steps carry the answer?"}, "without explanations there is nothing else to compare"
 
 
 def test_a_gate_knows_the_words_for_chains(folder):
-    summary = json.loads(json.dumps(folder.summary()))
-    for line in summary["cot"]["capacity"]:
-        line["verdict"] = line["verdict"] and "decorative to scaffolding"
+    summary = judged(folder, lambda line: line.verdict and "decorative to scaffolding")
     held = {word for word in words_of(["decorative,scaffolding,genuine"]) if failures([summary], [word])}
     assert held == {"decorative", "scaffolding"}
     assert failures([summary], ["decorative"])[0] == "chains under delete (k = 0.2): decorative to scaffolding"
 
 
-@pytest.mark.parametrize("verdict", [None, NOISE_ONLY, UNDETERMINED])
+@pytest.mark.parametrize("verdict", [None, f"undetermined ({NOISE_ONLY})", "undetermined (too few examples)"])
 def test_a_gate_does_not_pass_where_there_is_no_verdict_on_chains(folder, verdict):
-    summary = json.loads(json.dumps(folder.summary()))
-    for line in summary["cot"]["capacity"]:
-        line["verdict"] = verdict
+    summary = judged(folder, lambda line: verdict)
     for word in ("decorative", "scaffolding", "genuine", "undetermined"):
         assert failures([summary], [word])[0] == f"chains under delete (k = 0.2): {verdict or 'undetermined'}"
     assert failures([folder.summary(), summary], ["genuine"])[-1].startswith("run 2: chains under replace (k = 0.2)")
-    summary["cot"]["capacity"] = []
-    assert failures([summary], ["genuine"]) == ["chains: undetermined (no chain could be evaluated)"]
+    empty = replace(summary, chains=replace(summary.chains, capacity=()))
+    assert failures([empty], ["genuine"]) == ["chains: undetermined (no chain could be evaluated)"]
 
 
 def test_commands_take_step_level_runs(folder, unread, capsys, tmp_path):
@@ -374,12 +374,13 @@ def test_commands_take_step_level_runs(folder, unread, capsys, tmp_path):
     assert "position" in capsys.readouterr().out
     app(["report", str(unread.path), "--format", "md"], standalone_mode=False)
     assert "**Chains of thought**" in capsys.readouterr().out
-    assert set(EVERY) == {*folder.manifest()["config"]["operators"], *folder.manifest()["config"]["arrangements"]}
+    assert set(EVERY) == {*folder.manifest().config.operators, *folder.manifest().config.chain.arrangements}
 
 
 def test_every_verdict_has_plain_words():
     ends = [(low, high) for low in (0.0, 0.2, 0.6) for high in (0.1, 0.3, 0.9) if low <= high]
-    verdicts = {reasoning_verdict(Interval(*each)) for each in ends} | {reasoning_verdict(None), NOISE_ONLY}
+    verdicts = {reasoning_verdict(Interval(*each)) for each in ends}
+    verdicts |= {reasoning_verdict(None), ReasoningVerdict(reason=NOISE_ONLY)}
     assert len(verdicts) == 8
     for verdict in verdicts:
         assert plain_words(verdict).endswith(f": {verdict}.")

@@ -2,9 +2,10 @@ import json
 
 import numpy as np
 import pytest
-from tests.small_runs import Waves, lines_of, picks, rows_of, run, task_of, texts
+from tests.rows import name_of
+from tests.small_runs import Waves, lines_of, picks, run, shown_rows, task_of, texts
 
-from ice_eval.records import Span
+from ice_eval.records import Kind, Span
 from ice_eval.report.browser import BUDGET, browser_data, example_records, run_record, sketch_of, within
 from ice_eval.report.embed import script_json
 from ice_eval.report.example_record import COLUMNS, LONGEST_TEXT, scaled, shortened
@@ -46,10 +47,10 @@ def test_the_numbers_of_a_cell_are_those_of_the_run(found, record):
     for example in record["examples"][:-1]:
         for place, cell in cells(record, example):
             [line] = lines_of(found, example_id=example["id"], **place)
-            assert cell["win_rate"] == pytest.approx(line["win_rate"], abs=5e-5)
-            assert cell["p"] == pytest.approx(line["p_value"], abs=5e-5)
-            assert example["rationales"][cell["rationale"]] == line["rationale"]
-            assert 1 / (1 + np.exp(-cell["score"] / 1000)) == pytest.approx(line["score"], abs=5e-4)
+            assert cell["win_rate"] == pytest.approx(line.win_rate, abs=5e-5)
+            assert cell["p"] == pytest.approx(line.p_value, abs=5e-5)
+            assert example["rationales"][cell["rationale"]] == list(line.rationale)
+            assert 1 / (1 + np.exp(-cell["score"] / 1000)) == pytest.approx(line.score, abs=5e-4)
 
 
 def test_the_null_of_a_cell_gives_its_win_rate(record):
@@ -66,10 +67,10 @@ def test_the_null_of_a_cell_gives_its_win_rate(record):
 
 
 def test_counterfactuals_are_what_the_model_saw(found, record):
-    rows = {
-        (row.key.example_id, row.key.kind, row.key.operator, row.key.direction, row.key.set_index): row
-        for row in rows_of(found)
-    }
+    rows = {}
+    for row in shown_rows(found.folder):
+        place = row.key.set if row.key.kind == Kind.RANDOM else None
+        rows[row.key.example_id, name_of(row), row.key.operator, row.key.direction, place] = row
     for example in record["examples"][:-1]:
         for place, cell in cells(record, example):
             if place["operator"] == "all":
@@ -96,19 +97,19 @@ def test_an_example_that_takes_no_part_says_why(record):
 
 
 def test_operators_that_disagree_are_noted_as_the_summary_names_them(found, record):
-    for line in found.folder.summary()["agreement"]:
+    for line in found.folder.summary().agreement:
         noted = [
             example["id"]
             for example in record["examples"][:-1]
             for place, cell in cells(record, example)
             if place["operator"] == "delete" and cell["disagree"]
-            and all(place[name] == line[name] for name in ("attribution", "direction", "k", "null"))
+            and all(place[name] == getattr(line, name) for name in ("attribution", "direction", "k", "null"))
         ]  # fmt: skip
-        assert sorted(noted) == sorted(line["disagree"])
+        assert sorted(noted) == sorted(line.disagree)
 
 
 def test_some_operators_disagree_here(found):
-    assert any(line["disagree"] for line in found.folder.summary()["agreement"])
+    assert any(line.disagree for line in found.folder.summary().agreement)
 
 
 def test_texts_are_cut_at_characters_not_at_their_halves():
@@ -175,3 +176,28 @@ def test_the_budget_is_that_of_the_page_where_markup_is_escaped():
     records = [{"id": str(index), "text": "<" * 200, "ranks": (1.0, 0.5, 0.0)} for index in range(20)]
     kept = [{"id": each["id"], "text": each["text"]} for each in shown(records, 10_000)]
     assert 5 <= len(kept) < 20 and len(script_json(kept).encode()) <= 10_000 + len(kept) + 1  # brackets and commas
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"m": 20}, {"adaptive": "dataset", "m": 60}, {"adaptive": "examples", "n": 24}, {"protocol": "paper", "m": 20}],
+    ids=["plain", "dataset", "examples", "paper"],
+)
+def test_the_browser_counts_the_disagreements_of_the_summary_under_every_option(settings):
+    # Texts of a few words have fewer sets than are asked for: their nulls are exact, and others are not.
+    given = [*texts(16, words=(6, 8)), *texts(16, words=(12, 14), seed=1)]
+    attributions = {"hat": picks("hat"), "strong": picks("strong", towards=4)}
+    done = run(given, attributions=attributions, operators=["delete", "infill", "mask-unk"], **settings)
+    lines = list(done.folder.examples())
+    assert {line.exact for line in lines if line.error is None} == {True, False}
+    shown = run_record(done.folder, budget=10**9)
+    for name in attributions:
+        summary = [line for line in done.folder.summary().agreement if line.attribution == name]
+        named = {example_id for line in summary for example_id in line.disagree}
+        noted = [
+            example["id"]
+            for example in shown["examples"]
+            for place, cell in cells(shown, example)
+            if (place["attribution"], place["operator"]) == (name, "delete") and cell["disagree"]
+        ]
+        assert set(noted) == named

@@ -6,8 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import vl_convert
+from tests.made_records import verdict_of
 from tests.report.drawings import Drawing, place_of, rows
-from tests.small_runs import Waves, picks, run, task_of, texts
+from tests.small_runs import Waves, picks, run, task_of, texts, write_lines
 
 from ice_eval.errors import ConfigError, MissingExtraError
 from ice_eval.report.colours import TAXONOMY_COLOURS, UNKNOWN_COLOUR
@@ -16,7 +17,8 @@ from ice_eval.report.figures._examples import shares
 from ice_eval.report.figures.effects import LIMIT
 from ice_eval.report.tables import word_of_rate
 from ice_eval.results import RunFolder
-from ice_eval.stats.verdict import NOT_DISTINGUISHABLE, UNDETERMINED
+from ice_eval.results.json_files import write_record
+from ice_eval.stats import NOT_DISTINGUISHABLE
 
 ATTRIBUTIONS, OPERATORS, SIZES = ("good", "hat"), ("delete", "mask-unk"), (0.2, 0.4)
 EVERY = [
@@ -59,17 +61,15 @@ def copied(folder, target, change):
     target.mkdir()
     (target / "manifest.json").write_bytes((folder.path / "manifest.json").read_bytes())
     summary = folder.summary()
-    for part in ("configurations", "agreement"):
-        summary[part] = [change(line) for line in summary[part]]
-    (target / "summary.json").write_text(json.dumps(summary))
-    lines = [json.dumps(change(line)) + "\n" for line in folder.examples()]
-    (target / "examples.jsonl").write_text("".join(lines))
+    parts = {name: tuple(map(change, getattr(summary, name))) for name in ("configurations", "agreement")}
+    write_record(target / "summary.json", replace(summary, **parts))
+    write_lines(target, [change(line) for line in folder.examples()])
     return RunFolder(target)
 
 
 def configurations(folder, **where):
-    lines = folder.summary()["configurations"]
-    return [line for line in lines if all(line[name] == value for name, value in where.items())]
+    lines = folder.summary().configurations
+    return [line for line in lines if all(getattr(line, name) == value for name, value in where.items())]
 
 
 def test_a_run_with_everything_has_every_figure(drawn):
@@ -95,13 +95,13 @@ def test_specifications_stay_small(drawn):
 
 def test_heatmap_has_a_cell_and_a_number_for_every_configuration(folder, drawn, drawings):
     lines = configurations(folder)
-    assert sorted(row["win_rate"] for row in rows(drawn["win-rate-heatmap"])) == sorted(x["win_rate"] for x in lines)
+    assert sorted(row["win_rate"] for row in rows(drawn["win-rate-heatmap"])) == sorted(x.win_rate for x in lines)
     drawing = drawings["win-rate-heatmap"]
     assert drawing.count("rect") == drawing.count("text") == len(lines)
     # Panels by k, in each a line for every attribution.
     expected = [
         [
-            f"{100 * line['win_rate']:.1f}"
+            f"{100 * line.win_rate:.1f}"
             for name in ATTRIBUTIONS
             for operator in (*OPERATORS, "all")
             for line in configurations(folder, k=k, attribution=name, operator=operator)
@@ -118,26 +118,30 @@ def test_heatmap_has_a_cell_and_a_number_for_every_configuration(folder, drawn, 
     [
         ("anti-faithful", TAXONOMY_COLOURS["anti-faithful"]),
         (NOT_DISTINGUISHABLE, TAXONOMY_COLOURS["near-random"]),
-        (UNDETERMINED, UNKNOWN_COLOUR),
+        ("undetermined (too few examples)", UNKNOWN_COLOUR),
     ],
 )
 def test_cells_have_a_colour_that_the_verdict_allows(small, tmp_path, verdict, colour):
-    found = copied(small, tmp_path / "run", lambda line: {**line, "win_rate": 0.42, "verdict": verdict})
+    def change(line):
+        said = {"win_rate": 0.42, "verdict": verdict_of(verdict)}
+        return replace(line, **{name: value for name, value in said.items() if hasattr(line, name)})
+
+    found = copied(small, tmp_path / "run", change)
     heatmap = next(figure for figure in figures([found]) if figure.name == "win-rate-heatmap")
     assert {mark.get("fill") for panel in Drawing(heatmap).marks("rect") for mark in panel} == {colour}
 
 
 def test_cells_of_a_run_have_the_colours_of_its_table(folder, drawings):
     fills = [mark.get("fill") for panel in drawings["win-rate-heatmap"].marks("rect") for mark in panel]
-    words = [word_of_rate(line["win_rate"], line["verdict"]) for line in configurations(folder)]
+    words = [word_of_rate(line.win_rate, line.verdict) for line in configurations(folder)]
     assert sorted(fills) == sorted(TAXONOMY_COLOURS[word] for word in words)
 
 
 def test_operators_are_compared_by_their_numbers(folder, drawn, drawings):
-    lines = [line for line in configurations(folder) if line["operator"] != "all"]
+    lines = [line for line in configurations(folder) if line.operator != "all"]
     found = rows(drawn["operator-comparison"])
     assert sorted((row["win_rate"], row["low"], row["high"]) for row in found) == sorted(
-        (line["win_rate"], *line["win_rate_ci"]) for line in lines
+        (line.win_rate, *line.win_rate_ci) for line in lines
     )
     drawing = drawings["operator-comparison"]
     assert drawing.count("symbol") == len(lines)
@@ -148,16 +152,16 @@ def test_operators_are_compared_by_their_numbers(folder, drawn, drawings):
 def test_bars_show_the_average_over_operators_too(folder, drawn, drawings):
     found = {(row["subject"], row["operator"], row["column"]): row["win_rate"] for row in rows(drawn["operator-bars"])}
     assert found == {
-        (line["attribution"], line["operator"], f"k = {line['k']}"): line["win_rate"] for line in configurations(folder)
+        (line.attribution, line.operator, f"k = {line.k}"): line.win_rate for line in configurations(folder)
     }
     assert drawings["operator-bars"].count("rect") == len(configurations(folder))
 
 
 def test_gaps_are_those_of_the_summary(folder, drawn, drawings):
-    lines = folder.summary()["agreement"]
+    lines = folder.summary().agreement
     found = rows(drawn["operator-agreement"])
     assert sorted((row["gap"], row["low"], row["high"], row["crosses"]) for row in found) == sorted(
-        (line["gap"], *line["gap_ci"], line["crosses_threshold"]) for line in lines
+        (line.gap, *line.gap_ci, line.crosses_threshold) for line in lines
     )
     assert drawings["operator-agreement"].count("symbol") == len(lines)
 
@@ -165,9 +169,9 @@ def test_gaps_are_those_of_the_summary(folder, drawn, drawings):
 def test_curves_run_through_every_k(folder, drawn, drawings):
     found = {(row["column"], row["operator"], row["k"]): row["win_rate"] for row in rows(drawn["k-sweep"])}
     assert found == {
-        (line["attribution"], line["operator"], line["k"]): line["win_rate"]
+        (line.attribution, line.operator, line.k): line.win_rate
         for line in configurations(folder)
-        if line["operator"] != "all"
+        if line.operator != "all"
     }
     drawing = drawings["k-sweep"]
     assert drawing.count("symbol") == len(found)
@@ -177,9 +181,9 @@ def test_curves_run_through_every_k(folder, drawn, drawings):
 def test_distributions_hold_every_example_and_the_mean_of_the_summary(folder, drawn, drawings):
     figure = drawn["win-rate-distribution"]
     for line in configurations(folder, k=0.2):
-        cell = [row for row in rows(figure) if (row["row"], row["column"]) == (line["attribution"], line["operator"])]
+        cell = [row for row in rows(figure) if (row["row"], row["column"]) == (line.attribution, line.operator)]
         assert sum(row.get("share", 0) for row in cell) == pytest.approx(1, abs=1e-5)
-        assert [row["mean"] for row in cell if "mean" in row] == [pytest.approx(line["win_rate"])]
+        assert [row["mean"] for row in cell if "mean" in row] == [pytest.approx(line.win_rate)]
     assert "k = 0.2, sufficiency" in figure.title
     assert drawings["win-rate-distribution"].count("rect") == len(rows(figure, "share"))
 
@@ -188,15 +192,13 @@ def test_p_values_are_drawn_beside_what_chance_would_give(folder, drawn, drawing
     figure = drawn["p-values"]
     cell = [row for row in rows(figure) if (row["row"], row["column"]) == ("good", "delete")]
     examples = [
-        line
-        for line in folder.examples()
-        if (line["attribution"], line["operator"], line["k"]) == ("good", "delete", 0.2)
+        line for line in folder.examples() if (line.attribution, line.operator, line.k) == ("good", "delete", 0.2)
     ]
     assert sum(row["share"] for row in cell if row["to"] <= 0.2) == pytest.approx(
-        np.mean([line["p_value"] <= 0.2 for line in examples]), abs=1e-5
+        np.mean([line.p_value <= 0.2 for line in examples]), abs=1e-5
     )
     # 13 ranks are equally likely: 2 of them lie at or below 0.2.
-    assert {line["m"] for line in examples} == {12}
+    assert {line.m for line in examples} == {12}
     assert sum(row["chance"] for row in cell if row["to"] <= 0.2) == pytest.approx(2 / 13, abs=1e-5)
     assert drawings["p-values"].count("rule") == len(rows(figure))
 
@@ -213,7 +215,7 @@ def test_tests_that_stop_by_themselves_are_drawn_without_what_chance_would_give(
 def test_effect_sizes_have_the_median_of_the_summary_and_say_what_lies_beyond(folder, drawn, drawings):
     found = {(row["attribution"], row["operator"]): row for row in rows(drawn["effect-sizes"])}
     for line in configurations(folder, k=0.2):
-        assert found[line["attribution"], line["operator"]]["median"] == pytest.approx(line["effect_size_median"])
+        assert found[line.attribution, line.operator]["median"] == pytest.approx(line.effect_size_median)
     assert drawings["effect-sizes"].count("symbol") == len(found)
 
 
@@ -221,11 +223,10 @@ def test_an_effect_beyond_the_axis_is_clipped_and_counted(folder, tmp_path):
     for name in ("manifest.json", "summary.json"):
         (tmp_path / name).write_bytes((folder.path / name).read_bytes())
     lines = list(folder.examples())
-    chosen = [x for x in lines if (x["attribution"], x["operator"], x["k"]) == ("good", "delete", 0.2)]
-    for line in chosen[:20]:
-        line["effect_size"] = 1e6
-    chosen[20]["effect_size"] = None
-    (tmp_path / "examples.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    chosen = [i for i, x in enumerate(lines) if (x.attribution, x.operator, x.k) == ("good", "delete", 0.2)]
+    for index in chosen[:21]:
+        lines[index] = replace(lines[index], effect_size=None if index == chosen[20] else 1e6)
+    write_lines(tmp_path, lines)
     [figure] = [figure for figure in figures([RunFolder(tmp_path)]) if figure.name == "effect-sizes"]
     row = rows(figure)[0]
     assert row["median"] == 1e6 and row["median_drawn"] == LIMIT
@@ -263,9 +264,9 @@ def test_the_average_stands_after_all_operators_of_all_runs(folder, tmp_path):
     def renamed(line):
         """With an operator that the first run has not."""
         changed = {"model": "other"}
-        if line.get("operator") == OPERATORS[1]:
+        if getattr(line, "operator", None) == OPERATORS[1]:
             changed["operator"] = "mask-pad"
-        return line | changed
+        return replace(line, **{name: value for name, value in changed.items() if hasattr(line, name)})
 
     other = copied(folder, tmp_path / "other", renamed)
     found = {figure.name: figure for figure in figures([folder, other])}
@@ -274,7 +275,7 @@ def test_the_average_stands_after_all_operators_of_all_runs(folder, tmp_path):
 
 
 def test_panels_stand_in_the_order_of_k(folder, tmp_path):
-    early = copied(folder, tmp_path / "run", lambda line: {**line, "k": line["k"] / 4, "model": "early"})
+    early = copied(folder, tmp_path / "run", lambda line: replace(line, k=line.k / 4))
     found = {figure.name: figure for figure in figures([folder, early])}
     columns = dict.fromkeys(row["column"] for row in rows(found["operator-bars"]))
     assert list(columns) == ["k = 0.05", "k = 0.1", "k = 0.2", "k = 0.4"]
@@ -283,7 +284,7 @@ def test_panels_stand_in_the_order_of_k(folder, tmp_path):
 def test_runs_of_the_same_model_and_task_are_told_apart_by_their_folders(small, tmp_path):
     twin = tmp_path / "twin"
     twin.mkdir()
-    for name in ("manifest.json", "summary.json", "examples.jsonl"):
+    for name in ("manifest.json", "summary.json", "examples.parquet"):
         (twin / name).write_bytes((small.path / name).read_bytes())
     found = {figure.name: figure for figure in figures([small, RunFolder(twin)])}
     assert {row["y"] for row in rows(found["win-rate-heatmap"])} == {"other (run)", "other (twin)"}
@@ -291,7 +292,7 @@ def test_runs_of_the_same_model_and_task_are_told_apart_by_their_folders(small, 
 
 
 def test_rationales_of_their_own_size_stand_beside_those_of_a_single_k(folder, tmp_path):
-    own = copied(folder, tmp_path / "run", lambda line: {**line, "k": None if line["attribution"] == "hat" else 0.2})
+    own = copied(folder, tmp_path / "run", lambda line: replace(line, k=None if line.attribution == "hat" else 0.2))
     found = {figure.name: figure for figure in figures([own])}
     assert "k-sweep" not in found
     for name, field in (("win-rate-heatmap", "y"), ("operator-bars", "subject"), ("p-values", "row")):
@@ -300,9 +301,7 @@ def test_rationales_of_their_own_size_stand_beside_those_of_a_single_k(folder, t
 
 
 def test_rationales_of_their_own_size_have_a_panel_beside_several_k(folder, tmp_path):
-    own = copied(
-        folder, tmp_path / "run", lambda line: {**line, "k": None if line["attribution"] == "hat" else line["k"]}
-    )
+    own = copied(folder, tmp_path / "run", lambda line: replace(line, k=None if line.attribution == "hat" else line.k))
     found = {figure.name: figure for figure in figures([own])}
     assert {row["column"] for row in rows(found["win-rate-heatmap"])} == {"k = 0.2", "k = 0.4", "own size"}
     assert {row["column"] for row in rows(found["k-sweep"])} == {""}
@@ -310,11 +309,11 @@ def test_rationales_of_their_own_size_have_a_panel_beside_several_k(folder, tmp_
 
 def test_a_run_without_a_win_rate_still_has_a_heatmap(small, tmp_path):
     summary = small.summary()
-    for line in summary["configurations"]:
-        line.update(win_rate=None, win_rate_ci=None, taxonomy=None, verdict=None)
+    none = {"win_rate": None, "win_rate_ci": None, "taxonomy": None, "verdict": None}
+    lines = tuple(replace(line, **none) for line in summary.configurations)
     (tmp_path / "manifest.json").write_bytes((small.path / "manifest.json").read_bytes())
-    (tmp_path / "summary.json").write_text(json.dumps(summary))
-    (tmp_path / "examples.jsonl").write_text("")
+    write_record(tmp_path / "summary.json", replace(summary, configurations=lines))
+    write_lines(tmp_path, [])
     [heatmap] = figures([RunFolder(tmp_path)])
     drawing = Drawing(heatmap)
     assert "–" in drawing.texts() and "no win rate" in drawing.texts()
@@ -376,10 +375,10 @@ def test_a_run_with_human_rationales_is_drawn_against_them(tmp_path):
     assert figure.title.startswith("Faithfulness against plausibility: hat, delete: r = ")
     assert figure.title.endswith("(k = 0.2, sufficiency)")
     dots = rows(figure, "overlap")
-    lines = [line for line in found.examples() if line["attribution"] == "hat" and line["operator"] in OPERATORS]
+    lines = [line for line in found.examples() if line.attribution == "hat" and line.operator in OPERATORS]
     assert sum(dot["examples"] for dot in dots) == len(lines) == 16
     overlaps = set()
     for line in lines:
-        marks, units = set(range(1 + int(line["example_id"]))), set(line["rationale"])
+        marks, units = set(range(1 + int(line.example_id))), set(line.rationale)
         overlaps.add(round(len(marks & units) / len(marks | units), 4))
     assert {dot["overlap"] for dot in dots} == overlaps

@@ -2,9 +2,8 @@ import pytest
 
 from ice_eval.errors import ConfigError
 from ice_eval.report import failures, words_of
-from ice_eval.report.gate import REASONING, WORDS
-from ice_eval.stats import TAXONOMY, Interval, verdict
-from ice_eval.stats.verdict import NOT_DISTINGUISHABLE
+from ice_eval.report.gate import WORDS
+from ice_eval.stats import NOT_DISTINGUISHABLE, REASONING, TAXONOMY, Interval, verdict
 
 OF_EXPLANATIONS = [word for word in WORDS if word not in REASONING]
 
@@ -44,7 +43,7 @@ def test_a_verdict_fails_for_the_words_it_holds_and_for_no_other(summary, said, 
 
 def test_every_verdict_there_is_holds_a_word(summary):
     limits = [0.1, 0.45, 0.5, 0.52, 0.57, 0.8]
-    found = {verdict(low, Interval(low, high)) for low in limits for high in limits if low <= high}
+    found = {str(verdict(low, Interval(low, high))) for low in limits for high in limits if low <= high}
     assert found > {*TAXONOMY, NOT_DISTINGUISHABLE}
     assert all(failures([summary({"verdict": said})], OF_EXPLANATIONS) for said in found)
 

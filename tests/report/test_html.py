@@ -122,8 +122,8 @@ def test_the_page_holds_the_numbers_of_the_summary(hostile, hostile_page):
 
 def test_the_page_tells_how_it_was_made(hostile, hostile_page):
     manifest = hostile.folder.manifest()
-    assert f"{manifest['rows']} rows, {manifest['forwards']} forward passes" in hostile_page
-    assert manifest["identity"]["weights"] in hostile_page
+    assert f"{manifest.cost.rows} rows, {manifest.cost.forwards} forward passes" in hostile_page
+    assert manifest.identity["weights"] in hostile_page
     assert "m = 5, seed = 0" in hostile_page
 
 

@@ -15,7 +15,7 @@ from ice_eval.report.colours import TAXONOMY_COLOURS
 from ice_eval.report.example import example_lines
 from ice_eval.report.highlight import N_BINS, histogram, pieces
 from ice_eval.results.log_odds import sigmoid
-from ice_eval.results.outcomes import Scores
+from ice_eval.results.view import Scores
 
 MARKUP = "<script>alert(1)</script>"
 
@@ -82,18 +82,18 @@ def test_an_example_is_seen_under_all_configurations_or_those_chosen(found):
 def test_the_scores_are_those_that_were_compared(found, direction, operator):
     [each] = found.example("e0", attribution="picks", operator=operator, direction=direction, k=0.3).view.compared
     sign = 1 if direction == "sufficiency" else -1
-    assert sigmoid(np.array([each.scores.rationale]))[0] == pytest.approx(each.line["score"])
-    assert np.mean(sign * each.scores.rationale > sign * each.scores.null) == pytest.approx(each.line["win_rate"])
+    assert sigmoid(np.array([each.scores.rationale]))[0] == pytest.approx(each.line.score)
+    assert np.mean(sign * each.scores.rationale > sign * each.scores.null) == pytest.approx(each.line.win_rate)
 
 
 def test_a_sequential_test_shows_the_sets_it_looked_at():
     long = texts(3, words=(20, 22))
     found = run(long, attributions={"picks": picks("picks")}, m=499, n=3, adaptive="examples")
     lines = list(found.folder.examples())
-    assert min(line["m"] for line in lines) < 499
+    assert min(line.m for line in lines) < 499
     for line in lines:
-        [each] = found.example(line["example_id"]).view.compared
-        assert each.scores.null.size == line["m"]
+        [each] = found.example(line.example_id).view.compared
+        assert each.scores.null.size == line.m
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_pieces_add_up_to_the_text_and_carry_attribution_and_rationale(found):
     strengths = {part.text: part.strength for part in parts if part.strength}
     assert strengths == {words[1]: 1.0, words[2]: -0.5}
     assert [part.text for part in parts if part.in_rationale] == [
-        words[unit] for unit in view.compared[0].line["rationale"]
+        words[unit] for unit in view.compared[0].line.rationale
     ]
 
 
@@ -191,9 +191,9 @@ def test_what_a_text_holds_is_text(found):
 def test_a_run_is_a_table_with_the_colours_of_its_words(found):
     page = Elements(found._repr_html_())
     cells = {text: attributes["style"] for attributes, text in page.all("td")}
-    lines = found.folder.summary()["configurations"]
+    lines = found.folder.summary().configurations
     coloured = [text for text, style in cells.items() if any(c in style for c in TAXONOMY_COLOURS.values())]
-    assert {line["verdict"] for line in lines} <= set(coloured)
+    assert {str(line.verdict) for line in lines} <= set(coloured)
     assert len(page.all("tr")) == 1 + len(lines)
     assert [text for _, text in page.all("caption")] == ["waves on waves"]
     assert page.all("li")

@@ -2,6 +2,7 @@ import pytest
 
 from ice_eval.report import notes
 from ice_eval.report.notes import FLAGS
+from ice_eval.results.records import Measures
 
 
 def test_notes_give_accuracy_and_the_smallest_detectable_win_rate(summary):
@@ -30,14 +31,14 @@ def test_notes_say_how_few_effect_sizes_there_are(summary):
 def test_notes_tell_of_skipped_examples_and_of_tests_that_cannot_reject(summary):
     reason = "no p-value can be small enough"
     found = notes(summary({"n_skipped": 3, "significant_reason": reason}, {"n_skipped": 1}))
-    assert "3 examples take no part; examples.jsonl says why." in found
+    assert "3 examples take no part; examples.parquet says why." in found
     few = "There are too few random sets (m) to call single examples significant unless 19.6 % of them are"
     assert f"{few}; mean win rates need no more." in found
 
 
 def test_notes_tell_of_a_single_skipped_example_in_the_singular(summary):
     found = notes(summary({"attribution": "a"}, {"attribution": "b", "n_skipped": 1}))
-    assert "1 example takes no part for b; examples.jsonl says why." in found
+    assert "1 example takes no part for b; examples.parquet says why." in found
 
 
 def test_notes_explain_every_flag_once(summary):
@@ -52,13 +53,11 @@ def test_notes_say_when_no_win_rate_could_be_detected(summary):
     assert "Smallest mean win rate told from chance with power 80 %: 92.0 % to none (too few examples)." in found
 
 
-def test_notes_survive_a_run_without_examples(summary, line):
-    empty = {
-        name: None for name in line() if name not in {"model", "task", "attribution", "operator", "direction", "k"}
-    }
-    found = notes(summary({**empty, "n": 0, "n_skipped": 2, "flags": ["no_examples"]}))
+def test_notes_survive_a_run_without_examples(summary):
+    empty = dict.fromkeys(vars(Measures()))
+    found = notes(summary({**empty, "accuracy": None, "n": 0, "n_skipped": 2, "flags": ["no_examples"]}))
     none = "No example could be evaluated. [no_examples]"
-    assert found == ["2 examples take no part; examples.jsonl says why.", none]
+    assert found == ["2 examples take no part; examples.parquet says why.", none]
 
 
 def test_notes_name_the_examples_that_operators_disagree_about(summary):

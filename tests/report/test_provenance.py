@@ -1,4 +1,5 @@
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -29,24 +30,24 @@ def test_the_command_repeats_the_run(manifest):
     flags = flags_of(command(manifest))
     assert flags == {
         "--model": "toy", "--task": "demo", "--attributions": "attention,gradient,random", "--n": "3", "--m": "5",
-        "--k": "0.1,0.3", "--unit": "word", "--direction": "necessity", "--dtype": manifest["identity"]["dtype"],
+        "--k": "0.1,0.3", "--unit": "word", "--direction": "necessity", "--dtype": manifest.identity["dtype"],
     }  # fmt: skip
 
 
 def test_the_command_has_flags_that_the_command_line_knows(manifest):
     import inspect
 
-    everything = {**manifest["config"], "nulls": ["position"], "sign": "abs", "calibration": "contextual", "seed": 3}
+    everything = replace(manifest.config, nulls=("position",), sign="abs", calibration="contextual", seed=3)
     known = set(inspect.signature(evaluation).parameters)
     names = {
-        flag.removeprefix("--").replace("-", "_") for flag in flags_of(command({**manifest, "config": everything}))
+        flag.removeprefix("--").replace("-", "_") for flag in flags_of(command(replace(manifest, config=everything)))
     }
     assert {"null", "sign", "calibration", "seed"} < names <= known
 
 
 def test_attributions_that_came_in_files_are_named_as_such(manifest):
-    config = {**manifest["config"], "attributions": ["random", "mine"]}
-    flags = flags_of(command({**manifest, "config": config}))
+    config = replace(manifest.config, attributions=("random", "mine"))
+    flags = flags_of(command(replace(manifest, config=config)))
     assert (flags["--attributions"], flags["--attribution-file"]) == ("random", "mine=FILE")
 
 
@@ -58,22 +59,19 @@ def test_a_task_of_python_has_no_command():
 
 def test_an_auditor_finds_model_weights_data_and_versions(manifest):
     rows = dict(provenance(manifest))
-    assert manifest["identity"]["weights"] in rows["weights"]
-    assert manifest["identity"]["data"] in rows["data"]
-    assert manifest["config_hash"] in rows["configuration"]
+    assert manifest.identity["weights"] in rows["weights"]
+    assert manifest.identity["data"] in rows["data"]
+    assert manifest.config_hash in rows["configuration"]
     assert "necessity" in rows["configuration"]
-    assert f"numpy {manifest['versions']['numpy']}" in rows["versions"]
+    assert f"numpy {manifest.versions['numpy']}" in rows["versions"]
     assert rows["random sets"] == "m = 5, seed = 0"
     assert rows["methods"] == "attention(layer=None, head=None), gradient(), random()"
-    mine = {**manifest, "attributions": {"mine": {"method": "Computed"}}}
+    mine = replace(manifest, attributions={"mine": {"method": "Computed"}})
     assert dict(provenance(mine))["methods"] == "mine = Computed()"
-    assert dict(provenance({name: manifest[name] for name in manifest if name != "attributions"}))["methods"] == "–"
-    assert (
-        "at most"
-        in dict(provenance({**manifest, "config": {**manifest["config"], "adaptive": "examples"}}))["random sets"]
-    )
-    assert "remarks" not in dict(provenance({**manifest, "messages": []}))
-    assert dict(provenance({**manifest, "messages": ["one", "two"]}))["remarks"] == "one\ntwo"
+    sequential = replace(manifest, config=replace(manifest.config, adaptive="examples"))
+    assert "at most" in dict(provenance(sequential))["random sets"]
+    assert "remarks" not in dict(provenance(replace(manifest, messages=())))
+    assert dict(provenance(replace(manifest, messages=("one", "two"))))["remarks"] == "one\ntwo"
 
 
 def test_the_citation_is_the_one_of_the_citation_file():

@@ -1,9 +1,11 @@
 import pytest
 from scipy.stats import false_discovery_control
+from tests.made_records import manifest, robustness_line
 
 from ice_eval import stats
 from ice_eval.report import FORMATS, agreement_table, cost_table, formatted, robustness_table, summary_table, tables
 from ice_eval.report.tables import p_value
+from ice_eval.results.records import RunCost
 
 ALWAYS = ("attribution", "operator", "n", "win rate", "95 % CI", "median effect", "p", "p adj.", "verdict")
 
@@ -97,15 +99,12 @@ def test_one_operator_alone_has_no_agreement(summary):
 
 
 def robust(**changes):
-    return {
-        "model": "toy", "task": "demo", "attribution": "gradient", "k": 0.2, "direction": "sufficiency", "null": "size",
-        "operators": ["delete", "infill"], "n": 60, "word": "robust", "spread": 0.0456, "sides": ["above", "above"],
-        **changes,
-    }  # fmt: skip
+    made = {"attribution": "gradient", "n": 60, "word": "robust", "spread": 0.0456, "sides": ("above", "above")}
+    return robustness_line(**{**made, **changes})
 
 
 def test_the_word_on_all_operators_reads_with_the_side_of_each(summary):
-    found = {**summary(), "robustness": [robust()]}
+    found = summary(robustness=[robust()])
     table = robustness_table([found])
     assert table.title == "Over all operators"
     assert table.header == ("attribution", "against 55 % (one-sided 95 % bounds)", "spread", "conclusion")
@@ -113,7 +112,7 @@ def test_the_word_on_all_operators_reads_with_the_side_of_each(summary):
 
 
 def test_the_word_on_no_example_reads_as_a_dash(summary):
-    found = {**summary(), "robustness": [robust(word=None, spread=None, sides=None), robust(null="position")]}
+    found = summary(robustness=[robust(word=None, spread=None, sides=None), robust(null="position")])
     table = robustness_table([found])
     assert table.header == ("attribution", "null", "against 55 % (one-sided 95 % bounds)", "spread", "conclusion")
     assert table.rows[0] == ("gradient", "size", "–", "–", "–")
@@ -121,7 +120,7 @@ def test_the_word_on_no_example_reads_as_a_dash(summary):
 
 def test_tables_without_a_row_are_left_out(summary):
     assert [table.title for table in tables([summary()])] == ["Faithfulness"]
-    found = {**summary(agreements=[{}]), "robustness": [robust()]}
+    found = summary(agreements=[{}], robustness=[robust()])
     assert [table.title for table in tables([found])] == ["Faithfulness", "Operator agreement", "Over all operators"]
 
 
@@ -159,17 +158,25 @@ def test_an_effect_next_to_a_limit_has_the_digits_that_its_word_needs(summary, v
 
 @pytest.mark.parametrize("style", FORMATS)
 def test_every_format_takes_the_word_on_all_operators(style, summary):
-    found = {**summary(), "robustness": [robust()]}
+    found = summary(robustness=[robust()])
     assert "delete above" in formatted(robustness_table([found]), style)
 
 
+def costing(**changes):
+    """The manifest of a run, by what its attributions cost."""
+    nothing = {name: {} for name in ("rows_by_kind", "attribution_seconds", "attribution_rows", "probe_tokens")}
+    counts = {"rows": 1, "forwards": 1, "tokens": 1, "attribution_tokens": 0, "seconds": 1.0, "peak_memory": None}
+    return manifest(cost=RunCost(**{**nothing, **counts, "answer_tokens": {}, **changes}))
+
+
 def test_what_attributions_cost_is_shown_where_several_took_something():
-    manifest = {
-        "attribution_seconds": {"attention": 3.21, "lime": 12.04, "random": 0.001},
-        "attribution_rows": {"lime": 10_000},
-        "probe_tokens": {"lime": 84_000},
-    }
-    table = cost_table(manifest)
+    table = cost_table(
+        costing(
+            attribution_seconds={"attention": 3.21, "lime": 12.04, "random": 0.001},
+            attribution_rows={"lime": 10_000},
+            probe_tokens={"lime": 84_000},
+        )
+    )
     assert table.title == "What each attribution cost"
     assert table.header == ("attribution", "seconds", "probes", "tokens of probes")
     assert table.rows == (
@@ -178,13 +185,13 @@ def test_what_attributions_cost_is_shown_where_several_took_something():
 
 
 @pytest.mark.parametrize(
-    "manifest",
+    "found",
     [
-        {},
-        {"attribution_seconds": {"attention": 1.61, "gradient": 1.62, "random": 0.0}},
-        {"attribution_seconds": {"lime": 3.2, "random": 0.0}, "attribution_rows": {"lime": 99}},
+        manifest(),
+        costing(attribution_seconds={"attention": 1.61, "gradient": 1.62, "random": 0.0}),
+        costing(attribution_seconds={"lime": 3.2, "random": 0.0}, attribution_rows={"lime": 99}),
     ],
-    ids=["of an earlier version", "one look", "one method"],
+    ids=["no cost", "one look", "one method"],
 )
-def test_a_single_cost_is_no_table(manifest):
-    assert cost_table(manifest).rows == ()
+def test_a_single_cost_is_no_table(found):
+    assert cost_table(found).rows == ()

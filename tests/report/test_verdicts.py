@@ -1,4 +1,5 @@
 import pytest
+from tests.made_records import robustness_line
 
 from ice_eval.report.verdicts import lead, verdicts
 
@@ -44,7 +45,7 @@ def test_a_range_has_the_colour_of_what_is_sure(summary):
 
 
 def test_a_configuration_without_examples_says_so(summary):
-    empty = dict.fromkeys(("win_rate", "win_rate_ci", "verdict", "taxonomy", "excludes_chance", "detectable_win_rate"))
+    empty = dict.fromkeys(("win_rate", "win_rate_ci", "verdict", "taxonomy", "detectable_win_rate"))
     [sentence] = only(summary({**empty, "n": 0})).sentences
     assert (sentence.verdict, sentence.text) == ("no verdict", "no example could be evaluated.")
 
@@ -67,8 +68,8 @@ def test_operators_are_sentences_of_one_statement_and_their_average_is_not(summa
     ],
 )
 def test_the_word_on_all_operators_is_a_sentence(summary, word, text):
-    place = {"attribution": "gradient", "direction": "sufficiency", "k": 0.2, "null": "size"}
-    found = only({**summary(), "robustness": [{**place, "word": word, "sides": word and ["below", "below"]}]}).over_all
+    line = robustness_line(attribution="gradient", word=word, sides=word and ("below", "below"))
+    found = only(summary(robustness=[line])).over_all
     assert found.startswith(text) and bool(found) == bool(word)
 
 

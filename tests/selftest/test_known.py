@@ -4,10 +4,11 @@ import itertools
 
 import numpy as np
 import pytest
+from tests.rows import join
 
 from ice_eval.encoding import encode
 from ice_eval.operators import operators
-from ice_eval.rationales import keep_mask, set_size, top_k
+from ice_eval.rationales import keep_mask, set_size, top_k, units_of
 from ice_eval.results.log_odds import log_odds as log_odds_of
 from ice_eval.selftest._known import toy
 from ice_eval.selftest._planted import decisive_words, faint_words, planted
@@ -57,7 +58,7 @@ def test_some_texts_have_so_few_sets_that_all_are_enumerated(known):
 
 def test_the_truth_speaks_for_the_predicted_label(known):
     task, found = items(known, n=60)
-    predicted = log_odds(known, task, [item.full() for item in found]) > 0
+    predicted = log_odds(known, task, join(item.full() for item in found)) > 0
     assert 0.2 < predicted.mean() < 0.8
     for item, positive in zip(found, predicted, strict=True):
         words = {**known.decisive, **known.fillers}
@@ -71,11 +72,11 @@ def test_the_truth_names_the_best_of_all_sets(known, operator, keeps):
     task, found = items(known, n=6)
     for item in found:
         size = set_size(item.n_units, SHARE)
-        best = top_k(known.truth(item), size, rng=np.random.default_rng(0))
+        best = units_of(top_k(known.truth(item), size, rng=np.random.default_rng(0)))
         sets = list(itertools.combinations(range(item.n_units), size))[:300]
         masks = np.array([keep_mask(units, item.n_units) for units in [best, *sets]])
-        target = int(log_odds(known, task, [item.full()])[0] > 0)
-        inputs = operators.get(operator)().inputs(item, masks if keeps else ~masks, fills=())
+        target = int(log_odds(known, task, item.full())[0] > 0)
+        inputs = operators.get(operator)().build(item, masks if keeps else ~masks, fills=item.ids[:0])
         scores = log_odds(known, task, inputs, target) * (1 if keeps else -1)
         assert scores[0] >= scores.max() - 1e-9
         if known.unique:
@@ -92,7 +93,7 @@ def test_only_planted_words_move_the_transformer(transformer):
     def answer(word):
         changed = row.ids.copy()
         changed[item.content.start] = ids(word)
-        return log_odds(transformer, task, [type(row)(changed, row.segments)])[0]
+        return log_odds(transformer, task, type(row).one(changed, row.segments))[0]
 
     silent = {answer(word) for word in (*NEUTRAL, "<mask>", "<pad>", "<unk>", "Review", "positive")}
     assert len(silent) == 1

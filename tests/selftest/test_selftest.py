@@ -3,14 +3,18 @@
 import dataclasses
 import json
 import sys
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from tests.rows import each_row, join
 
 from ice_eval import rationales, selftest, stats
+from ice_eval._seeding import rng_for
 from ice_eval.nulls import matched_sets
-from ice_eval.operators import FillPool
+from ice_eval.operators import DrawnFills, FillPool
 from ice_eval.pipeline import rows
+from ice_eval.records import DIRECTIONS, Kind, Rows
 from ice_eval.results import comparisons
 from ice_eval.selftest import QUICK, Sizes
 
@@ -99,13 +103,12 @@ def test_a_full_run_passes(seed):
 
 
 def compare_with(change):
-    """`stats.compare`, with a fault."""
+    """`stats.compare_all`, with a fault."""
 
-    def faulty(observed, null):
-        found = stats.compare(observed, null)
-        below = round(found.win_rate_strict * found.null.size)
-        tied = round(found.tie_rate * found.null.size)
-        return dataclasses.replace(found, **change(below, tied, found.null.size - below - tied, found.null.size))
+    def faulty(observed, null, n):
+        found = stats.compare_all(observed, null, n)
+        below, tied = np.rint(found.win_rate_strict * n), np.rint(found.tie_rate * n)
+        return dataclasses.replace(found, **change(below, tied, n - below - tied, n))
 
     return faulty
 
@@ -113,16 +116,16 @@ def compare_with(change):
 def prefer_early(monkeypatch, times):
     """Let the first unit be so many times as likely to be in a random set as the last."""
 
-    def order(n_units, size, rng):
-        weights = np.geomspace(times, 1, n_units)
-        seen = set()
-        while len(seen) < rationales.n_sets(n_units, size):
+    def early(n_units, size, count, *, seed, example_id):
+        rng, weights = rng_for(seed, example_id, "random-sets", size), np.geomspace(times, 1, n_units)
+        found = {}
+        while len(found) < min(count, rationales.n_sets(n_units, size)):
             units = tuple(sorted(rng.choice(n_units, size, replace=False, p=weights / weights.sum()).tolist()))
-            if units not in seen:
-                seen.add(units)
-                yield units
+            found.setdefault(units, rationales.keep_mask(units, n_units))
+        return np.array(list(found.values()))
 
-    monkeypatch.setattr(rationales, "_order", order)
+    for module in (rationales, rows):
+        monkeypatch.setattr(module, "random_sets", early)
 
 
 def test_random_sets_that_prefer_early_units_are_found_in_what_the_model_says(monkeypatch):
@@ -143,7 +146,7 @@ def test_a_wrong_tail_is_found(monkeypatch):
             "p_lower": (1 + tied + above) / (m + 1),
         }
     )
-    monkeypatch.setattr(comparisons, "compare", swapped)
+    monkeypatch.setattr(comparisons, "compare_all", swapped)
     assert {"a random set beats the truth", "a random set does worse than the negated truth"} <= names(sizes=NOTHING)
 
 
@@ -151,48 +154,60 @@ def test_dropped_ties_are_found(monkeypatch):
     dropped = compare_with(
         lambda below, tied, above, m: {"p_value": (1 + above) / (m + 1), "p_lower": (1 + below) / (m + 1)}
     )
-    monkeypatch.setattr(comparisons, "compare", dropped)
+    monkeypatch.setattr(comparisons, "compare_all", dropped)
     assert "false positives, lower tail, α = 0.05" in names(sizes=RANDOM)
 
 
 @pytest.mark.slow
 def test_ties_that_count_as_wins_are_found(monkeypatch):
     generous = compare_with(lambda below, tied, above, m: {"win_rate": (below + tied) / m})
-    monkeypatch.setattr(comparisons, "compare", generous)
+    monkeypatch.setattr(comparisons, "compare_all", generous)
     assert {"mean win rate", "ranks are uniform"} <= names(sizes=RANDOM)
 
 
 def test_a_p_value_that_leaves_out_the_rationale_itself_is_found(monkeypatch):
-    bare = compare_with(lambda below, tied, above, m: {"p_value": max(tied + above, 0.5) / m})
-    monkeypatch.setattr(comparisons, "compare", bare)
+    bare = compare_with(lambda below, tied, above, m: {"p_value": np.maximum(tied + above, 0.5) / m})
+    monkeypatch.setattr(comparisons, "compare_all", bare)
     assert "the truth has the smallest p-value" in names(sizes=Sizes(truth=25), with_transformer=True)
 
 
 @pytest.mark.slow
 def test_a_null_that_holds_the_rationale_is_found(monkeypatch):
-    monkeypatch.setattr(comparisons, "null_of", lambda rationale, sets, m: list(range(min(len(sets), m))))
+    monkeypatch.setattr(rows, "place_of", lambda rationale, sets: None)
     assert "the truth has the smallest p-value" in names(sizes=Sizes(truth=100), with_transformer=True)
 
 
 def rationale_rows(monkeypatch, change):
-    """Let `change(engine, item, row)` be what the model sees of every rationale."""
+    """Let `change(engine, item, seen)` be what the model sees of every rationale; `seen` is what it would see."""
     real = rows.ExampleRows._under
 
-    def changed(self, operator, direction, size, sets):
-        for row in real(self, operator, direction, size, sets):
-            is_rationale = row.key.kind.startswith("rationale:")
-            yield dataclasses.replace(row, input=change(self.engine, self.item, row)) if is_rationale else row
+    def changed(self, operator, direction, head, sets):
+        name, keep = tuple(self.engine.operators)[operator], sets if DIRECTIONS[direction] == "sufficiency" else ~sets
+        found = []
+        for several in real(self, operator, direction, head, sets):
+            inputs = each_row(several.inputs)
+            for place in np.flatnonzero(head["kind"] == Kind.RATIONALE):
+                seen = Seen(name, DIRECTIONS[direction], keep[place][None], inputs[place])
+                inputs[place] = change(self.engine, self.item, seen)
+            found.append(Rows(several.head, several.kept, several.n_kept, join(inputs), several.texts))
+        return found
 
     monkeypatch.setattr(rows.ExampleRows, "_under", changed)
 
 
-def kept(item, row):
-    return np.isin(np.arange(item.n_units), row.kept)[None]
+class Seen(NamedTuple):
+    """One row, as the model sees it."""
+
+    operator: str
+    direction: str
+    keep: Any
+    """(1, units)"""
+    inputs: Any
 
 
 def test_a_rationale_swapped_with_its_complement_is_found(monkeypatch):
-    def complement(engine, item, row):
-        return engine.operators[row.key.operator].inputs(item, ~kept(item, row), fills=())[0]
+    def complement(engine, item, seen):
+        return engine.operators[seen.operator].build(item, ~seen.keep, fills=item.ids[:0])
 
     rationale_rows(monkeypatch, complement)
     assert {"a random set beats the truth", "a random set does worse than the negated truth"} <= names(sizes=NOTHING)
@@ -204,14 +219,14 @@ def test_the_least_important_units_in_place_of_the_most_important_are_found(monk
 
 
 def test_a_wrong_sign_of_necessity_is_found_there_alone(monkeypatch):
-    real = comparisons.ExampleLedger._values
+    real = comparisons.ScoredExamples.compared
 
-    def wrong(self, keys, operators, direction, *rest):
-        values = real(self, keys, operators, direction, *rest)
-        sign = -1.0 if direction == "necessity" else 1.0
-        return dataclasses.replace(values, order=sign * values.order, measure=sign * values.measure)
+    def wrong(self, cell, operators):
+        found = real(self, cell, operators)
+        sign = -1.0 if cell.direction == "necessity" else 1.0
+        return dataclasses.replace(found, order=sign * found.order, measure=sign * found.measure)
 
-    monkeypatch.setattr(comparisons.ExampleLedger, "_values", wrong)
+    monkeypatch.setattr(comparisons.ScoredExamples, "compared", wrong)
     found = failures(sizes=NOTHING)
     assert ("a random set beats the truth", "delete", "necessity") in found
     assert {direction for _, _, direction in found} == {"necessity"}
@@ -219,13 +234,13 @@ def test_a_wrong_sign_of_necessity_is_found_there_alone(monkeypatch):
 
 @pytest.mark.slow
 def test_fills_that_are_chosen_for_the_rationale_are_found(monkeypatch):
-    def best_of_three(engine, item, row):
-        if row.key.operator != "infill":
-            return row.input
-        drawn = [rows._fills(engine, item, "fault", number) for number in range(3)]
-        inputs = [engine.operators["infill"].inputs(item, kept(item, row), fills=fills)[0] for fills in drawn]
-        scores = engine.model.log_scores([item.full(), *inputs], engine.scorer.labels)
-        gain = scores[1:, int(np.argmax(scores[0]))] * (1 if row.key.direction == "sufficiency" else -1)
+    def best_of_three(engine, item, seen):
+        if seen.operator != "infill":
+            return seen.inputs
+        drawn = [rows._draw_fills(engine, item, "fault", number).ids for number in range(3)]
+        inputs = [engine.operators["infill"].build(item, seen.keep, fills=fills) for fills in drawn]
+        scores = engine.model.log_scores(join([item.full(), *inputs]), engine.scorer.labels)
+        gain = scores[1:, int(np.argmax(scores[0]))] * (1 if seen.direction == "sufficiency" else -1)
         return inputs[int(np.argmax(gain))]
 
     rationale_rows(monkeypatch, best_of_three)
@@ -236,7 +251,7 @@ def test_fills_that_are_chosen_for_the_rationale_are_found(monkeypatch):
 
 @pytest.mark.slow
 def test_units_that_are_filled_with_themselves_are_found(monkeypatch):
-    monkeypatch.setattr(FillPool, "draw", lambda self, item, rng: item.unit_ids())
+    monkeypatch.setattr(FillPool, "draw", lambda self, item, rng: DrawnFills(item.content_ids(), item.texts))
     assert "the truth is detected in a data set of 25" in names(operators=["infill"])
 
 
@@ -298,21 +313,22 @@ def test_matched_sets_that_prefer_early_units_are_found(monkeypatch):
 
 @pytest.mark.slow
 def test_a_sequential_p_value_that_forgets_where_it_stopped_is_found(monkeypatch):
-    def naive(observed, stream, *, whole):
-        found = stats.compare_sequentially(observed, stream, whole=whole)
-        return found and dataclasses.replace(found, p_value=max(found.p_value - 1 / found.n_upper, 1e-3))
+    def naive(observed, stream, n):
+        found = stats.compare_all_sequentially(observed, stream, n)
+        rates = dataclasses.replace(found.rates, p_value=np.maximum(found.rates.p_value - 1 / found.n_upper, 1e-3))
+        return dataclasses.replace(found, rates=rates)
 
-    monkeypatch.setattr(comparisons, "compare_sequentially", naive)
+    monkeypatch.setattr(comparisons, "compare_all_sequentially", naive)
     sizes = dataclasses.replace(NOTHING, sequential=800)
     found = {(check.name.partition(",")[0], check.about.attribution) for check in run(sizes).failed}
     assert found == {("false positives", "random, sequential")}
 
 
 def test_a_win_rate_that_counts_the_stopping_set_is_found(monkeypatch):
-    def naive(observed, stream, *, whole):
-        found = stats.compare_sequentially(observed, stream, whole=whole)
-        return found and dataclasses.replace(found, win_rate=1 - found.p_value)
+    def naive(observed, stream, n):
+        found = stats.compare_all_sequentially(observed, stream, n)
+        return dataclasses.replace(found, rates=dataclasses.replace(found.rates, win_rate=1 - found.rates.p_value))
 
-    monkeypatch.setattr(comparisons, "compare_sequentially", naive)
+    monkeypatch.setattr(comparisons, "compare_all_sequentially", naive)
     found = {(check.name, check.about.attribution) for check in run(Sizes(sequential=800)).failed}
     assert found == {("mean win rate", "random, sequential")}

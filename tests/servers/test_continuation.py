@@ -105,8 +105,8 @@ def test_log_probabilities_survive_the_file():
         key="k-0", request="k", repeat=0, status="ok", time="t", logprobs=Logprobs(("a",), (None,), {" b": -1.5})
     )
     assert Response.from_json(json.loads(json.dumps(response.to_json()))) == response
-    old = {name: value for name, value in response.to_json().items() if name != "logprobs"}
-    assert Response.from_json(old) == replace(response, logprobs=None)
+    plain = replace(response, logprobs=None)
+    assert Response.from_json(json.loads(json.dumps(plain.to_json()))) == plain
 
 
 @pytest.mark.parametrize("status", [400, 422])

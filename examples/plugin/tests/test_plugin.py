@@ -24,7 +24,7 @@ def message() -> Encoded:
 
 def test_the_special_token_lands_on_the_units_that_are_not_kept(message: Encoded) -> None:
     keep = np.arange(message.n_units)[None] != 3
-    [ids] = MaskAny().build(message, keep, fills=())
+    ids = MaskAny().build(message, keep, fills=message.ids[:0]).row(0)
     changed = np.flatnonzero(ids != message.ids)
     assert [message.texts[unit] for unit in message.unit_of[changed]] == ["broken"]
     assert ids[changed].tolist() == [message.special.mask]

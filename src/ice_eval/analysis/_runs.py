@@ -1,7 +1,7 @@
 """What several analyses read of a run folder, and how they average it."""
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ice_eval import stats
 from ice_eval.rationales import Share, Units
 from ice_eval.records import PerUnit
-from ice_eval.results import InputRow, RunFolder
+from ice_eval.results import InputRow, RunFolder, RunSettings
 from ice_eval.results.columns import Groups
 
 _ALIKE = 1e-9
@@ -32,20 +32,20 @@ def rationales_of(folder: RunFolder) -> dict[tuple[str, Share | None], dict[str,
     """By attribution and k (None: sizes of their own), the rationale of every example that has one."""
     found: dict[tuple[str, Share | None], dict[str, Units]] = defaultdict(dict)
     for line in folder.examples():
-        if "error" not in line:
-            found[line["attribution"], line["k"]][line["example_id"]] = tuple(line["rationale"])
+        if line.error is None:
+            found[line.attribution, line.k][line.example_id] = line.rationale
     return found
 
 
 def confidences_of(folder: RunFolder) -> dict[str, float]:
     """The probability of the target label of every example that was evaluated, on its full text."""
-    return {line["example_id"]: line["score_full"] for line in folder.examples() if "error" not in line}
+    return {line.example_id: line.score_full for line in folder.examples() if line.error is None}
 
 
-def ranked(attribution: str, row: InputRow, config: Mapping[str, Any]) -> PerUnit:
+def ranked(attribution: str, row: InputRow, config: RunSettings) -> PerUnit:
     """An attribution's vector as its rationale was chosen from it: by magnitude, where the run did so."""
     vector = np.asarray(row.attributions[attribution], dtype=np.float64)
-    return np.abs(vector) if attribution in config.get("by_magnitude", ()) else vector
+    return np.abs(vector) if attribution in config.by_magnitude else vector
 
 
 def group_label(row: InputRow) -> Hashable:

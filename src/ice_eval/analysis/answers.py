@@ -12,8 +12,9 @@ from scipy.special import log_softmax
 from ice_eval import stats
 from ice_eval._seeding import rng_for
 from ice_eval.analysis._runs import group_label
-from ice_eval.results import InputRow, LedgerRow, RunFolder
-from ice_eval.results.schema import SHARED_NULL
+from ice_eval.records import Kind
+from ice_eval.results import InputRow, RunFolder
+from ice_eval.results.ledger import NO_NAMES
 
 _SURENESS = (0.0, 50.0)
 """What scores of unit spread are multiplied with, at least and at most; with 0 all labels are equally likely."""
@@ -95,9 +96,9 @@ def _asked(folder: RunFolder) -> Mapping[_Kind, _Asked]:
     found: dict[_Kind, list[tuple[Sequence[float], int, str]]] = {}
     for part in folder.parts():
         right = {row.example_id: _label(row) for row in folder.inputs(part)}
-        for row in folder.ledger(part, probes=False):
+        for row in folder.ledger(part, NO_NAMES, kinds=(Kind.FULL, Kind.RANDOM)).records():
             label, kind = right[row.key.example_id], (row.key.operator, row.key.direction)
-            if label is not None and _counts(row):
+            if label is not None:
                 found.setdefault(kind, []).append((row.scores, label, row.key.example_id))
     return {
         kind: _Asked(np.array([r[0] for r in rows]), np.array([r[1] for r in rows]), [r[2] for r in rows])
@@ -139,7 +140,3 @@ def _means(examples: Sequence[str], values: NDArray[np.float64]) -> dict[str, fl
 def _label(row: InputRow) -> int | None:
     """The right label, else the explained one; None for examples that were skipped."""
     return None if row.skip_reason is not None else row.target if row.gold is None else row.gold
-
-
-def _counts(row: LedgerRow) -> bool:
-    return row.key.kind == "full" or row.key.kind.partition(":")[0] == SHARED_NULL

@@ -15,7 +15,7 @@ from ice_eval.errors import ConfigError, ModelError
 from ice_eval.models import Labels, Model
 from ice_eval.operators import FillPool, Operator
 from ice_eval.rationales import keep_mask, set_size
-from ice_eval.records import Encoded, ModelInput
+from ice_eval.records import Encoded, Fills, Inputs
 
 if TYPE_CHECKING:
     from ice_eval.models._hf_classifier import SequenceClassifier
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _PURPOSE = "f-fidelity"
 _WEIGHT_DECAY = 0.01
 _LARGEST_GRADIENT = 1.0
+_NO_FILLS: Fills = np.zeros(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,17 +65,16 @@ class Removal:
     share: float
     seed: int
 
-    def from_item(self, item: Encoded, epoch: int) -> ModelInput:
+    def from_item(self, item: Encoded, epoch: int) -> Inputs:
         """The input that a lesson shows; its fills are not those that any test sees."""
         rng = rng_for(self.seed, item.example_id, _PURPOSE, epoch)
         act = self._usable(item)[rng.integers(len(self._usable(item)))]
         n_units = item.n_units
         most = n_units - set_size(n_units, 1 - self.share)
         kept = rng.choice(n_units, n_units - int(rng.integers(most + 1)), replace=False)
-        fills = self.pool.draw(item, rng) if self.pool is not None and act.needs_fills else ()
+        fills = self.pool.draw(item, rng).ids if self.pool is not None and act.needs_fills else _NO_FILLS
         mask = keep_mask(tuple(sorted(int(unit) for unit in kept)), n_units)
-        [found] = act.inputs(item, mask[None], fills=fills)
-        return found
+        return act.build(item, mask[None], fills=fills)
 
     def can_teach(self, item: Encoded) -> bool:
         """Whether there is something to remove, and an operator that can."""
@@ -125,7 +125,9 @@ def adapt(
         for epoch in range(training.epochs):
             total = 0.0
             for batch in _batches(lessons, training, epoch):
-                scores = copy.trainable_scores([removal.from_item(lesson.item, epoch) for lesson in batch], labels)
+                scores = copy.trainable_scores(
+                    Inputs.join([removal.from_item(lesson.item, epoch) for lesson in batch]), labels
+                )
                 right = torch.tensor([lesson.label for lesson in batch], device=scores.device)
                 loss = torch.nn.functional.cross_entropy(scores, right)
                 optimizer.zero_grad()

@@ -12,10 +12,10 @@ from ice_eval.analysis.infill_audit import InfillAudit, ReferenceName
 from ice_eval.analysis.pieces import UnitIds
 from ice_eval.errors import ConfigError
 from ice_eval.operators import operators
-from ice_eval.records import Encoded
-from ice_eval.results import RunFolder
-from ice_eval.results.outcomes import Configuration
-from ice_eval.results.schema import InputRow, LedgerRow, rationale_kind
+from ice_eval.records import Encoded, Kind
+from ice_eval.results import ExampleOutcome, InputRow, LedgerRow, RunFolder
+from ice_eval.results.ledger import NO_NAMES
+from ice_eval.results.records import Configuration
 
 Contaminated = dict[tuple[str, str, str, str, int], bool]
 """(example, attribution, operator, direction, size) -> whether a fill around the rationale tells the label."""
@@ -85,7 +85,7 @@ def audit_fills(folder: RunFolder, audit: InfillAudit, items: Mapping[str, Encod
         ConfigError: The run has no such operator, is not finished, or has other inputs than `items`.
     """
     folder.require_complete()
-    filling = [name for name in folder.manifest()["config"]["operators"] if operators.get(name).needs_fills]
+    filling = [name for name in folder.manifest().config.operators if operators.get(name).needs_fills]
     if not filling:
         raise ConfigError(f"{folder.path} holds no infill rows; run it with --operators infill first.")
     readers = [_Reader(each.reference, frozenset(each.surviving), audit.pool) for each in audit.judged]
@@ -93,11 +93,12 @@ def audit_fills(folder: RunFolder, audit: InfillAudit, items: Mapping[str, Encod
     for part in folder.parts():
         inputs = {row.example_id: row for row in folder.inputs(part)}
         groups |= {name: group_label(row) for name, row in inputs.items()}
-        for row in folder.ledger(part, inputs=True, probes=False):
-            if row.key.kind == "full":
+        rows = folder.ledger(part, NO_NAMES, inputs=True, kinds=(Kind.FULL, Kind.RATIONALE, Kind.RANDOM)).records()
+        for row in rows:
+            if row.key.kind == Kind.FULL:
                 _check_same(folder, inputs[row.key.example_id], row, items)
-        for row in folder.ledger(part, inputs=True, probes=False):
-            if row.key.operator in filling and row.key.kind != "empty":
+        for row in rows:
+            if row.key.operator in filling:
                 for reader in readers:
                     reader.read(row, items[row.key.example_id])
     rates = _rates(folder, filling)
@@ -132,9 +133,9 @@ class _Reader:
         self._bad_fills += bad
         self._rows += 1
         self._bad_rows += bad > 0
-        key, prefix = row.key, rationale_kind("")
-        if key.kind.startswith(prefix) and key.operator and key.direction and key.size is not None:
-            place = (key.example_id, key.kind.removeprefix(prefix), key.operator, key.direction, key.size)
+        key = row.key
+        if key.kind == Kind.RATIONALE and key.attribution and key.operator and key.direction and key.size is not None:
+            place = (key.example_id, key.attribution, key.operator, key.direction, key.size)
             self.contaminated[place] = self.contaminated.get(place, False) or bad > 0  # several draws are several rows
 
     def _is_marked(self, fill: UnitIds) -> bool:
@@ -152,30 +153,26 @@ class _Reader:
         )
 
 
-Line = Mapping[str, Any]
-
-
-def _rates(folder: RunFolder, filling: Sequence[str]) -> dict[Configuration, list[Line]]:
+def _rates(folder: RunFolder, filling: Sequence[str]) -> dict[Configuration, list[ExampleOutcome]]:
     """The lines of every configuration whose operator writes fills."""
-    found: dict[Configuration, list[Line]] = {}
+    found: dict[Configuration, list[ExampleOutcome]] = {}
     for line in folder.examples():
-        if "error" not in line and line["operator"] in filling:
-            cell = Configuration.of(line)
-            found.setdefault(cell, []).append(line)
+        if line.error is None and line.operator in filling:
+            found.setdefault(line.configuration, []).append(line)
     return found
 
 
 def _effect(
-    cell: Configuration, lines: Sequence[Line], reader: _Reader, groups: Mapping[str, Hashable]
+    cell: Configuration, lines: Sequence[ExampleOutcome], reader: _Reader, groups: Mapping[str, Hashable]
 ) -> ContaminationEffect:
-    sides: dict[bool, list[Line]] = {True: [], False: []}
+    sides: dict[bool, list[ExampleOutcome]] = {True: [], False: []}
     for line in lines:
-        place = (line["example_id"], cell.attribution, cell.operator, cell.direction, len(line["rationale"]))
+        place = (line.example_id, cell.attribution, cell.operator, cell.direction, len(line.rationale))
         sides[reader.contaminated[place]].append(line)
-    bad, clean = (np.array([line["win_rate"] for line in sides[side]], dtype=np.float64) for side in (True, False))
+    bad, clean = (np.array([line.win_rate for line in sides[side]], dtype=np.float64) for side in (True, False))
     found = None
     if bad.size and clean.size:
-        of_bad, of_clean = ([groups[line["example_id"]] for line in sides[side]] for side in (True, False))
+        of_bad, of_clean = ([groups[line.example_id] for line in sides[side]] for side in (True, False))
         found = stats.unpaired_difference(clean, bad, first_groups=of_clean, second_groups=of_bad)
     return ContaminationEffect(
         reference=reader.reference,

@@ -3,16 +3,17 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Literal
 
 from ice_eval.errors import DataError
 from ice_eval.nulls import SIZE
 from ice_eval.rationales import Share
-from ice_eval.stats import reaches
+from ice_eval.results import SummaryLine
+from ice_eval.stats import WEAKLY_FAITHFUL, reaches
 
 TextLength = Literal["short", "long"]
 
-POSITIVE_EVIDENCE = 0.55
+POSITIVE_EVIDENCE = WEAKLY_FAITHFUL
 """Win rate from which on the paper speaks of evidence for an explanation."""
 
 
@@ -61,30 +62,33 @@ class Pair:
         return reaches(self.first.win_rate, threshold) != reaches(self.second.win_rate, threshold)
 
 
-def cells_of(summary: Mapping[str, Any], *, text_lengths: Mapping[str, TextLength] | None = None) -> list[Cell]:
-    """The cells of a run, from what `summary.json` holds.
+def cells_of(
+    lines: Iterable[SummaryLine], *, prompt: str = "", text_lengths: Mapping[str, TextLength] | None = None
+) -> list[Cell]:
+    """Return the cells of a run.
 
     Args:
-        summary: As `RunFolder.summary()` returns it; configurations without an example are left out.
-        text_lengths: Whether the texts of a task are short or long, by its name; a summary does not say.
+        lines: The configurations of its summary; those without an example are skipped.
+        prompt: Name of its prompt, where several were tried.
+        text_lengths: Task -> whether its texts are short or long; a summary does not say.
     """
     lengths = text_lengths or {}
     return [
         Cell(
-            model=line["model"],
-            task=line["task"],
-            attribution=line["attribution"],
-            operator=line["operator"],
-            win_rate=line["win_rate"],
-            k=line["k"],
-            direction=line["direction"],
-            null=line.get("null", SIZE),
-            prompt=line.get("prompt", ""),
-            text_length=lengths.get(line["task"]),
-            n=line["n"],
+            model=line.model,
+            task=line.task,
+            attribution=line.attribution,
+            operator=line.operator,
+            win_rate=line.win_rate,
+            k=line.k,
+            direction=line.direction,
+            null=line.null,
+            prompt=prompt,
+            text_length=lengths.get(line.task),
+            n=line.n,
         )
-        for line in summary["configurations"]
-        if line["win_rate"] is not None
+        for line in lines
+        if line.win_rate is not None
     ]
 
 

@@ -1,12 +1,16 @@
 """Human rationales as marks on units, how well a rationale fits them, and how well a random one would."""
 
 import math
+from collections.abc import Hashable, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import hypergeom
 
+from ice_eval import stats
+from ice_eval._seeding import rng_for
 from ice_eval.rationales import Units
 from ice_eval.records import PerUnit
 from ice_eval.results import InputRow
@@ -107,3 +111,19 @@ def _shared(n_units: int, size: int, n_marked: int) -> tuple[tuple[int, float], 
     counts = np.arange(max(0, size + n_marked - n_units), min(size, n_marked) + 1)
     probabilities = hypergeom.pmf(counts, n_units, n_marked, size)
     return tuple(zip(counts.tolist(), probabilities.tolist(), strict=True))
+
+
+class Overlap(NamedTuple):
+    """Overlap of one rationale with the human one, and its win rate."""
+
+    overlap: float
+    win_rate: float
+    group: Hashable | None
+    """Examples that share a passage share a group."""
+
+
+def overlap_correlation(points: Sequence[Overlap]) -> stats.Correlation:
+    """Return Pearson's r of overlap and win rate over examples, with an interval that allows for groups."""
+    x, y = np.array([point.overlap for point in points]), np.array([point.win_rate for point in points])
+    groups = [(index, None) if point.group is None else (None, point.group) for index, point in enumerate(points)]
+    return stats.correlate(x, y, rng=rng_for(0, "plausibility"), groups=groups)

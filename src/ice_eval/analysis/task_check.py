@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ice_eval.encoding import encode, rendered, shared_prefix
 from ice_eval.models import Labels, LabelScoring, Model
-from ice_eval.records import Encoded, Example, Span, Unit
+from ice_eval.records import Encoded, Example, Inputs, Span, Unit
 from ice_eval.scoring import Scorer
 from ice_eval.tasks import Piece, Task, data_notes
 
@@ -68,9 +68,9 @@ def check_task(model: Model, task: Task, *, unit: Unit = "token") -> TaskCheck:
     items = [encode(model.codec, task, example, unit=unit, reserve=labels.reserve) for example in examples]
     scorer = Scorer(model, labels, budget=model.default_budget())
     prefix = shared_prefix(items) if model.shares_prefix else 0
-    rows = [items[0].empty(), *(item.full() for item in items)]
+    rows = Inputs.join([items[0].empty(), *(item.full() for item in items)])
     noted = [*([labels.note] if labels.note else []), *data_notes(task, examples)]
-    notes = [*noted, *model.check(rows[:4], labels, prefix=prefix)]
+    notes = [*noted, *model.check(rows.take(range(min(4, len(rows)))), labels, prefix=prefix)]
     scores = np.exp(scorer.score(rows, prefix=prefix))
     answers = scores[1:].argmax(axis=1)
     gold = Counter(example.gold for example in examples if example.gold is not None)

@@ -14,7 +14,7 @@ from ice_eval.api.run import Run
 from ice_eval.api.settings import config_of, task_of
 from ice_eval.executors import Executor, executor_named
 from ice_eval.models import DeviceMap, MaxMemory, ModelRef
-from ice_eval.pipeline import Replicas, Reporter, examples_read, execute, load_replicas
+from ice_eval.pipeline import Replicas, Reporter, Scored, examples_read, finish, load_replicas, score
 from ice_eval.rationales import Share
 from ice_eval.tasks import DataSource, Task, in_chat
 
@@ -93,23 +93,28 @@ def evaluate(
     place = executor_named(executor, address=address, gpus_per_worker=gpus_per_worker)
     chosen = in_chat(task_of(task, data), chat, system)
     specs = specs_of(config.attributions, attributions)
-    examples = chosen.examples(limit=examples_read(n))
-    # What a user brings is read before a model is loaded: a file that is wrong should not take minutes to say so.
-    methods = methods_of(specs, examples)
     loading = {"device": device, "dtype": dtype, "device_map": device_map, "max_memory": max_memory, "load_in": load_in}
     temporary = _Temporary() if out is None and not default_out else None
     reporter = reporter or watched(continues=temporary is None)
-    with _replicas(model, place, loading, reporter) as replicas:
-        folder = execute(
-            config,
-            model=replicas,
-            task=chosen,
-            examples=examples,
-            attributions=methods,
-            out=temporary.path / "run" if temporary is not None else None if out is None else Path(out),
-            token_budget=token_budget,
-            reporter=reporter,
-        )
+
+    def scored() -> Scored:
+        """Score all rows; examples and model are gone when statistics are computed."""
+        examples = chosen.examples(limit=examples_read(n))
+        # User-supplied attributions are read before a model is loaded: a wrong file should not take minutes to show.
+        methods = methods_of(specs, examples)
+        with _replicas(model, place, loading, reporter) as replicas:
+            return score(
+                config,
+                model=replicas,
+                task=chosen,
+                examples=examples,
+                attributions=methods,
+                out=temporary.path / "run" if temporary is not None else None if out is None else Path(out),
+                token_budget=token_budget,
+                reporter=reporter,
+            )
+
+    folder = finish(scored())
     run = Run(folder.path)
     run.folder.keeps = temporary  # a temporary folder lives as long as somebody looks into it
     return run

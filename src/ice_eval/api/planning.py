@@ -55,7 +55,7 @@ def plan(
         shown.say(f"the pilot asks {model.base_url}: its answers are charged for, and are not kept.")
     # One random set shows no spread.
     found = evaluate(model, chosen, n=min(n, pilot), m=min(max(asked.m, 2), PILOT_SETS), **settings)
-    for message in found.folder.manifest()["messages"]:
+    for message in found.folder.manifest().messages:
         shown.say(message)
     return plan_from(
         found.folder,

@@ -40,12 +40,13 @@ def randomization_test(
     if m < 1:
         raise ConfigError(f"m = {m}: at least 1 is needed.")
     sets = random_sets(n_units, len(units), m + 1, seed=seed, example_id="")
-    chosen = [sets[index] for index in null_of(units, sets, m)]
-    if not chosen:
+    chosen = keep_mask(units, n_units)
+    null = sets[null_of(chosen, sets, m)]
+    if not len(null):
         raise DataError(
             f"the rationale holds all {n_units} units, so there is no other set of its size to compare with."
         )
-    masks = np.stack([keep_mask(each, n_units) for each in (units, *chosen)])
+    masks = np.concatenate([chosen[None], null])
     scores = np.asarray(score_masks(masks), dtype=np.float64)
     if scores.shape != (len(masks),):
         raise DataError(

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 
 from ice_eval.cot import rescore_chains
 from ice_eval.results import RunFolder, differences, rescore, view_example
+from ice_eval.results.json_files import as_json
+from ice_eval.results.records import flat
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,19 +33,19 @@ class Run:
         """One row per configuration."""
         import pandas as pd
 
-        return pd.DataFrame(self.folder.summary()["configurations"])
+        return pd.DataFrame([flat(line) for line in self.folder.summary().configurations])
 
     def agreement(self) -> "pd.DataFrame":
         """One row per attribution and pair of operators."""
         import pandas as pd
 
-        return pd.DataFrame(self.folder.summary()["agreement"])
+        return pd.DataFrame([as_json(line) for line in self.folder.summary().agreement])
 
     def examples(self) -> "pd.DataFrame":
         """One row per example and configuration."""
         import pandas as pd
 
-        return pd.DataFrame(list(self.folder.examples()))
+        return pd.DataFrame([as_json(line) for line in self.folder.examples()])
 
     def example(
         self,
@@ -79,7 +81,7 @@ class Run:
 
         folder = other.folder if isinstance(other, Run) else RunFolder.existing(Path(other))
         [found] = differences(self.folder, [folder], by_id=by_id)
-        frame = pd.DataFrame([vars(line) for line in found.configurations])
+        frame = pd.DataFrame(found.as_dict()["configurations"])
         frame.attrs["settings"] = [setting._asdict() for setting in found.settings]
         return frame
 
@@ -92,7 +94,7 @@ class Run:
     def rescore(self) -> None:
         """Compute all statistics again from the ledger, without a model."""
         self.folder.require_complete()
-        compute = rescore_chains if "cot" in self.folder.manifest() else rescore
+        compute = rescore_chains if self.folder.manifest().chains is not None else rescore
         with self.folder.opened():
             compute(self.folder)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from ice_eval.analysis.across import GridResults, Line
+from ice_eval.analysis.across import GridLine, GridResults
 from ice_eval.report.figures import (
     Figure,
     FigureFiles,
@@ -15,6 +15,7 @@ from ice_eval.report.figures import (
     prompt_sensitivity,
     write_figures,
 )
+from ice_eval.results import SummaryLine
 from ice_eval.results.outcomes import ALL
 
 
@@ -27,19 +28,19 @@ def write_grid_figures(grid: GridResults, folder: Path) -> list[FigureFiles]:
 def _prompts(grid: GridResults) -> Iterator[Figure]:
     """One figure for every operator, as there is no place for a second one."""
     lines = _lines(grid) if grid.several("prompt") else []
-    for operator in dict.fromkeys(line["operator"] for line in lines):
+    for operator in dict.fromkeys(each.line.operator for each in lines):
         rows = [
             PromptWinRate(
-                model=line["model"],
-                task=line["task"],
-                attribution=line["attribution"],
-                prompt=line["prompt"],
-                win_rate=line["win_rate"],
-                low=None if line["win_rate_ci"] is None else line["win_rate_ci"][0],
-                high=None if line["win_rate_ci"] is None else line["win_rate_ci"][1],
+                model=each.line.model,
+                task=each.line.task,
+                attribution=each.line.attribution,
+                prompt=each.run.prompt,
+                win_rate=each.line.win_rate,
+                low=None if each.line.win_rate_ci is None else each.line.win_rate_ci.low,
+                high=None if each.line.win_rate_ci is None else each.line.win_rate_ci.high,
             )
-            for line in lines
-            if line["operator"] == operator
+            for each in lines
+            if each.line.operator == operator and each.line.win_rate is not None
         ]
         yield _about(prompt_sensitivity(rows), operator)
 
@@ -47,27 +48,30 @@ def _prompts(grid: GridResults) -> Iterator[Figure]:
 def _languages(grid: GridResults) -> Iterator[Figure]:
     """One figure for every attribution; of a task with several prompts the first."""
     lines = _lines(grid) if grid.several("language") else []
-    first = {(line["model"], line["task"]): line["prompt"] for line in reversed(lines)}
-    for attribution in dict.fromkeys(line["attribution"] for line in lines):
+    first = {(each.run.model, each.run.task): each.run.prompt for each in reversed(lines)}
+    for attribution in dict.fromkeys(each.line.attribution for each in lines):
         rows = [
             LanguageWinRate(
-                model=line["model"],
-                language=f"{line['task']} ({line['language']})",
-                operator=line["operator"],
-                win_rate=line["win_rate"],
+                model=each.run.model,
+                language=f"{each.run.task} ({each.run.language})",
+                operator=each.line.operator,
+                win_rate=each.line.win_rate,
             )
-            for line in lines
-            if line["attribution"] == attribution and first[line["model"], line["task"]] == line["prompt"]
+            for each in lines
+            if each.line.attribution == attribution
+            and first[each.run.model, each.run.task] == each.run.prompt
+            and each.line.win_rate is not None
         ]
         yield _about(language_heatmap(rows), attribution)
 
 
-def _lines(grid: GridResults) -> list[Line]:
+def _lines(grid: GridResults) -> list[GridLine[SummaryLine]]:
     """Under single operators, and of the first k, direction and null, where there are several."""
-    found = [line for line in grid.configurations if line["win_rate"] is not None and line["operator"] != ALL]
+    found = [each for each in grid.configurations if each.line.win_rate is not None and each.line.operator != ALL]
     for name in ("direction", "null", "k"):
-        chosen = next((line[name] for line in found if line[name] is not None), None)
-        found = [line for line in found if line[name] in (chosen, None)]
+        values = [getattr(each.line, name) for each in found]
+        chosen = next((value for value in values if value is not None), None)
+        found = [each for each, value in zip(found, values, strict=True) if value in (chosen, None)]
     return found
 
 

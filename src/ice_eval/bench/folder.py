@@ -67,13 +67,13 @@ class BenchFolder:
         if folder.is_new:
             return False
         manifest, config = folder.manifest(), run.config
-        held = manifest["config"]
+        held = manifest.config
         return (
-            manifest["status"] == "complete"
-            and all(set(getattr(config, key)) <= set(held[key]) for key in ADDABLE)
-            and config.eraser <= held.get("eraser", False)
+            manifest.status == "complete"
+            and all(set(getattr(config, key)) <= set(getattr(held, key)) for key in ADDABLE)
+            and config.eraser <= held.eraser
             # A run in which no example could be evaluated is finished too, but failed.
-            and any(line["n"] for line in folder.summary()["configurations"])
+            and any(line.n for line in folder.summary().configurations)
         )
 
     def grid(self, **changes: Any) -> Grid:

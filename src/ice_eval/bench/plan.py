@@ -48,7 +48,7 @@ def plan_grid(grid: Grid, folder: BenchFolder) -> list[PlanLine]:
 
 
 def _done(run: PlannedRun, folder: BenchFolder) -> PlanLine:
-    n = folder.run_folder(run.name).manifest()["data"]["examples"]
+    n = folder.run_folder(run.name).manifest().data.examples
     return PlanLine(**_head(run), n=n, rows=0, minutes=0.0, status="complete")
 
 
@@ -94,5 +94,6 @@ def _rows(example: Example, run: PlannedRun, config: RunConfig) -> int:
 def _pace(run: PlannedRun, done: Sequence[PlannedRun], folder: BenchFolder) -> float | None:
     """Seconds per row in the finished runs of the same model."""
     manifests = [folder.run_folder(each.name).manifest() for each in done if each.model == run.model]
-    rows = sum(manifest["rows"] for manifest in manifests)
-    return sum(manifest["seconds"] for manifest in manifests) / rows if rows else None
+    costs = [manifest.cost for manifest in manifests if manifest.cost is not None]
+    rows = sum(cost.rows for cost in costs)
+    return sum(cost.seconds for cost in costs) / rows if rows else None

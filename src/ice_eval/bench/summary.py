@@ -8,9 +8,11 @@ from ice_eval.analysis.across import QUESTIONS, GridResults, GridRun, grid_resul
 from ice_eval.analysis.measures import Found, Missing
 from ice_eval.bench.folder import BenchFolder, RunRecord
 from ice_eval.bench.grid import Grid
-from ice_eval.report import found_as_dict, jointly
+from ice_eval.report import found_as_dict
 from ice_eval.results import SCHEMA
 from ice_eval.results.agreements import kappas
+from ice_eval.results.json_files import as_json
+from ice_eval.results.summary import adjusted_jointly
 
 
 def finished_runs(grid: Grid, folder: BenchFolder) -> list[GridRun]:
@@ -33,7 +35,7 @@ def finished_runs(grid: Grid, folder: BenchFolder) -> list[GridRun]:
 
 def results_of(runs: list[GridRun]) -> GridResults:
     """All of them together; p-values are adjusted over all their configurations (Benjamini-Yekutieli)."""
-    return grid_results(runs, jointly([run.folder.summary() for run in runs]))
+    return grid_results(runs, adjusted_jointly([run.folder.summary() for run in runs]))
 
 
 def answers(results: GridResults) -> dict[str, Found | Missing]:
@@ -50,10 +52,10 @@ def bench_summary(grid: Grid, records: Sequence[RunRecord], results: GridResults
         "runs": [
             {**asdict(record), **(_facts(by_name[record.name]) if record.name in by_name else {})} for record in records
         ],
-        "configurations": [dict(line) for line in results.configurations],
-        "agreement": [dict(line) for line in results.agreement],
-        "robustness": [dict(line) for line in results.robustness],
-        "kappa": kappas(results.configurations),
+        "configurations": [line.as_dict() for line in results.configurations],
+        "agreement": [line.as_dict() for line in results.agreement],
+        "robustness": [line.as_dict() for line in results.robustness],
+        "kappa": [as_json(line) for line in kappas([results.lines_of(run) for run in results.runs])],
         "analyses": {name: found_as_dict(found) for name, found in answers(results).items()},
     }
 

@@ -1,5 +1,6 @@
 """Options that several commands share."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -36,6 +37,7 @@ Columns = Annotated[
     ),
 ]
 Format = Annotated[str | None, typer.Option("--format", help="Print the tables as md, csv or latex.")]
+JSON_LINES = "jsonl"
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
@@ -57,11 +59,12 @@ def names(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def check_format(style: str | None, **others: bool) -> None:
-    """What `--format` names must be known, and nothing else may be given that takes the place of the tables.
+def check_format(style: str | None, *, also: Sequence[str] = (), **others: bool) -> None:
+    """Check that `--format` names a known format, and that no other option takes the place of the tables.
 
     Args:
         style: The value of `--format`.
+        also: Formats that only this command has.
         others: Other options, by name, and whether they are given.
 
     Raises:
@@ -71,8 +74,9 @@ def check_format(style: str | None, **others: bool) -> None:
 
     if style is None:
         return
-    if style not in FORMATS:
-        raise ConfigError(f"no format '{style}'; use {', '.join(FORMATS)}.")
+    known = [*FORMATS, *also]
+    if style not in known:
+        raise ConfigError(f"no format '{style}'; use {', '.join(known)}.")
     for name in (name for name, given in others.items() if given):
         raise ConfigError(f"--format and --{name} exclude each other; give one of them.")
 

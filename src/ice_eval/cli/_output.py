@@ -3,7 +3,7 @@
 import json
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -13,7 +13,7 @@ from ice_eval._controls import without_controls
 
 if TYPE_CHECKING:
     from ice_eval.report import Table
-    from ice_eval.results import Plan, RunFolder
+    from ice_eval.results import Plan, RunFolder, Summary
 
 
 _WIDE = 10_000
@@ -43,8 +43,10 @@ def print_json(content: Any) -> None:
 
 def print_run(folder: "RunFolder", *, as_json: bool) -> None:
     """The result of a run: the summary as it is in the file, or its tables."""
+    from ice_eval.results.json_files import as_json as json_of
+
     if as_json:
-        print_json({"folder": str(folder.path), **folder.summary()})
+        print_json({"folder": str(folder.path), **json_of(folder.summary())})
         return
     from ice_eval.report import cost_table
 
@@ -55,7 +57,7 @@ def print_run(folder: "RunFolder", *, as_json: bool) -> None:
     print_text(f"\nRun folder: {folder.path}\nReport:     {folder.path / 'report.html'}")
 
 
-def print_summaries(summaries: Sequence[Mapping[str, Any]], names: Sequence[str] = ()) -> None:
+def print_summaries(summaries: "Sequence[Summary]", names: Sequence[str] = ()) -> None:
     """Tables and notes of some runs; `names` says which they are, where the tables number them."""
     from ice_eval.report import notes, tables
 

@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ice_eval.cli._options import names
 from ice_eval.errors import ConfigError
 
 if TYPE_CHECKING:
-    from ice_eval.results import RunFolder
+    from ice_eval.results import Manifest, RunFolder
     from ice_eval.tasks import DataSource, Task
 
 
@@ -99,22 +99,22 @@ def task_of_run(run: "RunFolder", flags: TaskFlags) -> "Task":
     from ice_eval.tasks import in_chat
 
     manifest = run.manifest()
-    name = flags.task or manifest["config"]["task"]
+    name = flags.task or manifest.config.task
     known = _known(name, must=flags.task is not None)
     told = {name: value for name, value in flags._asdict().items() if value is not None}
     stored = _stored(manifest, explained=flags.prompt is None)
     own = {} if known is None else _wording(known.prompt, known.labels, known.explained)
     differs = {name: value for name, value in stored.items() if value != own.get(name)}
     data = flags.data or _data_of(run, manifest, known)
-    columns = {"columns": manifest["data"].get("columns")}
+    columns = {"columns": manifest.data.columns or None}
     flags = TaskFlags(**{**differs, **columns, **told, "data": data, "task": None if known is None else name})
     chosen = task_of(flags)
-    identity = manifest["identity"]
+    identity = manifest.identity
     if identity.get("lexicon", lexicon_hash(chosen)) != lexicon_hash(chosen):
         raise ConfigError(
             f"the lexicon of the task '{chosen.name}' is another than that of {run.path}; give its --task."
         )
-    return in_chat(chosen, identity.get("chat"), identity.get("system"))
+    return in_chat(chosen, bool(identity["chat"]), None if identity["system"] is None else str(identity["system"]))
 
 
 def _known(name: str, *, must: bool) -> "Task | None":
@@ -129,9 +129,9 @@ def _known(name: str, *, must: bool) -> "Task | None":
         return None
 
 
-def _data_of(run: "RunFolder", manifest: dict[str, Any], known: "Task | None") -> Path | None:
+def _data_of(run: "RunFolder", manifest: "Manifest", known: "Task | None") -> Path | None:
     """The file that a run read; None where its task has data of its own."""
-    origin = manifest["data"]["origin"]
+    origin = manifest.data.origin
     if known is not None and origin == known.data.origin:
         return None
     if not Path(origin).is_file():
@@ -139,9 +139,9 @@ def _data_of(run: "RunFolder", manifest: dict[str, Any], known: "Task | None") -
     return Path(origin)
 
 
-def _stored(manifest: dict[str, Any], *, explained: bool) -> dict[str, str]:
-    """What a manifest says of the wording; the explained fields belong to its prompt, and older folders lack them."""
-    found = _wording(manifest["prompt"], manifest["labels"], manifest.get("explained", ()))
+def _stored(manifest: "Manifest", *, explained: bool) -> dict[str, str]:
+    """Return the wording that a manifest holds; the explained fields belong to its prompt."""
+    found = _wording(manifest.prompt, manifest.labels, manifest.explained)
     return found if explained and found["explain"] else {name: found[name] for name in ("prompt", "labels")}
 
 

@@ -1,7 +1,7 @@
 """`ice audit-infill`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,8 +12,8 @@ from ice_eval.errors import ConfigError
 if TYPE_CHECKING:
     from ice_eval.analysis import FillAudit, InfillAudit
     from ice_eval.models import Model
-    from ice_eval.records import Encoded
-    from ice_eval.results import RunFolder
+    from ice_eval.records import Encoded, Unit
+    from ice_eval.results import RunFolder, RunSettings
     from ice_eval.tasks import Task
 
 
@@ -54,20 +54,22 @@ def audit_infill(
 
     check_format(style, json=as_json)
     run = _run(folder, model, n, unit)
-    config = {} if run is None else run.manifest()["config"]
+    config = None if run is None else run.manifest().config
     flags = TaskFlags(task, data, prompt, labels, explain, columns)
     chosen = task_of(flags) if run is None else task_of_run(run, flags)
     listed = None if words is None else _words(words)
     chosen.examples(limit=1)  # a bad file is told before a tokenizer is loaded
     reader = _reader(model, run)
-    items = _encoded(reader, chosen, limit=max(n or POOL_EXAMPLES, config.get("n", 0)), unit=unit, config=config)
+    items = _encoded(
+        reader, chosen, limit=max(n or POOL_EXAMPLES, 0 if config is None else config.n), unit=unit, config=config
+    )
     found = audited(
         reader.codec,
         chosen,
         items[: n or POOL_EXAMPLES],
         model=reader.name,
         words=listed,
-        label_words_only=PROTOCOLS[config.get("protocol", "default")].label_words_only,
+        label_words_only=PROTOCOLS["default" if config is None else config.protocol].label_words_only,
         seed=seed,
     )
     fills = None if run is None else audit_fills(run, found, {item.example_id: item for item, _ in items})
@@ -107,11 +109,11 @@ def _print(
 
 def _refuse_served(run: "RunFolder") -> None:
     """A model behind a server reads texts as its tokenizer does, if the run had one, and as words otherwise."""
-    server = run.manifest().get("server")
+    server = run.manifest().server
     if server is None:
         return
-    if server["tokenizer"] is not None:
-        raise ConfigError(f"{run.path} is of a served model; give its tokenizer: --model {server['tokenizer']}.")
+    if server.tokenizer is not None:
+        raise ConfigError(f"{run.path} is of a served model; give its tokenizer: --model {server.tokenizer}.")
     raise ConfigError(
         f"{run.path} is of a model behind a server that was evaluated without --tokenizer, and its fills are no tokens "
         "that could be audited; `ice audit-infill --model M --task T` audits the data as another model reads them."
@@ -126,7 +128,7 @@ def _reader(model: str | None, run: "RunFolder | None") -> "Model":
         return load_reader(model)
     assert run is not None, "without a run a model is given"
     _refuse_served(run)
-    name = run.manifest()["config"]["model"]
+    name = run.manifest().config.model
     try:
         return load_reader(name)
     except ConfigError as exc:  # that of a folder does not say where it is
@@ -144,20 +146,21 @@ def _words(path: Path) -> list[str]:
 
 
 def _encoded(
-    reader: "Model", task: "Task", *, limit: int, unit: str | None, config: dict[str, Any]
+    reader: "Model", task: "Task", *, limit: int, unit: str | None, config: "RunSettings | None"
 ) -> "list[tuple[Encoded, int | None]]":
     """The examples as the model sees them, and their gold labels."""
     from ice_eval.encoding import encode
 
-    reserve = reader.labels(task, scoring=config.get("label_scoring")).reserve
+    reserve = reader.labels(task, scoring=None if config is None else config.label_scoring).reserve
+    cut_into: Unit = "word" if (unit if config is None else config.unit) == "word" else "token"
     return [
         (
             encode(
                 reader.codec,
                 task,
                 example,
-                unit=config.get("unit", unit or "token"),
-                scope=config.get("scope", "content"),
+                unit=cut_into,
+                scope="content" if config is None else config.scope,
                 reserve=reserve,
             ),
             example.gold,

@@ -55,7 +55,7 @@ def _with_paper(folders: list[Path], style: str | None, *, as_json: bool) -> Non
     if len(folders) != 1:
         raise ConfigError(f"{len(folders)} runs were given; --paper takes one: ice compare DIR --paper.")
     folder = RunFolder.existing(folders[0])
-    found = beside_paper(folder.summary(), folder.manifest()["config"])
+    found = beside_paper(folder.summary(), folder.manifest().config)
     table = beside_table(found)
     if as_json:
         print_json({"run": str(folder.path), **found.as_dict()})

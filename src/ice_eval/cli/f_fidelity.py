@@ -54,7 +54,7 @@ def f_fidelity(
     require_adaptable(deployed)
     manifest = deployed.manifest()
     chosen = task_of_run(deployed, TaskFlags(task, data, prompt, labels, explain, columns))
-    loaded = load_model(model or manifest["config"]["model"], device=device, dtype=manifest["identity"]["dtype"])
+    loaded = load_model(model or manifest.config.model, device=device, dtype=str(manifest.identity["dtype"]))
     found = adapted_run(
         deployed,
         model=loaded,
@@ -74,16 +74,18 @@ def _print(deployed: "RunFolder", found: "RunFolder", *, as_json: bool) -> None:
     from ice_eval.cli._output import print_json, print_tables
     from ice_eval.report import adaptation_notes, adaptation_table, difference_notes, difference_tables
     from ice_eval.results import differences
+    from ice_eval.results.json_files import as_json as json_of
 
     [compared] = differences(deployed, [found])
     lines = answered(deployed, found)
-    adaptation = found.manifest()["adaptation"]
+    adaptation = found.manifest().adaptation
+    assert adaptation is not None, "the run is of an adapted model"
     if as_json:
         print_json(
             {
                 "deployed": str(deployed.path),
                 "adapted": str(found.path),
-                "adaptation": adaptation,
+                "adaptation": json_of(adaptation),
                 "answers": [{**vars(line), "learnt": line.learnt} for line in lines],
                 "comparison": compared.as_dict(),
             }

@@ -1,17 +1,17 @@
 """`ice report`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ice_eval.cli._folders import run_folders
-from ice_eval.cli._options import Format, Json, check_format, names
+from ice_eval.cli._options import JSON_LINES, Json, check_format, names
 from ice_eval.errors import ConfigError
 
 if TYPE_CHECKING:
     from ice_eval.report.figures import FigureFiles
-    from ice_eval.results import RunFolder
+    from ice_eval.results import RunFolder, Summary
 
 
 def report(
@@ -20,7 +20,12 @@ def report(
     figures: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write every figure as SVG, PDF and PNG (300 dpi) into a folder.")
     ] = None,
-    style: Format = None,
+    style: Annotated[
+        str | None,
+        typer.Option(
+            "--format", help="Print the tables as md, csv or latex; or, as jsonl, a line for every example and test."
+        ),
+    ] = None,
     fail_if: Annotated[
         list[str] | None,
         typer.Option(
@@ -42,7 +47,8 @@ def report(
     from ice_eval.cli._output import print_text
     from ice_eval.report import failures, words_of, write_html
 
-    check_format(style, json=as_json, html=html is not None, figures=figures is not None)
+    others = {"json": as_json, "html": html is not None, "figures": figures is not None}
+    check_format(style, also=(JSON_LINES,), **others)
     unwanted = words_of(fail_if or ())
     if fail_for is not None and not unwanted:
         raise ConfigError("--fail-for says whom --fail-if is about; give both.")
@@ -54,7 +60,9 @@ def report(
     drawn = [] if figures is None else _draw(found, figures)
     if html is not None:
         write_html(found, html)
-    if html is not None or figures is not None:
+    if style == JSON_LINES:
+        _print_examples(found)
+    elif html is not None or figures is not None:
         _print_written(html, drawn, as_json=as_json)
     else:
         _print_tables(summaries, [str(folder.path) for folder in found], style, as_json=as_json)
@@ -64,17 +72,32 @@ def report(
         raise typer.Exit(1)
 
 
-def _print_tables(summaries: list[dict[str, Any]], folders: list[str], style: str | None, *, as_json: bool) -> None:
+def _print_tables(summaries: "list[Summary]", folders: list[str], style: str | None, *, as_json: bool) -> None:
     from ice_eval.cli._output import print_formatted, print_json, print_summaries
-    from ice_eval.report import jointly, tables
+    from ice_eval.report import tables
+    from ice_eval.results.json_files import as_json as json_of
+    from ice_eval.results.summary import adjusted_jointly
 
     if as_json:
-        together = zip(folders, jointly(summaries), strict=True)
-        print_json([{"folder": name, **summary} for name, summary in together])
+        together = zip(folders, adjusted_jointly(summaries), strict=True)
+        print_json([{"folder": name, **json_of(summary)} for name, summary in together])
     elif style is not None:
         print_formatted(tables(summaries), style)
     else:
         print_summaries(summaries, folders)
+
+
+def _print_examples(folders: "list[RunFolder]") -> None:
+    """Print every example under every configuration, a line each."""
+    import json
+
+    from ice_eval.cli._output import print_text
+    from ice_eval.results.json_files import as_json
+
+    for folder in folders:
+        for line in folder.examples():
+            content = {"folder": str(folder.path), **as_json(line)} if len(folders) > 1 else as_json(line)
+            print_text(json.dumps(content, ensure_ascii=False, allow_nan=False))
 
 
 def _draw(folders: "list[RunFolder]", target: Path) -> "list[FigureFiles]":

@@ -39,12 +39,14 @@ def show(
 
 
 def _content(view: "ExampleView") -> dict[str, Any]:
+    from ice_eval.results.json_files import as_json as json_of
+
     return {
         "example_id": view.example.example_id,
         "fields": dict(view.example.fields),
         **_steps(view),
         "answers": {name: answer._asdict() for name, answer in view.example.answers.items()},
-        "outcomes": [dict(each.line) for each in view.compared],
+        "outcomes": [json_of(each.line) for each in view.compared],
         "rows": [_record(row, view.labels) for row in view.rows],
     }
 
@@ -67,6 +69,7 @@ def _record(row: "LedgerRow", labels: tuple[str, ...]) -> dict[str, Any]:
 
     return {
         **row.key._asdict(),
+        "kind": row.key.kind.label,
         "kept": list(row.kept),
         "input_ids": list(row.input_ids),
         "segment_ids": list(row.segment_ids),

@@ -1,6 +1,5 @@
 """What a step-level run is: the fields that define its rows, and those that may be added later."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -10,12 +9,15 @@ from ice_eval.cot.attributions import StepAttribution, step_attributions
 from ice_eval.cot.operators import Arrangement, Removal, StepOperator, step_operators
 from ice_eval.cot.tasks import Worked
 from ice_eval.errors import ConfigError
-from ice_eval.results import content_hash
+from ice_eval.nulls import SIZE
+from ice_eval.records import Direction
+from ice_eval.results import RunSettings, content_hash
+from ice_eval.results.records import ChainSettings, Scalar
 from ice_eval.stats import REFERENCE_SHARE
 
 ADDABLE = ("attributions", "operators", "k")
 """Fields that a later command may extend; all others must be as the folder has them."""
-DIRECTIONS = ("sufficiency", "necessity")
+DIRECTIONS: tuple[Direction, ...] = ("sufficiency", "necessity")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,27 +82,62 @@ class CotConfig:
         """The attributions, by the name that was given."""
         return {name: from_spec(name, step_attributions) for name in self.attributions}
 
-    def extended_by(self, stored: Mapping[str, Any]) -> "CotConfig":
-        """This configuration, and what the folder already holds before it."""
-        before = {**stored, "operators": [*stored["operators"], *stored["arrangements"]]}
+    def extended_by(self, stored: RunSettings) -> "CotConfig":
+        """Return this configuration, preceded by what the folder already holds."""
+        chain = stored.chain
+        assert chain is not None, "the folder holds a step-level run"
+        before = {
+            "attributions": stored.attributions,
+            "operators": (*stored.operators, *chain.arrangements),
+            "k": stored.k,
+        }
         union: Any = {name: tuple(dict.fromkeys([*before[name], *getattr(self, name)])) for name in ADDABLE}
-        return replace(self, **union, levels=self.levels or stored["levels"])
+        return replace(self, **union, levels=self.levels or chain.levels)
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> dict[str, Scalar]:
         """The fields that define rows."""
         free = (*ADDABLE, "levels", "example")
         plain = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in free}
-        return {**plain, "example": None if self.example is None else content_hash(repr(self.example))}
+        return {**plain, "example": self._example_hash}
 
-    def plain(self) -> dict[str, Any]:
-        """As the manifest holds it, in the terms of every run: `m` is the number of random sets."""
-        return {
-            **self.identity(),
-            "m": self.p,
-            "attributions": list(self.attributions),
-            "operators": list(self.removals()),
-            "arrangements": list(self.arrangements()),
-            "directions": list(DIRECTIONS),
-            "k": list(self.k),
-            "levels": self.levels,
-        }
+    @property
+    def _example_hash(self) -> str | None:
+        return None if self.example is None else content_hash(repr(self.example))
+
+    def settings(self) -> RunSettings:
+        """Return the settings of the run as its manifest holds them; `m` is the number of random sets."""
+        return RunSettings(
+            model=self.model,
+            task=self.task,
+            attributions=self.attributions,
+            operators=tuple(self.removals()),
+            directions=DIRECTIONS,
+            k=self.k,
+            n=self.n,
+            m=self.p,
+            nulls=(SIZE,),
+            adaptive=None,
+            seed=self.seed,
+            unit="step",
+            scope="content",
+            target="predicted",
+            sign="support",
+            fills="shared",
+            n_fills=1,
+            label_scoring=None,
+            calibration="none",
+            eraser=False,
+            protocol="default",
+            own_size=(),
+            by_magnitude=(),
+            chain=ChainSettings(
+                arrangements=tuple(self.arrangements()),
+                repeats=self.repeats,
+                temperature=self.temperature,
+                max_tokens=self.max_tokens,
+                answer_tokens=self.answer_tokens,
+                levels=self.levels,
+                answer_step=self.answer_step,
+                example=self._example_hash,
+            ),
+        )

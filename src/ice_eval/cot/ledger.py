@@ -53,7 +53,7 @@ def ledger_row(case: Case, replied: Replied) -> LedgerRow:
         scores = UNREAD
     else:
         scores = SAME if case.problem.kind.same(reading, case.own) else CHANGED
-    return LedgerRow(row.key, row.kept, (), (), scores, text=response.text)
+    return LedgerRow(row.key, row.kept, scores, text=response.text)
 
 
 def input_row(case: Case, explained: Explained) -> InputRow:

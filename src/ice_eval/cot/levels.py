@@ -22,11 +22,11 @@ from ice_eval.cot.config import CotConfig
 from ice_eval.cot.local_chains import encode_chain
 from ice_eval.cot.local_scores import AnswerScorer
 from ice_eval.cot.local_tests import answer_tests
-from ice_eval.cot.measures import listed
 from ice_eval.errors import DataError
 from ice_eval.models import Model
 from ice_eval.pipeline import Reporter
 from ice_eval.results import RunFolder
+from ice_eval.results.records import LevelLine
 
 LEVELS = "levels.jsonl"
 _SETS = 50
@@ -47,8 +47,8 @@ def write_levels(folder: RunFolder, cases: Sequence[Case], model: Model, config:
             _write(folder.path / LEVELS, kept)
 
 
-def level_lines(folder: RunFolder, *, seed: int) -> Iterator[dict[str, Any]]:
-    """Mean win rates in tokens and in steps, by attribution, direction and share."""
+def level_lines(folder: RunFolder, *, seed: int) -> Iterator[LevelLine]:
+    """Yield mean win rates in tokens and in steps, by attribution, direction and share."""
 
     def place(line: dict[str, Any]) -> tuple[Any, ...]:
         return line["attribution"], line["direction"], line["k"], line["unit"]
@@ -59,18 +59,18 @@ def level_lines(folder: RunFolder, *, seed: int) -> Iterator[dict[str, Any]]:
         rates = np.array([line["win_rate"] for line in lines])
         interval = stats.mean_interval(rates, rng=rng_for(seed, "bootstrap"))
         mean, p_value = float(rates.mean()), _p_value(rates)
-        yield {
-            "unit": unit,
-            "attribution": attribution,
-            "direction": direction,
-            "k": k,
-            "n": int(rates.size),
-            "win_rate": mean,
-            "win_rate_ci": listed(interval),
-            "p_value": p_value,
-            "taxonomy": stats.taxonomy(mean),
-            "verdict": stats.verdict(mean, interval, p_value=p_value, without=stats.verdict_without_interval(rates)),
-        }
+        yield LevelLine(
+            unit=unit,
+            attribution=attribution,
+            direction=direction,
+            k=k,
+            n=int(rates.size),
+            win_rate=mean,
+            win_rate_ci=interval,
+            p_value=p_value,
+            taxonomy=stats.taxonomy(mean),
+            verdict=stats.verdict(mean, interval, p_value=p_value, without=stats.reason_without_interval(rates)),
+        )
 
 
 def _p_value(rates: NDArray[np.float64]) -> float | None:

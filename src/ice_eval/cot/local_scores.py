@@ -9,13 +9,14 @@ from ice_eval.cot.local_chains import ChainUnit, EncodedChain
 from ice_eval.errors import ConfigError
 from ice_eval.models import Model
 from ice_eval.operators.delete import Delete
-from ice_eval.records import Encoded, KeepMasks, PerUnit
+from ice_eval.records import Encoded, Fills, Inputs, KeepMasks, PerUnit
 from ice_eval.scoring import Scorer
 
 STEP_ATTRIBUTIONS = ("attention", "gradient")
 """What a model shows of its own chain at the price of one look."""
 _OFFERED = frozenset({"attention_maps", "attentions", "embeddings", "gradients", "values"})
 """What attributions may ask of a chain; there are no other texts to count words in."""
+_NO_FILLS: Fills = np.zeros(0, dtype=np.int64)
 
 
 class AnswerScorer:
@@ -38,7 +39,7 @@ class AnswerScorer:
     def scores_of(self, chain: EncodedChain, rows: Sequence[tuple[ChainUnit, KeepMasks]]) -> PerRow:
         """The same for rows in several units, one after the other, in one stream of batches."""
         self._check(chain)
-        inputs = [row for unit, keep in rows for row in Delete().inputs(chain.cut_in(unit), keep, fills=())]
+        inputs = Inputs.join([Delete().build(chain.cut_in(unit), keep, fills=_NO_FILLS) for unit, keep in rows])
         scorer = Scorer(self.model, chain.answer, budget=self.model.default_budget())
         found: PerRow = scorer.score(inputs, prefix=chain.tokens.content.start)[:, 0]
         return found
@@ -52,7 +53,7 @@ class AnswerScorer:
         """Compare fast and plain scores once before anything depends on them."""
         if not self._checked:
             self._checked, item = True, chain.tokens
-            rows = [item.full(), item.empty()]
+            rows = Inputs.join([item.full(), item.empty()])
             self.notes = self.model.check(rows, chain.answer, prefix=item.content.start)
 
 

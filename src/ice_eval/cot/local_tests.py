@@ -11,8 +11,8 @@ from ice_eval._seeding import rng_for
 from ice_eval.attributions import PerRow
 from ice_eval.cot.local_chains import ChainUnit, EncodedChain
 from ice_eval.cot.local_scores import STEP_ATTRIBUTIONS, AnswerScorer
-from ice_eval.rationales import Units, keep_mask, n_sets, null_of, random_sets, set_size, top_k
-from ice_eval.records import Direction, KeepMasks
+from ice_eval.rationales import Units, n_sets, null_of, random_sets, set_size, top_k, units_of
+from ice_eval.records import Direction, KeepMask, KeepMasks
 from ice_eval.stats import compare
 
 _DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
@@ -67,13 +67,13 @@ class _Family:
     direction: Direction
     n_units: int
     size: int
-    drawn: list[Units]
-    rationales: dict[str, Units]
+    drawn: KeepMasks
+    rationales: dict[str, KeepMask]
     """By attribution."""
 
     @property
     def rows(self) -> KeepMasks:
-        masks = np.stack([keep_mask(units, self.n_units) for units in (*self.drawn, *self.rationales.values())])
+        masks = np.concatenate([self.drawn, np.stack(list(self.rationales.values()))])
         return masks if self.direction == "sufficiency" else ~masks
 
 
@@ -160,7 +160,7 @@ def _tests(
                     k=share,
                     n_units=family.n_units,
                     size=family.size,
-                    rationale=rationale,
+                    rationale=units_of(rationale),
                     m=len(null),
                     exact=n_sets(family.n_units, family.size) <= m + 1,
                     win_rate=compared.win_rate,

@@ -2,8 +2,8 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 from ice_eval import stats
 from ice_eval._seeding import rng_for
 from ice_eval.cot.ledger import changed
-from ice_eval.cot.rows import AGAIN
-from ice_eval.rationales import set_size
-from ice_eval.results import InputRow, LedgerRow
-from ice_eval.results.schema import SHARED_NULL
+from ice_eval.rationales import DYNAMIC, set_size
+from ice_eval.records import Kind
+from ice_eval.results import InputRow, LedgerRow, RunSettings
+from ice_eval.results.records import CapacityLine, MeanRate, Stratum
 from ice_eval.stats import Interval
 
 SHORT = 5
 """Chains of fewer steps are reported apart: a fifth of them is less than one step, and one is always taken."""
-STRATA: Mapping[str, Callable[[int], bool]] = {
+STRATA: Mapping[Stratum, Callable[[int], bool]] = {
     "long": lambda n_steps: n_steps >= SHORT,
     "short": lambda n_steps: n_steps < SHORT,
     "all": lambda n_steps: True,
@@ -57,7 +57,7 @@ class ChainRows:
     """One chain that takes part, with its replies."""
 
     example: InputRow
-    rows: Mapping[tuple[str, str | None, str | None, int | None], Sequence[LedgerRow]]
+    rows: Mapping[tuple[Kind, str | None, str | None, int | None], Sequence[LedgerRow]]
     """By kind, operator, direction and size, in the order of their sets."""
 
     @property
@@ -67,12 +67,12 @@ class ChainRows:
     @property
     def floor(self) -> Rate:
         """How often the full chain, asked again, gives another answer."""
-        return rate_of(changed([*self._of("full"), *self._of(AGAIN)]))
+        return rate_of(changed([*self._of(Kind.FULL), *self._of(Kind.AGAIN)]))
 
     @property
     def empty(self) -> Rate:
         """Whether the answer without any step is the chain's own."""
-        return rate_of(changed(self._of("empty"))).complement
+        return rate_of(changed(self._of(Kind.EMPTY))).complement
 
     def necessity(self, operator: str, k: float, p: int) -> Rate:
         """Share of the first P random removals that change the answer."""
@@ -84,45 +84,38 @@ class ChainRows:
 
     def arranged(self, name: str) -> list[LedgerRow]:
         """The rows of an arrangement, in their order."""
-        found = [row for key, rows in self.rows.items() if key[0] == name for row in rows]
-        return sorted(found, key=lambda row: row.key.set_index or 0)
+        found = [row for key, rows in self.rows.items() if key[:2] == (Kind.ARRANGED, name) for row in rows]
+        return sorted(found, key=lambda row: row.key.set or 0)
 
     def kept_when_cut(self) -> NDArray[np.float64]:
         """Whether the chain cut off after 0, 1, … n steps gives its own answer (1, 0, NaN)."""
-        beginnings = [*self._of("empty"), *self.arranged("truncate"), *self._of("full")]
+        beginnings = [*self._of(Kind.EMPTY), *self.arranged("truncate"), *self._of(Kind.FULL)]
         return 1 - changed(beginnings)
 
-    def _of(self, kind: str) -> Sequence[LedgerRow]:
+    def _of(self, kind: Kind) -> Sequence[LedgerRow]:
         return [row for key, rows in self.rows.items() if key[0] == kind for row in rows]
 
     def _random(self, operator: str, direction: str, k: float, p: int) -> Sequence[LedgerRow]:
-        return self.rows[SHARED_NULL, operator, direction, set_size(self.n_steps, k)][:p]
+        return self.rows[Kind.RANDOM, operator, direction, set_size(self.n_steps, k)][:p]
 
 
 def chain_rows(example: InputRow, rows: Sequence[LedgerRow]) -> ChainRows:
     """The replies of one chain, by what they are about."""
-    grouped: dict[tuple[str, str | None, str | None, int | None], list[LedgerRow]] = defaultdict(list)
-    for row in sorted(rows, key=lambda row: row.key.set_index or 0):
+    grouped: dict[tuple[Kind, str | None, str | None, int | None], list[LedgerRow]] = defaultdict(list)
+    for row in sorted(rows, key=lambda row: row.key.set or 0):
         key = row.key
         grouped[key.kind, key.operator, key.direction, key.size].append(row)
     return ChainRows(example, grouped)
 
 
-def mean_line(rates: Sequence[Rate], *, seed: int, name: str = "rate") -> dict[str, Any]:
+def mean_rate(rates: Sequence[Rate], *, seed: int) -> MeanRate:
     """Mean over chains, its interval, and the bounds that unreadable replies leave; chains without a reply left out."""
     points = np.array([rate.point for rate in rates if not np.isnan(rate.point)])
     interval = stats.mean_interval(points, rng=rng_for(seed, "bootstrap")) if points.size else None
-    bounds = [float(np.mean(ends)) for ends in ([rate.low for rate in rates], [rate.high for rate in rates]) if ends]
-    return {
-        name: float(points.mean()) if points.size else None,
-        f"{name}_ci": listed(interval),
-        f"{name}_bounds": bounds or None,
-    }
-
-
-def listed(interval: Interval | None) -> list[float] | None:
-    """An interval as JSON has it."""
-    return None if interval is None else list(interval)
+    bounds = None
+    if rates:
+        bounds = float(np.mean([rate.low for rate in rates])), float(np.mean([rate.high for rate in rates]))
+    return MeanRate(rate=float(points.mean()) if points.size else None, rate_ci=interval, rate_bounds=bounds)
 
 
 class _Rates(NamedTuple):
@@ -138,38 +131,53 @@ class _Rates(NamedTuple):
         return not any(np.isnan(rate.point) for rate in self)
 
 
-def capacity_lines(chains: Sequence[ChainRows], config: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def capacity_lines(chains: Sequence[ChainRows], config: RunSettings) -> Iterator[CapacityLine]:
     """Necessity, sufficiency and capacity: a line for every operator, share, and length of chains."""
-    for operator in config["operators"]:
-        for k in config["k"]:
+    for operator in config.operators:
+        for k in shares_of(config):
             for stratum, belongs in STRATA.items():
                 chosen = [chain for chain in chains if belongs(chain.n_steps)]
-                yield {"operator": operator, "k": k, "chains": stratum, **_capacity_line(chosen, operator, k, config)}
+                yield _capacity_line(chosen, operator, k, stratum, config)
 
 
-def _capacity_line(chains: Sequence[ChainRows], operator: str, k: float, config: Mapping[str, Any]) -> dict[str, Any]:
-    seed, p = config["seed"], config["p"]
+def shares_of(config: RunSettings) -> list[float]:
+    """The shares of steps of a run."""
+    return [k for k in config.k if k != DYNAMIC]
+
+
+def _capacity_line(
+    chains: Sequence[ChainRows], operator: str, k: float, stratum: Stratum, config: RunSettings
+) -> CapacityLine:
+    seed, p = config.seed, config.m
     rates = [_Rates(each.necessity(operator, k, p), each.sufficiency(operator, k, p), each.floor) for each in chains]
     necessity, sufficiency, floors = ([each[column] for each in rates] for column in range(3))
     n_rows = sum(rate.n_rows for rate in (*necessity, *sufficiency))
     n_unread = sum(rate.n_unread for rate in (*necessity, *sufficiency))
     shares = [set_size(chain.n_steps, k) / chain.n_steps for chain in chains]
-    return {
-        "n": sum(each.is_read for each in rates),
-        "k_effective": float(np.mean(shares)) if shares else None,
-        **mean_line(necessity, seed=seed, name="necessity"),
-        **mean_line(sufficiency, seed=seed, name="sufficiency"),
-        "noise_floor": mean_line(floors, seed=seed)["rate"],
-        "unreadable_rate": n_unread / n_rows if n_rows else None,
-        **_capacity_fields(rates, seed),
-    }
+    removed, kept = mean_rate(necessity, seed=seed), mean_rate(sufficiency, seed=seed)
+    line = CapacityLine(
+        operator=operator,
+        k=k,
+        chains=stratum,
+        n=sum(each.is_read for each in rates),
+        k_effective=float(np.mean(shares)) if shares else None,
+        necessity=removed.rate,
+        necessity_ci=removed.rate_ci,
+        necessity_bounds=removed.rate_bounds,
+        sufficiency=kept.rate,
+        sufficiency_ci=kept.rate_ci,
+        sufficiency_bounds=kept.rate_bounds,
+        noise_floor=mean_rate(floors, seed=seed).rate,
+        unreadable_rate=n_unread / n_rows if n_rows else None,
+    )
+    return _with_capacity(line, rates, seed)
 
 
-def _capacity_fields(rates: Sequence[_Rates], seed: int) -> Mapping[str, Any]:
-    """Capacity, the bounds that unreadable replies leave, and the words; None throughout where nothing was read."""
+def _with_capacity(line: CapacityLine, rates: Sequence[_Rates], seed: int) -> CapacityLine:
+    """Add capacity, the bounds that unreadable replies leave, and the words; nothing where no reply was read."""
     read = [each for each in rates if each.is_read]
     if not read:
-        return _NO_CAPACITY
+        return line
     found = _capacity(read, ("point", "point", "point"), seed)
     # Every unreadable reply counted so that the capacity is lowest, or highest; of chains without a readable one, too.
     low = _capacity(rates, ("low", "high", "high"), seed)
@@ -177,23 +185,19 @@ def _capacity_fields(rates: Sequence[_Rates], seed: int) -> Mapping[str, Any]:
     widest = None
     if low.adjusted_ci is not None and high.adjusted_ci is not None:
         widest = Interval(low.adjusted_ci.low, high.adjusted_ci.high)
-    return {
-        "src": found.src,
-        "src_ci": listed(found.src_ci),
-        "src_bounds": [low.src, high.src],
-        "src_product": found.product,
-        "src_adjusted": found.adjusted,
-        "src_adjusted_ci": listed(found.adjusted_ci),
-        "src_adjusted_bounds": None if low.adjusted is None or high.adjusted is None else [low.adjusted, high.adjusted],
-        "taxonomy": None if found.adjusted is None else stats.reasoning_word(found.adjusted),
-        "verdict": stats.NOISE_ONLY if found.adjusted is None else stats.reasoning_verdict(widest),
-    }
-
-
-_NO_CAPACITY = dict.fromkeys(
-    ("src", "src_ci", "src_bounds", "src_product", "src_adjusted", "src_adjusted_ci", "src_adjusted_bounds")
-    + ("taxonomy", "verdict")
-)
+    noise_only = stats.ReasoningVerdict(reason=stats.NOISE_ONLY)
+    return replace(
+        line,
+        src=found.src,
+        src_ci=found.src_ci,
+        src_bounds=(low.src, high.src),
+        src_product=found.product,
+        src_adjusted=found.adjusted,
+        src_adjusted_ci=found.adjusted_ci,
+        src_adjusted_bounds=None if low.adjusted is None or high.adjusted is None else (low.adjusted, high.adjusted),
+        taxonomy=None if found.adjusted is None else stats.reasoning_word(found.adjusted),
+        verdict=noise_only if found.adjusted is None else stats.reasoning_verdict(widest),
+    )
 
 
 def _capacity(chains: Sequence[_Rates], ends: tuple[str, str, str], seed: int) -> stats.Capacity:

@@ -2,7 +2,8 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import NamedTuple
 
 from ice_eval._seeding import rng_for
 from ice_eval.cot.answers import Unreadable
@@ -28,8 +29,9 @@ from ice_eval.cot.tasks import Problem
 from ice_eval.models import Model
 from ice_eval.pipeline import Reporter
 from ice_eval.records import Answer as Said
+from ice_eval.records import Kind
 from ice_eval.results import RowKey
-from ice_eval.results.schema import probe_kind
+from ice_eval.results.records import ChainInfo, TokenCount
 from ice_eval.servers import Progress, Request, Response, ResponseStore, addresses
 
 
@@ -89,18 +91,21 @@ class Rounds:
             for request in requests_of(case, rows[case.id], probes.get(case.id, {}), self._config)
         ]
 
-    def account(self, store: ResponseStore) -> dict[str, Any]:
-        """What the answers were and where they came from, for the manifest."""
+    def account(self, store: ResponseStore, about: ChainInfo) -> ChainInfo:
+        """Return `about` with the counts and the addresses of the replies."""
         replies = [store.responses[key] for key in self._replies]
-        return {
-            **addresses(replies),
-            "responses": dict(Counter(reply.status for reply in replies)),
-            "rows_read": dict(self._read),
-            "served_models": sorted({reply.model for reply in replies if reply.model}),
-            "fingerprints": sorted({reply.fingerprint for reply in replies if reply.fingerprint}),
-            "tokens": store.billed._asdict(),
-            "n_charged": store.n_charged,
-        }
+        served = addresses(replies)
+        return replace(
+            about,
+            base_url=served.get("base_url", about.base_url),
+            base_urls=tuple(served.get("base_urls", ())),
+            responses=dict(Counter(str(reply.status) for reply in replies)),
+            rows_read=dict(self._read),
+            served_models=tuple(sorted({reply.model for reply in replies if reply.model})),
+            fingerprints=tuple(sorted({reply.fingerprint for reply in replies if reply.fingerprint})),
+            tokens=TokenCount(**store.billed._asdict()),
+            n_charged=store.n_charged,
+        )
 
     def _cases(self, problems: Sequence[Problem | Given]) -> list[Case]:
         policy = self._config.answer_step
@@ -164,7 +169,7 @@ def _probe_rows(case: Case, probes: Mapping[str, Sequence[Probe]]) -> list[StepR
     """The probes that are rows."""
     return [
         StepRow(
-            RowKey(case.id, probe_kind(name), "delete", "necessity", 1, index),
+            RowKey(case.id, Kind.PROBE, "delete", "necessity", 1, index, attribution=name),
             probe.kept,
             tuple(case.texts[step] for step in probe.kept),
             probe.repeat,

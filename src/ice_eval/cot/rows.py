@@ -6,13 +6,10 @@ from typing import NamedTuple
 from ice_eval._seeding import rng_for
 from ice_eval.cot.cases import Case
 from ice_eval.cot.config import CotConfig
-from ice_eval.rationales import Units, random_sets, set_size, top_k
-from ice_eval.records import PerUnit
+from ice_eval.nulls import SIZE
+from ice_eval.rationales import Units, place_of, random_sets, set_size, top_k, units_of
+from ice_eval.records import Kind, PerUnit
 from ice_eval.results import RowKey
-from ice_eval.results.schema import SHARED_NULL, rationale_kind
-
-AGAIN = "again"
-"""`kind` of the full chain asked again: what changes without any removal."""
 
 
 class StepRow(NamedTuple):
@@ -30,10 +27,10 @@ class StepRow(NamedTuple):
 def reference_rows(case: Case, config: CotConfig) -> Iterator[StepRow]:
     """The full chain, once for every repeat, and no steps at all."""
     every = tuple(range(len(case.steps)))
-    yield StepRow(RowKey(case.id, "full"), every, case.texts)
+    yield StepRow(RowKey(case.id, Kind.FULL), every, case.texts)
     for repeat in range(1, config.repeats):
-        yield StepRow(RowKey(case.id, AGAIN, set_index=repeat), every, case.texts, repeat)
-    yield StepRow(RowKey(case.id, "empty"), (), ())
+        yield StepRow(RowKey(case.id, Kind.AGAIN, set=repeat), every, case.texts, repeat)
+    yield StepRow(RowKey(case.id, Kind.EMPTY), (), ())
 
 
 def random_rows(case: Case, config: CotConfig, fills: Sequence[str]) -> Iterator[StepRow]:
@@ -42,11 +39,12 @@ def random_rows(case: Case, config: CotConfig, fills: Sequence[str]) -> Iterator
     One order of sets for each size, fixed before any attribution is seen: its first P are what necessity and
     sufficiency are about, and with one more any rationale has P others to be compared with.
     """
-    n_steps, count = len(case.steps), config.p + 1 if config.attributions else config.p
-    for size in sizes(n_steps, config.k):
-        sets = random_sets(n_steps, size, count, seed=config.seed, example_id=case.id)
+    count = config.p + 1 if config.attributions else config.p
+    for size in sizes(len(case.steps), config.k):
+        sets = random_sets(len(case.steps), size, count, seed=config.seed, example_id=case.id)
         for index, chosen in enumerate(sets):
-            yield from _removals(case, config, fills, SHARED_NULL, chosen, index)
+            key = RowKey(case.id, Kind.RANDOM, set=index, null=SIZE)
+            yield from _removals(case, config, fills, key, units_of(chosen))
 
 
 def rationale_rows(
@@ -56,7 +54,9 @@ def rationale_rows(
     for name, values in vectors.items():
         for size in sizes(len(case.steps), config.k):
             chosen = top_k(values, size, rng=rng_for(config.seed, case.id, "ties", name))
-            yield from _removals(case, config, fills, rationale_kind(name), chosen, None)
+            sets = random_sets(len(case.steps), size, config.p + 1, seed=config.seed, example_id=case.id)
+            key = RowKey(case.id, Kind.RATIONALE, set=place_of(chosen, sets), attribution=name)
+            yield from _removals(case, config, fills, key, units_of(chosen))
 
 
 def arranged_rows(case: Case, config: CotConfig) -> Iterator[StepRow]:
@@ -65,7 +65,7 @@ def arranged_rows(case: Case, config: CotConfig) -> Iterator[StepRow]:
         rng = rng_for(config.seed, case.id, "arrangements", name)
         for index, order in enumerate(operator.orders(len(case.steps), config.p, rng)):
             shown = tuple(case.texts[step] for step in order)
-            yield StepRow(RowKey(case.id, name, set_index=index, size=len(order)), order, shown)
+            yield StepRow(RowKey(case.id, Kind.ARRANGED, name, set=index, size=len(order)), order, shown)
 
 
 def sizes(n_steps: int, shares: Sequence[float]) -> list[int]:
@@ -73,10 +73,8 @@ def sizes(n_steps: int, shares: Sequence[float]) -> list[int]:
     return list(dict.fromkeys(set_size(n_steps, k) for k in shares))
 
 
-def _removals(
-    case: Case, config: CotConfig, fills: Sequence[str], kind: str, chosen: Units, index: int | None
-) -> Iterator[StepRow]:
+def _removals(case: Case, config: CotConfig, fills: Sequence[str], key: RowKey, chosen: Units) -> Iterator[StepRow]:
     for name, operator in config.removals().items():
         for direction, kept in (("sufficiency", chosen), ("necessity", case.without(*chosen))):
-            key = RowKey(case.id, kind, name, direction, len(chosen), index, 0)
-            yield StepRow(key, kept, tuple(operator.show(case.texts, kept, fills)))
+            own = key._replace(operator=name, direction=direction, size=len(chosen), draw=0)
+            yield StepRow(own, kept, tuple(operator.show(case.texts, kept, fills)))

@@ -2,9 +2,8 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from ice_eval.cot.asking import Asker
 from ice_eval.cot.cases import Case, evaluated
@@ -17,10 +16,21 @@ from ice_eval.cot.rounds import Outcome, Rounds
 from ice_eval.cot.summary import rescore_chains
 from ice_eval.cot.tasks import Problem
 from ice_eval.errors import CapabilityError, ConfigError, ModelError
-from ice_eval.models import Model
+from ice_eval.models import PART_SIZE, Model
 from ice_eval.pipeline import Reporter, Silent
-from ice_eval.pipeline.part import PART_SIZE
-from ice_eval.results import RunFolder, config_hash, content_hash, now, slug, stored_run, versions_of
+from ice_eval.results import (
+    LedgerRow,
+    Manifest,
+    RunFolder,
+    config_hash,
+    content_hash,
+    now,
+    slug,
+    stored_run,
+    versions_of,
+)
+from ice_eval.results.ledger import Ledger, Names
+from ice_eval.results.records import ChainInfo, DataInfo, Scalar
 from ice_eval.servers import RESPONSES, ResponseStore
 
 
@@ -42,8 +52,8 @@ class Backend:
     """Who answers."""
 
     make: Callable[[ResponseStore], Asker]
-    about: Mapping[str, Any]
-    """For the manifest: the address, or the weights."""
+    about: ChainInfo
+    """The address, or the device and weights."""
     model: Model | None = None
     """Where it runs on this machine: what attributions may look into."""
 
@@ -81,10 +91,10 @@ def execute_chains(
     folder = RunFolder(out or Path("ice-runs") / name)
     stored = stored_run(folder, identity)
     if stored is not None:
-        config = config.extended_by(stored["config"])
+        config = config.extended_by(stored.config)
         _tell_of_another_server(stored, backend, reporter)
     if backend.model is not None:
-        reporter.say(f"{config.model} writes its replies here, on {backend.model.places}: the first may take minutes.")
+        reporter.say(f"{config.model} writes its replies here, on {backend.model.devices}: the first may take minutes.")
     manifest = _manifest(config, source, backend, identity, stored)
     with folder.opened():
         folder.write_manifest(manifest)
@@ -94,13 +104,13 @@ def execute_chains(
                 outcome = rounds.evaluate(source.problems)
             finally:
                 reporter.stop()
-            manifest |= {"cot": {**backend.about, **rounds.account(store)}}
+            manifest = replace(manifest, chains=rounds.account(store, backend.about))
         _write_parts(folder, outcome)
         if config.levels and backend.model is not None:
             write_levels(folder, evaluated(outcome.cases), backend.model, config, reporter)
         folder.write_manifest(manifest)
         rescore_chains(folder)
-        folder.write_manifest({**manifest, "status": "complete", "finished": now()})
+        folder.write_manifest(replace(manifest, status="complete", finished=now()))
     if not evaluated(outcome.cases):
         raise _nothing_evaluated(outcome.cases, folder)
     return folder
@@ -125,19 +135,14 @@ def _refuse_replacing_in_one(config: CotConfig, source: Source) -> None:
         )
 
 
-def _identity(config: CotConfig, source: Source, backend: Backend) -> dict[str, Any]:
+def _identity(config: CotConfig, source: Source, backend: Backend) -> dict[str, Scalar]:
     """What makes the run the run it is. Other words of the prompts make another one; another address does not."""
-    weights = {"weights": backend.about["weights"]} if "weights" in backend.about else {}
-    return {
-        **config.identity(),
-        "data": source.hash(),
-        "prompts": content_hash([ASK, CONCLUDE, RATE]),
-        **weights,
-    }
+    found = {**config.identity(), "data": source.hash(), "prompts": content_hash([ASK, CONCLUDE, RATE])}
+    return found if backend.about.weights is None else {**found, "weights": backend.about.weights}
 
 
-def _tell_of_another_server(stored: Mapping[str, Any], backend: Backend, reporter: Reporter) -> None:
-    before, here = stored["cot"].get("base_url"), backend.about.get("base_url")
+def _tell_of_another_server(stored: Manifest, backend: Backend, reporter: Reporter) -> None:
+    before, here = None if stored.chains is None else stored.chains.base_url, backend.about.base_url
     if before != here:
         reporter.say(f"{before} has answered so far; what is missing is asked of {here}.")
 
@@ -152,29 +157,32 @@ def _manifest(
     config: CotConfig,
     source: Source,
     backend: Backend,
-    identity: Mapping[str, Any],
-    stored: Mapping[str, Any] | None,
-) -> dict[str, Any]:
-    return {
-        "status": "running",
-        "config": config.plain(),
-        "attributions": {name: {"method": method.name, **asdict(method)} for name, method in config.methods().items()},
-        "config_hash": config_hash(identity),
-        "identity": dict(identity),
-        "labels": list(LABELS),
-        "label_ids": [],
-        "label_scoring": "answer",
-        "data": {"origin": source.origin, "examples": len(source.problems)},
-        "prompt": CONCLUDE,
-        "device": str(backend.about.get("device", "server")),
-        "threads": None,
-        "token_budget": None,
-        "flags": [],
-        "versions": versions_of(("openai", "torch", "transformers", "numpy", "scipy")),
-        "started": stored["started"] if stored is not None else now(),
-        "messages": [],
-        "cot": {**(stored or {}).get("cot", {}), **backend.about},
-    }
+    identity: Mapping[str, Scalar],
+    stored: Manifest | None,
+) -> Manifest:
+    before = ChainInfo() if stored is None or stored.chains is None else stored.chains
+    here = {name: value for name, value in vars(backend.about).items() if value}
+    return Manifest(
+        status="running",
+        config=config.settings(),
+        attributions={name: {"method": method.name, **asdict(method)} for name, method in config.methods().items()},
+        config_hash=config_hash(identity),
+        identity=dict(identity),
+        labels=LABELS,
+        label_ids=(),
+        label_scoring="answer",
+        data=DataInfo(origin=source.origin, examples=len(source.problems)),
+        prompt=CONCLUDE,
+        device=backend.about.device or "server",
+        threads=None,
+        token_budget=None,
+        part_size=PART_SIZE,
+        flags=(),
+        versions=versions_of(("openai", "torch", "transformers", "numpy", "scipy")),
+        started=stored.started if stored is not None else now(),
+        messages=(),
+        chains=replace(before, **here),
+    )
 
 
 def _write_parts(folder: RunFolder, outcome: Outcome) -> None:
@@ -185,5 +193,12 @@ def _write_parts(folder: RunFolder, outcome: Outcome) -> None:
         part = outcome.cases[start : start + PART_SIZE]
         inputs = [input_row(case, outcome.explained.get(case.id, nothing)) for case in part]
         rows = [ledger_row(case, replied) for case in part for replied in outcome.replies.get(case.id, ())]
-        kinds = Counter(row.key.kind for row in rows)
-        folder.write_part(index, inputs, rows, {"rows": len(rows), "rows_by_kind": dict(kinds)})
+        kinds = Counter(row.key.kind.label for row in rows)
+        ledger = Ledger.of_records(rows, _names(part, rows))
+        folder.write_part(index, inputs, ledger, {"rows": len(rows), "rows_by_kind": dict(kinds)})
+
+
+def _names(cases: Sequence[Case], rows: Sequence[LedgerRow]) -> Names:
+    """Return the names that the rows of some cases use."""
+    used = ({getattr(row.key, name) for row in rows} - {None} for name in ("attribution", "null", "operator"))
+    return Names(tuple(case.id for case in cases), *(tuple(sorted(each)) for each in used))

@@ -28,7 +28,7 @@ from ice_eval.report.paper import (
     paper_layout,
 )
 from ice_eval.report.plans import plan_notes, plan_table
-from ice_eval.report.summaries import agreement_table, cost_table, jointly, robustness_table, summary_table
+from ice_eval.report.summaries import agreement_table, cost_table, robustness_table, summary_table
 from ice_eval.report.tables import Table
 
 __all__ = [
@@ -62,7 +62,6 @@ __all__ = [
     "grid_runs_table",
     "grid_table",
     "grid_table_note",
-    "jointly",
     "measure_notes",
     "measure_tables",
     "measured",

@@ -1,10 +1,10 @@
 """How a deployed model and its adapted copy answer the inputs of a run; A is the deployed model, B the copy."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from ice_eval.analysis.answers import Answered
 from ice_eval.report.tables import Table, percent
+from ice_eval.results.records import Adaptation
 
 _HEADER = (
     "inputs", "rows", "accuracy A", "accuracy B", "loss A", "loss B", "rescaled A", "rescaled B", "B − A", "95 % CI",
@@ -16,17 +16,17 @@ def adaptation_table(found: Sequence[Answered]) -> Table:
     return Table("How they answer", _HEADER, tuple(_row(line) for line in found))
 
 
-def adaptation_notes(adaptation: Mapping[str, Any], found: Sequence[Answered]) -> list[str]:
+def adaptation_notes(adaptation: Adaptation, found: Sequence[Answered]) -> list[str]:
     """How the copy was adapted, whether it learnt something, and what is explained."""
-    seen = "the evaluated ones too" if adaptation["rows_evaluated"] else "none of them evaluated"
-    losses = ", ".join(f"{loss:.3f}" for loss in adaptation["losses"])
+    seen = "the evaluated ones too" if adaptation.rows_evaluated else "none of them evaluated"
+    losses = ", ".join(f"{loss:.3f}" for loss in adaptation.losses)
     removed = [line for line in found if line.operator is not None]
     learnt = "; ".join(_inputs(line) for line in removed if line.learnt)
     others = "; ".join(_inputs(line) for line in removed if not line.learnt)
     return [
-        f"B is {adaptation['of']}, trained on {adaptation['rows']} examples ({seen}; epochs: {adaptation['epochs']}) "
-        f"with up to {100 * adaptation['share']:.0f} % of units removed by {', '.join(adaptation['operators'])}: "
-        f"losses {losses}, {adaptation['seconds']:g} s.",
+        f"B is {adaptation.of}, trained on {adaptation.rows} examples ({seen}; epochs: {adaptation.epochs}) "
+        f"with up to {100 * adaptation.share:.0f} % of units removed by {', '.join(adaptation.operators)}: "
+        f"losses {losses}, {adaptation.seconds:g} s.",
         *([f"B reads better than A, beyond being less sure of itself: {learnt}."] if learnt else []),
         *(
             [

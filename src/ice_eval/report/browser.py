@@ -1,21 +1,22 @@
 """The examples of runs for the example browser of the page: all of them, or the most telling ones that fit."""
 
 import itertools
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+import numpy as np
 
 from ice_eval._files import as_text
-from ice_eval.nulls import SIZE
 from ice_eval.protocols import PROTOCOLS
 from ice_eval.report.chains import chain_record
 from ice_eval.report.embed import script_json
-from ice_eval.report.example_record import COLUMNS, Record, example_record
+from ice_eval.report.example_record import COLUMNS, PartRows, Record, example_record
 from ice_eval.report.run_names import run_names
-from ice_eval.results import LedgerRow, RunFolder
-from ice_eval.results.comparisons import examples_of
+from ice_eval.results import Configuration, ExampleOutcome, RunFolder
+from ice_eval.results.comparisons import Reading, ScoredExamples
 from ice_eval.results.outcomes import ALL
-from ice_eval.results.summary import configurations
+from ice_eval.results.summary import COMPARED, configurations, names_of
 
 BUDGET = 3_600_000
 """Bytes that the examples of a page may take; with the figures' library the page then stays below 5 MB."""
@@ -32,15 +33,16 @@ def browser_data(folders: Sequence[RunFolder], *, budget: int = BUDGET) -> Recor
 
 def run_record(folder: RunFolder, *, budget: int) -> Record:
     """The examples of one run, and what its selectors offer."""
-    manifest, config = folder.manifest(), folder.manifest()["config"]
+    manifest = folder.manifest()
+    config = manifest.config
     return {
         "folder": as_text(Path(folder.path.name)),
-        "labels": manifest["labels"],
-        "chains": "cot" in manifest,
-        "language": _language(manifest.get("language", "und")),
+        "labels": list(manifest.labels),
+        "chains": manifest.chains is not None,
+        "language": _language(manifest.language),
         "configurations": [cell._asdict() for cell, _ in configurations(config)],
-        "strict": PROTOCOLS[config.get("protocol", "default")].strict,
-        "total": manifest["data"]["examples"],
+        "strict": PROTOCOLS[config.protocol].strict,
+        "total": manifest.data.examples,
         "examples": _examples(folder, budget=budget),
     }
 
@@ -67,31 +69,32 @@ def _examples(folder: RunFolder, *, budget: int) -> list[Record]:
 def example_records(folder: RunFolder, *, only: Container[int] | None = None) -> Iterator[Record]:
     """Every example of a run, or those at some places, in the order of the data."""
     manifest = folder.manifest()
-    config, of_chains = manifest["config"], "cot" in manifest
+    config, of_chains = manifest.config, manifest.chains is not None
     n_cells, lines, place = len(configurations(config)), folder.examples(), 0
     for part in folder.parts():
         inputs = folder.inputs(part)
         outcomes = [list(itertools.islice(lines, n_cells)) for _ in inputs]
         chosen = [only is None or place + index in only for index in range(len(inputs))]
         place += len(inputs)
-        rows = folder.ledger(part, texts=True, probes=of_chains) if any(chosen) else []
-        by_example: dict[str, list[LedgerRow]] = {}
-        for row in rows:
-            by_example.setdefault(row.key.example_id, []).append(row)
-        for ledger, found in itertools.compress(zip(examples_of(inputs, rows, config), outcomes, strict=True), chosen):
-            own = by_example.get(ledger.example.example_id, ())
-            chain = {"chain": chain_record(ledger.example, own, config)} if of_chains else {}
-            yield {**example_record(ledger, own, found, config), **chain, "ranks": _ranks(found)}
+        if not any(chosen):
+            continue
+        examples = folder.columns(part)
+        ledger = folder.ledger(part, names_of(config, examples.ids), kinds=None if of_chains else COMPARED)
+        rows = PartRows(ScoredExamples(examples, ledger, Reading.of(config)), config)
+        for index in itertools.compress(range(len(inputs)), chosen):
+            own = ledger.records(np.flatnonzero(ledger.head["example"] == index)) if of_chains else ()
+            chain = {"chain": chain_record(inputs[index], own, config)} if of_chains else {}
+            record = example_record(inputs[index], index, rows, outcomes[index])
+            yield {**record, **chain, "ranks": _ranks(outcomes[index])}
 
 
-def _ranks(outcomes: Sequence[Mapping[str, Any]]) -> tuple[float, float, float]:
+def _ranks(outcomes: Sequence[ExampleOutcome]) -> tuple[float, float, float]:
     """What makes an example worth a look; smaller comes first: skipped, beaten by random sets, disagreement."""
-    rates = [line["win_rate"] for line in outcomes if "error" not in line]
-    groups: dict[tuple[Any, ...], list[float]] = {}
+    rates = [line.win_rate for line in outcomes if line.error is None]
+    groups: dict[Configuration, list[float]] = {}
     for line in outcomes:
-        if "error" not in line and line["operator"] != ALL:
-            key = (line["attribution"], line.get("null", SIZE), line["direction"], line["k"])
-            groups.setdefault(key, []).append(line["win_rate"])
+        if line.error is None and line.operator != ALL:
+            groups.setdefault(line.configuration._replace(operator=""), []).append(line.win_rate)
     gap = max((max(found) - min(found) for found in groups.values()), default=0.0)
     return (float(bool(rates)), min(rates, default=1.0), -gap)
 

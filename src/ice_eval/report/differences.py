@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from string import ascii_uppercase
-from typing import Any
 
 from ice_eval.nulls import SIZE
 from ice_eval.report.chains import chain_difference_table
@@ -10,7 +9,6 @@ from ice_eval.report.notes import flag_note
 from ice_eval.report.tables import (
     EMPTY,
     Column,
-    Line,
     Table,
     interval,
     naming,
@@ -22,11 +20,12 @@ from ice_eval.report.tables import (
     word_of_rate,
     word_of_verdict,
 )
-from ice_eval.results import RunDifference
-from ice_eval.results.outcomes import Configuration
+from ice_eval.results import Configuration, RunDifference, WinRateDifference
 from ice_eval.results.summary import SMALL_N
 
 _LONGEST = 60
+_Row = tuple[str, WinRateDifference]
+"""The letter of a run, and one of its configurations."""
 
 
 def run_letters(n: int) -> list[str]:
@@ -63,29 +62,26 @@ def difference_table(found: Sequence[RunDifference]) -> Table:
     Columns that say the same in every row are left out. P-values are adjusted over all rows of the table.
     """
     letters = run_letters(len(found) + 1)[1:]
-    lines = [
-        {"run": letter, **vars(line)}
-        for letter, each in zip(letters, found, strict=True)
-        for line in each.configurations
-    ]
+    rows = [(letter, line) for letter, each in zip(letters, found, strict=True) for line in each.configurations]
     first, second = "A", "B" if len(found) == 1 else "other"
-    columns: list[Column] = [
-        *naming("run", "attribution", "null", "operator", "direction", "k"),
-        ("n", _n),
-        (first, lambda line: percent(line["win_rate_first"])),
-        (second, lambda line: percent(line["win_rate_second"])),
-        (f"{second} − {first}", lambda line: points(line["difference"])),
-        ("95 % CI", lambda line: interval(line["difference_ci"], signed=True)),
-        ("p", lambda line: p_value(line["p_value"])),
-        ("p adj.", lambda line: p_value(line["p_adjusted"])),
-        ("verdict", _verdicts),
+    columns: list[Column[_Row]] = [
+        ("run", lambda row: row[0]),
+        *naming("attribution", "null", "operator", "direction", "k", get=lambda row, name: getattr(row[1], name)),
+        ("n", lambda row: _n(row[1])),
+        (first, lambda row: percent(row[1].win_rate_first)),
+        (second, lambda row: percent(row[1].win_rate_second)),
+        (f"{second} − {first}", lambda row: points(row[1].difference)),
+        ("95 % CI", lambda row: interval(row[1].difference_ci, signed=True)),
+        ("p", lambda row: p_value(row[1].p_value)),
+        ("p adj.", lambda row: p_value(row[1].p_adjusted)),
+        ("verdict", lambda row: _verdicts(row[1])),
     ]
-    coloured: dict[str, Callable[[Line], str | None]] = {
-        first: lambda line: word_of_rate(line["win_rate_first"], line["verdict_first"]),
-        second: lambda line: word_of_rate(line["win_rate_second"], line["verdict_second"]),
-        "verdict": lambda line: word_of_verdict(line["verdict_second"]),
+    coloured: dict[str, Callable[[_Row], str | None]] = {
+        first: lambda row: word_of_rate(row[1].win_rate_first, row[1].verdict_first),
+        second: lambda row: word_of_rate(row[1].win_rate_second, row[1].verdict_second),
+        "verdict": lambda row: word_of_verdict(row[1].verdict_second),
     }
-    return table_of("Win rates", lines, columns, coloured=coloured)
+    return table_of("Win rates", rows, columns, coloured=coloured)
 
 
 def difference_notes(found: Sequence[RunDifference]) -> list[str]:
@@ -119,12 +115,12 @@ def _examples(each: RunDifference, letter: str) -> str:
     return f"{shared}{texts}.{how}"
 
 
-def _n(line: Line) -> str:
-    return str(line["n_first"]) if line["paired"] else f"{line['n_first']}, {line['n_second']}"
+def _n(line: WinRateDifference) -> str:
+    return str(line.n_first) if line.paired else f"{line.n_first}, {line.n_second}"
 
 
-def _verdicts(line: Line) -> str:
-    first, second = (str(line[name] or EMPTY) for name in ("verdict_first", "verdict_second"))
+def _verdicts(line: WinRateDifference) -> str:
+    first, second = (str(verdict or EMPTY) for verdict in (line.verdict_first, line.verdict_second))
     return f"{second} (both)" if first == second else f"{first} → {second}"
 
 
@@ -141,7 +137,7 @@ def _named(cells: Sequence[Configuration]) -> str:
     )
 
 
-def _value(value: Any) -> str:
+def _value(value: object) -> str:
     text = ", ".join(map(str, value)) if isinstance(value, list) else EMPTY if value is None else str(value)
     text = " ".join(text.split())
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"

@@ -7,14 +7,14 @@ from rich.style import Style
 from rich.text import Text
 
 from ice_eval._controls import without_controls
-from ice_eval.records import Answer
+from ice_eval.nulls import SIZE
+from ice_eval.records import Answer, Kind
 from ice_eval.report.chains.effects import is_chain
 from ice_eval.report.chains.lines import chain_lines
 from ice_eval.report.highlight import Piece, histogram, pieces
 from ice_eval.report.written import numbers_of, quoted, shade, title_of
 from ice_eval.results import Compared, ExampleView, LedgerRow
 from ice_eval.results.outcomes import ALL
-from ice_eval.results.schema import is_probe, rationale_kind
 
 _BARS = "▁▂▃▄▅▆▇█"
 
@@ -33,7 +33,7 @@ def example_lines(view: ExampleView, *, n_random: int = 0, colour: bool = False)
     gold = "unknown" if example.gold is None else view.labels[example.gold]
     yield Text(f"explained label: {view.target}, gold: {gold}")
     yield from (Text(_answer_line(name, answer)) for name, answer in example.answers.items())
-    yield from (_score_line(row, view) for row in view.rows if row.key.kind in {"full", "empty"})
+    yield from (_score_line(row, view) for row in view.rows if row.key.kind in (Kind.FULL, Kind.EMPTY))
     for each in shown(view):
         yield Text()
         yield from _compared_lines(each, view, colour=colour)
@@ -43,7 +43,7 @@ def example_lines(view: ExampleView, *, n_random: int = 0, colour: bool = False)
 
 def shown(view: ExampleView) -> list[Compared]:
     """What is worth showing: the average over operators only where it is all there is."""
-    single = [each for each in view.compared if each.line["operator"] != ALL]
+    single = [each for each in view.compared if each.line.operator != ALL]
     return single or list(view.compared)
 
 
@@ -68,18 +68,15 @@ def _answer_line(name: str, answer: Answer) -> str:
 
 def _compared_lines(each: Compared, view: ExampleView, *, colour: bool) -> Iterator[Text]:
     line = each.line
-    if "error" in line:
-        yield Text(f"{title_of(line)}: {line['error']}")
+    if line.error is not None:
+        yield Text(f"{title_of(line)}: {line.error}")
         return
     yield Text(f"{title_of(line)}: {numbers_of(line)}", style="bold")
     fields = list(pieces(view, line))
     for name, found in fields:
         yield Text(f"  {name}: " if len(fields) > 1 else "  ").append_text(_marked(found, colour=colour))
     yield from _null_lines(each)
-    place = (rationale_kind(line["attribution"]), line["operator"], line["direction"], len(line["rationale"]))
-    for row in view.rows:
-        if (row.key.kind, row.key.operator, row.key.direction, row.key.size) == place:
-            yield _score_line(row, view)
+    yield from (_score_line(row, view) for row in view.rationale_rows(line))
 
 
 def _marked(found: list[Piece], *, colour: bool) -> Text:
@@ -101,7 +98,7 @@ def _null_lines(each: Compared) -> Iterator[Text]:
     found = histogram(each.scores)
     most = max(found.counts)
     bars = "".join(" " if n == 0 else _BARS[(len(_BARS) - 1) * n // most] for n in found.counts)
-    better = " (less is better)" if each.line["direction"] == "necessity" else ""
+    better = " (less is better)" if each.line.direction == "necessity" else ""
     ends, reached = (f"{low:.3f} to {high:.3f}" for low, high in ((found.low, found.high), found.null))
     reach = "" if reached == ends else f", {reached}"
     yield Text(f"  {found.low:.3f} {bars} {found.high:.3f}  {sum(found.counts)} random sets{reach}{better}")
@@ -109,8 +106,8 @@ def _null_lines(each: Compared) -> Iterator[Text]:
 
 
 def _random_lines(view: ExampleView, n_random: int) -> Iterator[Text]:
-    sets = [row for row in view.rows if row.key.set_index is not None and not is_probe(row.key.kind)]
-    chosen = {(each.line["operator"], each.line["direction"]) for each in shown(view)}
+    sets = [row for row in view.rows if row.key.kind == Kind.RANDOM]
+    chosen = {(each.line.operator, each.line.direction) for each in shown(view)}
     for operator, direction in dict.fromkeys((row.key.operator, row.key.direction) for row in sets):
         if (operator, direction) not in chosen:
             continue
@@ -124,5 +121,13 @@ def _random_lines(view: ExampleView, n_random: int) -> Iterator[Text]:
 def _score_line(row: LedgerRow, view: ExampleView) -> Text:
     probability = probabilities(row, view.labels)[view.target]
     value = "not finite" if probability is None else f"{probability:.3f}"
-    kind = f"empty ({row.key.operator})" if row.key.kind == "empty" and row.key.operator else row.key.kind
-    return Text(f"  {value}  {kind:<20} {quoted((row.text or '').strip())}")
+    return Text(f"  {value}  {_named(row):<20} {quoted((row.text or '').strip())}")
+
+
+def _named(row: LedgerRow) -> str:
+    """Return what a row is: its kind, and whose or which it is."""
+    key = row.key
+    if key.kind == Kind.EMPTY:
+        return f"empty ({key.operator})" if key.operator else "empty"
+    null = None if key.null == SIZE else key.null
+    return ":".join(part for part in (key.kind.label, null, key.attribution) if part)

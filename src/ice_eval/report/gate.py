@@ -1,21 +1,19 @@
 """Whether a report holds a word that somebody does not want to see: for people's own continuous integration."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, get_args
+from collections.abc import Iterator, Sequence
 
 from ice_eval._registry import did_you_mean
 from ice_eval.errors import ConfigError
 from ice_eval.nulls import SIZE
 from ice_eval.report.chains import headlines, numbered
 from ice_eval.report.tables import share
+from ice_eval.results import Summary, SummaryLine
 from ice_eval.results.outcomes import ALL
-from ice_eval.stats import TAXONOMY
-from ice_eval.stats.reasoning import Reasoning
-from ice_eval.stats.verdict import NOT_DISTINGUISHABLE
+from ice_eval.results.records import AgreementLine
+from ice_eval.stats import NOT_DISTINGUISHABLE, REASONING, TAXONOMY, WEAKLY_FAITHFUL, ReasoningVerdict, Verdict
 
 DISAGREE = "operators disagree"
 UNDETERMINED = "undetermined"
-REASONING: tuple[str, ...] = get_args(Reasoning)
 WORDS = (*TAXONOMY, NOT_DISTINGUISHABLE, UNDETERMINED, DISAGREE, *REASONING)
 """What can be asked for."""
 _CONTROL = "random"
@@ -34,9 +32,7 @@ def words_of(given: Sequence[str]) -> tuple[str, ...]:
     return found
 
 
-def failures(
-    summaries: Sequence[Mapping[str, Any]], words: Sequence[str], *, attributions: Sequence[str] = ()
-) -> list[str]:
+def failures(summaries: Sequence[Summary], words: Sequence[str], *, attributions: Sequence[str] = ()) -> list[str]:
     """A line for every configuration whose verdict holds one of the words, and for every confirmed disagreement.
 
     A range, as "weakly faithful to faithful", holds every word from its first to its last: none of them is excluded.
@@ -47,7 +43,7 @@ def failures(
     Raises:
         ConfigError: No run has an attribution of that name.
     """
-    known = dict.fromkeys(line["attribution"] for summary in summaries for line in summary["configurations"])
+    known = dict.fromkeys(line.attribution for summary in summaries for line in summary.configurations)
     for name in attributions:
         if name not in known:
             raise ConfigError(
@@ -56,18 +52,18 @@ def failures(
     several = len(summaries) > 1
     found = list(_of_chains(summaries, words))
     for summary in summaries:
-        for line in summary["configurations"]:
-            counts = line["operator"] != ALL and _counts(line, attributions)
-            if counts and set(_held(line["verdict"])) & set(words):
-                found.append(f"{_named(line, line['operator'], several)}: {line['verdict'] or UNDETERMINED}")
-        for line in summary["agreement"] if DISAGREE in words else ():
-            if line["crosses_threshold"] == "confirmed" and _counts(line, attributions):
-                pair = " and ".join(line["operators"])
-                found.append(f"{_named(line, pair, several)}: win rates on opposite sides of 55 %")
+        for line in summary.configurations:
+            counts = line.operator != ALL and _counts(line, attributions)
+            if counts and set(_held(line.verdict)) & set(words):
+                found.append(f"{_named(line, line.operator, several)}: {line.verdict or UNDETERMINED}")
+        for pair in summary.agreement if DISAGREE in words else ():
+            if pair.crosses_threshold == "confirmed" and _counts(pair, attributions):
+                named = _named(pair, " and ".join(pair.operators), several)
+                found.append(f"{named}: win rates on opposite sides of {100 * WEAKLY_FAITHFUL:g} %")
     return found
 
 
-def _of_chains(summaries: Sequence[Mapping[str, Any]], words: Sequence[str]) -> Iterator[str]:
+def _of_chains(summaries: Sequence[Summary], words: Sequence[str]) -> Iterator[str]:
     """A line for every leading verdict that does not exclude the words, and for where there is none."""
     asked = [word for word in words if word in REASONING]
     judged = list(numbered(summaries))
@@ -80,32 +76,28 @@ def _of_chains(summaries: Sequence[Mapping[str, Any]], words: Sequence[str]) -> 
         if not lines and (asked or UNDETERMINED in words):
             yield f"{chains}: {UNDETERMINED} (no chain could be evaluated)"
         for line in lines:
-            held = set(_held(line["verdict"]))
+            held = set(_held(line.verdict))
             if UNDETERMINED in held:
                 held |= set(REASONING)
             if held & set(words):
-                yield f"{chains} under {line['operator']} (k = {share(line['k'])}): {line['verdict'] or UNDETERMINED}"
+                yield f"{chains} under {line.operator} (k = {share(line.k)}): {line.verdict or UNDETERMINED}"
 
 
-def _counts(line: Mapping[str, Any], attributions: Sequence[str]) -> bool:
+def _counts(line: SummaryLine | AgreementLine, attributions: Sequence[str]) -> bool:
     """Whether somebody asks for the attribution of a line: for all of them but the control, unless some are named."""
-    return line["attribution"] in attributions if attributions else line["attribution"] != _CONTROL
+    return line.attribution in attributions if attributions else line.attribution != _CONTROL
 
 
-def _held(verdict: str | None) -> Iterator[str]:
-    """The words of a verdict."""
-    if verdict is None or verdict.startswith(UNDETERMINED):
-        yield UNDETERMINED
-        return
-    first, _, last = verdict.partition(" to ")
-    scale = next((words for words in (TAXONOMY, REASONING) if first in words), None)
-    if scale is None:
-        yield verdict
-    else:
-        yield from scale[scale.index(first) : scale.index(last or first) + 1]
+def _held(verdict: Verdict | ReasoningVerdict | None) -> tuple[str, ...]:
+    """The words of a verdict that can be asked for."""
+    if verdict is None:
+        return (UNDETERMINED,)
+    if verdict.reason is not None:
+        return (NOT_DISTINGUISHABLE if verdict.reason == NOT_DISTINGUISHABLE else UNDETERMINED,)
+    return verdict.words
 
 
-def _named(line: Mapping[str, Any], operators: str, several: bool) -> str:
-    run = f"{line['model']} on {line['task']}, " if several else ""
-    null = "" if line.get("null", SIZE) == SIZE else f", null: {line['null']}"
-    return f"{run}{line['attribution']} under {operators} (k = {share(line['k'])}, {line['direction']}{null})"
+def _named(line: SummaryLine | AgreementLine, operators: str, several: bool) -> str:
+    run = f"{line.model} on {line.task}, " if several else ""
+    null = "" if line.null == SIZE else f", null: {line.null}"
+    return f"{run}{line.attribution} under {operators} (k = {share(line.k)}, {line.direction}{null})"

@@ -1,14 +1,14 @@
 """A text with its attribution, and a null as a few bars: what a terminal and a notebook both draw."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ice_eval.records import Span
 from ice_eval.report.colours import TAXONOMY_COLOURS
-from ice_eval.results import ExampleView
-from ice_eval.results.outcomes import Scores
+from ice_eval.results import ExampleOutcome, ExampleView
+from ice_eval.results.view import Scores
 
 SUPPORT = TAXONOMY_COLOURS["faithful"]
 """Shade of units that speak for the explained label."""
@@ -43,12 +43,12 @@ class Histogram(NamedTuple):
     """The lowest and the highest probability of a random set."""
 
 
-def pieces(view: ExampleView, line: Mapping[str, Any]) -> Iterator[tuple[str, list[Piece]]]:
+def pieces(view: ExampleView, line: ExampleOutcome) -> Iterator[tuple[str, list[Piece]]]:
     """Every explained field with its text in pieces, as one configuration sees it."""
     example = view.example
-    values = np.array(example.attributions.get(line["attribution"], ()), dtype=np.float64)
+    values = np.array(example.attributions.get(line.attribution, ()), dtype=np.float64)
     strengths = np.zeros(len(example.spans)) if values.size != len(example.spans) else _scaled(values)
-    rationale = set(line.get("rationale", ()))
+    rationale = set(line.rationale)
     for name, text in example.fields.items():
         spans = [(unit, span) for unit, span in enumerate(example.spans) if span.field == name]
         if spans:

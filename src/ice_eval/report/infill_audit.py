@@ -101,13 +101,13 @@ def _of(part: int, whole: int) -> str:
 
 
 def _effects_table(effects: Sequence[ContaminationEffect]) -> Table:
-    columns: list[Column] = [
-        *naming("attribution", "operator", "null", "direction", "k", "reference"),
-        ("contaminated", lambda line: f"{percent(line['win_rate_contaminated'])} ({line['n_contaminated']})"),
-        ("clean", lambda line: f"{percent(line['win_rate_clean'])} ({line['n_clean']})"),
-        ("difference", lambda line: points(line["difference"])),
-        ("95 % CI", lambda line: interval(line["difference_ci"], signed=True)),
-        ("p", lambda line: p_value(line["p_value"])),
-        ("p adj.", lambda line: p_value(line["p_adjusted"])),
+    columns: list[Column[ContaminationEffect]] = [
+        *naming("attribution", "operator", "null", "direction", "k", "reference", get=getattr),
+        ("contaminated", lambda line: f"{percent(line.win_rate_contaminated)} ({line.n_contaminated})"),
+        ("clean", lambda line: f"{percent(line.win_rate_clean)} ({line.n_clean})"),
+        ("difference", lambda line: points(line.difference)),
+        ("95 % CI", lambda line: interval(line.difference_ci, signed=True)),
+        ("p", lambda line: p_value(line.p_value)),
+        ("p adj.", lambda line: p_value(line.p_adjusted)),
     ]
-    return table_of("Win rates where fills tell the label, and where none does", [vars(e) for e in effects], columns)
+    return table_of("Win rates where fills tell the label, and where none does", effects, columns)

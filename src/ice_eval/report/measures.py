@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ice_eval.analysis.measures import Column, Found, Measure, Missing, Part
-from ice_eval.report.tables import EMPTY, Line, Table, count, p_value, percent, points, share, table_of
+from ice_eval.report.tables import EMPTY, Table, count, p_value, percent, points, share, table_of
 from ice_eval.results import RunFolder
+
+Line = Mapping[str, Any]
+"""Plain values of a measure, by field."""
 
 
 @dataclass(frozen=True)
@@ -96,8 +99,8 @@ MOST_LINES = 50
 
 def _names(folders: Sequence[RunFolder]) -> list[dict[str, str]]:
     """Model and task of every run, with its number where these do not tell runs apart."""
-    configs = [folder.manifest()["config"] for folder in folders]
-    named = [(str(config["model"]), str(config["task"])) for config in configs]
+    configs = [folder.manifest().config for folder in folders]
+    named = [(config.model, config.task) for config in configs]
     alike = len(set(named)) < len(named)
     return [
         {"run": str(number) if alike else "", "model": model, "task": task}

@@ -23,13 +23,13 @@ _STRONGEST = 0.6
 def summary_html(folder: RunFolder) -> str:
     """The summary of a run as a table with notes, for notebooks."""
     summary = folder.summary()
-    table = capacity_table(summary) if "cot" in summary else summary_table([summary])
-    config = folder.manifest()["config"]
+    table = capacity_table(summary) if summary.chains is not None else summary_table([summary])
+    config = folder.manifest().config
     rows = [
         [(cell, _cell_style(word)) for cell, word in zip(row, words, strict=True)]
         for row, words in zip(table.rows, table.words, strict=True)
     ]
-    title = f"{config['model']} on {config['task']}"
+    title = f"{config.model} on {config.task}"
     return template("notebook_run.html").render(title=title, header=table.header, rows=rows, notes=notes(summary))
 
 
@@ -72,8 +72,8 @@ class _Bar(NamedTuple):
 
 def _content(each: Compared, view: ExampleView) -> dict[str, Any]:
     line = each.line
-    head = {"title": title_of(line), "error": line.get("error")}
-    if "error" in line:
+    head = {"title": title_of(line), "error": line.error}
+    if line.error is not None:
         return head
     found = None if each.scores is None else histogram(each.scores)
     return {
@@ -82,7 +82,7 @@ def _content(each: Compared, view: ExampleView) -> dict[str, Any]:
         "fields": [(name, [(p.text, _piece_style(p), _hint(p)) for p in parts]) for name, parts in pieces(view, line)],
         "null": found,
         "bars": () if found is None else _bars(found),
-        "less_is_better": line["direction"] == "necessity",
+        "less_is_better": line.direction == "necessity",
     }
 
 

@@ -2,11 +2,12 @@
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from ice_eval.nulls import SIZE
-from ice_eval.report.tables import Line, percent
+from ice_eval.report.tables import percent
+from ice_eval.results import Summary, SummaryLine
 from ice_eval.results.agreements import kappas
+from ice_eval.results.records import AgreementLine
 
 FLAGS = {
     "small_n": "fewer than 50 examples: the intervals are rough.",
@@ -44,14 +45,14 @@ _NAMED = 5
 """Examples that are named where operators disagree."""
 
 
-def explanation_notes(*summaries: Mapping[str, Any]) -> list[str]:
+def explanation_notes(*summaries: Summary) -> list[str]:
     """Of some runs, each thing once."""
     several = [*(note for summary in summaries for note in _of_run(summary)), *_kappa_notes(summaries)]
     return list(dict.fromkeys(several))
 
 
-def _of_run(summary: Mapping[str, Any]) -> Iterator[str]:
-    lines, of_steps = summary["configurations"], "cot" in summary
+def _of_run(summary: Summary) -> Iterator[str]:
+    lines, of_steps = summary.configurations, summary.chains is not None
     if not of_steps:
         yield from _accuracy(lines)
     yield from _detectable(lines)
@@ -59,21 +60,21 @@ def _of_run(summary: Mapping[str, Any]) -> Iterator[str]:
         yield from _effect_sizes(lines)
     yield from _skipped(lines)
     yield from _single_examples(lines, of_steps=of_steps)
-    yield from _disagreements(summary["agreement"])
+    yield from _disagreements(summary.agreement)
     yield from _flags(lines, STEP_FLAGS if of_steps else FLAGS)
 
 
-def _accuracy(lines: Sequence[Line]) -> Iterator[str]:
+def _accuracy(lines: Sequence[SummaryLine]) -> Iterator[str]:
     """Of the line about most examples: where some drop out for one attribution only, the others have more."""
-    judged = [line for line in lines if line["accuracy"] is not None]
+    judged = [line for line in lines if line.accuracy is not None]
     if judged:
-        most = max(judged, key=lambda line: int(line["n"]))
-        yield f"The model is right on {percent(most['accuracy'])} of the examples."
+        most = max(judged, key=lambda line: line.n)
+        yield f"The model is right on {percent(most.accuracy)} of the examples."
 
 
-def _detectable(lines: Sequence[Line]) -> Iterator[str]:
-    if any(line["n"] for line in lines):
-        found = [line["detectable_win_rate"] for line in lines if line["detectable_win_rate"] is not None]
+def _detectable(lines: Sequence[SummaryLine]) -> Iterator[str]:
+    if any(line.n for line in lines):
+        found = [line.detectable_win_rate for line in lines if line.detectable_win_rate is not None]
         smallest = _span(found) if found else "unknown (one example, or no spread)"
         yield f"Smallest mean win rate told from chance with power 80 %: {smallest}."
 
@@ -84,38 +85,38 @@ def _span(rates: Sequence[float]) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def _effect_sizes(lines: Sequence[Line]) -> Iterator[str]:
+def _effect_sizes(lines: Sequence[SummaryLine]) -> Iterator[str]:
     """How few examples have one, where these are too few for a word."""
     for line in lines:
-        if line["effect_size_median"] is not None and line.get("effect_word") is None:
-            defined = line["n"] - line["effect_size_undefined"]
-            where = f"{line['attribution']} under {line['operator']}"
-            yield f"{where}: effect sizes exist for {defined} of {line['n']} examples."
+        if line.effect_size_median is not None and line.effect_word is None:
+            defined = line.n - (line.effect_size_undefined or 0)
+            where = f"{line.attribution} under {line.operator}"
+            yield f"{where}: effect sizes exist for {defined} of {line.n} examples."
 
 
-def _skipped(lines: Sequence[Line]) -> Iterator[str]:
+def _skipped(lines: Sequence[SummaryLine]) -> Iterator[str]:
     """How many examples take no part, and for whom more than for others."""
-    counts = {line["attribution"]: 0 for line in lines}
+    counts = {line.attribution: 0 for line in lines}
     for line in lines:
-        counts[line["attribution"]] = max(line["n_skipped"], counts[line["attribution"]])
+        counts[line.attribution] = max(line.n_skipped, counts[line.attribution])
     least = min(counts.values(), default=0)
     if least:
-        yield f"{_take_no_part(least)}; examples.jsonl says why."
+        yield f"{_take_no_part(least)}; examples.parquet says why."
     for name, count in counts.items():
         if count > least:
-            yield f"{_take_no_part(count)} for {name}; examples.jsonl says why."
+            yield f"{_take_no_part(count)} for {name}; examples.parquet says why."
 
 
 def _take_no_part(n: int) -> str:
     return "1 example takes no part" if n == 1 else f"{n} examples take no part"
 
 
-def _single_examples(lines: Sequence[Line], *, of_steps: bool) -> Iterator[str]:
+def _single_examples(lines: Sequence[SummaryLine], *, of_steps: bool) -> Iterator[str]:
     """Why none of them may be called significant."""
-    unsaid = [line for line in lines if line["significant_reason"]]
-    reasons = {line["significant_reason"] for line in unsaid if line["significant_floor_share"] is None}
+    unsaid = [line for line in lines if line.significant_reason]
+    reasons = {str(line.significant_reason) for line in unsaid if line.significant_floor_share is None}
     yield from (f"Single examples: {reason}." for reason in sorted(reasons))
-    shares = [line["significant_floor_share"] for line in unsaid if line["significant_floor_share"] is not None]
+    shares = [line.significant_floor_share for line in unsaid if line.significant_floor_share is not None]
     if shares:
         most = max(shares)
         limit = "" if most > 1 else f" unless {percent(most)} of them are"
@@ -123,13 +124,13 @@ def _single_examples(lines: Sequence[Line], *, of_steps: bool) -> Iterator[str]:
         yield f"There are too few {few} to call single examples significant{limit}; mean win rates need no more."
 
 
-def _disagreements(lines: Sequence[Line]) -> Iterator[str]:
+def _disagreements(lines: Sequence[AgreementLine]) -> Iterator[str]:
     """The examples that two operators judge most differently, once for all k and directions of an attribution."""
-    named: dict[tuple[str, str, str], list[list[str]]] = {}
+    named: dict[tuple[str, str, str], list[tuple[str, ...]]] = {}
     for line in lines:
-        if line.get("disagree"):
-            null = "" if line["null"] == SIZE else f" (null: {line['null']})"
-            named.setdefault((line["attribution"], null, " and ".join(line["operators"])), []).append(line["disagree"])
+        if line.disagree:
+            null = "" if line.null == SIZE else f" (null: {line.null})"
+            named.setdefault((line.attribution, null, " and ".join(line.operators)), []).append(line.disagree)
     for (attribution, null, operators), ranked in named.items():
         by_rank = [each for same in itertools.zip_longest(*ranked) for each in same if each is not None]
         examples = ", ".join(list(dict.fromkeys(by_rank))[:_NAMED])
@@ -139,8 +140,8 @@ def _disagreements(lines: Sequence[Line]) -> Iterator[str]:
         )
 
 
-def _flags(lines: Sequence[Line], meanings: Mapping[str, str]) -> Iterator[str]:
-    for flag in sorted({flag for line in lines for flag in line["flags"]}):
+def _flags(lines: Sequence[SummaryLine], meanings: Mapping[str, str]) -> Iterator[str]:
+    for flag in sorted({flag for line in lines for flag in line.flags}):
         yield flag_note(flag, where=_where(flag, lines), meanings=meanings)
 
 
@@ -150,18 +151,17 @@ def flag_note(flag: str, *, where: str = "", meanings: Mapping[str, str] = FLAGS
     return f"{where}: {said} [{flag}]" if where else f"{said[:1].upper()}{said[1:]} [{flag}]".lstrip()
 
 
-def _where(flag: str, lines: Sequence[Line]) -> str:
+def _where(flag: str, lines: Sequence[SummaryLine]) -> str:
     """The rows that a flag is about, unless it is about all."""
-    flagged = [f"{line['attribution']} under {line['operator']}" for line in lines if flag in line["flags"]]
+    flagged = [f"{line.attribution} under {line.operator}" for line in lines if flag in line.flags]
     return "" if len(flagged) == len(lines) else ", ".join(dict.fromkeys(flagged))
 
 
-def _kappa_notes(summaries: Sequence[Mapping[str, Any]]) -> list[str]:
+def _kappa_notes(summaries: Sequence[Summary]) -> list[str]:
     """How far operators agree on a word over all configurations; a handful of them says nothing."""
-    lines = [{**line, "run": run} for run, summary in enumerate(summaries) for line in summary["configurations"]]
     return [
-        f"{' and '.join(found['operators'])} agree on the word with weighted κ = {found['kappa']:.2f} over "
-        f"{found['n_configurations']} configurations."
-        for found in kappas(lines)
-        if found["kappa"] is not None and found["n_configurations"] >= _ENOUGH_FOR_KAPPA
+        f"{' and '.join(found.operators)} agree on the word with weighted κ = {found.kappa:.2f} over "
+        f"{found.n_configurations} configurations."
+        for found in kappas([summary.configurations for summary in summaries])
+        if found.kappa is not None and found.n_configurations >= _ENOUGH_FOR_KAPPA
     ]

@@ -1,6 +1,7 @@
 """What the page says, as plain values: the template only lays it out."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from ice_eval import __version__
@@ -14,7 +15,7 @@ from ice_eval.report.provenance import CITATION, command, provenance
 from ice_eval.report.summaries import cost_table
 from ice_eval.report.tables import Table
 from ice_eval.report.verdicts import in_first_setting, lead, place_of, verdicts
-from ice_eval.results import RunFolder
+from ice_eval.results import RunFolder, Summary
 
 
 def page(folders: Sequence[RunFolder], *, budget: int = BUDGET) -> dict[str, Any]:
@@ -23,7 +24,7 @@ def page(folders: Sequence[RunFolder], *, budget: int = BUDGET) -> dict[str, Any
     summaries = [folder.summary() for folder in folders]
     # Over several runs what differs between them becomes a column, and p-values are adjusted jointly.
     shown = [*tables(summaries), *_of_eraser(folders)]
-    of_chains = ["cot" in summary for summary in summaries]
+    of_chains = [summary.chains is not None for summary in summaries]
     figures = [{name: figure[name] for name in ("name", "title", "caption")} for figure in drawn.figures]
     return {
         "title": f"ICE report: {', '.join(dict.fromkeys(run['title'] for run in browser['runs']))}",
@@ -31,7 +32,7 @@ def page(folders: Sequence[RunFolder], *, budget: int = BUDGET) -> dict[str, Any
         "citation": CITATION,
         "chains": any(of_chains),
         "only_chains": all(of_chains),
-        "explained": any(summary["configurations"] for summary in summaries),
+        "explained": any(summary.configurations for summary in summaries),
         "lead": lead(summaries),
         "runs": [
             _run(folder, record, summary)
@@ -48,11 +49,11 @@ def page(folders: Sequence[RunFolder], *, budget: int = BUDGET) -> dict[str, Any
     }
 
 
-def _run(folder: RunFolder, record: dict[str, Any], summary: dict[str, Any]) -> dict[str, Any]:
+def _run(folder: RunFolder, record: dict[str, Any], summary: Summary) -> dict[str, Any]:
     manifest = folder.manifest()
     return {
         "title": record["title"],
-        "chains": chain_verdict(summary) if "cot" in summary else None,
+        "chains": None if summary.chains is None else chain_verdict(summary),
         "verdicts": verdicts(summary),
         "notes": notes(_of_first_setting(summary)),
         "tables": [table for table in [cost_table(manifest)] if table.rows],
@@ -66,15 +67,15 @@ def _run(folder: RunFolder, record: dict[str, Any], summary: dict[str, Any]) -> 
 
 def _of_eraser(folders: Sequence[RunFolder]) -> list[Table]:
     """ERASER's measures of the runs that have rows for them, with the numbers that runs have in the other tables."""
-    if not any(folder.manifest()["config"].get("eraser") for folder in folders):
+    if not any(folder.manifest().config.eraser for folder in folders):
         return []
     return measure_tables(measured({"eraser": measures.get("eraser")()}, folders), folders)
 
 
-def _of_first_setting(summary: dict[str, Any]) -> dict[str, Any]:
+def _of_first_setting(summary: Summary) -> Summary:
     """With the disagreements in the first setting of each attribution: the browser finds those in the others."""
-    first = in_first_setting(summary["agreement"])
-    return {**summary, "agreement": [line for line in summary["agreement"] if place_of(line) in first]}
+    first = in_first_setting(summary.agreement)
+    return replace(summary, agreement=tuple(line for line in summary.agreement if place_of(line) in first))
 
 
 def _drawn(found: Drawings) -> dict[str, Any]:

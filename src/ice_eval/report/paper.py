@@ -2,8 +2,17 @@
 
 from collections.abc import Callable, Sequence
 
-from ice_eval.analysis.paper import BesidePaper, Claim, Discrepancy, PaperTable, model_of, paper_table, task_of
-from ice_eval.report.tables import EMPTY, Column, Line, Table, interval, naming, percent, points, table_of, word_of_rate
+from ice_eval.analysis.paper import (
+    BesidePaper,
+    BesidePublished,
+    Claim,
+    Discrepancy,
+    PaperTable,
+    model_of,
+    paper_table,
+    task_of,
+)
+from ice_eval.report.tables import EMPTY, Column, Table, interval, naming, percent, points, table_of, word_of_rate
 
 
 def paper_layout(table: PaperTable) -> Table:
@@ -45,21 +54,21 @@ def discrepancies_table(discrepancies: Sequence[Discrepancy]) -> Table:
 
 def beside_table(found: BesidePaper) -> Table:
     """The win rates of a run beside the published ones; without rows where the paper has none of them."""
-    columns: list[Column] = [
-        *naming("attribution", "operator", "k", "n"),
-        ("win rate", lambda line: percent(line["win_rate"])),
-        ("95 % CI", lambda line: interval(line["win_rate_ci"])),
-        ("published", lambda line: percent(line["published"])),
-        ("difference", lambda line: points(line["difference"])),
-        ("in the interval", lambda line: {True: "yes", False: "no", None: EMPTY}[line["covered"]]),
-        ("word", lambda line: str(line["taxonomy"])),
-        ("published word", lambda line: str(line["published_taxonomy"])),
+    columns: list[Column[BesidePublished]] = [
+        *naming("attribution", "operator", "k", "n", get=getattr),
+        ("win rate", lambda line: percent(line.win_rate)),
+        ("95 % CI", lambda line: interval(line.win_rate_ci)),
+        ("published", lambda line: percent(line.published)),
+        ("difference", lambda line: points(line.difference)),
+        ("in the interval", lambda line: {True: "yes", False: "no", None: EMPTY}[line.covered]),
+        ("word", lambda line: line.taxonomy),
+        ("published word", lambda line: line.published_taxonomy),
     ]
-    coloured: dict[str, Callable[[Line], str | None]] = {
-        "win rate": lambda line: word_of_rate(line["win_rate"], line["verdict"]),
-        "published": lambda line: str(line["published_taxonomy"]),
+    coloured: dict[str, Callable[[BesidePublished], str | None]] = {
+        "win rate": lambda line: word_of_rate(line.win_rate, line.verdict),
+        "published": lambda line: line.published_taxonomy,
     }
-    return table_of("Beside the paper", [vars(line) for line in found.configurations], columns, coloured=coloured)
+    return table_of("Beside the paper", found.configurations, columns, coloured=coloured)
 
 
 def beside_notes(found: BesidePaper) -> list[str]:

@@ -9,9 +9,9 @@ from typing import Any
 from ice_eval.attributions import method_of
 from ice_eval.errors import ConfigError
 from ice_eval.pipeline import RunConfig, task_identity
+from ice_eval.results import Manifest, RunSettings
+from ice_eval.results.records import ChainInfo, Scalar, ServerInfo
 from ice_eval.tasks import FileData, Task, adhoc_task, load_task, relabelled
-
-Manifest = Mapping[str, Any]
 
 CITATION = (
     "Basu, A., & Chakraborty, P. (2026). ICE: Intervention-Consistent Explanation Evaluation with Statistical "
@@ -22,47 +22,47 @@ CITATION = (
 
 def provenance(manifest: Manifest) -> list[tuple[str, str]]:
     """Names and values, in the order in which an auditor asks for them."""
-    if "cot" in manifest:
-        return _of_chains(manifest)
-    config, identity = manifest["config"], manifest["identity"]
-    most = "at most " if config.get("adaptive") == "examples" else ""
+    if manifest.chains is not None:
+        return _of_chains(manifest, manifest.chains)
+    config, identity = manifest.config, manifest.identity
+    most = "at most " if config.adaptive == "examples" else ""
     rows = [
-        ("model", f"{config['model']}, {_numbers(identity)} on {manifest['device']}"),
+        ("model", f"{config.model}, {_numbers(identity)} on {manifest.device}"),
         ("weights", f"fingerprint {identity['weights']}"),
-        *([("server", _server(manifest["server"]))] if "server" in manifest else []),
-        ("data", f"{manifest['data']['origin']}, {manifest['data']['examples']} examples, sha256 {identity['data']}"),
-        ("prompt", manifest.get("classifier_text", manifest["prompt"])),
-        ("labels", ", ".join(manifest["labels"])),
-        ("methods", ", ".join(_method(*each) for each in manifest.get("attributions", {}).items()) or "–"),
-        ("random sets", f"{most}m = {config['m']}, seed = {config['seed']}"),
-        ("configuration", f"{_settings(config)}; hash {manifest['config_hash']}"),
+        *([] if manifest.server is None else [("server", _server(manifest.server))]),
+        ("data", f"{manifest.data.origin}, {manifest.data.examples} examples, sha256 {identity['data']}"),
+        ("prompt", manifest.prompt if manifest.classifier_text is None else manifest.classifier_text),
+        ("labels", ", ".join(manifest.labels)),
+        ("methods", ", ".join(_method(*each) for each in manifest.attributions.items()) or "–"),
+        ("random sets", f"{most}m = {config.m}, seed = {config.seed}"),
+        ("configuration", f"{_settings(config)}; hash {manifest.config_hash}"),
         ("cost", _cost(manifest)),
-        ("versions", ", ".join(f"{name} {value}" for name, value in manifest["versions"].items())),
-        ("time", f"{manifest['started']} to {manifest.get('finished', '–')}"),
+        ("versions", ", ".join(f"{name} {value}" for name, value in manifest.versions.items())),
+        ("time", f"{manifest.started} to {manifest.finished or '–'}"),
     ]
     return rows + _remarks(manifest)
 
 
-def _of_chains(manifest: Manifest) -> list[tuple[str, str]]:
+def _of_chains(manifest: Manifest, about: ChainInfo) -> list[tuple[str, str]]:
     """The same of a step-level run: who answered, and what was asked."""
-    config, identity, about = manifest["config"], manifest["identity"], manifest["cot"]
-    served = [name for name in about.get("served_models", ()) if name != config["model"]]
+    config, identity = manifest.config, manifest.identity
+    served = [name for name in about.served_models if name != config.model]
     by = f"; answers came from {', '.join(served)}" if served else ""
-    about = {"base_urls": [about["base_url"]] if "base_url" in about else [], **about}  # folders of earlier versions
-    who = [("base_urls", "server"), ("weights", "weights"), ("fingerprints", "fingerprints of answers")]
+    urls = about.base_urls or ((about.base_url,) if about.base_url else ())
+    who = (("server", urls), ("weights", about.weights), ("fingerprints of answers", about.fingerprints))
     rows = [
-        ("model", f"{config['model']}, {manifest['device']}{by}"),
-        *((name, _plain(about[field])) for field, name in who if about.get(field)),
-        ("data", f"{manifest['data']['origin']}, {manifest['data']['examples']} problems, sha256 {identity['data']}"),
-        ("prompt for the answer", manifest["prompt"]),
-        ("methods", ", ".join(_method(*each) for each in manifest.get("attributions", {}).items()) or "–"),
-        ("random sets", f"p = {config['p']} of each size, seed = {config['seed']}"),
-        ("configuration", f"{_settings(config)}; hash {manifest['config_hash']}"),
-        ("replies", _counts(about.get("responses", {}))),
-        ("replies to rows", _counts(about.get("rows_read", {}))),
+        ("model", f"{config.model}, {manifest.device}{by}"),
+        *((name, _plain(value)) for name, value in who if value),
+        ("data", f"{manifest.data.origin}, {manifest.data.examples} problems, sha256 {identity['data']}"),
+        ("prompt for the answer", manifest.prompt),
+        ("methods", ", ".join(_method(*each) for each in manifest.attributions.items()) or "–"),
+        ("random sets", f"p = {config.m} of each size, seed = {config.seed}"),
+        ("configuration", f"{_settings(config)}; hash {manifest.config_hash}"),
+        ("replies", _counts(about.responses)),
+        ("replies to rows", _counts(about.rows_read)),
         ("cost", _billed(about)),
-        ("versions", ", ".join(f"{name} {value}" for name, value in manifest["versions"].items())),
-        ("time", f"{manifest['started']} to {manifest.get('finished', '–')}"),
+        ("versions", ", ".join(f"{name} {value}" for name, value in manifest.versions.items())),
+        ("time", f"{manifest.started} to {manifest.finished or '–'}"),
     ]
     return rows + _remarks(manifest)
 
@@ -71,52 +71,60 @@ def _counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} {name}" for name, count in counts.items()) or "–"
 
 
-def _billed(about: Mapping[str, Any]) -> str:
-    tokens = about.get("tokens", {})
-    read, written = (f"{tokens.get(name, 0):,}" for name in ("prompt", "completion"))
-    return f"{about.get('n_charged', 0):,} requests, {read} tokens read, {written} written"
+def _billed(about: ChainInfo) -> str:
+    read, written = (0, 0) if about.tokens is None else (about.tokens.prompt, about.tokens.completion)
+    return f"{about.n_charged:,} requests, {read:,} tokens read, {written:,} written"
 
 
 def _remarks(manifest: Manifest) -> list[tuple[str, str]]:
-    messages = manifest.get("messages") or []
-    return [("remarks", "\n".join(messages))] if messages else []
+    return [("remarks", "\n".join(manifest.messages))] if manifest.messages else []
 
 
-def _numbers(identity: Mapping[str, Any]) -> str:
+def _numbers(identity: Mapping[str, Scalar]) -> str:
     """What weights are stored and computed in."""
-    stored = f", loaded in {identity['load_in']}" if "load_in" in identity else ""
+    stored = f", loaded in {identity['load_in']}" if identity.get("load_in") is not None else ""
     return f"{identity['dtype']}{stored}"
 
 
-def _server(server: Mapping[str, Any]) -> str:
+def _server(server: ServerInfo) -> str:
     """How a model behind a server was asked, and what it left open."""
-    labels = ", ".join(" + ".join(map(repr, tokens)) for tokens in server["label_tokens"])
-    lost, where = server.get("rows_without_score", 0), _plain(server.get("base_urls", [server["base_url"]]))
+    labels = ", ".join(" + ".join(map(repr, tokens)) for tokens in server.label_tokens)
+    lost, where = server.rows_without_score, _plain(server.base_urls or (server.base_url,))
     return (
-        f"{where}, prompts as {server['prompts']}, {server['top_logprobs']} log-probabilities per row, "
+        f"{where}, prompts as {server.prompts}, {server.top_logprobs} log-probabilities per row, "
         f"labels as {labels}{f'; {lost} rows without a score' if lost else ''}"
     )
 
 
-def _method(name: str, fields: Mapping[str, Any]) -> str:
+def _method(name: str, fields: Mapping[str, object]) -> str:
     """What the name of an attribution stands for: the method and its fields."""
     values = ", ".join(f"{field}={value}" for field, value in fields.items() if field != "method")
     method = f"{fields['method']}({values})"
     return method if name == fields["method"] else f"{name} = {method}"
 
 
-def _settings(config: Mapping[str, Any]) -> str:
-    left_out = {"model", "task", "m", "seed"}
-    return ", ".join(f"{name} {_plain(value)}" for name, value in config.items() if name not in left_out)
+def _settings(config: RunSettings) -> str:
+    """All settings that apply; those of texts say nothing of steps."""
+    shown = vars(config)
+    if config.chain is not None:
+        shown = {**{name: shown[name] for name in _OF_STEPS}, **vars(config.chain)}
+    left_out = {"model", "task", "m", "seed", "chain"}
+    return ", ".join(f"{name} {_plain(value)}" for name, value in shown.items() if name not in left_out)
+
+
+_OF_STEPS = ("attributions", "operators", "directions", "k", "n")
+"""Settings of every run that apply to step-level runs."""
 
 
 def _cost(manifest: Manifest) -> str:
-    seconds = f", {manifest['seconds']:.0f} s" if "seconds" in manifest else ""
-    return f"{manifest['rows']} rows, {manifest['forwards']} forward passes, {manifest['tokens']} tokens{seconds}"
+    cost = manifest.cost
+    if cost is None:
+        return "–"
+    return f"{cost.rows} rows, {cost.forwards} forward passes, {cost.tokens} tokens, {cost.seconds:.0f} s"
 
 
-def _plain(value: Any) -> str:
-    if isinstance(value, list):
+def _plain(value: object) -> str:
+    if isinstance(value, tuple | list):
         return " + ".join(map(str, value)) or "–"
     return "–" if value is None else str(value)
 
@@ -132,39 +140,45 @@ def command(manifest: Manifest) -> str | None:
 
     Step-level runs have none either: their folder holds the replies, and the same command continues it.
     """
-    task = None if "cot" in manifest else _task_flags(manifest)
+    task = None if manifest.chains is not None else _task_flags(manifest)
     if task is None:
         return None
-    config, identity = manifest["config"], manifest["identity"]
-    brought = [name for name in config["attributions"] if not _is_method(name)]
+    config, identity = manifest.config, manifest.identity
+    brought = [name for name in config.attributions if not _is_method(name)]
     # The m that a pilot chose is in the configuration; the one that was asked for is in the identity.
-    most = identity.get("m", config["m"])
-    methods = [name for name in config["attributions"] if name not in brought]
-    flags = {"model": config["model"], **task, "attributions": methods, "n": config["n"], "m": most}
+    most = identity.get("m", config.m)
+    methods = [name for name in config.attributions if name not in brought]
+    flags: dict[str, object] = {"model": config.model, **task, "attributions": methods, "n": config.n, "m": most}
     flags |= {name: value for name, value in _chosen(config).items() if name not in flags}
     flags |= _model_flags(manifest)
     pairs = [_pair(name, value) for name, value in flags.items()]
     pairs += [("--attribution-file", f"{name}=FILE") for name in brought]
     pairs += [("--chat",)] if identity.get("chat") else []
-    pairs += [("--system", identity["system"])] if identity.get("system") else []
+    pairs += [("--system", str(identity["system"]))] if identity.get("system") else []
     return " \\\n  ".join(["ice run", *map(shlex.join, pairs)])
 
 
-def _chosen(config: Mapping[str, Any]) -> dict[str, Any]:
+def _chosen(config: RunSettings) -> dict[str, object]:
     """The settings that are not what they are by default, given those that defaults depend on; these come last."""
-    implying = {name: config[name] for name in _IMPLYING if config.get(name) not in (None, getattr(RunConfig(), name))}
+    usual = RunConfig()
+    implying: dict[str, Any] = {
+        name: getattr(config, name) for name in _IMPLYING if getattr(config, name) not in (None, getattr(usual, name))
+    }
     implied = RunConfig(**implying)
     names = [field.name for field in fields(RunConfig) if field.name not in _IMPLYING]
-    other = {name: config[name] for name in names if config.get(name) not in (None, _listed(getattr(implied, name)))}
+    other = {
+        name: getattr(config, name) for name in names if getattr(config, name) not in (None, getattr(implied, name))
+    }
     return other | implying
 
 
-def _model_flags(manifest: Manifest) -> dict[str, Any]:
+def _model_flags(manifest: Manifest) -> dict[str, object]:
     """Where a model behind a server is, or how another one was loaded."""
-    served, identity = manifest.get("server"), manifest["identity"]
-    if served:
-        return {name: served[name] for name in ("base_url", "tokenizer") if served.get(name) is not None}
-    return {name: identity[name] for name in ("dtype", "load_in") if name in identity}
+    served, identity = manifest.server, manifest.identity
+    if served is not None:
+        tokenizer = {} if served.tokenizer is None else {"tokenizer": served.tokenizer}
+        return {"base_url": served.base_url, **tokenizer}
+    return {name: identity[name] for name in ("dtype", "load_in") if identity.get(name) is not None}
 
 
 def _is_method(name: str) -> bool:
@@ -176,15 +190,11 @@ def _is_method(name: str) -> bool:
     return True
 
 
-def _pair(name: str, value: Any) -> tuple[str, ...]:
+def _pair(name: str, value: object) -> tuple[str, ...]:
     flag = "--" + _FLAGS.get(name, name).replace("_", "-")
     if value is True:
         return (flag,)
-    return flag, ",".join(map(str, value)) if isinstance(value, list) else str(value)
-
-
-def _listed(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
+    return flag, ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
 
 
 def _task_flags(manifest: Manifest) -> dict[str, Any] | None:
@@ -192,15 +202,15 @@ def _task_flags(manifest: Manifest) -> dict[str, Any] | None:
 
     None where these would be another task: a task file or Python code may say what no flag can.
     """
-    name, origin, labels = manifest["config"]["task"], manifest["data"]["origin"], manifest["labels"]
-    prompt, known = manifest["prompt"], _known(name)
+    name, origin, labels = manifest.config.task, manifest.data.origin, list(manifest.labels)
+    prompt, known = manifest.prompt, _known(name)
     is_file = origin.endswith((".jsonl", ".csv"))
     if not is_file and (known is None or origin != known.data.origin):
         return None
     flags: dict[str, Any] = {} if known is None else {"task": name}
     if known is None or origin != known.data.origin:
         flags["data"] = origin
-    columns = manifest["data"].get("columns", {})
+    columns = manifest.data.columns
     if any("," in theirs for theirs in columns.values()):  # which no flag can write
         return None
     if columns:
@@ -211,21 +221,19 @@ def _task_flags(manifest: Manifest) -> dict[str, Any] | None:
         flags["labels"] = labels
     try:
         made = _made(known, manifest, flags)
-        if manifest.get("explained", list(made.explained)) != list(made.explained):
-            flags["explain"] = manifest["explained"]
-            made = replace(made, explain=tuple(manifest["explained"]))
+        if manifest.explained != tuple(made.explained):
+            flags["explain"] = manifest.explained
+            made = replace(made, explain=manifest.explained)
     except ConfigError:
         return None
     found = task_identity(made)
-    same = all(
-        found[field] == manifest["identity"].get(field) for field in ("task", "task_version", "prompt", "lexicon")
-    )
+    same = all(found[field] == manifest.identity.get(field) for field in ("task", "task_version", "prompt", "lexicon"))
     return flags if same else None
 
 
 def _made(known: Task | None, manifest: Manifest, flags: Mapping[str, Any]) -> Task:
     """The task that the command line makes of these flags, which may explain other fields."""
-    prompt, labels = manifest["prompt"], manifest["labels"]
+    prompt, labels = manifest.prompt, list(manifest.labels)
     if known is None:
         file = Path(flags["data"])
         return adhoc_task(FileData(file), prompt=prompt, labels=labels, name=file.stem)

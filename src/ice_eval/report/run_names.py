@@ -10,8 +10,8 @@ from ice_eval.results import RunFolder
 def run_names(folders: Sequence[RunFolder]) -> list[tuple[str, str]]:
     """The model and the task of every run; together they tell different folders apart."""
     there = {folder.path.resolve(): folder for folder in folders}
-    configs = [folder.manifest()["config"] for folder in there.values()]
-    given = [(str(config["model"]), str(config["task"])) for config in configs]
+    configs = [folder.manifest().config for folder in there.values()]
+    given = [(config.model, config.task) for config in configs]
     named = dict(zip(there, _names(given, [folder.path for folder in there.values()]), strict=True))
     return [named[folder.path.resolve()] for folder in folders]
 

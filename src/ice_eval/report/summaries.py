@@ -1,14 +1,14 @@
 """The summaries of runs as tables: how faithful explanations are, whether operators agree, and what it cost."""
 
 import itertools
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from ice_eval import stats
 from ice_eval.report.tables import (
     EMPTY,
     Column,
-    Line,
     Table,
     count,
     interval,
@@ -18,173 +18,177 @@ from ice_eval.report.tables import (
     percent,
     points,
     table_of,
-    text,
     word_of_rate,
     word_of_verdict,
 )
+from ice_eval.results import Manifest, Summary, SummaryLine
+from ice_eval.results.records import AgreementLine, RobustnessLine
+from ice_eval.results.summary import adjusted_jointly
+
+L = TypeVar("L", SummaryLine, AgreementLine, RobustnessLine)
+_THRESHOLD = f"{100 * stats.WEAKLY_FAITHFUL:g} %"
 
 
-def explanation_tables(summaries: Sequence[Mapping[str, Any]]) -> list[Table]:
+@dataclass(frozen=True)
+class _Numbered(Generic[L]):
+    """A line of a summary, and the number of its run where model and task do not tell runs apart."""
+
+    run: str
+    line: L
+
+
+def _field(row: _Numbered[L], name: str) -> object:
+    return row.run if name == "run" else getattr(row.line, name)
+
+
+def explanation_tables(summaries: Sequence[Summary]) -> list[Table]:
     """All tables about the explanations of some runs that have a row."""
     found = (summary_table(summaries), agreement_table(summaries), robustness_table(summaries))
     return [table for table in found if table.rows]
 
 
-def summary_table(summaries: Sequence[Mapping[str, Any]]) -> Table:
+def summary_table(summaries: Sequence[Summary]) -> Table:
     """Win rate, interval, effect size, p-value and verdict of every configuration.
 
     Columns that say the same in every row (a single model or task, the usual null, k or direction) are left out.
     P-values are adjusted over all rows of the table, whichever runs they come from. The highest win rate is the best
     one, among the rows that differ in their attribution alone.
     """
-    lines = adjusted(_lines(summaries, "configurations"))
-    columns: list[Column] = [
-        *naming("run", "model", "task", "attribution", "null", "operator", "direction", "k", "n"),
-        ("win rate", lambda line: percent(line["win_rate"])),
-        ("95 % CI", lambda line: interval(line["win_rate_ci"])),
+    rows = _numbered(summaries, [summary.configurations for summary in adjusted_jointly(summaries)])
+    names = ("run", "model", "task", "attribution", "null", "operator", "direction", "k", "n")
+    columns: list[Column[_Numbered[SummaryLine]]] = [
+        *naming(*names, get=_field),
+        ("win rate", lambda row: percent(row.line.win_rate)),
+        ("95 % CI", lambda row: interval(row.line.win_rate_ci)),
         # The mean is in summary.json: a null with next to no spread makes it arbitrarily large.
-        ("median effect", _effect),
+        ("median effect", lambda row: _effect(row.line)),
         # A single example tests nothing about a mean: its value of 1 would read like a result.
-        ("p", lambda line: p_value(line["p_value"] if line["n"] > 1 else None)),
-        ("p adj.", lambda line: p_value(line["p_adjusted"] if line["n"] > 1 else None)),
-        *naming("verdict"),
+        ("p", lambda row: p_value(row.line.p_value if row.line.n > 1 else None)),
+        ("p adj.", lambda row: p_value(row.line.p_adjusted if row.line.n > 1 else None)),
+        *naming("verdict", get=_field),
     ]
-    of_steps = bool(summaries) and all("cot" in summary for summary in summaries)
+    of_steps = bool(summaries) and all(summary.chains is not None for summary in summaries)
     if of_steps:  # a reply is the same answer or another one: there is no spread to measure effects in
         columns = [column for column in columns if column[0] != "median effect"]
     return table_of(
         "Faithfulness of the explanations of steps" if of_steps else "Faithfulness",
-        lines,
+        rows,
         columns,
-        best=("win rate", _highest(lines)),
-        coloured={"win rate": _rate_word, "verdict": _verdict_word},
+        best=("win rate", _highest(rows)),
+        coloured={
+            "win rate": lambda row: word_of_rate(row.line.win_rate, row.line.verdict),
+            "verdict": lambda row: word_of_verdict(row.line.verdict),
+        },
     )
 
 
-def agreement_table(summaries: Sequence[Mapping[str, Any]]) -> Table:
+def agreement_table(summaries: Sequence[Summary]) -> Table:
     """Whether the operators agree about an attribution."""
-    columns: list[Column] = [
-        *naming("run", "model", "task", "attribution", "null", "operators", "direction", "k"),
-        ("gap", lambda line: points(line["gap"])),
-        ("95 % CI", lambda line: interval(line["gap_ci"], signed=True)),
-        ("crosses 55 %", text("crosses_threshold")),
-        ("same word", lambda line: {True: "yes", False: "no", None: EMPTY}[line["same_taxonomy"]]),
-        ("rank corr. (ceiling)", _rank_correlation),
-        ("disagree", lambda line: percent(line.get("disagree_rate"))),
+    names = ("run", "model", "task", "attribution", "null", "operators", "direction", "k")
+    columns: list[Column[_Numbered[AgreementLine]]] = [
+        *naming(*names, get=_field),
+        ("gap", lambda row: points(row.line.gap)),
+        ("95 % CI", lambda row: interval(row.line.gap_ci, signed=True)),
+        (f"crosses {_THRESHOLD}", lambda row: row.line.crosses_threshold or EMPTY),
+        ("same word", lambda row: {True: "yes", False: "no", None: EMPTY}[row.line.same_taxonomy]),
+        ("rank corr. (ceiling)", lambda row: _rank_correlation(row.line)),
+        ("disagree", lambda row: percent(row.line.disagree_rate)),
     ]
-    return table_of("Operator agreement", _lines(summaries, "agreement"), columns)
+    rows = _numbered(summaries, [summary.agreement for summary in summaries])
+    return table_of("Operator agreement", rows, columns)
 
 
-def robustness_table(summaries: Sequence[Mapping[str, Any]]) -> Table:
+def robustness_table(summaries: Sequence[Summary]) -> Table:
     """Whether a conclusion stands under every operator, in a word."""
-    columns: list[Column] = [
-        *naming("run", "model", "task", "attribution", "null", "direction", "k"),
-        ("against 55 % (one-sided 95 % bounds)", _sides),
-        ("spread", lambda line: EMPTY if line["spread"] is None else f"{100 * line['spread']:.1f} pp"),
-        ("conclusion", _conclusion),
+    columns: list[Column[_Numbered[RobustnessLine]]] = [
+        *naming("run", "model", "task", "attribution", "null", "direction", "k", get=_field),
+        (f"against {_THRESHOLD} (one-sided 95 % bounds)", lambda row: _sides(row.line)),
+        ("spread", lambda row: EMPTY if row.line.spread is None else f"{100 * row.line.spread:.1f} pp"),
+        ("conclusion", lambda row: _conclusion(row.line)),
     ]
-    return table_of("Over all operators", _lines(summaries, "robustness"), columns)
+    rows = _numbered(summaries, [summary.robustness for summary in summaries])
+    return table_of("Over all operators", rows, columns)
 
 
 _MEASURABLE_S = 0.1
 
 
-def cost_table(manifest: Mapping[str, Any]) -> Table:
-    """What each attribution took; no rows unless at least two took something, and not the same.
+def cost_table(manifest: Manifest) -> Table:
+    """Seconds and probes of each attribution; no rows unless at least two took something, and not the same.
 
-    What several attributions look at together, as attention and gradients, they pay in equal shares: where there is
-    nothing else, there is nothing to compare.
+    Attributions that share a pass, as attention and gradients, share its cost equally: where there is nothing else,
+    there is nothing to compare.
     """
-    seconds, rows = manifest.get("attribution_seconds", {}), manifest.get("attribution_rows", {})
-    tokens = manifest.get("probe_tokens", {})
+    cost = manifest.cost
+    seconds, rows, tokens, answers = (
+        ({}, {}, {}, {})
+        if cost is None
+        else (cost.attribution_seconds, cost.attribution_rows, cost.probe_tokens, cost.answer_tokens)
+    )
     costly = [
         seconds.get(name, 0) for name in {**seconds, **rows} if seconds.get(name, 0) >= _MEASURABLE_S or rows.get(name)
     ]
     if len(costly) < 2 or (max(costly) - min(costly) < _MEASURABLE_S and not rows):
         seconds = {}
-    lines = [{"attribution": n, "seconds": s, "rows": rows.get(n), "tokens": tokens.get(n)} for n, s in seconds.items()]
-    columns: list[Column] = [
-        *naming("attribution"),
-        ("seconds", lambda line: f"{line['seconds']:.1f}"),
-        ("probes", lambda line: count(line["rows"])),
-        ("tokens of probes", lambda line: count(line["tokens"])),
+    columns: list[Column[str]] = [
+        ("attribution", str),
+        ("seconds", lambda name: f"{seconds[name]:.1f}"),
+        ("probes", lambda name: count(rows.get(name))),
+        ("tokens of probes", lambda name: count(tokens.get(name))),
     ]
-    answers = manifest.get("answer_tokens", {})
     if answers:
-        columns.append(("tokens of answers", lambda line: count(answers.get(line["attribution"]))))
-    return table_of("What each attribution cost", lines, columns)
+        columns.append(("tokens of answers", lambda name: count(answers.get(name))))
+    return table_of("What each attribution cost", list(seconds), columns)
 
 
-def adjusted(lines: Sequence[Line]) -> list[Line]:
-    """Lines with the p-values of all of them adjusted together (Benjamini-Yekutieli)."""
-    found = stats.adjusted_known([line["p_value"] for line in lines])
-    return [{**line, "p_adjusted": p_adjusted} for line, p_adjusted in zip(lines, found, strict=True)]
-
-
-def jointly(summaries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Summaries with the p-values of all their configurations adjusted together."""
-    lines = iter(adjusted([line for summary in summaries for line in summary["configurations"]]))
-    return [{**summary, "configurations": [next(lines) for _ in summary["configurations"]]} for summary in summaries]
-
-
-def _lines(summaries: Sequence[Mapping[str, Any]], part: str) -> list[Line]:
+def _numbered(summaries: Sequence[Summary], parts: Iterable[Sequence[L]]) -> list[_Numbered[L]]:
     """The lines of all summaries, with the number of their run where model and task do not tell runs apart."""
-    runs = [{(line["model"], line["task"]) for line in summary["configurations"]} for summary in summaries]
+    runs = [{(line.model, line.task) for line in summary.configurations} for summary in summaries]
     alike = any(one & other for one, other in itertools.combinations(runs, 2))
-    return [
-        {**line, "run": run if alike else ""}
-        for run, summary in enumerate(summaries, start=1)
-        for line in summary.get(part, ())
-    ]
+    return [_Numbered(str(run) if alike else "", line) for run, lines in enumerate(parts, start=1) for line in lines]
 
 
-def _highest(lines: Sequence[Line]) -> set[int]:
+def _highest(rows: Sequence[_Numbered[SummaryLine]]) -> set[int]:
     """The lines with the highest win rate among those that differ in their attribution alone."""
-    rivals: dict[tuple[Any, ...], list[int]] = {}
-    for index, line in enumerate(lines):
-        if line["win_rate"] is not None:
-            names = ("run", "model", "task", "operator", "direction", "k", "null")
-            rivals.setdefault(tuple(line.get(name) for name in names), []).append(index)
-    highest = {place: max(lines[index]["win_rate"] for index in found) for place, found in rivals.items()}
+    rivals: dict[tuple[object, ...], dict[int, float]] = {}
+    for index, row in enumerate(rows):
+        line = row.line
+        if line.win_rate is not None:
+            place = row.run, line.model, line.task, line.configuration._replace(attribution="")
+            rivals.setdefault(place, {})[index] = line.win_rate
     return {
         index
-        for place, found in rivals.items()
-        for index in found
-        if len(found) > 1 and lines[index]["win_rate"] == highest[place]
+        for rates in rivals.values()
+        for index, rate in rates.items()
+        if len(rates) > 1 and rate == max(rates.values())
     }
 
 
-def _rate_word(line: Line) -> str | None:
-    return word_of_rate(line["win_rate"], line["verdict"])
-
-
-def _verdict_word(line: Line) -> str | None:
-    return word_of_verdict(line["verdict"])
-
-
-def _effect(line: Line) -> str:
+def _effect(line: SummaryLine) -> str:
     """The median and its word; next to a limit with as many digits as it takes to lie on the side that the word says.
 
     0.496 is small, and medium is from 0.5 on: `+0.50 small` would contradict itself.
     """
-    value, word = line["effect_size_median"], line.get("effect_word")
+    value, word = line.effect_size_median, line.effect_word
     if value is None or word is None:
         return number(value)
     digits = next((each for each in range(2, 10) if stats.effect_word(round(value, each)) == word), 2)
     return f"{value:+.{digits}f} {word.removesuffix(' negative')}"
 
 
-def _rank_correlation(line: Line) -> str:
-    found, ceiling = line["rank_correlation"], line.get("rank_correlation_ceiling")
+def _rank_correlation(line: AgreementLine) -> str:
+    found, ceiling = line.rank_correlation, line.rank_correlation_ceiling
     return f"{EMPTY if found is None else f'{found:.2f}'} {EMPTY if ceiling is None else f'({ceiling:.2f})'}"
 
 
-def _conclusion(line: Line) -> str:
+def _conclusion(line: RobustnessLine) -> str:
     """The word; a conclusion that stands may be a poor one, so it says on which side."""
-    return f"robust ({line['sides'][0]} 55 %)" if line["word"] == "robust" else str(line["word"] or EMPTY)
+    if line.word == "robust" and line.sides is not None:
+        return f"robust ({line.sides[0]} {_THRESHOLD})"
+    return line.word or EMPTY
 
 
-def _sides(line: Line) -> str:
-    if line["sides"] is None:
+def _sides(line: RobustnessLine) -> str:
+    if line.sides is None:
         return EMPTY
-    return ", ".join(f"{name} {side}" for name, side in zip(line["operators"], line["sides"], strict=True))
+    return ", ".join(f"{name} {side}" for name, side in zip(line.operators, line.sides, strict=True))

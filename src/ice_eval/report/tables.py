@@ -6,18 +6,18 @@ The same cells stand in the terminal, in Markdown, CSV, LaTeX and HTML.
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import getitem
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from ice_eval import stats
 from ice_eval._controls import without_controls
 from ice_eval.nulls import SIZE
 from ice_eval.rationales import Share
-from ice_eval.stats.verdict import ALL_EQUAL, GROUPS_EQUAL, NOT_DISTINGUISHABLE, UNDETERMINED
 
-Line = Mapping[str, Any]
-Column = tuple[str, Callable[[Line], str]]
-"""A header, and what makes a cell of a line."""
+L = TypeVar("L")
+Column = tuple[str, Callable[[L], str]]
+"""A header, and the function that writes the cell of a line."""
 EMPTY = "–"
 """The cell of what is not there, or not defined."""
 _NUMBER = re.compile(rf"[<\[]?[+−-]?\d[\d.,]*( %| pp|, [+−-]?[\d.]+\])?|{EMPTY}")
@@ -52,16 +52,16 @@ def is_number(cell: str) -> bool:
     return _NUMBER.fullmatch(cell) is not None
 
 
-def word_of_verdict(verdict: str | None) -> str | None:
-    """The word that colours a verdict: of a range the lower one, as that is what is sure."""
-    if verdict == NOT_DISTINGUISHABLE:
-        return "near-random"
-    return next((word for word in stats.TAXONOMY if (verdict or "").startswith(word)), None)
+def word_of_verdict(verdict: stats.Verdict | None) -> stats.Taxonomy | None:
+    """The word that colours a verdict: the lowest of a range, since the data exclude all below it."""
+    if verdict is None:
+        return None
+    return "near-random" if verdict.reason == stats.NOT_DISTINGUISHABLE else verdict.lowest
 
 
-def word_of_rate(win_rate: float | None, verdict: str | None) -> str | None:
-    """The word that colours a win rate; none is alarming that cannot be told from chance, or without an interval."""
-    if win_rate is None or verdict in (NOT_DISTINGUISHABLE, UNDETERMINED, ALL_EQUAL, GROUPS_EQUAL):
+def word_of_rate(win_rate: float | None, verdict: stats.Verdict | None) -> stats.Taxonomy | None:
+    """The word that colours a win rate; without words in the verdict it is that of the verdict."""
+    if win_rate is None or (verdict is not None and verdict.reason is not None):
         return word_of_verdict(verdict)
     return stats.taxonomy(win_rate)
 
@@ -103,21 +103,26 @@ def share(k: Share | None) -> str:
     return "own" if k is None else k if isinstance(k, str) else f"{k:g}"
 
 
-def naming(*fields: str) -> list[Column]:
-    """Columns that say what a row is about, headed by the names of their fields."""
-    return [(field, _NAMES.get(field) or text(field)) for field in fields]
+def naming(*fields: str, get: Callable[[Any, str], Any] = getitem) -> list[Column[Any]]:
+    """Columns that name what a row is about, headed by the names of their fields.
+
+    Args:
+        fields: Names of the fields.
+        get: Returns a field of a line; lines are mappings by default, `getattr` reads records.
+    """
+    return [(field, _writer(field, get)) for field in fields]
 
 
-def text(field: str) -> Callable[[Line], str]:
-    """Cells that hold a field as it is."""
-    return lambda line: EMPTY if line[field] is None else str(line[field])
+def _writer(field: str, get: Callable[[Any, str], Any]) -> Callable[[Any], str]:
+    write = _WRITTEN.get(field, _text)
+    return lambda line: write(get(line, field))
 
 
-_NAMES: Mapping[str, Callable[[Line], str]] = {
-    "null": lambda line: str(line.get("null", SIZE)),  # earlier runs do not name it
-    "k": lambda line: share(line["k"]),
-    "operators": lambda line: " − ".join(line["operators"]),
-}
+def _text(value: object) -> str:
+    return EMPTY if value is None else str(value)
+
+
+_WRITTEN: Mapping[str, Callable[[Any], str]] = {"k": share, "operators": " − ".join}
 
 _OPTIONAL = {"run", "model", "task", "prompt", "language", "null", "direction", "k"}
 _USUAL = {"null": SIZE, "direction": "sufficiency", "k": "0.2"}
@@ -126,11 +131,11 @@ _USUAL = {"null": SIZE, "direction": "sufficiency", "k": "0.2"}
 
 def table_of(
     title: str,
-    lines: Sequence[Line],
-    columns: Sequence[Column],
+    lines: Sequence[L],
+    columns: Sequence[Column[L]],
     *,
     best: tuple[str, set[int]] | None = None,
-    coloured: Mapping[str, Callable[[Line], str | None]] = MappingProxyType({}),
+    coloured: Mapping[str, Callable[[L], str | None]] = MappingProxyType({}),
 ) -> Table:
     """Lines as a table, without the columns that name a run, model, … and say the same in every row.
 

@@ -1,14 +1,13 @@
 """Pieces of lines of text that all kinds of examples share."""
 
 import unicodedata
-from collections.abc import Mapping
-from typing import Any
 
 from rich.style import Style
 
 from ice_eval.nulls import SIZE
 from ice_eval.report.highlight import AGAINST, SUPPORT
 from ice_eval.report.tables import share
+from ice_eval.results import ExampleOutcome
 
 _FAINT = 0.1
 """Weaker attributions have no shade."""
@@ -16,15 +15,15 @@ _GREY = "#6b6b6b"
 """What shades begin with: as dark as the full ones, so that a weak unit stands out on no background."""
 
 
-def title_of(line: Mapping[str, Any]) -> str:
+def title_of(line: ExampleOutcome) -> str:
     """The configuration in words."""
-    null = "" if line.get("null", SIZE) == SIZE else f", null {line['null']}"
-    return f"{line['attribution']} under {line['operator']}, {line['direction']}, k = {share(line['k'])}{null}"
+    null = "" if line.null == SIZE else f", null {line.null}"
+    return f"{line.attribution} under {line.operator}, {line.direction}, k = {share(line.k)}{null}"
 
 
-def numbers_of(line: Mapping[str, Any]) -> str:
+def numbers_of(line: ExampleOutcome) -> str:
     """Win rate and p-value in words."""
-    return f"win rate {100 * line['win_rate']:.0f} % of {line['m']}, p = {line['p_value']:.3f}"
+    return f"win rate {100 * line.win_rate:.0f} % of {line.m}, p = {line.p_value:.3f}"
 
 
 def quoted(text: str) -> str:

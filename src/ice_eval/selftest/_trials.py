@@ -1,6 +1,6 @@
 """What a run of the pipeline found, as arrays that checks read."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,8 @@ from ice_eval import pipeline
 from ice_eval.attributions import Attribution
 from ice_eval.nulls import SIZE
 from ice_eval.results import summary
-from ice_eval.results.outcomes import Configuration, Outcome
+from ice_eval.results.columns import Outcomes
+from ice_eval.results.records import Configuration
 from ice_eval.selftest._known import KnownModel
 from ice_eval.selftest._texts import SHARE
 
@@ -82,20 +83,17 @@ def trials(
         seed=seed,
         **settings,
     )
-    run = pipeline.execute(
+    scored = pipeline.score(
         config, model=known.model, task=task, examples=task.examples(), attributions=methods, out=folder
     )
-    grouped: dict[About, list[Outcome]] = {}
-    for outcome in summary.outcomes_of(run, run.manifest()["config"]):
-        cell = outcome.configuration
-        if outcome.error is not None:
-            # A rationale may be alone in its class; nothing else may go wrong with these texts.
-            assert cell.null != SIZE, outcome.error
-            continue
+    run = pipeline.finish(scored)
+    found, sequential = {}, config.adaptive == "examples"
+    for cell, outcomes in summary.outcomes_by_configuration(run, run.manifest().config).items():
+        # A rationale may be alone in its class; nothing else may go wrong with these texts.
+        assert cell.null != SIZE or not outcomes.errors, outcomes.errors
         about = About(known.name, cell.operator, cell.direction, _label(cell, config))
-        grouped.setdefault(about, []).append(outcome)
-    sequential = config.adaptive == "examples"
-    return {about: _gathered(about, outcomes, sequential=sequential) for about, outcomes in grouped.items()}
+        found[about] = _trials_of(about, outcomes.select(outcomes.sound), sequential=sequential)
+    return found
 
 
 def _label(cell: Configuration, config: pipeline.RunConfig) -> str:
@@ -104,11 +102,7 @@ def _label(cell: Configuration, config: pipeline.RunConfig) -> str:
     return f"{cell.attribution}{null}{', sequential' if config.adaptive == 'examples' else ''}"
 
 
-def _gathered(about: About, outcomes: Iterable[Outcome], *, sequential: bool) -> Trials:
-    found = list(outcomes)
-    columns = {
-        name: np.array([getattr(outcome, name) for outcome in found])
-        for name in ("p_value", "p_lower", "win_rate", "tie_rate", "m")
-    }
-    families = [outcome.family for outcome in found if outcome.family is not None]
-    return Trials(about, **columns, families=families, sequential=sequential)
+def _trials_of(about: About, used: Outcomes, *, sequential: bool) -> Trials:
+    columns = {name: used.column(name) for name in ("p_value", "p_lower", "win_rate", "tie_rate")}
+    n_sets = used.column("m").astype(np.int64)
+    return Trials(about, **columns, m=n_sets, families=used.families.rates(), sequential=sequential)

@@ -98,7 +98,7 @@ def calibration(trials: Trials, *, data_set: int, rng: np.random.Generator) -> I
     if len(trials.families) >= data_set:
         told, _ = data_sets(trials, data_set, rng=rng)
         yield at_most(f"data sets of {data_set} told from random, p ≤ {DETECTED:g}", trials.about, told, DETECTED)
-        said = [verdict != NOT_DISTINGUISHABLE for verdict in verdicts(trials, data_set, rng=rng)]
+        said = [verdict.reason != NOT_DISTINGUISHABLE for verdict in verdicts(trials, data_set, rng=rng)]
         yield at_most(f"verdict on a data set of {data_set} is not random", trials.about, np.array(said), DETECTED)
 
 
@@ -135,7 +135,7 @@ def uniform_sets(n_units: int, size: int, *, n: int, seed: int, rng: np.random.G
     counts = np.zeros(n_units, dtype=np.int64)
     for index in range(n):
         sets = rationales.random_sets(n_units, size, _N_SETS, seed=seed, example_id=f"selftest-{index}")
-        np.add.at(counts, [rng.choice(units) for units in sets], 1)
+        np.add.at(counts, [rng.choice(np.flatnonzero(each)) for each in sets], 1)
     about = About("no model", "any operator", "any direction", "random sets")
     return _equally_often(f"places in sets of {size} of {n_units} units are uniform", about, counts)
 
@@ -187,7 +187,7 @@ def data_sets(trials: Trials, size: int, *, rng: np.random.Generator) -> tuple[N
     return told, told & wins
 
 
-def verdicts(trials: Trials, size: int, *, rng: np.random.Generator) -> list[str]:
+def verdicts(trials: Trials, size: int, *, rng: np.random.Generator) -> list[stats.Verdict]:
     """What would be said of each data set."""
     return [
         stats.verdict(float(rates.mean()), stats.mean_interval(rates, rng=rng, n_resamples=_N_RESAMPLES), p_value=p)
@@ -233,7 +233,7 @@ def negated_truth(
     else:
         yield measured("lower p ≤ 0.05 on one example", about, _reach(trials.p_lower, DETECTED), "power")
     yield at_most("the negated truth passes, upper tail, α = 0.05", about, _reach(trials.p_value, 0.05), 0.05)
-    named = np.array([verdict == "anti-faithful" for verdict in verdicts(trials, data_set, rng=rng)])
+    named = np.array([verdict.word == "anti-faithful" for verdict in verdicts(trials, data_set, rng=rng)])
     yield at_least(f"a data set of {data_set} is called anti-faithful", about, named, POWER)
 
 

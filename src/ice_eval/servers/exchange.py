@@ -214,7 +214,7 @@ class Response(Reply):
     """Hash of the request."""
     repeat: int
     server: str | None = None
-    """The address that was asked; None for a model on this machine, and in files of earlier versions."""
+    """The address that was asked; None for a model on this machine."""
     time: str
     """When it arrived, in UTC."""
     lost: int = 0
@@ -264,7 +264,7 @@ class Response(Reply):
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> Self:
-        usage, logprobs = record.get("usage"), record.get("logprobs")  # files of earlier versions have no logprobs
+        usage, logprobs = record["usage"], record["logprobs"]
         return cls(
             **{
                 **record,

@@ -168,7 +168,7 @@ def _parse(line: bytes) -> Response:
 def addresses(responses: Iterable[Response]) -> dict[str, Any]:
     """Where responses came from, for a manifest: the address that answered last, and all of them.
 
-    Nothing where no server answered; responses of earlier versions do not say.
+    Nothing where no server answered.
     """
     found = [each.server for each in sorted(responses, key=lambda each: each.time) if each.server is not None]
     return {"base_url": found[-1], "base_urls": list(dict.fromkeys(found))} if found else {}

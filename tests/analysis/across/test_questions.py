@@ -16,7 +16,7 @@ from ice_eval.analysis.across import (
     worse_than_random,
 )
 from ice_eval.analysis.measures import Missing
-from ice_eval.report import jointly
+from ice_eval.results.summary import adjusted_jointly
 
 TEXTS = texts(24)
 OPERATORS = ["mask-unk", "mask-pad"]
@@ -33,7 +33,7 @@ def folders():
 
 
 def grid_of(*runs):
-    return grid_results(runs, jointly([each.folder.summary() for each in runs]))
+    return grid_results(runs, adjusted_jointly([each.folder.summary() for each in runs]))
 
 
 def run_of(found, **changes):
@@ -79,20 +79,20 @@ def test_an_attribution_that_was_compared_with_nothing_is_not_advised():
 
 def test_rationales_of_their_own_size_compete_with_those_of_every_k(folders):
     given = grid_of(run_of(folders[0]))
-    lines = [line | {"k": None} if line["attribution"] == "good" else line for line in given.configurations]
-    own = [line for line in lines if line["k"] is None][: len(OPERATORS)]
-    rest = [line for line in lines if line["k"] is not None]
+    lines = [changed(each, k=None) if each.line.attribution == "good" else each for each in given.configurations]
+    own = [each for each in lines if each.line.k is None][: len(OPERATORS)]
+    rest = [each for each in lines if each.line.k is not None]
     found = lines_of(guidelines(replace(given, configurations=[*own, *rest])), "Guidelines")
     assert [line["k"] for line in found] == [0.2, 0.4]
 
 
 def test_an_attribution_without_a_win_rate_under_an_operator_is_not_advised(folders):
-    def without(line):
-        gone = (line["attribution"], line["operator"]) == ("good", OPERATORS[1])
-        return line | {"win_rate": None} if gone else line
+    def without(each):
+        gone = (each.line.attribution, each.line.operator) == ("good", OPERATORS[1])
+        return changed(each, win_rate=None) if gone else each
 
     given = grid_of(run_of(folders[0]))
-    found = guidelines(replace(given, configurations=[without(line) for line in given.configurations]))
+    found = guidelines(replace(given, configurations=[without(each) for each in given.configurations]))
     assert {line["advice"] for line in lines_of(found, "Guidelines")} == {"not settled"}
 
 
@@ -111,7 +111,7 @@ def test_explanations_that_random_sets_beat_are_listed_the_worst_first(grid):
 
 
 def test_explanations_whose_p_value_does_not_hold_over_the_grid_are_counted_only(grid):
-    weaker = replace(grid, configurations=[line | {"p_adjusted": 0.06} for line in grid.configurations])
+    weaker = replace(grid, configurations=[changed(each, p_adjusted=0.06) for each in grid.configurations])
     found = worse_than_random(weaker)
     assert found.parts == ()
     assert found.notes[0].startswith(
@@ -119,16 +119,21 @@ def test_explanations_whose_p_value_does_not_hold_over_the_grid_are_counted_only
     )
 
 
-def below(line):
-    return line["operator"] != "all" and line["win_rate"] < 0.5
+def below(each):
+    return each.line.operator != "all" and each.line.win_rate < 0.5
+
+
+def changed(each, **fields):
+    """A line of a grid with other values."""
+    return replace(each, line=replace(each.line, **fields))
 
 
 def test_operators_are_compared_over_all_configurations(grid):
     by_name = {line["attribution"]: line for line in lines_of(operators(grid), "Operator dependence")}
     rates = {
-        (line["run"], line["attribution"], line["k"], line["operator"]): line["win_rate"]
-        for line in grid.configurations
-        if line["operator"] != "all"
+        (each.run.name, each.line.attribution, each.line.k, each.line.operator): each.line.win_rate
+        for each in grid.configurations
+        if each.line.operator != "all"
     }
     for name, line in by_name.items():
         gaps = [
@@ -144,20 +149,20 @@ def test_operators_are_compared_over_all_configurations(grid):
 
 
 def test_a_crossing_is_confirmed_where_the_run_says_so(grid):
-    def moved(line):
+    def moved(each):
         """As if masks put all of one attribution on the other side of 55 %."""
-        return line | {"win_rate": 0.3} if (line["attribution"], line["operator"]) == ("good", "mask-pad") else line
+        moves = (each.line.attribution, each.line.operator) == ("good", "mask-pad")
+        return changed(each, win_rate=0.3) if moves else each
 
-    changed = type(grid)(
-        grid.runs,
-        tuple(moved(dict(line)) for line in grid.configurations),
-        tuple(
-            dict(line) | {"crosses_threshold": "confirmed" if line["k"] == 0.2 else "possible"}
-            for line in grid.agreement
+    other = replace(
+        grid,
+        configurations=tuple(map(moved, grid.configurations)),
+        agreement=tuple(
+            changed(each, crosses_threshold="confirmed" if each.line.k == 0.2 else "possible")
+            for each in grid.agreement
         ),
-        grid.robustness,
     )
-    found = operators(changed)
+    found = operators(other)
     [line] = [line for line in lines_of(found, "Operator dependence") if line["attribution"] == "good"]
     assert (line["n_crossings"], line["n_confirmed"]) == (3, 2)
     crossings = [line for line in lines_of(found, "Configurations that cross 55 %") if line["attribution"] == "good"]
@@ -165,9 +170,9 @@ def test_a_crossing_is_confirmed_where_the_run_says_so(grid):
 
 
 def test_operators_may_stand_in_another_order_in_some_runs(grid):
-    turned = [dict(line) | {"operators": line["operators"][::-1]} for line in grid.agreement]
-    changed = type(grid)(grid.runs, grid.configurations, tuple(turned), grid.robustness)
-    ours, theirs = (lines_of(operators(each), "Operator dependence") for each in (grid, changed))
+    turned = tuple(changed(each, operators=each.line.operators[::-1]) for each in grid.agreement)
+    both = (grid, replace(grid, agreement=turned))
+    ours, theirs = (lines_of(operators(each), "Operator dependence") for each in both)
     assert ours == theirs
 
 
@@ -177,7 +182,7 @@ def test_prompts_stand_beside_accuracy_and_confidence(grid, folders):
     assert {(line["prompt"], line["operator"]) for line in lines} == {
         (prompt, operator) for prompt in ("standard", "other") for operator in OPERATORS
     }
-    scores = {line["example_id"]: line["score_full"] for line in folders[0].folder.examples()}
+    scores = {line.example_id: line.score_full for line in folders[0].folder.examples()}
     assert lines[0]["confidence"] == pytest.approx(np.mean(list(scores.values())))
     assert lines[0]["accuracy"] is None
     for line in lines_of(found, "Sensitivity to the prompt"):
@@ -193,9 +198,9 @@ def test_the_correlation_of_confidence_and_win_rate_needs_four_prompts(folders):
     lines = lines_of(prompts(grid), "Confidence and win rate, over prompts")
     [line] = [line for line in lines if (line["operator"], line["k"]) == ("mask-unk", 0.2)]
     rates = [
-        line["win_rate"]
-        for line in grid.configurations
-        if (line["attribution"], line["operator"], line["k"]) == ("good", "mask-unk", 0.2)
+        each.line.win_rate
+        for each in grid.configurations
+        if (each.line.attribution, each.line.operator, each.line.k) == ("good", "mask-unk", 0.2)
     ]
     assert line["n"] == 4
     assert line["r"] == pytest.approx(np.corrcoef([each.confidence for each in runs], rates)[0, 1])

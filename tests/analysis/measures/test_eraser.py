@@ -6,6 +6,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from tests.rows import name_of
 from tests.small_runs import Plain, files_of, picks, results_of, rows_of, run, task_of, texts
 
 import ice_eval as ice
@@ -14,7 +15,6 @@ from ice_eval.analysis.measures.eraser import Eraser, goodness
 from ice_eval.models.toy import BIAS, WEIGHTS
 from ice_eval.rationales import ERASER_SHARES
 from ice_eval.report.page import page
-from ice_eval.results.schema import LEAVE_ONE_OUT, eraser_kind
 
 TEXTS = texts(17, words=(7, 9), seed=2)
 OWN = {"mine": picks("mine", towards=1.0), "hat": picks("hat")}
@@ -68,8 +68,8 @@ def found(tmp_path_factory):
 
 def test_no_other_number_changes(plain_run, found):
     assert results_of(found) == results_of(plain_run)
-    assert found.folder.manifest()["config_hash"] == plain_run.folder.manifest()["config_hash"]
-    assert found.folder.manifest()["noise_guard"] == plain_run.folder.manifest()["noise_guard"]
+    assert found.folder.manifest().config_hash == plain_run.folder.manifest().config_hash
+    assert found.folder.manifest().noise_guard == plain_run.folder.manifest().noise_guard
     found.rescore()
     assert results_of(found) == results_of(plain_run)
 
@@ -114,9 +114,9 @@ def test_raw_scores_stand_beside_the_win_rates_of_the_run(found, titles):
     examples = list(found.folder.examples())
     for line in lines:
         where = {**{n: line[n] for n in ("attribution", "operator", "k")}, "direction": direction_of[line["measure"]]}
-        mine = [each for each in examples if all(each[name] == value for name, value in where.items())]
-        assert line["raw"] == pytest.approx(np.mean([each["score_full"] - each["score"] for each in mine]))
-        assert line["win_rate"] == pytest.approx(np.mean([each["win_rate"] for each in mine]))
+        mine = [each for each in examples if all(getattr(each, name) == value for name, value in where.items())]
+        assert line["raw"] == pytest.approx(np.mean([each.score_full - each.score for each in mine]))
+        assert line["win_rate"] == pytest.approx(np.mean([each.win_rate for each in mine]))
         by_eraser, by_rate = goodness(line["measure"], line["raw"]) >= 0.5, line["win_rate"] >= 0.55
         words = ("both", "ERASER alone") if by_eraser else ("win rate alone", "none")
         assert line["positive"] == words[not by_rate]
@@ -138,11 +138,11 @@ def test_rows_are_added_to_a_finished_run_and_only_those(plain_run, found, title
     assert isinstance(Eraser().of(plain_run.folder), Missing)
     added = run(TEXTS, out=out, directions=BOTH, eraser=True, **SETTINGS)
     assert results_of(added) == results_of(found)
-    old = {name: content for name, content in before.items() if name.suffix == ".parquet"}
+    old = {name: content for name, content in before.items() if name.name.startswith("part-")}
     assert {name: files_of(out)[name] for name in old} == old
     assert parts_of(added) == titles
-    kinds = {row.key.kind for row in rows_of(added)} - {row.key.kind for row in rows_of(plain_run)}
-    assert kinds == {LEAVE_ONE_OUT, eraser_kind("mine"), eraser_kind("hat")}
+    names = {name_of(row) for row in rows_of(added)} - {name_of(row) for row in rows_of(plain_run)}
+    assert names == {"leave-one-out", "eraser:mine", "eraser:hat"}
     # Without the flag they stay, and what is added gets them too.
     more = run(TEXTS, out=out, directions=BOTH, **{**SETTINGS, "attributions": {**OWN, "other": picks("other")}})
     assert len(parts_of(more)["ERASER over several sizes"]) == 3
@@ -179,8 +179,8 @@ def test_fills_of_infill_are_averaged_as_probabilities():
     examples = list(done.folder.examples())
     for line in parts_of(done)["ERASER beside win rates"]:
         direction = "sufficiency" if line["measure"] == "sufficiency" else "necessity"
-        mine = [e for e in examples if (e["attribution"], e["direction"]) == (line["attribution"], direction)]
-        assert line["raw"] == pytest.approx(np.mean([e["score_full"] - e["score"] for e in mine]))
+        mine = [e for e in examples if (e.attribution, e.direction) == (line["attribution"], direction)]
+        assert line["raw"] == pytest.approx(np.mean([e.score_full - e.score for e in mine]))
 
 
 def test_a_pilot_finds_the_same_number_of_sets_with_and_without():

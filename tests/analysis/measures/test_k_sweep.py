@@ -20,7 +20,7 @@ def test_a_run_over_several_k_has_one_number_for_each_curve():
     means = {
         k: [np.mean([field(each) for each in lines_of(done, k=k)]) for k in [k]][0]
         for k in (0.1, 0.2, 0.4)
-        for field in [lambda each: each["win_rate"]]
+        for field in [lambda each: each.win_rate]
     }
     assert line["auc_win_rate"] == pytest.approx(
         (0.05 * (means[0.1] + means[0.2]) + 0.1 * (means[0.2] + means[0.4])) / 0.3

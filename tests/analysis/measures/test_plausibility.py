@@ -45,10 +45,10 @@ def test_means_and_chance_are_those_of_single_examples(small, found):
     rows = {row.example_id: row for part in small.folder.parts() for row in small.folder.inputs(part)}
     values, chance = [], []
     for line in lines_of(small, attribution="hat", operator="delete"):
-        marks = np.flatnonzero(marks_of(rows[line["example_id"]])).tolist()
-        both = len(set(line["rationale"]) & set(marks))
-        values.append(both / (len(line["rationale"]) + len(marks) - both))
-        chance.append(chance_iou(line["n_units"], len(line["rationale"]), len(marks)))
+        marks = np.flatnonzero(marks_of(rows[line.example_id])).tolist()
+        both = len(set(line.rationale) & set(marks))
+        values.append(both / (len(line.rationale) + len(marks) - both))
+        chance.append(chance_iou(line.n_units, len(line.rationale), len(marks)))
     [line] = lines(found, RATIONALES, attribution="hat", measure="IoU")
     assert (line["n"], line["mean"], line["chance"]) == (
         40,
@@ -65,7 +65,7 @@ def test_a_random_rationale_has_the_expected_overlap(small):
         marks = marks_of(row)
         for _ in range(50):
             units = top_k(rng.random(marks.size), 2, rng=rng)
-            both = int(marks[list(units)].sum())
+            both = int(marks[units].sum())
             values.append(both / (2 + int(marks.sum()) - both))
         chance.append(chance_iou(marks.size, 2, int(marks.sum())))
     assert np.mean(values) == pytest.approx(np.mean(chance), abs=3 * np.std(values) / np.sqrt(len(values)))
@@ -76,9 +76,9 @@ def test_the_relation_is_the_correlation_over_examples(small, found):
     examples = lines_of(small, attribution="hat", operator="mask-unk")
     overlaps = []
     for line in examples:
-        marks = set(np.flatnonzero(marks_of(rows[line["example_id"]])).tolist())
-        overlaps.append(len(set(line["rationale"]) & marks) / len(set(line["rationale"]) | marks))
-    rates = [line["win_rate"] for line in examples]
+        marks = set(np.flatnonzero(marks_of(rows[line.example_id])).tolist())
+        overlaps.append(len(set(line.rationale) & marks) / len(set(line.rationale) | marks))
+    rates = [line.win_rate for line in examples]
     [line] = lines(found, RELATION, attribution="hat", operator="mask-unk", measure="IoU")
     assert line["pearson"] == pytest.approx(pearsonr(overlaps, rates).statistic)
     assert line["pearson_p"] == pytest.approx(pearsonr(overlaps, rates).pvalue)

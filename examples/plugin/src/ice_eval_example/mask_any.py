@@ -2,11 +2,9 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from ice_eval.errors import CapabilityError
 from ice_eval.operators import Operator, operator
-from ice_eval.records import Encoded, Fills, Ids, KeepMasks, SpecialIds
+from ice_eval.records import Encoded, Fills, Inputs, KeepMasks, SpecialIds
 
 
 @operator("mask-any")
@@ -19,10 +17,10 @@ class MaskAny(Operator):
             raise CapabilityError("the operator 'mask-any' needs a special token, and this model has none; use delete.")
         return []
 
-    def build(self, item: Encoded, keep: KeepMasks, *, fills: Fills) -> list[Ids]:
+    def build(self, item: Encoded, keep: KeepMasks, *, fills: Fills) -> Inputs:
         token = _token(item.special)
         assert token is not None, "checked by prepare"
-        return [np.where(item.tokens_kept(row), item.ids, token) for row in keep]
+        return item.overwritten(item.tokens_kept(keep), token)
 
 
 def _token(special: SpecialIds) -> int | None:

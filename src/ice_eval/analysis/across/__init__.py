@@ -2,9 +2,9 @@
 
 from ice_eval.analysis.across._base import (
     LONG_TEXT,
+    GridLine,
     GridResults,
     GridRun,
-    Line,
     Question,
     TextFacts,
     grid_results,
@@ -34,7 +34,7 @@ __all__ = [
     "QUESTIONS",
     "GridResults",
     "GridRun",
-    "Line",
+    "GridLine",
     "Question",
     "TextFacts",
     "grid_results",

@@ -1,20 +1,24 @@
 """The finished runs of a grid, read once, and what their texts are like."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
 
 from ice_eval.analysis._runs import confidences_of, explained
 from ice_eval.analysis.grid import Cell, TextLength, cells_of
 from ice_eval.analysis.measures import Found, Missing
-from ice_eval.results import InputRow, RunFolder
-from ice_eval.results.outcomes import ALL, Configuration
+from ice_eval.records import NOT_SET, Kind
+from ice_eval.results import Configuration, InputRow, RunFolder, Summary, SummaryLine
+from ice_eval.results.json_files import as_json
+from ice_eval.results.ledger import NO_NAMES
+from ice_eval.results.outcomes import ALL
+from ice_eval.results.records import AgreementLine, RobustnessLine
 from ice_eval.words import word_spans
 
-Line = Mapping[str, Any]
+L = TypeVar("L", SummaryLine, AgreementLine, RobustnessLine)
 LEVEL = 0.05
 """Of p-values that are adjusted over a whole grid."""
 LONG_TEXT = 100
@@ -47,9 +51,8 @@ class GridRun:
         """Of every example, by configuration and example id."""
         found: dict[Configuration, dict[str, float]] = {}
         for line in self.folder.examples():
-            if "error" not in line:
-                cell = Configuration.of(line)
-                found.setdefault(cell, {})[line["example_id"]] = line["win_rate"]
+            if line.error is None:
+                found.setdefault(line.configuration, {})[line.example_id] = line.win_rate
         return found
 
     @cached_property
@@ -91,10 +94,11 @@ def text_facts(run: GridRun) -> TextFacts | None:
     """
     tokens: dict[str, int] = {}
     for part in run.folder.parts():
-        for row in run.folder.ledger(part, inputs=True, kinds=("full", "empty")):
-            sign = 1 if row.key.kind == "full" else -1
-            if row.key.operator is None:
-                tokens[row.key.example_id] = tokens.get(row.key.example_id, 0) + sign * len(row.input_ids)
+        ledger = run.folder.ledger(part, NO_NAMES, inputs=True, kinds=(Kind.FULL, Kind.EMPTY))
+        head, lengths = ledger.head, ledger.inputs.lengths
+        for place in np.flatnonzero(head["operator"] == NOT_SET).tolist():
+            name, sign = ledger.names.examples[head["example"][place]], 1 if head["kind"][place] == Kind.FULL else -1
+            tokens[name] = tokens.get(name, 0) + sign * int(lengths[place])
     used = [(tokens[name], _seen(row)) for name, row in run.inputs.items() if name in tokens]
     n_words = sum(len(word_spans(text)) for _, texts in used for text in texts)
     n_characters = sum(len(text) for _, texts in used for text in texts)
@@ -118,16 +122,25 @@ def _seen(row: InputRow) -> list[str]:
 
 
 @dataclass(frozen=True)
+class GridLine(Generic[L]):
+    """A line of a run's summary, under the names that the grid gives its model and task."""
+
+    run: GridRun
+    line: L
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {"run": self.run.name, **as_json(self.line), **self.run.head}
+
+
+@dataclass(frozen=True)
 class GridResults:
     """All finished runs of a grid together."""
 
     runs: tuple[GridRun, ...]
-    configurations: tuple[Line, ...]
-    """As in `summary.json`, each with its `run`, `prompt` and `language`."""
-    agreement: tuple[Line, ...]
-    """The same of operator agreement."""
-    robustness: tuple[Line, ...]
-    """The same of the word on all operators."""
+    configurations: tuple[GridLine[SummaryLine], ...]
+    agreement: tuple[GridLine[AgreementLine], ...]
+    robustness: tuple[GridLine[RobustnessLine], ...]
 
     @cached_property
     def cells(self) -> list[Cell]:
@@ -136,28 +149,35 @@ class GridResults:
             cell
             for run in self.runs
             for cell in cells_of(
-                {"configurations": [line for line in self.configurations if line["run"] == run.name]},
+                self.lines_of(run),
+                prompt=run.prompt,
                 text_lengths={} if run.texts is None else {run.task: run.texts.length},
             )
             if cell.operator != ALL
         ]
 
-    def several(self, name: str) -> bool:
-        """Whether configurations differ in a field."""
-        return len({line[name] for line in self.configurations}) > 1
+    def lines_of(self, run: GridRun) -> list[SummaryLine]:
+        """The configurations of one run."""
+        return [each.line for each in self.configurations if each.run.name == run.name]
+
+    def several(self, name: Literal["prompt", "language"]) -> bool:
+        """Whether runs with configurations differ in a field."""
+        return len({getattr(each.run, name) for each in self.configurations}) > 1
 
 
-def grid_results(runs: Sequence[GridRun], summaries: Sequence[Mapping[str, Any]]) -> GridResults:
+def grid_results(runs: Sequence[GridRun], summaries: Sequence[Summary]) -> GridResults:
     """Put the summaries of a grid's runs together, their p-values adjusted already."""
-    parts: dict[str, tuple[Line, ...]] = {
-        part: tuple(
-            {"run": run.name, **line, **run.head}
-            for run, summary in zip(runs, summaries, strict=True)
-            for line in summary[part]
-        )
-        for part in ("configurations", "agreement", "robustness")
-    }
-    return GridResults(tuple(runs), **parts)
+    both = list(zip(runs, summaries, strict=True))
+    return GridResults(
+        tuple(runs),
+        configurations=tuple(_named(run, line) for run, summary in both for line in summary.configurations),
+        agreement=tuple(_named(run, line) for run, summary in both for line in summary.agreement),
+        robustness=tuple(_named(run, line) for run, summary in both for line in summary.robustness),
+    )
+
+
+def _named(run: GridRun, line: L) -> GridLine[L]:
+    return GridLine(run, replace(line, model=run.model, task=run.task))
 
 
 Question = Callable[[GridResults], Found | Missing]

@@ -5,6 +5,7 @@ from typing import Any
 
 from ice_eval.analysis.across._base import GridResults, GridRun
 from ice_eval.analysis.measures import Column, Found, Missing, Part, naming
+from ice_eval.results import SummaryLine
 from ice_eval.results.outcomes import ALL
 
 _ENGLISH = "en"
@@ -15,7 +16,7 @@ def languages(grid: GridResults) -> Found | Missing:
     """Tokens per word and character, and win rates, of every language under every model."""
     if not grid.several("language"):
         return Missing("the grid has one language")
-    rates = dict.fromkeys(_column(line) for line in grid.configurations if line["operator"] != ALL)
+    rates = dict.fromkeys(_column(each.line) for each in grid.configurations if each.line.operator != ALL)
     columns = (
         *naming("language", "prompt", *_PLACE),
         Column("tokens_median", "median tokens", "number"),
@@ -33,16 +34,16 @@ def languages(grid: GridResults) -> Found | Missing:
 
 def _lines(run: GridRun, grid: GridResults, names: list[str]) -> Iterator[dict[str, Any]]:
     places: dict[tuple[Any, ...], dict[str, float | None]] = {}
-    for line in grid.configurations:
-        if line["run"] == run.name and line["operator"] != ALL:
-            places.setdefault(tuple(line[name] for name in _PLACE), {})[_column(line)] = line["win_rate"]
+    for line in grid.lines_of(run):
+        if line.operator != ALL:
+            places.setdefault((line.null, line.direction, line.k), {})[_column(line)] = line.win_rate
     for place, rates in places.items():
         given = dict(zip(_PLACE, place, strict=True))
         yield {**run.head, **given, **_tokens(run, grid), **{name: rates.get(name) for name in names}}
 
 
-def _column(line: Any) -> str:
-    return f"{line['attribution']} {line['operator']}"
+def _column(line: SummaryLine) -> str:
+    return f"{line.attribution} {line.operator}"
 
 
 def _tokens(run: GridRun, grid: GridResults) -> dict[str, float | None]:

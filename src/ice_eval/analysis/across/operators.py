@@ -2,12 +2,15 @@
 
 import itertools
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
-from ice_eval.analysis.across._base import LONG_TEXT, GridResults, Line
+from ice_eval import stats
+from ice_eval.analysis.across._base import LONG_TEXT, GridLine, GridResults
 from ice_eval.analysis.grid import Cell, Pair
 from ice_eval.analysis.measures import Column, Found, Missing, Part, naming
 from ice_eval.analysis.operator_dependence import operator_dependence
+from ice_eval.results.records import AgreementLine
 
 _COLUMNS = (
     *naming("attribution", "operators", "texts"),
@@ -36,7 +39,7 @@ def operators(grid: GridResults) -> Found | Missing:
     if len(names) < 2:
         return Missing("the grid has one operator; give two or more")
     # Runs that were extended may have their operators in another order.
-    known = {_key(line): line for each in grid.agreement for line in (each, _reversed(each))}
+    known = {_key(each): each.line for line in grid.agreement for each in (line, _reversed(line))}
     pairs = list(itertools.combinations(names, 2))
     lines = [line for pair in pairs for line in _lines(grid.cells, pair, known)]
     crossings = [
@@ -53,7 +56,9 @@ def operators(grid: GridResults) -> Found | Missing:
     return Found(tuple(parts), tuple(notes))
 
 
-def _lines(cells: Sequence[Cell], pair: tuple[str, str], known: dict[Any, Line]) -> Iterator[dict[str, Any]]:
+def _lines(
+    cells: Sequence[Cell], pair: tuple[str, str], known: dict[tuple[object, ...], AgreementLine]
+) -> Iterator[dict[str, Any]]:
     for attribution in dict.fromkeys(cell.attribution for cell in cells):
         chosen = [cell for cell in cells if cell.attribution == attribution]
         lengths = [each for each in ("short", "long") if any(cell.text_length == each for cell in chosen)]
@@ -63,7 +68,7 @@ def _lines(cells: Sequence[Cell], pair: tuple[str, str], known: dict[Any, Line])
             found = operator_dependence(some, operators=pair)
             if found.widest is None:
                 continue
-            confirmed = [p for p in found.crossings if known[_pair_key(p)]["crosses_threshold"] == "confirmed"]
+            confirmed = [p for p in found.crossings if known[_pair_key(p)].crosses_threshold == "confirmed"]
             yield {
                 "attribution": attribution,
                 "operators": _written(pair),
@@ -79,7 +84,7 @@ def _lines(cells: Sequence[Cell], pair: tuple[str, str], known: dict[Any, Line])
             }
 
 
-def _crossing(pair: Pair, known: dict[Any, Line]) -> dict[str, Any]:
+def _crossing(pair: Pair, known: dict[tuple[object, ...], AgreementLine]) -> dict[str, Any]:
     line = known[_pair_key(pair)]
     cell = pair.first
     return {
@@ -88,8 +93,8 @@ def _crossing(pair: Pair, known: dict[Any, Line]) -> dict[str, Any]:
         "first": pair.first.win_rate,
         "second": pair.second.win_rate,
         "gap": pair.gap,
-        "gap_ci": line["gap_ci"],
-        "crossing": line["crosses_threshold"],
+        "gap_ci": None if line.gap_ci is None else list(line.gap_ci),
+        "crossing": line.crosses_threshold,
     }
 
 
@@ -101,18 +106,20 @@ def _where(cell: Cell) -> str:
     return ", ".join(filter(None, (cell.model, cell.task, cell.prompt)))
 
 
-def _reversed(line: Line) -> Line:
+def _reversed(each: GridLine[AgreementLine]) -> GridLine[AgreementLine]:
     """The same agreement, the second operator first; of its fields those that are used here."""
-    interval = None if line["gap_ci"] is None else [-limit for limit in reversed(line["gap_ci"])]
-    return {**line, "operators": line["operators"][::-1], "gap_ci": interval}
+    line, (first, second) = each.line, each.line.operators
+    interval = None if line.gap_ci is None else stats.Interval(-line.gap_ci.high, -line.gap_ci.low)
+    return replace(each, line=replace(line, operators=(second, first), gap_ci=interval))
 
 
-def _key(line: Line) -> tuple[Any, ...]:
-    names = ("model", "task", "prompt", "attribution", "k", "direction", "null")
-    return (*(line[name] for name in names), *line["operators"])
+def _key(each: GridLine[AgreementLine]) -> tuple[object, ...]:
+    line = each.line
+    place = (line.model, line.task, each.run.prompt, line.attribution, line.k, line.direction, line.null)
+    return (*place, *line.operators)
 
 
-def _pair_key(pair: Pair) -> tuple[Any, ...]:
+def _pair_key(pair: Pair) -> tuple[object, ...]:
     cell = pair.first
     place = (cell.model, cell.task, cell.prompt, cell.attribution, cell.k, cell.direction, cell.null)
     return (*place, cell.operator, pair.second.operator)

@@ -7,7 +7,7 @@ import numpy as np
 
 from ice_eval import stats
 from ice_eval._seeding import rng_for
-from ice_eval.analysis.across._base import GridResults
+from ice_eval.analysis.across._base import GridResults, GridRun
 from ice_eval.analysis.grid import Cell
 from ice_eval.analysis.measures import Column, Found, Missing, Part, naming
 from ice_eval.analysis.sensitivity import Spread, spreads
@@ -36,7 +36,7 @@ def prompts(grid: GridResults) -> Found | Missing:
         return Missing("no task has two prompts; name several as `prompts`")
     varied = {cell for spread in found for cell in spread.cells}
     cells = [cell for cell in grid.cells if cell in varied]
-    facts = {(run.model, run.task, run.prompt): (_accuracy(grid, run.name), run.confidence) for run in grid.runs}
+    facts = {(run.model, run.task, run.prompt): (_accuracy(grid, run), run.confidence) for run in grid.runs}
     parts = [
         Part("Prompts", _columns(cells), tuple(_lines(cells, facts))),
         Part("Sensitivity to the prompt", _SPREAD_COLUMNS, tuple(map(_spread, found))),
@@ -86,10 +86,10 @@ def _lines(cells: list[Cell], facts: Mapping[Any, tuple[float | None, float | No
         yield line
 
 
-def _accuracy(grid: GridResults, run: str) -> float | None:
+def _accuracy(grid: GridResults, run: GridRun) -> float | None:
     """Of the configuration with the most examples: where some drop out for one attribution, the others have more."""
-    lines = [line for line in grid.configurations if line["run"] == run and line["accuracy"] is not None]
-    return max(lines, key=lambda line: int(line["n"]))["accuracy"] if lines else None
+    lines = [line for line in grid.lines_of(run) if line.accuracy is not None]
+    return max(lines, key=lambda line: line.n).accuracy if lines else None
 
 
 def _spread(found: Spread) -> dict[str, Any]:

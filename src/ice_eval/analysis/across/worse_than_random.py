@@ -1,9 +1,10 @@
 """The explanations of a grid that random sets of equal size beat."""
 
-from ice_eval.analysis.across._base import LEVEL, GridResults, Line
+from ice_eval.analysis.across._base import LEVEL, GridResults
 from ice_eval.analysis.measures import Column, Found, Missing, Part, naming
+from ice_eval.results import SummaryLine
 from ice_eval.results.outcomes import ALL
-from ice_eval.stats import taxonomy
+from ice_eval.results.records import flat
 
 _WORD = "anti-faithful"
 _COLUMNS = (
@@ -18,19 +19,19 @@ _COLUMNS = (
 
 def worse_than_random(grid: GridResults) -> Found | Missing:
     """Those whose verdict says so and whose p-value holds over the whole grid, the worst first; others are counted."""
-    below = [
-        line
-        for line in grid.configurations
-        if line["operator"] != ALL and line["win_rate"] is not None and taxonomy(line["win_rate"]) == _WORD
-    ]
+    below = [each for each in grid.configurations if each.line.operator != ALL and each.line.taxonomy == _WORD]
     if not below:
         return Missing("no win rate is below 50 %")
     sure = sorted(
-        (line for line in below if line["verdict"] == _WORD and _holds(line)),
-        key=lambda line: float(line["win_rate"]),
+        (
+            each
+            for each in below
+            if each.line.verdict is not None and each.line.verdict.word == _WORD and _holds(each.line)
+        ),
+        key=lambda each: each.line.win_rate or 0.0,
     )
     fields = ("model", "task", *(column.field for column in _COLUMNS))
-    lines = tuple({name: line[name] for name in fields} for line in sure)
+    lines = tuple({name: {**flat(each.line), **each.run.head}[name] for name in fields} for each in sure)
     rest = (
         f"{len(below) - len(sure)} further win rates below 50 % cannot be told from chance, or not for sure: among so "
         f"many, p-values adjusted over the grid must be at most {LEVEL:g}."
@@ -38,5 +39,5 @@ def worse_than_random(grid: GridResults) -> Found | Missing:
     return Found((Part("Anti-faithful", _COLUMNS, lines),) if lines else (), (rest,) if len(below) > len(sure) else ())
 
 
-def _holds(line: Line) -> bool:
-    return line["p_adjusted"] is not None and line["p_adjusted"] <= LEVEL
+def _holds(line: SummaryLine) -> bool:
+    return line.p_adjusted is not None and line.p_adjusted <= LEVEL

@@ -1,7 +1,7 @@
 """Whether attributions say the same."""
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from ice_eval.analysis._runs import above_chance, explained, groups_of, interval
 from ice_eval.analysis.human import chance_iou, overlap
 from ice_eval.analysis.measures._base import Column, Found, Measure, Missing, Part, measure
 from ice_eval.rationales import Units
-from ice_eval.results import InputRow, RunFolder
+from ice_eval.results import InputRow, RunFolder, RunSettings
 
 _PAIR = (Column("first", "attribution", "text"), Column("second", "and", "text"))
 _RANKS = (
@@ -42,22 +42,22 @@ class Agreement(Measure):
     needs = "two attributions"
 
     def of(self, folder: RunFolder) -> Found | Missing:
-        config = folder.manifest()["config"]
-        if len(config["attributions"]) < 2:
+        config = folder.manifest().config
+        if len(config.attributions) < 2:
             return Missing("the run has one attribution, and agreement needs two; add one with --attributions")
         rows = list(explained(folder))
         parts = (
             Part("Agreement of attributions", _RANKS, tuple(_rank_lines(rows, config))),
-            Part("Overlap of rationales", _OVERLAP, tuple(_overlap_lines(folder, rows, config["seed"]))),
+            Part("Overlap of rationales", _OVERLAP, tuple(_overlap_lines(folder, rows, config.seed))),
         )
         found = tuple(part for part in parts if part.lines)
         return Found(found) if found else Missing("no example has two attributions that rank its units")
 
 
-def _rank_lines(rows: Sequence[InputRow], config: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _rank_lines(rows: Sequence[InputRow], config: RunSettings) -> Iterator[dict[str, Any]]:
     vectors = {
         name: {row.example_id: ranked(name, row, config) for row in rows if _ranks(row.attributions.get(name, ()))}
-        for name in config["attributions"]
+        for name in config.attributions
     }
     for first, second in itertools.combinations(vectors, 2):
         used = [row for row in rows if row.example_id in vectors[first] and row.example_id in vectors[second]]
@@ -65,7 +65,7 @@ def _rank_lines(rows: Sequence[InputRow], config: Mapping[str, Any]) -> Iterator
             continue
         pairs = [(vectors[first][row.example_id], vectors[second][row.example_id]) for row in used]
         values = np.array([float(spearmanr(a, b).statistic) for a, b in pairs])
-        rng = rng_for(config["seed"], "agreement", first, second)
+        rng = rng_for(config.seed, "agreement", first, second)
         interval = interval_off_scale(values, rng=rng, groups=groups_of(used))
         yield {"first": first, "second": second, "n": len(used), "mean": float(values.mean()), "mean_ci": interval}
 

@@ -44,9 +44,9 @@ class Compactness(Measure):
     needs = "attribution vectors"
 
     def of(self, folder: RunFolder) -> Found | Missing:
-        config = folder.manifest()["config"]
+        config = folder.manifest().config
         rows = list(explained(folder))
-        lines = [_line(name, rows, config["seed"]) for name in config["attributions"]]
+        lines = [_line(name, rows, config.seed) for name in config.attributions]
         if not any(line["n"] for line in lines):
             return Missing("no example has an attribution with two units or more that are not all 0")
         return Found((Part("Compactness", _COLUMNS, tuple(line for line in lines if line["n"])),))

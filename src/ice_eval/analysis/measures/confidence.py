@@ -13,7 +13,7 @@ from ice_eval.analysis._runs import confidences_of, explained, groups_of, ranked
 from ice_eval.analysis.measures._base import Column, Found, Measure, Missing, Part, measure
 from ice_eval.analysis.measures.compactness import entropy
 from ice_eval.records import PerUnit
-from ice_eval.results import InputRow, RunFolder
+from ice_eval.results import InputRow, RunFolder, RunSettings
 from ice_eval.results.columns import Groups
 
 FEWEST = 20
@@ -49,19 +49,19 @@ class Confidence(Measure):
     needs = f"{FEWEST} examples"
 
     def of(self, folder: RunFolder) -> Found | Missing:
-        config = folder.manifest()["config"]
+        config = folder.manifest().config
         confidences = confidences_of(folder)
         rows = [row for row in explained(folder) if row.example_id in confidences]
         if np.ptp([confidences[row.example_id] for row in rows] or [0.0]) == 0:
             return Missing("the model is equally sure of every example")
-        lines = [line for name in config["attributions"] if (line := _line(name, rows, confidences, config))]
+        lines = [line for name in config.attributions if (line := _line(name, rows, confidences, config))]
         if not lines:
             return Missing(f"no attribution has {FEWEST} examples (of {_FOLDS} groups, if grouped); raise --n")
         return Found((Part("Confidence from attributions", _COLUMNS, tuple(lines)),))
 
 
 def _line(
-    name: str, rows: Sequence[InputRow], confidences: Mapping[str, float], config: Mapping[str, Any]
+    name: str, rows: Sequence[InputRow], confidences: Mapping[str, float], config: RunSettings
 ) -> dict[str, Any] | None:
     used = [row for row in rows if _usable(row.attributions.get(name, ()))]
     groups = groups_of(used)
@@ -69,11 +69,9 @@ def _line(
         return None
     x = np.array([features(ranked(name, row, config)) for row in used])
     y = np.array([confidences[row.example_id] for row in used])
-    predicted, guessed = _predictions(x, y, groups, seed=config["seed"])
+    predicted, guessed = _predictions(x, y, groups, seed=config.seed)
     error, baseline = np.abs(predicted - y), np.abs(guessed - y)
-    interval = stats.difference_interval(
-        baseline, error, rng=rng_for(config["seed"], "confidence", name), groups=groups
-    )
+    interval = stats.difference_interval(baseline, error, rng=rng_for(config.seed, "confidence", name), groups=groups)
     return {
         "attribution": name,
         "n": len(used),

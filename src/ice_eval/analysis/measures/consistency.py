@@ -13,7 +13,7 @@ from ice_eval._seeding import rng_for
 from ice_eval.analysis._runs import confidences_of, explained, groups_of, ranked
 from ice_eval.analysis.measures._base import Column, Found, Measure, Missing, Part, measure
 from ice_eval.records import PerUnit
-from ice_eval.results import InputRow, RunFolder
+from ice_eval.results import InputRow, RunFolder, RunSettings
 
 FEWEST = 10
 """Examples below which chance alone orders their pairs."""
@@ -47,10 +47,10 @@ class Consistency(Measure):
     needs = f"{FEWEST} examples with the same target"
 
     def of(self, folder: RunFolder) -> Found | Missing:
-        config = folder.manifest()["config"]
+        config = folder.manifest().config
         confidences = confidences_of(folder)
         rows = [row for row in explained(folder) if row.example_id in confidences]
-        lines = [line for name in config["attributions"] if (line := _line(name, rows, confidences, config))]
+        lines = [line for name in config.attributions if (line := _line(name, rows, confidences, config))]
         if not lines:
             return Missing(
                 f"no attribution and confidence differ over {FEWEST} examples with the same target; raise --n"
@@ -61,7 +61,7 @@ class Consistency(Measure):
 
 
 def _line(
-    name: str, rows: Sequence[InputRow], confidences: Mapping[str, float], config: Mapping[str, Any]
+    name: str, rows: Sequence[InputRow], confidences: Mapping[str, float], config: RunSettings
 ) -> dict[str, Any] | None:
     used = [row for row in rows if _usable(row.attributions.get(name, ()))][:MOST]
     targets = np.array([-1 if row.target is None else row.target for row in used])
@@ -73,7 +73,7 @@ def _line(
         np.abs(profiles[:, None] - profiles[None]).mean(axis=2),
         np.abs(np.subtract.outer(_logit(sure), _logit(sure))),
         targets,
-        rng=rng_for(config["seed"], "consistency", name),
+        rng=rng_for(config.seed, "consistency", name),
     )
     if found is None:
         return None

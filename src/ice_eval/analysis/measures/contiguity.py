@@ -43,7 +43,7 @@ class Contiguity(Measure):
 
     def of(self, folder: RunFolder) -> Found | Missing:
         rows = {row.example_id: row for row in explained(folder)}
-        seed = folder.manifest()["config"]["seed"]
+        seed = folder.manifest().config.seed
         lines = [
             _line(attribution, k, {e: units for e, units in rationales.items() if len(units) > 1}, rows, seed)
             for (attribution, k), rationales in rationales_of(folder).items()

@@ -1,10 +1,12 @@
 """What ERASER says of a run, beside its win rates."""
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import kendalltau
 
 from ice_eval._seeding import rng_for
@@ -14,14 +16,18 @@ from ice_eval.analysis.grid import POSITIVE_EVIDENCE
 from ice_eval.analysis.measures._base import Column, Found, Measure, Missing, Part, measure, naming
 from ice_eval.nulls import SIZE
 from ice_eval.rationales import ERASER_SHARES, Share
-from ice_eval.results import InputRow, RunFolder
-from ice_eval.results.comparisons import ExampleLedger, examples_of
-from ice_eval.results.schema import LEAVE_ONE_OUT, eraser_kind
-from ice_eval.results.summary import nulls_of
+from ice_eval.records import Direction, Kind
+from ice_eval.results import InputRow, RunFolder, RunSettings, Summary
+from ice_eval.results.comparisons import ScoredExamples
+from ice_eval.results.records import Measures
+from ice_eval.results.summary import scored_examples
 from ice_eval.stats import reaches
 
 MISSING = "it has no rows for it; run the same command again with --eraser"
-MEASURES = {"sufficiency": ("sufficiency", "aopc_suff"), "necessity": ("comprehensiveness", "aopc_compr")}
+MEASURES: Mapping[Direction, tuple[str, str]] = {
+    "sufficiency": ("sufficiency", "aopc_suff"),
+    "necessity": ("comprehensiveness", "aopc_compr"),
+}
 """What ERASER calls the drop when a rationale is kept, and when it is removed: of one size, and over several."""
 
 _HEAD = (Column("attribution", "attribution", "text"), Column("operator", "operator", "text"))
@@ -84,53 +90,58 @@ class PerExample:
 
 
 def per_example(folder: RunFolder) -> PerExample:
-    """ERASER's numbers of every example of a run that has the rows for them."""
-    config = folder.manifest()["config"]
-    found = PerExample()
-    for part in folder.parts():
-        for ledger in examples_of(folder.inputs(part), folder.ledger(part), config):
-            if ledger.example.skip_reason is not None:
-                continue
-            found.examples.append(ledger.example)
-            for cell, value in _of_example(ledger, config):
-                found.values.setdefault(cell, []).append(value)
-    return found
+    """Return ERASER's numbers of every example of a run that has the rows for them."""
+    config = folder.manifest().config
+    inputs = [row for part in folder.parts() for row in folder.inputs(part)]
+    used = [row.skip_reason is None for row in inputs]
+    values: dict[Cell, list[float]] = {}
+    for scored in scored_examples(folder, config, kinds=None):
+        for cell, found in _values(scored, config):
+            values.setdefault(cell, []).extend(found.tolist())
+    return PerExample(
+        list(itertools.compress(inputs, used)),
+        {cell: list(itertools.compress(found, used)) for cell, found in values.items()},
+    )
 
 
-def _of_example(ledger: ExampleLedger, config: Mapping[str, Any]) -> Iterator[tuple[Cell, float]]:
-    for name in config["attributions"]:
-        own_size = name in config["own_size"]
-        for operator in config["operators"]:
+def _values(scored: ScoredExamples, config: RunSettings) -> Iterator[tuple[Cell, NDArray[np.float64]]]:
+    for name in config.attributions:
+        own_size = name in config.own_size
+        for operator in config.operators:
             for direction, (raw, aopc) in MEASURES.items():
-                for k in (None,) if own_size else config["k"]:
-                    yield Cell(name, operator, raw, k), drop(ledger, name, operator, direction, k)
+                for k in (None,) if own_size else config.k:
+                    yield Cell(name, operator, raw, k), drops(scored, name, operator, direction, k)
                 # A rationale with a size of its own has no others to average over.
-                drops = [] if own_size else [drop(ledger, name, operator, direction, k) for k in ERASER_SHARES]
-                yield Cell(name, operator, aopc), float(np.mean(drops)) if drops else np.nan
-            magnitude = name in config["by_magnitude"]
-            yield Cell(name, operator, "taucorr_loo"), tau_leave_one_out(ledger, name, operator, magnitude=magnitude)
+                several = [] if own_size else [drops(scored, name, operator, direction, k) for k in ERASER_SHARES]
+                nothing = np.full(len(scored.examples), np.nan)
+                yield Cell(name, operator, aopc), np.mean(several, axis=0) if several else nothing
+            taus = [tau_leave_one_out(scored, place, name, operator) for place in range(len(scored.examples))]
+            yield Cell(name, operator, "taucorr_loo"), np.array(taus)
 
 
-def drop(ledger: ExampleLedger, attribution: str, operator: str, direction: str, k: Share | None) -> float:
-    """How much of the target's probability is gone when a rationale is kept alone, or removed; NaN without one."""
-    size, full = ledger.size(attribution, k), ledger.probability("full")
-    if isinstance(size, str) or full is None:
-        return np.nan
-    left = ledger.probability(eraser_kind(attribution), operator, direction, size)
-    return np.nan if left is None else full - left
+def drops(
+    scored: ScoredExamples, attribution: str, operator: str, direction: str, k: Share | None
+) -> NDArray[np.float64]:
+    """Return how much of the target's probability is gone when a rationale is kept alone, or removed.
+
+    NaN for examples without one.
+    """
+    magnitude = attribution in scored.reading.by_magnitude
+    sizes = scored.examples.sizes(attribution, k, magnitude=magnitude)
+    left = scored.probability_of(Kind.ERASER, operator, direction, np.maximum(sizes, 1), attribution)
+    return np.where(sizes > 0, scored.reference_probability(Kind.FULL) - left, np.nan)
 
 
-def tau_leave_one_out(ledger: ExampleLedger, attribution: str, operator: str, *, magnitude: bool = False) -> float:
-    """Kendall's τ-b between an attribution and what each unit alone takes away when it is removed.
+def tau_leave_one_out(scored: ScoredExamples, place: int, attribution: str, operator: str) -> float:
+    """Return Kendall's τ-b between an attribution and what each unit alone takes away when it is removed.
 
     NaN where one of the two is constant, or not finite.
     """
-    example, full = ledger.example, ledger.probability("full")
-    left = [ledger.probability(LEAVE_ONE_OUT, operator, "necessity", 1, unit) for unit in range(len(example.spans))]
-    vector = np.array(example.attributions.get(attribution, ()))
-    if full is None or None in left or len(vector) != len(left):
+    magnitude = attribution in scored.reading.by_magnitude
+    vector = scored.examples.vector(attribution, place)
+    drops = scored.reference_probability(Kind.FULL)[place] - scored.without_each_unit(place, operator)
+    if len(vector) != len(drops) or not len(vector):
         return np.nan
-    drops = full - np.array(left, dtype=np.float64)
     if not (np.isfinite(vector).all() and np.isfinite(drops).all()) or np.ptp(vector) == 0 or np.ptp(drops) == 0:
         return np.nan
     return float(kendalltau(np.abs(vector) if magnitude else vector, drops).statistic)
@@ -144,8 +155,8 @@ class Eraser(Measure):
     needs = "a run with --eraser"
 
     def of(self, folder: RunFolder) -> Found | Missing:
-        config = folder.manifest()["config"]
-        if not config.get("eraser"):
+        config = folder.manifest().config
+        if not config.eraser:
             return Missing(MISSING)
         found = per_example(folder)
         if not found.examples:
@@ -159,20 +170,19 @@ class Eraser(Measure):
         return Found(tuple(part for part in parts if part.lines), tuple(_notes(raw)))
 
 
-def _raw_lines(found: PerExample, summary: Mapping[str, Any], config: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    nulls = nulls_of(config)
-    null = SIZE if SIZE in nulls else nulls[0]
+def _raw_lines(found: PerExample, summary: Summary, config: RunSettings) -> Iterator[dict[str, Any]]:
+    null = SIZE if SIZE in config.nulls else config.nulls[0]
     rates = {
-        (line["attribution"], line["operator"], line["direction"], line["k"]): line
-        for line in summary["configurations"]
-        if line.get("null", SIZE) == null
+        (line.attribution, line.operator, line.direction, line.k): line
+        for line in summary.configurations
+        if line.null == null
     }
     direction_of = {raw: direction for direction, (raw, _) in MEASURES.items()}
     for cell in found.values:
         if cell.name in direction_of:
-            n, raw, interval = found.mean(cell, config["seed"])
+            n, raw, interval = found.mean(cell, config.seed)
             direction = direction_of[cell.name]
-            rate = rates.get((cell.attribution, cell.operator, direction, cell.k), {})
+            rate = rates.get((cell.attribution, cell.operator, direction, cell.k), Measures())
             yield {
                 "attribution": cell.attribution,
                 "operator": cell.operator,
@@ -181,9 +191,9 @@ def _raw_lines(found: PerExample, summary: Mapping[str, Any], config: Mapping[st
                 "n": n,
                 "raw": raw,
                 "raw_ci": interval,
-                "win_rate": rate.get("win_rate"),
-                "win_rate_ci": rate.get("win_rate_ci"),
-                "positive": _positive(cell.name, raw, rate.get("win_rate")),
+                "win_rate": rate.win_rate,
+                "win_rate_ci": None if rate.win_rate_ci is None else list(rate.win_rate_ci),
+                "positive": _positive(cell.name, raw, rate.win_rate),
             }
 
 
@@ -200,12 +210,12 @@ def _positive(name: str, raw: float | None, win_rate: float | None) -> str | Non
     return {(True, True): "both", (True, False): "ERASER alone", (False, True): "win rate alone"}.get(verdicts, "none")
 
 
-def _aopc_lines(found: PerExample, config: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    for name in config["attributions"]:
-        for operator in config["operators"]:
+def _aopc_lines(found: PerExample, config: RunSettings) -> Iterator[dict[str, Any]]:
+    for name in config.attributions:
+        for operator in config.operators:
             line: dict[str, Any] = {"attribution": name, "operator": operator, "n": 0}
             for each in ("aopc_suff", "aopc_compr", "taucorr_loo"):
-                n, mean, interval = found.mean(Cell(name, operator, each), config["seed"])
+                n, mean, interval = found.mean(Cell(name, operator, each), config.seed)
                 line |= {each: mean, f"{each}_ci": interval, f"{each}_n": n, "n": max(n, line["n"])}
             yield line
 

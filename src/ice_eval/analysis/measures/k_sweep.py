@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from ice_eval._seeding import rng_for
 from ice_eval.analysis._runs import explained, groups_of, interval_off_scale
 from ice_eval.analysis.measures._base import Column, Found, Measure, Missing, Part, measure, naming
-from ice_eval.nulls import SIZE
 from ice_eval.results import InputRow, RunFolder
 from ice_eval.results.outcomes import ALL
 
@@ -39,13 +38,13 @@ class KSweep(Measure):
     needs = "two shares k or more"
 
     def of(self, folder: RunFolder) -> Found | Missing:
-        config = folder.manifest()["config"]
-        shares = sorted(k for k in config["k"] if isinstance(k, float))
+        config = folder.manifest().config
+        shares = sorted(k for k in config.k if isinstance(k, float))
         if len(shares) < 2:
             return Missing("it has one k; run the same command again with further ones, as --k 0.1,0.2,0.4")
         rows = {row.example_id: row for row in explained(folder)}
         curves = _curves(folder, shares)
-        lines = [_line(place, found, shares, rows, config["seed"]) for place, found in curves.items()]
+        lines = [_line(place, found, shares, rows, config.seed) for place, found in curves.items()]
         lines = [line for line in lines if line["n"]]
         if not lines:
             return Missing("no example was evaluated at every k")
@@ -60,10 +59,10 @@ def _curves(folder: RunFolder, shares: Sequence[float]) -> Mapping[tuple[str, ..
     """By place: attribution, operator, direction and null."""
     found: dict[tuple[str, ...], dict[str, dict[float, tuple[float, float]]]] = {}
     for line in folder.examples():
-        if "error" not in line and line["k"] in shares and line["operator"] != ALL:
-            curves = found.setdefault(tuple(line.get(name, SIZE) for name in _PLACE), {})
-            curve = curves.setdefault(line["example_id"], {})
-            curve[line["k"]] = line["score_full"] - line["score"], line["win_rate"]
+        if line.error is None and isinstance(line.k, float) and line.k in shares and line.operator != ALL:
+            curves = found.setdefault((line.attribution, line.operator, line.direction, line.null), {})
+            curve = curves.setdefault(line.example_id, {})
+            curve[line.k] = line.score_full - line.score, line.win_rate
     return found
 
 

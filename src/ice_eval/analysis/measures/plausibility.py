@@ -14,9 +14,8 @@ from ice_eval.analysis import human
 from ice_eval.analysis._runs import above_chance, explained, groups_of, ranked, rationales_of
 from ice_eval.analysis.human import Marks
 from ice_eval.analysis.measures._base import Column, Found, Measure, Missing, Part, measure, naming
-from ice_eval.nulls import SIZE
 from ice_eval.rationales import Share, Units
-from ice_eval.results import InputRow, RunFolder
+from ice_eval.results import InputRow, RunFolder, RunSettings
 from ice_eval.results.outcomes import ALL
 from ice_eval.stats.correlation import FEWEST_PAIRS
 
@@ -75,7 +74,7 @@ class Plausibility(Measure):
     needs = "human rationales in the data"
 
     def of(self, folder: RunFolder) -> Found | Missing:
-        config = folder.manifest()["config"]
+        config = folder.manifest().config
         took_part = list(explained(folder))
         if not any(row.human for row in took_part):
             return Missing(
@@ -83,15 +82,15 @@ class Plausibility(Measure):
                 "prompt's first field, or [[field, start, end], …]) or 'highlights_FIELD' (places of words)"
             )
         rows = {row.example_id: row for row in took_part if human.tells_units_apart(human.marks_of(row))}
-        if not rows and config.get("scope") == "prompt":
+        if not rows and config.scope == "prompt":
             return Missing("people marked fields, and the units of --scope prompt are of no field; run without it")
         if not rows:
             return Missing("no human rationale marks some units of a text and leaves others")
         values = _values(folder, rows, config)
         if not values:
             return Missing("the run has no attribution beside 'human', which is the yardstick")
-        lines = list(_agreement(values, rows, config["seed"]))
-        relation = _adjusted(list(_relation(folder, values, rows, config["seed"])))
+        lines = list(_agreement(values, rows, config.seed))
+        relation = _adjusted(list(_relation(folder, values, rows, config.seed)))
         parts = (
             Part(RATIONALES, _OF_RATIONALES, tuple(line for line in lines if line["measure"] != _AUPRC)),
             Part(VECTORS, _OF_VECTORS, tuple(line for line in lines if line["measure"] == _AUPRC)),
@@ -107,7 +106,7 @@ class Plausibility(Measure):
 
 
 def _values(
-    folder: RunFolder, rows: Mapping[str, InputRow], config: Mapping[str, Any]
+    folder: RunFolder, rows: Mapping[str, InputRow], config: RunSettings
 ) -> dict[tuple[str, Share | None, str], dict[str, _Value]]:
     """By attribution, k and measure, the values of every example; AUPRC knows no k."""
     found: dict[tuple[str, Share | None, str], dict[str, _Value]] = defaultdict(dict)
@@ -153,9 +152,9 @@ def _relation(
     """Correlation over examples of every measure with the win rate of every configuration."""
     rates: dict[tuple[Any, ...], dict[str, float]] = defaultdict(dict)
     for line in folder.examples():
-        if "error" not in line and line["operator"] != ALL:
-            key = tuple(line.get(field, SIZE) for field in _PLACE)
-            rates[key][line["example_id"]] = line["win_rate"]
+        if line.error is None and line.operator != ALL:
+            key = (line.attribution, line.operator, line.direction, line.null, line.k)
+            rates[key][line.example_id] = line.win_rate
     for (key, by_example), name in itertools.product(rates.items(), _CORRELATED):
         attribution, k = key[0], key[-1]
         found = values.get((attribution, None if name == _AUPRC else k, name), {})

@@ -1,8 +1,7 @@
 """The published cell that a user's result belongs beside, and what keeps the two from being the same measurement."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from ice_eval.analysis.grid import Cell
 from ice_eval.analysis.paper._cells import (
@@ -15,6 +14,7 @@ from ice_eval.analysis.paper._cells import (
 )
 from ice_eval.analysis.paper._tables import Row, paper_table
 from ice_eval.protocols import PROTOCOLS
+from ice_eval.results import RunSettings
 from ice_eval.tasks import tasks
 
 _N, _M, _K = 500, 50, 0.2
@@ -64,14 +64,14 @@ def task_of(task: str) -> str | None:
     return None
 
 
-def protocol_differences(config: Mapping[str, Any], cell: Cell) -> list[str]:
+def protocol_differences(config: RunSettings, cell: Cell) -> list[str]:
     """In what a run was done otherwise than the paper's, a sentence each.
 
     Args:
         config: The run's `config`, as in its manifest.
         cell: The published cell that the run is set beside.
     """
-    return [*_of_model(str(config["model"]), cell), *_of_settings(config, cell), *_unknown(cell)]
+    return [*_of_model(config.model, cell), *_of_settings(config, cell), *_unknown(cell)]
 
 
 def _of_model(model: str, cell: Cell) -> Iterator[str]:
@@ -85,25 +85,25 @@ def _of_model(model: str, cell: Cell) -> Iterator[str]:
         yield f"model: the paper's {cell.model} is of the type '{row['type']}'; '{model}' does not look like it."
 
 
-def _of_settings(config: Mapping[str, Any], cell: Cell) -> Iterator[str]:
-    if cell.k not in config["k"]:
-        yield f"k: {', '.join(map(str, config['k']))} here, {cell.k:g} in the paper."
+def _of_settings(config: RunSettings, cell: Cell) -> Iterator[str]:
+    if cell.k not in config.k:
+        yield f"k: {', '.join(map(str, config.k))} here, {cell.k:g} in the paper."
     n = cell.n or _N
-    if config["n"] != n:
-        yield f"n: {config['n']} examples here at most, {n} in the paper."
-    if config["m"] != _M or config.get("adaptive"):
-        chosen = ", chosen adaptively" if config.get("adaptive") else ""
-        yield f"m: {config['m']} random sets here{chosen}, {_M} in the paper."
+    if config.n != n:
+        yield f"n: {config.n} examples here at most, {n} in the paper."
+    if config.m != _M or config.adaptive:
+        chosen = ", chosen adaptively" if config.adaptive else ""
+        yield f"m: {config.m} random sets here{chosen}, {_M} in the paper."
     for name, value in _PAPER.items():
-        if config[name] != value:
-            yield f"{name}: {config[name]} here, {value} in the paper."
-    if config.get("sign", "support") != "abs":
+        if getattr(config, name) != value:
+            yield f"{name}: {getattr(config, name)} here, {value} in the paper."
+    if config.sign != "abs":
         yield "sign: units are ranked by support here, by magnitude in the paper; attention and gradient have no sign."
-    if cell.operator == "infill" and config["fills"] != "own":
+    if cell.operator == "infill" and config.fills != "own":
         yield "fills: the same in every row here, own ones in the paper, which pulls win rates towards one half."
-    if cell.operator == "infill" and config["n_fills"] != 1:
-        yield f"n-fills: {config['n_fills']} fills are averaged here, 1 is drawn in the paper."
-    protocol = PROTOCOLS[config.get("protocol", "default")]
+    if cell.operator == "infill" and config.n_fills != 1:
+        yield f"n-fills: {config.n_fills} fills are averaged here, 1 is drawn in the paper."
+    protocol = PROTOCOLS[config.protocol]
     if not protocol.strict:
         yield "ties: half a win here, lost in the paper."
     if protocol.by_clipped_nsr:

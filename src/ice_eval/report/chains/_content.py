@@ -1,45 +1,38 @@
 """What a summary says of chains, and which of its lines lead."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from ice_eval.cot.measures import SHORT
+from ice_eval.results import Summary
+from ice_eval.results.records import CapacityLine, ChainSummary, Stratum
 from ice_eval.stats import REFERENCE_SHARE
 
-Line = Mapping[str, Any]
-Summary = Mapping[str, Any]
-
-CHAINS = {"long": f"{SHORT} steps or more", "short": f"fewer than {SHORT} steps", "all": "all"}
+CHAINS: Mapping[Stratum, str] = {"long": f"{SHORT} steps or more", "short": f"fewer than {SHORT} steps", "all": "all"}
 """What the names of the lengths stand for."""
 ENOUGH = 50
 """Chains from which on an interval is not rough, so that long ones can speak for themselves."""
 
 
-def of_chains(summary: Summary) -> bool:
-    """Whether it is the summary of a step-level run."""
-    return "cot" in summary
-
-
-def numbered(summaries: Sequence[Summary]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def numbered(summaries: Sequence[Summary]) -> Iterator[tuple[str, ChainSummary]]:
     """What each step-level run says of chains, with the number of the run where there are several runs."""
     for number, summary in enumerate(summaries, start=1):
-        if of_chains(summary):
-            yield str(number) if len(summaries) > 1 else "", summary["cot"]
+        if summary.chains is not None:
+            yield str(number) if len(summaries) > 1 else "", summary.chains
 
 
-def capacities(content: Mapping[str, Any]) -> list[Line]:
+def capacities(content: ChainSummary) -> list[CapacityLine]:
     """The lines of lengths that there are; all chains together only where there are both."""
-    there = {line["chains"] for line in content["capacity"] if line["k_effective"] is not None}
+    there = {line.chains for line in content.capacity if line.k_effective is not None}
     shown = there if {"long", "short"} <= there else there - {"all"}
-    return [line for line in content["capacity"] if line["chains"] in shown]
+    return [line for line in content.capacity if line.chains in shown]
 
 
-def chains_of(line: Line) -> str:
+def chains_of(line: CapacityLine) -> str:
     """Which chains a line is about, within a sentence."""
-    return f"chains of {'any length' if line['chains'] == 'all' else CHAINS[line['chains']]}"
+    return f"chains of {'any length' if line.chains == 'all' else CHAINS[line.chains]}"
 
 
-def headlines(content: Mapping[str, Any]) -> list[Line]:
+def headlines(content: ChainSummary) -> list[CapacityLine]:
     """A line for every operator, at the share of steps that the capacity is defined for where the run has it.
 
     Long chains lead where they are most of the chains, or enough: of short ones a fifth is less than one step. Where
@@ -48,21 +41,21 @@ def headlines(content: Mapping[str, Any]) -> list[Line]:
     lines = capacities(content)
     if not lines:
         return []
-    shares = [line["k"] for line in lines]
+    shares = [line.k for line in lines]
     share = REFERENCE_SHARE if REFERENCE_SHARE in shares else shares[0]
-    there = [line for line in lines if line["k"] == share]
+    there = [line for line in lines if line.k == share]
     length = _leading(there)
-    return [line for line in there if line["chains"] == length]
+    return [line for line in there if line.chains == length]
 
 
-def count_of(lines: Sequence[Line], length: str) -> int:
+def count_of(lines: Sequence[CapacityLine], length: Stratum) -> int:
     """How many chains of a length there are, under the operator whose replies could be read for most of them."""
-    return max((line["n"] for line in lines if line["chains"] == length), default=0)
+    return max((line.n for line in lines if line.chains == length), default=0)
 
 
-def _leading(lines: Sequence[Line]) -> str:
+def _leading(lines: Sequence[CapacityLine]) -> Stratum:
     """The length of chains that speaks for the run, by their number alone, whatever they say."""
-    lengths = [name for name in CHAINS if any(line["chains"] == name for line in lines)]
+    lengths = [name for name in CHAINS if any(line.chains == name for line in lines)]
     if "all" not in lengths:
         return lengths[0]
     n_long = count_of(lines, "long")

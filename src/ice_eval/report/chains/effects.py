@@ -8,9 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ice_eval.cot.ledger import ANSWER, CHAIN, GOLD, LABELS, QUESTION, Flags, changed
-from ice_eval.cot.rows import AGAIN
+from ice_eval.records import Kind
 from ice_eval.results import ExampleView, InputRow, LedgerRow
-from ice_eval.results.schema import PROBE, SHARED_NULL
 
 MOST_REPLIES = 3
 """Different replies that are shown of one step."""
@@ -71,9 +70,9 @@ def chain_view(example: InputRow, rows: Sequence[LedgerRow], operator: str) -> C
     Where every step was taken away alone, its effect is how much more often the answer changes then than for the whole
     chain. Else random sets of steps tell: how much more often it changes with the step among them than without.
     """
-    whole = [row for row in rows if row.key.kind in {"full", AGAIN}]
+    whole = [row for row in rows if row.key.kind in (Kind.FULL, Kind.AGAIN)]
     removals = [row for row in rows if _is_removal(row, operator)]
-    drawn = [row for row in removals if row.key.kind == SHARED_NULL]
+    drawn = [row for row in removals if row.key.kind == Kind.RANDOM]
     alone = _alone(removals, whole, len(example.spans))
     sides = _among_others(drawn, len(example.spans)) if alone is None else alone
     texts = [example.fields[CHAIN][span.start : span.end] for span in example.spans]
@@ -85,7 +84,7 @@ def chain_view(example: InputRow, rows: Sequence[LedgerRow], operator: str) -> C
         operator=operator,
         alone=alone is not None,
         whole=replies_of(whole),
-        empty=replies_of([row for row in rows if row.key.kind == "empty"]),
+        empty=replies_of([row for row in rows if row.key.kind == Kind.EMPTY]),
         steps=tuple(_effect(text, each) for text, each in zip(texts, sides, strict=True)),
         always=alone is None and bool(_read(drawn).size) and bool(_read(drawn).all()),
     )
@@ -116,7 +115,7 @@ def _among_others(drawn: Sequence[LedgerRow], n_steps: int) -> list[_Sides]:
 def _is_removal(row: LedgerRow, operator: str) -> bool:
     """Steps were taken away, whoever chose them but an explanation, which looks for those that matter."""
     key = row.key
-    chosen = key.kind == SHARED_NULL or key.kind.startswith(PROBE)
+    chosen = key.kind in (Kind.RANDOM, Kind.PROBE)
     return chosen and (key.operator, key.direction) == (operator, "necessity")
 
 

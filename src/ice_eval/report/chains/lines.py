@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
+from ice_eval.records import Kind
 from ice_eval.report.chains.effects import ALWAYS, MOST_REPLIES, REPLIES, ChainView, Reply, chain_view, replies_of
 from ice_eval.report.written import numbers_of, quoted, shade, title_of
 from ice_eval.results import Compared, ExampleView, LedgerRow
 from ice_eval.results.outcomes import ALL
-from ice_eval.results.schema import SHARED_NULL, rationale_kind
 
 
 def chain_lines(view: ExampleView, compared: Sequence[Compared], *, n_random: int, colour: bool) -> Iterator[Text]:
@@ -40,8 +40,8 @@ def chain_lines(view: ExampleView, compared: Sequence[Compared], *, n_random: in
 
 def operator_of(view: ExampleView) -> str:
     """The operator that is looked at: the first of those that were chosen, or of all."""
-    chosen = [str(each.line["operator"]) for each in view.compared if each.line["operator"] != ALL]
-    scored = [row.key.operator for row in view.rows if row.key.kind == SHARED_NULL]
+    chosen = [each.line.operator for each in view.compared if each.line.operator != ALL]
+    scored = [row.key.operator for row in view.rows if row.key.kind == Kind.RANDOM]
     return next((name for name in [*chosen, *scored] if name), "delete")
 
 
@@ -61,19 +61,17 @@ def _replies(name: str, replies: Sequence[Reply]) -> Iterator[Text]:
 
 def _compared(each: Compared, view: ExampleView) -> Iterator[Text]:
     line = each.line
-    if "error" in line:
-        yield Text(f"{title_of(line)}: {line['error']}")
+    if line.error is not None:
+        yield Text(f"{title_of(line)}: {line.error}")
         return
     yield Text(f"{title_of(line)}: {numbers_of(line)}", style="bold")
-    act = "alone" if line["direction"] == "sufficiency" else "removed"
-    place = (rationale_kind(line["attribution"]), line["operator"], line["direction"], len(line["rationale"]))
-    for row in view.rows:
-        if (row.key.kind, row.key.operator, row.key.direction, row.key.size) == place:
-            yield Text(f"  {_numbers(line['rationale'])} {act}: {_reply(row)}")
+    act = "alone" if line.direction == "sufficiency" else "removed"
+    for row in view.rationale_rows(line):
+        yield Text(f"  {_numbers(line.rationale)} {act}: {_reply(row)}")
 
 
 def _random(view: ExampleView, operator: str, n_random: int) -> Iterator[Text]:
-    rows = [row for row in view.rows if row.key.kind == SHARED_NULL and row.key.operator == operator]
+    rows = [row for row in view.rows if row.key.kind == Kind.RANDOM and row.key.operator == operator]
     for direction in dict.fromkeys(row.key.direction for row in rows):
         there = [row for row in rows if row.key.direction == direction]
         some = there if n_random < 0 else there[:n_random]

@@ -1,20 +1,20 @@
 """One chain as a plain, compact record: what the example browser of the page reads."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ice_eval.report.chains.effects import ALWAYS, MOST_REPLIES, Reply, StepEffect, chain_view
-from ice_eval.results import InputRow, LedgerRow
+from ice_eval.results import InputRow, LedgerRow, RunSettings
 
 LONGEST_REPLY = 300
 """Characters of a reply that are shown; `ice show` prints the rest."""
 
 
-def chain_record(example: InputRow, rows: Sequence[LedgerRow], config: Mapping[str, Any]) -> dict[str, Any] | None:
+def chain_record(example: InputRow, rows: Sequence[LedgerRow], config: RunSettings) -> dict[str, Any] | None:
     """What is shown of a chain beside its text; None for one that takes no part."""
     if example.skip_reason is not None:
         return None
-    found = chain_view(example, rows, config["operators"][0])
+    found = chain_view(example, rows, config.operators[0])
     return {
         "answer": found.answer,
         "gold": found.gold,

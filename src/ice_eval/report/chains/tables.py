@@ -1,13 +1,34 @@
 """What step-level runs say of chains, as tables."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
-from ice_eval.report.chains._content import CHAINS, Line, Summary, capacities, numbered
-from ice_eval.report.tables import Table, interval, percent, share, table_of, word_of_verdict
+from ice_eval.report.chains._content import CHAINS, capacities, numbered
+from ice_eval.report.tables import Column, Table, interval, percent, share, table_of, word_of_verdict
+from ice_eval.results import Summary
+from ice_eval.results.records import (
+    CapacityLine,
+    ChainSummary,
+    CountedRate,
+    DependenceLine,
+    LevelLine,
+    RawAgreement,
+    RawLine,
+)
 
-Columns = list[tuple[str, Callable[[Line], str]]]
-_RUN: Columns = [("run", lambda line: str(line["run"]))]
+L = TypeVar("L")
+
+
+@dataclass(frozen=True)
+class _Numbered(Generic[L]):
+    """A line, and the number of its run."""
+
+    run: str
+    line: L
+
+
+_RUN: list[Column[_Numbered[Any]]] = [("run", lambda row: row.run)]
 
 
 def cot_tables(*summaries: Summary) -> list[Table]:
@@ -35,41 +56,41 @@ def capacity_interval(value: Sequence[float] | None) -> str:
     return "–" if value is None else "[" + ", ".join(f"{limit:.2f}" for limit in value) + "]"
 
 
-Contents = Sequence[tuple[str, Mapping[str, Any]]]
-"""The number of each run, and what it says of chains."""
+Contents = Sequence[tuple[str, ChainSummary]]
+"""The number of each run, and its summary of chains."""
 
 
-def _of_runs(contents: Contents, lines: Callable[[Mapping[str, Any]], Iterable[Line]]) -> list[Line]:
+def _of_runs(contents: Contents, lines: Callable[[ChainSummary], Iterable[L]]) -> list[_Numbered[L]]:
     """Some lines of every run, each with the number of its run."""
-    return [{"run": run, **line} for run, content in contents for line in lines(content)]
+    return [_Numbered(run, line) for run, content in contents for line in lines(content)]
 
 
 def _problems(contents: Contents) -> Table:
-    lines = _of_runs(contents, lambda content: [{**content["problems"], **content["steps"]}])
-    columns: Columns = [
+    rows = _of_runs(contents, lambda content: [content])
+    columns: list[Column[_Numbered[ChainSummary]]] = [
         *_RUN,
-        ("problems", lambda line: str(line["n"])),
-        ("evaluated", lambda line: str(line["n_evaluated"])),
-        ("skipped", lambda line: str(sum(line["skipped"].values()))),
-        ("answers unreadable", lambda line: str(line["n_unreadable"])),
-        ("with gold", lambda line: str(line["n_gold"])),
-        ("accuracy", lambda line: percent(line["accuracy"])),
-        ("steps (mean)", lambda line: "–" if line["mean"] is None else f"{line['mean']:.1f}"),
-        ("fewest", lambda line: _count(line["least"])),
-        ("most", lambda line: _count(line["most"])),
+        ("problems", lambda row: str(row.line.problems.n)),
+        ("evaluated", lambda row: str(row.line.problems.n_evaluated)),
+        ("skipped", lambda row: str(sum(row.line.problems.skipped.values()))),
+        ("answers unreadable", lambda row: str(row.line.problems.n_unreadable)),
+        ("with gold", lambda row: str(row.line.problems.n_gold)),
+        ("accuracy", lambda row: percent(row.line.problems.accuracy)),
+        ("steps (mean)", lambda row: "–" if row.line.steps.mean is None else f"{row.line.steps.mean:.1f}"),
+        ("fewest", lambda row: _count(row.line.steps.least)),
+        ("most", lambda row: _count(row.line.steps.most)),
     ]
-    return table_of("Chains of thought", lines, columns)
+    return table_of("Chains of thought", rows, columns)
 
 
 def _count(value: int | None) -> str:
     return "–" if value is None else str(value)
 
 
-_PLACE: Columns = [
+_PLACE: list[Column[_Numbered[CapacityLine]]] = [
     *_RUN,
-    ("operator", lambda line: str(line["operator"])),
-    ("k", lambda line: share(line["k"])),
-    ("chains", lambda line: CHAINS[line["chains"]]),
+    ("operator", lambda row: str(row.line.operator)),
+    ("k", lambda row: share(row.line.k)),
+    ("chains", lambda row: CHAINS[row.line.chains]),
 ]
 
 
@@ -79,64 +100,59 @@ def capacity_table(*summaries: Summary) -> Table:
 
 
 def _capacity(contents: Contents) -> Table:
-    lines = _of_runs(contents, capacities)
-    columns: Columns = [
+    rows = _of_runs(contents, capacities)
+    columns: list[Column[_Numbered[CapacityLine]]] = [
         *_PLACE,
-        ("steps taken", lambda line: percent(line["k_effective"])),
-        ("n", lambda line: str(line["n"])),
-        ("Nec", lambda line: percent(line["necessity"])),
-        ("Nec 95 % CI", lambda line: interval(line["necessity_ci"])),
-        ("Suf", lambda line: percent(line["sufficiency"])),
-        ("Suf 95 % CI", lambda line: interval(line["sufficiency_ci"])),
-        ("noise floor", lambda line: percent(line["noise_floor"])),
-        ("SRC", lambda line: capacity_number(line["src"])),
-        ("SRC 95 % CI", lambda line: capacity_interval(line["src_ci"])),
-        ("SRC adj.", lambda line: capacity_number(line["src_adjusted"])),
-        ("SRC adj. 95 % CI", lambda line: capacity_interval(line["src_adjusted_ci"])),
-        ("word (estimate)", lambda line: str(line["taxonomy"] or "–")),
-        ("verdict", lambda line: str(line["verdict"] or "–")),
+        ("steps taken", lambda row: percent(row.line.k_effective)),
+        ("n", lambda row: str(row.line.n)),
+        ("Nec", lambda row: percent(row.line.necessity)),
+        ("Nec 95 % CI", lambda row: interval(row.line.necessity_ci)),
+        ("Suf", lambda row: percent(row.line.sufficiency)),
+        ("Suf 95 % CI", lambda row: interval(row.line.sufficiency_ci)),
+        ("noise floor", lambda row: percent(row.line.noise_floor)),
+        ("SRC", lambda row: capacity_number(row.line.src)),
+        ("SRC 95 % CI", lambda row: capacity_interval(row.line.src_ci)),
+        ("SRC adj.", lambda row: capacity_number(row.line.src_adjusted)),
+        ("SRC adj. 95 % CI", lambda row: capacity_interval(row.line.src_adjusted_ci)),
+        ("word (estimate)", lambda row: str(row.line.taxonomy or "–")),
+        ("verdict", lambda row: str(row.line.verdict or "–")),
     ]
     return table_of(
         "Do the steps carry the answer?",
-        lines,
+        rows,
         columns,
         coloured={
-            "word (estimate)": lambda line: line["taxonomy"],
-            "verdict": lambda line: word_of_chains(line["verdict"]),
+            "word (estimate)": lambda row: row.line.taxonomy,
+            "verdict": lambda row: None if row.line.verdict is None else row.line.verdict.lowest,
         },
     )
 
 
-def word_of_chains(verdict: str | None) -> str | None:
-    """The word that colours a verdict on chains: of a range the lower one, as that is what is sure."""
-    return None if verdict is None else verdict.partition(" to ")[0]
-
-
 def _open(contents: Contents) -> Table:
     """What the numbers would be if all unreadable replies had been the one thing, or the other."""
-    lines = [line for line in _of_runs(contents, capacities) if line["unreadable_rate"]]
-    columns: Columns = [
+    rows = [row for row in _of_runs(contents, capacities) if row.line.unreadable_rate]
+    columns: list[Column[_Numbered[CapacityLine]]] = [
         *_PLACE,
-        ("unreadable", lambda line: percent(line["unreadable_rate"])),
-        ("Nec within", lambda line: interval(line["necessity_bounds"])),
-        ("Suf within", lambda line: interval(line["sufficiency_bounds"])),
-        ("SRC within", lambda line: capacity_interval(line["src_bounds"])),
-        ("SRC adj. within", lambda line: capacity_interval(line["src_adjusted_bounds"])),
+        ("unreadable", lambda row: percent(row.line.unreadable_rate)),
+        ("Nec within", lambda row: interval(row.line.necessity_bounds)),
+        ("Suf within", lambda row: interval(row.line.sufficiency_bounds)),
+        ("SRC within", lambda row: capacity_interval(row.line.src_bounds)),
+        ("SRC adj. within", lambda row: capacity_interval(row.line.src_adjusted_bounds)),
     ]
-    return table_of("What unreadable replies leave open", lines, columns)
+    return table_of("What unreadable replies leave open", rows, columns)
 
 
 def _references(contents: Contents) -> Table:
-    lines = _of_runs(contents, _reference_lines)
-    columns: Columns = [
+    rows = _of_runs(contents, _reference_lines)
+    columns: list[Column[_Numbered[tuple[str, CountedRate]]]] = [
         *_RUN,
-        ("of the chains", lambda line: str(line["what"])),
-        ("share", lambda line: percent(line["rate"])),
-        ("95 % CI", lambda line: interval(line["rate_ci"])),
-        ("within, if all is counted", lambda line: _bounds(line["rate_bounds"])),
-        ("n", lambda line: str(line["n"])),
+        ("of the chains", lambda row: row.line[0]),
+        ("share", lambda row: percent(row.line[1].rate)),
+        ("95 % CI", lambda row: interval(row.line[1].rate_ci)),
+        ("within, if all is counted", lambda row: _bounds(row.line[1].rate_bounds)),
+        ("n", lambda row: str(row.line[1].n)),
     ]
-    return table_of("Whole, empty, shuffled and cut chains", lines, columns)
+    return table_of("Whole, empty, shuffled and cut chains", rows, columns)
 
 
 def _bounds(value: Sequence[float] | None) -> str:
@@ -144,57 +160,55 @@ def _bounds(value: Sequence[float] | None) -> str:
     return "–" if value is None or value[0] == value[1] else interval(value)
 
 
-def _reference_lines(content: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    yield {"what": "another answer to the whole chain, asked again (noise floor)", **content["noise_floor"]}
-    yield {"what": "own answer without any step", **content["no_steps"]}
-    if "shuffle" in content:
-        yield {"what": "another answer to the steps in another order", **content["shuffle"]}
-    if "truncate" in content:
-        cut = content["truncate"]
-        n = content["problems"]["n_evaluated"]
-        for line in cut["kept"][1:]:  # cut off before the first step is no step at all
-            yield {"what": f"own answer after the first {100 * line['share']:g} % of the steps", **line, "n": n}
-        yield {
-            "what": "share of steps from which on the answer stands",
-            "rate": cut["settled"],
-            "rate_ci": cut["settled_ci"],
-            "rate_bounds": None,
-            "n": cut["n"],
-        }
+def _reference_lines(content: ChainSummary) -> Iterator[tuple[str, CountedRate]]:
+    """What a rate is of, and the rate."""
+    yield "another answer to the whole chain, asked again (noise floor)", content.noise_floor
+    yield "own answer without any step", content.no_steps
+    if content.shuffle is not None:
+        yield "another answer to the steps in another order", content.shuffle
+    if content.truncate is not None:
+        cut = content.truncate
+        for each in cut.kept[1:]:  # cut off before the first step is no step at all
+            rate = CountedRate(
+                rate=each.rate, rate_ci=each.rate_ci, rate_bounds=each.rate_bounds, n=content.problems.n_evaluated
+            )
+            yield f"own answer after the first {100 * each.share:g} % of the steps", rate
+        settled = CountedRate(rate=cut.settled, rate_ci=cut.settled_ci, rate_bounds=None, n=cut.n)
+        yield "share of steps from which on the answer stands", settled
 
 
 def _dependence(contents: Contents) -> Table:
-    lines = _of_runs(contents, lambda content: content["operator_dependence"])
-    columns: Columns = [
+    rows = _of_runs(contents, lambda content: content.operator_dependence)
+    columns: list[Column[_Numbered[DependenceLine]]] = [
         *_RUN,
-        ("k", lambda line: share(line["k"])),
-        ("operators", lambda line: " − ".join(line["operators"])),
-        ("measure", lambda line: str(line["measure"])),
-        ("n", lambda line: str(line["n"])),
-        ("gap", lambda line: "–" if line["gap"] is None else f"{100 * line['gap']:+.1f} pp"),
-        ("95 % CI", lambda line: interval(line["gap_ci"], signed=True)),
+        ("k", lambda row: share(row.line.k)),
+        ("operators", lambda row: " − ".join(row.line.operators)),
+        ("measure", lambda row: str(row.line.measure)),
+        ("n", lambda row: str(row.line.n)),
+        ("gap", lambda row: "–" if row.line.gap is None else f"{100 * row.line.gap:+.1f} pp"),
+        ("95 % CI", lambda row: interval(row.line.gap_ci, signed=True)),
     ]
-    return table_of("How far the numbers depend on the operator", lines, columns)
+    return table_of("How far the numbers depend on the operator", rows, columns)
 
 
 def _levels(contents: Contents) -> Table:
-    lines = _of_runs(contents, lambda content: content.get("levels", ()))
-    columns: Columns = [
+    rows = _of_runs(contents, lambda content: content.levels or ())
+    columns: list[Column[_Numbered[LevelLine]]] = [
         *_RUN,
-        ("attribution", lambda line: str(line["attribution"])),
-        ("direction", lambda line: str(line["direction"])),
-        ("k", lambda line: share(line["k"])),
-        ("unit", lambda line: str(line["unit"])),
-        ("n", lambda line: str(line["n"])),
-        ("win rate", lambda line: percent(line["win_rate"])),
-        ("95 % CI", lambda line: interval(line["win_rate_ci"])),
-        ("verdict", lambda line: str(line["verdict"])),
+        ("attribution", lambda row: str(row.line.attribution)),
+        ("direction", lambda row: str(row.line.direction)),
+        ("k", lambda row: share(row.line.k)),
+        ("unit", lambda row: str(row.line.unit)),
+        ("n", lambda row: str(row.line.n)),
+        ("win rate", lambda row: percent(row.line.win_rate)),
+        ("95 % CI", lambda row: interval(row.line.win_rate_ci)),
+        ("verdict", lambda row: str(row.line.verdict)),
     ]
     return table_of(
         "Tokens beside steps, by the model's own answer",
-        lines,
+        rows,
         columns,
-        coloured={"verdict": lambda line: word_of_verdict(line["verdict"])},
+        coloured={"verdict": lambda row: word_of_verdict(row.line.verdict)},
     )
 
 
@@ -202,38 +216,33 @@ _SAID = {True: "yes", False: "no"}
 
 
 def _raw(contents: Contents) -> Table:
-    lines = _of_runs(contents, lambda content: content["raw"])
-    columns: Columns = [
+    rows = _of_runs(contents, lambda content: content.raw)
+    columns: list[Column[_Numbered[RawLine]]] = [
         *_RUN,
-        ("attribution", lambda line: str(line["attribution"])),
-        ("operator", lambda line: str(line["operator"])),
-        ("k", lambda line: share(line["k"])),
-        ("measure", lambda line: str(line["measure"])),
-        ("n", lambda line: str(line["n"])),
-        ("raw score", lambda line: f"{line['raw']:.2f}"),
-        ("win rate", lambda line: percent(line["win_rate"])),
-        ("raw says yes", lambda line: _SAID[line["raw_positive"]]),
-        ("win rate says yes", lambda line: _SAID[line["win_rate_positive"]]),
-        ("agree", lambda line: _SAID[line["agree"]]),
+        ("attribution", lambda row: str(row.line.attribution)),
+        ("operator", lambda row: str(row.line.operator)),
+        ("k", lambda row: share(row.line.k)),
+        ("measure", lambda row: str(row.line.measure)),
+        ("n", lambda row: str(row.line.n)),
+        ("raw score", lambda row: f"{row.line.raw:.2f}"),
+        ("win rate", lambda row: percent(row.line.win_rate)),
+        ("raw says yes", lambda row: _SAID[row.line.raw_positive]),
+        ("win rate says yes", lambda row: _SAID[row.line.win_rate_positive]),
+        ("agree", lambda row: _SAID[row.line.agree]),
     ]
-    return table_of("Raw scores beside win rates", lines, columns)
+    return table_of("Raw scores beside win rates", rows, columns)
 
 
 def _agreement(contents: Contents) -> Table:
-    """Who says yes: the raw score, the win rate, both or none of them."""
-    lines = _of_runs(contents, lambda content: [_counts(content)] if content["raw"] else [])
-    columns: Columns = [
+    """Which says yes: the raw score, the win rate, both or none of them."""
+    rows = _of_runs(contents, lambda content: [content.raw_agreement] if content.raw else [])
+    columns: list[Column[_Numbered[RawAgreement]]] = [
         *_RUN,
-        ("configurations", lambda line: str(line["n"])),
-        ("both say yes", lambda line: str(line["both"])),
-        ("neither", lambda line: str(line["agree"] - line["both"])),
-        ("raw score alone", lambda line: str(line["raw_only"])),
-        ("win rate alone", lambda line: str(line["win_rate_only"])),
-        ("agree", lambda line: percent(line["agree"] / line["n"])),
+        ("configurations", lambda row: str(row.line.n)),
+        ("both say yes", lambda row: str(row.line.both)),
+        ("neither", lambda row: str(row.line.agree - row.line.both)),
+        ("raw score alone", lambda row: str(row.line.raw_only)),
+        ("win rate alone", lambda row: str(row.line.win_rate_only)),
+        ("agree", lambda row: percent(row.line.agree / row.line.n)),
     ]
-    return table_of("Do raw scores and win rates agree?", lines, columns)
-
-
-def _counts(content: Mapping[str, Any]) -> dict[str, Any]:
-    both = sum(line["raw_positive"] and line["win_rate_positive"] for line in content["raw"])
-    return {**content["raw_agreement"], "both": both}
+    return table_of("Do raw scores and win rates agree?", rows, columns)

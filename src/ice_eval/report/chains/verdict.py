@@ -2,24 +2,25 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from ice_eval.report.chains._content import Line, Summary, chains_of, headlines
-from ice_eval.report.chains.tables import capacity_interval, capacity_number, word_of_chains
+from ice_eval.errors import ConfigError
+from ice_eval.report.chains._content import chains_of, headlines
+from ice_eval.report.chains.tables import capacity_interval, capacity_number
 from ice_eval.report.tables import interval, percent
-from ice_eval.stats import NOISE_ONLY
-from ice_eval.stats.verdict import UNDETERMINED
+from ice_eval.results import Summary
+from ice_eval.results.records import CapacityLine, ChainSummary
+from ice_eval.stats import NOISE_ONLY, Reasoning, ReasoningVerdict
 
-_PLAIN = {
-    "decorative": "The answer does not rest on the steps",
-    "scaffolding": "The answer rests on the steps in part",
-    "genuine": "The steps carry the answer",
-    "decorative to scaffolding": "The answer rests on the steps in part at most",
-    "scaffolding to genuine": "The answer rests on the steps, at least in part",
-    "decorative to genuine": "It is not certain whether the steps carry the answer",
-    NOISE_ONLY: "Nothing can be said of the steps",
-    UNDETERMINED: "Nothing can be said",
+_PLAIN: Mapping[tuple[Reasoning | None, Reasoning | None], str] = {
+    ("decorative", "decorative"): "The answer does not rest on the steps",
+    ("scaffolding", "scaffolding"): "The answer rests on the steps in part",
+    ("genuine", "genuine"): "The steps carry the answer",
+    ("decorative", "scaffolding"): "The answer rests on the steps in part at most",
+    ("scaffolding", "genuine"): "The answer rests on the steps, at least in part",
+    ("decorative", "genuine"): "It is not certain whether the steps carry the answer",
 }
+_UNDETERMINED = ReasoningVerdict(reason="too few examples")
+"""Verdict where no reply could be read."""
 
 
 @dataclass(frozen=True)
@@ -47,11 +48,17 @@ class ChainVerdict:
 
 
 def chain_verdict(summary: Summary) -> ChainVerdict:
-    """The verdict at the share of steps that the capacity is defined for."""
-    content = summary["cot"]
+    """Return the verdict at the share of steps that the capacity is defined for.
+
+    Raises:
+        ConfigError: The summary is not that of a step-level run.
+    """
+    content = summary.chains
+    if content is None:
+        raise ConfigError("the run is not about chains of thought: there is no verdict on steps.")
     lines = headlines(content)
     return ChainVerdict(
-        title=_title([str(line["verdict"] or UNDETERMINED) for line in lines]),
+        title=_title([line.verdict or _UNDETERMINED for line in lines]),
         operators=tuple(_of_operator(line) for line in lines),
         silence=(
             "It does not say that the steps are correct, that the model thinks in this way, or that people would "
@@ -61,12 +68,13 @@ def chain_verdict(summary: Summary) -> ChainVerdict:
     )
 
 
-def plain_words(verdict: str) -> str:
+def plain_words(verdict: ReasoningVerdict) -> str:
     """A sentence that needs no vocabulary, and the verdict."""
-    return f"{_PLAIN[verdict]}: {verdict}."
+    nothing = "Nothing can be said of the steps" if verdict.reason == NOISE_ONLY else "Nothing can be said"
+    return f"{_PLAIN.get((verdict.lowest, verdict.highest), nothing)}: {verdict}."
 
 
-def _title(verdicts: Sequence[str]) -> str:
+def _title(verdicts: Sequence[ReasoningVerdict]) -> str:
     if not verdicts:
         return "No chain could be evaluated."
     if len(set(verdicts)) > 1:
@@ -74,49 +82,49 @@ def _title(verdicts: Sequence[str]) -> str:
     return plain_words(verdicts[0])
 
 
-def _of_operator(line: Line) -> OperatorVerdict:
-    verdict = str(line["verdict"] or UNDETERMINED)
-    return OperatorVerdict(str(line["operator"]), verdict, word_of_chains(line["verdict"]), _text(line))
+def _of_operator(line: CapacityLine) -> OperatorVerdict:
+    verdict = line.verdict or _UNDETERMINED
+    return OperatorVerdict(line.operator, str(verdict), verdict.lowest, _text(line))
 
 
 _ACTS = {"delete": "deleted", "replace": "replaced by steps of other problems"}
 
 
-def _text(line: Line) -> str:
-    if line["src"] is None:
+def _text(line: CapacityLine) -> str:
+    if line.src is None or line.k_effective is None:
         return "no reply could be read."
-    act = _ACTS.get(line["operator"], f"taken away ({line['operator']})")
-    beyond = f"beyond the noise floor {capacity_number(line['src_adjusted'])}"
-    if line["src_adjusted"] is None:
+    act = _ACTS.get(line.operator, f"taken away ({line.operator})")
+    beyond = f"beyond the noise floor {capacity_number(line.src_adjusted)}"
+    if line.src_adjusted is None:
         beyond = "and nothing of it lies beyond the noise floor, which is 100 %"
     text = (
-        f"where {100 * line['k_effective']:.0f} % of the steps on average (k = {line['k']:g}) are {act}, the answer "
-        f"changes in {percent(line['necessity'])} of the replies; from as many steps alone it comes in "
-        f"{percent(line['sufficiency'])}. SRC = {capacity_number(line['src'])}, {beyond} "
-        f"(95 % interval {capacity_interval(line['src_adjusted_ci'])}, n = {line['n']} {chains_of(line)})."
+        f"where {100 * line.k_effective:.0f} % of the steps on average (k = {line.k:g}) are {act}, the answer "
+        f"changes in {percent(line.necessity)} of the replies; from as many steps alone it comes in "
+        f"{percent(line.sufficiency)}. SRC = {capacity_number(line.src)}, {beyond} "
+        f"(95 % interval {capacity_interval(line.src_adjusted_ci)}, n = {line.n} {chains_of(line)})."
     )
     return text.replace(" %", "\u00a0%").replace("n = ", "n\u00a0=\u00a0")
 
 
-def _facts(content: Mapping[str, Any], lines: Sequence[Line]) -> list[tuple[str, str, str]]:
-    problems, steps = content["problems"], content["steps"]
-    found = [("problems evaluated", str(problems["n_evaluated"]), f"of {problems['n']}")]
-    if problems["accuracy"] is not None:
-        found.append(("accuracy", percent(problems["accuracy"]), f"of {problems['n_gold']} with a known answer"))
-    if steps["mean"] is not None:
-        found.append(("steps of a chain", f"{steps['mean']:.1f}", f"{steps['least']} to {steps['most']}"))
+def _facts(content: ChainSummary, lines: Sequence[CapacityLine]) -> list[tuple[str, str, str]]:
+    problems, steps = content.problems, content.steps
+    found = [("problems evaluated", str(problems.n_evaluated), f"of {problems.n}")]
+    if problems.accuracy is not None:
+        found.append(("accuracy", percent(problems.accuracy), f"of {problems.n_gold} with a known answer"))
+    if steps.mean is not None:
+        found.append(("steps of a chain", f"{steps.mean:.1f}", f"{steps.least} to {steps.most}"))
     if lines:
         line = lines[0]
-        which = f"{line['operator']}, k = {line['k']:g}"
+        which = f"{line.operator}, k = {line.k:g}"
         found += [
-            ("necessity (Nec)", percent(line["necessity"]), f"{interval(line['necessity_ci'])}, {which}"),
-            ("sufficiency (Suf)", percent(line["sufficiency"]), f"{interval(line['sufficiency_ci'])}, {which}"),
+            ("necessity (Nec)", percent(line.necessity), f"{interval(line.necessity_ci)}, {which}"),
+            ("sufficiency (Suf)", percent(line.sufficiency), f"{interval(line.sufficiency_ci)}, {which}"),
             (
                 "SRC beyond noise",
-                capacity_number(line["src_adjusted"]),
-                f"{capacity_interval(line['src_adjusted_ci'])}, {chains_of(line)}",
+                capacity_number(line.src_adjusted),
+                f"{capacity_interval(line.src_adjusted_ci)}, {chains_of(line)}",
             ),
         ]
-    for name, field in (("noise floor", "noise_floor"), ("own answer without steps", "no_steps")):
-        found.append((name, percent(content[field]["rate"]), interval(content[field]["rate_ci"])))
+    for name, mean in (("noise floor", content.noise_floor), ("own answer without steps", content.no_steps)):
+        found.append((name, percent(mean.rate), interval(mean.rate_ci)))
     return found

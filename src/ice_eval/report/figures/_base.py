@@ -11,7 +11,7 @@ import altair as alt
 from ice_eval._controls import without_controls
 from ice_eval.errors import ConfigError
 from ice_eval.report.colours import operator_colour
-from ice_eval.stats import CHANCE
+from ice_eval.stats import CHANCE, WEAKLY_FAITHFUL
 
 Chart = alt.Chart | alt.LayerChart | alt.FacetChart
 Theme = Literal["light", "dark", "print"]
@@ -20,8 +20,6 @@ PALETTE = ["#0072b2", "#c44e00", "#4d7c2e", "#8462b0", "#a87c00", "#a65f8f", "#7
 """Of what has no colour of its own: tasks, prompts, runs."""
 INK, FAINT = "ink", "faint"
 """Styles of marks that have the theme's colour of text, or of lines."""
-THRESHOLD = 0.55
-"""The win rate from which the paper speaks of faithfulness, if weak."""
 Rows = Sequence[Mapping[str, Any]]
 """The data of a figure: plain values only, aggregated before they get here."""
 
@@ -157,7 +155,7 @@ def operator_shapes(rows: Rows) -> alt.Shape:
 
 def chance_and_threshold(axis: Literal["x", "y"], scale: alt.Scale) -> list[alt.Chart]:
     """A line at 50 % and a dashed one at 55 %, across every panel."""
-    return [line_at(CHANCE, axis, scale), line_at(THRESHOLD, axis, scale, strokeDash=[3, 3])]
+    return [line_at(CHANCE, axis, scale), line_at(WEAKLY_FAITHFUL, axis, scale, strokeDash=[3, 3])]
 
 
 def line_at(value: float, axis: Literal["x", "y"], scale: alt.Scale, **style: Any) -> alt.Chart:
@@ -172,7 +170,7 @@ def line_at(value: float, axis: Literal["x", "y"], scale: alt.Scale, **style: An
 def rate_scale(rows: Rows) -> alt.Scale:
     """From a round number below all win rates and their intervals to one above; chance and threshold are in it."""
     rates = [row[name] for row in rows for name in ("win_rate", "low", "high") if row[name] is not None]
-    rates += [CHANCE, THRESHOLD]
+    rates += [CHANCE, WEAKLY_FAITHFUL]
     return alt.Scale(domain=[math.floor(10 * min(rates)) / 10, math.ceil(10 * max(rates)) / 10], nice=False)
 
 

@@ -3,15 +3,17 @@
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ice_eval.nulls import SIZE
-from ice_eval.report.figures._runs import Line, named
+from ice_eval.rationales import Share
+from ice_eval.records import Direction
+from ice_eval.report.figures._runs import named
 from ice_eval.report.tables import share
-from ice_eval.results import RunFolder
+from ice_eval.results import ExampleOutcome, RunFolder, SummaryLine
 
 USUAL_K = 0.2
 _COLUMNS = ("m", "win_rate", "p_value", "effect_size")
@@ -27,7 +29,7 @@ class Examples:
     """In words."""
     sequential: bool
     """Whether each example took as many random sets as its tests needed."""
-    _at: Mapping[str, Any]
+    _at: "_Setting"
     _columns: Mapping[tuple[str, str], Mapping[str, NDArray[np.float64]]]
 
     @property
@@ -49,46 +51,55 @@ class Examples:
         values = self._columns[cell][name]
         return values[~np.isnan(values)]
 
-    def lines(self) -> Iterator[Line]:
+    def lines(self) -> Iterator[ExampleOutcome]:
         """The lines of these examples, as they stand in the folder."""
         return _lines(self.folder, self._at)
 
 
-def examples_of(folder: RunFolder, configurations: Sequence[Line]) -> Examples | None:
+def examples_of(folder: RunFolder, configurations: Sequence[SummaryLine]) -> Examples | None:
     """The examples at k = 0.2 where the run has it, else at its first k; under its first direction and null.
 
     Rationales that have a size of their own are there whatever k.
     """
-    sizes = [line["k"] for line in configurations if line["k"] is not None]
+    sizes = [line.k for line in configurations if line.k is not None]
     k = USUAL_K if USUAL_K in sizes else next(iter(sizes), None)
     first = configurations[0]
-    setting: dict[str, Any] = {"k": k, "direction": first["direction"], "null": first["null"]}
+    setting = _Setting(k, first.direction, first.null)
     found: dict[tuple[str, str], dict[str, array[float]]] = {
-        (line["attribution"], line["operator"]): {name: array("d") for name in _COLUMNS}
+        (line.attribution, line.operator): {name: array("d") for name in _COLUMNS}
         for line in configurations
-        if _matches(line, setting)
+        if setting.holds(line)
     }
     for line in _lines(folder, setting):
-        for name, values in found[line["attribution"], line["operator"]].items():
-            values.append(np.nan if line[name] is None else line[name])
+        for name, values in found[line.attribution, line.operator].items():
+            value = getattr(line, name)
+            values.append(np.nan if value is None else value)
     columns = {
         cell: {name: np.array(values) for name, values in gathered.items()}
         for cell, gathered in found.items()
         if gathered["m"]
     }
-    words = f"{'own sizes' if k is None else f'k = {share(k)}'}, {setting['direction']}"
-    if setting["null"] != SIZE:
-        words += f", null: {setting['null']}"
-    sequential = folder.manifest()["config"].get("adaptive") == "examples"
+    words = f"{'own sizes' if k is None else f'k = {share(k)}'}, {setting.direction}"
+    if setting.null != SIZE:
+        words += f", null: {setting.null}"
+    sequential = folder.manifest().config.adaptive == "examples"
     return Examples(folder, words, sequential, setting, columns) if columns else None
 
 
-def _lines(folder: RunFolder, setting: Mapping[str, Any]) -> Iterator[Line]:
-    return (line for line in map(named, folder.examples()) if "error" not in line and _matches(line, setting))
+def _lines(folder: RunFolder, setting: "_Setting") -> Iterator[ExampleOutcome]:
+    return (named(line) for line in folder.examples() if line.error is None and setting.holds(line))
 
 
-def _matches(line: Line, setting: Mapping[str, Any]) -> bool:
-    return all(line.get(name, SIZE) == value or (name == "k" and line["k"] is None) for name, value in setting.items())
+class _Setting(NamedTuple):
+    """The configurations that are drawn."""
+
+    k: Share | None
+    direction: Direction
+    null: str
+
+    def holds(self, line: SummaryLine | ExampleOutcome) -> bool:
+        """Whether a line is of this setting; rationales with sizes of their own are of any k."""
+        return line.k in (self.k, None) and (line.direction, line.null) == (self.direction, self.null)
 
 
 def shares(values: NDArray[np.float64], n_bins: int) -> NDArray[np.float64]:

@@ -52,7 +52,7 @@ def _of_summaries(runs: Runs) -> list[Figure]:
 def _of_examples(runs: Runs) -> Iterator[Figure]:
     taken: set[str] = set()
     for folder, (model, task) in zip(runs.folders, runs.names, strict=True):
-        lines = [line for line in runs.configurations if (line["model"], line["task"]) == (model, task)]
+        lines = [line for line in runs.configurations if (line.model, line.task) == (model, task)]
         examples = examples_of(folder, lines) if lines else None
         drawn = () if examples is None else _drawn(examples)
         suffix = _slug(f"{model} {task}", taken)

@@ -19,17 +19,17 @@ _CROSSES = {"confirmed": "#b5400e", "possible": "#a87c00", "no": "#16857a"}
 
 def agreement(runs: Runs) -> Figure | None:
     """The gap of every pair of operators; needs two."""
-    lines = [line for line in runs.agreement if line["gap"] is not None]
+    lines = [line for line in runs.agreement if line.gap is not None]
     if not lines:
         return None
     places = placed(lines, row=("operators", *runs.aside, "direction", "null"), column=("k",))
     rows: list[dict[str, Any]] = [
         {
             "subject": subject,
-            "gap": line["gap"],
-            **ends(line["gap_ci"]),
-            "crosses": line["crosses_threshold"],
-            "operators": " − ".join(line["operators"]),
+            "gap": line.gap,
+            **ends(line.gap_ci),
+            "crosses": line.crosses_threshold,
+            "operators": " − ".join(line.operators),
             **place,
         }
         for line, subject, place in zip(lines, subjects(runs, lines), places, strict=True)

@@ -7,7 +7,7 @@ from typing import Any
 import altair as alt
 
 from ice_eval.analysis.paper import paper_table
-from ice_eval.report.chains._content import Line, capacities, chains_of, headlines
+from ice_eval.report.chains._content import capacities, chains_of, headlines
 from ice_eval.report.drawing import OF_CHAINS
 from ice_eval.report.figures._base import (
     FAINT,
@@ -28,6 +28,7 @@ from ice_eval.report.figures.from_tables import chain_of_thought_scatter
 from ice_eval.report.figures.records import ChainOfThought
 from ice_eval.report.run_names import run_names
 from ice_eval.results import RunFolder
+from ice_eval.results.records import ChainSummary
 
 _SHARES = alt.Scale(domain=[0, 1])
 _PERCENT = alt.Axis(format=".0%", tickCount=5)
@@ -43,16 +44,16 @@ _EARLY = (
     "the end only: all steps were needed. The dashed line is an answer that settles evenly."
 )
 
-Named = tuple[str, Line]
-"""What a run is called, and what its summary says of chains."""
+Named = tuple[str, ChainSummary]
+"""The name of a run, and its summary of chains."""
 
 
 def chain_figures(folders: Sequence[RunFolder]) -> list[Figure]:
     """The figures of the step-level runs among some; those that their data do not allow are left out."""
-    there = [folder for folder in folders if "cot" in folder.summary()]
-    names = run_names(there)
-    runs = [(f"{model} on {task}", folder.summary()["cot"]) for (model, task), folder in zip(names, there, strict=True)]
-    tasks = [str(folder.manifest()["config"]["task"]) for folder in there]
+    found = [(folder, chains) for folder in folders if (chains := folder.summary().chains) is not None]
+    names = run_names([folder for folder, _ in found])
+    runs = [(f"{model} on {task}", chains) for (model, task), (_, chains) in zip(names, found, strict=True)]
+    tasks = [folder.manifest().config.task for folder, _ in found]
     drawn = (_capacity(runs, [model for model, _ in names], tasks), _by_share(runs), _early(runs))
     return [figure for figure in drawn if figure is not None]
 
@@ -63,14 +64,14 @@ def _capacity(runs: Sequence[Named], models: Sequence[str], tasks: Sequence[str]
         ChainOfThought(
             model=model,
             task=task,
-            src=line["src"],
-            accuracy=content["problems"]["accuracy"],
-            low=ends(line["src_ci"])["low"],
-            high=ends(line["src_ci"])["high"],
+            src=line.src,
+            accuracy=content.problems.accuracy,
+            low=ends(line.src_ci)["low"],
+            high=ends(line.src_ci)["high"],
         )
         for (_, content), model, task in zip(runs, models, tasks, strict=True)
         for line in headlines(content)[:1]
-        if line["src"] is not None and content["problems"]["accuracy"] is not None
+        if line.src is not None and content.problems.accuracy is not None
     ]
     if not own:
         return None
@@ -128,35 +129,36 @@ def _by_share(runs: Sequence[Named]) -> Figure | None:
     return Figure(f"{OF_CHAINS}necessity-sufficiency", "Are steps needed, and are a few enough?", _BY_SHARE, chart)
 
 
-def _share_rows(run: str, content: Line) -> Iterator[dict[str, Any]]:
+def _share_rows(run: str, content: ChainSummary) -> Iterator[dict[str, Any]]:
     lines = capacities(content)
-    several = len({line["chains"] for line in lines}) > 1
+    several = len({line.chains for line in lines}) > 1
     for line in lines:
-        if several and line["chains"] == "all":
+        if several and line.chains == "all":
             continue
         chains = chains_of(line) if several else ""
         for measure, title in _MEASURES.items():
-            if line[measure] is not None:
+            rate = getattr(line, measure)
+            if rate is not None:
                 yield {
                     "row": " · ".join(filter(None, (run, chains))),
                     "column": title,
-                    "operator": line["operator"],
-                    "k": line["k"],
-                    "rate": line[measure],
-                    **ends(line[f"{measure}_ci"]),
-                    "n": line["n"],
-                    "floor": line["noise_floor"] if measure == "necessity" else None,
+                    "operator": line.operator,
+                    "k": line.k,
+                    "rate": rate,
+                    **ends(getattr(line, f"{measure}_ci")),
+                    "n": line.n,
+                    "floor": line.noise_floor if measure == "necessity" else None,
                 }
 
 
 def _early(runs: Sequence[Named]) -> Figure | None:
     """How often a beginning of the chain gives its answer; needs the operator `truncate`."""
     rows = [
-        {"run": name, "share": cut["share"], "rate": cut["rate"], **ends(cut["rate_ci"]), "row": "", "column": ""}
+        {"run": name, "share": cut.share, "rate": cut.rate, **ends(cut.rate_ci), "row": "", "column": ""}
         for name, content in runs
-        if "truncate" in content
-        for cut in content["truncate"]["kept"]
-        if cut["rate"] is not None
+        if content.truncate is not None
+        for cut in content.truncate.kept
+        if cut.rate is not None
     ]
     if not rows:
         return None

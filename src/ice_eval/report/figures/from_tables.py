@@ -6,10 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import altair as alt
-import numpy as np
 
 from ice_eval import stats
-from ice_eval._seeding import rng_for
+from ice_eval.analysis.human import Overlap, overlap_correlation
 from ice_eval.errors import DataError
 from ice_eval.report.figures._base import (
     FAINT,
@@ -99,9 +98,7 @@ def _heading(rows: Sequence[Plausibility]) -> str:
 
 def _correlation(rows: Sequence[Plausibility]) -> str:
     """Pearson's r and its interval, where the points have them."""
-    x, y = np.array([row.overlap for row in rows]), np.array([row.win_rate for row in rows])
-    groups = [(index, None) if row.group is None else (None, row.group) for index, row in enumerate(rows)]
-    found = stats.correlate(x, y, rng=rng_for(0, "plausibility"), groups=groups)
+    found = overlap_correlation([Overlap(row.overlap, row.win_rate, row.group) for row in rows])
     if found.r is None:
         return f"n = {found.n}"
     ends = "" if found.interval is None else " [{:+.2f}, {:+.2f}]".format(*found.interval)
@@ -147,7 +144,7 @@ def prompt_sensitivity(rows: Iterable[PromptWinRate]) -> Figure:
     return Figure("prompt-sensitivity", "Win rate by prompt", caption, chart)
 
 
-_SRC_LIMITS = (0.15, 0.4)
+_SRC_LIMITS = (stats.SCAFFOLDING, stats.GENUINE)
 _SRC_SIZE = (420, 280)
 """Width and height of the plot, in pixels."""
 

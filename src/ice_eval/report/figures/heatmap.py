@@ -6,8 +6,9 @@ import altair as alt
 
 from ice_eval.report.colours import TAXONOMY_COLOURS, TEXT_COLOURS, UNKNOWN_COLOUR
 from ice_eval.report.figures._base import Chart, Figure, Rows, in_order, panels
-from ice_eval.report.figures._runs import Line, Runs, placed
+from ice_eval.report.figures._runs import Runs, placed
 from ice_eval.report.tables import word_of_rate
+from ice_eval.results import SummaryLine
 from ice_eval.stats import taxonomy
 
 UNKNOWN, NO_VERDICT = "no win rate", "undetermined"
@@ -23,21 +24,21 @@ _CAPTION = (
 def heatmap(runs: Runs) -> Figure | None:
     """Models by tasks where there are several runs, else attributions by operators."""
     lines = runs.configurations
-    n_models, n_tasks = (len({line[name] for line in lines}) for name in ("model", "task"))
+    n_models, n_tasks = (len({getattr(line, name) for line in lines}) for name in ("model", "task"))
     x, y, row, column = _axes(several_models=n_models > 1, several_tasks=n_tasks > 1)
     rows = [
-        {"x": str(line[x]), "y": str(line[y]), **place, **_judged(line)}
+        {"x": str(getattr(line, x)), "y": str(getattr(line, y)), **place, **_judged(line)}
         for line, place in zip(lines, placed(lines, row=row, column=column), strict=True)
     ]
     return Figure("win-rate-heatmap", "Win rates", _CAPTION, coloured_cells(rows, x=x, y=y))
 
 
-def _judged(line: Line) -> dict[str, object]:
+def _judged(line: SummaryLine) -> dict[str, object]:
     """The cell of a configuration: unlike a published number, it has a verdict that its colour must not contradict."""
-    shown = cell(line["win_rate"])
-    if line["win_rate"] is None:
+    shown = cell(line.win_rate)
+    if line.win_rate is None:
         return shown
-    return {**shown, "word": word_of_rate(line["win_rate"], line["verdict"]) or NO_VERDICT}
+    return {**shown, "word": word_of_rate(line.win_rate, line.verdict) or NO_VERDICT}
 
 
 class _Axes(NamedTuple):

@@ -27,18 +27,18 @@ def k_sweep(runs: Runs) -> Figure | None:
     lines = [
         line
         for line in runs.configurations
-        if line["win_rate"] is not None and isinstance(line["k"], float) and line["operator"] != ALL
+        if line.win_rate is not None and isinstance(line.k, float) and line.operator != ALL
     ]
-    sizes = sorted({line["k"] for line in lines})
+    sizes = sorted({line.k for line in lines if isinstance(line.k, float)})
     if len(sizes) < 2:
         return None
     places = placed(lines, row=("model", "task", "direction", "null"), column=("attribution",))
     rows = [
         {
-            "operator": line["operator"],
-            "k": line["k"],
-            "win_rate": line["win_rate"],
-            **ends(line["win_rate_ci"]),
+            "operator": line.operator,
+            "k": line.k,
+            "win_rate": line.win_rate,
+            **ends(line.win_rate_ci),
             **place,
         }
         for line, place in zip(lines, places, strict=True)

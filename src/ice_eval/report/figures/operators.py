@@ -69,17 +69,15 @@ _SIZE: dict[str, Any] = {"width": 220, "height": alt.Step(13)}
 
 
 def _rows(runs: Runs, *, average: bool) -> list[dict[str, Any]]:
-    lines = [
-        line for line in runs.configurations if line["win_rate"] is not None and (average or line["operator"] != ALL)
-    ]
+    lines = [line for line in runs.configurations if line.win_rate is not None and (average or line.operator != ALL)]
     places = placed(lines, row=(*runs.aside, *_ROW), column=_COLUMN)
     return [
         {
             "subject": subject,
-            "operator": line["operator"],
-            "win_rate": line["win_rate"],
-            **ends(line["win_rate_ci"]),
-            "verdict": line["verdict"],
+            "operator": line.operator,
+            "win_rate": line.win_rate,
+            **ends(line.win_rate_ci),
+            "verdict": str(line.verdict),
             **place,
         }
         for line, subject, place in zip(lines, subjects(runs, lines), places, strict=True)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from ice_eval.analysis.human import HUMAN, iou, marks_of, tells_units_apart
 from ice_eval.report.figures._base import Figure
 from ice_eval.report.figures._examples import Examples
-from ice_eval.report.figures._runs import named
+from ice_eval.report.figures._runs import own_size_name
 from ice_eval.report.figures.from_tables import plausibility_scatter
 from ice_eval.report.figures.records import Plausibility
 from ice_eval.results.outcomes import ALL
@@ -18,17 +18,17 @@ def plausibility(examples: Examples) -> Figure | None:
     known = {row.example_id: (marks, row.group) for row, marks in inputs if tells_units_apart(marks)}
     if not known:
         return None
-    yardstick = named({"attribution": HUMAN, "k": None})["attribution"]
+    yardstick = own_size_name(HUMAN)
     rows = [
         Plausibility(
-            model=line["attribution"],
-            operator=line["operator"],
-            overlap=iou(line["rationale"], known[line["example_id"]][0]),
-            win_rate=line["win_rate"],
-            group=known[line["example_id"]][1],
+            model=line.attribution,
+            operator=line.operator,
+            overlap=iou(line.rationale, known[line.example_id][0]),
+            win_rate=line.win_rate,
+            group=known[line.example_id][1],
         )
         for line in examples.lines()
-        if line["example_id"] in known and line["attribution"] != yardstick and line["operator"] != ALL
+        if line.example_id in known and line.attribution != yardstick and line.operator != ALL
     ]
     if not rows:
         return None
