@@ -11,11 +11,12 @@ from ice_eval.models import Labels
 
 
 def label_scores(model: Any, ids: Sequence[int] | np.ndarray, labels: Labels) -> torch.Tensor:
-    """Log-probabilities of the first token of every label, from the whole head."""
+    """Log-probabilities of the first token of every label, or of its class, from the whole head."""
     first = [each[0] for each in labels.ids]
     with torch.inference_mode():
         logits = model.model(input_ids=torch.tensor(np.asarray(ids)[None], device=model.device)).logits
-        return torch.log_softmax(logits[0, -1].float(), dim=-1)[first].cpu()
+        last = logits[0] if labels.are_classes else logits[0, -1]
+        return torch.log_softmax(last.float(), dim=-1)[first].cpu()
 
 
 def seconds_per_row(model: Any, rows: Sequence[Sequence[int]], labels: Labels) -> float:

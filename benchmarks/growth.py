@@ -71,10 +71,10 @@ def _measured(n: int, m: int, words: int) -> dict[str, Any]:
         manifest = run.folder.manifest()
         size = sum(path.stat().st_size for path in run.path.rglob("*") if path.is_file())
     return {
-        **{"n": n, "m": m, "words": words, "rows": manifest["rows"]},
+        **{"n": n, "m": m, "words": words, "rows": manifest.cost.rows},
         "seconds": round(ran - started, 1),
         "report_seconds": round(reported - ran, 1),
-        "rows_per_second": round(manifest["rows"] / (ran - started)),
+        "rows_per_second": round(manifest.cost.rows / (ran - started)),
         "peak_mb_of_run": round(peak_of_run),
         "peak_mb": round(_peak_mb()),
         "folder_mb": round(size / 1e6, 1),

@@ -45,7 +45,7 @@ def main() -> None:
         manifest = run.folder.manifest()
         parts = [run.folder.ledger(part, inputs=True) for part in run.folder.parts()]
     probes = [row for part in parts for row in part if row.key.kind == "probe:lime"]
-    labels, ours = model.labels(task), manifest["attribution_seconds"]["lime"]
+    labels, ours = model.labels(task), manifest.cost.attribution_seconds["lime"]
     timed = some_of(probes, arguments.loop_rows)
     per_row = seconds_per_row(model, [row.input_ids for row in timed], labels)
     result = {
@@ -57,7 +57,7 @@ def main() -> None:
         "probes": len(probes),
         "distinct_probes": len({row.input_ids for row in probes}),
         "tokens_of_probes": sum(len(row.input_ids) for row in probes),
-        "tokens_computed": manifest["probe_tokens"]["lime"],
+        "tokens_computed": manifest.cost.probe_tokens["lime"],
         "seconds": ours,
         "probes_per_second": round(len(probes) / ours, 1),
         "loop_probes_timed": len(timed),

@@ -43,8 +43,8 @@ def _run(
     started = time.perf_counter()
     run = ice.evaluate(model, random_task(n, tokens=tokens), n=n, m=m, attributions=attributions, out=out)
     seconds = time.perf_counter() - started
-    manifest = run.folder.manifest()
-    cost = {name: manifest[name] for name in ("rows", "forwards", "tokens", "rows_by_kind")}
+    spent = run.folder.manifest().cost
+    cost = {name: getattr(spent, name) for name in ("rows", "forwards", "tokens", "rows_by_kind")}
     return {"n": n, "m": m, "tokens_per_text": tokens, **cost, "seconds": round(seconds, 2)}
 
 

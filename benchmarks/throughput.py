@@ -3,6 +3,7 @@
     python benchmarks/throughput.py --device cpu --task sst2 --data sst2.jsonl
     python benchmarks/throughput.py --device cuda --model random:qwen2-7b --n 500
     python benchmarks/throughput.py --device cuda --model random:qwen2-7b --n 16 --tokens 400
+    python benchmarks/throughput.py --device cuda --model random:bert-base --n 500 --dtype bfloat16
 
 Prints JSON. Machines are noisy: ratios, not seconds, are what to compare.
 
@@ -14,13 +15,13 @@ share_of_peak    2 × parameters without embeddings × computed tokens / seconds
 """
 
 import argparse
+import dataclasses
 import json
 import resource
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,9 @@ import transformers
 
 import ice_eval as ice
 from ice_eval.models import Labels
-from ice_eval.records import ModelInput
-from ice_eval.results import LedgerRow, RunFolder
+from ice_eval.records import Ids, Inputs, Kind
+from ice_eval.results import RunFolder
+from ice_eval.results.ledger import NO_NAMES, Ledger
 from ice_eval.scoring import Scorer
 from ice_eval.tasks import FileData, load_task
 
@@ -52,9 +54,11 @@ def main() -> None:
             model, task, n=arguments.n, m=arguments.m, attributions=["attention", "gradient"], out=Path(folder) / "run"
         )
         ours = time.perf_counter() - started
-        rows = _rows(run.folder)
+        parts = _parts(run.folder)
         manifest = run.folder.manifest()
-    labels = model.labels(task)
+    cost, noise = manifest.cost, manifest.noise_guard
+    assert cost is not None, "a finished run has summed its costs"
+    labels, n_rows = model.labels(task), sum(map(len, parts))
     result = {
         "model": model.name,
         "device": device_name(model),
@@ -63,40 +67,40 @@ def main() -> None:
         "versions": {"torch": torch.__version__, "transformers": transformers.__version__, "ice-eval": ice.__version__},
         "examples": arguments.n,
         "random_sets": arguments.m,
-        "rows": len(rows),
-        "tokens_of_rows": sum(len(row.input_ids) for row in rows),
-        "tokens_computed": manifest["tokens"],
+        "rows": n_rows,
+        "tokens_of_rows": sum(len(part.inputs.ids) for part in parts),
+        "tokens_computed": cost.tokens,
         "seconds": round(ours, 2),
-        "rows_per_second": round(len(rows) / ours, 1),
-        "tokens_per_second": round(manifest["tokens"] / ours),
-        "seconds_of_attributions": round(sum(manifest["attribution_seconds"].values()), 2),
-        "noise": manifest["noise_guard"],
+        "rows_per_second": round(n_rows / ours, 1),
+        "tokens_per_second": round(cost.tokens / ours),
+        "seconds_of_attributions": round(sum(cost.attribution_seconds.values()), 2),
+        "noise": None if noise is None else dataclasses.asdict(noise),
         "peak_memory_gb": round(_peak_memory(model.device), 2),
     }
-    print(
-        json.dumps({**result, **_loop(model, labels, rows, ours, arguments), **_scoring(model, labels, rows)}, indent=2)
-    )
+    result |= _loop(model, labels, parts, ours, arguments) | _scoring(model, labels, parts)
+    print(json.dumps(result, indent=2))
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default="smollm2", help="as for `ice run`, or random:qwen2-7b, random:qwen2-tiny")
+    parser.add_argument("--model", default="smollm2", help="as for `ice run`, or random:qwen2-7b, random:bert-base")
     parser.add_argument("--task", default="demo", help="for models that are not random")
     parser.add_argument("--data", type=Path, default=None)
     parser.add_argument("--n", type=int, default=20)
     parser.add_argument("--m", type=int, default=50)
     parser.add_argument("--tokens", type=int, default=None, help="length of random texts; else that of SST-2")
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--dtype", default=None, help="float32, bfloat16 or float16; else what suits the device")
     parser.add_argument("--loop-rows", type=int, default=60)
     return parser.parse_args()
 
 
 def _model_and_task(arguments: argparse.Namespace) -> tuple[Any, ice.Task]:
-    model = model_of(arguments.model, device=arguments.device)
+    model = model_of(arguments.model, device=arguments.device, dtype=arguments.dtype)
     if is_random(arguments.model):
-        return model, random_task(max(arguments.n, 64), tokens=arguments.tokens)
+        return model, random_task(max(arguments.n, 64), tokens=arguments.tokens, bare=model.codec.reads_pairs)
     task = load_task(arguments.task)
-    return model, task if arguments.data is None else replace(task, data=FileData(arguments.data))
+    return model, task if arguments.data is None else dataclasses.replace(task, data=FileData(arguments.data))
 
 
 def _warm(model: Any, task: ice.Task) -> None:
@@ -104,45 +108,41 @@ def _warm(model: Any, task: ice.Task) -> None:
     ice.evaluate(model, task, n=2, m=4, attributions=["attention", "gradient"])
 
 
-def _rows(folder: RunFolder) -> list[LedgerRow]:
-    return [row for part in folder.parts() for row in folder.ledger(part, inputs=True)]
+def _parts(folder: RunFolder) -> list[Ledger]:
+    return [folder.ledger(part, NO_NAMES, inputs=True) for part in folder.parts()]
 
 
 def _loop(
-    model: Any, labels: Labels, rows: Sequence[LedgerRow], ours: float, arguments: argparse.Namespace
+    model: Any, labels: Labels, parts: Sequence[Ledger], ours: float, arguments: argparse.Namespace
 ) -> dict[str, Any]:
     """What the same rows cost one by one, from a sample of them."""
-    timed = some_of(rows, arguments.loop_rows)
-    per_row = seconds_per_row(model, [row.input_ids for row in timed], labels)
-    full = [row.input_ids for row in rows if row.key.kind == "full"]
-    per_full = seconds_per_row(model, full[: arguments.loop_rows], labels)
+    inputs = Inputs.join([part.inputs for part in parts])
+    full = np.flatnonzero(np.concatenate([part.head["kind"] for part in parts]) == Kind.FULL)
+    timed = some_of(range(len(inputs)), arguments.loop_rows)
+    per_row = seconds_per_row(model, [inputs.row(index) for index in timed], labels)
+    per_full = seconds_per_row(model, [inputs.row(index) for index in full[: arguments.loop_rows]], labels)
     # Two attributions, two operators, m + 1 sets each: every row with the full input beside it.
     package = len(full) * 2 * 2 * (arguments.m + 1) * (per_row + per_full)
     return {
         "loop_rows_timed": len(timed),
         "loop_rows_per_second": round(1 / per_row, 2),
-        "ratio": round(len(rows) * per_row / ours, 1),
+        "ratio": round(len(inputs) * per_row / ours, 1),
         "ratio_package": round(package / ours, 1),
     }
 
 
-def _scoring(model: Any, labels: Labels, rows: Sequence[LedgerRow]) -> dict[str, Any]:
+def _scoring(model: Any, labels: Labels, parts: Sequence[Ledger]) -> dict[str, Any]:
     """Rows and tokens per second of scoring alone, for each operator, part by part as in a run."""
     parameters = sum(
         p.numel() for name, p in model.model.named_parameters() if "embed" not in name and "lm_head" not in name
     )
-    peak = _matmul_peak(model.model.dtype, model.device)
+    peak, prefix = _matmul_peak(model.model.dtype, model.device), _common(parts)
     found: dict[str, Any] = {"non_embedding_parameters": parameters, "matmul_peak_tflops": round(peak / 1e12, 2)}
-    examples = list(dict.fromkeys(row.key.example_id for row in rows))
-    part_of = {example: index // 16 for index, example in enumerate(examples)}
     for operator in ("delete", "infill"):
-        parts: dict[int, list[ModelInput]] = {}
-        for row in rows:
-            if row.key.operator == operator:
-                parts.setdefault(part_of[row.key.example_id], []).append(row.input)
+        rows = [part.inputs.take(_under(part, operator)) for part in parts]
         scorer = Scorer(model, labels, budget=model.default_budget())
         started = time.perf_counter()
-        for submitted in [scorer.submit(part, prefix=_common(rows)) for part in parts.values()]:
+        for submitted in [scorer.submit(each, prefix=prefix) for each in rows]:
             submitted.collect()
         seconds = time.perf_counter() - started
         found[f"scoring_{operator}"] = {
@@ -153,10 +153,20 @@ def _scoring(model: Any, labels: Labels, rows: Sequence[LedgerRow]) -> dict[str,
     return found
 
 
-def _common(rows: Sequence[LedgerRow]) -> int:
+def _under(part: Ledger, operator: str) -> Ids:
+    """Indices of the rows of one operator."""
+    return np.flatnonzero(part.head["operator"] == part.names.operators.index(operator))
+
+
+def _common(parts: Sequence[Ledger]) -> int:
     """Leading ids that all rows have in common."""
-    columns = zip(*(row.input_ids for row in rows if row.key.kind in {"full", "empty"}), strict=False)
-    return next((i for i, column in enumerate(columns) if len(set(column)) > 1), 0)
+    whole = [
+        part.inputs.row(index)
+        for part in parts
+        for index in np.flatnonzero(np.isin(part.head["kind"], [Kind.FULL, Kind.EMPTY]))
+    ]
+    columns = zip(*whole, strict=False)
+    return next((place for place, column in enumerate(columns) if len(set(column)) > 1), 0)
 
 
 def _matmul_peak(dtype: torch.dtype, device: str) -> float:
