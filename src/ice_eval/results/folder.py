@@ -28,6 +28,8 @@ _KINDS = ("ledger", "inputs")
 """Folders of part files, in the order of writing: an attribution counts as there only when its rows are."""
 _COST = b"ice_cost"
 OUTCOME_FILE = "examples.parquet"
+_LINES_AT_ONCE = 1024
+"""Outcomes that are made records together: a record takes some kilobytes."""
 
 
 class RunFolder:
@@ -216,7 +218,7 @@ class RunFolder:
         try:
             # Arrow takes no path that is not text; Python opens any.
             with path.open("rb") as stream, pq.ParquetFile(stream) as file:
-                for batch in file.iter_batches():
+                for batch in file.iter_batches(batch_size=_LINES_AT_ONCE):
                     table = pa.Table.from_batches([batch]).select(OUTCOMES.names)
                     yield from outcome_lines(table.cast(OUTCOMES))
         except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as exc:
