@@ -1,7 +1,7 @@
 """Randomization tests: a rationale against random sets of the same size, for one example and for a data set."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -324,14 +324,19 @@ def mean_tests(
     if n_draws < 1:
         raise DataError(f"need at least one draw, got n_draws={n_draws}")
     alike: dict[bytes, list[int]] = {}
-    tables = [_Table.of(families) for families in several]
-    for place, table in enumerate(tables):
-        alike.setdefault(table.lengths.tobytes(), []).append(place)
+    tables: list[_Table] = []
+    for place, families in enumerate(several):
+        table = _Table.of(families)
+        together = alike.setdefault(table.lengths.tobytes(), [])
+        if together and np.array_equal(table.unit, tables[together[0]].unit):  # one copy is enough for all
+            table = replace(table, lengths=tables[together[0]].lengths, unit=tables[together[0]].unit)
+        tables.append(table)
+        together.append(place)
     found: dict[int, MeanTest] = {}
     for places in alike.values():
-        together = [tables[place] for place in places]
-        grouping = grouping_of(groups, n=together[0].lengths.size)
-        null = _swapped_statistics(together, grouping, rng=rng(), n_draws=n_draws, batch=batch)
+        own_tables = [tables[place] for place in places]
+        grouping = grouping_of(groups, n=own_tables[0].lengths.size)
+        null = _swapped_statistics(own_tables, grouping, rng=rng(), n_draws=n_draws, batch=batch)
         found |= {place: _test(tables[place], own, grouping) for place, own in zip(places, null, strict=True)}
     return [found[place] for place in range(len(several))]
 
