@@ -34,7 +34,7 @@ def model_of(name: str, *, device: str, dtype: str | None = None) -> Any:
     Without `dtype`, random weights are bfloat16 on a GPU and float32 elsewhere.
     """
     if not is_random(name):
-        return load_model(name, device=device, dtype=dtype)
+        return load_model(name, device=device, dtype=dtype or "auto")
     chosen = dtype or ("bfloat16" if device.startswith("cuda") else "float32")
     return _random_model(name.removeprefix(_RANDOM), device=device, dtype=getattr(torch, chosen))
 

@@ -220,7 +220,7 @@ class RunFolder:
             with path.open("rb") as stream, pq.ParquetFile(stream) as file:
                 for batch in file.iter_batches(batch_size=_LINES_AT_ONCE):
                     table = pa.Table.from_batches([batch]).select(OUTCOMES.names)
-                    yield from outcome_lines(table.cast(OUTCOMES))
+                    yield from outcome_lines(table if table.schema.equals(OUTCOMES) else table.cast(OUTCOMES))
         except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as exc:
             raise ConfigError(f"{path} is damaged: {exc}. `ice rescore {self.path}` writes it again.") from exc
 
@@ -254,7 +254,8 @@ class RunFolder:
             missing = [name for name in columns or known.names if name not in table.column_names]
             if missing:
                 raise _damaged(path, f"it has no column {missing[0]}")
-            return table.cast(pa.schema([known.field(name) for name in table.column_names]))
+            own = pa.schema([known.field(name) for name in table.column_names])
+            return table if table.schema.equals(own) else table.cast(own)
 
     def _content(self, path: Path) -> bytes:
         """The bytes of a part file.
