@@ -1,10 +1,12 @@
 """Outcomes as columns: nothing is rounded, and nothing is lost."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from ice_eval.results import InputRow
-from ice_eval.results.columns import Outcomes, groups_of
+from ice_eval.results.columns import GrowingOutcomes, Outcomes, groups_of
 from ice_eval.results.examples import Examples
 from ice_eval.stats import member_win_rates
 
@@ -25,6 +27,14 @@ def outcomes(families=(), *, n=None, groups=None, errors=None, rationales=(), fi
     columns = {name: np.array(values, dtype=np.float64) for name, values in numbers.items()}
     shared = {"gold": np.full(n, np.nan), "target": np.ones(n)}
     return Outcomes.of(Examples.of(rows), sound, columns, padded, members, errors, rationales, shared)
+
+
+def joined(*parts):
+    """Outcomes of one configuration, gathered part by part."""
+    gathered = GrowingOutcomes()
+    for part in parts:
+        gathered.add({"cell": part})
+    return gathered.joined()["cell"]
 
 
 def random_families(sizes, seed=0):
@@ -79,13 +89,12 @@ def test_outcomes_of_parts_are_joined_in_order():
         outcomes(own, errors={1: f"spoilt {place}"}, m=[size - 1 for size in each], first=10 * place)
         for place, (own, each) in enumerate(zip(families, sizes, strict=True))
     ]
-    joined = Outcomes.join(parts)
-    assert list(joined.ids) == ["e0", "e1", "e2", "e10", "e11", "e20", "e21", "e22"]
-    assert joined.errors == {1: "spoilt 0", 4: "spoilt 1", 6: "spoilt 2"}
-    assert np.array_equal(joined.column("m"), [1, np.nan, 50, 39_999, np.nan, 6, np.nan, 2], equal_nan=True)
+    found = joined(*parts)
+    assert list(found.ids) == ["e0", "e1", "e2", "e10", "e11", "e20", "e21", "e22"]
+    assert found.errors == {1: "spoilt 0", 4: "spoilt 1", 6: "spoilt 2"}
+    assert np.array_equal(found.column("m"), [1, np.nan, 50, 39_999, np.nan, 6, np.nan, 2], equal_nan=True)
     known = [family for own in families for family in own]
-    assert all(np.array_equal(a, b) for a, b in zip(joined.families.rates(), known, strict=True))
-    assert Outcomes.join(parts[:1]) is parts[0]
+    assert all(np.array_equal(a, b) for a, b in zip(found.families.rates(), known, strict=True))
 
 
 @pytest.mark.parametrize("n_numbers", [1, 3, 65_535, 65_536, 70_000])
@@ -95,11 +104,22 @@ def test_columns_of_few_numbers_are_held_small_and_come_back_bit_for_bit(n_numbe
     rates = rng.permutation(np.append(rng.random(n_numbers - 1), 1 / 3))
     parts = [rates[: n_numbers // 2], rates[n_numbers // 2 :], rates[:1]]
     several = [outcomes(n=len(part), win_rate=part, m=np.arange(len(part)) % 5) for part in parts if len(part)]
-    joined = Outcomes.join(several)
-    assert np.array_equal(joined.column("win_rate"), np.concatenate(parts))
-    chosen = rng.random(len(joined)) < 0.5
-    assert np.array_equal(joined.select(chosen).column("win_rate"), np.concatenate(parts)[chosen])
-    assert joined.column("win_rate") is joined.column("win_rate")  # a column of resampled means is known by it
+    found = joined(*several)
+    assert np.array_equal(found.column("win_rate"), np.concatenate(parts))
+    chosen = rng.random(len(found)) < 0.5
+    assert np.array_equal(found.select(chosen).column("win_rate"), np.concatenate(parts)[chosen])
+    assert found.column("win_rate") is found.column("win_rate")  # a column of resampled means is known by it
+
+
+def test_columns_longer_than_a_block_come_back_bit_for_bit():
+    """Numbers are held in blocks of a megabyte: 131,072 floats, or twice as many codes with their families."""
+    effects = np.random.default_rng(0).random((3, 100_000))
+    families = random_families([1200, 1200])
+    parts = [outcomes(n=100_000, effect=own) for own in effects]
+    assert np.array_equal(joined(*parts).column("effect"), effects.ravel())
+    several = joined(*(outcomes(families, m=[1199, 1199]) for _ in range(300)))  # 1.4 MB of two bytes each
+    assert all(np.array_equal(rates, families[place % 2]) for place, rates in enumerate(several.families.rates()))
+    assert len(several.families.rates()) == 600
 
 
 def test_columns_that_follow_from_others_are_not_held():
@@ -109,12 +129,17 @@ def test_columns_that_follow_from_others_are_not_held():
     assert found.column("nsr").tolist() == pytest.approx([0.5, np.nan, 0.5], nan_ok=True)
 
 
-def test_what_parts_share_is_joined_once():
-    parts = [outcomes(n=2, first=10 * place, win_rate=[0.5, 1.0]) for place in range(2)]
-    known = {}
-    first, second = Outcomes.join(parts, known), Outcomes.join([part.without_rationales() for part in parts], known)
-    assert first.ids is second.ids and first.column("target") is second.column("target")
-    assert list(second.ids) == ["e0", "e1", "e10", "e11"] and second.column("win_rate").tolist() == [0.5, 1.0] * 2
+def test_what_configurations_share_is_held_once():
+    gathered = GrowingOutcomes()
+    for place in range(2):
+        part = outcomes(n=2, first=10 * place, win_rate=[0.5, 1.0])
+        # The same columns but for one, as a second configuration of the same examples has them.
+        other = replace(part, _numbers={**part._numbers, "win_rate": np.array([0.25, place])})
+        gathered.add({"one": part, "two": other})
+    one, two = gathered.joined().values()
+    assert one.ids is two.ids and one.column("target") is two.column("target")
+    assert list(two.ids) == ["e0", "e1", "e10", "e11"]
+    assert one.column("win_rate").tolist() == [0.5, 1.0] * 2 and two.column("win_rate").tolist() == [0.25, 0, 0.25, 1]
 
 
 def test_examples_of_their_own_have_no_groups():

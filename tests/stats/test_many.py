@@ -182,7 +182,7 @@ def test_families_that_are_held_small_come_back_bit_for_bit(first, second, data)
     one, two = held(first), held(second, missing=[0, 1])
     assert_families(one, first)
     assert_families(two, second)
-    both = Families.join([one, two])
+    both = Families(np.concatenate([one.beaten, two.beaten]), np.concatenate([one.sizes, two.sizes]))
     assert_families(both, [*first, *second])
     chosen = np.array(data.draw(st.lists(st.booleans(), min_size=len(both.sizes), max_size=len(both.sizes))))
     places = [*range(len(first)), None, None, *range(len(first), len(first) + len(second))]

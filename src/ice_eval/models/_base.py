@@ -123,7 +123,7 @@ class Model(ABC):
 
     @property
     def part_size(self) -> int:
-        """Number of consecutive examples that are computed and written together."""
+        """Most consecutive examples that are computed and written together; small runs have smaller parts."""
         return PART_SIZE
 
     @property

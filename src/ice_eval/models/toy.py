@@ -75,6 +75,7 @@ class Toy(Model):
     """The bag of words as a `Model`."""
 
     offers = frozenset({"attention_maps", "attentions", "embeddings", "gradients"})
+    part_size = 128
 
     def __init__(self) -> None:
         self.name = "toy"

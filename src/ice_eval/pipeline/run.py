@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ice_eval.attributions import Attribution
 from ice_eval.errors import ConfigError, ModelError
-from ice_eval.models import Model
+from ice_eval.models import PART_SIZE, Model
 from ice_eval.pipeline.adapted import Adapted
 from ice_eval.pipeline.checks import checked, outlook, remarks
 from ice_eval.pipeline.config import RunConfig, identity
@@ -70,7 +70,7 @@ def score(
         examples=examples,
         attributions=attributions,
         budget=_budget(token_budget, card, stored, reporter),
-        part_size=card.part_size if stored is None else stored.part_size,
+        part_size=_part_size(card, min(config.n, len(examples))) if stored is None else stored.part_size,
         lowered={} if stored is None else lowered_budgets(folder),
         threads=replicas.reader.model.use_threads(None if stored is None else stored.threads),
         targets=None if adapted is None else adapted.targets,
@@ -120,6 +120,11 @@ def finish(scored: Scored) -> RunFolder:
             f"no example could be evaluated (example '{first.example_id}': {first.error}); see {folder.path}."
         )
     return folder
+
+
+def _part_size(card: Card, n_examples: int) -> int:
+    """Return the number of examples of a part: what suits the model, but no more than a quarter of the run."""
+    return min(card.part_size, max(PART_SIZE, n_examples // 4))
 
 
 def _budget(asked: int | None, card: Card, stored: Manifest | None, reporter: Reporter) -> int:

@@ -1,7 +1,7 @@
 """Outcomes as columns of numbers: about a hundred bytes for an example and configuration, however many there are."""
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Container, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ice_eval.results.examples import Examples
 from ice_eval.results.log_odds import WEAK_SIGNAL
+from ice_eval.results.records import Configuration
 from ice_eval.stats import Families, Matrix
 
 Groups = Sequence[Hashable] | None
@@ -16,6 +17,7 @@ Groups = Sequence[Hashable] | None
 Column = NDArray[np.float64]
 
 _MOST_CODES = np.iinfo(np.uint16).max
+_BLOCK_BYTES = 2**20
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,11 +26,6 @@ class _Packed:
 
     codes: NDArray[np.uint16]
     numbers: Column
-
-    @classmethod
-    def of(cls, column: Column) -> "_Packed | Column":
-        numbers, codes = np.unique(column, return_inverse=True)
-        return column if len(numbers) > _MOST_CODES else cls(codes.astype(np.uint16), numbers)
 
     def column(self) -> Column:
         return self.numbers[self.codes]
@@ -79,7 +76,7 @@ class Outcomes:
         for name, values in numbers.items():
             wide = np.full(len(examples), np.nan)
             wide[sound] = values
-            columns[name] = _Packed.of(wide) if name in _FEW else wide
+            columns[name] = wide
         sizes = np.zeros(len(examples), dtype=np.int32)
         sizes[sound] = members
         return cls(
@@ -91,40 +88,6 @@ class Outcomes:
             _numbers={**columns, **shared},
             _families=Families.of(families, members, sizes),
         )
-
-    @classmethod
-    def join(cls, parts: "Sequence[Outcomes]", known: dict[tuple[int, ...], Any] | None = None) -> "Outcomes":
-        """Return the outcomes of several parts, in order; what was joined before (by identity) is not joined again."""
-        if len(parts) == 1:
-            return parts[0]
-        done = {} if known is None else known
-
-        def joined(pieces: Sequence[Any], how: Any) -> Any:
-            key = tuple(map(id, pieces))
-            if key not in done:
-                done[key] = how(pieces)
-            return done[key]
-
-        shifts = np.cumsum([0, *(len(part) for part in parts)]).tolist()
-        return cls(
-            ids=joined([part.ids for part in parts], _chained),
-            groups=joined([part.groups for part in parts], _chained),
-            sound=np.concatenate([part.sound for part in parts]),
-            errors={
-                shift + place: why
-                for shift, part in zip(shifts, parts, strict=False)
-                for place, why in part.errors.items()
-            },
-            rationales=[each for part in parts for each in part.rationales],
-            _numbers={
-                name: joined([part._numbers[name] for part in parts], _joined_columns) for name in parts[0]._numbers
-            },
-            _families=Families.join([part._families for part in parts]),
-        )
-
-    def without_rationales(self) -> "Outcomes":
-        """Return what statistics need: units of rationales are written, and then no longer held."""
-        return replace(self, rationales=())
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -146,8 +109,7 @@ class Outcomes:
             with np.errstate(invalid="ignore", divide="ignore"):
                 ratio = (self.column("score") - self.column("score_empty")) / signal
             return np.where(np.abs(signal) < WEAK_SIGNAL, np.nan, ratio)
-        found = self._numbers[name]
-        return found.column() if isinstance(found, _Packed) else found
+        return _plain(self._numbers[name])
 
     def known(self, name: str) -> Column:
         """Return the numbers of a column that are there."""
@@ -190,21 +152,121 @@ def _chosen(column: "_Packed | Column", chosen: NDArray[np.bool_]) -> "_Packed |
     return _Packed(column.codes[chosen], column.numbers) if isinstance(column, _Packed) else column[chosen]
 
 
-def _chained(pieces: Sequence[Sequence[Any]]) -> list[Any]:
-    return [each for piece in pieces for each in piece]
+class _Blocks:
+    """An array that grows by blocks of a megabyte: small arrays would leave holes in memory as large as themselves."""
+
+    def __init__(self) -> None:
+        self._blocks: list[NDArray[Any]] = []
+        self._n_free = 0
+
+    def add(self, values: NDArray[Any]) -> None:
+        while len(values):
+            if not self._n_free or self._blocks[-1].dtype != values.dtype:
+                self._close()
+                self._blocks.append(np.empty(_BLOCK_BYTES // values.itemsize, values.dtype))
+                self._n_free = len(self._blocks[-1])
+            start, n = len(self._blocks[-1]) - self._n_free, min(self._n_free, len(values))
+            self._blocks[-1][start : start + n] = values[:n]
+            values, self._n_free = values[n:], self._n_free - n
+
+    def joined(self) -> NDArray[Any]:
+        """Return the array; nothing can be added any more."""
+        self._close()
+        found = np.concatenate(self._blocks) if self._blocks else np.zeros(0)
+        self._blocks.clear()
+        return found
+
+    def _close(self) -> None:
+        if self._n_free:
+            self._blocks[-1] = self._blocks[-1][: -self._n_free]
+            self._n_free = 0
 
 
-def _joined_columns(pieces: Sequence["_Packed | Column"]) -> "_Packed | Column":
-    if not all(isinstance(piece, _Packed) for piece in pieces):
-        plain = [piece.column() if isinstance(piece, _Packed) else piece for piece in pieces]
-        return np.concatenate(plain)
-    packed = [piece for piece in pieces if isinstance(piece, _Packed)]
-    numbers, codes = np.unique(np.concatenate([piece.numbers for piece in packed]), return_inverse=True)
-    if len(numbers) > _MOST_CODES:
-        return np.concatenate([piece.column() for piece in packed])
-    ends = np.cumsum([len(piece.numbers) for piece in packed])
-    own = np.split(codes.astype(np.uint16), ends[:-1])
-    return _Packed(np.concatenate([new[piece.codes] for new, piece in zip(own, packed, strict=True)]), numbers)
+class _GrowingColumn:
+    """A column of floats that is filled part by part; few different numbers are held as codes."""
+
+    def __init__(self, *, few: bool) -> None:
+        self._blocks, self._codes = _Blocks(), dict[int, int]()
+        self._few = few
+
+    def add(self, values: Column) -> None:
+        if self._few:
+            numbers, codes = np.unique(values, return_inverse=True)
+            # Bit patterns as keys: NaN is not equal to itself.
+            own = [self._codes.setdefault(bits, len(self._codes)) for bits in numbers.view(np.int64).tolist()]
+            if len(self._codes) <= _MOST_CODES:
+                self._blocks.add(np.array(own, dtype=np.uint16)[codes])
+                return
+            self._few, held = False, self._packed()
+            self._blocks.add(held.column())
+        self._blocks.add(values)
+
+    def _packed(self) -> _Packed:
+        codes = self._blocks.joined().astype(np.uint16, copy=False)
+        return _Packed(codes, np.array(list(self._codes), dtype=np.int64).view(np.float64))
+
+    def column(self) -> "_Packed | Column":
+        """Return the whole column; nothing can be added any more."""
+        return self._packed() if self._few else self._blocks.joined()
+
+
+class GrowingOutcomes:
+    """Outcomes of a run under all configurations, gathered some examples at a time; rationales are not held."""
+
+    def __init__(self) -> None:
+        self._ids, self._groups = list[str](), list[str | None]()
+        self._shared: dict[str, _GrowingColumn] = {}
+        self._own: dict[Configuration, _OwnColumns] = {}
+
+    def add(self, outcomes: Mapping[Configuration, Outcomes]) -> None:
+        """Append the next examples, under every configuration."""
+        first, *others = outcomes.values()
+        shared = {
+            name: values
+            for name, values in first._numbers.items()
+            if all(each._numbers[name] is values for each in others)
+        }
+        for name, values in shared.items():
+            self._shared.setdefault(name, _GrowingColumn(few=name in _FEW)).add(_plain(values))
+        for cell, found in outcomes.items():
+            self._own.setdefault(cell, _OwnColumns()).add(found, start=len(self._ids), skip=shared)
+        self._ids += first.ids
+        self._groups += first.groups
+
+    def joined(self) -> dict[Configuration, Outcomes]:
+        """Return the outcomes of all examples; nothing can be added any more."""
+        shared = {name: column.column() for name, column in self._shared.items()}
+        return {cell: self._own.pop(cell).joined(self._ids, self._groups, shared) for cell in list(self._own)}
+
+
+class _OwnColumns:
+    """Growing outcomes of one configuration."""
+
+    def __init__(self) -> None:
+        self._sound, self._beaten, self._sizes = _Blocks(), _Blocks(), _Blocks()
+        self._numbers: dict[str, _GrowingColumn] = {}
+        self._errors: dict[int, str] = {}
+
+    def add(self, outcomes: Outcomes, *, start: int, skip: Container[str]) -> None:
+        self._sound.add(outcomes.sound)
+        self._beaten.add(outcomes.families.beaten)
+        self._sizes.add(outcomes.families.sizes)
+        self._errors |= {start + place: why for place, why in outcomes.errors.items()}
+        for name, values in outcomes._numbers.items():
+            if name not in skip:
+                self._numbers.setdefault(name, _GrowingColumn(few=name in _FEW)).add(_plain(values))
+
+    def joined(
+        self, ids: Sequence[str], groups: Sequence[str | None], shared: Mapping[str, "_Packed | Column"]
+    ) -> Outcomes:
+        numbers = {name: column.column() for name, column in self._numbers.items()}
+        families = Families(self._beaten.joined(), self._sizes.joined())
+        sound = self._sound.joined().astype(bool, copy=False)
+        return Outcomes(ids, groups, sound, self._errors, (), {**numbers, **shared}, families)
+
+
+def _plain(values: "_Packed | Column") -> Column:
+    return values.column() if isinstance(values, _Packed) else values
 
 
 def groups_of(used: Outcomes) -> Groups:

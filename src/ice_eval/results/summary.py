@@ -15,7 +15,7 @@ from ice_eval.errors import ConfigError
 from ice_eval.protocols import PROTOCOLS, Protocol
 from ice_eval.records import Kind
 from ice_eval.results.agreements import agreements, kappas, robustness
-from ice_eval.results.columns import Groups, Outcomes, groups_of
+from ice_eval.results.columns import Groups, GrowingOutcomes, Outcomes, groups_of
 from ice_eval.results.comparisons import Reading, ScoredExamples
 from ice_eval.results.examples import Examples
 from ice_eval.results.folder import RunFolder
@@ -63,15 +63,12 @@ def _grouped(
 ) -> dict[Configuration, Outcomes]:
     """Compare all examples, some parts at a time: neither their rows nor their rationales are held together."""
     cells = configurations(config)
-    gathered: dict[Configuration, list[Outcomes]] = {cell: [] for cell, _ in cells}
+    gathered = GrowingOutcomes()
     for scored in scored_examples(folder, config):
         outcomes = {cell: scored.outcomes(cell, operators) for cell, operators in cells}
         write(outcomes)
-        for cell, found in outcomes.items():
-            gathered[cell].append(found.without_rationales())
-    # What was gathered of a configuration goes as soon as its columns are there: data may be large.
-    known: dict[tuple[int, ...], Any] = {}
-    return {cell: Outcomes.join(gathered.pop(cell), known) for cell in list(gathered)}
+        gathered.add(outcomes)
+    return gathered.joined()
 
 
 def scored_examples(

@@ -228,12 +228,6 @@ class Families:
         twice = np.rint(2 * (members[:, None] - 1) * rates)[inside]
         return cls(twice.astype(np.min_scalar_type(int(twice.max(initial=0)))), sizes)
 
-    @classmethod
-    def join(cls, parts: "Sequence[Families]") -> "Families":
-        """Return the families of several lists, none of them turned round, in order."""
-        beaten = np.concatenate([part.beaten for part in parts])
-        return cls(beaten, np.concatenate([part.sizes for part in parts]))
-
     def select(self, chosen: NDArray[np.bool_]) -> "Families":
         """Return the families of some examples."""
         turned = None if self.reversed is None else self.reversed[chosen]
