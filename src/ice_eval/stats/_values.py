@@ -1,7 +1,8 @@
 """Checked inputs, and the slack that decides ties: what every estimator here starts from."""
 
+import sys
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -107,7 +108,8 @@ def batches(total: int, *, width: int, batch: int | None) -> Iterator[int]:
     A generator of random numbers must give the same stream for every `batch`; `Generator.integers` with 64-bit output
     does, whereas its 8- and 16-bit outputs drop what is left of a word at the end of each call.
     """
-    size = max(1, _CELLS_PER_BATCH // width) if batch is None else batch
+    # An even number of rows is an even number of words, of which two are drawn at once.
+    size = max(2, 2 * (_CELLS_PER_BATCH // width // 2)) if batch is None else batch
     for start in range(0, total, size):
         yield min(size, total - start)
 
@@ -119,7 +121,7 @@ class IntegersBelow:
     in 2**32 are refused and drawn again, and a bound of 1 takes none. Where that happens numpy does it itself.
 
     Args:
-        rng: Source of the words.
+        rng: Source of the words, with PCG64 as its bit generator.
         bounds: One bound per column.
         most_rows: The most rows that are drawn at once; arrays are kept, for new ones cost more than the numbers.
     """
@@ -134,7 +136,7 @@ class IntegersBelow:
     def draw(self, n_rows: int) -> NDArray[np.int64]:
         """Return (n_rows, columns) numbers; they are valid until the next call."""
         state = self._rng.bit_generator.state
-        words = self._rng.integers(0, 2**32, size=(n_rows, len(self._bounds)), dtype=np.uint32)
+        words = self._words(n_rows * len(self._bounds)).reshape(n_rows, -1)
         products = np.multiply(words, self._wide, out=self._products[:n_rows])
         lower = np.bitwise_and(products, _LOWER_HALF, out=self._lower[:n_rows])
         refused = np.less(lower, self._limits, out=self._refused[:n_rows])
@@ -143,6 +145,15 @@ class IntegersBelow:
             return self._rng.integers(0, self._bounds, size=(n_rows, len(self._bounds)))
         products >>= np.uint64(32)
         return products.view(np.int64)
+
+    def _words(self, n: int) -> NDArray[np.uint32]:
+        """Draw `rng.integers(0, 2**32, size=n, dtype=np.uint32)`: halves of words of 64 bits, the lower one first."""
+        generator = self._rng.bit_generator
+        state: Any = generator.state
+        if sys.byteorder == "big" or state["bit_generator"] != "PCG64" or state["has_uint32"] or n % 2:
+            return self._rng.integers(0, 2**32, size=n, dtype=np.uint32)
+        words: NDArray[np.uint64] = generator.random_raw(n // 2)
+        return words.view(np.uint32)
 
 
 _LOWER_HALF = np.uint64(2**32 - 1)

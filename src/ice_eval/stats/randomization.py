@@ -364,12 +364,20 @@ class _Table:
             raise DataError("need the win rates of at least one example, got none")
         return table
 
-    def rates(self, places: Counts, out: Draws) -> Draws:
-        """Win rates of some members, (draws, examples)."""
+    def advantages(self, places: Counts, out: Draws) -> Draws:
+        """Return by how much the win rates of some members exceed one half, (draws, examples); none is turned."""
         np.divide(np.take(self.members, places), self.unit, out=out)
-        if self.turned is not None:
-            np.subtract(1.0, out, out=out, where=self.turned)
+        out -= CHANCE
         return out
+
+    def turn(self, advantages: Draws) -> Draws:
+        """Return advantages with the sign that they have in this table."""
+        return advantages if self.turned is None else np.where(self.turned, -advantages, advantages)
+
+    @property
+    def signs(self) -> Draws:
+        """-1 for the families that are turned round, 1 for the others."""
+        return np.ones(len(self.lengths)) if self.turned is None else np.where(self.turned, -1.0, 1.0)
 
     @property
     def starts(self) -> Counts:
@@ -378,8 +386,8 @@ class _Table:
 
 def _test(table: _Table, null: Draws, grouping: Grouping) -> MeanTest:
     """Place of the observed statistic among those of the draws."""
-    observed = table.rates(table.starts[None], np.empty((1, len(table.lengths))))
-    statistic, sizes = float(_studentized(observed, grouping)[0]), np.abs(null)
+    observed = table.advantages(table.starts[None], np.empty((1, len(table.lengths))))
+    statistic, sizes = float(_studentized(observed, [table], grouping)[0][0]), np.abs(null)
     slack = _finite_slack(np.append(sizes, abs(statistic)))
     n_extreme = int(np.count_nonzero(sizes >= abs(statistic) - slack))
     return MeanTest(statistic, (1 + n_extreme) / (len(null) + 1), len(null))
@@ -392,26 +400,54 @@ def _swapped_statistics(
     lengths, starts = tables[0].lengths, tables[0].starts
     sizes = list(batches(n_draws, width=lengths.size, batch=batch))
     numbers = IntegersBelow(rng, lengths, most_rows=sizes[0])
-    rates = np.empty((sizes[0], lengths.size))
+    advantages = np.empty((sizes[0], lengths.size))
+    # A table and the same one with some families turned round look up the same members.
+    alike: dict[int, list[int]] = {}
+    for place, table in enumerate(tables):
+        alike.setdefault(id(table.members), []).append(place)
     found: list[list[Draws]] = [[] for _ in tables]
     for n in sizes:
         chosen = numbers.draw(n)
         chosen += starts
-        for table, own in zip(tables, found, strict=True):
-            own.append(_studentized(table.rates(chosen, rates[:n]), grouping))
+        for places in alike.values():
+            several = [tables[place] for place in places]
+            drawn = several[0].advantages(chosen, advantages[:n])
+            for place, statistics in zip(places, _studentized(drawn, several, grouping), strict=True):
+                found[place].append(statistics)
     return [np.concatenate(own) for own in found]
 
 
-def _studentized(win_rates: Draws, grouping: Grouping) -> Draws:
-    """T of each row, which is overwritten; without spread T is 0 at a mean of one half and infinite elsewhere."""
-    mean = win_rates.mean(axis=1)
-    win_rates -= mean[:, None]
-    error = grouping.standard_errors(win_rates)
+def _studentized(advantages: Draws, tables: Sequence[_Table], grouping: Grouping) -> list[Draws]:
+    """T of each row of advantages, (draws, examples), in each of some tables that have the same members."""
+    if grouping.order is not None:
+        return [_studentized_by_deviations(table.turn(advantages), grouping) for table in tables]
+    n = advantages.shape[1]
+    squares = np.einsum("bn,bn->b", advantages, advantages)
+    found = []
+    for table in tables:
+        mean = advantages @ table.signs / n
+        variance = squares - n * mean**2
+        # Where the mean is most of the squares, round-off is much of their difference.
+        rough = variance <= _LEAST_SPREAD * squares
+        statistics = mean / np.sqrt(np.where(rough, 1.0, variance) / max(n - 1, 1) / n)
+        if rough.any():
+            statistics[rough] = _studentized_by_deviations(table.turn(advantages[rough]), grouping)
+        found.append(np.where(np.abs(mean) <= ROUND_OFF, 0.0, statistics))
+    return found
+
+
+def _studentized_by_deviations(advantages: Draws, grouping: Grouping) -> Draws:
+    """T of each row; without spread it is 0 at a mean of one half and infinite elsewhere."""
+    mean = advantages.mean(axis=1)
+    error = grouping.standard_errors(advantages - mean[:, None])
     # Win rates are fractions of 1, so round-off is measured against 1.
-    distance = np.where(np.abs(mean - CHANCE) <= ROUND_OFF, 0.0, mean - CHANCE)
+    distance = np.where(np.abs(mean) <= ROUND_OFF, 0.0, mean)
     without_spread = np.where(distance == 0.0, 0.0, np.copysign(np.inf, distance))
     statistics: Draws = np.divide(distance, error, out=without_spread, where=error > ROUND_OFF)
     return statistics
+
+
+_LEAST_SPREAD = 0.1
 
 
 def _finite_slack(statistics: Draws) -> float:
