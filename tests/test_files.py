@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from ice_eval._files import MOST_VALUES, read_json, read_yaml, why_no_json
 from ice_eval.errors import ConfigError
+from ice_eval.files import MOST_VALUES, read_json, read_yaml, why_no_json
 
 LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]\n" for before, name in zip("abcdef", "bcdefg", strict=True)

@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from ice_eval._cache import cache_folder
 from ice_eval.errors import ConfigError, ModelError, OutOfMemoryError
+from ice_eval.files import cache_folder
 from ice_eval.models import _hf_gguf, load_model, models
 from ice_eval.models._memory import translated_memory_errors
 

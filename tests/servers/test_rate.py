@@ -6,18 +6,18 @@ from email.utils import format_datetime
 
 import pytest
 
-from ice_eval.servers._rate import Limiter, backoff_s, retry_after_s
+from ice_eval.servers.budget import Limiter, backoff_s, retry_after_s
 
 
 def test_refusals_of_one_round_halve_once():
     async def scenario():
         limiter = Limiter(16)
         async with limiter.slot() as first, limiter.slot() as second:
-            limiter.too_busy(first)
-            limiter.too_busy(second)
+            limiter.slow_down(first)
+            limiter.slow_down(second)
         assert limiter.limit == 8
         async with limiter.slot() as third:
-            limiter.too_busy(third)
+            limiter.slow_down(third)
         assert limiter.limit == 4
 
     asyncio.run(scenario())
@@ -28,10 +28,10 @@ def test_it_never_stops_altogether_and_never_exceeds_its_bound():
         limiter = Limiter(3)
         for _ in range(5):
             async with limiter.slot() as turn:
-                limiter.too_busy(turn)
+                limiter.slow_down(turn)
         assert limiter.limit == 1
         for _ in range(20):
-            limiter.keeps_up()
+            limiter.speed_up()
         assert limiter.limit == 3
 
     asyncio.run(scenario())
@@ -39,10 +39,10 @@ def test_it_never_stops_altogether_and_never_exceeds_its_bound():
 
 def test_it_grows_by_one_per_round_of_answers():
     limiter = Limiter(100)
-    limiter.too_busy(0)
+    limiter.slow_down(0)
     limits = []
     for _ in range(106):  # two rounds: about 50 answers, then about 51
-        limiter.keeps_up()
+        limiter.speed_up()
         limits.append(limiter.limit)
     assert limits[40] == 50
     assert limits[-1] == 52
@@ -69,7 +69,7 @@ def test_no_more_are_under_way_than_allowed():
 def test_a_pause_holds_for_everybody():
     async def scenario():
         limiter = Limiter(4)
-        limiter.too_busy(0, pause_s=0.1)
+        limiter.slow_down(0, pause_s=0.1)
         began = time.monotonic()
 
         async def work():
@@ -92,11 +92,11 @@ def test_nobody_waits_when_nothing_more_is_asked():
         async with limiter.slot() as turn:
             full = asyncio.create_task(work())
             await asyncio.sleep(0)
-            limiter.too_busy(turn, pause_s=100)
+            limiter.slow_down(turn, pause_s=100)
             paused = asyncio.create_task(work())
             await asyncio.sleep(0)
             assert not full.done() and not paused.done()
-            limiter.let_go()
+            limiter.stop()
             await asyncio.wait_for(asyncio.gather(full, paused), 10)
 
     asyncio.run(scenario())

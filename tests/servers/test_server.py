@@ -2,7 +2,7 @@ import pytest
 
 from ice_eval.errors import ConfigError
 from ice_eval.servers import Server
-from ice_eval.servers._shown import redacted
+from ice_eval.servers.exchange import redacted
 
 KEY = "sk-planted-0123456789"
 

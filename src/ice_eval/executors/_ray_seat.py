@@ -6,8 +6,7 @@ from types import ModuleType
 from typing import Any, Generic, NamedTuple
 
 from ice_eval import __version__
-from ice_eval._extras import require
-from ice_eval.errors import IceError
+from ice_eval.errors import IceError, require
 from ice_eval.executors._base import W, Work
 from ice_eval.scoring import Progress
 

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ice_eval import stats
-from ice_eval._seeding import rng_for
 from ice_eval.results.columns import Outcomes, groups_of
 from ice_eval.results.outcomes import ALL
 from ice_eval.results.records import (
@@ -21,6 +20,7 @@ from ice_eval.results.records import (
     RunSettings,
     SummaryLine,
 )
+from ice_eval.seeding import rng_for
 
 N_NAMED = 20
 """Examples that disagree are named, those with the largest gap first, up to this many."""

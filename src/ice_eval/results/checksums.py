@@ -5,7 +5,7 @@ import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from ice_eval._files import append, write_atomically
+from ice_eval.files import append, write_atomically
 
 CHECKSUMS = "parts.sha256"
 _LINE = re.compile(r"([0-9a-f]{64})  ((?:ledger|inputs)/part-\d{6}-\d{3}\.parquet)")

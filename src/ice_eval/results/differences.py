@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ice_eval import stats
-from ice_eval._seeding import rng_for
 from ice_eval.encoding import WHOLE
 from ice_eval.errors import ConfigError
 from ice_eval.rationales import Share
 from ice_eval.results.folder import RunFolder
 from ice_eval.results.records import Configuration, Manifest
+from ice_eval.seeding import rng_for
 
 ENOUGH_SHARED = 0.5
 """Runs are compared over the examples that they share where these are at least this share of the smaller run."""

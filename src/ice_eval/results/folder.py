@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ice_eval._files import DRAFT, alone, write_atomically
 from ice_eval.errors import ConfigError, DamagedPartError
+from ice_eval.files import DRAFT, exclusive, write_atomically
 from ice_eval.records import Kind
 from ice_eval.results.checksums import Checksums, checksum
 from ice_eval.results.columns import Outcomes
@@ -85,7 +85,7 @@ class RunFolder:
                 (self.path / name).mkdir(parents=True, exist_ok=True)
         except OSError as exc:
             raise ConfigError(f"the folder {self.path} cannot be made: {exc.strerror}; choose another --out.") from exc
-        with alone(self.path):
+        with exclusive(self.path):
             for draft in self.path.rglob(f"{DRAFT}*"):
                 draft.unlink(missing_ok=True)
             self._checksums.adopt([self._name(path) for path in self._written() if path.exists()])

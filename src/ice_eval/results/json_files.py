@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from ice_eval._files import read_json, write_json
 from ice_eval.errors import ConfigError
+from ice_eval.files import read_json, write_json
 from ice_eval.results.records import SCHEMA, ExampleOutcome, Manifest, Record, Summary
 from ice_eval.stats import ReasoningVerdict, Verdict
 
