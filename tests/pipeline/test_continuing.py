@@ -14,7 +14,7 @@ from ice_eval.errors import ConfigError
 from ice_eval.files import DRAFT
 from ice_eval.models.toy import Toy
 from ice_eval.results import RunFolder, numbers_hash
-from ice_eval.results.checksums import CHECKSUMS
+from ice_eval.results.folder import CHECKSUMS
 
 
 def test_the_same_run_again_scores_nothing_and_leaves_the_same_bytes(tmp_path):
