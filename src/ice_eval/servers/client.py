@@ -7,7 +7,7 @@ import os
 import queue
 import random
 import re
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, get_args
@@ -217,10 +217,30 @@ class Chat:
         ended.result()
 
 
+class _Failure(NamedTuple):
+    """Why an attempt got no answer.
+
+    - `refused`: the server does not accept this request.
+    - `fatal`: it accepts none.
+    - `busy`: it has too much to do.
+    - `unreachable`: the request was not sent.
+    - `failed`: the server reports an error, and charges nothing.
+    - `lost`: the request was sent and its answer did not arrive whole; it may be charged.
+    """
+
+    kind: Literal["refused", "fatal", "busy", "unreachable", "failed", "lost"]
+    reason: str
+    pause_s: float = 0.0
+    """Pause that the server asks for."""
+
+
 class _Session:
     """Sends the requests of one call; every response is kept before the next step.
 
     On a reason to stop, requests in flight are awaited, since they are paid for, and no more are sent.
+
+    Raises:
+        MissingExtraError: The SDK is not installed.
     """
 
     def __init__(
@@ -228,7 +248,9 @@ class _Session:
     ) -> None:
         self.retries = 0
         self.limiter = Limiter(server.concurrency)
+        self._openai = require("openai", install="ice-eval[api]", purpose="to ask a server")
         self._server, self._spending, self._keep, self._where = server, spending, keep, where
+        self._key = server.key()
         self._stop: IceError | None = None
         self._stopped = asyncio.Event()
         self._in_contact = False
@@ -242,18 +264,34 @@ class _Session:
             IceError: The run had to stop early.
         """
         pending = iter(requests)
-        async with _connected(self._server) as connection, asyncio.TaskGroup() as workers:
+        async with self._client() as client, asyncio.TaskGroup() as workers:
             for _ in range(min(self._server.concurrency, len(requests))):
-                workers.create_task(self._work(pending, connection))
+                workers.create_task(self._work(pending, client))
         if self._stop is not None:
             raise self._stop
 
-    async def _work(self, pending: Iterator[Question], connection: "_Connection") -> None:
+    def _client(self) -> Any:
+        """Return the SDK's client with its own retries off; it follows no redirections to other addresses."""
+        openai, server = self._openai, self._server
+        # A proxy must not see what goes to this machine.
+        http = openai.DefaultAsyncHttpxClient(follow_redirects=False, trust_env=not server.is_local)
+        try:
+            return openai.AsyncOpenAI(
+                base_url=server.base_url,
+                api_key=self._key or "none",  # the SDK would look for one by itself
+                max_retries=0,
+                timeout=openai.Timeout(server.timeout_s, connect=min(server.timeout_s, _CONNECT_S)),
+                http_client=http,
+            )
+        except Exception as exc:  # impossible host names; the error's type depends on the SDK's own client
+            raise ConfigError(_NO_ADDRESS) from exc
+
+    async def _work(self, pending: Iterator[Question], client: Any) -> None:
         for request in pending:
             if self._stop is not None:
                 return
             try:
-                await self._ask(request, connection)
+                await self._ask(request, client)
             except IceError as exc:  # the store cannot be written
                 self._end(exc)
 
@@ -263,7 +301,7 @@ class _Session:
         self._stopped.set()
         self.limiter.stop()
 
-    async def _ask(self, request: Question, connection: "_Connection") -> None:
+    async def _ask(self, request: Question, client: Any) -> None:
         """Try until the request is answered, all attempts are used, or there is a reason to stop."""
         server, most, lost, reason = self._server, request.most_tokens(), 0, ""
         for attempt in range(1, server.attempts + 1):
@@ -271,7 +309,7 @@ class _Session:
                 if self._stop is not None or not await self._afford(most):
                     break
                 try:
-                    outcome = await connection.attempt(request)
+                    outcome = await self._attempt(request, client)
                 finally:
                     self._spending.landed()
             if isinstance(outcome, Reply):
@@ -298,12 +336,18 @@ class _Session:
                 wait_s = backoff_s(attempt, first_s=server.first_backoff_s, most_s=server.most_backoff_s, rng=self._rng)
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._stopped.wait(), max(wait_s, outcome.pause_s))
-        else:
+        used_up = self._stop is None
+        if used_up or lost:
             self._keep(request, Reply(status="error", error=reason), lost, most.times(lost))
-            self._give_up(reason)
-            return
-        if lost:
-            self._keep(request, Reply(status="error", error=reason), lost, most.times(lost))
+        if used_up:
+            self._given_up += 1
+            if self._given_up >= _GIVEN_UP:
+                self._end(
+                    ModelError(
+                        f"{server.base_url} has answered none of the last {self._given_up} requests, each tried "
+                        f"{server.attempts} times ({reason}); {_KEPT}"
+                    )
+                )
 
     async def _afford(self, most: Tokens) -> bool:
         limit = await self._spending.reserve(most)
@@ -316,7 +360,7 @@ class _Session:
             )
         return limit is None
 
-    def _reason_to_stop(self, failure: "_Failure", attempt: int) -> IceError | None:
+    def _reason_to_stop(self, failure: _Failure, attempt: int) -> IceError | None:
         """Return why no more requests should be sent; None where another attempt may help."""
         url = self._server.base_url
         if failure.kind == "refused":
@@ -329,73 +373,13 @@ class _Session:
             return ModelError(f"{url} wants a pause of {failure.pause_s:.0f} seconds; {_KEPT}")
         return None
 
-    def _give_up(self, reason: str) -> None:
-        self._given_up += 1
-        if self._given_up >= _GIVEN_UP:
-            self._end(
-                ModelError(
-                    f"{self._server.base_url} has answered none of the last {self._given_up} requests, each tried "
-                    f"{self._server.attempts} times ({reason}); {_KEPT}"
-                )
-            )
-
-
-class _Failure(NamedTuple):
-    """Why an attempt got no answer.
-
-    - `refused`: the server does not accept this request.
-    - `fatal`: it accepts none.
-    - `busy`: it has too much to do.
-    - `unreachable`: the request was not sent.
-    - `failed`: the server reports an error, and charges nothing.
-    - `lost`: the request was sent and its answer did not arrive whole; it may be charged.
-    """
-
-    kind: Literal["refused", "fatal", "busy", "unreachable", "failed", "lost"]
-    reason: str
-    pause_s: float = 0.0
-    """Pause that the server asks for."""
-
-
-@contextlib.asynccontextmanager
-async def _connected(server: Server) -> AsyncIterator["_Connection"]:
-    """Connect to the server's address and no other: redirections are not followed.
-
-    Raises:
-        ConfigError: The SDK does not accept the address.
-        MissingExtraError: The SDK is not installed.
-    """
-    openai = require("openai", install="ice-eval[api]", purpose="to ask a server")
-    key = server.key()
-    # A proxy must not see what goes to this machine.
-    http = openai.DefaultAsyncHttpxClient(follow_redirects=False, trust_env=not server.is_local)
-    try:
-        client = openai.AsyncOpenAI(
-            base_url=server.base_url,
-            api_key=key or "none",  # the SDK would look for one by itself
-            max_retries=0,
-            timeout=openai.Timeout(server.timeout_s, connect=min(server.timeout_s, _CONNECT_S)),
-            http_client=http,
-        )
-    except Exception as exc:  # impossible host names; the error's type depends on the SDK's own client
-        raise ConfigError(_NO_ADDRESS) from exc
-    async with client:
-        yield _Connection(server, openai, client, key)
-
-
-class _Connection:
-    """The SDK's client with its own retries off."""
-
-    def __init__(self, server: Server, openai: Any, client: Any, key: str | None) -> None:
-        self._server, self._openai, self._client, self._key = server, openai, client, key
-
-    async def attempt(self, request: Question) -> Reply | _Failure:
+    async def _attempt(self, request: Question, client: Any) -> Reply | _Failure:
         """Send a request once."""
         body, is_chat = request.body(), request.endpoint == "chat/completions"
         if is_chat:
             body[self._server.limit_field] = body.pop("max_tokens")
         known = {name: body.pop(name) for name in ("messages" if is_chat else "prompt", "model")}
-        endpoint = self._client.chat.completions if is_chat else self._client.completions
+        endpoint = client.chat.completions if is_chat else client.completions
         try:
             async with asyncio.timeout(self._server.timeout_s):
                 raw = await endpoint.with_raw_response.create(**known, extra_body=body)
