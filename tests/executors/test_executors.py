@@ -115,7 +115,7 @@ def scripted_ray(fates):
         location = Lost("it did not start") if fate == "stillborn" else WorkerHost("node", "host", __version__)
 
         def work(function, item):
-            return 1, Lost("it died") if fate == "dies" else WorkerResult(item * item, rows=1)
+            return 1, Lost("it died") if fate == "dies" else WorkerResult(item * item, rows=1, seconds=0.0)
 
         return SimpleNamespace(
             location=SimpleNamespace(remote=lambda: (0, location)), work=SimpleNamespace(remote=work), fate=fate

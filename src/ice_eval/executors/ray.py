@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any, Generic, NamedTuple
 
 from ice_eval import __version__
-from ice_eval.errors import ConfigError, IceError, ModelError, require
+from ice_eval.errors import ConfigError, ModelError, require
 from ice_eval.executors import Executor, FinishedItem, Item, Result, W, Work, Workers, executor
 from ice_eval.scoring import Progress
 
@@ -120,12 +120,11 @@ class Ray(Executor):
 
 
 class WorkerResult(NamedTuple):
-    """What a worker sends back: a value, or the error that a user is to see."""
+    """What a worker sends back for an item."""
 
-    value: Any = None
-    error: IceError | None = None
-    rows: int = 0
-    seconds: float = 0.0
+    value: Any
+    rows: int
+    seconds: float
 
 
 class WorkerHost(NamedTuple):
@@ -154,14 +153,11 @@ class RayWorker(Generic[W]):
 
     def work(self, function: Callable[[W, Any, Progress], Any], item: Any) -> WorkerResult:
         self._rows = 0
-        try:
-            if self._worker is None:
-                self._worker = self._make()
-            started = time.monotonic()
-            value = function(self._worker, item, self._advance)
-        except IceError as exc:
-            return WorkerResult(error=exc)
-        return WorkerResult(value, None, self._rows, time.monotonic() - started)
+        if self._worker is None:
+            self._worker = self._make()
+        started = time.monotonic()
+        value = function(self._worker, item, self._advance)
+        return WorkerResult(value, self._rows, time.monotonic() - started)
 
     def _advance(self, rows: int) -> None:
         self._rows += rows
@@ -325,8 +321,6 @@ class RayWorkers(Workers[W]):
                     "the same."
                 )
             handle.location, self._failed_starts = message, 0
-        elif message.error is not None:
-            raise message.error
         return message
 
     def _lost(self, handle: _Handle, why: Exception) -> list[_Job]:
