@@ -12,8 +12,7 @@ import ice_eval
 from ice_eval.cli import main
 from ice_eval.errors import ConfigError, DamagedPartError
 from ice_eval.results import RunFolder
-from ice_eval.results.checksums import CHECKSUMS, Checksums, checksum
-from ice_eval.results.folder import OUTCOME_FILE
+from ice_eval.results.folder import CHECKSUMS, OUTCOME_FILE, Checksums, checksum
 
 ARGUMENTS = {"attributions": ["occlusion"], "m": 5}
 TEXTS = texts(34)
@@ -174,9 +173,9 @@ def test_a_torn_line_is_passed_over_and_the_next_one_is_whole(tmp_path):
     for n_lost in range(1, len(whole) // 2):
         (tmp_path / CHECKSUMS).write_bytes(whole[:-n_lost])
         torn = Checksums(tmp_path)
-        assert list(torn.names()) == ([first] if n_lost > 1 else [first, second])
+        assert list(torn.known) == ([first] if n_lost > 1 else [first, second])
         torn.add({third: checksum(b"c")})
-        assert set(Checksums(tmp_path).names()) == {*torn.names()}
+        assert set(Checksums(tmp_path).known) == {*torn.known}
         assert Checksums(tmp_path).fits(third, b"c") and not Checksums(tmp_path).fits(third, b"d")
 
 

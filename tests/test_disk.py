@@ -10,10 +10,10 @@ import sys
 import pytest
 from tests.small_runs import files_of, results_of, rows_of, run, texts
 
-from ice_eval import _files
-from ice_eval._files import DRAFT
+from ice_eval import files
 from ice_eval.cli import main
 from ice_eval.errors import ConfigError, StorageError
+from ice_eval.files import DRAFT
 from ice_eval.results import RunFolder
 
 TEXTS = texts(20)
@@ -68,9 +68,9 @@ def full_from(after):
 
 
 WAYS = {
-    "half of the bytes fit": lambda patch, n: patch.setattr(_files, "os", _PatchedOs(fdopen=full_from(n))),
+    "half of the bytes fit": lambda patch, n: patch.setattr(files, "os", _PatchedOs(fdopen=full_from(n))),
     "bytes do not reach the disk": lambda patch, n: patch.setattr(
-        _files, "os", _PatchedOs(fsync=failing(os.fsync, after=n, error=errno.EIO))
+        files, "os", _PatchedOs(fsync=failing(os.fsync, after=n, error=errno.EIO))
     ),
 }
 
@@ -134,12 +134,12 @@ def test_a_read_only_folder_is_refused_before_anything_is_scored(whole, monkeypa
     before = files_of(whole.path)
 
     def opened(path, *arguments, **options):
-        if path.name == ".lock":
+        if os.path.basename(path) == ".lock":
             raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
         return plain(path, *arguments, **options)
 
-    plain = _files.Path.open
-    monkeypatch.setattr(_files.Path, "open", opened)
+    plain = os.open
+    monkeypatch.setattr(os, "open", opened)
     with pytest.raises(ConfigError, match=r"run cannot be written to: Read-only file system; choose another --out"):
         run(TEXTS, **ARGUMENTS, attributions=["first-k"], out=whole.path)
     with pytest.raises(ConfigError, match="cannot be written to: Read-only file system"):
@@ -156,7 +156,7 @@ def test_a_folder_without_permission_is_refused(tmp_path):
 
 
 def test_a_disk_that_becomes_read_only_in_the_middle_ends_with_one_message(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(_files.tempfile, "mkstemp", failing(_files.tempfile.mkstemp, after=2, error=errno.EROFS))
+    monkeypatch.setattr(files.tempfile, "mkstemp", failing(files.tempfile.mkstemp, after=2, error=errno.EROFS))
     monkeypatch.setattr(sys, "argv", ["ice", *RUN, "--out", str(tmp_path / "run")])
     with pytest.raises(SystemExit) as stopped:
         main()

@@ -1,11 +1,16 @@
-"""YAML and JSON files are read as plain values or refused in words, whatever they hold."""
+"""YAML and JSON files are read as plain values or refused in words, whatever they hold; locks and the cache folder."""
 
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
-from ice_eval._files import MOST_VALUES, read_json, read_yaml, why_no_json
+import ice_eval
 from ice_eval.errors import ConfigError
+from ice_eval.files import MOST_VALUES, cache_folder, exclusive, read_json, read_yaml, why_no_json
 
 LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]\n" for before, name in zip("abcdef", "bcdefg", strict=True)
@@ -75,3 +80,36 @@ def test_why_a_text_is_no_json(text, reason, tmp_path):
     (tmp_path / "x.json").write_text(text, encoding="utf-8")
     with pytest.raises(ConfigError, match=r"x\.json is damaged: "):
         read_json(tmp_path / "x.json")
+
+
+def test_the_cache_folder_follows_the_environment(monkeypatch, tmp_path):
+    monkeypatch.setenv("ICE_CACHE", str(tmp_path))
+    assert cache_folder() == tmp_path
+    monkeypatch.setenv("ICE_CACHE", "~/elsewhere")
+    assert cache_folder() == Path.home() / "elsewhere"
+    monkeypatch.delenv("ICE_CACHE")
+    assert cache_folder().name == "ice-eval"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have other cache folders")
+def test_the_cache_is_where_it_always_was(monkeypatch, tmp_path):
+    monkeypatch.delenv("ICE_CACHE", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache_folder() == tmp_path / "ice-eval"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert cache_folder() == Path.home() / ".cache" / "ice-eval"
+
+
+@pytest.mark.parametrize("name", ["folder", "file.jsonl"])
+def test_one_process_at_a_time_may_write_and_others_may_read(tmp_path, name):
+    path = tmp_path / name
+    path.mkdir() if name == "folder" else path.write_text("content", encoding="utf-8")
+    code = f"import pathlib, ice_eval.files as f\nwith f.exclusive(pathlib.Path({str(path)!r})): pass"
+    environment = {**os.environ, "PYTHONPATH": str(Path(ice_eval.__file__).parents[1])}
+    command = [sys.executable, "-c", code]
+    with exclusive(path):
+        if name != "folder":
+            assert path.read_text(encoding="utf-8") == "content"
+        refused = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert f"another process is writing to {path}; wait for it or use another --out." in refused.stderr
+    assert subprocess.run(command, env=environment, check=False).returncode == 0

@@ -11,7 +11,7 @@ import pytest
 from tests import small_runs
 from tests.rows import ledger_rows
 
-from ice_eval._files import DRAFT
+from ice_eval.files import DRAFT
 from ice_eval.pipeline import Silent
 from ice_eval.results import RunFolder
 

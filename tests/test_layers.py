@@ -14,7 +14,7 @@ import ice_eval
 ROOT = Path(ice_eval.__file__).parent
 
 LAYERS = [
-    {"records", "errors", "_registry", "_seeding", "_extras", "_cache", "_controls", "_files", "_specs"},
+    {"records", "errors", "_registry", "seeding", "_controls", "files", "_specs"},
     {"tasks", "operators", "rationales", "nulls", "stats", "words", "protocols", "servers"},
     {"models", "encoding", "interop"},
     {"scoring", "blacklist"},
@@ -30,8 +30,7 @@ SIDEWAYS = {
     ("chains", "api"),  # what a finished run looks like
     ("bench", "api"),  # a run of a grid is an evaluation like any other
     ("cot", "pipeline"),  # progress is told in the same way
-    ("_extras", "errors"),
-    ("_files", "errors"),
+    ("files", "errors"),
     ("_registry", "errors"),
     ("_specs", "errors"),
     ("_specs", "_registry"),

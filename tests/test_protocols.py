@@ -157,7 +157,7 @@ def test_numbers_follow_from_the_ledger_by_the_rules_of_the_protocol(evaluate, p
 @pytest.mark.parametrize("protocol", ["paper", "released"])
 def test_intervals_are_percentiles_of_200_resamples(evaluate, protocol):
     run = evaluate(protocol=protocol, m=20)
-    from ice_eval._seeding import rng_for
+    from ice_eval.seeding import rng_for
 
     for line in run.folder.summary().configurations:
         rates = np.array([e.win_rate for e in run.folder.examples() if e.configuration == line.configuration])

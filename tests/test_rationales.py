@@ -13,7 +13,6 @@ from scipy import stats
 from tests.stats.known_words import generator_of, words_used
 
 from ice_eval import rationales
-from ice_eval._seeding import rng_for
 from ice_eval.errors import DataError
 from ice_eval.rationales import (
     independent_sets,
@@ -27,6 +26,7 @@ from ice_eval.rationales import (
     top_k,
     units_of,
 )
+from ice_eval.seeding import rng_for
 
 
 def all_units(masks):

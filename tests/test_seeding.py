@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ice_eval._seeding import rng_for
+from ice_eval.seeding import rng_for
 
 # Fixed forever: were one of these to change, no earlier run could be continued or reproduced.
 GOLDEN = {

@@ -16,6 +16,9 @@ The command line prints a `ConfigError` without a traceback and exits with 2; an
 Bugs stay `AssertionError` or `TypeError`.
 """
 
+import importlib
+from types import ModuleType
+
 
 class IceError(Exception):
     """Base class of all errors raised on purpose."""
@@ -70,3 +73,22 @@ class StorageError(IceError):
 
 class BudgetError(IceError):
     """The limit that was set on requests or cost is reached before the work is done; what was paid for is kept."""
+
+
+def require(module: str, *, install: str, purpose: str) -> ModuleType:
+    """Import an optional module.
+
+    Args:
+        module: Name to import, for example `datasets`.
+        install: What pip installs to get it, for example `"ice-eval[hub]"`.
+        purpose: What it is needed for, as the end of a sentence.
+
+    Raises:
+        MissingExtraError: The module is not installed.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as exc:
+        raise MissingExtraError(
+            f"'{module}' is not installed, and is needed {purpose}. Install it: pip install '{install}'"
+        ) from exc

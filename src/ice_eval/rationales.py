@@ -9,9 +9,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ice_eval._seeding import rng_for
 from ice_eval.errors import DataError
 from ice_eval.records import KeepMask, KeepMasks, PerUnit
+from ice_eval.seeding import rng_for
 
 Units = tuple[int, ...]  # unit indices, ascending
 Share = float | Literal["dynamic"]

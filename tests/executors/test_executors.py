@@ -7,9 +7,8 @@ from tests.small_runs import run, texts
 
 from ice_eval import __version__
 from ice_eval.errors import ConfigError, MissingExtraError, ModelError
-from ice_eval.executors import Local, _ray_crew, executor_named, executors
-from ice_eval.executors._ray_crew import Needs, RayCrew
-from ice_eval.executors._ray_seat import Place, Told
+from ice_eval.executors import Local, executor_named, executors, ray
+from ice_eval.executors.ray import RayWorkers, Resources, WorkerHost, WorkerResult
 
 
 class Begun:
@@ -22,7 +21,7 @@ class Begun:
 
 
 def worked(items, *, may_wait):
-    """What a local crew did, in which order, and what came of it."""
+    """What a local worker did, in which order, and what came of it."""
     log = []
 
     def work(worker, item, progress):
@@ -31,7 +30,7 @@ def worked(items, *, may_wait):
         return Begun(log, item, may_wait)
 
     rows = []
-    found = list(Local().crew(lambda: "worker").map(work, items, rows.append))
+    found = list(Local().workers(lambda: "worker").map(work, items, rows.append))
     assert rows == items
     assert all(each.seconds >= 0 for each in found)
     return log, [(each.item, each.result) for each in found]
@@ -87,12 +86,12 @@ def test_an_address_where_nobody_listens_is_told_at_once(tmp_path):
 @pytest.mark.parametrize(
     ("needs", "node", "n_workers"),
     [
-        (Needs(cpus=4, gpus=0), {"CPU": 9.0}, 2),
-        (Needs(cpus=4, gpus=0), {"CPU": 3.0, "GPU": 2.0}, 0),
-        (Needs(cpus=1, gpus=1), {"CPU": 64.0, "GPU": 8.0}, 8),
-        (Needs(cpus=1, gpus=0.1), {"CPU": 64.0, "GPU": 1.0}, 10),
-        (Needs(cpus=1, gpus=2), {"CPU": 64.0, "GPU": 3.0}, 1),
-        (Needs(cpus=1, gpus=1), {"memory": 1.0}, 0),
+        (Resources(cpus=4, gpus=0), {"CPU": 9.0}, 2),
+        (Resources(cpus=4, gpus=0), {"CPU": 3.0, "GPU": 2.0}, 0),
+        (Resources(cpus=1, gpus=1), {"CPU": 64.0, "GPU": 8.0}, 8),
+        (Resources(cpus=1, gpus=0.1), {"CPU": 64.0, "GPU": 1.0}, 10),
+        (Resources(cpus=1, gpus=2), {"CPU": 64.0, "GPU": 3.0}, 1),
+        (Resources(cpus=1, gpus=1), {"memory": 1.0}, 0),
     ],
     ids=str,
 )
@@ -111,15 +110,15 @@ def scripted_ray(fates):
     """
     fates = iter(fates)
 
-    def seat(make):
+    def worker(make):
         fate = next(fates, "lives")
-        place = Lost("it did not start") if fate == "stillborn" else Place("node", "host", __version__)
+        location = Lost("it did not start") if fate == "stillborn" else WorkerHost("node", "host", __version__)
 
         def work(function, item):
-            return 1, Lost("it died") if fate == "dies" else Told(item * item, rows=1)
+            return 1, Lost("it died") if fate == "dies" else WorkerResult(item * item, rows=1, seconds=0.0)
 
         return SimpleNamespace(
-            place=SimpleNamespace(remote=lambda: (0, place)), work=SimpleNamespace(remote=work), fate=fate
+            location=SimpleNamespace(remote=lambda: (0, location)), work=SimpleNamespace(remote=work), fate=fate
         )
 
     def wait(said, timeout):
@@ -131,21 +130,21 @@ def scripted_ray(fates):
         return said[1]
 
     return SimpleNamespace(
-        remote=lambda **_: lambda _: SimpleNamespace(remote=seat),
+        remote=lambda **_: lambda _: SimpleNamespace(remote=worker),
         put=lambda what: what,
         nodes=lambda: [{"Alive": True, "Resources": {"CPU": 2.0}}],
         wait=wait,
         get=get,
-        kill=lambda seat: None,
+        kill=lambda actor: None,
         exceptions=SimpleNamespace(RayError=Lost, RayTaskError=type("TaskError", (Exception,), {})),
     )
 
 
 def on_scripted_ray(monkeypatch, fates):
     found = scripted_ray(fates)
-    monkeypatch.setattr(_ray_crew, "ray_package", lambda: found)
-    crew = RayCrew(lambda: "worker", Needs(cpus=1, gpus=0), lambda message: None)
-    return sorted(each.result for each in crew.map(None, [1, 2], lambda rows: None))
+    monkeypatch.setattr(ray, "ray_package", lambda: found)
+    workers = RayWorkers(lambda: "worker", Resources(cpus=1, gpus=0), lambda message: None)
+    return sorted(each.result for each in workers.map(None, [1, 2], lambda rows: None))
 
 
 def test_the_last_worker_is_replaced_even_where_others_did_not_start(monkeypatch):

@@ -1,7 +1,6 @@
 import pytest
 import torch
 
-from ice_eval._cache import cache_folder
 from ice_eval.errors import ConfigError, ModelError, OutOfMemoryError
 from ice_eval.models import _hf_gguf, load_model, models
 from ice_eval.models._memory import translated_memory_errors
@@ -57,13 +56,6 @@ def test_known_names_are_listed_without_loading_them():
 
 def test_a_model_in_memory_is_taken_as_it_is(toy):
     assert load_model(toy) is toy
-
-
-def test_the_cache_folder_follows_the_environment(monkeypatch, tmp_path):
-    monkeypatch.setenv("ICE_CACHE", str(tmp_path))
-    assert cache_folder() == tmp_path
-    monkeypatch.delenv("ICE_CACHE")
-    assert cache_folder().name == "ice-eval"
 
 
 @pytest.mark.parametrize("error", [torch.OutOfMemoryError("CUDA"), RuntimeError("can't allocate memory: 12 bytes")])

@@ -8,9 +8,9 @@ import pytest
 from scipy import stats
 from tests.nulls.examples import COUNTS, item_of
 
-from ice_eval._seeding import rng_for
 from ice_eval.nulls import matched_sets, nulls
 from ice_eval.nulls.sub_word import words_of
+from ice_eval.seeding import rng_for
 
 ITEM = item_of("it isn't a well-made film,", "it's so warm and witty")
 N_SETS = 19

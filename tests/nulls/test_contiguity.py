@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from tests.nulls.examples import ITEMS, class_of
 from tests.nulls.test_laws import uniformity
 
-from ice_eval._seeding import rng_for
 from ice_eval.nulls import contiguity
 from ice_eval.nulls.contiguity import Runs, n_placings
+from ice_eval.seeding import rng_for
 
 
 def n_runs(units, borders=()):

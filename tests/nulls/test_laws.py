@@ -13,9 +13,9 @@ from scipy import stats
 from tests.nulls.examples import COUNTS, ITEMS, class_of, item_of, subsets
 
 from ice_eval import rationales
-from ice_eval._seeding import rng_for
 from ice_eval.errors import ConfigError
 from ice_eval.nulls import matched_sets, nulls
+from ice_eval.seeding import rng_for
 
 every_null = pytest.mark.parametrize("name", nulls.names())
 every_item = pytest.mark.parametrize("item", ITEMS)

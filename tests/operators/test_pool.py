@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from ice_eval._seeding import rng_for
 from ice_eval.errors import DataError
 from ice_eval.operators import Blacklist, FillPool, PooledUnits, label_indicative
 from ice_eval.records import Encoded, Span
+from ice_eval.seeding import rng_for
 
 NOTHING = Blacklist(frozenset(), frozenset(), frozenset())
 

@@ -8,13 +8,13 @@ import pytest
 from tests.small_runs import lines_of, results_of, rows_of
 from tests.toy_runs import NEUTRAL, Counting, planted, reviews, run, stamps_of, task_of
 
-from ice_eval._files import DRAFT
 from ice_eval.attributions.lime import Lime
 from ice_eval.attributions.occlusion import Occlusion
 from ice_eval.errors import ConfigError
+from ice_eval.files import DRAFT
 from ice_eval.models.toy import Toy
 from ice_eval.results import RunFolder, numbers_hash
-from ice_eval.results.checksums import CHECKSUMS
+from ice_eval.results.folder import CHECKSUMS
 
 
 def test_the_same_run_again_scores_nothing_and_leaves_the_same_bytes(tmp_path):

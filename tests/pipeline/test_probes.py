@@ -18,9 +18,9 @@ from ice_eval.operators import FillPool
 from ice_eval.pipeline import probes as probes_module
 from ice_eval.pipeline import rows as rows_module
 from ice_eval.records import Encoded, PerUnit
-from ice_eval.results.checksums import CHECKSUMS
-from ice_eval.results.costs import cost_of
+from ice_eval.results.folder import CHECKSUMS
 from ice_eval.results.ledger import NO_NAMES
+from ice_eval.results.planning import cost_of
 from ice_eval.results.summary import COMPARED
 from ice_eval.results.view import shown_text
 

@@ -10,7 +10,6 @@ from scipy.stats import false_discovery_control, spearmanr
 from sklearn.metrics import cohen_kappa_score
 from tests.made_records import settings, summary_line
 
-from ice_eval._seeding import rng_for
 from ice_eval.records import Span
 from ice_eval.results import Configuration, InputRow
 from ice_eval.results import agreements as sources
@@ -18,6 +17,7 @@ from ice_eval.results.agreements import N_NAMED, kappas
 from ice_eval.results.columns import Outcomes
 from ice_eval.results.examples import Examples
 from ice_eval.results.summary import summarise
+from ice_eval.seeding import rng_for
 from ice_eval.stats import JointMeans, member_win_rates
 
 CONFIG = settings(model="by-hand", task="letters", m=100)

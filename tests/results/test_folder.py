@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from tests.made_records import manifest
 
-from ice_eval._files import DRAFT, write_atomically, write_json
 from ice_eval.errors import ConfigError, DamagedPartError
+from ice_eval.files import DRAFT, write_atomically, write_json
 from ice_eval.records import Answer, Kind, Span
 from ice_eval.results import SCHEMA, InputRow, LedgerRow, RowKey, RunFolder, rescore
 from ice_eval.results.examples import FillTexts

@@ -10,12 +10,12 @@ import pytest
 from tests.rows import each_row, join
 
 from ice_eval import rationales, selftest, stats
-from ice_eval._seeding import rng_for
 from ice_eval.nulls import matched_sets
 from ice_eval.operators import DrawnFills, FillPool
 from ice_eval.pipeline import rows
 from ice_eval.records import DIRECTIONS, Kind, Rows
 from ice_eval.results import comparisons
+from ice_eval.seeding import rng_for
 from ice_eval.selftest import QUICK, Sizes
 
 RANDOM = Sizes(random=300)

@@ -1,10 +1,14 @@
 import asyncio
+import random
+import time
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 
 import pytest
 
 from ice_eval.errors import ConfigError
 from ice_eval.servers import Budget, Plan, Tokens
-from ice_eval.servers.budget import Spending
+from ice_eval.servers.budget import Limiter, Spending, backoff_s, retry_after_s
 
 PRICES = {"price_in": 2.0, "price_out": 10.0}
 
@@ -63,3 +67,125 @@ def test_what_was_spent_before_counts():
         assert await spending.reserve(Tokens(1, 1)) == "3 requests (--max-requests)"
 
     asyncio.run(scenario())
+
+
+def test_refusals_of_one_round_halve_once():
+    async def scenario():
+        limiter = Limiter(16)
+        async with limiter.slot() as first, limiter.slot() as second:
+            limiter.slow_down(first)
+            limiter.slow_down(second)
+        assert limiter.limit == 8
+        async with limiter.slot() as third:
+            limiter.slow_down(third)
+        assert limiter.limit == 4
+
+    asyncio.run(scenario())
+
+
+def test_it_never_stops_altogether_and_never_exceeds_its_bound():
+    async def scenario():
+        limiter = Limiter(3)
+        for _ in range(5):
+            async with limiter.slot() as turn:
+                limiter.slow_down(turn)
+        assert limiter.limit == 1
+        for _ in range(20):
+            limiter.speed_up()
+        assert limiter.limit == 3
+
+    asyncio.run(scenario())
+
+
+def test_it_grows_by_one_per_round_of_answers():
+    limiter = Limiter(100)
+    limiter.slow_down(0)
+    limits = []
+    for _ in range(106):  # two rounds: about 50 answers, then about 51
+        limiter.speed_up()
+        limits.append(limiter.limit)
+    assert limits[40] == 50
+    assert limits[-1] == 52
+
+
+def test_no_more_are_under_way_than_allowed():
+    async def scenario():
+        limiter, under_way, most = Limiter(3), 0, 0
+
+        async def work():
+            nonlocal under_way, most
+            async with limiter.slot():
+                under_way += 1
+                most = max(most, under_way)
+                await asyncio.sleep(0.001)
+                under_way -= 1
+
+        await asyncio.gather(*(work() for _ in range(12)))
+        assert most == 3
+
+    asyncio.run(scenario())
+
+
+def test_a_pause_holds_for_everybody():
+    async def scenario():
+        limiter = Limiter(4)
+        limiter.slow_down(0, pause_s=0.1)
+        began = time.monotonic()
+
+        async def work():
+            async with limiter.slot():
+                return time.monotonic() - began
+
+        assert min(await asyncio.gather(*(work() for _ in range(4)))) >= 0.1
+
+    asyncio.run(scenario())
+
+
+def test_nobody_waits_when_nothing_more_is_asked():
+    async def scenario():
+        limiter = Limiter(1)
+
+        async def work():
+            async with limiter.slot():
+                pass
+
+        async with limiter.slot() as turn:
+            full = asyncio.create_task(work())
+            await asyncio.sleep(0)
+            limiter.slow_down(turn, pause_s=100)
+            paused = asyncio.create_task(work())
+            await asyncio.sleep(0)
+            assert not full.done() and not paused.done()
+            limiter.stop()
+            await asyncio.wait_for(asyncio.gather(full, paused), 10)
+
+    asyncio.run(scenario())
+
+
+def test_pauses_double_up_to_a_bound_with_chance_in_the_latter_half():
+    rng = random.Random(0)
+    for attempt, whole in ((1, 1.0), (2, 2.0), (5, 16.0), (9, 60.0), (2000, 60.0)):
+        pauses = [backoff_s(attempt, first_s=1.0, most_s=60.0, rng=rng) for _ in range(50)]
+        assert whole / 2 <= min(pauses) < 0.6 * whole
+        assert 0.9 * whole < max(pauses) <= whole
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"retry-after": "7"}, 7.0),
+        ({"retry-after": "0.25"}, 0.25),
+        ({"retry-after": "-3"}, 0.0),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "9", "retry-after-ms": "250"}, 0.25),
+        ({"retry-after": "Mon, 01 Jan 2001 00:00:00 GMT"}, 0.0),
+    ],
+)
+def test_what_a_server_asks_to_wait(headers, seconds):
+    assert retry_after_s(headers) == seconds
+
+
+def test_a_date_to_wait_for():
+    date = format_datetime(datetime.now(UTC) + timedelta(seconds=100), usegmt=True)
+    assert 97 < retry_after_s({"retry-after": date}) <= 100

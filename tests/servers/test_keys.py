@@ -9,6 +9,7 @@ from tests.servers.asking import KEY, ask, ask_one, question
 from tests.servers.chat_server import ChatServer, Say, completion, error
 
 from ice_eval.errors import ConfigError
+from ice_eval.servers.exchange import redacted
 
 
 def test_a_key_is_sent_and_stands_in_no_file_log_or_error(path, tmp_path, monkeypatch, caplog, capfd):
@@ -64,3 +65,9 @@ def test_without_a_key_none_is_made_up_from_elsewhere(path, monkeypatch):
     with ChatServer() as server:
         ask_one(server, path)
     assert KEY not in json.dumps(server.headers)
+
+
+def test_a_key_is_blotted_out_and_a_placeholder_is_not():
+    assert redacted(f"wrong key {KEY}!", KEY) == "wrong key [key]!"
+    assert redacted("the EMPTY set", "EMPTY") == "the EMPTY set"
+    assert redacted("text", None) == "text"

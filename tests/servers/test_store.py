@@ -85,7 +85,6 @@ def test_an_answer_outlives_an_error_and_an_error_an_earlier_one(path):
         assert store.has_answer("c-0")
 
 
-@pytest.mark.skipif(os.name != "posix", reason="needs file locks")
 def test_a_second_writer_is_refused(path):
     # To the lock, a file that is opened twice is as good as two processes; the test of kills has two.
     with ResponseStore(path), pytest.raises(ConfigError, match="another process is writing to .*responses"):

@@ -10,11 +10,11 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 
 from ice_eval import stats
-from ice_eval._seeding import rng_for
 from ice_eval.analysis._runs import group_label
 from ice_eval.records import Kind
 from ice_eval.results import InputRow, RunFolder
 from ice_eval.results.ledger import NO_NAMES
+from ice_eval.seeding import rng_for
 
 _SURENESS = (0.0, 50.0)
 """What scores of unit spread are multiplied with, at least and at most; with 0 all labels are equally likely."""

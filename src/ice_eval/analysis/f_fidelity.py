@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ice_eval._seeding import rng_for
 from ice_eval.errors import ConfigError, ModelError
 from ice_eval.models import Labels, Model
 from ice_eval.operators import FillPool, Operator
 from ice_eval.rationales import keep_mask, set_size
 from ice_eval.records import Encoded, Fills, Inputs
+from ice_eval.seeding import rng_for
 
 if TYPE_CHECKING:
     from ice_eval.models._hf_classifier import SequenceClassifier

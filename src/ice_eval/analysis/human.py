@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from scipy.stats import hypergeom
 
 from ice_eval import stats
-from ice_eval._seeding import rng_for
 from ice_eval.rationales import Units
 from ice_eval.records import PerUnit
 from ice_eval.results import InputRow
+from ice_eval.seeding import rng_for
 
 Marks = NDArray[np.bool_]
 """Which units a person marked, (n,)."""

@@ -9,7 +9,6 @@ from typing import Any, Literal
 import numpy as np
 
 from ice_eval import stats
-from ice_eval._seeding import rng_for
 from ice_eval.analysis.pieces import Piece, UnitIds, inside, pieces
 from ice_eval.blacklist import blacklist_of, label_words
 from ice_eval.encoding import Codec
@@ -17,6 +16,7 @@ from ice_eval.errors import DataError
 from ice_eval.operators import Blacklist, PooledUnits, TokenCounts
 from ice_eval.rationales import set_size
 from ice_eval.records import Encoded
+from ice_eval.seeding import rng_for
 from ice_eval.tasks import Task
 from ice_eval.words import word_spans
 

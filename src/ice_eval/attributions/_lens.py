@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ice_eval._seeding import rng_for
 from ice_eval.attributions._data import DataView
 from ice_eval.models import AttentionMaps, EmbeddedText, Generated, Gradients, Labels, Model, Prior
 from ice_eval.nulls import counts_of
 from ice_eval.records import Answer, Encoded, KeepMasks, PerToken, PerUnit, Span
+from ice_eval.seeding import rng_for
 
 PerRow = NDArray[np.float64]  # (rows,)
 Prober = Callable[[Sequence[Encoded], Sequence[KeepMasks]], list[PerRow]]

@@ -6,9 +6,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from ice_eval._files import DRAFT, alone, read_json, write_json
 from ice_eval.bench.grid import Grid, PlannedRun, grid_of
 from ice_eval.errors import ConfigError
+from ice_eval.files import DRAFT, exclusive, read_json, write_json
 from ice_eval.pipeline.config import ADDABLE
 from ice_eval.results import SCHEMA, RunFolder
 
@@ -45,7 +45,7 @@ class BenchFolder:
             (self.path / "runs").mkdir(parents=True, exist_ok=True)
         except OSError as exc:
             raise ConfigError(f"the folder {self.path} cannot be made: {exc.strerror}; choose another --out.") from exc
-        with alone(self.path):
+        with exclusive(self.path):
             for draft in self.path.glob(f"{DRAFT}*"):
                 draft.unlink(missing_ok=True)
             yield

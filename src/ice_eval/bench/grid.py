@@ -7,13 +7,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ice_eval._files import home_expanded, read_yaml
 from ice_eval._registry import did_you_mean
 from ice_eval.attributions import method_of
 from ice_eval.bench import _read
 from ice_eval.bench._identity import run_name
 from ice_eval.bench.models import OF_MODELS, ModelEntry, models_of
 from ice_eval.errors import ConfigError
+from ice_eval.files import home_expanded, read_yaml
 from ice_eval.pipeline import RunConfig
 from ice_eval.tasks import FEW_SHOT, STANDARD, Task, in_chat, is_task_file, load_task, with_file
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ice_eval._files import home_expanded
 from ice_eval._registry import did_you_mean
 from ice_eval.bench import _read
 from ice_eval.errors import ConfigError
+from ice_eval.files import home_expanded
 from ice_eval.models import SERVED, Served, suite_model
 from ice_eval.models import models as known_models
 

@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from ice_eval._files import read_yaml
 from ice_eval._registry import did_you_mean
 from ice_eval.errors import ConfigError
+from ice_eval.files import read_yaml
 
 ExecutorName = Annotated[
     str,

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ice_eval._files import home_expanded
 from ice_eval.cli._options import Address, ExecutorName, GpusPerWorker, Json, names
 from ice_eval.errors import ConfigError
+from ice_eval.files import home_expanded
 
 if TYPE_CHECKING:
     from ice_eval.bench import BenchFolder, Grid

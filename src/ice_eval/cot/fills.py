@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from ice_eval._seeding import rng_for
 from ice_eval.cot.cases import Case
 from ice_eval.errors import DataError
+from ice_eval.seeding import rng_for
 
 
 def step_fills(cases: Sequence[Case], *, seed: int) -> Mapping[str, tuple[str, ...]]:

@@ -15,18 +15,18 @@ import scipy.stats
 from numpy.typing import NDArray
 
 from ice_eval import stats
-from ice_eval._files import write_atomically
-from ice_eval._seeding import rng_for
 from ice_eval.cot.cases import Case
 from ice_eval.cot.config import CotConfig
 from ice_eval.cot.local_chains import encode_chain
 from ice_eval.cot.local_scores import AnswerScorer
 from ice_eval.cot.local_tests import answer_tests
 from ice_eval.errors import DataError
+from ice_eval.files import write_atomically
 from ice_eval.models import Model
 from ice_eval.pipeline import Reporter
 from ice_eval.results import RunFolder
 from ice_eval.results.records import LevelLine
+from ice_eval.seeding import rng_for
 
 LEVELS = "levels.jsonl"
 _SETS = 50

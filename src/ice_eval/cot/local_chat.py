@@ -7,10 +7,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ice_eval._seeding import rng_for
 from ice_eval.errors import ConfigError
 from ice_eval.models import Conversation, Model
 from ice_eval.models import Reply as Written
+from ice_eval.seeding import rng_for
 from ice_eval.servers import (
     NO_TOKENS,
     Budget,

@@ -7,12 +7,12 @@ from typing import get_args
 
 import numpy as np
 
-from ice_eval._seeding import rng_for
 from ice_eval.attributions import PerRow
 from ice_eval.cot.local_chains import ChainUnit, EncodedChain
 from ice_eval.cot.local_scores import STEP_ATTRIBUTIONS, AnswerScorer
 from ice_eval.rationales import Units, n_sets, null_of, random_sets, set_size, top_k, units_of
 from ice_eval.records import Direction, KeepMask, KeepMasks
+from ice_eval.seeding import rng_for
 from ice_eval.stats import compare
 
 _DIRECTIONS: tuple[Direction, ...] = get_args(Direction)

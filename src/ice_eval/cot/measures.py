@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ice_eval import stats
-from ice_eval._seeding import rng_for
 from ice_eval.cot.ledger import changed
 from ice_eval.rationales import DYNAMIC, set_size
 from ice_eval.records import Kind
 from ice_eval.results import InputRow, LedgerRow, RunSettings
 from ice_eval.results.records import CapacityLine, MeanRate, Stratum
+from ice_eval.seeding import rng_for
 from ice_eval.stats import Interval
 
 SHORT = 5

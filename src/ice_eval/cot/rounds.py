@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from ice_eval._seeding import rng_for
 from ice_eval.cot.answers import Unreadable
 from ice_eval.cot.asking import Asker
 from ice_eval.cot.attributions import Probe, StepLens, Unexplained
@@ -32,6 +31,7 @@ from ice_eval.records import Answer as Said
 from ice_eval.records import Kind
 from ice_eval.results import RowKey
 from ice_eval.results.records import ChainInfo, TokenCount
+from ice_eval.seeding import rng_for
 from ice_eval.servers import Progress, Request, Response, ResponseStore, addresses
 
 

@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from ice_eval._seeding import rng_for
 from ice_eval.cot.cases import Case
 from ice_eval.cot.config import CotConfig
 from ice_eval.nulls import SIZE
 from ice_eval.rationales import Units, place_of, random_sets, set_size, top_k, units_of
 from ice_eval.records import Kind, PerUnit
 from ice_eval.results import RowKey
+from ice_eval.seeding import rng_for
 
 
 class StepRow(NamedTuple):

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ice_eval import stats
-from ice_eval._seeding import rng_for
 from ice_eval.cot.ledger import ANSWER, changed
 from ice_eval.cot.levels import level_lines
 from ice_eval.cot.measures import CUTS, ChainRows, Rate, capacity_lines, chain_rows, mean_rate, rate_of, shares_of
@@ -30,6 +29,7 @@ from ice_eval.results.records import (
     Truncation,
 )
 from ice_eval.results.summary import outcomes_by_configuration
+from ice_eval.seeding import rng_for
 
 RAW_THRESHOLD = 0.5
 """From here on a raw score counts as evidence for an explanation, as a win rate does from `stats.WEAKLY_FAITHFUL` on

@@ -1,25 +1,123 @@
-"""Where the work of a run is done."""
+"""Where the work of a run is done: an executor makes identical workers and gives them items to work on."""
 
-from ice_eval.executors._base import (
-    Crew,
-    Executor,
-    Finished,
-    Started,
-    Work,
-    executor,
-    executor_named,
-    executors,
-)
-from ice_eval.executors.local import Local, LocalCrew
+import contextlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import fields
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+from ice_eval._registry import Registry
+from ice_eval.errors import ConfigError
+from ice_eval.scoring import Progress
+
+W = TypeVar("W")
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Result_co = TypeVar("Result_co", covariant=True)
+
+
+class PendingResult(Protocol[Result_co]):
+    """Work that a device may still be busy with."""
+
+    @property
+    def may_wait(self) -> bool:
+        """Whether the next item may be started before this one is finished."""
+
+    def finish(self) -> Result_co:
+        """Wait for the result."""
+
+
+Work = Callable[[W, Item, Progress], PendingResult[Result]]
+"""Starts the work of a worker on an item; reports the rows that it scores."""
+
+
+class FinishedItem(NamedTuple, Generic[Item, Result]):
+    """An item, its result, and the time that a worker took."""
+
+    item: Item
+    result: Result
+    seconds: float
+
+
+class Workers(ABC, Generic[W]):
+    """One or several identical workers."""
+
+    @abstractmethod
+    def ask(self, question: Callable[[W], Result]) -> Result:
+        """Call a function with some worker."""
+
+    @abstractmethod
+    def map(
+        self, work: Work[W, Item, Result], items: Iterable[Item], progress: Progress
+    ) -> Iterator[FinishedItem[Item, Result]]:
+        """Give every item to some worker, once; yields them in the order in which they are finished."""
+
+    @abstractmethod
+    def release(self) -> None:
+        """Stop the workers, busy or not."""
+
+
+class Executor(ABC):
+    """Makes workers. Its fields are options that a user may give."""
+
+    @abstractmethod
+    def workers(
+        self, make: Callable[[], W], *, threads: int | None = None, say: Callable[[str], None] | None = None
+    ) -> Workers[W]:
+        """Return workers, each made by `make` when it is first needed.
+
+        Args:
+            make: Called in the process of the worker.
+            threads: Threads that each of them computes with, where that is known.
+            say: Called with lines for the user.
+        """
+
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[None]:
+        """Set up what workers need, and shut it down at the end."""
+        yield
+
+
+executors: Registry[type[Executor]] = Registry("executor", "ice_eval.executors")
+
+
+def executor(name: str) -> Callable[[type[Executor]], type[Executor]]:
+    """Register an executor, a frozen dataclass; the first line of its docstring describes it."""
+    return lambda cls: executors.add(name, cls)
+
+
+def executor_named(name: str, **options: Any) -> Executor:
+    """Return the executor of that name; options that are None were not given.
+
+    Raises:
+        ConfigError: There is none, or it has no such option.
+    """
+    chosen = executors.get(name)
+    given = {key: value for key, value in options.items() if value is not None}
+    for key in given:
+        if key not in _options(chosen):
+            owners = " or ".join(other for other, cls in executors.items() if key in _options(cls))
+            raise ConfigError(
+                f"{key} = {given[key]!r} means nothing to the executor '{name}'; leave it out, or use the executor "
+                f"'{owners}'."
+            )
+    return chosen(**given)
+
+
+def _options(cls: type[Executor]) -> set[str]:
+    return {field.name for field in fields(cls)}  # type: ignore[arg-type]
+
+
+from ice_eval.executors.local import Local, LocalWorkers  # noqa: E402 (it extends what is defined above)
 
 __all__ = [
-    "Crew",
     "Executor",
-    "Finished",
+    "FinishedItem",
     "Local",
-    "LocalCrew",
-    "Started",
+    "LocalWorkers",
+    "PendingResult",
     "Work",
+    "Workers",
     "executor",
     "executor_named",
     "executors",

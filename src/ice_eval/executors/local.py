@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from ice_eval.executors._base import Crew, Executor, Finished, Item, Result, Say, Started, W, Work, executor
+from ice_eval.executors import Executor, FinishedItem, Item, PendingResult, Result, W, Work, Workers, executor
 from ice_eval.scoring import Progress
 
 
@@ -13,12 +13,14 @@ from ice_eval.scoring import Progress
 class Local(Executor):
     """One worker, in this process."""
 
-    def crew(self, make: Callable[[], W], *, threads: int | None = None, say: Say | None = None) -> "LocalCrew[W]":
-        return LocalCrew(make())
+    def workers(
+        self, make: Callable[[], W], *, threads: int | None = None, say: Callable[[str], None] | None = None
+    ) -> "LocalWorkers[W]":
+        return LocalWorkers(make())
 
 
-class LocalCrew(Crew[W]):
-    """A worker that is already there."""
+class LocalWorkers(Workers[W]):
+    """A worker that is already made."""
 
     def __init__(self, worker: W) -> None:
         self._worker = worker
@@ -28,16 +30,16 @@ class LocalCrew(Crew[W]):
 
     def map(
         self, work: Work[W, Item, Result], items: Iterable[Item], progress: Progress
-    ) -> Iterator[Finished[Item, Result]]:
-        """In order; where work may wait, the next item is started before the last one comes back."""
-        last, waiting = time.monotonic(), list[tuple[Item, Started[Result]]]()
+    ) -> Iterator[FinishedItem[Item, Result]]:
+        """Finish items in order; where work may wait, the next item is started before the last one is finished."""
+        last, waiting = time.monotonic(), list[tuple[Item, PendingResult[Result]]]()
 
-        def finished() -> Finished[Item, Result]:
+        def finished() -> FinishedItem[Item, Result]:
             nonlocal last
             item, started = waiting.pop(0)
             result, before = started.finish(), last
             last = time.monotonic()
-            return Finished(item, result, last - before)
+            return FinishedItem(item, result, last - before)
 
         for item in items:
             started = work(self._worker, item, progress)
@@ -48,4 +50,4 @@ class LocalCrew(Crew[W]):
             yield finished()
 
     def release(self) -> None:
-        """Nothing: the worker goes with this process."""
+        """Do nothing: the worker ends with this process."""

@@ -1,17 +1,65 @@
-"""Workers on the nodes of a Ray cluster. What a worker loses, when it or its node dies, another one does again."""
+"""Workers on the nodes of a Ray cluster. Items that are lost with a worker or its node go to another worker."""
 
 import contextlib
+import itertools
 import os
 import socket
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any, Generic, NamedTuple
 
-from ice_eval.errors import ConfigError
-from ice_eval.executors._base import Executor, Say, W, executor
-from ice_eval.executors._ray_crew import Needs, RayCrew, first_line
-from ice_eval.executors._ray_seat import ray_package
+from ice_eval import __version__
+from ice_eval.errors import ConfigError, ModelError, require
+from ice_eval.executors import Executor, FinishedItem, Item, Result, W, Work, Workers, executor
+from ice_eval.scoring import Progress
 
-_KNOCK_S = 10.0
+_CONNECT_S = 10.0
+_LOSSES = 3
+"""How often an item may be lost with its worker, or workers may fail to start, before the run ends."""
+_POLL_S = 2.0
+"""Interval at which busy workers are asked for their progress."""
+_PATIENCE = 10
+"""Polls after which a user is told that workers wait for resources."""
+_STATUS_GROUP = "status"
+"""The threads of workers that report progress while they work."""
+_CONTINUES = "the same command again continues where it was."
+
+
+def ray_package() -> ModuleType:
+    """Import Ray.
+
+    Raises:
+        MissingExtraError: It is not installed.
+    """
+    return require("ray", install="ice-eval[ray]", purpose="to spread a run over a cluster (--executor ray)")
+
+
+def _alive_nodes() -> list[dict[str, float]]:
+    """Return the resources of all nodes."""
+    return [node["Resources"] for node in ray_package().nodes() if node["Alive"]]
+
+
+class Resources(NamedTuple):
+    """CPUs and GPUs that a worker needs, or a node has."""
+
+    cpus: float
+    gpus: float
+
+    @classmethod
+    def of(cls, node: dict[str, float]) -> "Resources":
+        return cls(node.get("CPU", 0.0), node.get("GPU", 0.0))
+
+    def fit_into(self, node: dict[str, float]) -> int:
+        """Return how many such workers a node can hold."""
+        has = Resources.of(node)
+        by_cpus = has.cpus // self.cpus
+        return int(min(by_cpus, (has.gpus + 1e-9) // self.gpus) if self.gpus else by_cpus)
+
+    def __str__(self) -> str:
+        return f"{self.cpus:g} CPU and {self.gpus:g} GPU"
 
 
 @executor("ray")
@@ -20,7 +68,7 @@ class Ray(Executor):
     """Workers on the nodes of a Ray cluster: one per GPU, or one for as many CPUs as it has threads."""
 
     address: str | None = None
-    """Of a cluster that is there; None: what $RAY_ADDRESS says, else one that is started here."""
+    """Of an existing cluster; None: $RAY_ADDRESS, else one that is started here."""
     gpus_per_worker: float | None = None
     """GPUs of each worker, or a share of one; None: 1 where the cluster has GPUs, else 0."""
 
@@ -31,7 +79,7 @@ class Ray(Executor):
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[None]:
-        """Join the cluster, unless this process has done so, and leave it as it was found."""
+        """Join the cluster, unless this process has joined one, and leave it at the end."""
         ray = ray_package()
         if ray.is_initialized():
             yield
@@ -39,11 +87,13 @@ class Ray(Executor):
         address = self.address or os.environ.get("RAY_ADDRESS", "")
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # of a cluster that is started here
         try:
-            _knock(address)
+            host, colon, port = address.rpartition("//")[2].rpartition(":")
+            if colon and port.isdigit():  # fails at once where nobody listens; Ray itself would try for minutes
+                socket.create_connection((host, int(port)), timeout=_CONNECT_S).close()
             ray.init(address=self.address, include_dashboard=False, logging_level="error", log_to_driver=False)
         except (ConnectionError, ValueError, RuntimeError, OSError) as exc:
             raise ConfigError(
-                f"no Ray cluster could be joined at {address or 'this machine'} ({first_line(exc)}); start one "
+                f"no Ray cluster could be joined at {address or 'this machine'} ({_first_line(exc)}); start one "
                 "with `ray start --head`, or leave out the address to have one started here."
             ) from exc
         try:
@@ -51,33 +101,257 @@ class Ray(Executor):
         finally:
             ray.shutdown()
 
-    def crew(self, make: Callable[[], W], *, threads: int | None = None, say: Say | None = None) -> "RayCrew[W]":
-        nodes = [node["Resources"] for node in ray_package().nodes() if node["Alive"]]
-        needs = self._needs(nodes, threads or 1)
-        if not any(map(needs.fit_into, nodes)):
-            raise ConfigError(
-                f"no node of the Ray cluster has what a worker needs, {needs}; its nodes have "
-                f"{'; '.join(str(Needs.of(node)) for node in nodes)}. Give another --gpus-per-worker."
-            )
-        return RayCrew(make, needs, say or (lambda message: None))
-
-    def _needs(self, nodes: Sequence[dict[str, float]], threads: int) -> Needs:
-        """What a worker takes: a GPU where there are any and nothing else is said, and CPUs for its threads."""
+    def workers(
+        self, make: Callable[[], W], *, threads: int | None = None, say: Callable[[str], None] | None = None
+    ) -> "RayWorkers[W]":
+        nodes = _alive_nodes()
         gpus = self.gpus_per_worker
         if gpus is None:
             gpus = 1.0 if any(node.get("GPU", 0) >= 1 for node in nodes) else 0.0
-        if gpus:  # the host has little to do
-            return Needs(cpus=1.0, gpus=gpus)
         most = max((node.get("CPU", 0.0) for node in nodes), default=0.0)
-        return Needs(cpus=max(min(float(threads), most), 1.0), gpus=0.0)
+        # With a GPU the host has little to do.
+        needs = Resources(cpus=1.0 if gpus else max(min(float(threads or 1), most), 1.0), gpus=gpus)
+        if not any(map(needs.fit_into, nodes)):
+            raise ConfigError(
+                f"no node of the Ray cluster has what a worker needs, {needs}; its nodes have "
+                f"{'; '.join(str(Resources.of(node)) for node in nodes)}. Give another --gpus-per-worker."
+            )
+        return RayWorkers(make, needs, say or (lambda message: None))
 
 
-def _knock(address: str) -> None:
-    """Whether somebody listens at HOST:PORT; Ray itself would try for minutes.
+class WorkerResult(NamedTuple):
+    """What a worker sends back for an item."""
 
-    Raises:
-        OSError: Nobody does.
-    """
-    host, colon, port = address.rpartition("//")[2].rpartition(":")
-    if colon and port.isdigit():
-        socket.create_connection((host, int(port)), timeout=_KNOCK_S).close()
+    value: Any
+    rows: int
+    seconds: float
+
+
+class WorkerHost(NamedTuple):
+    """Node and host of a worker, and the version of ice-eval there."""
+
+    node: str
+    host: str
+    version: str
+
+
+class RayWorker(Generic[W]):
+    """The actor in the process of a worker. Its worker is made with the first call."""
+
+    def __init__(self, make: Callable[[], W]) -> None:
+        self._make = make
+        self._worker: W | None = None
+        self._rows = 0
+
+    def location(self) -> WorkerHost:
+        ray = ray_package()
+        return WorkerHost(ray.get_runtime_context().get_node_id(), ray.util.get_node_ip_address(), __version__)
+
+    def n_scored(self) -> int:
+        """Return the rows of the current item so far; runs in a thread of its own."""
+        return self._rows
+
+    def work(self, function: Callable[[W, Any, Progress], Any], item: Any) -> WorkerResult:
+        self._rows = 0
+        if self._worker is None:
+            self._worker = self._make()
+        started = time.monotonic()
+        value = function(self._worker, item, self._advance)
+        return WorkerResult(value, self._rows, time.monotonic() - started)
+
+    def _advance(self, rows: int) -> None:
+        self._rows += rows
+
+
+@dataclass(eq=False)
+class _Job:
+    """An item to be processed."""
+
+    item: Any
+    lost_on: list[str] = field(default_factory=list)
+    """Nodes whose worker died over it."""
+
+
+@dataclass(eq=False)
+class _Handle:
+    """A worker as the driver sees it."""
+
+    actor: Any
+    awaited: Any
+    """Reference to its next message: its location, then the results of its jobs; None while it is idle."""
+    location: WorkerHost | None = None
+    """None until it has started."""
+    job: _Job | None = None
+    reported: int = 0
+    """Rows of the job that progress was told of."""
+
+
+class RayWorkers(Workers[W]):
+    """As many workers as there are items and resources for; those that die are replaced."""
+
+    def __init__(self, make: Callable[[], W], needs: Resources, say: Callable[[str], None]) -> None:
+        self._needs, self._say = needs, say
+        threads = os.environ.get("OMP_NUM_THREADS") or str(os.cpu_count())
+        environment = {"OMP_NUM_THREADS": threads}  # as here: numpy's solvers round by the number of their threads
+        if not needs.gpus:
+            environment["CUDA_VISIBLE_DEVICES"] = ""
+        remote = ray_package().remote(
+            num_cpus=needs.cpus,
+            num_gpus=needs.gpus,
+            max_restarts=0,
+            scheduling_strategy="SPREAD",
+            runtime_env={"env_vars": environment},
+            concurrency_groups={_STATUS_GROUP: 1},
+        )
+        self._actor_class = remote(RayWorker)
+        self._make = ray_package().put(make)
+        self._handles: list[_Handle] = []
+        self._failed_starts = 0
+        """Workers that died before they had started, since the last one that started."""
+
+    def ask(self, question: Callable[[W], Result]) -> Result:
+        [(_, found)] = self._process(lambda worker, item, progress: question(worker), [None], lambda rows: None)
+        value: Result = found.value
+        return value
+
+    def map(
+        self, work: Work[W, Item, Result], items: Iterable[Item], progress: Progress
+    ) -> Iterator[FinishedItem[Item, Result]]:
+        def finished(worker: W, item: Item, progress: Progress) -> Result:
+            return work(worker, item, progress).finish()
+
+        for item, found in self._process(finished, items, progress):
+            yield FinishedItem(item, found.value, found.seconds)
+
+    def release(self) -> None:
+        for handle in list(self._handles):
+            self._remove(handle)
+
+    def _process(
+        self, function: Callable[[W, Item, Progress], Any], items: Iterable[Item], progress: Progress
+    ) -> Iterator[tuple[Item, WorkerResult]]:
+        """Give every item to a free worker; an item that is lost with its worker is the first to be given again."""
+        shared, source, waiting = ray_package().put(function), map(_Job, items), deque[_Job]()
+        try:
+            while True:
+                capacity = self._capacity()
+                # Take no more items than can be started now: their source may want to stop.
+                n_free = max(capacity, len(self._handles)) - len(self._busy)
+                waiting.extend(itertools.islice(source, max(n_free - len(waiting), 0)))
+                if not waiting and not self._busy:
+                    return
+                wanted = min(capacity, len(waiting) + len(self._busy))
+                # After several failed starts the others go on alone, but one worker is always tried.
+                while len(self._handles) < wanted and (self._failed_starts < _LOSSES or not self._handles):
+                    actor = self._actor_class.remote(self._make)
+                    self._handles.append(_Handle(actor, actor.location.remote()))
+                for handle in self._handles:
+                    if (job := self._job_for(handle, waiting)) is not None:
+                        waiting.remove(job)
+                        handle.job, handle.awaited = job, handle.actor.work.remote(shared, job.item)
+                handle = self._next_ready(progress)
+                message = self._receive(handle)
+                if isinstance(message, WorkerResult) and handle.job is not None:
+                    progress(message.rows - handle.reported)
+                    item, handle.job, handle.reported = handle.job.item, None, 0
+                    yield item, message
+                elif isinstance(message, Exception):
+                    progress(-handle.reported)
+                    waiting.extendleft(self._lost(handle, message))
+        finally:
+            for handle in self._busy:  # nobody waits for their results
+                self._remove(handle)
+
+    @property
+    def _busy(self) -> list[_Handle]:
+        return [handle for handle in self._handles if handle.job is not None]
+
+    def _capacity(self) -> int:
+        """Return how many workers the cluster can hold now; nodes come and go."""
+        capacity = sum(map(self._needs.fit_into, _alive_nodes()))
+        if not capacity:
+            raise ModelError(f"no node of the Ray cluster has room for a worker any more ({self._needs}); {_CONTINUES}")
+        return capacity
+
+    def _job_for(self, handle: _Handle, waiting: Iterable[_Job]) -> _Job | None:
+        """Return the first job for an idle worker that was not lost on its node, unless there is no other node."""
+        if handle.location is None or handle.job is not None:
+            return None
+        node, nodes = handle.location.node, {each.location.node for each in self._handles if each.location is not None}
+        return next((job for job in waiting if node not in job.lost_on or nodes <= set(job.lost_on)), None)
+
+    def _next_ready(self, progress: Progress) -> _Handle:
+        """Wait for a worker that has sent a message, and report progress meanwhile."""
+        by_message = {handle.awaited: handle for handle in self._handles if handle.awaited is not None}
+        for n_polls in itertools.count(1):
+            ready, _ = ray_package().wait(list(by_message), timeout=_POLL_S)
+            if ready:
+                break
+            if n_polls == _PATIENCE and all(handle.location is None for handle in self._handles):
+                self._say(f"waiting for room on the Ray cluster: a worker needs {self._needs}.")
+            self._poll(progress)
+        return by_message[ready[0]]
+
+    def _poll(self, progress: Progress) -> None:
+        """Ask busy workers for their progress; one that does not answer in time is asked again later."""
+        ray = ray_package()
+        asked = {each.actor.n_scored.options(concurrency_group=_STATUS_GROUP).remote(): each for each in self._busy}
+        ready, _ = ray.wait(list(asked), num_returns=len(asked), timeout=_POLL_S) if asked else ([], [])
+        for reference in ready:
+            with contextlib.suppress(ray.exceptions.RayError):  # the worker is lost, and so is its job: seen later
+                rows, handle = ray.get(reference), asked[reference]
+                progress(rows - handle.reported)
+                handle.reported = rows
+
+    def _receive(self, handle: _Handle) -> WorkerResult | WorkerHost | Exception:
+        """Return the message of a worker, or the exception with which it was lost; raise any other error it met."""
+        ray = ray_package()
+        awaited, handle.awaited = handle.awaited, None
+        try:
+            message: WorkerResult | WorkerHost = ray.get(awaited)
+        except ray.exceptions.RayTaskError as exc:
+            raise exc.cause or exc from exc
+        except ray.exceptions.RayError as exc:
+            lost: Exception = exc
+            return lost
+        if isinstance(message, WorkerHost):
+            if message.version != __version__:
+                raise ConfigError(
+                    f"the Ray node {message.host} has ice-eval {message.version}, and here is {__version__}; install "
+                    "the same."
+                )
+            handle.location, self._failed_starts = message, 0
+        return message
+
+    def _lost(self, handle: _Handle, why: Exception) -> list[_Job]:
+        """Remove a lost worker and return its job, to be given again.
+
+        Raises:
+            ModelError: That happened too often.
+        """
+        self._remove(handle)
+        if handle.job is None or handle.location is None:
+            self._failed_starts += 1
+            if self._failed_starts >= _LOSSES and not self._handles:
+                raise ModelError(
+                    f"workers on the Ray cluster do not start ({_first_line(why)}). Is ice-eval {__version__} "
+                    "installed on every node, and Ray's token here that of the cluster?"
+                ) from why
+            return []
+        job, host = handle.job, handle.location.host
+        job.lost_on.append(handle.location.node)
+        if len(job.lost_on) >= _LOSSES:
+            raise ModelError(
+                f"the same examples were lost {_LOSSES} times with their worker, at last on {host} "
+                f"({_first_line(why)}). Is there too little memory? {_CONTINUES.capitalize()}"
+            ) from why
+        self._say(f"a worker on {host} was lost; what it had in hand goes to another one.")
+        return [job]
+
+    def _remove(self, handle: _Handle) -> None:
+        self._handles.remove(handle)
+        ray_package().kill(handle.actor)
+
+
+def _first_line(exc: Exception) -> str:
+    return (str(exc).strip() or type(exc).__name__).partition("\n")[0][:300]

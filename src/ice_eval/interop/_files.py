@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ice_eval._files import why_no_json
 from ice_eval.errors import DataError
+from ice_eval.files import why_no_json
 from ice_eval.tasks import numbered_rows
 
 _GZIP = b"\x1f\x8b"

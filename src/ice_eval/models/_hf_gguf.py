@@ -10,9 +10,9 @@ from pathlib import Path
 import torch
 import transformers
 
-from ice_eval._cache import cache_folder
 from ice_eval._controls import without_controls
 from ice_eval.errors import ConfigError, ModelError
+from ice_eval.files import cache_folder
 from ice_eval.models._base import Model
 from ice_eval.models._hf_load import first_line, from_folder, quiet
 from ice_eval.models._loading import Loading

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from ice_eval._files import home_expanded
 from ice_eval._registry import did_you_mean
 from ice_eval.errors import ConfigError
+from ice_eval.files import home_expanded
 from ice_eval.models._base import Model, models
 from ice_eval.models._function import FunctionModel, LabelFunction, from_path
 from ice_eval.models._loading import DeviceMap, Loading, MaxMemory

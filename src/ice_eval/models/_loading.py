@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ice_eval._files import why_no_json
 from ice_eval._registry import did_you_mean
 from ice_eval.errors import ConfigError
+from ice_eval.files import why_no_json
 
 MAPS = ("auto", "balanced", "balanced_low_0", "sequential")
 """Maps that accelerate makes itself, from the memory that is free."""

@@ -9,9 +9,8 @@ from typing import Any
 import torch
 import transformers
 
-from ice_eval._extras import require
 from ice_eval._registry import did_you_mean
-from ice_eval.errors import ConfigError
+from ice_eval.errors import ConfigError, require
 
 Build = Callable[[list[str], torch.dtype], Any]
 """(modules that stay as they are, dtype of the rest) -> what `from_pretrained` takes as `quantization_config`."""

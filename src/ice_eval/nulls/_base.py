@@ -15,9 +15,9 @@ from typing import ClassVar, TypeVar
 import numpy as np
 
 from ice_eval._registry import Registry
-from ice_eval._seeding import rng_for
 from ice_eval.rationales import Units, in_random_order
 from ice_eval.records import Encoded
+from ice_eval.seeding import rng_for
 
 Key = tuple["int | Key", ...]  # what a class is told by: JSON can write it
 _Class = TypeVar("_Class", bound="type[Null]")

@@ -16,7 +16,7 @@ from ice_eval.pipeline.parts import estimated_rows
 from ice_eval.pipeline.replica import Replica
 from ice_eval.records import Example, Inputs
 from ice_eval.results import Manifest
-from ice_eval.results.numbers import NUMBERS
+from ice_eval.results.identity import NUMBERS
 from ice_eval.results.summary import ALPHA
 from ice_eval.tasks import data_notes
 

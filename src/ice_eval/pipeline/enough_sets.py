@@ -5,8 +5,7 @@ from typing import Any
 
 from ice_eval.pipeline.job import Job
 from ice_eval.pipeline.parts import score_parts
-from ice_eval.results.costs import cost_of
-from ice_eval.results.planning import PILOT_EXAMPLES, PILOT_SETS, sets_for, spreads_of
+from ice_eval.results.planning import PILOT_EXAMPLES, PILOT_SETS, cost_of, sets_for, spreads_of
 from ice_eval.results.records import Manifest, PlannedSets
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ice_eval.executors import Crew
+from ice_eval.executors import Workers
 from ice_eval.pipeline.engine import Engine
 from ice_eval.pipeline.progress import Reporter
 from ice_eval.pipeline.replica import Order, Replica
@@ -16,7 +16,7 @@ class Job:
     """What all stages of a run share."""
 
     folder: RunFolder
-    crew: Crew[Replica]
+    crew: Workers[Replica]
     """Computes the scores."""
     order: Order
     """The run as the crew knows it."""

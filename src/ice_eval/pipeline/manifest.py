@@ -14,8 +14,8 @@ from ice_eval.pipeline.job import Job
 from ice_eval.pipeline.part import names_of
 from ice_eval.pipeline.replica import Card, Replica
 from ice_eval.results import RunFolder, config_hash, now, numbers_hash, versions_of
+from ice_eval.results.identity import NUMBERS
 from ice_eval.results.ledger import NO_NAMES
-from ice_eval.results.numbers import NUMBERS
 from ice_eval.results.records import (
     DataInfo,
     Manifest,

@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from ice_eval._seeding import rng_for
 from ice_eval.models import Labels, Model
 from ice_eval.records import Inputs, Kind
 from ice_eval.results.ledger import Ledger
+from ice_eval.seeding import rng_for
 
 _ROWS = 8
 

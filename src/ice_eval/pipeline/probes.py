@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ice_eval._seeding import rng_for
 from ice_eval.attributions import PerRow
 from ice_eval.models import Prior
 from ice_eval.pipeline.engine import Engine
 from ice_eval.pipeline.queue import RowQueue
 from ice_eval.records import DIRECTIONS, Encoded, Fills, Inputs, KeepMasks, Kind, Rows, heads
 from ice_eval.results.log_odds import log_odds
+from ice_eval.seeding import rng_for
 
 _NO_FILLS: Fills = np.zeros(0, dtype=np.int64)
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from ice_eval.errors import ConfigError
-from ice_eval.executors import Crew, Executor, Local, LocalCrew
+from ice_eval.executors import Executor, Local, LocalWorkers, Workers
 from ice_eval.models import Loading, Model, ModelRef, Served, load_model, load_reader
 from ice_eval.pipeline.progress import Reporter, Silent
 from ice_eval.pipeline.replica import Replica
@@ -20,7 +20,7 @@ class Replicas:
 
     reader: Replica
     """Encodes texts and names labels; where replicas compute elsewhere it needs no weights."""
-    crew: Crew[Replica]
+    crew: Workers[Replica]
     owned: bool = True
     """Whether the model was loaded for them, and does not belong to a caller who goes on with it."""
 
@@ -28,7 +28,7 @@ class Replicas:
     def here(cls, model: Model, *, owned: bool = False) -> "Replicas":
         """A model of this process, which reads and computes."""
         replica = Replica(model)
-        return cls(replica, LocalCrew(replica), owned)
+        return cls(replica, LocalWorkers(replica), owned)
 
     def release(self) -> None:
         """Let go of all of them."""
@@ -69,7 +69,7 @@ def load_replicas(
     Loading(**loading)  # what cannot be is told before anybody loads
     reader = _named(load_reader(ref), name)
     make = partial(_replica, ref, name, os.getcwd(), loading)
-    crew = executor.crew(make, threads=reader.use_threads(None), say=(reporter or Silent()).say)
+    crew = executor.workers(make, threads=reader.use_threads(None), say=(reporter or Silent()).say)
     return Replicas(Replica(reader), crew, owned)
 
 

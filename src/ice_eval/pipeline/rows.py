@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ice_eval._seeding import rng_for
 from ice_eval.nulls import SIZE, matched_sets
 from ice_eval.operators import DrawnFills
 from ice_eval.pipeline.engine import Engine
@@ -41,6 +40,7 @@ from ice_eval.records import (
     heads,
 )
 from ice_eval.results.comparisons import FIRST_SETS
+from ice_eval.seeding import rng_for
 
 _BEGIN = FIRST_SETS + 1
 """Sets that a sequential test begins with: one may be the rationale."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ice_eval._files import as_text
+from ice_eval.files import as_text
 from ice_eval.protocols import PROTOCOLS
 from ice_eval.report.chains import chain_record
 from ice_eval.report.embed import script_json

@@ -6,10 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ice_eval._cache import cache_folder
-from ice_eval._extras import require
-from ice_eval._files import write_atomically
-from ice_eval.errors import MissingExtraError, StorageError
+from ice_eval.errors import MissingExtraError, StorageError, require
+from ice_eval.files import cache_folder, write_atomically
 from ice_eval.results import RunFolder
 
 OF_CHAINS = "chain-"

@@ -4,8 +4,8 @@ import importlib.resources
 from collections.abc import Sequence
 from pathlib import Path
 
-from ice_eval._files import write_atomically
 from ice_eval.errors import ConfigError
+from ice_eval.files import write_atomically
 from ice_eval.report._templates import template
 from ice_eval.report.browser import BUDGET
 from ice_eval.report.colours import WORD_COLOURS, WORD_TEXT_COLOURS, operator_colour

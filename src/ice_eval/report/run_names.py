@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from ice_eval._files import as_text
+from ice_eval.files import as_text
 from ice_eval.results import RunFolder
 
 

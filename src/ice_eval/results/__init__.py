@@ -1,11 +1,22 @@
 """The run folder: manifest, inputs, ledger; and all statistics, computed from it without a model."""
 
-from ice_eval.results.differences import RunDifference, Setting, WinRateDifference, differences
 from ice_eval.results.examples import InputRow
 from ice_eval.results.folder import RunFolder
-from ice_eval.results.identity import config_hash, content_hash, content_hash_of_all, now, slug, stored_run, versions_of
+from ice_eval.results.identity import (
+    RunDifference,
+    Setting,
+    WinRateDifference,
+    config_hash,
+    content_hash,
+    content_hash_of_all,
+    differences,
+    now,
+    numbers_hash,
+    slug,
+    stored_run,
+    versions_of,
+)
 from ice_eval.results.ledger import LedgerRow, RowKey
-from ice_eval.results.numbers import numbers_hash
 from ice_eval.results.planning import Choice, Plan, plan
 from ice_eval.results.records import SCHEMA, Configuration, ExampleOutcome, Manifest, RunSettings, Summary, SummaryLine
 from ice_eval.results.summary import rescore

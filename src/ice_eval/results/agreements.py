@@ -1,4 +1,4 @@
-"""What the operators of a run say about the same attribution, on the same examples."""
+"""Agreement between the operators of a run about an attribution, on the same examples."""
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ice_eval import stats
-from ice_eval._seeding import rng_for
 from ice_eval.results.columns import Outcomes, groups_of
 from ice_eval.results.outcomes import ALL
 from ice_eval.results.records import (
@@ -21,6 +20,7 @@ from ice_eval.results.records import (
     RunSettings,
     SummaryLine,
 )
+from ice_eval.seeding import rng_for
 
 N_NAMED = 20
 """Examples that disagree are named, those with the largest gap first, up to this many."""
@@ -45,7 +45,7 @@ def agreements(grouped: Grouped, config: RunSettings, joint: stats.JointMeans) -
 
 
 def _columns(shared: Sequence[Outcomes], joint: stats.JointMeans) -> list[int]:
-    """Ask for the resampled means of win rates over the same examples."""
+    """Request the resampled means of win rates over the same examples."""
     if not len(shared[0]):
         return []
     groups = groups_of(shared[0])
@@ -59,12 +59,14 @@ def _means(columns: Sequence[int], joint: stats.JointMeans) -> NDArray[np.float6
 def _compared(
     line: AgreementLine, first: Outcomes, second: Outcomes, config: RunSettings, means: NDArray[np.float64]
 ) -> AgreementLine:
-    left, right = first.column("win_rate"), second.column("win_rate")
-    rng, groups = rng_for(config.seed, "agreement"), groups_of(first)
-    found = stats.agreement(left, right, rng=rng, groups=groups, means=means)
-    differ = stats.sides_differ(left, right, _sets_behind(first), _sets_behind(second))
+    pair = first, second
+    left, right = (each.column("win_rate") for each in pair)
+    found = stats.agreement(left, right, rng=rng_for(config.seed, "agreement"), groups=groups_of(first), means=means)
+    # A null of all existing sets leaves no doubt, as one of very many would.
+    n_sets = [np.where(each.flag("exact"), _NO_DOUBT, each.column("m")) for each in pair]
+    reliabilities = [stats.reliability(each.column("first_half"), each.column("second_half")) for each in pair]
+    differ = stats.sides_differ(left, right, *n_sets)
     by_gap = np.argsort(-np.abs(left - right), kind="stable")
-    named = [first.ids[index] for index in by_gap if differ[index]][:N_NAMED]
     return replace(
         line,
         gap=found.gap,
@@ -73,19 +75,14 @@ def _compared(
         crosses_threshold=found.crosses_threshold,
         same_taxonomy=found.same_taxonomy,
         rank_correlation=found.rank_correlation,
-        rank_correlation_ceiling=stats.ceiling(_reliability(first), _reliability(second)),
+        rank_correlation_ceiling=stats.ceiling(*reliabilities),
         disagree_rate=float(differ.mean()),
-        disagree=tuple(named),
+        disagree=tuple([first.ids[index] for index in by_gap if differ[index]][:N_NAMED]),
     )
 
 
-def _sets_behind(outcomes: Outcomes) -> NDArray[np.float64]:
-    """Random sets behind each win rate; a null of all sets there are leaves no doubt, as one of very many would."""
-    return np.where(outcomes.flag("exact"), _NO_DOUBT, outcomes.column("m"))
-
-
 def disagreements(outcomes: Sequence[ExampleOutcome]) -> list[bool]:
-    """For each outcome of one example, whether two operators put its attribution on opposite sides of one half.
+    """Return for each outcome of one example whether two operators put its attribution on opposite sides of one half.
 
     Win rates that the noise of the null may explain do not count, as in `disagree_rate` of a summary.
     """
@@ -97,18 +94,14 @@ def disagreements(outcomes: Sequence[ExampleOutcome]) -> list[bool]:
     return [line.configuration._replace(operator="") in found for line in outcomes]
 
 
-def _differ(first: ExampleOutcome, second: ExampleOutcome) -> bool:
-    rates = np.array([first.win_rate]), np.array([second.win_rate])
-    n_sets = [np.array([_NO_DOUBT if line.exact else float(line.m)]) for line in (first, second)]
+def _differ(*pair: ExampleOutcome) -> bool:
+    rates = [np.array([line.win_rate]) for line in pair]
+    n_sets = [np.array([_NO_DOUBT if line.exact else float(line.m)]) for line in pair]
     return bool(stats.sides_differ(*rates, *n_sets).item())
 
 
-def _reliability(outcomes: Outcomes) -> float | None:
-    return stats.reliability(outcomes.column("first_half"), outcomes.column("second_half"))
-
-
 def robustness(grouped: Grouped, config: RunSettings, joint: stats.JointMeans) -> Iterator[RobustnessLine]:
-    """Yield for every attribution one word on all its operators: robust, operator-dependent or inconclusive."""
+    """Yield for every attribution one word about all its operators: robust, operator-dependent or inconclusive."""
     for head, by_operator in _by_operator(grouped):
         shared = _shared(list(by_operator.values()))
         if len(by_operator) < 2:
@@ -124,7 +117,7 @@ def robustness(grouped: Grouped, config: RunSettings, joint: stats.JointMeans) -
 
 
 def kappas(runs: Sequence[Sequence[SummaryLine]]) -> list[KappaLine]:
-    """Agreement of every pair of operators on the taxonomy's word, over the configurations of all runs that have both.
+    """Compute Cohen's kappa of the taxonomy for every pair of operators, over all configurations that have both.
 
     Args:
         runs: The summary lines of each run.
@@ -144,7 +137,7 @@ def kappas(runs: Sequence[Sequence[SummaryLine]]) -> list[KappaLine]:
 
 
 def _by_operator(grouped: Grouped) -> Iterator[tuple[Configuration, dict[str, Outcomes]]]:
-    """The outcomes of every attribution, null, direction and k under each operator by itself."""
+    """Yield the outcomes of every attribution, null, direction and k by operator."""
     found: dict[Configuration, dict[str, Outcomes]] = {}
     for cell, outcomes in grouped.items():
         if cell.operator != ALL:
@@ -153,13 +146,12 @@ def _by_operator(grouped: Grouped) -> Iterator[tuple[Configuration, dict[str, Ou
 
 
 def _shared(several: Sequence[Outcomes]) -> list[Outcomes]:
-    """The examples that none of the operators failed on."""
+    """Select the examples that no operator failed on."""
     sound = np.logical_and.reduce([outcomes.sound for outcomes in several])
     return [outcomes.select(sound) for outcomes in several]
 
 
 def _named(head: Configuration, config: RunSettings) -> dict[str, Any]:
-    """Fields of a line that name what it is about."""
-    named = head._asdict()
-    del named["operator"]
+    """Return the fields that name a line."""
+    named = {name: value for name, value in head._asdict().items() if name != "operator"}
     return {"model": config.model, "task": config.task, **named}

@@ -1,10 +1,12 @@
 """A run folder on disk: parts are written whole, a kill loses at most the part in flight."""
 
 import contextlib
+import hashlib
 import itertools
 import json
+import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ice_eval._files import DRAFT, alone, write_atomically
 from ice_eval.errors import ConfigError, DamagedPartError
+from ice_eval.files import DRAFT, append, exclusive, write_atomically
 from ice_eval.records import Kind
-from ice_eval.results.checksums import Checksums, checksum
 from ice_eval.results.columns import Outcomes
 from ice_eval.results.examples import INPUTS, Examples, InputRow, input_rows, inputs_table
 from ice_eval.results.json_files import read_record, write_record
@@ -23,13 +24,80 @@ from ice_eval.results.ledger import LEDGER, Ledger, Names, columns_to_read
 from ice_eval.results.outcomes import OUTCOMES, outcome_lines, outcome_table
 from ice_eval.results.records import Configuration, ExampleOutcome, Manifest, Summary
 
-_PART = re.compile(r"part-(\d{6})-(\d{3})\.parquet")
-_KINDS = ("ledger", "inputs")
-"""Folders of part files, in the order of writing: an attribution counts as there only when its rows are."""
-_COST = b"ice_cost"
+CHECKSUMS = "parts.sha256"
 OUTCOME_FILE = "examples.parquet"
+_PART = re.compile(r"part-(\d{6})-(\d{3})\.parquet")
+_CHECKSUM_LINE = re.compile(rf"([0-9a-f]{{64}})  ((?:ledger|inputs)/{_PART.pattern})")
+_KINDS = ("ledger", "inputs")
+"""Folders of part files, in the order of writing: an attribution exists only when its rows do."""
+_COST = b"ice_cost"
 _LINES_AT_ONCE = 1024
-"""Outcomes that are made records together: a record takes some kilobytes."""
+"""Outcomes that become records together: a record takes some kilobytes."""
+
+
+def checksum(content: bytes) -> str:
+    """Return the SHA-256 as hexadecimal digits."""
+    return hashlib.sha256(content).hexdigest()
+
+
+class Checksums:
+    """`parts.sha256`: the checksum and path of every part file, as `sha256sum --check` reads it.
+
+    A line is added when its file is in place, so a file without one is of a process that was killed just then, and a
+    line without a file means that the file was lost.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._path = folder / CHECKSUMS
+        self._known: dict[str, str] | None = None
+
+    @property
+    def known(self) -> dict[str, str]:
+        """Path within the run folder -> checksum."""
+        if self._known is None:
+            content = self._path.read_bytes() if self._path.exists() else b""
+            lines = content.decode("utf-8", errors="replace").splitlines()
+            found = (_CHECKSUM_LINE.fullmatch(line) for line in lines)  # a kill may have torn a line: it is ignored
+            self._known = {match[2]: match[1] for match in found if match}
+        return self._known
+
+    def fits(self, name: str, content: bytes) -> bool:
+        """Whether a file is as it was written; one without a checksum is trusted."""
+        found = checksum(content)
+        if self.known.get(name, found) != found:
+            self._known = None  # another process may have written the part again
+        return self.known.get(name, found) == found
+
+    def add(self, found: Mapping[str, str]) -> None:
+        """Append the checksums of files that are in place: path -> checksum."""
+        append(self._path, (b"\n" if self._is_torn() else b"") + _checksum_lines(found))
+        self.known.update(found)
+
+    def adopt(self, names: Collection[str]) -> None:
+        """Add files that have no checksum yet."""
+        new = {name: checksum((self._folder / name).read_bytes()) for name in names if name not in self.known}
+        if new:
+            self.add(new)
+
+    def drop(self, names: Collection[str]) -> None:
+        """Remove the lines of files that were removed."""
+        kept = {name: digest for name, digest in self.known.items() if name not in names}
+        with write_atomically(self._path) as stream:
+            stream.write(_checksum_lines(kept))
+        self._known = kept
+
+    def _is_torn(self) -> bool:
+        """Whether a kill left the last line without its end."""
+        if not self._path.exists() or not self._path.stat().st_size:
+            return False
+        with self._path.open("rb") as stream:
+            stream.seek(-1, os.SEEK_END)
+            return stream.read() != b"\n"
+
+
+def _checksum_lines(found: Mapping[str, str]) -> bytes:
+    return "".join(f"{digest}  {name}\n" for name, digest in found.items()).encode()
 
 
 class RunFolder:
@@ -44,7 +112,7 @@ class RunFolder:
         self.path = path
         self._checksums = Checksums(path)
         self.keeps: object = None
-        """What must live as long as the folder is looked into."""
+        """Kept alive as long as the folder is: the owner of a temporary folder."""
 
     @classmethod
     def existing(cls, path: Path) -> "RunFolder":
@@ -85,10 +153,10 @@ class RunFolder:
                 (self.path / name).mkdir(parents=True, exist_ok=True)
         except OSError as exc:
             raise ConfigError(f"the folder {self.path} cannot be made: {exc.strerror}; choose another --out.") from exc
-        with alone(self.path):
+        with exclusive(self.path):
             for draft in self.path.rglob(f"{DRAFT}*"):
                 draft.unlink(missing_ok=True)
-            self._checksums.adopt([self._name(path) for path in self._written() if path.exists()])
+            self._checksums.adopt([_name(path) for path in self._written() if path.exists()])
             yield
 
     def manifest(self) -> Manifest:
@@ -98,7 +166,7 @@ class RunFolder:
         write_record(self.path / "manifest.json", manifest)
 
     def write_part(self, index: int, inputs: Sequence[InputRow], ledger: Ledger, cost: Mapping[str, Any]) -> None:
-        """Add to a part; `cost` (rows, forwards, tokens, seconds) is kept with it, so that sums survive a kill."""
+        """Add to a part; `cost` (rows, forwards, tokens, seconds) is stored in it, so that sums survive a kill."""
         rows = ledger.table().replace_schema_metadata({_COST: json.dumps(cost).encode()})
         written = {}
         for kind, table in zip(_KINDS, (rows, inputs_table(inputs)), strict=True):
@@ -108,23 +176,23 @@ class RunFolder:
             path = self._file(kind, index, len(self._files(kind, index)))
             with write_atomically(path) as stream:
                 stream.write(content)
-            written[self._name(path)] = checksum(content)
+            written[_name(path)] = checksum(content)
         self._checksums.add(written)
 
     def discard(self, index: int) -> None:
         """Remove all files of a part, as if it had never been scored."""
-        names = [self._name(path) for kind in _KINDS for path in self._files(kind, index)]
+        names = [_name(path) for kind in _KINDS for path in self._files(kind, index)]
         for name in names:
             (self.path / name).unlink(missing_ok=True)
         self._checksums.drop(names)
 
     def damage(self) -> list[DamagedPartError]:
-        """What is wrong with part files, one error for each that is lost, cut off or changed."""
+        """Return an error for each part file that is lost, cut off or changed."""
         found = []
         for path in sorted(self._written()):
             try:
-                with _reading(path):
-                    pq.read_metadata(pa.BufferReader(self._content(path)))
+                with self._reading(path) as content:
+                    pq.read_metadata(content)
             except DamagedPartError as exc:
                 found.append(exc)
         return found
@@ -135,7 +203,7 @@ class RunFolder:
             self.discard(index)
 
     def parts(self) -> list[int]:
-        """Indices of the parts that have been written."""
+        """Return the indices of the parts that have been written."""
         return sorted({_part_of(path) for path in self._written() if path.parent.name == "inputs"})
 
     def inputs(self, index: int) -> list[InputRow]:
@@ -155,13 +223,13 @@ class RunFolder:
         inputs: bool = False,
         kinds: Sequence[Kind] | None = None,
     ) -> Ledger:
-        """Return the rows of a part, or those of some kinds.
+        """Return the rows of a part.
 
         Args:
             index: The part.
-            names: What codes stand for; see `Ledger.read`.
-            kept: Whether the units that rows keep are read.
-            inputs: Whether what the model saw is read.
+            names: Names of the codes; see `Ledger.read`.
+            kept: Whether to read the units that rows keep.
+            inputs: Whether to read the inputs of the model.
             kinds: Kinds of rows; None: all.
         """
         columns, found = columns_to_read(kept=kept or inputs, inputs=inputs), list[Ledger]()
@@ -172,12 +240,12 @@ class RunFolder:
         return found[0] if len(found) == 1 else Ledger.join(found, names)
 
     def costs(self, *, sound_only: bool = False) -> list[dict[str, Any]]:
-        """What every part file cost, in the order of parts; `sound_only` passes over files that are damaged."""
+        """Return the cost of every part file, in the order of parts; `sound_only` skips damaged files."""
         found = []
         for path in sorted((self.path / "ledger").glob("part-*.parquet")):
             try:
-                with _reading(path):
-                    metadata = pq.read_schema(pa.BufferReader(self._content(path))).metadata or {}
+                with self._reading(path) as content:
+                    metadata = pq.read_schema(content).metadata or {}
                 if _COST not in metadata:
                     raise _damaged(path, "it does not say what it cost")
                 found.append(json.loads(metadata[_COST]))
@@ -190,7 +258,7 @@ class RunFolder:
         """Refuse a run that is not finished.
 
         Raises:
-            ConfigError: It is not: it was interrupted, or something is being added to it.
+            ConfigError: It was interrupted, or something is being added to it.
         """
         if self.manifest().status != "complete":
             raise ConfigError(f"{self.path} holds an unfinished run; run the same command again to finish it.")
@@ -204,7 +272,7 @@ class RunFolder:
 
     @contextlib.contextmanager
     def writing_outcomes(self) -> Iterator[Callable[[Mapping[Configuration, Outcomes]], None]]:
-        """Write `examples.parquet` anew; what is yielded adds the outcomes of some examples."""
+        """Write `examples.parquet` anew; yields a function that adds the outcomes of some examples."""
         with (
             write_atomically(self.path / OUTCOME_FILE) as stream,
             pq.ParquetWriter(stream, OUTCOMES, **_layout(OUTCOMES)) as writer,
@@ -225,68 +293,59 @@ class RunFolder:
             raise ConfigError(f"{path} is damaged: {exc}. `ice rescore {self.path}` writes it again.") from exc
 
     def _written(self) -> set[Path]:
-        """All part files, those that were lost included."""
-        there = (path for kind in _KINDS for path in (self.path / kind).glob("part-*.parquet"))
-        noted = (self.path / name for name in self._checksums.names())
-        return {path for path in (*there, *noted) if _PART.fullmatch(path.name)}
+        """Return all part files, lost ones included."""
+        existing = (path for kind in _KINDS for path in (self.path / kind).glob("part-*.parquet"))
+        noted = (self.path / name for name in self._checksums.known)
+        return {path for path in (*existing, *noted) if _PART.fullmatch(path.name)}
 
     def _files(self, kind: str, index: int) -> list[Path]:
-        """The files of a part, those that were lost included; their numbers have no gaps."""
-        numbers = itertools.takewhile(
-            lambda number: self._was_written(self._file(kind, index, number)), itertools.count()
-        )
-        return [self._file(kind, index, number) for number in numbers]
-
-    def _was_written(self, path: Path) -> bool:
-        return self._name(path) in self._checksums or path.exists()
+        """Return the files of a part, lost ones included; their numbers have no gaps."""
+        paths = (self._file(kind, index, number) for number in itertools.count())
+        known = self._checksums.known
+        return list(itertools.takewhile(lambda path: _name(path) in known or path.exists(), paths))
 
     def _file(self, kind: str, index: int, number: int) -> Path:
         return self.path / kind / f"part-{index:06d}-{number:03d}.parquet"
 
-    def _name(self, path: Path) -> str:
-        """The path within the folder, the same on every system."""
-        return f"{path.parent.name}/{path.name}"
-
     def _table(self, path: Path, columns: list[str] | None = None) -> pa.Table:
         known = LEDGER if path.parent.name == "ledger" else INPUTS
-        with _reading(path):
-            table = pq.ParquetFile(pa.BufferReader(self._content(path))).read(columns=columns, use_threads=False)
+        with self._reading(path) as content:
+            table = pq.ParquetFile(content).read(columns=columns, use_threads=False)
             missing = [name for name in columns or known.names if name not in table.column_names]
             if missing:
                 raise _damaged(path, f"it has no column {missing[0]}")
             own = pa.schema([known.field(name) for name in table.column_names])
             return table if table.schema.equals(own) else table.cast(own)
 
-    def _content(self, path: Path) -> bytes:
-        """The bytes of a part file.
+    @contextlib.contextmanager
+    def _reading(self, path: Path) -> Iterator[pa.BufferReader]:
+        """Open a part file for parquet.
 
         Raises:
-            DamagedPartError: They are not those that were written.
+            DamagedPartError: It is not as it was written, or, without a checksum, not as parquet writes files.
         """
         try:
             content = path.read_bytes()
+            if not self._checksums.fits(_name(path), content):
+                raise _damaged(path, "its checksum is not the one it was written with")
+            yield pa.BufferReader(content)
         except FileNotFoundError as exc:
             raise _damaged(path, "it is missing") from exc
+        except pa.ArrowException as exc:
+            raise _damaged(path, str(exc)) from exc
         except OSError as exc:
-            raise _damaged(path, str(exc.strerror)) from exc
-        if not self._checksums.fits(self._name(path), content):
-            raise _damaged(path, "its checksum is not the one it was written with")
-        return content
+            raise _damaged(path, exc.strerror or str(exc)) from exc
 
 
 def _layout(schema: pa.Schema) -> dict[str, Any]:
-    """Return how parquet files are written: names by dictionary, numbers as they are, which is faster and no larger."""
+    """Return options of parquet files: names by dictionary, numbers as they are, which is faster and no larger."""
     names = [field.name for field in schema if pa.types.is_dictionary(field.type)]
     return {"compression": "zstd", "use_dictionary": names, "write_statistics": False}
 
 
-@contextlib.contextmanager
-def _reading(path: Path) -> Iterator[None]:
-    """A file may have no checksum yet: what parquet cannot read is damaged too."""
-    try:
-        yield
-    except (pa.ArrowException, OSError) as exc:
-        raise _damaged(path, str(exc)) from exc
+def _name(path: Path) -> str:
+    """Return the path within the run folder, the same on every system."""
+    return f"{path.parent.name}/{path.name}"
 
 
 def _damaged(path: Path, why: str) -> DamagedPartError:
@@ -294,7 +353,6 @@ def _damaged(path: Path, why: str) -> DamagedPartError:
 
 
 def _part_of(path: Path) -> int:
-    """The part that a file belongs to."""
     match = _PART.fullmatch(path.name)
     assert match is not None, path
     return int(match[1])

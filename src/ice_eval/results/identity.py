@@ -1,20 +1,34 @@
-"""What makes a run the run it is: the fields that define its rows."""
+"""What makes a run the run it is: hashes and names of its settings, and the differences between two runs."""
 
 import datetime
 import hashlib
 import importlib.metadata
 import json
 import platform
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from ice_eval import stats
 from ice_eval._registry import plugin_packages
+from ice_eval.encoding import WHOLE
 from ice_eval.errors import ConfigError
+from ice_eval.rationales import Share
 from ice_eval.results.folder import RunFolder
-from ice_eval.results.records import Manifest, Scalar
+from ice_eval.results.records import Configuration, Manifest, Scalar
+from ice_eval.seeding import rng_for
 
+NUMBERS = "numbers"
+"""Field of a user-supplied attribution in a manifest: the hash of its numbers, which are known when the run is done."""
+ENOUGH_SHARED = 0.5
+"""Runs are compared over the examples that they share where these are at least this share of the smaller run."""
+PROMPT_HASH = "hash of prompt, label words, shots and explained fields"
+"""Name of the hash of the prompt among settings."""
 _LONGEST = 80
-"""Bytes of a name in that of a file; file systems take 255 for all of it."""
+"""Bytes of a name within a file name; file systems take 255 in all."""
 _RESERVED = frozenset(
     ["CON", "PRN", "AUX", "NUL", *(f"{port}{number}" for port in ("COM", "LPT") for number in range(1, 10))]
 )
@@ -22,12 +36,12 @@ _RESERVED = frozenset(
 
 
 def content_hash(content: Any) -> str:
-    """Tells one content, as JSON writes it, from others."""
+    """Hash content as canonical JSON."""
     return hashlib.sha256(_canonical(content)).hexdigest()[:32]
 
 
 def content_hash_of_all(items: Iterable[Any]) -> str:
-    """`content_hash` of the list of items, one at a time: data may be large."""
+    """Return `content_hash` of the list of items, one at a time: data may be large."""
     digest = hashlib.sha256(b"[")
     for place, item in enumerate(items):
         digest.update((b"," if place else b"") + _canonical(item))
@@ -40,16 +54,38 @@ def _canonical(content: Any) -> bytes:
 
 
 def config_hash(identity: Mapping[str, object]) -> str:
-    """Names a run; the default folder carries it."""
+    """Hash what defines the rows of a run; it is part of the name of the default folder."""
     return content_hash(identity)
 
 
-def refuse_other_run(path: object, stored: Mapping[str, Scalar], asked: Mapping[str, Scalar]) -> None:
-    """A folder continues only the run it holds.
+def numbers_hash(folder: RunFolder, name: str) -> str:
+    """Hash the numbers of an attribution for every example of a run, whatever the order of examples."""
+    found = {
+        row.example_id: row.attributions[name]
+        for part in folder.parts()
+        for row in folder.inputs(part)
+        if name in row.attributions
+    }
+    digest = hashlib.sha256()
+    for example_id in sorted(found):
+        values = np.array(found[example_id], dtype="<f8")
+        digest.update(f"{example_id!r}:{len(values)}:".encode())
+        digest.update(values.tobytes())
+    return digest.hexdigest()[:32]
+
+
+def stored_run(folder: RunFolder, asked: Mapping[str, Scalar]) -> Manifest | None:
+    """Return the manifest of the run that is to be continued, if the folder holds one.
 
     Raises:
-        ConfigError: It holds another one; every field that differs is named.
+        ConfigError: The folder holds another run (every field that differs is named), or other files.
     """
+    if folder.is_new:
+        if folder.is_foreign:
+            raise ConfigError(f"{folder.path} is there and holds no run; choose an --out that is empty or new.")
+        return None
+    manifest = RunFolder.existing(folder.path).manifest()
+    stored = manifest.identity
     differ = [
         f"{name} is {stored.get(name)!r} there and {asked.get(name)!r} here"
         for name in dict.fromkeys([*asked, *stored])
@@ -57,27 +93,14 @@ def refuse_other_run(path: object, stored: Mapping[str, Scalar], asked: Mapping[
     ]
     if differ:
         raise ConfigError(
-            f"{path} holds another run: {'; '.join(differ)}. Use another --out, or the same settings to continue it."
+            f"{folder.path} holds another run: {'; '.join(differ)}. Use another --out, or the same settings to "
+            "continue it."
         )
-
-
-def stored_run(folder: RunFolder, asked: Mapping[str, Scalar]) -> Manifest | None:
-    """The manifest of the run that is to be continued, if the folder holds one.
-
-    Raises:
-        ConfigError: The folder holds another run, or what no run left there.
-    """
-    if folder.is_new:
-        if folder.is_foreign:
-            raise ConfigError(f"{folder.path} is there and holds no run; choose an --out that is empty or new.")
-        return None
-    manifest = RunFolder.existing(folder.path).manifest()
-    refuse_other_run(folder.path, manifest.identity, asked)
     return manifest
 
 
 def versions_of(packages: Sequence[str]) -> dict[str, str]:
-    """Versions of Python, of this package, of others that are installed, and of all that bring plug-ins."""
+    """Return the versions of Python, of this package, of others that are installed, and of all plug-in packages."""
     found = {"python": platform.python_version()}
     for name in ("ice-eval", *packages, *plugin_packages()):
         try:
@@ -88,12 +111,232 @@ def versions_of(packages: Sequence[str]) -> dict[str, str]:
 
 
 def slug(name: str) -> str:
-    """A name as part of a file's, which any file system takes: no separators or controls, not hidden, long or empty."""
+    """Return a name as any file system takes it: no separators or control characters, not hidden, long or empty."""
     kept = "".join(c if c.isalnum() or c in "-_." else "-" for c in name).strip("-.")
     cut = kept.encode("utf-8")[:_LONGEST].decode("utf-8", "ignore").rstrip("-.")
     return f"run-{cut}" if cut.partition(".")[0].upper() in _RESERVED else cut or "run"
 
 
 def now() -> str:
-    """The time, in UTC."""
+    """Return the time, in UTC."""
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
+class Setting(NamedTuple):
+    """A field that differs between two runs."""
+
+    field: str
+    first: object
+    second: object
+
+
+@dataclass(frozen=True, kw_only=True)
+class WinRateDifference:
+    """One configuration in two runs."""
+
+    attribution: str
+    operator: str
+    direction: str
+    k: Share | None
+    null: str
+    n_first: int
+    """Examples behind the win rate of the first run."""
+    n_second: int
+    paired: bool
+    """Whether these are the same examples; others are then ignored."""
+    win_rate_first: float | None
+    win_rate_second: float | None
+    difference: float | None
+    """Win rate of the second run minus that of the first."""
+    difference_ci: stats.Interval | None
+    """95 %; None where it is undefined: a single example, or the same difference for all."""
+    p_value: float | None
+    """Two-sided test of no difference."""
+    p_adjusted: float | None = None
+    """Benjamini-Yekutieli, over all configurations that were compared together."""
+    verdict_first: stats.Verdict | None
+    """Of the first run, over all its examples."""
+    verdict_second: stats.Verdict | None
+
+
+@dataclass(frozen=True)
+class RunDifference:
+    """Differences between two runs: their settings, and their win rates over the examples that they share."""
+
+    first: RunFolder
+    second: RunFolder
+    n_first: int
+    """Examples of the first run."""
+    n_second: int
+    n_shared: int
+    """Examples of both: the same id, and the same text unless `by_id`."""
+    n_other_text: int
+    """Examples that share an id but not the text."""
+    settings: tuple[Setting, ...]
+    configurations: tuple[WinRateDifference, ...]
+    only_first: tuple[Configuration, ...]
+    only_second: tuple[Configuration, ...]
+    by_id: bool = False
+    """Whether examples of one id are the same whatever their texts: translations of each other, say."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the differences for JSON; verdicts are texts."""
+        lines = [
+            {name: str(value) if isinstance(value, stats.Verdict) else value for name, value in vars(line).items()}
+            for line in self.configurations
+        ]
+        return {
+            "first": str(self.first.path),
+            "second": str(self.second.path),
+            "by_id": self.by_id,
+            "n_first": self.n_first,
+            "n_second": self.n_second,
+            "n_shared": self.n_shared,
+            "n_other_text": self.n_other_text,
+            "settings": [setting._asdict() for setting in self.settings],
+            "configurations": lines,
+            "only_first": [cell._asdict() for cell in self.only_first],
+            "only_second": [cell._asdict() for cell in self.only_second],
+        }
+
+
+def differences(first: RunFolder, others: Sequence[RunFolder], *, by_id: bool = False) -> list[RunDifference]:
+    """Compare a run with each of some others; p-values are adjusted over all of them together.
+
+    Args:
+        first: The run that others are compared with.
+        others: The other runs.
+        by_id: Whether examples of one id are the same whatever their texts: translations of each other, say.
+
+    Raises:
+        ConfigError: A run is not finished; or, with `by_id`, one id has two gold labels.
+    """
+    known = _WinRates(first)
+    found = [_difference(known, _WinRates(other), by_id=by_id) for other in others]
+    p_values = [line.p_value for each in found for line in each.configurations if line.p_value is not None]
+    adjusted = iter(stats.adjusted(np.array(p_values)).tolist() if p_values else ())
+    return [
+        replace(
+            each,
+            configurations=tuple(
+                line if line.p_value is None else replace(line, p_adjusted=next(adjusted))
+                for line in each.configurations
+            ),
+        )
+        for each in found
+    ]
+
+
+class _WinRates:
+    """The win rates of a run, by configuration and example."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        self.folder, self.manifest = folder, folder.manifest()
+        self.lines = {line.configuration: line for line in folder.summary().configurations}
+        self.rates: dict[Configuration, dict[str, float]] = {cell: {} for cell in self.lines}
+        for line in folder.examples():
+            if line.error is None:
+                self.rates[line.configuration][line.example_id] = line.win_rate
+        inputs = [row for part in folder.parts() for row in folder.inputs(part)]
+        # With scope `prompt` the whole prompt is a field too; the text is the same whatever surrounds it.
+        self.texts = {row.example_id: {k: v for k, v in row.fields.items() if k not in WHOLE} for row in inputs}
+        self.groups = {row.example_id: row.group for row in inputs}
+        self.golds = {row.example_id: row.gold for row in inputs}
+
+    def rates_of(self, cell: Configuration, ids: Sequence[str]) -> NDArray[np.float64]:
+        return np.array([self.rates[cell][each] for each in ids], dtype=np.float64)
+
+    def groups_of(self, ids: Sequence[str]) -> stats.Groups:
+        """Return the group of each example; one without is a group of its own."""
+        return [(self.groups[each], each if self.groups[each] is None else "") for each in ids]
+
+
+def _difference(first: _WinRates, second: _WinRates, *, by_id: bool) -> RunDifference:
+    common = [each for each in first.texts if each in second.texts]
+    alike = [each for each in common if first.texts[each] == second.texts[each]]
+    if by_id:
+        _check_golds(first, second, common)
+    same = common if by_id else alike
+    return RunDifference(
+        first=first.folder,
+        second=second.folder,
+        n_first=len(first.texts),
+        n_second=len(second.texts),
+        n_shared=len(same),
+        n_other_text=len(common) - len(alike),
+        settings=tuple(_changed_settings(first.manifest, second.manifest)),
+        configurations=tuple(_line(cell, first, second, same) for cell in first.lines if cell in second.lines),
+        only_first=tuple(cell for cell in first.lines if cell not in second.lines),
+        only_second=tuple(cell for cell in second.lines if cell not in first.lines),
+        by_id=by_id,
+    )
+
+
+def _check_golds(first: _WinRates, second: _WinRates, ids: Sequence[str]) -> None:
+    """Refuse examples of one id with different gold labels: they are no translations of each other."""
+    for each in ids:
+        golds = first.golds[each], second.golds[each]
+        if None not in golds and golds[0] != golds[1]:
+            raise ConfigError(
+                f"example '{each}' has the gold label {golds[0]} in {first.folder.path} and {golds[1]} in "
+                f"{second.folder.path} (counted from 0): the ids do not name the same examples, so they cannot be "
+                "compared by id."
+            )
+
+
+def _line(cell: Configuration, first: _WinRates, second: _WinRates, same: Sequence[str]) -> WinRateDifference:
+    left, right = first.rates[cell], second.rates[cell]
+    shared = [each for each in same if each in left and each in right]
+    paired = bool(shared) and len(shared) >= ENOUGH_SHARED * min(len(left), len(right))
+    ids = (shared, shared) if paired else (list(left), list(right))
+    rates = first.rates_of(cell, ids[0]), second.rates_of(cell, ids[1])
+    groups = first.groups_of(ids[0]), second.groups_of(ids[1])
+    found = None
+    if paired:
+        rng = rng_for(first.manifest.config.seed, "difference")
+        found = stats.paired_difference(*rates, rng=rng, groups=groups[0])
+    elif left and right:
+        found = stats.unpaired_difference(*rates, first_groups=groups[0], second_groups=groups[1])
+    return WinRateDifference(
+        **cell._asdict(),
+        n_first=len(ids[0]),
+        n_second=len(ids[1]),
+        paired=paired,
+        win_rate_first=float(rates[0].mean()) if ids[0] else None,
+        win_rate_second=float(rates[1].mean()) if ids[1] else None,
+        difference=None if found is None else found.difference,
+        difference_ci=None if found is None else found.interval,
+        p_value=None if found is None else found.p_value,
+        verdict_first=first.lines[cell].verdict,
+        verdict_second=second.lines[cell].verdict,
+    )
+
+
+def _changed_settings(first: Manifest, second: Manifest) -> Iterator[Setting]:
+    """Yield settings that differ, then the fields of attributions that have one name and differ."""
+    left, right = _all_settings(first), _all_settings(second)
+    for name in dict.fromkeys([*left, *right]):
+        values = left.get(name), right.get(name)
+        # Several names or shares are the same in any order.
+        compared = [sorted(map(str, value)) if isinstance(value, list) else value for value in values]
+        if compared[0] != compared[1]:
+            yield Setting(name, *values)
+    for name in (name for name in first.attributions if name in second.attributions):
+        own, other = first.attributions[name], second.attributions[name]
+        for field in own:
+            if field in other and own[field] != other[field]:
+                yield Setting(f"{field} of {name}", own[field], other[field])
+
+
+def _all_settings(manifest: Manifest) -> dict[str, object]:
+    """Return everything that may change a number: settings, model, data and versions."""
+    settings: dict[str, object] = dict(vars(manifest.config))
+    del settings["chain"]
+    if manifest.config.chain is not None:
+        settings |= vars(manifest.config.chain)
+    identity: dict[str, object] = dict(manifest.identity)
+    identity[PROMPT_HASH] = identity.pop("prompt", None)  # `prompt` is the text, and the hash covers more than that
+    names = ("prompt", "explained", "label_scoring", "device", "token_budget")
+    settings |= identity | {name: getattr(manifest, name) for name in names} | {"labels": ", ".join(manifest.labels)}
+    settings |= {f"version of {name}": value for name, value in manifest.versions.items()}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in settings.items()}

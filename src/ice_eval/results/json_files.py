@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from ice_eval._files import read_json, write_json
 from ice_eval.errors import ConfigError
+from ice_eval.files import read_json, write_json
 from ice_eval.results.records import SCHEMA, ExampleOutcome, Manifest, Record, Summary
 from ice_eval.stats import ReasoningVerdict, Verdict
 
@@ -21,7 +21,7 @@ SCHEMAS: Mapping[str, tuple[type[Record], str]] = {
 }
 """File name of a published JSON Schema -> the record that it describes, and its title."""
 
-
+_TYPES = {int: "a whole number", str: "a text", bool: "true or false", dict: "an object", list: "a list"}
 _FAILED = (
     "example_id", "attribution", "operator", "direction", "k", "null", "n_units", "target", "gold", "error",
 )  # fmt: skip
@@ -114,13 +114,17 @@ def _decoded(value: Any, kind: Any, name: str) -> Any:
             raise _WrongField(f"{name} is {value!r} (expected: {', '.join(map(str, arguments))})")
         return value
     if dataclasses.is_dataclass(kind):
-        return _record(_of_type(value, dict, "an object", name), kind, name)
+        return _record(_of_type(value, dict, name), kind, name)
     if origin is dict:
-        items = _of_type(value, dict, "an object", name).items()
+        items = _of_type(value, dict, name).items()
         return {key: _decoded(each, arguments[1], _path(name, key)) for key, each in items}
     if origin is tuple or (isinstance(kind, type) and issubclass(kind, tuple)):
-        return _tuple(_of_type(value, list, "a list", name), kind, arguments, name)
-    return _scalar(value, kind, name)
+        return _tuple(_of_type(value, list, name), kind, arguments, name)
+    if kind is float:
+        if type(value) not in (int, float) or not math.isfinite(value):
+            raise _WrongField(f"{name} is {value!r} (a finite number is expected)")
+        return float(value)
+    return _of_type(value, kind, name)
 
 
 def _one_of(value: Any, kinds: tuple[Any, ...], name: str) -> Any:
@@ -150,12 +154,12 @@ def _record(content: Mapping[str, Any], kind: Any, name: str) -> Any:
 
 @functools.cache
 def _hints(kind: Any) -> dict[str, Any]:
-    fields = {each.name for each in dataclasses.fields(kind)}
-    return {name: hint for name, hint in get_type_hints(kind).items() if name in fields}
+    hints = get_type_hints(kind)
+    return {each.name: hints[each.name] for each in dataclasses.fields(kind)}
 
 
 def _tuple(values: list[Any], kind: Any, arguments: tuple[Any, ...], name: str) -> Any:
-    """Return a list as a tuple, of any length or of a fixed one."""
+    """Return a list as a tuple of any length, as one of a fixed length, or as a named tuple (without `arguments`)."""
     if arguments[1:] == (...,):
         return tuple(_decoded(each, arguments[0], _path(name, place)) for place, each in enumerate(values))
     kinds = arguments or tuple(get_type_hints(kind).values())
@@ -166,19 +170,9 @@ def _tuple(values: list[Any], kind: Any, arguments: tuple[Any, ...], name: str) 
     return tuple(found) if arguments else kind(*found)
 
 
-def _scalar(value: Any, kind: Any, name: str) -> Any:
-    if kind is float:
-        number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-        if not number:
-            raise _WrongField(f"{name} is {value!r} (a finite number is expected)")
-        return float(value)
-    words = {int: "a whole number", str: "a text", bool: "true or false"}
-    return _of_type(value, kind, words[kind], name)
-
-
-def _of_type(value: Any, kind: type, word: str, name: str) -> Any:
+def _of_type(value: Any, kind: type, name: str) -> Any:
     if type(value) is not kind:
-        raise _WrongField(f"{name or 'it'} is {value!r} ({word} is expected)")
+        raise _WrongField(f"{name or 'it'} is {value!r} ({_TYPES[kind]} is expected)")
     return value
 
 

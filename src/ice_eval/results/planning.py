@@ -1,4 +1,4 @@
-"""What a small run says about a larger one: rows, tokens, time, and how sure its answer will be."""
+"""Estimate the cost and power of a run from a small one: rows, tokens, time, and width of the intervals."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,25 +9,110 @@ import numpy as np
 
 from ice_eval import stats
 from ice_eval.errors import ConfigError
-from ice_eval.results.columns import Outcomes, groups_of
-from ice_eval.results.costs import Cost, cost_of
+from ice_eval.records import NOT_SET, Ids, Kind
+from ice_eval.results.columns import groups_of
+from ice_eval.results.examples import Examples
 from ice_eval.results.folder import RunFolder
 from ice_eval.results.outcomes import ALL
 from ice_eval.results.records import Configuration, RunSettings
-from ice_eval.results.summary import ALPHA, outcomes_by_configuration
+from ice_eval.results.summary import ALPHA, configurations, names_of, outcomes_by_configuration
 
 PILOT_EXAMPLES, PILOT_SETS = 48, 12
-"""What `adaptive="dataset"` looks at before it decides: three parts, and no more sets than it usually finds enough."""
+"""The pilot of `adaptive="dataset"`: three parts, and no more sets than are usually enough."""
 FEWEST_SETS = 8
 WIDER = 0.07
 """With fewer random sets no interval should become wider by more than this share, …"""
 ROWS_SHARE = 1 / 3
 """… unless that took more than this share of the rows."""
+_MANY = 10**9
+"""Number of sets of an example that has more than anybody asks for."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Cost of an example without its random sets, and of each set, under all operators."""
+
+    rows_example: float
+    rows_set: float
+    tokens_example: float
+    """Tokens through the model; a backward pass counts as two forward passes."""
+    tokens_set: float
+    seconds_attribution: float
+    """Per example."""
+    seconds_token: float
+    """Per token of a row."""
+    tokens_attribution: float
+    bytes_row: float
+    """On disk."""
+    capacities: tuple[int, ...]
+    """Random sets that each example has at most: short texts have few."""
+
+    def sets(self, m: int) -> float:
+        """Return the mean number of random sets of an example if m are asked for."""
+        return float(np.minimum(m, self.capacities).mean())
+
+    def rows(self, m: int) -> float:
+        """Return the rows of an example with m random sets."""
+        return self.rows_example + self.sets(m) * self.rows_set
+
+
+def cost_of(folder: RunFolder) -> Cost:
+    """Compute the cost per example and per random set of a run."""
+    costs = folder.costs()
+    tokens, attribution_tokens, seconds = (
+        sum(cost.get(name, 0) for cost in costs) for name in ("tokens", "attribution_tokens", "seconds")
+    )
+    attribution_seconds = sum(sum(cost["attribution_seconds"].values()) for cost in costs)
+    config = folder.manifest().config
+    n_rows = n_examples = n_random = n_sets = length = random_length = 0
+    capacities = list[int]()
+    for part in folder.parts():
+        examples = folder.columns(part)
+        ledger = folder.ledger(part, names_of(config, examples.ids), inputs=True)
+        head, lengths = ledger.head, ledger.inputs.lengths
+        # Place among the sets that a rationale is compared with, from 1 on. Of the sets that all attributions share
+        # one more is scored, in place of a rationale that is among them.
+        place = np.where(head["attribution"] == NOT_SET, head["set"], head["set"] + 1)
+        place[head["kind"] != Kind.RANDOM] = 0
+        is_random = place > 0
+        length += int(lengths[head["kind"] != Kind.PROBE].sum())  # tokens of probes belong to attributions
+        random_length += int(lengths[is_random].sum())
+        reached = np.zeros(len(examples), dtype=np.int64)
+        np.maximum.at(reached, head["example"], place)
+        n_rows += len(head)
+        n_random += int(is_random.sum())
+        n_sets += int(reached.sum())
+        n_examples += len(np.unique(head["example"]))
+        capacities += _capacities(examples, np.flatnonzero(reached), config)
+    n_sets, n = max(n_sets, 1), max(n_examples, 1)
+    # Tokens that rows share are computed once; they are spread over rows by length.
+    random_tokens = tokens * random_length / max(length, 1)
+    return Cost(
+        rows_example=(n_rows - n_random) / n,
+        rows_set=n_random / n_sets,
+        tokens_example=(tokens - random_tokens + attribution_tokens) / n,
+        tokens_set=random_tokens / n_sets,
+        tokens_attribution=attribution_tokens / n,
+        seconds_attribution=attribution_seconds / n,
+        seconds_token=max(seconds - attribution_seconds, 0.0) / max(tokens, 1),
+        bytes_row=sum(path.stat().st_size for path in folder.path.glob("*/*.parquet")) / max(n_rows, 1),
+        capacities=tuple(capacities) or (_MANY,),
+    )
+
+
+def _capacities(examples: Examples, chosen: Ids, config: RunSettings) -> list[int]:
+    """Return how many other sets of the size of a rationale each example has."""
+    cells = {(cell.attribution, cell.k) for cell, _ in configurations(config)}
+    sizes = [examples.sizes(name, k, magnitude=name in config.by_magnitude) for name, k in cells]
+    return [
+        min(max(math.comb(int(examples.n_units[place]), int(size[place])) - 1 for size in sizes), _MANY)
+        for place in chosen
+    ]
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A number of examples and of random sets, and what they come to."""
+    """A number of examples and of random sets, with their cost and precision."""
 
     name: str
     n: int
@@ -44,7 +129,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a pilot says about a run."""
+    """Estimates for a run, from a pilot."""
 
     model: str
     task: str
@@ -52,24 +137,24 @@ class Plan:
     pilot: Mapping[str, float]
     """Its n, m and seconds."""
     cheapest_m: float | None
-    """Random sets at which a wanted interval costs the fewest tokens; None where the pilot shows no spread."""
+    """Random sets at which a given width costs the fewest tokens; None where the pilot shows no spread."""
     choices: tuple[Choice, ...]
     peak_memory_gb: float | None
     warnings: tuple[str, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the plan for JSON."""
         return asdict(self)
 
 
 @dataclass(frozen=True)
 class Sets:
-    """How many random sets are enough for a data set."""
+    """Number of random sets that is enough for a data set."""
 
     m: int
     cheapest_m: float | None
     wider: float
-    """By what share intervals become wider than with as many sets as were asked for, the worst of them."""
+    """Share by which the worst interval becomes wider than with as many sets as were asked for."""
 
 
 def plan(
@@ -86,18 +171,18 @@ def plan(
 
     Args:
         folder: The pilot.
-        n: Examples that are asked for.
-        m: Random sets that are asked for.
-        adaptive: `examples`: as many of them as each example's test will need.
+        n: Number of examples that is asked for.
+        m: Number of random sets that is asked for.
+        adaptive: `examples`: as many sets as each example's test will need.
         width: Wanted width of the 95 % intervals.
         detect: Wanted smallest detectable win rate.
-        available: Examples that the data hold; None where that is not known.
+        available: Number of examples of the data; None where that is not known.
 
     Raises:
         ConfigError: The pilot has fewer than two examples that can be evaluated.
     """
     manifest = folder.manifest()
-    config, seconds = manifest.config, 0.0 if manifest.cost is None else manifest.cost.seconds
+    config, spent = manifest.config, manifest.cost
     spreads, cost = spreads_of(folder, config), cost_of(folder)
     if not spreads:
         raise ConfigError("the pilot has fewer than two examples that can be evaluated; a plan needs more.")
@@ -107,20 +192,26 @@ def plan(
         return _choice(name, n, m, spreads, cost)
 
     fewer = _with_pilot(choice("--adaptive dataset", n, enough.m), cost)
-    choices = [replace(fewer, name="as asked") if adaptive == "dataset" else choice("as asked", n, m)]
-    if adaptive == "examples":
+    if adaptive == "dataset":
+        choices = [replace(fewer, name="as asked")]
+    elif adaptive == "examples":
         choices = [choice("as asked, about", n, _sequential_sets(folder, config, m=m))]
-    elif fewer.m < choices[0].m:
-        choices.append(fewer)
-    for wanted, needed in (("width", width), ("detect", detect)):
-        if needed is not None:
-            choices.append(choice(_goal(wanted, needed), _examples_for(wanted, needed, spreads, enough.m), enough.m))
-    memory = None if manifest.cost is None else manifest.cost.peak_memory
+    else:
+        choices = [choice("as asked", n, m)]
+        if fewer.m < m:
+            choices.append(fewer)
+    if width is not None:
+        n_wanted = max(stats.n_for_width(spread, m=enough.m, width=width) for spread in spreads)
+        choices.append(choice(f"interval of {100 * width:g} pp", n_wanted, enough.m))
+    if detect is not None:
+        n_wanted = max(stats.n_for_detectable(spread, m=enough.m, win_rate=detect) for spread in spreads)
+        choices.append(choice(f"detect {100 * detect:g} %", n_wanted, enough.m))
+    memory = None if spent is None else spent.peak_memory
     return Plan(
         model=config.model,
         task=config.task,
         device=manifest.device,
-        pilot={"n": manifest.data.examples, "m": config.m, "seconds": seconds},
+        pilot={"n": manifest.data.examples, "m": config.m, "seconds": 0.0 if spent is None else spent.seconds},
         cheapest_m=enough.cheapest_m,
         choices=tuple(choices),
         peak_memory_gb=None if memory is None else round(memory / 1e9, 2),
@@ -128,20 +219,9 @@ def plan(
     )
 
 
-def _goal(wanted: str, needed: float) -> str:
-    return f"interval of {100 * needed:g} pp" if wanted == "width" else f"detect {100 * needed:g} %"
-
-
-def _examples_for(wanted: str, needed: float, spreads: Sequence[stats.Spread], m: int) -> int:
-    if wanted == "width":
-        return max(stats.n_for_width(spread, m=m, width=needed) for spread in spreads)
-    return max(stats.n_for_detectable(spread, m=m, win_rate=needed) for spread in spreads)
-
-
 def _choice(name: str, n: int, m: int, spreads: Sequence[stats.Spread], cost: Cost) -> Choice:
     rows = n * cost.rows(m)
     tokens = n * (cost.tokens_example - cost.tokens_attribution + cost.sets(m) * cost.tokens_set)
-    errors = [stats.standard_error(spread, n=n, m=m) for spread in spreads]
     return Choice(
         name=name,
         n=n,
@@ -150,13 +230,13 @@ def _choice(name: str, n: int, m: int, spreads: Sequence[stats.Spread], cost: Co
         tokens=round(tokens + n * cost.tokens_attribution),
         minutes=round((n * cost.seconds_attribution + tokens * cost.seconds_token) / 60, 2),
         disk_mb=round(rows * cost.bytes_row / 1e6, 1),
-        width=2 * 1.96 * max(errors),
+        width=2 * 1.96 * max(stats.standard_error(spread, n=n, m=m) for spread in spreads),
         detectable_win_rate=max(stats.detectable(spread, n=n, m=m) for spread in spreads),
     )
 
 
 def _with_pilot(choice: Choice, cost: Cost) -> Choice:
-    """Beside the sets that are enough, those that the run's own pilot scores to find that out."""
+    """Add the cost of the sets that the run's own pilot scores beyond those that are enough."""
     rows = min(choice.n, PILOT_EXAMPLES) * (cost.sets(max(PILOT_SETS, choice.m)) - cost.sets(choice.m)) * cost.rows_set
     share = 1 + rows / max(choice.rows, 1)
     return replace(
@@ -169,14 +249,8 @@ def _with_pilot(choice: Choice, cost: Cost) -> Choice:
 
 
 def _warnings(
-    choices: Sequence[Choice],
-    width: float | None,
-    detect: float | None,
-    available: int | None,
-    *,
-    adaptive: str | None,
+    choices: Sequence[Choice], width: float | None, detect: float | None, available: int | None, *, adaptive: str | None
 ) -> Iterator[str]:
-    """What N and M cannot give of what was asked."""
     asked = choices[0]
     if width is not None and asked.width > width:
         yield f"{asked.n} examples give an interval of {100 * asked.width:.1f} pp, wider than {100 * width:g} pp."
@@ -193,7 +267,7 @@ def _warnings(
 
 
 def _sequential_sets(folder: RunFolder, config: RunSettings, *, m: int) -> int:
-    """Sets that a sequential test will take per example, about, from what the pilot says of its win rates.
+    """Estimate the sets that a sequential test takes per example, from the win rates of the pilot.
 
     A tail that random sets reach with probability q stops after h/q of them on average; both tails must stop, of every
     attribution.
@@ -213,27 +287,24 @@ def _sequential_sets(folder: RunFolder, config: RunSettings, *, m: int) -> int:
 
 
 def spreads_of(folder: RunFolder, config: RunSettings) -> list[stats.Spread]:
-    """The variance of every configuration's win rates, the average over operators left out.
+    """Estimate the variance of the win rates of every configuration, without the average over operators.
 
-    A configuration with fewer than two examples has none, and an example with a single random set says nothing of it.
+    A configuration needs two examples, and an example two random sets.
     """
     found = []
     for cell, outcomes in outcomes_by_configuration(folder, config).items():
         used = outcomes.select(outcomes.sound & (outcomes.flag("exact") | (outcomes.column("m") > 1)))
         if cell.operator != ALL and len(used) > 1:
-            found.append(_spread(used))
+            rates, ties, m = (used.column(name) for name in ("win_rate", "tie_rate", "m"))
+            exact, groups = used.flag("exact"), groups_of(used)
+            found.append(stats.spread_of(rates, m.astype(int), exact=exact, tie_rates=ties, groups=groups))
     return found
 
 
-def _spread(used: Outcomes) -> stats.Spread:
-    rates, ties, m = (used.column(name) for name in ("win_rate", "tie_rate", "m"))
-    return stats.spread_of(rates, m.astype(int), exact=used.flag("exact"), tie_rates=ties, groups=groups_of(used))
-
-
 def sets_for(spreads: Sequence[stats.Spread], cost: Cost, *, m: int) -> Sets:
-    """How many random sets are enough for statements about the data set; never more than `m`.
+    """Return how many random sets are enough for statements about the data set; never more than `m`.
 
-    The cheapest number, by how win rates spread over all configurations; more where some interval would become too
+    The cheapest number, by the spread of win rates over all configurations; more where some interval would become too
     wide, as long as the rows stay within a third of those with `m` sets.
     """
     if not spreads:

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ice_eval import stats
-from ice_eval._seeding import rng_for
 from ice_eval.errors import ConfigError
 from ice_eval.protocols import PROTOCOLS, Protocol
 from ice_eval.records import Kind
@@ -24,6 +23,7 @@ from ice_eval.results.ledger import Ledger, Names
 from ice_eval.results.log_odds import WEAK_SIGNAL
 from ice_eval.results.outcomes import ALL, TIE_FLAG
 from ice_eval.results.records import Configuration, Measures, RunSettings, Summary, SummaryLine
+from ice_eval.seeding import rng_for
 
 ALPHA = 0.10
 """False discovery rate that `significant_rate` allows."""

@@ -1,4 +1,4 @@
-"""One example of a run with all that is known of it, for people to look at."""
+"""One example of a run with everything that is known of it, to be shown."""
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,19 +13,19 @@ from ice_eval.records import Kind
 from ice_eval.results.comparisons import Reading, ScoredExamples
 from ice_eval.results.examples import Examples, InputRow
 from ice_eval.results.folder import RunFolder
-from ice_eval.results.ledger import Ledger, LedgerRow
+from ice_eval.results.ledger import LedgerRow
 from ice_eval.results.records import Configuration, ExampleOutcome, RunSettings
 from ice_eval.results.summary import configurations, names_of
 from ice_eval.words import runs_on
 
 
 class Scores(NamedTuple):
-    """What a rationale and its null scored, as log-odds of the target: the same order, and no saturation."""
+    """Log-odds of the target for a rationale and for the sets of its null."""
 
     rationale: float
     null: NDArray[np.float64]
     sets: tuple[int, ...]
-    """Places of the null's sets in their order, the `set` of their rows."""
+    """The `set` of the rows of the null."""
 
 
 @dataclass(frozen=True)
@@ -33,14 +33,14 @@ class Compared:
     """One configuration of an example."""
 
     line: ExampleOutcome
-    """As `examples.parquet` has it."""
+    """Its line of `examples.parquet`."""
     scores: Scores | None
-    """What the rationale and the sets of its null scored; None where nothing was compared."""
+    """None where nothing was compared."""
 
 
 @dataclass(frozen=True)
 class ExampleView:
-    """One example: its text, every row that was scored, and what its rationales were compared with."""
+    """One example: its text, all its rows, and the scores that its rationales were compared with."""
 
     example: InputRow
     labels: tuple[str, ...]
@@ -69,7 +69,7 @@ def view_example(
     k: float | None = None,
     null: str | None = None,
 ) -> ExampleView:
-    """Look at one example, under all configurations or those that are chosen.
+    """Return one example, under all configurations or those that are chosen.
 
     Raises:
         ConfigError: The run is not finished, or holds no such example or configuration.
@@ -79,45 +79,39 @@ def view_example(
     config = manifest.config
     chosen = {"attribution": attribution, "operator": operator, "direction": direction, "k": k, "null": null}
     cells = _chosen(folder, config, {name: value for name, value in chosen.items() if value is not None})
-    example, ledger = _find(folder, example_id, config)
+    example, part = _find(folder, example_id)
+    ledger = folder.ledger(part, names_of(config, (example_id,)), inputs=True)
+    ledger = ledger.take(np.flatnonzero(ledger.head["example"] == 0))
     scored = ScoredExamples(Examples.of([example]), ledger, Reading.of(config))
     operators = dict(configurations(config))
     compared = []
     for line in folder.examples():
         cell = line.configuration
         if line.example_id == example_id and cell in cells:
-            scores = None if line.error is not None else scores_of(scored, 0, cell, operators[cell], line.m)
+            scores = None if line.error is not None else _scores(scored, cell, operators[cell], line.m)
             compared.append(Compared(line, scores))
     rows = [row._replace(text=shown_text(example, row)) for row in ledger.records()]
     return ExampleView(example, manifest.labels, tuple(rows), tuple(compared))
 
 
-def scores_of(scored: ScoredExamples, place: int, cell: Configuration, operators: Sequence[str], m: int) -> Scores:
-    """Return what was compared for one example; `m` sets were looked at, and a test may stop before the last."""
+def _scores(scored: ScoredExamples, cell: Configuration, operators: Sequence[str], m: int) -> Scores:
+    """Return the scores of the only example; `m` sets were compared, since a test may stop before the last."""
     found = scored.compared(cell, operators)
-    n = min(m, int(found.n[place]))
-    values = found.log_odds[place]
-    return Scores(float(values[0]), values[1 : 1 + n], tuple(found.sets[place, :n].tolist()))
+    n, values = min(m, int(found.n[0])), found.log_odds[0]
+    return Scores(float(values[0]), values[1 : 1 + n], tuple(found.sets[0, :n].tolist()))
 
 
 def shown_text(example: InputRow, row: LedgerRow) -> str:
-    """Return what a row shows: units that are kept as they are in the text, others removed or as they were filled.
-
-    A fill that is not known, as that of a probe, is shown as an ellipsis.
-    """
+    """Return the text of a row: kept units as in the text, others removed or filled; unknown fills are an ellipsis."""
     if row.text is not None:
         return row.text
-    if row.key.kind == Kind.FULL:
-        kept = set(range(len(example.spans)))
-    else:
-        kept = set(row.kept)
+    kept = range(len(example.spans)) if row.key.kind == Kind.FULL else set(row.kept)
     fills = next((f.texts for f in example.fills if (f.operator, f.draw) == (row.key.operator, row.key.draw)), None)
-    own = row.key.kind == Kind.PROBE and fills is not None  # probes have fills of their own
     removes = fills is None and row.key.operator in (None, "delete")
-    return "\n".join(
-        _field_text(example, name, kept, None if own else fills, removes=removes)
-        for name in dict.fromkeys(span.field for span in example.spans)
-    )
+    if row.key.kind == Kind.PROBE:
+        fills = None  # probes have fills of their own, which are not stored
+    names = dict.fromkeys(span.field for span in example.spans)
+    return "\n".join(_field_text(example, name, kept, fills, removes=removes) for name in names)
 
 
 def _field_text(
@@ -153,20 +147,15 @@ def _chosen(folder: RunFolder, config: RunSettings, wanted: Mapping[str, object]
     return {cell for cell in cells if all(getattr(cell, name) == value for name, value in wanted.items())}
 
 
-def _find(folder: RunFolder, example_id: str, config: RunSettings) -> tuple[InputRow, Ledger]:
+def _find(folder: RunFolder, example_id: str) -> tuple[InputRow, int]:
+    """Return an example and its part."""
     known: list[str] = []
     for part in folder.parts():
         for row in folder.inputs(part):
             if row.example_id == example_id:
-                return row, _rows_of(folder, part, example_id, config)
+                return row, part
             known.append(row.example_id)
     raise ConfigError(
         f"no example '{example_id}' in {folder.path}{did_you_mean(example_id, known)} "
         f"It holds {len(known)}, from '{known[0]}' to '{known[-1]}'."
     )
-
-
-def _rows_of(folder: RunFolder, part: int, example_id: str, config: RunSettings) -> Ledger:
-    """Return the rows of one example, as those of the only one."""
-    ledger = folder.ledger(part, names_of(config, (example_id,)), inputs=True)
-    return ledger.take(np.flatnonzero(ledger.head["example"] == 0))

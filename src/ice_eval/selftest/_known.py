@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ice_eval._seeding import rng_for
 from ice_eval.attributions import Attribution, Computed
 from ice_eval.models import Model
 from ice_eval.models.toy import BIAS, WEIGHTS, Toy
 from ice_eval.records import Encoded, PerUnit
+from ice_eval.seeding import rng_for
 from ice_eval.selftest._texts import NEUTRAL, texts
 from ice_eval.tasks import Records, Task
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ice_eval._seeding import rng_for
 from ice_eval.rationales import set_size
+from ice_eval.seeding import rng_for
 
 SHARE = 0.2
 """Share of units in a rationale, as in a default run."""

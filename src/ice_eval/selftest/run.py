@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from ice_eval._seeding import rng_for
 from ice_eval.attributions import Attribution, attributions
 from ice_eval.nulls import SIZE
 from ice_eval.nulls import nulls as null_registry
 from ice_eval.operators import operators as operator_registry
+from ice_eval.seeding import rng_for
 from ice_eval.selftest import checks
 from ice_eval.selftest._known import KnownModel, toy
 from ice_eval.selftest._trials import DIRECTIONS, About, Trials, trials

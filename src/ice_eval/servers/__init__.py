@@ -1,7 +1,7 @@
-"""Models behind a server: each request paid for once and kept on disk, whatever happens on the way."""
+"""Models behind a server: each request is paid for once, and its answer kept on disk."""
 
 from ice_eval.servers.budget import Budget, Plan
-from ice_eval.servers.chat import Chat, Progress, plan_requests
+from ice_eval.servers.client import Chat, Progress, Server, plan_requests
 from ice_eval.servers.exchange import (
     NO_TOKENS,
     Continuation,
@@ -13,7 +13,6 @@ from ice_eval.servers.exchange import (
     Response,
     Tokens,
 )
-from ice_eval.servers.server import Server
 from ice_eval.servers.store import RESPONSES, ResponseStore, addresses, read_responses
 
 __all__ = [

@@ -1,24 +1,27 @@
-"""What a run may cost, what it will cost at most, and what it has cost."""
+"""Limits: on what a run may cost, and on how many requests are in flight."""
 
 import asyncio
+import contextlib
+import email.utils
+import random
+import time
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 
 from ice_eval.errors import ConfigError
 from ice_eval.servers.exchange import NO_TOKENS, Tokens
 
-_MILLION = 1e6
-
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """Limits that hold for everything in a `responses.jsonl`, also over several runs.
+    """Limits on everything in a `responses.jsonl`, also over several runs.
 
     Raises:
         ConfigError: A limit or price is negative, or a price is missing.
     """
 
     max_requests: int | None = None
-    """Requests that are charged, answered or lost on the way."""
+    """Requests that are charged, whether or not their answer arrived."""
     max_cost: float | None = None
     """In the currency of the prices."""
     price_in: float | None = None
@@ -27,23 +30,23 @@ class Budget:
     """For a million tokens of answer."""
 
     def __post_init__(self) -> None:
-        for name in ("max_requests", "max_cost", "price_in", "price_out"):
-            value = getattr(self, name)
+        for name, value in vars(self).items():
             if value is not None and not 0 <= value < float("inf"):
-                raise ConfigError(f"{_flag(name)} is {value}; expected a number that is not negative.")
+                flag = name.replace("_", "-")
+                raise ConfigError(f"--{flag} is {value}; expected a number that is not negative.")
         if (self.price_in is None) != (self.price_out is None):
             raise ConfigError("only one of --price-in and --price-out is given; give both, in the same currency.")
         if self.max_cost is not None and self.price_in is None:
             raise ConfigError("--max-cost needs --price-in and --price-out, the prices of a million tokens.")
 
     def cost(self, tokens: Tokens) -> float | None:
-        """What the tokens cost; None without prices."""
+        """Return the price of the tokens; None without prices."""
         if self.price_in is None or self.price_out is None:
             return None
-        return (tokens.prompt * self.price_in + tokens.completion * self.price_out) / _MILLION
+        return (tokens.prompt * self.price_in + tokens.completion * self.price_out) / 1e6
 
     def exceeded(self, n_requests: int, tokens: Tokens) -> str | None:
-        """The limit that so many requests and tokens would break, in words; None if they break none."""
+        """Return the limit that so many requests and tokens would exceed, in words."""
         if self.max_requests is not None and n_requests > self.max_requests:
             return f"{self.max_requests} requests (--max-requests)"
         cost = self.cost(tokens)
@@ -54,16 +57,16 @@ class Budget:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What would be asked, and what it would cost at most."""
+    """Requests that would be sent, and their cost at most."""
 
     n_requests: int
     """Different requests."""
     n_answered: int
-    """Those that are answered already and cost nothing."""
+    """Requests that are answered already and cost nothing."""
     tokens: Tokens
-    """At most, of those that are still to be asked."""
+    """Upper estimate for the other requests."""
     cost: float | None
-    """Of these tokens; None without prices."""
+    """Price of these tokens; None without prices."""
     cost_so_far: float | None
 
     @property
@@ -82,41 +85,112 @@ class Plan:
 
 
 class Spending:
-    """Keeps a run within its budget while requests are under way whose price is not known yet.
+    """Keeps a run within its budget while requests are in flight whose price is not known yet.
 
-    A request reserves the most that it may cost. Where that does not fit, it waits for what is in the air, which mostly
-    turns out cheaper; only when nothing is in the air any more is the limit reached.
+    A request reserves its upper estimate. Where that does not fit, it waits for requests in flight, which are mostly
+    cheaper than reserved; the limit is reached only when none is left.
     """
 
     def __init__(self, budget: Budget, *, n_charged: int, billed: Tokens) -> None:
         self._budget = budget
         self._n, self._tokens = n_charged, billed  # charged and reserved together
-        self._in_the_air = 0
+        self._in_flight = 0
         self._changed = asyncio.Event()
 
     async def reserve(self, most: Tokens) -> str | None:
-        """Set aside what one attempt may cost; the limit in words, and nothing set aside, where it is reached."""
+        """Reserve the cost of one attempt, or return the limit that is reached, in words."""
         while limit := self._budget.exceeded(self._n + 1, self._tokens.plus(most)):
-            if not self._in_the_air:
+            if not self._in_flight:
                 return limit
             self._changed.clear()
             await self._changed.wait()
         self._n += 1
         self._tokens = self._tokens.plus(most)
-        self._in_the_air += 1
+        self._in_flight += 1
         return None
 
     def landed(self) -> None:
-        """An attempt has ended, one way or another."""
-        self._in_the_air -= 1
+        """Count an attempt as ended, whatever came of it."""
+        self._in_flight -= 1
         self._changed.set()
 
     def replace(self, n_reserved: int, most: Tokens, *, n_charged: int = 0, billed: Tokens = NO_TOKENS) -> None:
-        """Put what was charged in the place of what was reserved."""
+        """Replace reservations by what was charged."""
         self._n += n_charged - n_reserved
         self._tokens = self._tokens.plus(most.times(-n_reserved)).plus(billed)
         self._changed.set()
 
 
-def _flag(name: str) -> str:
-    return "--" + name.replace("_", "-")
+class Limiter:
+    """Adapts the number of requests in flight: one more per round of answers, half when the server is too busy.
+
+    Requests that were in flight together halve it only once.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._limit = float(most)
+        self._in_flight = 0
+        self._round = 0
+        self._resume_at = 0.0
+        self._stopped = False
+        self._changed = asyncio.Event()
+
+    @property
+    def limit(self) -> int:
+        """Requests that may be in flight at once."""
+        return int(self._limit)
+
+    @contextlib.asynccontextmanager
+    async def slot(self) -> AsyncIterator[int]:
+        """Wait for a free slot and hold it; yields the round of the request."""
+        while not self._stopped:
+            pause_s = self._resume_at - time.monotonic()
+            if pause_s <= 0 and self._in_flight < self.limit:
+                break
+            self._changed.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._changed.wait(), pause_s if pause_s > 0 else None)
+        self._in_flight += 1
+        try:
+            yield self._round
+        finally:
+            self._in_flight -= 1
+            self._changed.set()
+
+    def speed_up(self) -> None:
+        """Count an answer: the limit grows by one after as many answers as may be in flight."""
+        self._limit = min(self._most, self._limit + 1 / self._limit)
+        self._changed.set()
+
+    def slow_down(self, turn: int, *, pause_s: float = 0.0) -> None:
+        """Halve the limit, once for all requests of a round, and send nothing for a while."""
+        if turn == self._round:
+            self._round += 1
+            self._limit = max(1.0, self._limit / 2)
+        self._resume_at = max(self._resume_at, time.monotonic() + pause_s)
+
+    def stop(self) -> None:
+        """End all waiting: no more requests will be sent."""
+        self._stopped = True
+        self._changed.set()
+
+
+def backoff_s(attempt: int, *, first_s: float, most_s: float, rng: random.Random) -> float:
+    """Return the seconds to wait after the given failed attempt (from 1): doubled each time, the latter half random.
+
+    Without randomness, all requests that failed together would be repeated together.
+    """
+    whole = min(most_s, first_s * 2.0 ** min(attempt - 1, 100))  # beyond, a float overflows
+    return whole * rng.uniform(0.5, 1.0)
+
+
+def retry_after_s(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds that a server asks to wait: `Retry-After` as a number or a date, or `retry-after-ms`."""
+    with contextlib.suppress(KeyError, ValueError):
+        return max(0.0, float(headers["retry-after-ms"]) / 1000)
+    with contextlib.suppress(KeyError, ValueError):
+        return max(0.0, float(headers["retry-after"]))
+    with contextlib.suppress(KeyError, ValueError):
+        return max(0.0, email.utils.parsedate_to_datetime(headers["retry-after"]).timestamp() - time.time())
+    return None

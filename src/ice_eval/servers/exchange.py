@@ -1,10 +1,10 @@
-"""One request to a server, and what came back."""
+"""Requests to a server and what it answers."""
 
 import hashlib
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from functools import cached_property
@@ -15,6 +15,12 @@ from ice_eval.errors import ConfigError, DataError
 Status = Literal["ok", "refusal", "truncated", "empty", "error"]
 """`refusal`: the server or the model declined; `truncated`: the token limit cut the text; `error`: nothing arrived."""
 
+_LAST_TOKENS = 32
+"""Prompt tokens that are kept where a server echoes them: a label and its context."""
+_SHORTEST_KEY = 8
+"""Shorter keys (`x`, `EMPTY`) are placeholders for local servers and no secret."""
+_LONGEST_MESSAGE = 300
+
 
 class Message(NamedTuple):
     """One turn of a conversation."""
@@ -24,7 +30,7 @@ class Message(NamedTuple):
 
 
 class Tokens(NamedTuple):
-    """Tokens that were read and written, the two things that servers charge for."""
+    """Tokens read and written, the two things that servers charge for."""
 
     prompt: int
     completion: int
@@ -39,166 +45,139 @@ class Tokens(NamedTuple):
 NO_TOKENS = Tokens(0, 0)
 
 
+@dataclass(frozen=True, kw_only=True)
 class Question(ABC):
-    """Something to ask a server. Equal questions are asked once for each `repeat`."""
+    """A request of either kind. Equal requests are sent once for each `repeat`.
+
+    Raises:
+        ConfigError: A number is out of range, or a text is not valid Unicode.
+    """
 
     endpoint: ClassVar[Literal["chat/completions", "completions"]]
-    """Where it goes, after the base URL."""
-    repeat: int
-    """Which of several independent answers to the same question this is."""
+    """Path after the base URL."""
+    model: str
+    max_tokens: int
+    temperature: float | None = None
+    """None leaves it to the server; some models accept no other value."""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Further fields of the request, which only some servers know."""
+    repeat: int = 0
+    """Index among several independent answers to the same request."""
+
+    def __post_init__(self) -> None:
+        if self.max_tokens < 1 or self.repeat < 0:
+            raise ConfigError(f"a request needs max_tokens ≥ 1 and repeat ≥ 0, not {self.max_tokens}, {self.repeat}.")
+        try:
+            for text in self._texts():
+                text.encode("utf-8")
+        except UnicodeEncodeError as exc:
+            raise DataError(f"a message holds half a character (a lone surrogate): {exc.object!r}.") from exc
 
     @abstractmethod
+    def _texts(self) -> Iterable[str]:
+        """Return the texts for the model."""
+
+    @abstractmethod
+    def _own_fields(self) -> dict[str, Any]:
+        """Return the fields of this kind of request; None leaves a field to the server."""
+
     def body(self) -> dict[str, Any]:
-        """The fields that the server gets."""
+        """Return the fields that the server gets."""
+        own = {**self._own_fields(), "model": self.model, "max_tokens": self.max_tokens}
+        return {**self.extra, **{name: value for name, value in own.items() if value is not None}}
 
-    @abstractmethod
     def most_tokens(self) -> Tokens:
-        """What the answer may cost, rather too much: a token per three bytes, and all the tokens that are allowed."""
+        """Return an upper estimate of the cost: a token per three bytes, and all tokens that may be written."""
+        return Tokens(sum(math.ceil(len(text.encode("utf-8")) / 3) for text in self._texts()), self.max_tokens)
 
     @cached_property
     def hash(self) -> str:
-        """SHA-256 of the question as canonical JSON; `repeat` is no part of it."""
+        """SHA-256 of the body as canonical JSON; it does not cover `repeat`."""
         text = json.dumps(self.body(), sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.sha256(text.encode("ascii")).hexdigest()
 
     @property
     def key(self) -> str:
-        """The name under which the answer is kept."""
+        """Name under which the answer is stored."""
         return f"{self.hash}-{self.repeat}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request(Question):
-    """A question to a chat model.
-
-    Raises:
-        ConfigError: A number makes no sense, or a message is no text.
-    """
+    """A request to a chat model."""
 
     endpoint = "chat/completions"
     messages: tuple[Message, ...]
-    model: str
-    max_tokens: int
-    temperature: float | None = None
-    """None leaves it to the server; some models accept no other value."""
     seed: int | None = None
-    extra: Mapping[str, Any] = field(default_factory=dict)
-    """Further fields of the request, for what only some servers know."""
-    repeat: int = 0
 
-    def __post_init__(self) -> None:
-        _check_numbers(self.max_tokens, self.repeat)
-        for message in self.messages:
-            _check_text(message.content)
+    def _texts(self) -> Iterable[str]:
+        return [message.content for message in self.messages]
 
-    def body(self) -> dict[str, Any]:
-        chosen = {"temperature": self.temperature, "seed": self.seed}
-        return {
-            **self.extra,
-            **_given(chosen),
-            "messages": [message._asdict() for message in self.messages],
-            "model": self.model,
-            "max_tokens": self.max_tokens,
-        }
+    def _own_fields(self) -> dict[str, Any]:
+        messages = [message._asdict() for message in self.messages]
+        return {"temperature": self.temperature, "seed": self.seed, "messages": messages}
 
     def most_tokens(self) -> Tokens:
-        return Tokens(sum(4 + _most(message.content) for message in self.messages), self.max_tokens)
+        return super().most_tokens().plus(Tokens(4 * len(self.messages), 0))  # the marks around a message
 
 
 @dataclass(frozen=True, kw_only=True)
 class Continuation(Question):
-    """A text, or the ids of its tokens, that a model is to go on with, and the log-probabilities of what comes next.
-
-    Raises:
-        ConfigError: A number makes no sense, or the prompt is no text.
-    """
+    """A text, or its token ids, to be continued, with the log-probabilities of what comes next."""
 
     endpoint = "completions"
     prompt: str | tuple[int, ...]
-    model: str
     max_tokens: int = 1
     temperature: float | None = 0.0
     logprobs: int | None = None
-    """How many of the likeliest tokens are to be named at every place, with their log-probabilities."""
+    """Number of most likely tokens to return at every position, with their log-probabilities."""
     echo: bool = False
-    """Whether the tokens of the prompt are to be named too."""
+    """Whether to return the tokens of the prompt too."""
     stop: str | None = None
-    extra: Mapping[str, Any] = field(default_factory=dict)
-    """Further fields of the request, for what only some servers know."""
-    repeat: int = 0
 
-    def __post_init__(self) -> None:
-        _check_numbers(self.max_tokens, self.repeat)
-        if isinstance(self.prompt, str):
-            _check_text(self.prompt)
+    def _texts(self) -> Iterable[str]:
+        return [self.prompt] if isinstance(self.prompt, str) else []
 
-    def body(self) -> dict[str, Any]:
-        chosen = {
+    def _own_fields(self) -> dict[str, Any]:
+        return {
             "temperature": self.temperature,
             "logprobs": self.logprobs,
             "echo": self.echo or None,
             "stop": self.stop,
-        }
-        prompt = self.prompt if isinstance(self.prompt, str) else list(self.prompt)
-        return {
-            **self.extra,
-            **_given(chosen),
-            "prompt": prompt,
-            "model": self.model,
-            "max_tokens": self.max_tokens,
+            "prompt": self.prompt if isinstance(self.prompt, str) else list(self.prompt),
         }
 
     def most_tokens(self) -> Tokens:
-        return Tokens(_most(self.prompt) if isinstance(self.prompt, str) else len(self.prompt), self.max_tokens)
-
-
-def _given(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Without what is left to the server."""
-    return {name: value for name, value in fields.items() if value is not None}
-
-
-def _most(text: str) -> int:
-    return math.ceil(len(text.encode("utf-8")) / 3)
-
-
-def _check_numbers(max_tokens: int, repeat: int) -> None:
-    if max_tokens < 1 or repeat < 0:
-        raise ConfigError(f"a request needs max_tokens ≥ 1 and repeat ≥ 0, not {max_tokens}, {repeat}.")
-
-
-def _check_text(text: str) -> None:
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as exc:
-        raise DataError(f"a message holds half a character (a lone surrogate): {exc.object!r}.") from exc
+        ids = 0 if isinstance(self.prompt, str) else len(self.prompt)
+        return super().most_tokens().plus(Tokens(ids, 0))
 
 
 class Logprobs(NamedTuple):
-    """What a server says of the likelihood of tokens, written as it writes them."""
+    """Log-probabilities of tokens, spelled as the server spells them."""
 
     tokens: tuple[str, ...]
-    """Those of the answer, after the last of the prompt where they were asked for."""
+    """Tokens of the answer, after the last of the prompt where those were requested."""
     values: tuple[float | None, ...]
-    """Log-probability of each; None where the server does not say."""
+    """Log-probability of each; None where the server gives none."""
     top: Mapping[str, float]
-    """The likeliest tokens at the last place; what is not finite is left out."""
+    """The most likely tokens at the last position; values that are not finite are left out."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reply:
-    """What was answered, or why nothing was."""
+    """An answer, or the reason why there is none."""
 
     status: Status
     text: str = ""
     reasoning: str | None = None
-    """What a reasoning model thought, where the server tells it apart from the text."""
+    """Thoughts of a reasoning model, where the server separates them from the text."""
     finish_reason: str | None = None
     logprobs: Logprobs | None = None
-    """Where they were asked for and given."""
+    """Where they were requested and given."""
     usage: Tokens | None = None
-    """As the server counted; None where it does not say."""
+    """As counted by the server; None where it does not count."""
     model: str | None = None
-    """The model that the server says has answered."""
+    """The model that answered, according to the server."""
     fingerprint: str | None = None
     """The server's name for its configuration; where it changes, answers at temperature 0 may too."""
     error: str | None = None
@@ -207,20 +186,20 @@ class Reply:
 
 @dataclass(frozen=True, kw_only=True)
 class Response(Reply):
-    """What became of a request: one line of `responses.jsonl`."""
+    """The outcome of a request: one line of `responses.jsonl`."""
 
     key: str
     request: str
     """Hash of the request."""
     repeat: int
     server: str | None = None
-    """The address that was asked; None for a model on this machine."""
+    """Address of the server; None for a model on this machine."""
     time: str
     """When it arrived, in UTC."""
     lost: int = 0
-    """Attempts before that may have been charged although no answer arrived."""
+    """Earlier attempts that may have been charged although no answer arrived."""
     billed: Tokens = NO_TOKENS
-    """What counts against the budget: the answer and the lost attempts; an estimate where the server does not say."""
+    """Tokens that count against the budget, lost attempts included; an estimate where the server does not count."""
     content: Mapping[str, Any] | None = None
     """The request itself, where the store keeps requests."""
 
@@ -235,9 +214,9 @@ class Response(Reply):
         lost: int = 0,
         billed: Tokens = NO_TOKENS,
     ) -> Self:
-        """The response to a request, which has arrived just now; the reply may be that to another repeat."""
+        """Return the response to a request that arrives now; the reply may be that to another repeat."""
         return cls(
-            **{field.name: getattr(reply, field.name) for field in fields(Reply)},
+            **{each.name: getattr(reply, each.name) for each in fields(Reply)},
             key=request.key,
             request=request.hash,
             repeat=request.repeat,
@@ -250,30 +229,109 @@ class Response(Reply):
 
     @property
     def answered(self) -> bool:
-        """Whether the server was heard: then it is never asked again. What failed is asked again by the next run."""
+        """Whether the server answered, so that it is not asked again; failed requests are repeated by the next run."""
         return self.status != "error"
 
     def to_json(self) -> dict[str, Any]:
-        """As it stands in the file."""
-        return {
-            **asdict(self),
-            "logprobs": self.logprobs and self.logprobs._asdict(),
-            "usage": self.usage and self.usage._asdict(),
-            "billed": self.billed._asdict(),
-        }
+        """Return the record of the file."""
+        nested = {name: getattr(self, name) for name in ("logprobs", "usage", "billed")}
+        return {**asdict(self), **{name: value and value._asdict() for name, value in nested.items()}}
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> Self:
         usage, logprobs = record["usage"], record["logprobs"]
-        return cls(
-            **{
-                **record,
-                "logprobs": logprobs and Logprobs(**{**logprobs, **_tuples(logprobs)}),
-                "usage": usage and Tokens(**usage),
-                "billed": Tokens(**record["billed"]),
-            }
-        )
+        if logprobs:
+            logprobs = Logprobs(**{**logprobs, **{name: tuple(logprobs[name]) for name in ("tokens", "values")}})
+        nested = {"logprobs": logprobs, "usage": usage and Tokens(**usage), "billed": Tokens(**record["billed"])}
+        return cls(**{**record, **nested})
 
 
-def _tuples(logprobs: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
-    return {name: tuple(logprobs[name]) for name in ("tokens", "values")}
+def redacted(text: str, key: str | None) -> str:
+    """Return the text without the key, should a server repeat it."""
+    return text if key is None or len(key) < _SHORTEST_KEY else text.replace(key, "[key]")
+
+
+def one_line(text: str, key: str | None) -> str:
+    """Return one line without control characters and without the key, shortened last so that no key is cut in half."""
+    line = redacted("".join(letter for letter in " ".join(text.split()) if letter.isprintable()), key)
+    return line if len(line) <= _LONGEST_MESSAGE else line[:_LONGEST_MESSAGE] + "…"
+
+
+def read_completion(body: str, key: str | None, *, is_chat: bool) -> Reply:
+    """Parse the body of an answer, of a chat or a continuation, in the shapes that servers give it; remove the key.
+
+    Raises:
+        ValueError: The body is not a completion.
+    """
+    try:
+        answer = _without_key(json.loads(body), key)
+        choice = answer["choices"][0]
+        message = choice["message"] if is_chat else {"content": choice["text"]}
+        text, refusal = message.get("content") or "", _string(message, "refusal")
+        if not isinstance(text, str):
+            raise TypeError
+        logprobs = None if is_chat else _logprobs(choice.get("logprobs"))
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError):
+        raise ValueError(f"'{one_line(body, key)}'") from None
+    finish_reason = _string(choice, "finish_reason")
+    status: Status = "ok" if text.strip() else "empty"
+    if refusal or finish_reason == "content_filter":
+        status = "refusal"
+    elif finish_reason == "length":
+        status = "truncated"
+    return Reply(
+        status=status,
+        text=text or refusal or "",
+        reasoning=_string(message, "reasoning_content") or _string(message, "reasoning"),
+        finish_reason=finish_reason,
+        logprobs=logprobs,
+        usage=_usage(answer),
+        model=_string(answer, "model"),
+        fingerprint=_string(answer, "system_fingerprint"),
+    )
+
+
+def _without_key(part: Any, key: str | None) -> Any:
+    """Redact parsed JSON, not its text: JSON may write any letter in several ways."""
+    if isinstance(part, dict):
+        return {redacted(name, key): _without_key(each, key) for name, each in part.items()}
+    if isinstance(part, list):
+        return [_without_key(each, key) for each in part]
+    return redacted(part, key) if isinstance(part, str) else part
+
+
+def _logprobs(content: Mapping[str, Any] | None) -> Logprobs | None:
+    if content is None:
+        return None
+    if "content" in content:  # a record for each position, as chats have it
+        positions = content["content"] or []
+        tokens = [each["token"] for each in positions]
+        values = [each.get("logprob") for each in positions]
+        last = positions[-1].get("top_logprobs") or [] if positions else []
+        top = {each["token"]: each["logprob"] for each in last}
+    else:  # one list for each field
+        tokens, values = content.get("tokens") or [], content.get("token_logprobs") or []
+        top = (content.get("top_logprobs") or [None])[-1] or {}
+    return Logprobs(
+        tokens=tuple(str(token) for token in tokens[-_LAST_TOKENS:]),
+        values=tuple(float(value) if _is_finite(value) else None for value in values[-_LAST_TOKENS:]),
+        top={str(token): float(value) for token, value in top.items() if _is_finite(value)},
+    )
+
+
+def _is_finite(value: Any) -> bool:
+    return value is not None and math.isfinite(value)
+
+
+def _string(record: Mapping[str, object], name: str) -> str | None:
+    value = record.get(name)
+    return value if isinstance(value, str) else None
+
+
+def _usage(answer: Mapping[str, Any]) -> Tokens | None:
+    """Return the server's token counts; an answer without them is still an answer."""
+    try:
+        tokens = Tokens(int(answer["usage"]["prompt_tokens"]), int(answer["usage"]["completion_tokens"]))
+    except (ValueError, TypeError, LookupError, OverflowError):
+        return None
+    return tokens if min(tokens) >= 0 else None

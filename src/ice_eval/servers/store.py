@@ -1,4 +1,4 @@
-"""`responses.jsonl`: every answer of a server, on disk before anything is done with it."""
+"""`responses.jsonl`: every answer of a server, on disk before it is used."""
 
 import contextlib
 import json
@@ -10,94 +10,73 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from ice_eval._files import lock_out_others, sync_folder
 from ice_eval.errors import ConfigError, StorageError
-from ice_eval.servers.exchange import NO_TOKENS, Question, Response, Tokens
+from ice_eval.files import exclusive, sync_folder
+from ice_eval.servers.exchange import NO_TOKENS, Question, Response
 
 RESPONSES = "responses.jsonl"
-"""What the file is called in a run folder."""
+"""Name of the file in a run folder."""
 _Question = TypeVar("_Question", bound=Question)
 
 
 class ResponseStore:
-    """An append-only file of responses, which one process at a time may add to.
+    """An append-only file of responses, which one process at a time may write.
 
-    A kill in the middle of a line leaves a torn one; readers pass over it, and the next writer removes it. Enter it
-    (`with ResponseStore(path) as store:`) to read what is there and to keep other writers out.
+    A kill in the middle of a line leaves a torn one; readers skip it, and the next writer removes it. Enter the store
+    (`with ResponseStore(path) as store:`) to read the file and to keep other writers out.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.responses: dict[str, Response] = {}
+        """By key: the answer, or why there is none."""
+        self.billed = NO_TOKENS
+        """Tokens of everything in the file."""
+        self.n_charged = 0
+        """Requests of the file that were charged, or may have been."""
         self._stream: FileIO | None = None
-        self._forget()
-
-    def _forget(self) -> None:
-        self._responses: dict[str, Response] = {}
-        self._billed = NO_TOKENS
-        self._n_charged = 0
+        self._opened = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
-        self._forget()
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._stream = self.path.open("ab", buffering=0)
-            sync_folder(self.path.parent)
-        except OSError as exc:
-            raise ConfigError(f"{self.path} cannot be written: {exc.strerror}; choose another --out.") from exc
-        try:
-            lock_out_others(self._stream, self.path)
+        self.responses, self.billed, self.n_charged = {}, NO_TOKENS, 0
+        with contextlib.ExitStack() as opened:
+            try:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                self._stream = opened.enter_context(self.path.open("ab", buffering=0))
+                sync_folder(self.path.parent)
+            except OSError as exc:
+                raise ConfigError(f"{self.path} cannot be written: {exc.strerror}; choose another --out.") from exc
+            opened.enter_context(exclusive(self.path))
             self._repair()
             for response in read_responses(self.path):
                 self._remember(response)
-        except BaseException:
-            self.close()
-            raise
+            self._opened = opened.pop_all()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Let other processes write. What is known can still be read."""
-        if self._stream is not None:
-            self._stream.close()
-            self._stream = None
+        """Let other processes write. The responses can still be read."""
+        self._opened.close()
 
     @property
     def is_open(self) -> bool:
         """Whether responses can be added."""
-        return self._stream is not None
-
-    @property
-    def responses(self) -> Mapping[str, Response]:
-        """By key: the answer, or why there is none."""
-        return self._responses
-
-    @property
-    def billed(self) -> Tokens:
-        """Tokens of everything in the file."""
-        return self._billed
-
-    @property
-    def n_charged(self) -> int:
-        """Requests of the file that were charged, or may have been."""
-        return self._n_charged
+        return self._stream is not None and not self._stream.closed
 
     def has_answer(self, key: str) -> bool:
-        """Whether the request was answered, so that it need not be asked."""
-        return key in self._responses and self._responses[key].answered
+        """Whether the request was answered, so that it need not be sent."""
+        return key in self.responses and self.responses[key].answered
 
     def missing(self, requests: Mapping[str, _Question]) -> list[_Question]:
-        """Those, of requests by key, that are still to be asked."""
+        """Return those, of requests by key, that have no answer yet."""
         return [request for key, request in requests.items() if not self.has_answer(key)]
 
     def add(self, response: Response) -> None:
         """Append a response; on return it is on disk.
 
         Raises:
-            StorageError: The disk is full, or gone.
+            StorageError: The disk is full or failing.
         """
         line = json.dumps(response.to_json(), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         # A lone surrogate is no text that UTF-8 can write.
@@ -120,10 +99,10 @@ class ResponseStore:
             ) from exc
 
     def _remember(self, response: Response) -> None:
-        self._billed = self._billed.plus(response.billed)
-        self._n_charged += response.lost + response.answered
+        self.billed = self.billed.plus(response.billed)
+        self.n_charged += response.lost + response.answered
         if response.answered or not self.has_answer(response.key):
-            self._responses[response.key] = response
+            self.responses[response.key] = response
 
     def _repair(self) -> None:
         """Remove the line that a killed process did not finish, or end it where only its end is missing."""
@@ -140,7 +119,7 @@ class ResponseStore:
 
 
 def read_responses(path: Path) -> Iterator[Response]:
-    """The responses of a file in the order of arrival, without a lock; a torn last line is passed over.
+    """Yield the responses of a file in the order of arrival, without a lock; a torn last line is skipped.
 
     Raises:
         ConfigError: A line within the file is damaged.
@@ -158,7 +137,6 @@ def read_responses(path: Path) -> Iterator[Response]:
 
 
 def _parse(line: bytes) -> Response:
-    """A line of the file, or `ValueError`."""
     try:
         return Response.from_json(json.loads(line))
     except (AttributeError, TypeError, KeyError) as exc:
@@ -166,9 +144,6 @@ def _parse(line: bytes) -> Response:
 
 
 def addresses(responses: Iterable[Response]) -> dict[str, Any]:
-    """Where responses came from, for a manifest: the address that answered last, and all of them.
-
-    Nothing where no server answered.
-    """
+    """Return the addresses that responses came from, for a manifest: the last one, and all; empty without a server."""
     found = [each.server for each in sorted(responses, key=lambda each: each.time) if each.server is not None]
     return {"base_url": found[-1], "base_urls": list(dict.fromkeys(found))} if found else {}

@@ -1,6 +1,6 @@
 """Statistics of win rates: numpy and scipy only, no idea what a language model is."""
 
-from ice_eval.stats._groups import Groups
+from ice_eval.stats._values import Groups
 from ice_eval.stats.agreement import (
     Agreement,
     Crossing,

@@ -1,7 +1,8 @@
-"""Checked inputs, and the slack that decides ties: what every estimator here starts from."""
+"""Checked inputs, the slack that decides ties, and groups of examples: what every estimator here starts from."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,8 +18,11 @@ ROUND_OFF = 100 * float(np.finfo(np.float64).eps)
 _CELLS_PER_BATCH = 2**14  # 128 KiB of float64: larger arrays leave the cache, and are made anew page by page
 
 
+_LOWER_HALF = np.uint64(2**32 - 1)
+
+
 class Counts(NamedTuple):
-    """How many values lie below, at and above an observed one."""
+    """Number of values below, at and above an observed one."""
 
     below: int
     tied: int
@@ -26,7 +30,7 @@ class Counts(NamedTuple):
 
 
 def finite_vector(values: ArrayLike, *, what: str) -> Values:
-    """`values` as a float vector.
+    """Return `values` as a float vector.
 
     Raises:
         DataError: If it is not one-dimensional, is empty, or holds a NaN or an infinity.
@@ -41,7 +45,7 @@ def finite_vector(values: ArrayLike, *, what: str) -> Values:
 
 
 def rates_vector(values: ArrayLike, *, what: str, hint: str = "") -> Values:
-    """`values` as a vector of fractions of 1.
+    """Return `values` as a vector of fractions of 1.
 
     Raises:
         DataError: If it is no finite vector, or a value is not in [0, 1]; the message ends with `hint`.
@@ -53,7 +57,7 @@ def rates_vector(values: ArrayLike, *, what: str, hint: str = "") -> Values:
 
 
 def paired_vectors(first: ArrayLike, second: ArrayLike, *, what: str = "value") -> tuple[Values, Values]:
-    """Two values of each example, in the same order.
+    """Return two values of each example, in the same order.
 
     Raises:
         DataError: If one is no finite vector, or the two differ in length.
@@ -65,7 +69,7 @@ def paired_vectors(first: ArrayLike, second: ArrayLike, *, what: str = "value") 
 
 
 def check_level(level: float) -> None:
-    """Refuse what is no confidence level.
+    """Refuse anything but a confidence level.
 
     Raises:
         DataError: If `level` is not between 0 and 1.
@@ -75,7 +79,7 @@ def check_level(level: float) -> None:
 
 
 def slack_of(values: Values) -> float:
-    """Distance within which two of `values` are tied.
+    """Return the distance within which two of `values` are tied.
 
     Scaled by the largest magnitude: round-off of a difference near 0 is as large as that of its terms, so a slack
     relative to the observed value alone would vanish exactly where it is needed.
@@ -84,7 +88,7 @@ def slack_of(values: Values) -> float:
 
 
 def count_against(observed: float, values: Values) -> Counts:
-    """Place of `observed` among `values`, ties decided with slack."""
+    """Count the `values` below, at and above `observed`, ties decided with slack."""
     slack = max(slack_of(values), ROUND_OFF * abs(observed))
     below = int(np.count_nonzero(values < observed - slack))
     above = int(np.count_nonzero(values > observed + slack))
@@ -92,7 +96,7 @@ def count_against(observed: float, values: Values) -> Counts:
 
 
 def mid_rank(counts: Counts) -> float:
-    """Share of values below, ties one half."""
+    """Return the share of values below, ties one half."""
     # One division of exact numbers: equal shares of families of different size are equal floats.
     return (counts.below + counts.tied / 2) / sum(counts)
 
@@ -103,7 +107,7 @@ def is_constant(values: Values) -> bool:
 
 
 def batches(total: int, *, width: int, batch: int | None) -> Iterator[int]:
-    """Sizes of consecutive batches of rows of `width` numbers that add up to `total` rows.
+    """Yield the sizes of consecutive batches of rows of `width` numbers that add up to `total` rows.
 
     A generator of random numbers must give the same stream for every `batch`; `Generator.integers` with 64-bit output
     does, whereas its 8- and 16-bit outputs drop what is left of a word at the end of each call.
@@ -156,4 +160,75 @@ class IntegersBelow:
         return words.view(np.uint32)
 
 
-_LOWER_HALF = np.uint64(2**32 - 1)
+Groups = Sequence[Hashable] | NDArray[Any]
+"""One label per example. Examples with the same label may depend on each other in any way; groups must not."""
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """Examples that belong together: groups are drawn whole, and standard errors are those of group sums."""
+
+    counts: NDArray[np.int64]
+    """Number of examples of each group, (G,)."""
+    order: NDArray[np.int64] | None
+    """The examples group by group; None where each is a group of its own, and nothing changes."""
+
+    @property
+    def n(self) -> int:
+        """Number of groups, G."""
+        return self.counts.size
+
+    def sums(self, values: Values) -> Values:
+        """Sum of each group along the last axis, (..., N) -> (..., G)."""
+        if self.order is None:
+            return values
+        totals: Values = np.add.reduceat(values[..., self.order], np.cumsum(self.counts) - self.counts, axis=-1)
+        return totals
+
+    def means(self, values: Values) -> Values:
+        """Mean of each group along the last axis, (..., N) -> (..., G)."""
+        return values if self.order is None else self.sums(values) / self.counts
+
+    def standard_errors(self, deviations: Values) -> Values:
+        """Standard error of the mean of each row, given its deviations from it, (b, N) -> (b,).
+
+        It is 0 where there is a single group.
+
+        With groups it is the cluster-robust one, `sqrt(G / (G - 1) * sum_g (sum of deviations in g)^2) / N`.
+        """
+        n = deviations.shape[-1]
+        sums = self.sums(deviations)
+        squares = np.einsum("bn,bn->b", sums, sums)
+        if self.order is None:
+            errors: Values = np.sqrt(squares / max(n - 1, 1) / n)
+        else:
+            errors = np.sqrt(squares * self.n / max(self.n - 1, 1)) / n
+        return errors
+
+
+def grouping_of(groups: Groups | None, *, n: int) -> Grouping:
+    """Return the groups of `n` examples, in the order in which their labels first appear.
+
+    Raises:
+        DataError: If there is not one label per example, or one is None or NaN.
+    """
+    if groups is None:
+        return _alone(n)
+    labels: list[Any] = list(groups)
+    if len(labels) != n:
+        raise DataError(f"need one group label per example, got {len(labels)} for {n} examples")
+    n_missing = sum(label is None or label != label for label in labels)
+    if n_missing:
+        raise DataError(
+            f"need a group label for every example, got {n_missing} of {n} that are None or NaN; "
+            "give an example that belongs to no group a label of its own"
+        )
+    seen: dict[Hashable, int] = {}
+    numbers = np.array([seen.setdefault(label, len(seen)) for label in labels], dtype=np.int64)
+    if len(seen) == n:
+        return _alone(n)
+    return Grouping(np.bincount(numbers), np.argsort(numbers, kind="stable"))
+
+
+def _alone(n: int) -> Grouping:
+    return Grouping(np.ones(n, dtype=np.int64), None)

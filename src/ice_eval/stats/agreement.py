@@ -11,8 +11,7 @@ from scipy.special import ndtri
 from scipy.stats import spearmanr
 
 from ice_eval.errors import DataError
-from ice_eval.stats._groups import Groups
-from ice_eval.stats._values import ROUND_OFF, Values, is_constant, paired_vectors
+from ice_eval.stats._values import ROUND_OFF, Groups, Values, is_constant, paired_vectors
 from ice_eval.stats.bootstrap import (
     Interval,
     difference_interval_from_means,

@@ -8,15 +8,17 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from ice_eval.errors import DataError
-from ice_eval.stats._groups import Grouping, Groups, grouping_of
 from ice_eval.stats._values import (
     ROUND_OFF,
+    Grouping,
+    Groups,
     IntegersBelow,
     Values,
     batches,
     check_level,
     count_against,
     finite_vector,
+    grouping_of,
     is_constant,
     mid_rank,
     paired_vectors,

@@ -10,8 +10,7 @@ from scipy.special import ndtri
 from scipy.stats import rankdata, t
 
 from ice_eval.errors import DataError
-from ice_eval.stats._groups import Groups, grouping_of
-from ice_eval.stats._values import ROUND_OFF, Values, check_level, is_constant, paired_vectors
+from ice_eval.stats._values import ROUND_OFF, Groups, Values, check_level, grouping_of, is_constant, paired_vectors
 from ice_eval.stats.bootstrap import Interval, resampled_means
 
 Coefficient = Literal["pearson", "spearman"]

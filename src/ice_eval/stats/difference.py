@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from ice_eval.stats._groups import Groups, grouping_of
-from ice_eval.stats._values import ROUND_OFF, Values, batches, finite_vector, slack_of
+from ice_eval.stats._values import ROUND_OFF, Groups, Values, batches, finite_vector, grouping_of, slack_of
 from ice_eval.stats.bootstrap import Interval, difference_interval, paired_differences
 
 _TAILS = (0.025, 0.975)

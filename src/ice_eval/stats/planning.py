@@ -8,8 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from ice_eval.errors import DataError
-from ice_eval.stats._groups import Grouping, Groups, grouping_of
-from ice_eval.stats._values import ROUND_OFF, Values, check_level, rates_vector
+from ice_eval.stats._values import ROUND_OFF, Grouping, Groups, Values, check_level, grouping_of, rates_vector
 from ice_eval.stats.randomization import CHANCE
 from ice_eval.stats.verdict import DETECTABLE_ERRORS
 

@@ -8,8 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ice_eval.errors import DataError
-from ice_eval.stats._groups import Grouping, Groups, grouping_of
-from ice_eval.stats._values import ROUND_OFF, IntegersBelow, batches, finite_vector, rates_vector, slack_of
+from ice_eval.stats._values import (
+    ROUND_OFF,
+    Grouping,
+    Groups,
+    IntegersBelow,
+    batches,
+    finite_vector,
+    grouping_of,
+    rates_vector,
+    slack_of,
+)
 
 Draws = NDArray[np.float64]  # (M,): one score per random set
 Matrix = NDArray[np.float64]  # (examples, sets), padded with NaN where examples have fewer sets

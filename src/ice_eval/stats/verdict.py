@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ice_eval.errors import DataError
-from ice_eval.stats._groups import Groups, grouping_of
-from ice_eval.stats._values import ROUND_OFF, finite_vector, is_constant
+from ice_eval.stats._values import ROUND_OFF, Groups, finite_vector, grouping_of, is_constant
 from ice_eval.stats.bootstrap import Interval
 from ice_eval.stats.randomization import CHANCE
 

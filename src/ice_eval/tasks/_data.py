@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ice_eval._extras import require
-from ice_eval._files import as_text, why_no_json
-from ice_eval.errors import DataError
+from ice_eval.errors import DataError, require
+from ice_eval.files import as_text, why_no_json
 from ice_eval.records import Example
 from ice_eval.tasks._examples import Row, check_ids, example_of
 

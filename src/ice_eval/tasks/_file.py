@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ice_eval._files import home_expanded, read_yaml
 from ice_eval._registry import did_you_mean
 from ice_eval.errors import ConfigError
+from ice_eval.files import home_expanded, read_yaml
 from ice_eval.tasks._base import Shot, Task, Wording, label_words_of
 from ice_eval.tasks._data import DataSource, FileData, NoData
 

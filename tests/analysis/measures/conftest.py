@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from tests.small_runs import Waves, picks, run, task_of, texts
 
-from ice_eval._seeding import rng_for
+from ice_eval.seeding import rng_for
 
 N = 40
 

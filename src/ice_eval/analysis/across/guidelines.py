@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from ice_eval import stats
-from ice_eval._seeding import rng_for
 from ice_eval.analysis._runs import groups_of
 from ice_eval.analysis.across._base import LEVEL, GridResults, GridRun
 from ice_eval.analysis.grid import POSITIVE_EVIDENCE
@@ -14,6 +13,7 @@ from ice_eval.analysis.measures import Column, Found, Missing, Part, naming
 from ice_eval.rationales import Share
 from ice_eval.results import SummaryLine
 from ice_eval.results.outcomes import ALL
+from ice_eval.seeding import rng_for
 
 _CONTROLS = frozenset({"random", "first-k", "last-k", "longest-words", "rarest-tokens", "lexicon", "human"})
 """Attributions that show what is to be beaten, and are never advised."""

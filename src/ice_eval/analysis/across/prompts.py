@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from ice_eval import stats
-from ice_eval._seeding import rng_for
 from ice_eval.analysis.across._base import GridResults, GridRun
 from ice_eval.analysis.grid import Cell
 from ice_eval.analysis.measures import Column, Found, Missing, Part, naming
 from ice_eval.analysis.sensitivity import Spread, spreads
+from ice_eval.seeding import rng_for
 
 _PLACE = ("attribution", "null", "operator", "direction", "k")
 _SPREAD_COLUMNS = (

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import kendalltau
 
-from ice_eval._seeding import rng_for
 from ice_eval.analysis._runs import groups_of, interval_off_scale
 from ice_eval.analysis.eraser import POSITIVE_RAW, eraser_agreement
 from ice_eval.analysis.grid import POSITIVE_EVIDENCE
@@ -21,6 +20,7 @@ from ice_eval.results import InputRow, RunFolder, RunSettings, Summary
 from ice_eval.results.comparisons import ScoredExamples
 from ice_eval.results.records import Measures
 from ice_eval.results.summary import scored_examples
+from ice_eval.seeding import rng_for
 from ice_eval.stats import reaches
 
 MISSING = "it has no rows for it; run the same command again with --eraser"

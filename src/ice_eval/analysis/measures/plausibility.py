@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ice_eval import stats
-from ice_eval._seeding import rng_for
 from ice_eval.analysis import human
 from ice_eval.analysis._runs import above_chance, explained, groups_of, ranked, rationales_of
 from ice_eval.analysis.human import Marks
@@ -17,6 +16,7 @@ from ice_eval.analysis.measures._base import Column, Found, Measure, Missing, Pa
 from ice_eval.rationales import Share, Units
 from ice_eval.results import InputRow, RunFolder, RunSettings
 from ice_eval.results.outcomes import ALL
+from ice_eval.seeding import rng_for
 from ice_eval.stats.correlation import FEWEST_PAIRS
 
 _OF_SETS: Mapping[str, tuple[Callable[[Units, Marks], float], Callable[[int, int, int], float]]] = {

@@ -3,7 +3,7 @@
 Importing this package needs altair, and says how to get it; writing files needs vl-convert too.
 """
 
-from ice_eval._extras import require
+from ice_eval.errors import require
 
 require("altair", install="altair", purpose="to draw figures")
 

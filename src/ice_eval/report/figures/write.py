@@ -6,9 +6,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ice_eval._extras import require
-from ice_eval._files import write_atomically
-from ice_eval.errors import ConfigError
+from ice_eval.errors import ConfigError, require
+from ice_eval.files import write_atomically
 from ice_eval.report.figures._base import Figure, Theme
 
 DOTS_PER_INCH = 300

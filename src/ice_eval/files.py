@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Files on disk: written whole or not at all, locked while they are written, read as plain values."""
 
 import contextlib
 import errno
@@ -7,7 +7,7 @@ import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import Any, BinaryIO
 
 from ice_eval.errors import ConfigError, StorageError
 
@@ -15,23 +15,40 @@ MOST_VALUES = 100_000
 """In a YAML file, each counted as often as its aliases repeat it: a few lines can stand for billions."""
 DRAFT = ".draft-"
 """Prefix of files that are being written; one that is left over belongs to a killed run and may be removed."""
+_DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+"""Errors that no other path would have avoided: no space, no quota, a limit on the size of files, a failing disk."""
 
 
-_OF_THE_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
-"""Errors that no other path would have avoided: no room, no quota, a limit on the size of files, a failing disk."""
+def cache_folder() -> Path:
+    """Return `$ICE_CACHE`, else `ice-eval` in the platform's user cache."""
+    if given := os.environ.get("ICE_CACHE"):
+        return home_expanded(given)
+    import platformdirs
+
+    return platformdirs.user_cache_path("ice-eval", appauthor=False, opinion=False)
+
+
+def home_expanded(path: str | Path) -> Path:
+    """Return the path with the home folder in place of `~`; the name of an unknown user stays as it is."""
+    return Path(os.path.expanduser(path))
+
+
+def as_text(path: Path) -> str:
+    """Return a path as valid text; its bytes may be none in the locale's encoding."""
+    return os.fsencode(path).decode("utf-8", errors="replace")
 
 
 @contextlib.contextmanager
-def told_of_the_disk(path: Path) -> Iterator[None]:
-    """Say in one sentence that a disk is full or failing.
+def disk_errors(path: Path) -> Iterator[None]:
+    """Report a full or failing disk in one sentence.
 
     Raises:
-        StorageError: It is. Other errors of the system pass: whoever chose the path knows what to say of them.
+        StorageError: The disk is full or failing. Other errors pass: the caller knows what they mean for its path.
     """
     try:
         yield
     except OSError as exc:
-        if exc.errno not in _OF_THE_DISK:
+        if exc.errno not in _DISK_ERRORS:
             raise
         raise StorageError(
             f"{path} cannot be written: {exc.strerror}. What was written before is whole: make room, and the same "
@@ -44,9 +61,9 @@ def write_atomically(path: Path) -> Iterator[BinaryIO]:
     """Write under another name in the same folder, flush to disk, rename: a kill leaves the old file or the new one.
 
     Raises:
-        StorageError: The disk is full or failing; the old file is there.
+        StorageError: The disk is full or failing; the old file is unchanged.
     """
-    with told_of_the_disk(path):
+    with disk_errors(path):
         handle, name = tempfile.mkstemp(prefix=DRAFT, dir=path.parent)
         draft = Path(name)
         try:
@@ -65,72 +82,64 @@ def append(path: Path, content: bytes) -> None:
     """Add to a file; on return it is on disk. A kill may leave the beginning of `content`.
 
     Raises:
-        StorageError: The disk is full or failing; the beginning of `content` may be there.
+        StorageError: The disk is full or failing; the beginning of `content` may be written.
     """
-    with told_of_the_disk(path), path.open("ab", buffering=0) as stream:
+    with disk_errors(path), path.open("ab", buffering=0) as stream:
         while content:
             content = content[stream.write(content) :]
         os.fsync(stream.fileno())
 
 
-def home_expanded(path: str | Path) -> Path:
-    """With the home folder in place of `~`; the name of a user who is not there stays as it is."""
-    return Path(os.path.expanduser(path))
+def sync_folder(folder: Path) -> None:
+    """Flush the names in a folder to disk; without it a rename may be lost."""
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+@contextlib.contextmanager
+def exclusive(path: Path) -> Iterator[None]:
+    """Refuse a second process that writes to a file or folder. The lock ends with the process, however that ends.
+
+    Raises:
+        ConfigError: Another process holds the lock, or the lock file cannot be written.
+    """
+    import filelock
+
+    # A file of its own: on Windows a lock on the data would keep readers out too.
+    lock = path / ".lock" if path.is_dir() else path.with_name(f".{path.name}.lock")
+    holder = filelock.FileLock(lock, timeout=0, thread_local=False)
+    try:
+        holder.acquire()
+    except filelock.Timeout as exc:
+        raise ConfigError(f"another process is writing to {path}; wait for it or use another --out.") from exc
+    except OSError as exc:
+        raise ConfigError(f"{path} cannot be written to: {exc.strerror}; choose another --out.") from exc
+    try:
+        yield
+    finally:
+        holder.release()
 
 
 def write_json(path: Path, content: Any) -> None:
-    """JSON in the given order of keys; NaN is an error, since other readers refuse it."""
+    """Write JSON in the given order of keys; NaN is an error, since other readers refuse it."""
     text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
     with write_atomically(path) as stream:
         stream.write(text.encode("utf-8") + b"\n")
 
 
-def as_text(path: Path) -> str:
-    """A path as any file and page can hold it; its bytes may be no text, or none that the locale knows."""
-    return os.fsencode(path).decode("utf-8", errors="replace")
-
-
-def lock_out_others(stream: IO[Any], path: Path) -> None:
-    """Refuse a second process that writes to `path`. The lock goes with the open file, however the process ends.
-
-    Raises:
-        ConfigError: Another process holds the lock.
-    """
-    if os.name != "posix":
-        return
-    import fcntl
-
-    try:
-        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as exc:
-        raise ConfigError(f"another process is writing to {path}; wait for it or use another --out.") from exc
-
-
-@contextlib.contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """Refuse a second process on the same folder. The lock goes with the process, however it ends.
-
-    Raises:
-        ConfigError: Another process holds it, or it cannot be written to.
-    """
-    try:
-        stream = (folder / ".lock").open("w")
-    except OSError as exc:
-        raise ConfigError(f"{folder} cannot be written to: {exc.strerror}; choose another --out.") from exc
-    with stream:
-        lock_out_others(stream, folder)
-        yield
-
-
 def read_json(path: Path) -> dict[str, Any]:
-    """The object of a JSON file.
+    """Read the object of a JSON file.
 
     Raises:
-        ConfigError: There is none.
+        ConfigError: The file holds no JSON object.
     """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, OSError, RecursionError) as exc:  # not JSON, not text, not there
+    except (ValueError, OSError, RecursionError) as exc:  # not JSON, not text, or missing
         raise ConfigError(f"{path} is damaged: {exc}.") from exc
     if not isinstance(content, dict):
         raise ConfigError(f"{path} is damaged: an object is expected, not {type(content).__name__}.")
@@ -138,7 +147,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def why_no_json(exc: ValueError | RecursionError) -> str:
-    """What `json.loads` stumbled over, in a few words."""
+    """Describe an error of `json.loads` in a few words."""
     if isinstance(exc, json.JSONDecodeError):
         where = f"line {exc.lineno}, column {exc.colno}" if exc.lineno > 1 else f"column {exc.colno}"
         return f"{exc.msg} at {where}"
@@ -146,15 +155,15 @@ def why_no_json(exc: ValueError | RecursionError) -> str:
 
 
 def read_yaml(path: Path, *, what: str = "", advice: str = "") -> object:
-    """What a YAML file holds: plain values, never an object that could run code.
+    """Read a YAML file: plain values, never an object that could run code.
 
     Args:
         path: The file.
         what: What a message calls it, before its path.
-        advice: What to do where it is not there.
+        advice: What to do where it does not exist.
 
     Raises:
-        ConfigError: It cannot be read, is no YAML, or repeats its parts without end.
+        ConfigError: The file cannot be read, is no YAML, or repeats its parts without end.
     """
     import yaml
 
@@ -164,7 +173,7 @@ def read_yaml(path: Path, *, what: str = "", advice: str = "") -> object:
         raise ConfigError(f"{what} {path} cannot be read: {exc.strerror}. {advice}".strip()) from exc
     except (yaml.YAMLError, UnicodeDecodeError) as exc:
         raise ConfigError(f"{path} is not YAML: {exc}") from exc
-    except Exception as exc:  # a date of month 99, a number of 5,000 digits: the library raises what it stumbles over
+    except Exception as exc:  # month 99, a number of 5,000 digits: the library raises whatever it runs into
         raise ConfigError(f"{path} is not YAML: {type(exc).__name__}, {exc}.") from exc
     if _n_values(content, {}) > MOST_VALUES:
         raise ConfigError(f"{path} repeats its parts by aliases until they are more than {MOST_VALUES:,} values.")
@@ -172,7 +181,7 @@ def read_yaml(path: Path, *, what: str = "", advice: str = "") -> object:
 
 
 def _n_values(content: object, known: dict[int, int]) -> int:
-    """How many values there are if every alias is written out; what holds itself has no end."""
+    """Count the values with every alias written out; a part that contains itself has no end."""
     if not isinstance(content, dict | list):
         return 1
     if id(content) not in known:
@@ -180,13 +189,3 @@ def _n_values(content: object, known: dict[int, int]) -> int:
         parts = content.values() if isinstance(content, dict) else content
         known[id(content)] = 1 + sum(_n_values(part, known) for part in parts)
     return known[id(content)]
-
-
-def sync_folder(folder: Path) -> None:
-    """A rename is on disk only when the folder that holds the names is."""
-    if os.name == "posix":
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

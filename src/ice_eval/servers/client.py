@@ -1,0 +1,416 @@
+"""Client of an OpenAI-compatible server: each request is sent until it is answered, and paid for once."""
+
+import asyncio
+import contextlib
+import ipaddress
+import os
+import queue
+import random
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, get_args
+from urllib.parse import urlsplit
+
+from ice_eval.errors import BudgetError, ConfigError, IceError, ModelError, RefusedError, require
+from ice_eval.servers.budget import Budget, Limiter, Plan, Spending, backoff_s, retry_after_s
+from ice_eval.servers.exchange import NO_TOKENS, Question, Reply, Response, Tokens, one_line, read_completion
+from ice_eval.servers.store import ResponseStore
+
+LimitField = Literal["max_tokens", "max_completion_tokens"]
+_DEFAULT_KEY = "OPENAI_API_KEY"
+_SECRET = re.compile(r"[@?#]|(?:^|/)(?:sk|gsk|hf|key)[-_]", re.IGNORECASE)
+"""Parts of an address that may be secret: a password, a query, or a part that begins as keys do."""
+_NO_ADDRESS = "--base-url is no address; expected one as http://localhost:8000/v1."
+"""The address is not repeated: half of one may be a password (`http://me:secret`)."""
+_KEPT = "what was answered is kept, and the same command continues later."
+
+_CONNECT_S = 20.0
+_FIRST_CONTACT = 3
+"""Attempts to reach a server that never answered: mostly a wrong address, or one that was not started."""
+_GIVEN_UP = 5
+"""Consecutive requests without an answer after which the server counts as gone."""
+_BUSY = {429, 503, 529}
+_TRANSIENT = {408, 409, 425}
+_UNFIT = {400, 413, 422}
+_DECLINED = {"content_filter", "content_policy_violation"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Server:
+    """An OpenAI-compatible server. The key is read from the environment when it is needed and stored nowhere.
+
+    Raises:
+        ConfigError: The address is invalid or holds a secret, or a number is out of range.
+    """
+
+    base_url: str
+    """Address before `/chat/completions`, as in `http://localhost:8000/v1`."""
+    api_key_env: str | None = None
+    """The environment variable with the key; by default `OPENAI_API_KEY`, and no key where that is not set."""
+    concurrency: int = 16
+    """Requests in flight at once, at most; fewer while the server is too busy."""
+    timeout_s: float = 300.0
+    """For one attempt, up to the last byte of the answer."""
+    attempts: int = 8
+    """Attempts of one request before it fails."""
+    first_backoff_s: float = 1.0
+    """Pause after the first failed attempt; later ones are twice as long each."""
+    most_backoff_s: float = 60.0
+    most_pause_s: float = 600.0
+    """A server that asks for a longer pause ends the run, which can be continued later."""
+    limit_field: LimitField = "max_tokens"
+    """The server's name for the token limit; OpenAI's newer models want the second."""
+
+    def __post_init__(self) -> None:
+        if _SECRET.search(self.base_url):  # it is written to the manifest, and not even repeated here
+            raise ConfigError(
+                "--base-url holds a password or a query, or a key; give the bare address, and a key by --api-key-env."
+            )
+        try:
+            parts = urlsplit(self.base_url)
+            valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            valid = False
+        if not valid:
+            raise ConfigError(_NO_ADDRESS)
+        if self.concurrency < 1 or self.attempts < 1 or not self.timeout_s > 0:
+            raise ConfigError("concurrency and attempts must be at least 1, and the timeout longer than 0 seconds.")
+        if self.limit_field not in get_args(LimitField):
+            raise ConfigError(f"--limit-field '{self.limit_field}': {' or '.join(get_args(LimitField))} is expected.")
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it runs on this machine."""
+        host = urlsplit(self.base_url).hostname or ""
+        try:
+            return ipaddress.ip_address(host).is_loopback
+        except ValueError:
+            return host == "localhost"
+
+    def key(self) -> str | None:
+        """Return the key. Unless one is named, none goes over an unencrypted line to another machine.
+
+        Raises:
+            ConfigError: The variable that was named is not set, or its value cannot be a key.
+        """
+        if self.api_key_env is None and not self.is_local and urlsplit(self.base_url).scheme == "http":
+            return None
+        name = self.api_key_env or _DEFAULT_KEY
+        key = os.environ.get(name, "").strip()
+        if self.api_key_env is not None and not key:
+            raise ConfigError(f"the environment variable {name} (--api-key-env) is not set; it is to hold the key.")
+        if not (key.isascii() and key.isprintable()) or " " in key:
+            raise ConfigError(f"the environment variable {name} holds no key: spaces or characters that no key has.")
+        return key or None
+
+
+class Progress(NamedTuple):
+    """How many requests are answered."""
+
+    n_done: int
+    n_requests: int
+    n_retries: int
+    concurrency: int
+    """Requests that may be in flight at once, at present."""
+    cost: float | None
+    """Of everything in the store; None without prices."""
+
+
+def plan_requests(requests: Iterable[Question], store: ResponseStore, budget: Budget) -> Plan:
+    """Estimate the cost of requests, less those that a store has answers to."""
+    distinct = {request.key: request for request in requests}
+    missing = store.missing(distinct)
+    tokens = NO_TOKENS
+    for request in missing:
+        tokens = tokens.plus(request.most_tokens())
+    return Plan(
+        n_requests=len(distinct),
+        n_answered=len(distinct) - len(missing),
+        tokens=tokens,
+        cost=budget.cost(tokens),
+        cost_so_far=budget.cost(store.billed),
+    )
+
+
+class Chat:
+    """A server, the file that keeps its answers, and a limit on their cost.
+
+    `with ResponseStore(path) as store: answers = Chat(server, store).ask(requests)`
+    """
+
+    def __init__(
+        self, server: Server, store: ResponseStore, *, budget: Budget | None = None, keep_requests: bool = False
+    ) -> None:
+        self._server = server
+        self._store = store
+        self._budget = budget or Budget()
+        self._keep_requests = keep_requests
+
+    def plan(self, requests: Iterable[Question]) -> Plan:
+        """Estimate the cost of requests; sends nothing."""
+        return plan_requests(requests, self._store, self._budget)
+
+    def ask(
+        self, requests: Iterable[Question], *, progress: Callable[[Progress], None] | None = None
+    ) -> dict[str, Response]:
+        """Return the response to every request, by its key, from the store or from the server.
+
+        Equal requests are sent once. A request that failed has a response with the status `error`, and the next call
+        sends it again. Works where an event loop is already running, as in a notebook.
+
+        Args:
+            requests: The requests.
+            progress: Called in this thread after every response that arrives.
+
+        Raises:
+            ConfigError: The server refuses, or cannot be reached.
+            BudgetError: The limit is reached before all requests are answered.
+            ModelError: The server stopped answering.
+        """
+        distinct = {request.key: request for request in requests}
+        missing = self._store.missing(distinct)
+        if missing:
+            assert self._store.is_open, "enter the store first: what arrives must be kept"
+            self._ask_missing(missing, n_requests=len(distinct), progress=progress or (lambda _: None))
+        return {key: self._store.responses[key] for key in distinct}
+
+    def _ask_missing(
+        self, missing: Sequence[Question], *, n_requests: int, progress: Callable[[Progress], None]
+    ) -> None:
+        """Run the event loop in a thread of its own; this one reports progress and can be interrupted."""
+        steps: queue.SimpleQueue[Progress | None] = queue.SimpleQueue()
+        task: Future[asyncio.Task[None]] = Future()
+        n_done = n_requests - len(missing)
+
+        def keep(request: Question, reply: Reply, lost: int, billed: Tokens) -> None:
+            nonlocal n_done
+            url, with_request = self._server.base_url, self._keep_requests
+            self._store.add(
+                Response.to(request, reply, keep_request=with_request, server=url, lost=lost, billed=billed)
+            )
+            n_done += 1
+            cost = self._budget.cost(self._store.billed)
+            steps.put(Progress(n_done, n_requests, session.retries, session.limiter.limit, cost))
+
+        async def main() -> None:
+            current = asyncio.current_task()
+            assert current is not None
+            task.set_result(current)
+            await session.run(missing)
+
+        spending = Spending(self._budget, n_charged=self._store.n_charged, billed=self._store.billed)
+        session = _Session(self._server, spending, keep, where=f"{self._store.path}")
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            ended = pool.submit(asyncio.run, main())
+            ended.add_done_callback(lambda _: steps.put(None))
+            try:
+                while (step := steps.get()) is not None:
+                    progress(step)
+            except BaseException as exc:
+                running = task.result()
+                with contextlib.suppress(RuntimeError):  # it has ended meanwhile
+                    running.get_loop().call_soon_threadsafe(running.cancel)
+                exc.add_note(f"What was answered is kept in {self._store.path}; asking again continues.")
+                raise
+        ended.result()
+
+
+class _Failure(NamedTuple):
+    """Why an attempt got no answer.
+
+    - `refused`: the server does not accept this request.
+    - `fatal`: it accepts none.
+    - `busy`: it has too much to do.
+    - `unreachable`: the request was not sent.
+    - `failed`: the server reports an error, and charges nothing.
+    - `lost`: the request was sent and its answer did not arrive whole; it may be charged.
+    """
+
+    kind: Literal["refused", "fatal", "busy", "unreachable", "failed", "lost"]
+    reason: str
+    pause_s: float = 0.0
+    """Pause that the server asks for."""
+
+
+class _Session:
+    """Sends the requests of one call; every response is kept before the next step.
+
+    On a reason to stop, requests in flight are awaited, since they are paid for, and no more are sent.
+
+    Raises:
+        MissingExtraError: The SDK is not installed.
+    """
+
+    def __init__(
+        self, server: Server, spending: Spending, keep: Callable[[Question, Reply, int, Tokens], None], *, where: str
+    ) -> None:
+        self.retries = 0
+        self.limiter = Limiter(server.concurrency)
+        self._openai = require("openai", install="ice-eval[api]", purpose="to ask a server")
+        self._server, self._spending, self._keep, self._where = server, spending, keep, where
+        self._key = server.key()
+        self._stop: IceError | None = None
+        self._stopped = asyncio.Event()
+        self._in_contact = False
+        self._given_up = 0
+        self._rng = random.Random()  # spreads retries over time; no result depends on it
+
+    async def run(self, requests: Sequence[Question]) -> None:
+        """Send all of them.
+
+        Raises:
+            IceError: The run had to stop early.
+        """
+        pending = iter(requests)
+        async with self._client() as client, asyncio.TaskGroup() as workers:
+            for _ in range(min(self._server.concurrency, len(requests))):
+                workers.create_task(self._work(pending, client))
+        if self._stop is not None:
+            raise self._stop
+
+    def _client(self) -> Any:
+        """Return the SDK's client with its own retries off; it follows no redirections to other addresses."""
+        openai, server = self._openai, self._server
+        # A proxy must not see what goes to this machine.
+        http = openai.DefaultAsyncHttpxClient(follow_redirects=False, trust_env=not server.is_local)
+        try:
+            return openai.AsyncOpenAI(
+                base_url=server.base_url,
+                api_key=self._key or "none",  # the SDK would look for one by itself
+                max_retries=0,
+                timeout=openai.Timeout(server.timeout_s, connect=min(server.timeout_s, _CONNECT_S)),
+                http_client=http,
+            )
+        except Exception as exc:  # impossible host names; the error's type depends on the SDK's own client
+            raise ConfigError(_NO_ADDRESS) from exc
+
+    async def _work(self, pending: Iterator[Question], client: Any) -> None:
+        for request in pending:
+            if self._stop is not None:
+                return
+            try:
+                await self._ask(request, client)
+            except IceError as exc:  # the store cannot be written
+                self._end(exc)
+
+    def _end(self, reason: IceError) -> None:
+        """Send nothing more; the first reason counts."""
+        self._stop = self._stop or reason
+        self._stopped.set()
+        self.limiter.stop()
+
+    async def _ask(self, request: Question, client: Any) -> None:
+        """Try until the request is answered, all attempts are used, or there is a reason to stop."""
+        server, most, lost, reason = self._server, request.most_tokens(), 0, ""
+        for attempt in range(1, server.attempts + 1):
+            async with self.limiter.slot() as turn:
+                if self._stop is not None or not await self._afford(most):
+                    break
+                try:
+                    outcome = await self._attempt(request, client)
+                finally:
+                    self._spending.landed()
+            if isinstance(outcome, Reply):
+                self._in_contact, self._given_up = True, 0
+                self.limiter.speed_up()
+                billed = (outcome.usage or most).times(1 + lost)
+                self._keep(request, outcome, lost, billed)
+                self._spending.replace(1 + lost, most, n_charged=1 + lost, billed=billed)
+                return
+            reason = outcome.reason
+            if outcome.kind == "lost":
+                lost += 1
+            else:
+                self._spending.replace(1, most)
+            self._in_contact = self._in_contact or outcome.kind != "unreachable"
+            if (stop := self._reason_to_stop(outcome, attempt)) is not None:
+                self._end(stop)
+            elif outcome.kind == "busy":
+                self.limiter.slow_down(turn, pause_s=outcome.pause_s)
+            if self._stop is not None:
+                break
+            if attempt < server.attempts:
+                self.retries += 1
+                wait_s = backoff_s(attempt, first_s=server.first_backoff_s, most_s=server.most_backoff_s, rng=self._rng)
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._stopped.wait(), max(wait_s, outcome.pause_s))
+        used_up = self._stop is None
+        if used_up or lost:
+            self._keep(request, Reply(status="error", error=reason), lost, most.times(lost))
+        if used_up:
+            self._given_up += 1
+            if self._given_up >= _GIVEN_UP:
+                self._end(
+                    ModelError(
+                        f"{server.base_url} has answered none of the last {self._given_up} requests, each tried "
+                        f"{server.attempts} times ({reason}); {_KEPT}"
+                    )
+                )
+
+    async def _afford(self, most: Tokens) -> bool:
+        limit = await self._spending.reserve(most)
+        if limit is not None:
+            self._end(
+                BudgetError(
+                    f"the limit of {limit} is reached; what was answered is kept in {self._where}, and the same "
+                    "command with a higher limit continues."
+                )
+            )
+        return limit is None
+
+    def _reason_to_stop(self, failure: _Failure, attempt: int) -> IceError | None:
+        """Return why no more requests should be sent; None where another attempt may help."""
+        url = self._server.base_url
+        if failure.kind == "refused":
+            return RefusedError(f"{url} refuses: {failure.reason}")
+        if failure.kind == "fatal":
+            return ConfigError(f"{url} refuses: {failure.reason}")
+        if failure.kind == "unreachable" and not self._in_contact and attempt >= _FIRST_CONTACT:
+            return ConfigError(f"no server can be reached at {url} ({failure.reason}); start it or correct --base-url.")
+        if failure.pause_s > self._server.most_pause_s:
+            return ModelError(f"{url} wants a pause of {failure.pause_s:.0f} seconds; {_KEPT}")
+        return None
+
+    async def _attempt(self, request: Question, client: Any) -> Reply | _Failure:
+        """Send a request once."""
+        body, is_chat = request.body(), request.endpoint == "chat/completions"
+        if is_chat:
+            body[self._server.limit_field] = body.pop("max_tokens")
+        known = {name: body.pop(name) for name in ("messages" if is_chat else "prompt", "model")}
+        endpoint = client.chat.completions if is_chat else client.completions
+        try:
+            async with asyncio.timeout(self._server.timeout_s):
+                raw = await endpoint.with_raw_response.create(**known, extra_body=body)
+            return read_completion(raw.http_response.text, self._key, is_chat=is_chat)
+        except self._openai.APIStatusError as exc:
+            return self._error_status(exc)
+        except self._openai.APIConnectionError as exc:
+            name = type(exc.__cause__).__name__
+            reason = f"{name} {one_line(str(exc.__cause__ or ''), self._key)}".rstrip()
+            return _Failure("unreachable" if name in ("ConnectError", "ConnectTimeout") else "lost", reason)
+        except TimeoutError:
+            return _Failure("lost", f"no answer within {self._server.timeout_s:g} seconds")
+        except ValueError as exc:
+            return _Failure("lost", f"the answer makes no sense: {exc}")
+
+    def _error_status(self, exc: Any) -> Reply | _Failure:
+        status, code, body = exc.status_code, exc.code, exc.body
+        if status == 400 and code in _DECLINED:
+            return Reply(status="refusal", finish_reason=code)
+        if isinstance(body, dict):
+            body = body.get("message") or body.get("detail") or body
+        reason = f"status {status}: {one_line(str(body), self._key) or 'no message'}"
+        pause_s = retry_after_s(exc.response.headers) or 0.0
+        # Some say "too many requests" for an empty account, where waiting does not help.
+        if status in _BUSY and code != "insufficient_quota":
+            return _Failure("busy", reason, pause_s)
+        if status in _TRANSIENT or status >= 500:
+            return _Failure("failed", reason, pause_s)
+        if status in (401, 403):
+            name = self._server.api_key_env or _DEFAULT_KEY
+            reason += f" The key is taken from the environment variable {name}; --api-key-env names another."
+        elif status == 404:
+            reason += " Check --model, and --base-url, which mostly ends in /v1."
+        return _Failure("refused" if status in _UNFIT else "fatal", reason)
