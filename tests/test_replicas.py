@@ -10,7 +10,7 @@ from ice_eval.errors import ConfigError, ModelError
 from ice_eval.executors import executor_named
 from ice_eval.models import Served
 from ice_eval.pipeline import RunConfig, load_replicas
-from ice_eval.pipeline.replica import Order, Replica
+from ice_eval.pipeline.replicas import Replica, RunSpec
 
 
 class Plain(Waves):
@@ -21,9 +21,9 @@ class Plain(Waves):
 
 
 @pytest.fixture
-def order():
+def spec():
     task = task_of(texts(4))
-    return Order(
+    return RunSpec(
         config=RunConfig(attributions=("random",), operators=("delete",), n=4),
         task=task,
         examples=task.examples(),
@@ -37,23 +37,23 @@ def order():
     )
 
 
-def test_a_replica_with_other_weights_is_refused(order):
-    assert Replica(Waves()).checked(order) == ()
+def test_a_replica_with_other_weights_is_refused(spec):
+    assert Replica(Waves()).checked(spec) == ()
     with pytest.raises(ModelError, match="a worker has other weights of 'waves' than the run; give all"):
-        Replica(Waves()).checked(replace(order, weights="others"))
+        Replica(Waves()).checked(replace(spec, weights="others"))
 
 
-def test_a_replica_that_computes_in_another_way_is_refused(order):
-    assert Replica(Plain()).checked(order) == ("waves: padded.",)
-    assert Replica(Plain()).checked(replace(order, checked=("waves: padded.",))) == ("waves: padded.",)
+def test_a_replica_that_computes_in_another_way_is_refused(spec):
+    assert Replica(Plain()).checked(spec) == ("waves: padded.",)
+    assert Replica(Plain()).checked(replace(spec, checked=("waves: padded.",))) == ("waves: padded.",)
     with pytest.raises(ModelError, match="in different ways .one says: waves: padded.; another: nothing.; use"):
-        Replica(Plain()).checked(replace(order, checked=()))
+        Replica(Plain()).checked(replace(spec, checked=()))
 
 
-def test_a_replica_prepares_an_order_once(order):
+def test_a_replica_prepares_an_order_once(spec):
     replica = Replica(Waves())
-    assert replica.engine(order) is replica.engine(replace(order, checked=()))
-    assert replica.engine(order) is not replica.engine(replace(order, key="another"))
+    assert replica.engine(spec) is replica.engine(replace(spec, checked=()))
+    assert replica.engine(spec) is not replica.engine(replace(spec, key="another"))
 
 
 def test_a_model_behind_a_server_is_not_spread():

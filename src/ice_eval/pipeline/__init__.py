@@ -1,11 +1,9 @@
 """From a configuration to a run folder."""
 
-from ice_eval.pipeline.adapted import Adapted
 from ice_eval.pipeline.config import ADDABLE, RunConfig, task_identity
-from ice_eval.pipeline.data import examples_read
-from ice_eval.pipeline.prepare import prepare
+from ice_eval.pipeline.engine import examples_read, prepare
 from ice_eval.pipeline.progress import Reporter, Silent
-from ice_eval.pipeline.replicas import Replicas, load_replicas
+from ice_eval.pipeline.replicas import Adapted, Replicas, load_replicas
 from ice_eval.pipeline.run import Scored, finish, score
 
 __all__ = [

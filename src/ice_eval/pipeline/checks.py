@@ -9,11 +9,9 @@ from ice_eval.attributions import Attribution, Explained, Given, fields_of, fit_
 from ice_eval.errors import ConfigError
 from ice_eval.models import Labels, Model
 from ice_eval.pipeline.config import RunConfig
-from ice_eval.pipeline.engine import Engine
-from ice_eval.pipeline.job import Job
+from ice_eval.pipeline.engine import Engine, estimated_rows
 from ice_eval.pipeline.manifest import server_info
-from ice_eval.pipeline.parts import estimated_rows
-from ice_eval.pipeline.replica import Replica
+from ice_eval.pipeline.replicas import Job, Replica
 from ice_eval.records import Example, Inputs
 from ice_eval.results import Manifest
 from ice_eval.results.identity import NUMBERS
@@ -36,15 +34,15 @@ def checked(job: Job) -> tuple[Job, list[str]]:
     _refuse_other_server(job.engine.model, job.stored)
     _refuse_other_classes(job.engine.scorer.labels, job.stored)
     brought = _check_given(job.engine, job.evaluated)
-    found = job.crew.ask(partial(Replica.checked, order=job.order))
-    order, stored = replace(job.order, checked=found), job.stored
+    found = job.workers.ask(partial(Replica.checked, spec=job.spec))
+    spec, stored = replace(job.spec, checked=found), job.stored
     done = stored.config.attributions if stored is not None and stored.status == "complete" else ()
-    job.crew.ask(partial(Replica.try_attributions, order=order, done=done))
+    job.workers.ask(partial(Replica.try_attributions, spec=spec, done=done))
     note = job.engine.scorer.labels.note
     of_methods = _about_methods(job.engine, job.evaluated)
     of_data = data_notes(job.engine.task, job.evaluated)
-    notes = [*job.crew.ask(Replica.notes), *([note] if note else []), *of_data, *brought, *of_methods, *found]
-    return replace(job, order=order), notes
+    notes = [*job.workers.ask(Replica.notes), *([note] if note else []), *of_data, *brought, *of_methods, *found]
+    return replace(job, spec=spec), notes
 
 
 def _refuse_other_fields(methods: Mapping[str, Attribution], stored: Manifest | None) -> None:

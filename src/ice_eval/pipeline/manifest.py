@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 
 from ice_eval.attributions import fields_of
-from ice_eval.pipeline.adapted import Adapted
 from ice_eval.pipeline.engine import Engine
-from ice_eval.pipeline.job import Job
 from ice_eval.pipeline.part import names_of
-from ice_eval.pipeline.replica import Card, Replica
+from ice_eval.pipeline.replicas import Adapted, Job, ModelInfo, Replica
 from ice_eval.results import RunFolder, config_hash, now, numbers_hash, versions_of
 from ice_eval.results.identity import NUMBERS
 from ice_eval.results.ledger import NO_NAMES
@@ -32,22 +30,22 @@ _COUNTED = ("rows", "forwards", "tokens", "attribution_tokens")
 
 
 def at_beginning(
-    job: Job, card: Card, asked: Mapping[str, Scalar], *, notes: Sequence[str], adapted: Adapted | None
+    job: Job, info: ModelInfo, asked: Mapping[str, Scalar], *, notes: Sequence[str], adapted: Adapted | None
 ) -> Manifest:
     """Return the manifest of a run whose first row is not scored yet.
 
     Args:
         job: The run.
-        card: Its model.
+        info: Its model.
         asked: What defines its rows.
         notes: What a user is told of the model and of what was brought.
         adapted: Where the model is an adapted copy of another one.
     """
-    engine, order, stored = job.engine, job.order, job.stored
+    engine, spec, stored = job.engine, job.spec, job.stored
     task, labels = engine.task, engine.scorer.labels
     return Manifest(
         status="running",
-        config=engine.settings(model=card.name),
+        config=engine.settings(model=info.name),
         attributions={name: fields_of(method) for name, method in engine.attributions.items()},
         config_hash=config_hash(asked),
         identity=dict(asked),
@@ -59,10 +57,10 @@ def at_beginning(
         classifier_text=task.classifier_text if engine.model.codec.reads_pairs else None,
         explained=tuple(task.explained),
         language=task.language,
-        device=card.places,
-        threads=order.threads,
-        token_budget=order.budget,
-        part_size=order.part_size,
+        device=info.devices,
+        threads=spec.threads,
+        token_budget=spec.budget,
+        part_size=spec.part_size,
         flags=tuple(_flags(engine)),
         versions=versions_of(_VERSIONS),
         started=stored.started if stored is not None else now(),
@@ -111,7 +109,7 @@ def at_end(job: Job, manifest: Manifest) -> Manifest:
     """Return the manifest with the cost of the run, the rounding of its scores, and flags raised on the way."""
     folder, engine, costs = job.folder, job.engine, job.folder.costs()
     flags = list(manifest.flags)
-    cost = _sums(costs, list(engine.attributions), peak_memory=job.crew.ask(Replica.peak_memory))
+    cost = _sums(costs, list(engine.attributions), peak_memory=job.workers.ask(Replica.peak_memory))
     if any(each["out_of_memory"] for each in costs):
         budgets = {str(length): budget for length, budget in lowered_budgets(folder).items()}
         cost = replace(cost, token_budgets_by_length=budgets)
@@ -153,8 +151,8 @@ def _sums(costs: Sequence[Mapping[str, Any]], names: Sequence[str], *, peak_memo
 
 
 def _noise(job: Job) -> NoiseGuard | None:
-    ledger = job.folder.ledger(0, names_of(job.engine, job.evaluated[: job.order.part_size]), inputs=True)
-    found = job.crew.ask(partial(Replica.noise, order=job.order, ledger=ledger))
+    ledger = job.folder.ledger(0, names_of(job.engine, job.evaluated[: job.spec.part_size]), inputs=True)
+    found = job.workers.ask(partial(Replica.noise, spec=job.spec, ledger=ledger))
     return None if found is None else NoiseGuard(**found)
 
 

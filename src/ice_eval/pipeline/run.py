@@ -1,25 +1,28 @@
 """The whole pipeline: from a configuration to a finished run folder."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ice_eval.attributions import Attribution
-from ice_eval.errors import ConfigError, ModelError
+from ice_eval.errors import ConfigError, DamagedPartError, ModelError
 from ice_eval.models import PART_SIZE, Model
-from ice_eval.pipeline.adapted import Adapted
 from ice_eval.pipeline.checks import checked, outlook, remarks
 from ice_eval.pipeline.config import RunConfig, identity
-from ice_eval.pipeline.enough_sets import with_enough_sets
-from ice_eval.pipeline.job import Job
+from ice_eval.pipeline.engine import estimated_rows
 from ice_eval.pipeline.manifest import at_beginning, at_end, lowered_budgets
-from ice_eval.pipeline.parts import score_parts
+from ice_eval.pipeline.part import PendingPart, names_of
 from ice_eval.pipeline.progress import Reporter, Silent
-from ice_eval.pipeline.replica import Card, Order, Replica
-from ice_eval.pipeline.replicas import Replicas
+from ice_eval.pipeline.replicas import Adapted, Job, ModelInfo, Part, Replica, Replicas, RunSpec
 from ice_eval.records import Example
 from ice_eval.results import Manifest, RunFolder, config_hash, now, rescore, slug, stored_run
+from ice_eval.results.examples import InputRow
+from ice_eval.results.ledger import Ledger, Names
+from ice_eval.results.planning import PILOT_EXAMPLES, PILOT_SETS, cost_of, sets_for, spreads_of
+from ice_eval.results.records import PlannedSets
+from ice_eval.scoring import Progress
 from ice_eval.tasks import Task
 
 
@@ -57,30 +60,30 @@ def score(
     """
     reporter = reporter or Silent()
     replicas = Replicas.here(model) if isinstance(model, Model) else model
-    card = replicas.crew.ask(Replica.card)
-    asked = identity(config, model=card.identity, task=task, examples=examples)
+    info = replicas.workers.ask(Replica.info)
+    asked = identity(config, model=info.identity, task=task, examples=examples)
     asked |= {} if adapted is None else {"adaptation": adapted.how}
-    folder = RunFolder(out or Path("ice-runs") / f"{slug(task.name)}-{slug(card.name)}-{config_hash(asked)[:8]}")
+    folder = RunFolder(out or Path("ice-runs") / f"{slug(task.name)}-{slug(info.name)}-{config_hash(asked)[:8]}")
     stored = stored_run(folder, asked)
     if stored is not None:
         replicas.reader.model.continues(folder.path)
-    order = Order(
+    spec = RunSpec(
         config=config if stored is None else config.extended_by(stored.config),
         task=task,
         examples=examples,
         attributions=attributions,
-        budget=_budget(token_budget, card, stored, reporter),
-        part_size=_part_size(card, min(config.n, len(examples))) if stored is None else stored.part_size,
+        budget=_budget(token_budget, info, stored, reporter),
+        part_size=_part_size(info, min(config.n, len(examples))) if stored is None else stored.part_size,
         lowered={} if stored is None else lowered_budgets(folder),
         threads=replicas.reader.model.use_threads(None if stored is None else stored.threads),
         targets=None if adapted is None else adapted.targets,
-        weights=card.fingerprint,
+        weights=info.fingerprint,
     )
-    engine = replicas.reader.engine(order)
+    engine = replicas.reader.engine(spec)
     job, notes = checked(
-        Job(folder=folder, crew=replicas.crew, order=order, engine=engine, stored=stored, reporter=reporter)
+        Job(folder=folder, workers=replicas.workers, spec=spec, engine=engine, stored=stored, reporter=reporter)
     )
-    manifest = at_beginning(job, card, asked, notes=notes, adapted=adapted)
+    manifest = at_beginning(job, info, asked, notes=notes, adapted=adapted)
     for message in (*remarks(manifest, engine.config), *notes, *outlook(engine, job.evaluated)):
         reporter.say(message)
     with folder.opened():
@@ -122,19 +125,108 @@ def finish(scored: Scored) -> RunFolder:
     return folder
 
 
-def _part_size(card: Card, n_examples: int) -> int:
+def _part_size(info: ModelInfo, n_examples: int) -> int:
     """Return the number of examples of a part: what suits the model, but no more than a quarter of the run."""
-    return min(card.part_size, max(PART_SIZE, n_examples // 4))
+    return min(info.part_size, max(PART_SIZE, n_examples // 4))
 
 
-def _budget(asked: int | None, card: Card, stored: Manifest | None, reporter: Reporter) -> int:
+def _budget(asked: int | None, info: ModelInfo, stored: Manifest | None, reporter: Reporter) -> int:
     """Tokens per batch; they stay the same when a run is continued, or scores would move by rounding."""
     if asked is not None and asked < 1:
         raise ConfigError(f"token budget = {asked}: at least 1 is needed.")
     if stored is None:
-        return asked or card.budget
+        return asked or info.budget
     assert stored.token_budget is not None, "a run with a model has a budget"
     kept = stored.token_budget
     if asked is not None and asked != kept:
         reporter.say(f"the run goes on with its token budget of {kept}, not {asked}.")
     return kept
+
+
+def score_parts(job: Job, examples: Sequence[Example], manifest: Manifest) -> None:
+    """Score what is missing of every part; whoever scores, all files are written here.
+
+    Args:
+        job: The run.
+        examples: All that are to be evaluated, or the first of them.
+        manifest: What the folder is told when something is added to it.
+
+    Raises:
+        KeyboardInterrupt: The user asked to stop; what had begun is written.
+    """
+    estimate, reporter = estimated_rows(job.engine, examples), job.reporter
+    per_example = estimate // max(len(examples), 1)
+    reporter.start(estimate)
+    parts, is_noted = _parts(job, examples, manifest), False
+    try:
+        for part, result, seconds in job.workers.map(partial(_start, job.spec), parts, reporter.advance):
+            reporter.advance(result.n_wanted - result.cost["rows"], scored=False)
+            estimate += result.n_wanted - len(part.examples) * per_example
+            reporter.correct(estimate)
+            if result.inputs:
+                if not is_noted:  # a finished folder is called unfinished only when something is added to it
+                    job.folder.write_manifest(manifest)
+                    is_noted = True
+                cost = {**result.cost, "seconds": round(seconds, 3)}
+                job.folder.write_part(part.index, result.inputs, result.ledger, cost)
+        if reporter.asked_to_stop():
+            raise KeyboardInterrupt
+    finally:
+        reporter.stop()
+
+
+def _parts(job: Job, examples: Sequence[Example], manifest: Manifest) -> Iterator[Part]:
+    """Part after part, until the user asks to stop."""
+    size = job.spec.part_size
+    for index, start in enumerate(range(0, len(examples), size)):
+        if job.reporter.asked_to_stop():
+            return
+        own = examples[start : start + size]
+        inputs, ledger = _known(job, index, names_of(job.engine, own), manifest)
+        yield Part(index, job.engine.config, own, inputs, ledger)
+
+
+def _known(job: Job, index: int, names: Names, manifest: Manifest) -> tuple[list[InputRow], Ledger]:
+    """Return what the folder holds of a part; a damaged one is discarded, to be scored again as a whole."""
+    try:
+        return job.folder.inputs(index), job.folder.ledger(index, names, inputs=True)
+    except DamagedPartError as exc:
+        job.reporter.say(f"{exc.found}; part {index} is done again, and nothing else.")
+        job.folder.write_manifest(manifest)  # before anything goes: a folder that lacks a part is not finished
+        job.folder.discard(index)
+        return [], Ledger.empty(names)
+
+
+def _start(spec: RunSpec, replica: Replica, part: Part, progress: Progress) -> PendingPart:
+    return replica.start(spec, part, progress)
+
+
+def with_enough_sets(job: Job, manifest: Manifest) -> tuple[Job, Manifest]:
+    """The same run with as many random sets as its first examples show to be enough for the data set.
+
+    The sets of an example have one order, so those that the pilot scored are not lost. How many are enough depends on
+    how win rates spread, which is the same for an explanation and for its opposite: the choice favours neither.
+    """
+    found = None if job.stored is None else job.stored.planned
+    if found is None:
+        found = _found_by_pilot(job, manifest)
+    return _with_sets(job, found.m), replace(manifest, planned=found, config=replace(manifest.config, m=found.m))
+
+
+def _found_by_pilot(job: Job, manifest: Manifest) -> PlannedSets:
+    asked, first = job.engine.config.m, job.evaluated[:PILOT_EXAMPLES]
+    # The rows of ERASER's measures are no part of what random sets cost beside.
+    pilot = _with_sets(job, min(PILOT_SETS, asked), eraser=False)
+    m = pilot.engine.config.m
+    job.reporter.say(f"pilot: {len(first)} examples with {m} random sets each.")
+    score_parts(pilot, first, manifest)
+    enough = sets_for(spreads_of(job.folder, replace(manifest.config, m=m)), cost_of(job.folder), m=asked)
+    job.reporter.say(
+        f"the run goes on with {enough.m} random sets: intervals become at most about {100 * enough.wider:.0f} % "
+        f"wider than with {asked}."
+    )
+    return PlannedSets(pilot_n=len(first), pilot_m=m, **vars(enough))
+
+
+def _with_sets(job: Job, m: int, **changes: Any) -> Job:
+    return replace(job, engine=replace(job.engine, config=replace(job.engine.config, m=m, **changes)))
