@@ -130,7 +130,7 @@ def test_an_answer_that_ends_at_once_is_empty_and_one_that_ends_is_ok(chatty, fr
 
 
 def test_what_is_in_the_file_is_not_asked_again_and_an_interruption_loses_nothing_else(chatty, store, monkeypatch):
-    monkeypatch.setattr("ice_eval.models._hf_chat._CPU_TOKENS", 1)  # batches of one
+    monkeypatch.setattr("ice_eval.models.generate._CPU_CHAT_TOKENS", 1)  # batches of one
     asked, seen = requests(), []
 
     def interrupt(progress):

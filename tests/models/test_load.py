@@ -3,8 +3,8 @@ import torch
 
 from ice_eval._cache import cache_folder
 from ice_eval.errors import ConfigError, ModelError, OutOfMemoryError
-from ice_eval.models import _hf_gguf, load_model, models
-from ice_eval.models._memory import translated_memory_errors
+from ice_eval.models import load_model, models, pretrained
+from ice_eval.models.devices import translated_memory_errors
 
 
 def test_fingerprint_follows_the_weights(tiny):
@@ -27,14 +27,14 @@ def test_a_missing_gguf_file_is_named():
 
 
 def test_a_conversion_that_cannot_be_kept_is_an_error_and_one_that_came_first_is_not(monkeypatch, tmp_path):
-    monkeypatch.setattr(_hf_gguf.transformers.AutoTokenizer, "from_pretrained", lambda *_, **__: _Saved())
-    monkeypatch.setattr(_hf_gguf.transformers.AutoModelForCausalLM, "from_pretrained", lambda *_, **__: _Saved())
-    monkeypatch.setattr(_hf_gguf, "_keep_bos", lambda *_: None)
-    monkeypatch.setattr(_hf_gguf.Path, "rename", _fail)
+    monkeypatch.setattr(pretrained.transformers.AutoTokenizer, "from_pretrained", lambda *_, **__: _Saved())
+    monkeypatch.setattr(pretrained.transformers.AutoModelForCausalLM, "from_pretrained", lambda *_, **__: _Saved())
+    monkeypatch.setattr(pretrained, "_keep_bos", lambda *_: None)
+    monkeypatch.setattr(pretrained.Path, "rename", _fail)
     with pytest.raises(ModelError, match="could not be converted: the disk is full"):
-        _hf_gguf._convert_gguf(tmp_path / "model.gguf", tmp_path / "cache" / "model")
+        pretrained._convert_gguf(tmp_path / "model.gguf", tmp_path / "cache" / "model")
     (tmp_path / "cache" / "model").mkdir()
-    _hf_gguf._convert_gguf(tmp_path / "model.gguf", tmp_path / "cache" / "model")
+    pretrained._convert_gguf(tmp_path / "model.gguf", tmp_path / "cache" / "model")
     assert [path.name for path in (tmp_path / "cache").iterdir()] == ["model"]
 
 

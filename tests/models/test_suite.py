@@ -1,7 +1,7 @@
 import pytest
 
 from ice_eval.errors import ConfigError
-from ice_eval.models import SUITE, _hf_load, load_model, models, suite_model
+from ice_eval.models import SUITE, load_model, models, pretrained, suite_model
 
 
 @pytest.fixture
@@ -11,9 +11,9 @@ def asked(monkeypatch):
 
     def from_hub(ref, **options):
         seen.append(ref)
-        raise _hf_load.NotOnHubError("no network")
+        raise pretrained.NotOnHubError("no network")
 
-    monkeypatch.setattr(_hf_load, "from_hub", from_hub)
+    monkeypatch.setattr(pretrained, "from_hub", from_hub)
     return seen
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ice_eval.errors import ConfigError
 from ice_eval.executors import Crew, Executor, Local, LocalCrew
-from ice_eval.models import Loading, Model, ModelRef, Served, load_model, load_reader
+from ice_eval.models import LoadSettings, Model, ModelRef, Served, load_model, load_reader
 from ice_eval.pipeline.progress import Reporter, Silent
 from ice_eval.pipeline.replica import Replica
 
@@ -66,7 +66,7 @@ def load_replicas(
             f"'{ref.name}' computes behind a server, so there is nothing to spread; use --executor local, and "
             "--concurrency for more requests at once."
         )
-    Loading(**loading)  # what cannot be is told before anybody loads
+    LoadSettings(**loading)  # what cannot be is told before anybody loads
     reader = _named(load_reader(ref), name)
     make = partial(_replica, ref, name, os.getcwd(), loading)
     crew = executor.crew(make, threads=reader.use_threads(None), say=(reporter or Silent()).say)
