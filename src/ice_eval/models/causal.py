@@ -205,8 +205,13 @@ class CausalLM(HFModel):
         head = self.model.get_output_embeddings()
         weight, bias = (weight_of(head, name) for name in ("weight", "bias"))
         assert weight is not None
-        logits = states.float() @ _chosen(weight, words).to(states.device).float().T
-        return logits if bias is None else logits + _chosen(bias, words).to(states.device).float()
+
+        def chosen(tensor: torch.Tensor) -> torch.Tensor:
+            rows = tensor if words is None else tensor[words.to(tensor.device)]  # picked on its own device
+            return rows.to(states.device).float()
+
+        logits = states.float() @ chosen(weight).T
+        return logits if bias is None else logits + chosen(bias)
 
     def _expanded(self, prefix: Ids, n_rows: int) -> Any:
         """The prefix's key-value cache, for `n_rows` rows; used once, since the rows are written into it."""
@@ -240,7 +245,7 @@ class CausalLM(HFModel):
                     scores = self._read(self._at_nodes(states, forward.packing), last + 1, labels)
                     (gradient,) = gradients_of(odds.of(scores), [embedded])
         found = Observations()
-        attention = None if forward.watched is None else to_host((forward.watched / forward.n_watched)[::copies])
+        attention = None if forward.watched is None else to_host((forward.watched / forward.n_attended)[::copies])
         if differentiates:
             own = [forward.packing.path[index * copies, : last[index] + 1] for index in range(len(inputs))]
             found.gradients = self._split(embedded.detach()[0], gradient[0], own, inputs.row(0)[:start])
@@ -300,20 +305,16 @@ class CausalLM(HFModel):
     ) -> torch.Tensor:
         mask = padded.mask
         if labels.scoring == "full":
-            embedded, mask = self._embedded_with_labels(embedded, batch, labels)
+            # Every row is followed by every label, so that gradients reach the rows' own embeddings.
+            whole = self.padded(_with_labels(batch, labels))
+            plain = self.model.get_input_embeddings()(whole.ids).detach()
+            lengths = self._put(batch.lengths.repeat(len(labels.ids)))
+            own = torch.arange(plain.shape[1], device=plain.device) < lengths[:, None]
+            wide = torch.nn.functional.pad(embedded, (0, 0, 0, plain.shape[1] - embedded.shape[1]))
+            embedded = torch.where(own[:, :, None], wide.repeat_interleave(len(labels.ids), dim=0), plain)
+            mask = whole.mask
         arguments = {"inputs_embeds": embedded, "attention_mask": mask, "use_cache": False}
         return self._read(self._at_places(self._states(arguments)), batch.lengths, labels)
-
-    def _embedded_with_labels(
-        self, embedded: torch.Tensor, batch: Inputs, labels: Labels
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Embeddings of every row followed by every label, so that gradients reach the rows' own embeddings."""
-        padded = self.padded(_with_labels(batch, labels))
-        plain = self.model.get_input_embeddings()(padded.ids).detach()
-        lengths = self._put(batch.lengths.repeat(len(labels.ids)))
-        own = torch.arange(plain.shape[1], device=plain.device) < lengths[:, None]
-        wide = torch.nn.functional.pad(embedded, (0, 0, 0, plain.shape[1] - embedded.shape[1]))
-        return torch.where(own[:, :, None], wide.repeat_interleave(len(labels.ids), dim=0), plain), padded.mask
 
     def _scoring_position(self, padded: PaddedBatch) -> torch.Tensor:
         return padded.mask.sum(dim=1) - 1
@@ -338,11 +339,6 @@ def _with_labels(batch: Inputs, labels: Labels) -> Inputs:
     ids, segments = np.zeros((2, len(own)), dtype=np.int64)
     ids[own], ids[~own], segments[own] = rows.ids, words * len(batch), rows.segments
     return Inputs(ids, segments, offsets)
-
-
-def _chosen(tensor: torch.Tensor, rows: torch.Tensor | None) -> torch.Tensor:
-    """Some rows of a tensor, picked on its device, or all of them."""
-    return tensor if rows is None else tensor[rows.to(tensor.device)]
 
 
 def _expand(cache: Any, n_rows: int) -> Any:

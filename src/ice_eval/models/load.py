@@ -27,7 +27,6 @@ class HubModel:
     """In billions."""
     tuning: Literal["base", "instruct", "chat", "reasoning"]
     """Its last stage of training; all but base models have a chat template (`--chat`)."""
-    kind: Literal["causal", "classifier"] = "causal"
     gated: bool = False
     """True if the hub gives it only to those who accepted its terms."""
     unit: Literal["token", "step"] = "token"

@@ -95,7 +95,6 @@ class PackedPass:
     """(rows,): the position after the prefix whose attention is summed, in each row; None: in none."""
     watched: torch.Tensor | None = None
     """(rows, prefix + longest): that sum over layers, of the mean over heads."""
-    n_watched: int = 0
     n_attended: int = 0
     """Number of layers that called `attend`."""
     has_window: bool = False
@@ -189,7 +188,6 @@ class PackedPass:
         hidden = (behind < 0) | (behind >= (window or n_keys + 1))
         shares = weights.masked_fill(hidden[:, None, None], -torch.inf).softmax(dim=-1).mean(dim=(1, 2))
         self.watched = shares if self.watched is None else self.watched + shares.to(self.watched.device)
-        self.n_watched += 1
 
 
 class _Seen:

@@ -19,7 +19,6 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import KW_ONLY, dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -133,13 +132,12 @@ class StoredClient:
         weakref.finalize(self, shutil.rmtree, draft, ignore_errors=True)
         self._draft = ResponseStore(draft / RESPONSES)
         self._kept: ResponseStore | None = None
+        self._taken: dict[str, bool] = {}
 
     def ask(self, questions: Sequence[Question], *, trying: bool = False) -> list[Response]:
         """Return an answer to every question, in their order.
 
-        Args:
-            questions: What to ask.
-            trying: True for questions that not every server takes: one that fails each time counts as refused.
+        Not every server takes all questions: with `trying`, one that fails each time counts as refused.
 
         Raises:
             ModelError: The server does not answer one of them after all attempts.
@@ -160,22 +158,21 @@ class StoredClient:
         return answers
 
     def takes(self, question: Question) -> bool:
-        """Return True if the server takes a question."""
-        try:
-            self.ask([question], trying=True)
-        except RefusedError:
-            return False
-        return True
+        """Return True if the server takes a question; it is tried once."""
+        if question.key not in self._taken:
+            try:
+                self.ask([question], trying=True)
+            except RefusedError:
+                self._taken[question.key] = False
+            else:
+                self._taken[question.key] = True
+        return self._taken[question.key]
 
     def continues(self, folder: Path) -> None:
-        """Load the answers that an earlier run stored in the folder.
-
-        Raises:
-            ConfigError: A line of its file is damaged; the message names that file, not the copy.
-        """
+        """Load the answers that an earlier run stored in the folder."""
         kept = folder / RESPONSES
         if kept.is_file():
-            for _ in read_responses(kept):
+            for _ in read_responses(kept):  # an error names this file, not the copy
                 pass
             shutil.copyfile(kept, self._draft.path)
 
@@ -227,8 +224,8 @@ class Completions:
         """Return the likeliest next tokens of each prompt."""
         answers = self.client.ask([self.question(prompt, repeat=repeat) for prompt in prompts])
         silent = [index for index, answer in enumerate(answers) if not _top(answer)]
-        if silent and self._names_unless_last:
-            extra = {**self.extra, **_NOT_LAST}
+        extra = {**self.extra, **_NOT_LAST}
+        if silent and self.client.takes(self.question(self.sample, extra=extra)):
             asked = [self.question(prompts[index], repeat=repeat, extra=extra) for index in silent]
             for index, answer in zip(silent, self.client.ask(asked), strict=True):
                 answers[index] = answer
@@ -236,22 +233,22 @@ class Completions:
 
     def longer(self) -> Iterator[int]:
         """Lengths of longer lists that the server gives, found out on request."""
-        if self._more is not None:
-            yield self._more
-        if self._more == _MORE[0] and self._names_most:
+
+        def takes(many: int) -> bool:
+            return self.client.takes(self.question(self.sample, logprobs=many))
+
+        more = next(filter(takes, _MORE), None)
+        if more is not None:
+            yield more
+        if more == _MORE[0] and takes(_MOST):
             yield _MOST
 
-    @cached_property
-    def _more(self) -> int | None:
-        return next((many for many in _MORE if self.client.takes(self.question(self.sample, logprobs=many))), None)
-
-    @cached_property
-    def _names_most(self) -> bool:
-        return self.client.takes(self.question(self.sample, logprobs=_MOST))
-
-    @cached_property
-    def _names_unless_last(self) -> bool:
-        return self.client.takes(self.question(self.sample, extra={**self.extra, **_NOT_LAST}))
+    def longer_list(self) -> Mapping[str, float]:
+        """Many likely tokens after the sample prompt; none where the server names few."""
+        many = next(self.longer(), None)
+        if many is None:
+            return {}
+        return _top(self.client.ask([self.question(self.sample, logprobs=many)])[0])
 
 
 def _top(answer: Response) -> Mapping[str, float]:
@@ -262,13 +259,7 @@ def _top(answer: Response) -> Mapping[str, float]:
 def find_completions(
     client: StoredClient, model: str, *, text: str, ids: tuple[int, ...] | None
 ) -> tuple[Completions, Response]:
-    """Ask for the likeliest tokens after one prompt, in ever more modest forms, until the server gives them.
-
-    Args:
-        client: Asks the server.
-        model: Its name there.
-        text: The prompt.
-        ids: The same as token ids; None where we have no tokenizer.
+    """Ask for the likeliest tokens after a prompt, in ever more modest forms, until the server gives them.
 
     Raises:
         ConfigError: The server does not respond, or gives no log-probabilities.
@@ -313,11 +304,7 @@ def find_label_tokens(
 ) -> tuple[list[LabelTokens], bool]:
     """Return the tokens of each label as the server names them, and whether its echo can be trusted.
 
-    Args:
-        completions: How the server is asked.
-        first: Its answer to the sample prompt.
-        labels: Words and perhaps ids of the labels.
-        spelled: Returns the text of a token id.
+    `first` is its answer to the sample prompt; `spelled` returns the text of a token id.
 
     Raises:
         ConfigError: The server does not show how its tokenizer cuts a label.
@@ -326,12 +313,10 @@ def find_label_tokens(
     if any(token.startswith("token_id:") for token in _top(first)) and labels[0].ids is not None:
         tokens = [tuple(f"token_id:{index}" for index in label.ids or ()) for label in labels]
     elif tokens is None:
-        tokens = [
-            _one_token(label.word, _top(first)) or _one_token(label.word, _long_list(completions)) for label in labels
-        ]
-        for place, (_, ids) in enumerate(labels):
-            if ids is not None and (len(ids) > 1 or not tokens[place]):
-                tokens[place] = tuple(map(spelled, ids))
+        tokens = []
+        for word, ids in labels:
+            listed = _one_token(word, _top(first)) or _one_token(word, completions.longer_list())
+            tokens.append(listed if ids is None or (listed and len(ids) == 1) else tuple(map(spelled, ids)))
     for label, each in zip(labels, tokens, strict=True):
         if not each:
             raise ConfigError(
@@ -377,21 +362,13 @@ def _one_token(word: str, top: Mapping[str, float]) -> LabelTokens:
     return next(((name,) for name in (word, word.lstrip()) if name in top), ())
 
 
-def _long_list(completions: Completions) -> Mapping[str, float]:
-    """Many likely tokens after the sample prompt; none where the server names few."""
-    many = next(completions.longer(), None)
-    if many is None:
-        return {}
-    return _top(completions.client.ask([completions.question(completions.sample, logprobs=many)])[0])
-
-
 def _is_echo_trusted(
     completions: Completions, first: Response, tokens: Sequence[LabelTokens], echoes: Sequence[Logprobs]
 ) -> bool:
     """Return True if the echo of a label's first token has the value of the list of next tokens."""
     if not echoes:
         return False
-    top = _top(first) if any(each[0] in _top(first) for each in tokens) else _long_list(completions)
+    top = _top(first) if any(each[0] in _top(first) for each in tokens) else completions.longer_list()
     pairs = [(top[each[0]], _echoed(echo, each)) for echo, each in zip(echoes, tokens, strict=True) if each[0] in top]
     return bool(pairs) and all(value is not None and _is_same(value, listed) for listed, value in pairs)
 
@@ -504,7 +481,7 @@ class ServedModel(Model):
     dtype = "as served"
 
     def __init__(self, served: Served, *, reader: Callable[[str], Model]) -> None:
-        """Send no request yet; `reader` loads the tokenizer, if there is one."""
+        """Send no request yet; `reader` loads the tokenizer."""
         self.name = SERVED + served.name
         self._served = served
         self._client = StoredClient(served.server, served.budget)

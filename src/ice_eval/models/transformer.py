@@ -5,7 +5,7 @@ import hashlib
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -39,6 +39,7 @@ from ice_eval.models.gradients import (
 )
 from ice_eval.records import PROTECTED, Encoded, Ids, Inputs, LogScores, PerToken
 
+T = TypeVar("T")
 _CPU_BUDGET, _GPU_BUDGET = 2048, 32_768
 """Tokens per batch beyond which these devices gain nothing."""
 _MIN_BUDGET = 256
@@ -60,14 +61,6 @@ class PaddedBatch(NamedTuple):
     segments: torch.Tensor
     is_even: bool
     """True if all rows have the same length."""
-
-
-class RecordedPass(NamedTuple):
-    """Attention, embeddings and label scores of one pass with the plain kernel."""
-
-    attention: AttentionRecorder
-    embedded: torch.Tensor
-    scores: torch.Tensor
 
 
 class HFModel(Model):
@@ -249,7 +242,14 @@ class HFModel(Model):
             return self._attentions_and_gradients(inputs, padded, odds, labels)
         found = Observations()
         if attends:
-            found.attentions = self._attentions(inputs, padded)
+            arguments = {"input_ids": padded.ids, **self._masks(padded), **self._segments(padded.segments)}
+            position = self._scoring_position(padded)
+
+            def forward() -> None:
+                self.model.base_model(**arguments, **self._no_cache())
+
+            with self._recorded(forward, padded, position, gradients=False) as (attention, _):
+                found.attentions = split_rows(to_host(attention.mean()), inputs)
         if differentiates:
             with torch.enable_grad(), checkpointed(self.model, padded.ids.numel()):
                 embedded = self.model.get_input_embeddings()(padded.ids).detach().requires_grad_(True)
@@ -272,24 +272,27 @@ class HFModel(Model):
     ) -> Observations:
         copies = self._copies(labels)
         position = self._scoring_position(padded).repeat_interleave(copies)
-        with self._recorded(batch, padded, labels, position, gradients=True) as seen:
-            (gradient,) = gradients_of(odds.of(seen.scores), [seen.embedded])
-        attentions = to_host(seen.attention.mean()[::copies])
-        gradients = self._gradients_at(seen.embedded, gradient, batch)  # both copies start before one is waited for
+        embedded = self.model.get_input_embeddings()(padded.ids).detach().requires_grad_(True)
+
+        def forward() -> torch.Tensor:
+            return self._differentiable_scores(embedded, batch, padded, labels)
+
+        with self._recorded(forward, padded, position, gradients=True) as (attention, scores):
+            (gradient,) = gradients_of(odds.of(scores), [embedded])
+        attentions = to_host(attention.mean()[::copies])
+        gradients = self._gradients_at(embedded, gradient, batch)  # both copies start before one is waited for
         return Observations(split_rows(attentions, batch), gradients)
 
     @contextlib.contextmanager
     def _recorded(
-        self, batch: Inputs, padded: PaddedBatch, labels: Labels, position: torch.Tensor | None, *, gradients: bool
-    ) -> Iterator[RecordedPass]:
+        self, forward: Callable[[], T], padded: PaddedBatch, position: torch.Tensor | None, *, gradients: bool
+    ) -> Iterator[tuple[AttentionRecorder, T]]:
         """Record attention in one pass; gradients are taken inside, as layers may be computed again for them."""
 
-        def forward() -> RecordedPass:
-            embedded = self.model.get_input_embeddings()(padded.ids).detach().requires_grad_(gradients)
+        def record() -> tuple[AttentionRecorder, T]:
             names = self._attention_modules
             with AttentionRecorder(self.model, position, causal=self._reads_back, names=names) as attention:
-                scores = self._differentiable_scores(embedded, batch, padded, labels)
-            return RecordedPass(attention, embedded, scores)
+                return attention, forward()
 
         with contextlib.ExitStack() as entered:
             entered.enter_context(torch.enable_grad() if gradients else torch.no_grad())
@@ -297,28 +300,14 @@ class HFModel(Model):
             entered.enter_context(checkpointed(self.model, padded.ids.numel()))
             if self._attends_on_request:
                 entered.enter_context(output_attentions(self.model))
-            found = forward()
-            if not found.attention.names and not self._attends_on_request:
+            attention, result = record()
+            if not attention.names and not self._attends_on_request:
+                # Some models return their weights only on request, and then keep those of all layers.
                 self._attends_on_request = True
                 entered.enter_context(output_attentions(self.model))
-                found = forward()
-            yield found
-        self._attention_modules = frozenset(found.attention.names) or None
-
-    def _attentions(self, batch: Inputs, padded: PaddedBatch) -> list[PerToken]:
-        arguments = {"input_ids": padded.ids, **self._masks(padded), **self._segments(padded.segments)}
-        position = self._scoring_position(padded)
-
-        def forward(**options: bool) -> AttentionRecorder:
-            with no_grad(self.model), eager_attention(self.model):
-                with AttentionRecorder(self.model, position, causal=self._reads_back) as recorder:
-                    self.model.base_model(**arguments, **self._no_cache(), **options)
-            return recorder
-
-        found = forward()
-        if not found.names:  # some models return their weights only on request, and then keep those of all layers
-            found = forward(output_attentions=True)
-        return split_rows(to_host(found.mean()), batch)
+                attention, result = record()
+            yield attention, result
+        self._attention_modules = frozenset(attention.names) or None
 
     def _gradients_at(self, embedded: torch.Tensor, gradient: torch.Tensor, batch: Inputs) -> list[Gradients]:
         """Embeddings and gradients of the tokens of each row, copied to the host at once."""
@@ -341,13 +330,17 @@ class HFModel(Model):
         with translated_memory_errors(), torch.inference_mode(False):
             inputs = item.full()
             padded = self.padded(inputs)
-            with self._recorded(inputs, padded, labels, None, gradients=gradients) as seen:
-                seen.attention.check()
-                layers = seen.attention.layers
-                odds = TargetOdds.same(target, prior)
-                found = gradients_of(odds.of(seen.scores), layers) if gradients else ()
+            embedded = self.model.get_input_embeddings()(padded.ids).detach().requires_grad_(gradients)
+
+            def forward() -> torch.Tensor:
+                return self._differentiable_scores(embedded, inputs, padded, labels)
+
+            with self._recorded(forward, padded, None, gradients=gradients) as (attention, scores):
+                attention.check()
+                odds = TargetOdds.same(target, prior).of(scores)
+                found = gradients_of(odds, attention.layers) if gradients else ()
             position = int(self._scoring_position(padded)[0])
-            weights = within([layer[:1] for layer in layers])
+            weights = within([layer[:1] for layer in attention.layers])
             return AttentionMaps(weights, within(found) if gradients else None, position)
 
     def embedded(self, item: Encoded, target: int, labels: Labels, *, prior: Prior | None = None) -> TransformerText:
