@@ -221,7 +221,7 @@ def test_a_batch_that_memory_does_not_reach_for_is_halved(chatty, fresh, monkeyp
     monkeypatch.setattr(chatty.model, "generate", small)
     most = 3
     assert texts(fresh(chatty, asked)) == whole
-    assert sizes == [10, 5, 3, 2, 5, 3, 2]
+    assert sizes == [10, 5, 2, 3, 5, 2, 3]
     most = 0
     with pytest.raises(OutOfMemoryError, match="too large"):
         fresh(chatty, asked)
