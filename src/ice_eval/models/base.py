@@ -229,14 +229,11 @@ class LoadSettings:
 
 
 class Model(ABC):
-    """A classifier of token ids.
-
-    `offers` lists what an attribution may ask for beside scores: "attentions", "gradients", "attention_maps",
-    "embeddings", "generate".
-    """
+    """A classifier of token ids."""
 
     name: str
     offers: frozenset[str] = frozenset()
+    """What attributions may ask for: "attentions", "gradients", "attention_maps", "embeddings", "generate"."""
     dtype: str = "float32"
     device: str = "cpu"
     """The device of the inputs."""

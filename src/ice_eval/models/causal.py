@@ -56,10 +56,6 @@ class CausalLM(HFModel):
         self._own_head = True
 
     @property
-    def _reads_back(self) -> bool:
-        return True
-
-    @property
     def shares_prefix(self) -> bool:
         return self._way != "plain"
 

@@ -40,6 +40,8 @@ class SequenceClassifier(HFModel):
             model, HFCodec(tokenizer, reads_pairs=True, max_tokens=_window(model.config, tokenizer)), name=name
         )
         self._last = hasattr(model, "score") and not model.config.is_encoder_decoder
+        text_config = model.config.get_text_config()
+        self._is_causal = self._last and not getattr(text_config, "use_bidirectional_attention", False)
         self._adds_mask = model.config.model_type in _ADDS_MASK and not getattr(model.config, "is_decoder", False)
         self._restore_head = _float32_head(model)
 
@@ -151,10 +153,6 @@ class SequenceClassifier(HFModel):
                 logits = self.model(**arguments).logits
         classes = np.array([index for (index,) in labels.ids])
         return logits.to(self.device).index_select(1, self._put(classes)).float()  # type: ignore[no-any-return]
-
-    @property
-    def _reads_back(self) -> bool:
-        return self._last and not getattr(self.model.config.get_text_config(), "use_bidirectional_attention", False)
 
     def _scoring_position(self, padded: PaddedBatch) -> torch.Tensor:
         if not self._last:

@@ -42,20 +42,13 @@ class HFCodec:
     def __init__(
         self, tokenizer: Any, *, reads_pairs: bool, max_tokens: int, family: str = "", n_ids: int | None = None
     ) -> None:
-        """Wrap a tokenizer.
-
-        Args:
-            tokenizer: One of transformers.
-            reads_pairs: True if it belongs to a sequence classifier.
-            max_tokens: Longest input that the model takes.
-            family: The `model_type` of the model's configuration.
-            n_ids: Number of embeddings of the model; by default there is one for every id.
-        """
         self.tokenizer = tokenizer
         self.reads_pairs = reads_pairs
         self.max_tokens = max_tokens
         self._family = family
+        """The `model_type` of the model's configuration."""
         self._n_ids = n_ids
+        """Number of embeddings of the model; None: there is one for every id."""
         self.special = SpecialIds(
             unk=tokenizer.unk_token_id,
             pad=tokenizer.pad_token_id,

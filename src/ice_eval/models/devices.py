@@ -35,13 +35,12 @@ def input_device(model: Any) -> torch.device:
 
 def is_spread(model: Any) -> bool:
     """Return True if hooks move inputs or weights between devices."""
-    return any(_hook(module) is not None for module in model.modules())
+    return any(_hooks(model))
 
 
 def is_offloaded(model: Any) -> bool:
     """Return True if weights are offloaded to memory or disk until they are needed."""
-    hooks = (_hook(module) for module in model.modules())
-    return any(hook is not None and hook.offload for hook in hooks)
+    return any(hook.offload for hook in _hooks(model))
 
 
 def devices_of(model: Any) -> list[str]:
@@ -53,8 +52,7 @@ def devices_of(model: Any) -> list[str]:
 
 def gpus_of(model: Any) -> list[torch.device]:
     """The GPUs that compute."""
-    hooks = (_hook(module) for module in model.modules())
-    devices = (hook.execution_device for hook in hooks if hook is not None and hook.execution_device is not None)
+    devices = (hook.execution_device for hook in _hooks(model) if hook.execution_device is not None)
     found = dict.fromkeys([input_device(model), *map(torch.device, devices)])
     return [device for device in found if device.type == "cuda"]
 
@@ -94,17 +92,18 @@ def _hook(module: Any) -> AlignDevicesHook | None:
     return next((each for each in hooks if isinstance(each, AlignDevicesHook)), None)
 
 
+def _hooks(model: Any) -> Iterator[AlignDevicesHook]:
+    return filter(None, map(_hook, model.modules()))
+
+
 @contextlib.contextmanager
 def replaced_forward(
     modules: Iterable[Any], new: Callable[[Any, Callable[..., Any]], Any], *, inside: bool
 ) -> Iterator[None]:
-    """Give modules another `forward` in this context.
+    """Give modules another forward in this context: `new(module, its forward)`.
 
-    Args:
-        modules: Those to change.
-        new: (module, its forward) -> the new one.
-        inside: True if accelerate's hook, where a module has one, still works around the new forward, so that weights
-            are fetched for it; else the new one is called around the hook.
+    If `inside`, accelerate's hook, where a module has one, still works around the new forward, so that weights are
+    fetched for it; else the new one is called around the hook.
     """
     changed = []
     try:
@@ -172,16 +171,9 @@ QUANTISERS = {
 
 
 def quantisation(name: str, *, kept: Sequence[str], dtype: torch.dtype) -> Any:
-    """Return the `quantization_config` that `from_pretrained` takes.
+    """Return the `quantization_config` that `from_pretrained` takes for one of `QUANTISERS`.
 
-    Args:
-        name: One of `QUANTISERS`.
-        kept: Modules that stay as they are: the label head is computed in float32.
-        dtype: The dtype that the rest computes in.
-
-    Raises:
-        ConfigError: There is no such name.
-        MissingExtraError: Its library is not installed.
+    The modules `kept` stay as they are (the label head is computed in float32); the others compute in `dtype`.
     """
     if name not in QUANTISERS:
         known = list(QUANTISERS)

@@ -1,7 +1,7 @@
 """Text that transformers models write: completions of prompts, turns of a chat, translations."""
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -67,8 +67,11 @@ class Generator:
         return found
 
     def _completed(self, rows: Sequence[Ids], max_tokens: int, stop: str | None) -> list[Generated]:
-        until = [_Until(self._codec, stop, max(map(len, rows)))] if stop is not None else []
-        written = self._continued(rows, max_tokens, until=until)
+        def ends(written: torch.Tensor) -> list[bool]:
+            texts = self._codec.decode(list(written.cpu().numpy()))
+            return [stop is not None and stop in text.lstrip() for text in texts]
+
+        written = self._continued(rows, max_tokens, ends=None if stop is None else ends)
         answers = [_cut_before(answer, [*self._ends, self._pad]) for answer in written]
         texts = self._codec.decode(answers)
         if stop is not None:
@@ -95,11 +98,12 @@ class Generator:
             yield from zip(longest_first[batch], replies, strict=True)
 
     def _replies(self, chats: Sequence[Conversation], rows: Sequence[Ids], limits: Sequence[int]) -> list[Reply]:
-        start = max(map(len, rows))
-        until = [_Limits(limits, start)] if len(set(limits)) > 1 else []
+        def ends(written: torch.Tensor) -> list[bool]:
+            return [written.shape[1] >= limit for limit in limits]
+
         samples = any(chat.temperature > 0 for chat in chats)
-        choose = [_Sampling(chats, start, max(limits), self._device)] if samples else []
-        written = self._continued(rows, max(limits), until=until, choose=choose)
+        choose = [_Sampling(chats, max(map(len, rows)), max(limits), self._device)] if samples else []
+        written = self._continued(rows, max(limits), ends=ends if len(set(limits)) > 1 else None, choose=choose)
         return [self._reply(answer[:limit], len(row)) for answer, row, limit in zip(written, rows, limits, strict=True)]
 
     def _reply(self, answer: Ids, n_read: int) -> Reply:
@@ -113,7 +117,7 @@ class Generator:
         rows: Sequence[Ids],
         max_tokens: int,
         *,
-        until: Sequence[StoppingCriteria] = (),
+        ends: Callable[[torch.Tensor], list[bool]] | None = None,
         choose: Sequence[LogitsProcessor] = (),
     ) -> NDArray[np.int64]:
         """(rows, tokens): the ids written after each row, with the one that ends it and the padding after that."""
@@ -132,7 +136,7 @@ class Generator:
                 torch.from_numpy(ids).to(self._device),
                 attention_mask=torch.from_numpy(mask).to(self._device),
                 generation_config=settings,
-                stopping_criteria=StoppingCriteriaList(until),
+                stopping_criteria=StoppingCriteriaList([] if ends is None else [_EndRows(ends, width)]),
                 logits_processor=LogitsProcessorList(choose),
             )
         found: NDArray[np.int64] = written[:, width:].cpu().numpy()
@@ -145,26 +149,14 @@ def _cut_before(answer: Ids, ends: Sequence[int]) -> Ids:
     return answer[: found[0]] if found.size else answer
 
 
-class _Until(StoppingCriteria):
-    """Ends a row as soon as its answer holds some characters."""
+class _EndRows(StoppingCriteria):
+    """Ends the rows for which `ends`, called with the ids written so far, returns True."""
 
-    def __init__(self, codec: HFCodec, stop: str, start: int) -> None:
-        self._codec, self._stop, self._start = codec, stop, start
-
-    def __call__(self, input_ids: torch.Tensor, scores: Any, **_: Any) -> torch.Tensor:
-        texts = self._codec.decode(list(input_ids[:, self._start :].cpu().numpy()))
-        return torch.tensor([self._stop in text.lstrip() for text in texts], device=input_ids.device)
-
-
-class _Limits(StoppingCriteria):
-    """Ends every row at its own limit."""
-
-    def __init__(self, limits: Sequence[int], start: int) -> None:
-        self._limits, self._start = limits, start
+    def __init__(self, ends: Callable[[torch.Tensor], list[bool]], start: int) -> None:
+        self._ends, self._start = ends, start
 
     def __call__(self, input_ids: torch.Tensor, scores: Any, **_: Any) -> torch.Tensor:
-        n_written = input_ids.shape[1] - self._start
-        return torch.tensor([n_written >= limit for limit in self._limits], device=input_ids.device)
+        return torch.tensor(self._ends(input_ids[:, self._start :]), device=input_ids.device)
 
 
 class _Sampling(LogitsProcessor):
@@ -201,17 +193,9 @@ class Translator:
     """Translates texts by an encoder-decoder (NLLB-200, Marian, M2M-100): by beams or greedily, never by sampling."""
 
     def __init__(self, model: Any, tokenizer: Any, *, source: str | None, target: str, beams: int) -> None:
-        """Prepare a model that is loaded.
+        """Prepare a model to translate from `source` (None for models of one pair of languages) into `target`.
 
-        Args:
-            model: An encoder-decoder.
-            tokenizer: Its tokenizer.
-            source: Language of the texts, as the model writes it; None for models of one pair of languages.
-            target: Language to translate into.
-            beams: Number of beams; 1 is greedy.
-
-        Raises:
-            ConfigError: The model does not know a language.
+        Languages are written as the model writes them; one `beam` is greedy.
         """
         self._model, self._tokenizer, self._beams = model.train(False), tokenizer, beams
         vocabulary = tokenizer.get_vocab()
@@ -231,12 +215,7 @@ class Translator:
 
     @torch.inference_mode()
     def translate(self, texts: Sequence[str]) -> list[str]:
-        """Translate each text; one that is longer than the model reads is refused, not cut.
-
-        Raises:
-            ModelError: A text is too long.
-            ConfigError: A device map put weights on disk that are not found there.
-        """
+        """Translate each text; one that is longer than the model reads is refused, not cut."""
         given = self._tokenizer([self._before + text for text in texts], return_tensors="pt", padding=True)
         longest = int(given["attention_mask"].sum(dim=1).max())
         room = int(getattr(self._model.config, "max_position_embeddings", None) or 512)

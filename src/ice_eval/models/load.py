@@ -79,12 +79,7 @@ def suite_model(ref: str) -> HubModel | None:
 
 
 def load_reader(ref: ModelRef) -> Model:
-    """Load a model without its weights: it reads texts and names labels, and scores nothing.
-
-    Raises:
-        ConfigError: There is no such model, or it is of a kind that cannot be read.
-        ModelError: It exists but failed to load.
-    """
+    """Load a model without its weights: it reads texts and names labels, and scores nothing."""
     return load_model(ref, device="meta", dtype="float32")
 
 

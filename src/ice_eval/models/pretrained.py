@@ -131,13 +131,7 @@ def _keep_bos(path: Path, folder: Path) -> None:
 
 
 def load_translator(ref: str, *, source: str | None, target: str, beams: int, settings: LoadSettings) -> Translator:
-    """Load an encoder-decoder that translates: a folder, or a model of the hub, `org/name` or `org/name@revision`.
-
-    Raises:
-        ConfigError: There is no such model, or it does not translate between these languages.
-        MissingExtraError: Its tokenizer or its quantisation needs a package that is not installed.
-        ModelError: It exists but failed to load.
-    """
+    """Load an encoder-decoder that translates: a folder, or a model of the hub, `org/name` or `org/name@revision`."""
     path, _, revision = (ref, "", "") if Path(ref).is_dir() else ref.partition("@")
     location: dict[str, Any] = {"revision": revision or "main", "trust_remote_code": False}
     auto = transformers.AutoModelForSeq2SeqLM

@@ -105,12 +105,8 @@ class Served:
 
     @property
     def server(self) -> Server:
-        return Server(
-            base_url=self.base_url,
-            api_key_env=self.api_key_env,
-            concurrency=self.concurrency,
-            timeout_s=self.timeout_s,
-        )
+        names = ("base_url", "api_key_env", "concurrency", "timeout_s")
+        return Server(**{name: getattr(self, name) for name in names})
 
     @property
     def budget(self) -> Budget:

@@ -187,10 +187,8 @@ class HFModel(Model):
     def _label_scores(self, batch: Inputs, labels: Labels, prefix: int) -> tuple[torch.Tensor, int]:
         """Log-scores of the labels up to a constant per row, in float32, and how many tokens they cost."""
 
-    @property
-    @abstractmethod
-    def _reads_back(self) -> bool:
-        """True if attention is causal."""
+    _is_causal: bool = True
+    """True if attention is causal."""
 
     @property
     def _tolerance(self) -> float:
@@ -236,52 +234,42 @@ class HFModel(Model):
         self, batch: Sequence[Encoded], odds: TargetOdds, labels: Labels, needs: Collection[str]
     ) -> Observations:
         inputs = Inputs.join([item.full() for item in batch])
-        padded = self.padded(inputs)
+        padded, copies = self.padded(inputs), self._copies(labels)
         attends, differentiates = "attentions" in needs, "gradients" in needs
-        if attends and differentiates and self._keeps_weights(padded, labels):
-            return self._attentions_and_gradients(inputs, padded, odds, labels)
-        found = Observations()
-        if attends:
+        together = attends and differentiates and self._keeps_weights(*padded.ids.shape, copies)
+        position, found = self._scoring_position(padded), Observations()
+        embedded = self.model.get_input_embeddings()(padded.ids).detach().requires_grad_(differentiates)
+
+        def forward() -> torch.Tensor:
+            return self._differentiable_scores(embedded, inputs, padded, labels)
+
+        def attend() -> None:
             arguments = {"input_ids": padded.ids, **self._masks(padded), **self._segments(padded.segments)}
-            position = self._scoring_position(padded)
+            self.model.base_model(**arguments, **self._no_cache())
 
-            def forward() -> None:
-                self.model.base_model(**arguments, **self._no_cache())
-
-            with self._recorded(forward, padded, position, gradients=False) as (attention, _):
-                found.attentions = split_rows(to_host(attention.mean()), inputs)
+        if together:
+            with self._recorded(forward, padded, position.repeat_interleave(copies), gradients=True) as (seen, scores):
+                (gradient,) = gradients_of(odds.of(scores), [embedded])
+            attentions = to_host(seen.mean()[::copies])
+            found.gradients = self._gradients_at(embedded, gradient, inputs)
+            found.attentions = split_rows(attentions, inputs)  # both copies start before one is waited for
+            return found
+        if attends:
+            with self._recorded(attend, padded, position, gradients=False) as (seen, _):
+                found.attentions = split_rows(to_host(seen.mean()), inputs)
         if differentiates:
             with torch.enable_grad(), checkpointed(self.model, padded.ids.numel()):
-                embedded = self.model.get_input_embeddings()(padded.ids).detach().requires_grad_(True)
-                scores = self._differentiable_scores(embedded, inputs, padded, labels)
-                (gradient,) = gradients_of(odds.of(scores), [embedded])
+                (gradient,) = gradients_of(odds.of(forward()), [embedded])
             found.gradients = self._gradients_at(embedded, gradient, inputs)
         return found
 
-    def _keeps_weights(self, padded: PaddedBatch, labels: Labels) -> bool:
+    def _keeps_weights(self, rows: int, longest: int, copies: int) -> bool:
         """True if the attention weights of all layers fit into memory, as a gradient of the plain kernel needs."""
         config = self.model.config.get_text_config()
         layers, heads = (getattr(config, name, None) for name in ("num_hidden_layers", "num_attention_heads"))
         if layers is None or heads is None:
             return False
-        rows, longest = padded.ids.shape
-        return bool(layers * heads * rows * self._copies(labels) * longest**2 <= _KEPT_WEIGHTS)
-
-    def _attentions_and_gradients(
-        self, batch: Inputs, padded: PaddedBatch, odds: TargetOdds, labels: Labels
-    ) -> Observations:
-        copies = self._copies(labels)
-        position = self._scoring_position(padded).repeat_interleave(copies)
-        embedded = self.model.get_input_embeddings()(padded.ids).detach().requires_grad_(True)
-
-        def forward() -> torch.Tensor:
-            return self._differentiable_scores(embedded, batch, padded, labels)
-
-        with self._recorded(forward, padded, position, gradients=True) as (attention, scores):
-            (gradient,) = gradients_of(odds.of(scores), [embedded])
-        attentions = to_host(attention.mean()[::copies])
-        gradients = self._gradients_at(embedded, gradient, batch)  # both copies start before one is waited for
-        return Observations(split_rows(attentions, batch), gradients)
+        return bool(layers * heads * rows * copies * longest**2 <= _KEPT_WEIGHTS)
 
     @contextlib.contextmanager
     def _recorded(
@@ -291,7 +279,7 @@ class HFModel(Model):
 
         def record() -> tuple[AttentionRecorder, T]:
             names = self._attention_modules
-            with AttentionRecorder(self.model, position, causal=self._reads_back, names=names) as attention:
+            with AttentionRecorder(self.model, position, causal=self._is_causal, names=names) as attention:
                 return attention, forward()
 
         with contextlib.ExitStack() as entered:
