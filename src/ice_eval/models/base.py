@@ -232,6 +232,8 @@ class Model(ABC):
     """A classifier of token ids."""
 
     name: str
+    codec: Codec
+    """The tokenizer."""
     offers: frozenset[str] = frozenset()
     """What attributions may ask for: "attentions", "gradients", "attention_maps", "embeddings", "generate"."""
     dtype: str = "float32"
@@ -243,6 +245,12 @@ class Model(ABC):
     """Units that may be kept or removed."""
     writes_in_turns: ClassVar[bool] = False
     """True if `generate` is asked in turns of a chat even where the task is none."""
+    pass_tokens: int = 0
+    """Padded tokens that cost as much as one more pass; 0 where passes as large as the budget are best."""
+    part_size: int = PART_SIZE
+    """Number of consecutive examples that are computed and written together."""
+    works_ahead: bool = False
+    """True if the host may continue while scores are computed."""
 
     @property
     def devices(self) -> str:
@@ -263,11 +271,6 @@ class Model(ABC):
     def shares_prefix(self) -> bool:
         """True if tokens that all rows begin with are computed once."""
         return False
-
-    @property
-    @abstractmethod
-    def codec(self) -> Codec:
-        """The tokenizer."""
 
     @property
     @abstractmethod
@@ -308,21 +311,6 @@ class Model(ABC):
     def pads(self) -> bool:
         """True if all rows of a batch cost as much as the longest."""
         return True
-
-    @property
-    def pass_tokens(self) -> int:
-        """Padded tokens that cost as much as one more pass; 0 where passes as large as the budget are best."""
-        return 0
-
-    @property
-    def part_size(self) -> int:
-        """Number of consecutive examples that are computed and written together."""
-        return PART_SIZE
-
-    @property
-    def works_ahead(self) -> bool:
-        """True if the host may continue while scores are computed."""
-        return False
 
     def ahead(self) -> AbstractContextManager[None]:
         """Requests made in this context run ahead of queued rows, where the device allows it."""

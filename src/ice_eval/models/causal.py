@@ -215,7 +215,17 @@ class CausalLM(HFModel):
         if self._cached is None or self._cached[0] != key:
             ids = torch.from_numpy(prefix)[None].to(self.device)
             self._cached = (key, self.model.base_model(input_ids=ids, use_cache=True).past_key_values)
-        return _expand(self._cached[1], n_rows)
+        cache = self._cached[1]
+        # A view where layers only grow by concatenation, else a copy.
+        if not all(type(layer).__name__ in {"DynamicLayer", "DynamicSlidingWindowLayer"} for layer in cache.layers):
+            copied = copy.deepcopy(cache)
+            copied.reorder_cache(torch.zeros(n_rows, dtype=torch.long))
+            return copied
+        expanded = copy.copy(cache)
+        expanded.layers = [copy.copy(layer) for layer in cache.layers]
+        for layer in expanded.layers:
+            layer.keys, layer.values = layer.keys.expand(n_rows, -1, -1, -1), layer.values.expand(n_rows, -1, -1, -1)
+        return expanded
 
     def _observe(
         self, batch: Sequence[Encoded], odds: TargetOdds, labels: Labels, needs: Collection[str]
@@ -335,16 +345,3 @@ def _with_labels(batch: Inputs, labels: Labels) -> Inputs:
     ids, segments = np.zeros((2, len(own)), dtype=np.int64)
     ids[own], ids[~own], segments[own] = rows.ids, words * len(batch), rows.segments
     return Inputs(ids, segments, offsets)
-
-
-def _expand(cache: Any, n_rows: int) -> Any:
-    """A batch-1 cache for many rows: a view where layers only grow by concatenation, else a copy."""
-    if all(type(layer).__name__ in {"DynamicLayer", "DynamicSlidingWindowLayer"} for layer in cache.layers):
-        expanded = copy.copy(cache)
-        expanded.layers = [copy.copy(layer) for layer in cache.layers]
-        for layer in expanded.layers:
-            layer.keys, layer.values = layer.keys.expand(n_rows, -1, -1, -1), layer.values.expand(n_rows, -1, -1, -1)
-        return expanded
-    copied = copy.deepcopy(cache)
-    copied.reorder_cache(torch.zeros(n_rows, dtype=torch.long))
-    return copied

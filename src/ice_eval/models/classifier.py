@@ -1,7 +1,6 @@
 """Sequence classifiers: the score of a label is the logit of its class."""
 
 import copy
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -44,6 +43,14 @@ class SequenceClassifier(HFModel):
         self._is_causal = self._last and not getattr(text_config, "use_bidirectional_attention", False)
         self._adds_mask = model.config.model_type in _ADDS_MASK and not getattr(model.config, "is_decoder", False)
         self._restore_head = _float32_head(model)
+        # A GPU computes the passes of a small model faster than the host prepares them, and a pass costs the host as
+        # much as thousands of tokens cost the GPU: with larger parts there are fewer passes.
+        on_gpu = self.device.startswith("cuda")
+        self._is_small = on_gpu and model.num_parameters() < SMALL_MODEL
+        if on_gpu:
+            self.pass_tokens = _PASS_TOKENS.get(model.dtype, _HALF_PASS_TOKENS)
+        if self._is_small:
+            self.part_size = _LARGE_PART
 
     def release(self) -> None:
         self._restore_head()
@@ -87,22 +94,8 @@ class SequenceClassifier(HFModel):
         return self._label_scores(batch, labels, 0)[0]
 
     @property
-    def pass_tokens(self) -> int:
-        return _PASS_TOKENS.get(self.model.dtype, _HALF_PASS_TOKENS) if self.device.startswith("cuda") else 0
-
-    @property
-    def part_size(self) -> int:
-        # A pass costs the host as much as thousands of tokens cost the GPU: with larger parts there are fewer passes.
-        return _LARGE_PART if self._is_small else super().part_size
-
-    @property
     def _attribution_tokens(self) -> int:
         return _LARGE_PASS if self._is_small else super()._attribution_tokens
-
-    @functools.cached_property
-    def _is_small(self) -> bool:
-        """True if a GPU computes the passes of the model faster than the host prepares them."""
-        return self.device.startswith("cuda") and self.model.num_parameters() < SMALL_MODEL
 
     def check(self, batch: Inputs, labels: Labels, *, prefix: int) -> list[str]:
         if not self._adds_mask:

@@ -129,11 +129,7 @@ class FunctionModel(Model):
     def __init__(self, function: LabelFunction, *, name: str) -> None:
         self.name = name
         self._function = function
-        self._codec = WordCodec()
-
-    @property
-    def codec(self) -> WordCodec:
-        return self._codec
+        self.codec = WordCodec()
 
     @property
     def fingerprint(self) -> str:
@@ -170,7 +166,7 @@ class FunctionModel(Model):
         for start, end in pairwise(batch.offsets.tolist()):
             ids, in_second = batch.ids[start:end], batch.segments[start:end] == 1
             parts = [ids[~in_second], ids[in_second]] if in_second.any() else [ids]
-            decoded = self._codec.decode(parts)
+            decoded = self.codec.decode(parts)
             texts.append(tuple(decoded) if len(decoded) > 1 else decoded[0])
         return texts
 

@@ -481,15 +481,11 @@ class ServedModel(Model):
         self.name = SERVED + served.name
         self._served = served
         self._client = StoredClient(served.server, served.budget)
-        self._codec: Codec = TextCodec() if served.tokenizer is None else reader(served.tokenizer).codec
-        if self._codec.reads_pairs:
+        self.codec: Codec = TextCodec() if served.tokenizer is None else reader(served.tokenizer).codec
+        if self.codec.reads_pairs:
             raise ConfigError(f"--tokenizer {served.tokenizer} belongs to a classifier; a language model is served.")
         self._said: dict[str, str | None] = {}
         self._label_reader: LabelReader | None = None
-
-    @property
-    def codec(self) -> Codec:
-        return self._codec
 
     @property
     def fingerprint(self) -> str:
@@ -527,8 +523,8 @@ class ServedModel(Model):
 
     def labels(self, task: Task, *, scoring: LabelScoring | None = None) -> Labels:
         """Ask the server, for the first time, how it names the labels."""
-        known = None if self._served.tokenizer is None else label_ids(self._codec, task)
-        sample = encode(self._codec, task, Example("", {name: "x" for name in task.template.fields}), unit="word")
+        known = None if self._served.tokenizer is None else label_ids(self.codec, task)
+        sample = encode(self.codec, task, Example("", {name: "x" for name in task.template.fields}), unit="word")
         ids = None if known is None else tuple(sample.ids.tolist())
         completions, first = find_completions(self._client, self._served.name, text=self._text(sample.ids), ids=ids)
         self._said = {"model": first.model, "fingerprint": first.fingerprint}
@@ -538,11 +534,11 @@ class ServedModel(Model):
                     f"--chat needs a server that takes token ids, and {self._served.base_url} takes text; leave it out."
                 )
             # The name of a special token is text like any other to some servers, and the token to others: none is used.
-            self._codec.special = SpecialIds(every=self._codec.special.every)
+            self.codec.special = SpecialIds(every=self.codec.special.every)
         words = task.answers
         labels = [LabelText(word, None if known is None else known[place]) for place, word in enumerate(words)]
         tokens, trusted = find_label_tokens(
-            completions, first, labels, lambda index: self._codec.decode([np.array([index])])[0]
+            completions, first, labels, lambda index: self.codec.decode([np.array([index])])[0]
         )
         refuse_prefixes(list(task.label_words), tokens)
         chosen = _scoring(words, tokens, scoring, trusted)
@@ -615,9 +611,9 @@ class ServedModel(Model):
 
     def _text(self, ids: Ids) -> str:
         """Text of ids, without the special tokens before it, which the server adds itself."""
-        special = np.isin(ids, list(self._codec.special.every))
+        special = np.isin(ids, list(self.codec.special.every))
         start = int(np.argmin(special)) if special.any() and not special.all() else 0
-        return self._codec.decode([ids[start:]])[0]
+        return self.codec.decode([ids[start:]])[0]
 
 
 def _scoring(

@@ -88,11 +88,7 @@ class Toy(Model):
 
     def __init__(self) -> None:
         self.name = "toy"
-        self._codec = ToyCodec()
-
-    @property
-    def codec(self) -> ToyCodec:
-        return self._codec
+        self.codec = ToyCodec()
 
     @property
     def fingerprint(self) -> str:

@@ -5,7 +5,7 @@ import hashlib
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -39,7 +39,6 @@ from ice_eval.models.gradients import (
 )
 from ice_eval.records import PROTECTED, Encoded, Ids, Inputs, LogScores, PerToken
 
-T = TypeVar("T")
 _CPU_BUDGET, _GPU_BUDGET = 2048, 32_768
 """Tokens per batch beyond which these devices gain nothing."""
 _MIN_BUDGET = 256
@@ -66,7 +65,9 @@ class PaddedBatch(NamedTuple):
 class HFModel(Model):
     """Padding, devices, attentions and gradients around a transformers model."""
 
+    codec: HFCodec
     offers = frozenset({"attention_maps", "attentions", "embeddings", "gradients"})
+    _is_causal: bool = True
 
     def __init__(self, model: Any, codec: HFCodec, *, name: str) -> None:
         self.name = name
@@ -74,11 +75,15 @@ class HFModel(Model):
         self.offers = self.offers - HFModel.offers if model.config.is_encoder_decoder else self.offers
         self._in_training = [module for module in model.modules() if module.training]
         self.model = model.train(False)
-        self._codec = codec
+        self.codec = codec
         self.dtype = str(model.dtype).removeprefix("torch.")
         self.device = str(input_device(model))
         self.is_spread = is_spread(model)
         """True if layers are on several devices, or offloaded until they are needed."""
+        # Where weights and states travel from device to device, two streams on one of them are no order.
+        self.works_ahead = self.device.startswith("cuda") and not self.is_spread
+        self.quantised = quantised_by(model)
+        """The library or method that quantised the weights; None: they are not quantised."""
         self._gpus = gpus_of(model)
         self._pad = codec.special.pad if codec.special.pad is not None else 0
         self._side: Any = None
@@ -95,18 +100,9 @@ class HFModel(Model):
         return self._retries.count
 
     @property
-    def codec(self) -> HFCodec:
-        return self._codec
-
-    @property
     def notes(self) -> list[str]:
         quantised = "" if self.quantised is None else f"its weights are quantised ({self.quantised})."
-        return [f"{self.name}: {note}" for note in (*self._codec.notes, quantised) if note]
-
-    @property
-    def quantised(self) -> str | None:
-        """The library or method that quantised the weights; None: they are not quantised."""
-        return quantised_by(self.model)
+        return [f"{self.name}: {note}" for note in (*self.codec.notes, quantised) if note]
 
     @property
     def devices(self) -> str:
@@ -124,11 +120,6 @@ class HFModel(Model):
             digest.update(f"{name}{tuple(tensor.shape)}{sums}".encode())
             digest.update(sample.tobytes())
         return digest.hexdigest()[:32]
-
-    @property
-    def works_ahead(self) -> bool:
-        # Where weights and states travel from device to device, two streams on one of them are no order.
-        return self.device.startswith("cuda") and not self.is_spread
 
     def peak_memory(self) -> int | None:
         if not self._gpus:
@@ -187,9 +178,6 @@ class HFModel(Model):
     def _label_scores(self, batch: Inputs, labels: Labels, prefix: int) -> tuple[torch.Tensor, int]:
         """Log-scores of the labels up to a constant per row, in float32, and how many tokens they cost."""
 
-    _is_causal: bool = True
-    """True if attention is causal."""
-
     @property
     def _tolerance(self) -> float:
         """Largest difference of two log-scores that rounding explains."""
@@ -236,16 +224,19 @@ class HFModel(Model):
         inputs = Inputs.join([item.full() for item in batch])
         padded, copies = self.padded(inputs), self._copies(labels)
         attends, differentiates = "attentions" in needs, "gradients" in needs
-        together = attends and differentiates and self._keeps_weights(*padded.ids.shape, copies)
+        together = attends and differentiates and self._keeps_weights(padded, copies)
         position, found = self._scoring_position(padded), Observations()
         embedded = self.model.get_input_embeddings()(padded.ids).detach().requires_grad_(differentiates)
 
         def forward() -> torch.Tensor:
             return self._differentiable_scores(embedded, inputs, padded, labels)
 
-        def attend() -> None:
+        def attend(**options: bool) -> AttentionRecorder:
             arguments = {"input_ids": padded.ids, **self._masks(padded), **self._segments(padded.segments)}
-            self.model.base_model(**arguments, **self._no_cache())
+            with no_grad(self.model), eager_attention(self.model):
+                with AttentionRecorder(self.model, position, causal=self._is_causal) as recorder:
+                    self.model.base_model(**arguments, **self._no_cache(), **options)
+            return recorder
 
         if together:
             with self._recorded(forward, padded, position.repeat_interleave(copies), gradients=True) as (seen, scores):
@@ -255,29 +246,37 @@ class HFModel(Model):
             found.attentions = split_rows(attentions, inputs)  # both copies start before one is waited for
             return found
         if attends:
-            with self._recorded(attend, padded, position, gradients=False) as (seen, _):
-                found.attentions = split_rows(to_host(seen.mean()), inputs)
+            seen = attend()
+            if not seen.names:  # some models return their weights only on request, and then keep those of all layers
+                seen = attend(output_attentions=True)
+            found.attentions = split_rows(to_host(seen.mean()), inputs)
         if differentiates:
             with torch.enable_grad(), checkpointed(self.model, padded.ids.numel()):
                 (gradient,) = gradients_of(odds.of(forward()), [embedded])
             found.gradients = self._gradients_at(embedded, gradient, inputs)
         return found
 
-    def _keeps_weights(self, rows: int, longest: int, copies: int) -> bool:
+    def _keeps_weights(self, padded: PaddedBatch, copies: int) -> bool:
         """True if the attention weights of all layers fit into memory, as a gradient of the plain kernel needs."""
         config = self.model.config.get_text_config()
         layers, heads = (getattr(config, name, None) for name in ("num_hidden_layers", "num_attention_heads"))
         if layers is None or heads is None:
             return False
+        rows, longest = padded.ids.shape
         return bool(layers * heads * rows * copies * longest**2 <= _KEPT_WEIGHTS)
 
     @contextlib.contextmanager
     def _recorded(
-        self, forward: Callable[[], T], padded: PaddedBatch, position: torch.Tensor | None, *, gradients: bool
-    ) -> Iterator[tuple[AttentionRecorder, T]]:
+        self,
+        forward: Callable[[], torch.Tensor],
+        padded: PaddedBatch,
+        position: torch.Tensor | None,
+        *,
+        gradients: bool,
+    ) -> Iterator[tuple[AttentionRecorder, torch.Tensor]]:
         """Record attention in one pass; gradients are taken inside, as layers may be computed again for them."""
 
-        def record() -> tuple[AttentionRecorder, T]:
+        def record() -> tuple[AttentionRecorder, torch.Tensor]:
             names = self._attention_modules
             with AttentionRecorder(self.model, position, causal=self._is_causal, names=names) as attention:
                 return attention, forward()
@@ -288,13 +287,12 @@ class HFModel(Model):
             entered.enter_context(checkpointed(self.model, padded.ids.numel()))
             if self._attends_on_request:
                 entered.enter_context(output_attentions(self.model))
-            attention, result = record()
+            attention, scores = record()
             if not attention.names and not self._attends_on_request:
-                # Some models return their weights only on request, and then keep those of all layers.
                 self._attends_on_request = True
                 entered.enter_context(output_attentions(self.model))
-                attention, result = record()
-            yield attention, result
+                attention, scores = record()
+            yield attention, scores
         self._attention_modules = frozenset(attention.names) or None
 
     def _gradients_at(self, embedded: torch.Tensor, gradient: torch.Tensor, batch: Inputs) -> list[Gradients]:
