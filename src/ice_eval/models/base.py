@@ -235,16 +235,16 @@ class Model(ABC):
     codec: Codec
     """The tokenizer."""
     offers: frozenset[str] = frozenset()
-    """What attributions may ask for: "attentions", "gradients", "attention_maps", "embeddings", "generate"."""
+    """Requests that attributions may make: "attentions", "gradients", "attention_maps", "embeddings", "generate"."""
     dtype: str = "float32"
     device: str = "cpu"
     """The device of the inputs."""
     load_in: str | None = None
-    """The quantisation asked for with `--load-in`; None: none."""
+    """The quantisation by `--load-in`; None: none."""
     units: ClassVar[tuple[Unit, ...]] = get_args(Unit)
     """Units that may be kept or removed."""
     writes_in_turns: ClassVar[bool] = False
-    """True if `generate` is asked in turns of a chat even where the task is none."""
+    """True if `generate` needs turns of a chat even where the task has none."""
     pass_tokens: int = 0
     """Padded tokens that cost as much as one more pass; 0 where passes as large as the budget are best."""
     part_size: int = PART_SIZE

@@ -99,7 +99,7 @@ class CausalLM(HFModel):
         ]
 
     def _has_window(self) -> bool:
-        """True if attention has a window; a packed pass must then be told its size by the layers."""
+        """True if attention has a window; layers must then pass its size to a packed pass."""
         config = self.model.config.get_text_config()
         reach = [getattr(config, name, None) for name in ("sliding_window", "attention_chunk_size")]
         return any(each is not None and each < self.codec.max_tokens for each in reach)
@@ -133,7 +133,7 @@ class CausalLM(HFModel):
     def _packed(
         self, rows: Inputs, start: int, *, groups: Ids | None = None, watch: Ids | None = None
     ) -> AbstractContextManager[PackedPass]:
-        """A pass over the rows from `start` on, after the keys and values of what stands before."""
+        """A pass over the rows from `start` on, after the keys and values of the tokens before."""
         prefix = self._prefix(rows.row(0)[:start]) if start else {}
         packing = Packing.of(rows, start=start, groups=groups)
         forward = PackedPass(packing, self.device, prefix=prefix, n_prefix=start, watch=watch)

@@ -30,7 +30,7 @@ class HubModel:
     gated: bool = False
     """True if the hub gives it only to those who accepted its terms."""
     unit: Literal["token", "step"] = "token"
-    """What the paper explains it by."""
+    """Unit of the paper's explanations."""
     note: str = ""
 
     @property

@@ -288,7 +288,7 @@ def packed(model: Any, forward: PackedPass) -> Iterator[PackedPass]:
     """Let a model's attention follow the rows of a packing, for one pass.
 
     Raises:
-        NotPackableError: Layers did not ask for it, so that rows have read each other's tokens.
+        NotPackableError: Layers did not use it, so that rows have read each other's tokens.
     """
     before = model.config._attn_implementation
     with _ALONE:
@@ -302,7 +302,7 @@ def packed(model: Any, forward: PackedPass) -> Iterator[PackedPass]:
             model.set_attn_implementation(before)
     n_layers = model.config.get_text_config().num_hidden_layers
     if forward.n_attended < n_layers:
-        raise NotPackableError(f"{forward.n_attended} of {n_layers} layers asked")
+        raise NotPackableError(f"{forward.n_attended} of {n_layers} layers used packed attention")
 
 
 @contextlib.contextmanager

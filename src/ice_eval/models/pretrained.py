@@ -34,7 +34,7 @@ _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torc
 _NO_WEIGHTS = "meta"
 """The device of models that are all shapes and no numbers: their weights are neither fetched nor read."""
 _LOAD_ERRORS = (OSError, ValueError, KeyError, RuntimeError, ImportError)
-"""What transformers raises when it cannot load a model."""
+"""Errors that transformers raises when it cannot load a model."""
 
 
 class NotOnHubError(Exception):

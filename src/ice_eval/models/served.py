@@ -57,7 +57,7 @@ _MORE, _MOST = (1000, 100, 50), 10_000
 _BY_ID: Mapping[str, Any] = {"return_tokens_as_token_ids": True}
 """vLLM then names tokens by id: several may spell the same."""
 _NOT_LAST: Mapping[str, Any] = {"min_tokens": 1}
-"""Where the likeliest token ends the text, some servers name none; it does not matter to the odds of labels."""
+"""Some servers name no tokens where the likeliest one ends the text; this does not change the odds of labels."""
 _SAME = 0.1
 """Log-probabilities of one token that differ by no more are the same number, computed twice in half precision."""
 _SERVERS = (

@@ -135,9 +135,9 @@ def test_a_model_that_returns_no_weights_is_told_so(tiny):
     model = tiny("gpt2")
     with (
         pytest.raises(CapabilityError, match="returned no attention weights"),
-        AttentionRecorder(model.model, torch.zeros(1), causal=True) as tap,
+        AttentionRecorder(model.model, torch.zeros(1), causal=True) as recorder,
     ):
-        tap.mean()
+        recorder.mean()
 
 
 def test_the_callers_gradients_are_not_touched(tiny, reviews):
