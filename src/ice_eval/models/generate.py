@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -22,6 +22,7 @@ from ice_eval.models.devices import MemoryRetries, in_halves, input_device, toke
 from ice_eval.models.gradients import no_grad
 from ice_eval.records import Ids
 
+T = TypeVar("T")
 _TOKENS = 8192
 """Tokens per batch of completions, answers included; their keys and values are all that is held."""
 _CPU_CHAT_TOKENS, _GPU_CHAT_TOKENS = 8192, 65_536
@@ -54,17 +55,14 @@ class Generator:
         """Complete prompts; see `Model.generate`."""
         before, after = ("", "") if turns is None else self._codec.chat_frame(turns)
         rows = [self._codec.tokenize(before + each + after, framed=turns is not None).ids for each in prompts]
-        found = [Generated(None, 0)] * len(rows)
-        fitting = [i for i, row in enumerate(rows) if len(row) + max_tokens <= self._codec.max_tokens]
+        lengths = [len(row) + max_tokens for row in rows]
+        fitting = [i for i, length in enumerate(lengths) if length <= self._codec.max_tokens]
 
-        def compute(chosen: slice) -> list[Generated]:
-            return self._completed([rows[i] for i in fitting[chosen]], max_tokens, stop)
+        def compute(indices: list[int]) -> list[Generated]:
+            return self._completed([rows[i] for i in indices], max_tokens, stop)
 
-        for batch in token_batches([len(rows[i]) + max_tokens for i in fitting], _TOKENS):
-            written = [each for part in in_halves(compute, batch, retries) for each in part]
-            for index, each in zip(fitting[batch], written, strict=True):
-                found[index] = each
-        return found
+        found = dict(_in_batches(compute, fitting, lengths, _TOKENS, retries))
+        return [found.get(i, Generated(None, 0)) for i in range(len(rows))]
 
     def _completed(self, rows: Sequence[Ids], max_tokens: int, stop: str | None) -> list[Generated]:
         def ends(written: torch.Tensor) -> list[bool]:
@@ -88,14 +86,11 @@ class Generator:
         lengths = [len(row) + limit for row, limit in zip(rows, limits, strict=True)]
         longest_first = sorted((i for i in range(len(rows)) if limits[i] >= 1), key=lambda i: -lengths[i])
 
-        def compute(chosen: slice) -> list[Reply]:
-            order = longest_first[chosen]
-            return self._replies([chats[i] for i in order], [rows[i] for i in order], [limits[i] for i in order])
+        def compute(indices: list[int]) -> list[Reply]:
+            return self._replies([chats[i] for i in indices], [rows[i] for i in indices], [limits[i] for i in indices])
 
         budget = _GPU_CHAT_TOKENS if self._device.startswith("cuda") else _CPU_CHAT_TOKENS
-        for batch in token_batches([lengths[i] for i in longest_first], budget):
-            replies = [each for part in in_halves(compute, batch, MemoryRetries()) for each in part]
-            yield from zip(longest_first[batch], replies, strict=True)
+        yield from _in_batches(compute, longest_first, lengths, budget, MemoryRetries())
 
     def _replies(self, chats: Sequence[Conversation], rows: Sequence[Ids], limits: Sequence[int]) -> list[Reply]:
         def ends(written: torch.Tensor) -> list[bool]:
@@ -141,6 +136,19 @@ class Generator:
             )
         found: NDArray[np.int64] = written[:, width:].cpu().numpy()
         return found
+
+
+def _in_batches(
+    compute: Callable[[list[int]], list[T]],
+    order: list[int],
+    lengths: Sequence[int],
+    budget: int,
+    retries: MemoryRetries,
+) -> Iterator[tuple[int, T]]:
+    """Index and result of each text, in batches of a few tokens, or in halves of them where memory runs out."""
+    for batch in token_batches([lengths[i] for i in order], budget):
+        for part in in_halves(lambda rows: list(zip(order[rows], compute(order[rows]), strict=True)), batch, retries):
+            yield from part
 
 
 def _cut_before(answer: Ids, ends: Sequence[int]) -> Ids:
