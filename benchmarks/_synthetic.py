@@ -10,7 +10,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 import ice_eval as ice
 from ice_eval.models import load_model
-from ice_eval.models._hf_load import wrap
+from ice_eval.models.pretrained import wrap
 
 _RANDOM = "random:"
 _WORDS = 20_000

@@ -9,9 +9,10 @@ import transformers
 from tests.helpers import byte_level
 
 from ice_eval.errors import ConfigError, DataError, ModelError
-from ice_eval.models import Loading
-from ice_eval.models._hf_translate import Translator, load_translator
-from ice_eval.models._placement import is_offloaded
+from ice_eval.models import LoadSettings
+from ice_eval.models.devices import is_offloaded
+from ice_eval.models.generate import Translator
+from ice_eval.models.pretrained import load_translator
 from ice_eval.tasks import FileData, Records
 from ice_eval.translation import PARTIAL, Provenance, translate_file, translated_fields
 
@@ -131,8 +132,8 @@ def marian(tmp_path_factory):
 
 
 def loaded(path, target, *, beams=1, **how):
-    how = Loading(**{"device": "cpu", "dtype": "float32"} | how)
-    return load_translator(str(path), source=None, target=target, beams=beams, how=how)
+    how = LoadSettings(**{"device": "cpu", "dtype": "float32"} | how)
+    return load_translator(str(path), source=None, target=target, beams=beams, settings=how)
 
 
 @pytest.mark.parametrize("beams", [1, 3])

@@ -3,7 +3,7 @@
 import pytest
 
 from ice_eval.attributions import attributions
-from ice_eval.models._records import Pending
+from ice_eval.models import Pending
 from ice_eval.models.toy import Toy
 from ice_eval.pipeline import RunConfig, finish, score
 from ice_eval.tasks import load_task

@@ -1,6 +1,6 @@
 """A model of your own: any function from texts to label probabilities, and a name for it."""
 
-from ice_eval.models import Loading, Model, load_model, model
+from ice_eval.models import LoadSettings, Model, load_model, model
 
 POINTS = {"gorgeous": 2, "great": 2, "good": 1, "fun": 1, "slow": -1, "dull": -1, "terrible": -2, "worst": -2}
 
@@ -13,7 +13,7 @@ def probabilities(texts: list[str]) -> list[list[float]]:
 
 
 @model("keyword-rules")
-def keyword_rules(how: Loading) -> Model:
+def keyword_rules(how: LoadSettings) -> Model:
     """Eight keywords with points."""
     how.refuse_for("a set of rules")
     return load_model(probabilities)

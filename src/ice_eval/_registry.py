@@ -4,7 +4,7 @@ import difflib
 import importlib
 import importlib.metadata
 import pkgutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Generic, TypeVar
 
 from ice_eval.errors import ConfigError
@@ -22,9 +22,11 @@ class Registry(Generic[T]):
     loaded ends every use with the same message: results without it would look like those of a complete installation.
     """
 
-    def __init__(self, kind: str, package: str) -> None:
+    def __init__(self, kind: str, package: str, *, skip: Collection[str] = ()) -> None:
+        """Name the kind, the package to discover, and modules of it that hold no plug-in."""
         self.kind = kind
         self._package = package
+        self._skip = skip
         self._items: dict[str, T] = {}
         self._discovered = False
 
@@ -81,7 +83,7 @@ class Registry(Generic[T]):
         self._discovered = True
         package = importlib.import_module(self._package)
         for module in pkgutil.iter_modules(package.__path__):
-            if not module.name.startswith("_"):
+            if not module.name.startswith("_") and module.name not in self._skip:
                 importlib.import_module(f"{self._package}.{module.name}")
         shipped = dict(self._items)
         try:

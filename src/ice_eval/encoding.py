@@ -15,6 +15,7 @@ that share a word.
 """
 
 import functools
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
@@ -31,14 +32,14 @@ MAX_CONTENT_TOKENS = 512
 """Longer texts are cut, as in the paper."""
 
 WHOLE = ("whole prompt", "whole pair")
-"""What spans point into when all of the prompt may go: no name of a field has a space in it."""
+"""Fields of the spans when all of the prompt may be removed: no real name of a field has a space in it."""
 
 _TEMPLATE, _TEMPLATE_SPACE = -1, -2
 
 
 @dataclass(frozen=True)
 class Tokens:
-    """What a tokenizer says about one text, or about a text and its pair."""
+    """Tokens of one text, or of a text and its pair."""
 
     ids: Ids
     segments: Ids
@@ -53,7 +54,7 @@ class Codec(Protocol):
     """The tokenizer of a model, as far as the encoding needs it."""
 
     reads_pairs: bool
-    """Whether the model takes a text and a text pair (a sequence classifier) rather than one prompt."""
+    """True if the model takes a text and a text pair (a sequence classifier) rather than one prompt."""
     max_tokens: int
     """Longest input that the model takes."""
     special: SpecialIds
@@ -61,18 +62,17 @@ class Codec(Protocol):
     def tokenize(self, text: str, pair: str | None = None, *, framed: bool = False) -> Tokens:
         """Ids with special tokens by the model's own convention, and the characters behind each.
 
-        A `framed` text brings its special tokens along, written out, and gets no others but the one that every text of
-        the model begins with. In any other text, what looks
-        like a special token is just characters.
+        A `framed` text has its special tokens written out, and gets no others but the one that every text of the model
+        begins with. In any other text, the name of a special token is just characters.
         """
         ...
 
     def writes_special(self, text: str) -> bool:
-        """Whether a text holds the name of a special token."""
+        """Return True if a text holds the name of a special token."""
         ...
 
     def chat_frame(self, turns: Sequence[tuple[str, str]]) -> tuple[str, str]:
-        """What the chat template writes before and after a last user turn that follows `turns`."""
+        """Text of the chat template before and after a last user turn that follows `turns`."""
         ...
 
     def decode(self, rows: Sequence[Ids]) -> list[str]:
@@ -105,62 +105,48 @@ def _encoded(
     codec: Codec, task: Task, example: Example, fields: Mapping[str, str], unit: Unit, scope: Scope
 ) -> Encoded:
     pieces: Sequence[Sequence[Piece]] = rendered(codec, task, fields)
-    texts = ["".join(piece.text for piece in part) for part in pieces]
+    texts = [_joined(part) for part in pieces]
     tokens = codec.tokenize(texts[0], texts[1] if pieces[1] else None, framed=_is_framed(codec, task))
     explained, whole = task.explained, dict[str, str]()
     if scope == "prompt":
         explained, whole = WHOLE, {name: text for name, text in zip(WHOLE, texts, strict=True) if text}
         pieces = [[Piece(text, name)] for name, text in zip(WHOLE, texts, strict=True)]
-        # Special tokens that the prompt writes out stay: what is left must still be an input of this model.
-        tokens = replace(tokens, sequence=np.where(_written_special(codec, tokens), -1, tokens.sequence))
-    unit_of, spans = _units(tokens, _Source.of(pieces, explained, unit), unit)
-    found = {**fields, **whole}
-    return Encoded(
-        example_id=example.id,
-        ids=tokens.ids,
-        segments=tokens.segments,
-        unit_of=unit_of,
-        spans=spans,
-        texts=tuple(found[span.field][span.start : span.end] for span in spans),
-        fields=fields,
-        whole=whole,
-        special=codec.special,
-        truncated=fields != example.fields,
-    )
+        # Special tokens that the prompt writes out stay: what is left must still be an input of this model. The unknown
+        # token stands for a piece of the text.
+        control = np.isin(tokens.ids, list(codec.special.every - {codec.special.unk}))
+        tokens = replace(tokens, sequence=np.where(control, -1, tokens.sequence))
+    found = _with_units(codec, tokens, _Source.of(pieces, explained, unit), unit, {**fields, **whole})
+    return replace(found, example_id=example.id, fields=fields, whole=whole, truncated=fields != example.fields)
 
 
 def encode_text(codec: Codec, pieces: Sequence[Piece], *, example_id: str, framed: bool) -> Encoded:
     """Tokenise a text that belongs to no task: the tokens of its fields are units, the rest is protected.
 
-    Nothing is cut. A `framed` text brings its special tokens along (see `Codec.tokenize`).
+    Nothing is cut. A `framed` text has its special tokens written out (see `Codec.tokenize`).
     """
     fields = {piece.field: piece.text for piece in pieces if piece.field is not None}
-    tokens = codec.tokenize("".join(piece.text for piece in pieces), framed=framed)
-    unit_of, spans = _units(tokens, _Source.of([pieces], tuple(fields), "token"), "token")
-    return Encoded(
-        example_id=example_id,
-        ids=tokens.ids,
-        segments=tokens.segments,
-        unit_of=unit_of,
-        spans=spans,
-        texts=tuple(fields[span.field][span.start : span.end] for span in spans),
-        fields=fields,
-        special=codec.special,
-    )
+    tokens = codec.tokenize(_joined(pieces), framed=framed)
+    found = _with_units(codec, tokens, _Source.of([pieces], tuple(fields), "token"), "token", fields)
+    return replace(found, example_id=example_id)
 
 
-def _written_special(codec: Codec, tokens: Tokens) -> NDArray[np.bool_]:
-    """Which tokens are control tokens; the unknown token stands for a piece of the text."""
-    return np.isin(tokens.ids, list(codec.special.every - {codec.special.unk}))
+def _with_units(codec: Codec, tokens: Tokens, source: "_Source", unit: Unit, fields: Mapping[str, str]) -> Encoded:
+    unit_of, spans = _units(tokens, source, unit)
+    texts = tuple(fields[span.field][span.start : span.end] for span in spans)
+    return Encoded("", tokens.ids, tokens.segments, unit_of, spans, texts, fields, special=codec.special)
+
+
+def _joined(pieces: Sequence[Piece]) -> str:
+    return "".join(piece.text for piece in pieces)
 
 
 def _is_framed(codec: Codec, task: Task) -> bool:
-    """Whether the prompt brings its special tokens along: by a chat template, or written out by hand."""
+    """Return True if the prompt has its special tokens written out: by a chat template, or by hand."""
     return task.chat or any(part.field is None and codec.writes_special(part.text) for part in task.template.parts)
 
 
 def rendered(codec: Codec, task: Task, fields: Mapping[str, str]) -> tuple[list[Piece], list[Piece]]:
-    """What a model reads: the pieces of the prompt or of a classifier's text, and those of its pair (perhaps none)."""
+    """Pieces of the prompt or of a classifier's text, and those of its pair (perhaps none)."""
     if codec.reads_pairs:
         return task.classifier_pieces(fields)
     if not task.chat:
@@ -171,19 +157,19 @@ def rendered(codec: Codec, task: Task, fields: Mapping[str, str]) -> tuple[list[
 
 @dataclass(frozen=True)
 class _Source:
-    """Where each character of a rendered text comes from, and of its pair after it."""
+    """Origin of each character of a rendered text, and of its pair after it."""
 
     kind: Ids
     """Index into `fields`, or `_TEMPLATE` / `_TEMPLATE_SPACE`."""
     offset: Ids
     """Position of the character in its field."""
     atom: Ids
-    """What must not be split: the character that a code point is part of, or the word. Ascending."""
+    """Start of what must not be split: the character that a code point is part of, or the word. Ascending."""
     blank: NDArray[np.bool_]
-    """Whether the character is a space."""
+    """True if the character is a space."""
     fields: tuple[str, ...]
     starts: tuple[int, ...]
-    """Where the text begins, its pair, and where both end."""
+    """Start of the text, start of its pair, and the end of both."""
 
     @classmethod
     def of(cls, texts: Sequence[Sequence[Piece]], explained: Sequence[str], unit: Unit) -> "_Source":
@@ -192,75 +178,44 @@ class _Source:
         for pieces in texts:
             for piece in pieces:
                 content = piece.field is not None and piece.field in explained
-                # Pieces of the template are the same for all examples.
-                found = _characters(piece.text, "word" if content and unit == "word" else "token", cached=not content)
-                kinds.append(
-                    np.full(len(piece.text), explained.index(piece.field), dtype=np.int64)
-                    if content
-                    else np.where(found.blank, _TEMPLATE_SPACE, _TEMPLATE)
-                )
+                start, blank = _characters(piece.text, content and unit == "word")
+                template = np.where(blank, _TEMPLATE_SPACE, _TEMPLATE)
+                kinds.append(np.full_like(template, explained.index(piece.field)) if content else template)
                 offsets.append(np.arange(len(piece.text)))
-                atoms.append(place + found.atom)
-                blanks.append(found.blank)
+                atoms.append(place + start)
+                blanks.append(blank)
                 place += len(piece.text)
             starts.append(place)
-        return cls(
-            kind=np.concatenate(kinds),
-            offset=np.concatenate(offsets),
-            atom=np.concatenate(atoms),
-            blank=np.concatenate(blanks),
-            fields=tuple(explained),
-            starts=tuple(starts),
-        )
-
-
-class _Characters(NamedTuple):
-    atom: Ids
-    blank: NDArray[np.bool_]
+        kind, offset, atom = (np.concatenate(parts) for parts in (kinds, offsets, atoms))
+        return cls(kind, offset, atom, np.concatenate(blanks), tuple(explained), tuple(starts))
 
 
 _NONE: Ids = np.zeros(0, dtype=np.int64)
 _NO: NDArray[np.bool_] = np.zeros(0, dtype=bool)
 
 
-def _characters(text: str, unit: Unit, *, cached: bool) -> _Characters:
-    return _cached_characters(text, unit) if cached else _read_characters(text, unit)
-
-
-def _read_characters(text: str, unit: Unit) -> _Characters:
-    blank = np.array([character.isspace() for character in text], dtype=bool)
-    return _Characters(_word_starts(text) if unit == "word" else character_starts(text), blank)
-
-
-_cached_characters = functools.lru_cache(maxsize=256)(_read_characters)
-
-
-def _word_starts(text: str) -> Ids:
-    """For each character where its word begins; spaces stand for themselves."""
+@functools.lru_cache(maxsize=256)  # pieces of the template are the same for all examples
+def _characters(text: str, by_word: bool) -> tuple[Ids, NDArray[np.bool_]]:
+    """For each character the start of its character or word, and whether it is a space."""
     starts = character_starts(text)
-    for start, end in word_spans(text):
+    for start, end in word_spans(text) if by_word else ():
         starts[start:end] = start
-    return starts
+    return starts, np.array([character.isspace() for character in text], dtype=bool)
 
 
 class _TokenGroups(NamedTuple):
-    """Consecutive tokens that share a character or a word."""
+    """Consecutive tokens that share a character or a word; special and empty tokens are in no group."""
 
     tokens: Ids
-    """Tokens that come from characters: special and empty tokens are left out."""
     group_of: Ids
-    """(tokens,): the group of each."""
+    """(tokens,): the group of each token."""
     start: Ids
-    """(groups,): first character."""
     end: Ids
+    """(groups,): first character, and the one after the last."""
 
 
 def _groups(tokens: Tokens, source: _Source) -> _TokenGroups:
-    """Group the tokens of a text and of its pair.
-
-    Raises:
-        DataError: The tokenizer places a token beyond the end of the text.
-    """
+    """Group the tokens of a text and of its pair."""
     chosen = np.flatnonzero((tokens.sequence >= 0) & (tokens.start < tokens.end))
     if not chosen.size:
         return _TokenGroups(chosen, chosen, chosen, chosen)
@@ -277,24 +232,21 @@ def _groups(tokens: Tokens, source: _Source) -> _TokenGroups:
 
 
 def _units(tokens: Tokens, source: _Source, unit: Unit) -> tuple[Ids, tuple[Span, ...]]:
-    """Return the unit of each token, `PROTECTED` for those of the template, and where units stand in the fields."""
+    """Return the unit of each token, `PROTECTED` for those of the template, and the spans of units in the fields."""
     unit_of = np.full(len(tokens.ids), PROTECTED, dtype=np.int64)
     groups = _groups(tokens, source)
     found = _content_groups(groups, source)
-    # Spaces that are tokens of their own go with the word before them: a word unit is no space.
-    opens, before = [], None
-    for field, blank in zip(found.field.tolist(), found.blank.tolist(), strict=True):
-        opens.append(unit == "token" or not blank or field != before)
-        before = field
+    # Spaces that are tokens of their own belong to the word before them: a word unit is no space.
+    opens = (unit == "token") | ~found.blank | (np.diff(found.field, prepend=_TEMPLATE) != 0)
     places = np.full(len(groups.start), PROTECTED, dtype=np.int64)
     places[found.groups] = np.cumsum(opens, dtype=np.int64) - 1
     unit_of[groups.tokens] = places[groups.group_of]
-    bounds = zip(found.field.tolist(), found.first.tolist(), found.last.tolist(), opens, strict=True)
-    return unit_of, tuple(Span(source.fields[field], first, last + 1) for field, first, last, new in bounds if new)
+    bounds = zip(*(each[opens].tolist() for each in (found.field, found.first, found.last)), strict=True)
+    return unit_of, tuple(Span(source.fields[field], first, last + 1) for field, first, last in bounds)
 
 
 class _Content(NamedTuple):
-    """The groups of tokens that may be removed, and where they stand in their fields."""
+    """The groups of tokens that may be removed, and their positions in the fields."""
 
     groups: Ids
     field: Ids
@@ -306,7 +258,7 @@ class _Content(NamedTuple):
 def _content_groups(groups: _TokenGroups, source: _Source) -> _Content:
     """Find the groups that may be removed: some characters belong to a field, and none to the words of the template.
 
-    A space of the template may go with the word it stands before, but not with a space of the text alone: the line
+    A space of the template may be removed with the word after it, but not with a space of the text alone: the line
     break after a text that ends in a space would go with it. The span of a unit leaves out the spaces around it, unless
     it is all spaces.
     """
@@ -342,8 +294,8 @@ def _content_groups(groups: _TokenGroups, source: _Source) -> _Content:
 
 
 def _cut(encoded: Encoded, max_tokens: int) -> Span | None:
-    """The first unit of the longest field that must go, if the input is too long."""
-    sizes = np.bincount(encoded.unit_of[encoded.unit_of != PROTECTED], minlength=encoded.n_units)
+    """Span of the first unit of the longest field that must be removed, if the input is too long."""
+    sizes = encoded.unit_lengths()
     excess = max(int(sizes.sum()) - MAX_CONTENT_TOKENS, len(encoded.ids) - max_tokens)
     if excess <= 0:
         return None
@@ -357,13 +309,9 @@ def _cut(encoded: Encoded, max_tokens: int) -> Span | None:
     for size, name in zip(sizes.tolist(), fields, strict=True):
         lengths[name] += size
     longest = max(lengths, key=lambda name: lengths[name])
-    units = [unit for unit, name in enumerate(fields) if name == longest]
-    removed = 0
-    for unit in reversed(units):
-        removed += int(sizes[unit])
-        if removed >= excess:
-            return encoded.spans[unit]
-    return encoded.spans[units[0]]
+    last_first = [unit for unit, name in enumerate(fields) if name == longest][::-1]
+    enough = int(np.searchsorted(np.cumsum(sizes[last_first]), excess))
+    return encoded.spans[last_first[min(enough, len(last_first) - 1)]]
 
 
 def label_ids(codec: Codec, task: Task) -> LabelIds:
@@ -373,9 +321,7 @@ def label_ids(codec: Codec, task: Task) -> LabelIds:
         ConfigError: A label has no token of its own, or its ids are the beginning of another's.
     """
     pieces, _ = rendered(codec, task, {name: "x" for name in task.template.fields})
-    body = "".join(piece.text for piece in pieces)
-    framed = _is_framed(codec, task)
-    found = []
+    body, framed, found = _joined(pieces), _is_framed(codec, task), []
     for label, word in zip(task.labels, task.answers, strict=True):
         ids = following_ids(codec, body, word, framed=framed)
         if not ids:
@@ -391,32 +337,24 @@ def following_ids(codec: Codec, text: str, more: str, *, framed: bool) -> tuple[
     """Token ids of what follows a text; if its first characters join the text's last token, those that it has alone."""
     before = codec.tokenize(text, framed=framed).ids.tolist()
     joint = codec.tokenize(text + more, framed=framed).ids.tolist()
-    return tuple(joint[len(before) :] if joint[: len(before)] == before else _alone(codec, more))
-
-
-def _alone(codec: Codec, word: str) -> list[int]:
-    """Ids of a word by itself, without special tokens."""
-    tokens = codec.tokenize(word)
-    return [int(i) for i in tokens.ids[tokens.sequence >= 0]]
+    if joint[: len(before)] == before:
+        return tuple(joint[len(before) :])
+    alone = codec.tokenize(more)
+    return tuple(alone.ids[alone.sequence >= 0].tolist())
 
 
 def refuse_prefixes(labels: Sequence[str], ids: Sequence[tuple[object, ...]]) -> None:
-    """Labels whose tokens begin alike must differ further on.
-
-    Raises:
-        ConfigError: Those of one are the beginning of another's.
-    """
-    for first, ours in zip(labels, ids, strict=True):
-        for second, theirs in zip(labels, ids, strict=True):
-            if first != second and theirs[: len(ours)] == ours:
-                raise ConfigError(
-                    f"the tokens of the label '{first}' are the beginning of those of '{second}', so they cannot be "
-                    "told apart; choose other label words with --labels."
-                )
+    """Raise a `ConfigError` if the tokens of one label are the beginning of another's."""
+    for (first, ours), (second, theirs) in itertools.permutations(zip(labels, ids, strict=True), 2):
+        if theirs[: len(ours)] == ours:
+            raise ConfigError(
+                f"the tokens of the label '{first}' are the beginning of those of '{second}', so they cannot be "
+                "told apart; choose other label words with --labels."
+            )
 
 
 def shared_prefix(items: Sequence[Encoded]) -> int:
-    """How many leading tokens all examples have in common before their content: the template, the shots."""
+    """Number of leading tokens that all examples share before their content: the template, the shots."""
     heads = [item.ids[: item.content.start] if item.n_units else item.ids for item in items]
     shortest = min((len(head) for head in heads), default=0)
     stacked = np.stack([head[:shortest] for head in heads]) if shortest else np.zeros((len(heads), 0))

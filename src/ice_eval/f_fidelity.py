@@ -23,7 +23,7 @@ from ice_eval.scoring import Scorer
 from ice_eval.tasks import Task
 
 if TYPE_CHECKING:
-    from ice_eval.models._hf_classifier import SequenceClassifier
+    from ice_eval.models.classifier import SequenceClassifier
 
 TRAINING_ROWS = 2000
 """Examples that a copy is trained on, at most."""

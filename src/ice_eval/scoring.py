@@ -1,4 +1,4 @@
-"""Rows in, log-scores out, in the order they came: de-duplicated, sorted by length, packed by a token budget."""
+"""Rows in, log-scores out, in the same order: de-duplicated, sorted by length, batched by a token budget."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from ice_eval.models import Labels, Model, Pending
 from ice_eval.records import Ids, Inputs, LogScores
 
 Progress = Callable[[int], None]
-"""Called with the number of rows just answered, or on their way."""
+"""Called with the number of rows just sent to the model."""
 
 _UNEVEN = 4
 """A batch may take this many times its budget if all its rows were as long as the longest: attention pads."""
@@ -22,11 +22,11 @@ class Counts:
     """Costs of scoring so far."""
 
     rows: int = 0
-    """Logical rows, asked for."""
+    """Rows that were asked for."""
     forwards: int = 0
     """Rows that went through the model: duplicates are answered once."""
     tokens: int = 0
-    """Tokens computed: what rows share, the prefix above all, is left out."""
+    """Tokens computed: those that rows share, the prefix above all, count once or not at all."""
 
 
 @dataclass
@@ -34,12 +34,12 @@ class Submitted:
     """Rows that are being scored."""
 
     place: Ids
-    """(rows,): which of the distinct rows each is."""
+    """(rows,): index of each among the distinct rows."""
     n_labels: int
     batches: list[tuple[Ids, Pending]] = field(default_factory=list)
 
     def collect(self) -> LogScores:
-        """Log-scores of all rows, as soon as they are there."""
+        """Wait for the log-scores of all rows."""
         n_distinct = int(self.place.max(initial=-1)) + 1
         scores = np.full((n_distinct, self.n_labels), np.nan)
         for batch, pending in self.batches:
@@ -48,21 +48,15 @@ class Submitted:
 
 
 class Scorer:
-    """One stream of rows through one model.
-
-    Args:
-        model: Answers a batch.
-        labels: The labels it is asked for.
-        budget: Tokens in a batch, the shared prefix left out; a batch holds one row at least.
-        lowered: Smaller budgets for rows of some lengths, as an earlier part of the run found them.
-    """
+    """One stream of rows through one model."""
 
     def __init__(self, model: Model, labels: Labels, *, budget: int, lowered: Mapping[int, int] | None = None) -> None:
         self.model = model
         self.labels = labels
         self.budget = budget
+        """Tokens in a batch, without the shared prefix; a batch holds one row at least."""
         self.lowered = dict(lowered or {})
-        """Length up to which (a power of two) -> budget, where memory did not reach for the first one."""
+        """Largest length (a power of two) -> budget, where memory ran out with the first one, perhaps earlier."""
         self.counts = Counts()
         self.halvings = 0
         """Number of out-of-memory retries, each with half the budget."""
@@ -72,7 +66,7 @@ class Scorer:
         return self.submit(rows, prefix=prefix, progress=progress).collect()
 
     def submit(self, rows: Inputs, *, prefix: int = 0, progress: Progress | None = None) -> Submitted:
-        """Send rows to the model, and go on: the host prepares a batch while the device works on the one before."""
+        """Send rows to the model without waiting: the host prepares a batch while the device computes the last one."""
         unique: dict[bytes, int] = {}
         place = np.array([unique.setdefault(key, len(unique)) for key in rows.keys()], dtype=np.int64)
         share = np.bincount(place, minlength=len(unique))
@@ -87,30 +81,21 @@ class Scorer:
         return submitted
 
     def _batches(self, rows: Inputs, prefix: int) -> Iterator[Ids]:
-        """Indices of rows, longest first, so that memory runs out early or not at all and little is padded.
-
-        Among rows of equal length those that begin alike are neighbours: a model may compute once what they share.
-        """
+        """Indices of rows, longest first, so that memory runs out early or not at all and little is padded."""
         order = _order(rows, prefix)
         lengths = np.maximum(1, rows.lengths[order] - prefix)
-        ends = np.cumsum(lengths)
-        cuts = _cuts(lengths, self.model.pass_tokens, self.budget)
-        start = 0
+        ends, cuts, start = np.cumsum(lengths), _cuts(lengths, self.model.pass_tokens, self.budget), 0
         while start < len(order):
             longest = int(lengths[start])
-            budget = self._budget(longest)
+            budget = self.lowered.get(_bucket(longest), self.budget)
             room = budget // longest
             if not self.model.pads:
-                before = int(ends[start]) - longest
-                together = int(np.searchsorted(ends, before + budget, side="right")) - start
+                together = int(np.searchsorted(ends, ends[start] - longest + budget, side="right")) - start
                 room = min(together, _UNEVEN * room)
             cut = cuts[np.searchsorted(cuts, start, side="right")]
             stop = min(start + max(1, room), int(cut))
             yield order[start:stop]
             start = stop
-
-    def _budget(self, longest: int) -> int:
-        return self.lowered.get(_bucket(longest), self.budget)
 
     def _sent(self, batch: Ids, rows: Inputs, prefix: int) -> list[tuple[Ids, Pending]]:
         longest = int(rows.lengths[batch[0]])
@@ -128,13 +113,16 @@ class Scorer:
             return [(batch, pending)]
         self.halvings += 1
         bucket = _bucket(max(1, longest - prefix))
-        self.lowered[bucket] = max(1, self._budget(bucket) // 2)
+        self.lowered[bucket] = max(1, self.lowered.get(bucket, self.budget) // 2)
         half = (len(batch) + 1) // 2
         return self._sent(batch[:half], rows, prefix) + self._sent(batch[half:], rows, prefix)
 
 
 def _order(rows: Inputs, prefix: int) -> Ids:
-    """Indices of the rows: longest first, those of equal length by their ids after the prefix."""
+    """Indices of the rows: longest first, those of equal length by their ids after the prefix.
+
+    So rows that begin alike are neighbours: a model may compute once what they share.
+    """
     # Bytes compare as the numbers do where the highest byte comes first.
     ids = rows.ids.astype(">i8").tobytes()
     keys = [ids[8 * (start + prefix) : 8 * end] for start, end in pairwise(rows.offsets.tolist())]
@@ -144,7 +132,7 @@ def _order(rows: Inputs, prefix: int) -> Ids:
 
 
 def _cuts(lengths: Ids, pass_tokens: int, budget: int) -> Ids:
-    """Ends of groups of rows, which are sorted by length, that cost least: padded tokens, and `pass_tokens` a pass."""
+    """Ends of the cheapest groups of rows, sorted by length; the cost is padded tokens, and `pass_tokens` a pass."""
     if not pass_tokens:
         return np.array([len(lengths)])
     starts = np.flatnonzero(np.diff(lengths, prepend=0))

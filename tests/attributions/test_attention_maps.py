@@ -9,7 +9,7 @@ from transformers.models.llama import modeling_llama
 import ice_eval
 from ice_eval.encoding import encode
 from ice_eval.errors import CapabilityError, ConfigError
-from ice_eval.models._attention import AttentionTap
+from ice_eval.models.gradients import AttentionRecorder
 from ice_eval.models.toy import Toy
 
 
@@ -137,7 +137,7 @@ def test_a_model_without_maps_is_refused_before_it_runs(sentiment_task, tmp_path
 
 def test_a_model_that_returns_no_weights_is_told_so(tiny, reviews, monkeypatch):
     model = tiny("gpt2")
-    monkeypatch.setattr(AttentionTap, "_hook", lambda self, name: lambda *said: None)
+    monkeypatch.setattr(AttentionRecorder, "_record", lambda *said: None)
     with pytest.raises(CapabilityError, match="returned no attention weights"):
         maps_of(model, reviews)
     assert not model.model.config.output_attentions

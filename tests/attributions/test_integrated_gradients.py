@@ -91,7 +91,7 @@ def test_of_the_toy_they_are_its_weights(toy, sentiment_task, explained):
 def test_how_many_points_share_a_pass_does_not_matter(tiny, reviews, explained, monkeypatch):
     model = tiny("llama")
     _, together = explained(model, reviews, "integrated-gradients:steps=16")
-    monkeypatch.setattr("ice_eval.models._hf._ATTRIBUTION_TOKENS", 1)
+    monkeypatch.setattr("ice_eval.models.transformer._ATTRIBUTION_TOKENS", 1)
     _, alone = explained(model, reviews, "integrated-gradients:steps=16")
     for one, other in zip(together, alone, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-4 * np.abs(other).max())
@@ -101,7 +101,7 @@ def test_more_steps_take_more_passes_not_more_memory(tiny, reviews, explained, m
     model = tiny("llama")
     whole, sizes = model._scores_at, []
     monkeypatch.setattr(model, "_scores_at", lambda points, *rest: sizes.append(len(points)) or whole(points, *rest))
-    monkeypatch.setattr("ice_eval.models._hf._ATTRIBUTION_TOKENS", 200)
+    monkeypatch.setattr("ice_eval.models.transformer._ATTRIBUTION_TOKENS", 200)
     largest = {}
     for steps in (8, 80):
         sizes.clear()

@@ -5,7 +5,7 @@ import json
 import pytest
 from tests.cli.commands import assert_refused
 
-from ice_eval.models import Loading, _hf_translate
+from ice_eval.models import LoadSettings, pretrained
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def whole_words(monkeypatch):
         asked.update({"model": ref, **settings})
         return Fake()
 
-    monkeypatch.setattr(_hf_translate, "load_translator", load)
+    monkeypatch.setattr(pretrained, "load_translator", load)
     return asked
 
 
@@ -41,7 +41,7 @@ def test_the_model_may_be_spread_and_quantised_as_in_a_run(ice, reviews, whole_w
     flags = ("translate", "--data", reviews, "--to", "fra_Latn", "--out", "fr.jsonl")
     assert_refused(ice(*flags, "--device", "cpu", "--device-map", "auto"), "exclude each other", written_to=tmp_path)
     assert ice(*flags, "--device-map", "auto", "--max-memory", "cpu=1GiB", "--load-in", "4bit").code == 0
-    assert whole_words["how"] == Loading(device_map="auto", max_memory="cpu=1GiB", load_in="4bit")
+    assert whole_words["settings"] == LoadSettings(device_map="auto", max_memory="cpu=1GiB", load_in="4bit")
     first = json.loads((tmp_path / "fr.jsonl").read_text().splitlines()[0])
     assert first["translation"]["load_in"] == "4bit"
 

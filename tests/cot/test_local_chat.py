@@ -130,7 +130,7 @@ def test_an_answer_that_ends_at_once_is_empty_and_one_that_ends_is_ok(chatty, fr
 
 
 def test_what_is_in_the_file_is_not_asked_again_and_an_interruption_loses_nothing_else(chatty, store, monkeypatch):
-    monkeypatch.setattr("ice_eval.models._hf_chat._CPU_TOKENS", 1)  # batches of one
+    monkeypatch.setattr("ice_eval.models.generate._CPU_CHAT_TOKENS", 1)  # batches of one
     asked, seen = requests(), []
 
     def interrupt(progress):
@@ -221,7 +221,7 @@ def test_a_batch_that_memory_does_not_reach_for_is_halved(chatty, fresh, monkeyp
     monkeypatch.setattr(chatty.model, "generate", small)
     most = 3
     assert texts(fresh(chatty, asked)) == whole
-    assert sizes == [10, 5, 3, 2, 5, 3, 2]
+    assert sizes == [10, 5, 2, 3, 5, 2, 3]
     most = 0
     with pytest.raises(OutOfMemoryError, match="too large"):
         fresh(chatty, asked)

@@ -29,8 +29,8 @@ from tests.helpers import word_pieces
 from tests.small_tokenizers import SlowPieces, SlowWords, byte_level, sentence_piece
 
 from ice_eval.encoding import encode
-from ice_eval.models._function import WordCodec
-from ice_eval.models._hf_codec import HFCodec
+from ice_eval.models.codec import HFCodec
+from ice_eval.models.function import WordCodec
 from ice_eval.models.toy import ToyCodec
 from ice_eval.operators import operators
 from ice_eval.results import RunFolder

@@ -13,7 +13,7 @@ from tests.rows import join
 from ice_eval.attributions import OF_EVERY_MODEL, Lens, Observer, attributions, method_of
 from ice_eval.encoding import encode, shared_prefix
 from ice_eval.models import load_model
-from ice_eval.models._quantisers import QUANTISERS
+from ice_eval.models.devices import QUANTISERS
 from ice_eval.tasks import load_task
 
 pytestmark = pytest.mark.gpu

@@ -11,8 +11,8 @@ from tests.small_tokenizers import SlowPieces, byte_level, sentence_piece
 import ice_eval as ice
 from ice_eval.encoding import encode
 from ice_eval.models import load_model
-from ice_eval.models._hf_codec import HFCodec
-from ice_eval.models._hf_load import wrap
+from ice_eval.models.codec import HFCodec
+from ice_eval.models.pretrained import wrap
 from ice_eval.records import PROTECTED
 
 WRITES_BOS = "{{ bos_token }}{% for m in messages %}<{{ m['role'] }}>{{ m['content'] }}{% endfor %}<assistant>"

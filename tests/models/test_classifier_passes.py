@@ -8,7 +8,7 @@ from tests.rows import each_row, join
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ice_eval.encoding import encode
-from ice_eval.models import _hf, _hf_classifier
+from ice_eval.models import classifier, transformer
 
 READY = ["bert", "distilbert", "roberta"]
 BOTH = {"attentions", "gradients"}
@@ -36,7 +36,7 @@ def masks_seen(model, monkeypatch):
 def test_a_ready_mask_hides_the_padding_and_is_aligned(length, dtype):
     lengths = torch.arange(1, length + 1)
     mask = (torch.arange(length) < lengths[:, None]).long()
-    found = _hf_classifier._additive(mask, dtype)
+    found = classifier._additive(mask, dtype)
     assert found.shape == (length, 1, 1, length) and found.dtype == dtype
     assert torch.equal(found[:, 0, 0] == 0, mask == 1)
     assert (found[:, 0, 0][mask == 0] == torch.finfo(dtype).min).all()
@@ -76,7 +76,7 @@ def test_a_ready_mask_that_does_not_work_is_given_up(tiny, reviews, monkeypatch,
             raise error
         return torch.zeros((len(mask), 1, 1, mask.shape[1]), dtype=dtype)
 
-    monkeypatch.setattr(_hf_classifier, "_additive", wrong)
+    monkeypatch.setattr(classifier, "_additive", wrong)
     [message] = model.check(rows, labels, prefix=0)
     assert ("scores differ" if error is None else "TypeError: no such mask") in message
     np.testing.assert_allclose(model.log_scores(rows, labels), right, atol=1e-5)
@@ -86,13 +86,13 @@ def test_a_ready_mask_that_does_not_work_is_given_up(tiny, reviews, monkeypatch,
 def test_a_batch_is_padded_and_copied_once(tiny, reviews, monkeypatch):
     model = tiny("bert")
     rows, labels, copied = rows_of(model, reviews), model.labels(reviews), []
-    put = _hf.to_device
+    put = transformer.to_device
 
     def counted(array, device):
         copied.append(array.shape)
         return put(array, device)
 
-    monkeypatch.setattr(_hf, "to_device", counted)
+    monkeypatch.setattr(transformer, "to_device", counted)
     model.log_scores(rows, labels)
     assert copied == [(3, len(rows), rows.lengths.max()), (2,)]  # the rows, and the classes of the labels
 
@@ -127,7 +127,7 @@ def compare_passes(model, task, monkeypatch):
     passes.clear()
     one = model.observe(items, targets, labels, BOTH)
     assert len(passes) == 1
-    monkeypatch.setattr(_hf, "_KEPT_WEIGHTS", 0)
+    monkeypatch.setattr(transformer, "_KEPT_WEIGHTS", 0)
     two = model.observe(items, targets, labels, BOTH)
     assert len(passes) >= 3
     for index, item in enumerate(items):

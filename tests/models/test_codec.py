@@ -10,7 +10,7 @@ from tokenizers import Tokenizer, decoders, models
 
 from ice_eval.encoding import encode, label_ids
 from ice_eval.errors import ConfigError, DataError
-from ice_eval.models._hf_codec import HFCodec
+from ice_eval.models.codec import HFCodec
 from ice_eval.records import PROTECTED, Example
 from ice_eval.tasks import Records, Task
 from ice_eval.words import character_starts

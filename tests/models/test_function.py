@@ -14,8 +14,7 @@ from tests.small_runs import shown_rows
 
 import ice_eval as ice
 from ice_eval.models import load_model
-from ice_eval.models._function import WordCodec
-from ice_eval.models._pieces import TextCodec
+from ice_eval.models.function import TextCodec, WordCodec
 
 WEIGHTS = {"good": 2.0, "great": 3.0, "bad": -2.0, "dull": -1.0}
 TEXTS = ["A good film, with a great cast!", "bad sound and a dull plot… really", "it isn't good; it's great"]

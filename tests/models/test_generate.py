@@ -100,7 +100,7 @@ def test_a_batch_that_does_not_fit_is_halved(model, monkeypatch):
 
 
 def test_large_batches_are_split(model, monkeypatch):
-    monkeypatch.setattr("ice_eval.models._hf_generate._TOKENS", 30)
+    monkeypatch.setattr("ice_eval.models.generate._TOKENS", 30)
     split = model.generate(PROMPTS * 2, max_tokens=4, **PLAIN)
     monkeypatch.undo()
     assert split == model.generate(PROMPTS, max_tokens=4, **PLAIN) * 2

@@ -11,7 +11,7 @@ from tests.rows import join, ledger_rows
 
 import ice_eval as ice
 from ice_eval.encoding import encode, shared_prefix
-from ice_eval.models._hf_load import wrap
+from ice_eval.models.pretrained import wrap
 from ice_eval.records import Inputs
 
 SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}

@@ -9,8 +9,8 @@ from tests.helpers import CAUSAL
 from tests.rows import join
 
 from ice_eval.encoding import encode, shared_prefix
-from ice_eval.models import _packed
-from ice_eval.models._packed import Packing
+from ice_eval.models import packed
+from ice_eval.models.packed import Packing
 from ice_eval.records import Inputs
 
 ROWS = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=7), min_size=1, max_size=12)
@@ -79,7 +79,7 @@ def test_a_prefix_that_is_read_in_parts_gives_what_one_softmax_gives(tiny, revie
     rows, prefix = rows_of(model, reviews)
     labels = model.labels(reviews)
     in_parts = model.log_scores(rows, labels, prefix=prefix)
-    monkeypatch.setattr(_packed, "_SPLIT_UP_TO", 0)
+    monkeypatch.setattr(packed, "_SPLIT_UP_TO", 0)
     np.testing.assert_allclose(model.log_scores(rows, labels, prefix=prefix), in_parts, atol=1e-5)
 
 
@@ -102,7 +102,7 @@ def test_attention_that_reads_both_ways_is_not_packed(tiny, reviews):
     rows, prefix = rows_of(model, reviews)
     for layer in model.model.model.layers:
         layer.self_attn.is_causal = False
-    with pytest.raises(_packed.NotPackableError, match="both directions"):
+    with pytest.raises(packed.NotPackableError, match="both directions"):
         model.log_scores(rows, model.labels(reviews), prefix=prefix)
 
 
@@ -110,10 +110,8 @@ def test_a_model_that_packs_wrongly_is_found_out(tiny, reviews, monkeypatch):
     model = tiny("llama")
     rows, prefix = rows_of(model, reviews)
     labels = model.labels(reviews)
-    right = _packed.PackedPass.arguments
-    monkeypatch.setattr(
-        _packed.PackedPass, "arguments", lambda self: {"position_ids": right(self)["position_ids"] // 2}
-    )
+    right = packed.PackedPass.arguments
+    monkeypatch.setattr(packed.PackedPass, "arguments", lambda self: {"position_ids": right(self)["position_ids"] // 2})
     [message] = model.check(rows, labels, prefix=prefix)
     assert "rows cannot be packed, so they are padded (slower)" in message
     assert model.pads  # it now pads, after a prefix that is shared all the same
@@ -147,7 +145,7 @@ def test_long_inputs_forget_their_states_and_give_the_same_gradient(tiny, review
     kept = model.observe([item], [1], labels, {"gradients"}).gradients[0].gradient
     passes = []
     model.model.model.layers[0].mlp.register_forward_pre_hook(lambda *_: passes.append(1))
-    monkeypatch.setattr("ice_eval.models._checkpoint.MIN_TOKENS", 1)
+    monkeypatch.setattr("ice_eval.models.gradients._MIN_CHECKPOINTED_TOKENS", 1)
     again = model.observe([item], [1], labels, {"gradients"}).gradients[0].gradient
     np.testing.assert_allclose(again, kept, atol=1e-5 * np.abs(kept).max())
     assert len(passes) == 2  # forward, and forward again when the gradient comes by

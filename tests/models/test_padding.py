@@ -8,7 +8,7 @@ from tests.rows import join
 from tests.small_tokenizers import byte_level
 
 from ice_eval.encoding import encode
-from ice_eval.models._hf_load import wrap
+from ice_eval.models.pretrained import wrap
 from ice_eval.records import Inputs
 from ice_eval.tasks import Records, adhoc_task
 

@@ -18,8 +18,8 @@ from ice_eval.attributions import OF_EVERY_MODEL, Lens, Observer, attributions, 
 from ice_eval.encoding import encode, shared_prefix
 from ice_eval.errors import CapabilityError, ConfigError, MissingExtraError
 from ice_eval.models import load_model
-from ice_eval.models._gradients import gradients_of
-from ice_eval.models._quantisers import QUANTISERS
+from ice_eval.models.devices import QUANTISERS
+from ice_eval.models.gradients import gradients_of
 from ice_eval.report.provenance import command, provenance
 
 LOOKING = [name for name, method in attributions.items() if method.needs - OF_EVERY_MODEL - {"generate"}]

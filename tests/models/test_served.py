@@ -13,7 +13,7 @@ from tests.small_runs import shown_rows
 import ice_eval as ice
 from ice_eval.errors import CapabilityError, ConfigError
 from ice_eval.models import load_model, load_reader
-from ice_eval.models._pieces import TextCodec
+from ice_eval.models.function import TextCodec
 from ice_eval.report.provenance import command
 from ice_eval.results.records import NoiseGuard, ServerInfo, ServerNames
 from ice_eval.servers import Server, read_responses

@@ -9,7 +9,7 @@ from tests.helpers import byte_level, word_pieces
 import ice_eval as ice
 from ice_eval.encoding import encode
 from ice_eval.errors import CapabilityError
-from ice_eval.models._hf_load import wrap
+from ice_eval.models.pretrained import wrap
 
 SMALL = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 48}
 ODD = {

@@ -92,15 +92,15 @@ def test_random_rows_do_not_depend_on_the_attributions(smollm2):
 
 @pytest.mark.smollm2
 def test_conversion_is_done_once_and_leaves_nothing_else(smollm2, monkeypatch):
-    from ice_eval.models import _hf_gguf, load_model
+    from ice_eval.models import load_model, pretrained
 
     def fail(*_):
         raise AssertionError("converted again")
 
-    monkeypatch.setattr(_hf_gguf, "_convert_gguf", fail)
+    monkeypatch.setattr(pretrained, "_convert_gguf", fail)
     again = load_model("smollm2", device="cpu")
     assert again.fingerprint == smollm2.fingerprint
-    assert not list(_hf_gguf.cache_folder().glob(".converting-*"))
+    assert not list(pretrained.cache_folder().glob(".converting-*"))
 
 
 @pytest.mark.smollm2

@@ -13,7 +13,7 @@ from tests.fetch_tokenizers import FAMILIES, folder, is_there
 
 import ice_eval as ice
 from ice_eval.encoding import encode
-from ice_eval.models._hf_codec import HFCodec
+from ice_eval.models.codec import HFCodec
 from ice_eval.records import PROTECTED, Example
 from ice_eval.words import character_starts, word_spans
 

@@ -10,7 +10,7 @@ from tests.helpers import byte_level
 
 from ice_eval.encoding import encode, label_ids
 from ice_eval.errors import ConfigError, DataError
-from ice_eval.models._hf_codec import HFCodec
+from ice_eval.models.codec import HFCodec
 from ice_eval.operators import Blacklist, FillPool, PooledUnits, operators
 from ice_eval.records import Example, Span
 from ice_eval.tasks import FEW_SHOT, STANDARD, FileData, HubData, NoData, Records, Shot, Task, Wording, load_task, tasks

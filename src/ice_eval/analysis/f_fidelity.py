@@ -18,7 +18,7 @@ from ice_eval.records import Encoded, Fills, Inputs
 from ice_eval.seeding import rng_for
 
 if TYPE_CHECKING:
-    from ice_eval.models._hf_classifier import SequenceClassifier
+    from ice_eval.models.classifier import SequenceClassifier
 
 _PURPOSE = "f-fidelity"
 _WEIGHT_DECAY = 0.01
@@ -149,7 +149,7 @@ def trainable(model: Model) -> "SequenceClassifier":
     Raises:
         ConfigError: It is no sequence classifier of transformers, or its weights cannot be trained.
     """
-    from ice_eval.models._hf_classifier import SequenceClassifier
+    from ice_eval.models.classifier import SequenceClassifier
 
     if not isinstance(model, SequenceClassifier):
         raise ConfigError(

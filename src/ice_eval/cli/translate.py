@@ -38,16 +38,16 @@ def translate(
     runs side by side.
     """
     from ice_eval.cli._output import print_json, print_text
-    from ice_eval.models import Loading
+    from ice_eval.models import LoadSettings
     from ice_eval.tasks import FileData
     from ice_eval.translation import Provenance, translate_file, translated_fields
 
-    how = Loading(device=device, dtype=dtype, device_map=device_map, max_memory=max_memory, load_in=load_in)
+    how = LoadSettings(device=device, dtype=dtype, device_map=device_map, max_memory=max_memory, load_in=load_in)
 
     def load() -> Callable[[Sequence[str]], list[str]]:
-        from ice_eval.models._hf_translate import load_translator
+        from ice_eval.models.pretrained import load_translator
 
-        return load_translator(model, source=source, target=to, beams=beams, how=how).translate
+        return load_translator(model, source=source, target=to, beams=beams, settings=how).translate
 
     def progress(done: int, total: int) -> None:
         print_text(f"{done}/{total} rows", error=True)

@@ -1,22 +1,26 @@
-"""Ids in, label log-scores out. One file per named model; the transformers family behind `load_model`."""
+"""Models: token ids in, label log-scores out."""
 
-from ice_eval.models._base import PART_SIZE, Model, model, models
-from ice_eval.models._load import ModelRef, load_model, load_reader
-from ice_eval.models._loading import DeviceMap, Loading, MaxMemory
-from ice_eval.models._records import (
+from ice_eval.models.base import (
+    PART_SIZE,
     AttentionMaps,
     Conversation,
+    DeviceMap,
     EmbeddedText,
     Generated,
     Gradients,
     Labels,
     LabelScoring,
+    LoadSettings,
+    MaxMemory,
+    Model,
     Pending,
     Prior,
     Reply,
+    model,
+    models,
 )
-from ice_eval.models._served import SERVED, Served
-from ice_eval.models._suite import SUITE, HubModel, suite_model
+from ice_eval.models.load import SUITE, HubModel, ModelRef, load_model, load_reader, suite_model
+from ice_eval.models.served import SERVED, Served
 
 __all__ = [
     "PART_SIZE",
@@ -31,7 +35,7 @@ __all__ = [
     "HubModel",
     "LabelScoring",
     "Labels",
-    "Loading",
+    "LoadSettings",
     "MaxMemory",
     "Model",
     "ModelRef",

@@ -14,9 +14,19 @@ from numpy.typing import NDArray
 
 from ice_eval.encoding import Tokens
 from ice_eval.errors import ConfigError
-from ice_eval.models._base import Model, model, normalised
-from ice_eval.models._loading import Loading
-from ice_eval.models._records import AttentionMaps, EmbeddedText, Gradients, Labels, LabelScoring, Observations, Prior
+from ice_eval.models.base import (
+    AttentionMaps,
+    EmbeddedText,
+    Gradients,
+    Labels,
+    LabelScoring,
+    LoadSettings,
+    Model,
+    Observations,
+    Prior,
+    model,
+    normalised,
+)
 from ice_eval.records import PROTECTED, Encoded, Ids, Inputs, LogScores, PerToken, SpecialIds
 from ice_eval.tasks import Task
 
@@ -79,11 +89,7 @@ class Toy(Model):
 
     def __init__(self) -> None:
         self.name = "toy"
-        self._codec = ToyCodec()
-
-    @property
-    def codec(self) -> ToyCodec:
-        return self._codec
+        self.codec = ToyCodec()
 
     @property
     def fingerprint(self) -> str:
@@ -136,9 +142,10 @@ class Toy(Model):
 
 
 class EmbeddedBag(EmbeddedText):
-    """A word's embedding is how often it is there: once, in a text."""
+    """A word's embedding is its number of occurrences: one, in a text."""
 
     pad = np.zeros(1)
+    at_once = 1024
 
     def __init__(self, item: Encoded, sign: float) -> None:
         self.tokens = np.flatnonzero(item.unit_of != PROTECTED)
@@ -146,10 +153,6 @@ class EmbeddedBag(EmbeddedText):
         weights = sign * _weights(item.ids)
         self._gradient = weights[self.tokens][:, None]
         self._rest = sign * BIAS + weights[item.unit_of == PROTECTED].sum()
-
-    @property
-    def at_once(self) -> int:
-        return 1024
 
     def log_odds(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
         found: NDArray[np.float64] = self._rest + (points * self._gradient).sum(axis=(1, 2))
@@ -160,7 +163,7 @@ class EmbeddedBag(EmbeddedText):
 
 
 def _sign(target: int) -> float:
-    """Which way weights count for a label."""
+    """Sign of the weights for a label."""
     return 1.0 if target == 1 else -1.0
 
 
@@ -170,7 +173,7 @@ def _weights(ids: Ids) -> PerToken:
 
 
 @model("toy")
-def toy(how: Loading) -> Model:
+def toy(settings: LoadSettings) -> Model:
     """Bag of words with published weights; needs no torch."""
-    how.refuse_for("the toy")
+    settings.refuse_for("the toy")
     return Toy()

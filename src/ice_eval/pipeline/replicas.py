@@ -16,7 +16,7 @@ from ice_eval.attributions import attributions as attribution_registry
 from ice_eval.encoding import shared_prefix
 from ice_eval.errors import CapabilityError, ConfigError, IceError, ModelError
 from ice_eval.executors import Executor, Local, LocalWorkers, Workers
-from ice_eval.models import Labels, Loading, Model, ModelRef, Served, load_model, load_reader
+from ice_eval.models import Labels, LoadSettings, Model, ModelRef, Served, load_model, load_reader
 from ice_eval.pipeline.config import RunConfig
 from ice_eval.pipeline.engine import Engine, prepare
 from ice_eval.pipeline.part import PendingPart, start_part
@@ -260,7 +260,7 @@ def load_replicas(
             f"'{ref.name}' computes behind a server, so there is nothing to spread; use --executor local, and "
             "--concurrency for more requests at once."
         )
-    Loading(**loading)  # what cannot be is told before anybody loads
+    LoadSettings(**loading)  # what cannot be is told before anybody loads
     reader = _named(load_reader(ref), name)
     make = partial(_replica, ref, name, os.getcwd(), loading)
     workers = executor.workers(make, threads=reader.use_threads(None), say=(reporter or Silent()).say)

@@ -11,19 +11,32 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ice_eval.errors import OutOfMemoryError
-from ice_eval.models._attention import AttentionTap, eager_attention, handed_on
-from ice_eval.models._base import Model, normalised
-from ice_eval.models._checkpoint import checkpointed
-from ice_eval.models._gradients import gradients_of, no_grad
-from ice_eval.models._hf_codec import HFCodec
-from ice_eval.models._hf_embedded import HFEmbedded
-from ice_eval.models._memory import MemoryRetries, translated_memory_errors
-from ice_eval.models._odds import Odds
-from ice_eval.models._packed import to_device
-from ice_eval.models._placement import devices_of, entrance, gpus_of, is_spread, weights_of
-from ice_eval.models._quantisers import quantised_by
-from ice_eval.models._records import AttentionMaps, Gradients, Labels, Observations, Pending, Prior
+from ice_eval.models.base import AttentionMaps, Gradients, Labels, Model, Observations, Pending, Prior, normalised
+from ice_eval.models.codec import HFCodec
+from ice_eval.models.devices import (
+    MemoryRetries,
+    devices_of,
+    gpus_of,
+    in_halves,
+    input_device,
+    is_spread,
+    quantised_by,
+    to_device,
+    to_host,
+    token_batches,
+    translated_memory_errors,
+    weights_of,
+)
+from ice_eval.models.gradients import (
+    AttentionRecorder,
+    TargetOdds,
+    TransformerText,
+    checkpointed,
+    eager_attention,
+    gradients_of,
+    no_grad,
+    output_attentions,
+)
 from ice_eval.records import PROTECTED, Encoded, Ids, Inputs, LogScores, PerToken
 
 _CPU_BUDGET, _GPU_BUDGET = 2048, 32_768
@@ -52,7 +65,9 @@ class PaddedBatch(NamedTuple):
 class HFModel(Model):
     """Padding, devices, attentions and gradients around a transformers model."""
 
+    codec: HFCodec
     offers = frozenset({"attention_maps", "attentions", "embeddings", "gradients"})
+    _is_causal: bool = True
 
     def __init__(self, model: Any, codec: HFCodec, *, name: str) -> None:
         self.name = name
@@ -60,16 +75,20 @@ class HFModel(Model):
         self.offers = self.offers - HFModel.offers if model.config.is_encoder_decoder else self.offers
         self._in_training = [module for module in model.modules() if module.training]
         self.model = model.train(False)
-        self._codec = codec
+        self.codec = codec
         self.dtype = str(model.dtype).removeprefix("torch.")
-        self.device = str(entrance(model))
+        self.device = str(input_device(model))
         self.is_spread = is_spread(model)
         """True if layers are on several devices, or offloaded until they are needed."""
+        # Where weights and states travel from device to device, two streams on one of them are no order.
+        self.works_ahead = self.device.startswith("cuda") and not self.is_spread
+        self.quantised = quantised_by(model)
+        """The library or method that quantised the weights; None: they are not quantised."""
         self._gpus = gpus_of(model)
         self._pad = codec.special.pad if codec.special.pad is not None else 0
         self._side: Any = None
         self._retries = MemoryRetries()
-        self._hands_on = False
+        self._attends_on_request = False
         self._attention_modules: Collection[str] | None = None
 
     def release(self) -> None:
@@ -81,18 +100,9 @@ class HFModel(Model):
         return self._retries.count
 
     @property
-    def codec(self) -> HFCodec:
-        return self._codec
-
-    @property
     def notes(self) -> list[str]:
         quantised = "" if self.quantised is None else f"its weights are quantised ({self.quantised})."
-        return [f"{self.name}: {note}" for note in (*self._codec.notes, quantised) if note]
-
-    @property
-    def quantised(self) -> str | None:
-        """The library or method that quantised the weights; None: they are not quantised."""
-        return quantised_by(self.model)
+        return [f"{self.name}: {note}" for note in (*self.codec.notes, quantised) if note]
 
     @property
     def devices(self) -> str:
@@ -104,15 +114,12 @@ class HFModel(Model):
         for name, tensor in weights_of(self.model):
             # The bits of all values, summed as integers: exact in any order, and moved by any change of a few rows.
             bits = tensor.contiguous().flatten().view(torch.uint8)
+            even = bits.numel() - bits.numel() % 4
+            sums = [int(part.sum(dtype=torch.int64)) for part in (bits[:even].view(torch.int32), bits[even:])]
             sample = bits[:: max(1, bits.numel() // 4096)].cpu().numpy()
-            digest.update(f"{name}{tuple(tensor.shape)}{_bit_sums(bits)}".encode())
+            digest.update(f"{name}{tuple(tensor.shape)}{sums}".encode())
             digest.update(sample.tobytes())
         return digest.hexdigest()[:32]
-
-    @property
-    def works_ahead(self) -> bool:
-        # Where weights and states travel from device to device, two streams on one of them are no order.
-        return self.device.startswith("cuda") and not self.is_spread
 
     def peak_memory(self) -> int | None:
         if not self._gpus:
@@ -123,14 +130,12 @@ class HFModel(Model):
         if not self._gpus:
             return _CPU_BUDGET
         free = min(torch.cuda.mem_get_info(gpu)[0] for gpu in self._gpus)
-        fits = 1 << int(np.log2(_MEMORY_SHARE * free / self._bytes_per_token()))
-        return max(_MIN_BUDGET, min(_GPU_BUDGET, fits))
-
-    def _bytes_per_token(self) -> int:
-        """About what a token of a batch takes: a few states inside a layer, a few of the widest kind."""
+        # About what a token of a batch takes: a few states inside a layer, a few of the widest kind.
         widths = [module.out_features for module in self.model.base_model.modules() if hasattr(module, "out_features")]
         hidden = self.model.get_input_embeddings().weight.shape[1]
-        return int(self.model.dtype.itemsize * (4 * max(widths, default=hidden) + 16 * hidden))
+        bytes_per_token = int(self.model.dtype.itemsize * (4 * max(widths, default=hidden) + 16 * hidden))
+        fits = 1 << int(np.log2(_MEMORY_SHARE * free / bytes_per_token))
+        return max(_MIN_BUDGET, min(_GPU_BUDGET, fits))
 
     @contextlib.contextmanager
     def ahead(self) -> Iterator[None]:
@@ -174,11 +179,6 @@ class HFModel(Model):
         """Log-scores of the labels up to a constant per row, in float32, and how many tokens they cost."""
 
     @property
-    @abstractmethod
-    def _reads_back(self) -> bool:
-        """True if attention is causal."""
-
-    @property
     def _tolerance(self) -> float:
         """Largest difference of two log-scores that rounding explains."""
         # Quantised layers round what they read, too, and some do so by what else is in the batch.
@@ -207,100 +207,93 @@ class HFModel(Model):
         *,
         priors: Sequence[Prior] | None = None,
     ) -> Observations:
-        found, odds = Observations(), Odds(targets, priors)
-        for start, stop in self._chunks(batch):
-            found += self._observed(batch[start:stop], odds[start:stop], labels, needs)
+        found, odds = Observations(), TargetOdds(targets, priors)
+
+        def compute(rows: slice) -> Observations:
+            with torch.inference_mode(False):
+                return self._observe(batch[rows], odds[rows], labels, needs)
+
+        for rows in token_batches([len(item.ids) for item in batch], self._attribution_tokens):
+            for part in in_halves(compute, rows, self._retries):
+                found += part
         return found
 
-    def _observed(self, batch: Sequence[Encoded], odds: Odds, labels: Labels, needs: Collection[str]) -> Observations:
-        """Observe a batch at once, or in halves where memory runs out."""
-        try:
-            with translated_memory_errors(), torch.inference_mode(False):
-                return self._observe(batch, odds, labels, needs)
-        except OutOfMemoryError:
-            if len(batch) == 1:
-                raise
-        self._retries.count += 1
-        half = len(batch) // 2
-        found = self._observed(batch[:half], odds[:half], labels, needs)
-        found += self._observed(batch[half:], odds[half:], labels, needs)
-        return found
-
-    def _observe(self, batch: Sequence[Encoded], odds: Odds, labels: Labels, needs: Collection[str]) -> Observations:
+    def _observe(
+        self, batch: Sequence[Encoded], odds: TargetOdds, labels: Labels, needs: Collection[str]
+    ) -> Observations:
         inputs = Inputs.join([item.full() for item in batch])
-        padded = self.padded(inputs)
+        padded, copies = self.padded(inputs), self._copies(labels)
         attends, differentiates = "attentions" in needs, "gradients" in needs
-        if attends and differentiates and self._keeps_weights(padded, labels):
-            return self._attentions_and_gradients(inputs, padded, odds, labels)
-        found = Observations()
+        together = attends and differentiates and self._keeps_weights(padded, copies)
+        position, found = self._scoring_position(padded), Observations()
+        embedded = self.model.get_input_embeddings()(padded.ids).detach().requires_grad_(differentiates)
+
+        def forward() -> torch.Tensor:
+            return self._differentiable_scores(embedded, inputs, padded, labels)
+
+        def attend(**options: bool) -> AttentionRecorder:
+            arguments = {"input_ids": padded.ids, **self._masks(padded), **self._segments(padded.segments)}
+            with no_grad(self.model), eager_attention(self.model):
+                with AttentionRecorder(self.model, position, causal=self._is_causal) as recorder:
+                    self.model.base_model(**arguments, **self._no_cache(), **options)
+            return recorder
+
+        if together:
+            with self._recorded(forward, padded, position.repeat_interleave(copies), gradients=True) as (seen, scores):
+                (gradient,) = gradients_of(odds.of(scores), [embedded])
+            attentions = to_host(seen.mean()[::copies])
+            found.gradients = self._gradients_at(embedded, gradient, inputs)
+            found.attentions = split_rows(attentions, inputs)  # both copies start before one is waited for
+            return found
         if attends:
-            found.attentions = self._attentions(inputs, padded)
+            seen = attend()
+            if not seen.names:  # some models return their weights only on request, and then keep those of all layers
+                seen = attend(output_attentions=True)
+            found.attentions = split_rows(to_host(seen.mean()), inputs)
         if differentiates:
-            found.gradients = self._gradients(inputs, padded, odds, labels)
+            with torch.enable_grad(), checkpointed(self.model, padded.ids.numel()):
+                (gradient,) = gradients_of(odds.of(forward()), [embedded])
+            found.gradients = self._gradients_at(embedded, gradient, inputs)
         return found
 
-    def _keeps_weights(self, padded: PaddedBatch, labels: Labels) -> bool:
+    def _keeps_weights(self, padded: PaddedBatch, copies: int) -> bool:
         """True if the attention weights of all layers fit into memory, as a gradient of the plain kernel needs."""
         config = self.model.config.get_text_config()
         layers, heads = (getattr(config, name, None) for name in ("num_hidden_layers", "num_attention_heads"))
         if layers is None or heads is None:
             return False
         rows, longest = padded.ids.shape
-        return bool(layers * heads * rows * self._copies(labels) * longest**2 <= _KEPT_WEIGHTS)
+        return bool(layers * heads * rows * copies * longest**2 <= _KEPT_WEIGHTS)
 
-    def _attentions_and_gradients(self, batch: Inputs, padded: PaddedBatch, odds: Odds, labels: Labels) -> Observations:
-        """Attention and gradient of one pass with the plain kernel."""
-        copies = self._copies(labels)
-        position = self._scoring_position(padded).repeat_interleave(copies)
+    @contextlib.contextmanager
+    def _recorded(
+        self,
+        forward: Callable[[], torch.Tensor],
+        padded: PaddedBatch,
+        position: torch.Tensor | None,
+        *,
+        gradients: bool,
+    ) -> Iterator[tuple[AttentionRecorder, torch.Tensor]]:
+        """Record attention in one pass; gradients are taken inside, as layers may be computed again for them."""
 
-        def looked() -> tuple[AttentionTap, torch.Tensor, torch.Tensor]:
-            embedded = self.model.get_input_embeddings()(padded.ids).detach().requires_grad_(True)
+        def record() -> tuple[AttentionRecorder, torch.Tensor]:
             names = self._attention_modules
-            with AttentionTap(self.model, position, causal=self._reads_back, names=names) as tap:
-                return tap, embedded, self._differentiable_scores(embedded, batch, padded, labels)
+            with AttentionRecorder(self.model, position, causal=self._is_causal, names=names) as attention:
+                return attention, forward()
 
-        with contextlib.ExitStack() as asked:  # until the gradient is there: layers may be computed again for it
-            asked.enter_context(torch.enable_grad())
-            asked.enter_context(eager_attention(self.model))
-            asked.enter_context(checkpointed(self.model, padded.ids.numel()))
-            if self._hands_on:
-                asked.enter_context(handed_on(self.model))
-            tap, embedded, scores = looked()
-            if not tap.heard and not self._hands_on:
-                self._hands_on = True
-                asked.enter_context(handed_on(self.model))
-                tap, embedded, scores = looked()
-            (gradient,) = gradients_of(odds.of(scores), [embedded])
-        self._attention_modules = frozenset(tap.heard) or None
-        seen = to_host(tap.mean()[::copies])
-        gradients = self._gradients_at(embedded, gradient, batch)  # both copies are under way before one is waited for
-        return Observations(_split(seen, batch), gradients)
-
-    def _attentions(self, batch: Inputs, padded: PaddedBatch) -> list[PerToken]:
-        arguments = {
-            "input_ids": padded.ids,
-            **self._masks(padded),
-            **self._segments(padded.segments),
-            **self._no_cache(),
-        }
-        position = self._scoring_position(padded)
-        tap = self._tapped(arguments, position)
-        if not tap.heard:  # some models hand their weights on only when asked to, and then keep those of all layers
-            tap = self._tapped({**arguments, "output_attentions": True}, position)
-        return _split(to_host(tap.mean()), batch)
-
-    def _tapped(self, arguments: dict[str, Any], position: torch.Tensor) -> AttentionTap:
-        with no_grad(self.model), eager_attention(self.model):
-            with AttentionTap(self.model, position, causal=self._reads_back) as tap:
-                self.model.base_model(**arguments)
-        return tap
-
-    def _gradients(self, batch: Inputs, padded: PaddedBatch, odds: Odds, labels: Labels) -> list[Gradients]:
-        with torch.enable_grad(), checkpointed(self.model, padded.ids.numel()):
-            embedded = self.model.get_input_embeddings()(padded.ids).detach().requires_grad_(True)
-            scores = self._differentiable_scores(embedded, batch, padded, labels)
-            (gradient,) = gradients_of(odds.of(scores), [embedded])
-        return self._gradients_at(embedded, gradient, batch)
+        with contextlib.ExitStack() as entered:
+            entered.enter_context(torch.enable_grad() if gradients else torch.no_grad())
+            entered.enter_context(eager_attention(self.model))
+            entered.enter_context(checkpointed(self.model, padded.ids.numel()))
+            if self._attends_on_request:
+                entered.enter_context(output_attentions(self.model))
+            attention, scores = record()
+            if not attention.names and not self._attends_on_request:
+                self._attends_on_request = True
+                entered.enter_context(output_attentions(self.model))
+                attention, scores = record()
+            yield attention, scores
+        self._attention_modules = frozenset(attention.names) or None
 
     def _gradients_at(self, embedded: torch.Tensor, gradient: torch.Tensor, batch: Inputs) -> list[Gradients]:
         """Embeddings and gradients of the tokens of each row, copied to the host at once."""
@@ -312,52 +305,57 @@ class HFModel(Model):
     def attention_maps(
         self, item: Encoded, target: int, labels: Labels, *, gradients: bool, prior: Prior | None = None
     ) -> AttentionMaps:
-        # In a caller's inference mode there would be no gradient, even if it only covers the ids.
-        with translated_memory_errors(), torch.inference_mode(False):
-            return self._attention_maps(item, _one(target, prior), labels, gradients)
-
-    def _attention_maps(self, item: Encoded, odds: Odds, labels: Labels, gradients: bool) -> AttentionMaps:
-        inputs, n_tokens = item.full(), len(item.ids)
-        padded = self.padded(inputs)
-
-        def looked() -> tuple[AttentionTap, torch.Tensor]:
-            with AttentionTap(self.model, None, causal=self._reads_back) as tap:
-                embedded = self.model.get_input_embeddings()(padded.ids).detach().requires_grad_(gradients)
-                return tap, self._differentiable_scores(embedded, inputs, padded, labels)
-
-        with contextlib.ExitStack() as asked:  # until the gradient is there: layers may be computed again for it
-            asked.enter_context(torch.enable_grad() if gradients else torch.no_grad())
-            asked.enter_context(eager_attention(self.model))
-            asked.enter_context(checkpointed(self.model, padded.ids.numel()))
-            tap, scores = looked()
-            if not tap.heard:
-                asked.enter_context(handed_on(self.model))
-                tap, scores = looked()
-            tap.check()
-            found = gradients_of(odds.of(scores), tap.layers) if gradients else ()
+        n_tokens = len(item.ids)
 
         def within(layers: Sequence[torch.Tensor]) -> NDArray[np.float32]:
             # Labels of several tokens are rows of their own: their tokens are cut off, and their gradients add up.
             kept = [layer[:, :, :n_tokens, :n_tokens].detach().float().sum(dim=0).cpu() for layer in layers]
             return torch.stack(kept).numpy()
 
-        position = int(self._scoring_position(padded)[0])
-        weights = within([layer[:1] for layer in tap.layers])
-        return AttentionMaps(weights, within(found) if gradients else None, position)
+        # In a caller's inference mode there would be no gradient, even if it only covers the ids.
+        with translated_memory_errors(), torch.inference_mode(False):
+            inputs = item.full()
+            padded = self.padded(inputs)
+            embedded = self.model.get_input_embeddings()(padded.ids).detach().requires_grad_(gradients)
 
-    def embedded(self, item: Encoded, target: int, labels: Labels, *, prior: Prior | None = None) -> HFEmbedded:
+            def forward() -> torch.Tensor:
+                return self._differentiable_scores(embedded, inputs, padded, labels)
+
+            with self._recorded(forward, padded, None, gradients=gradients) as (attention, scores):
+                attention.check()
+                odds = TargetOdds.same(target, prior).of(scores)
+                found = gradients_of(odds, attention.layers) if gradients else ()
+            position = int(self._scoring_position(padded)[0])
+            weights = within([layer[:1] for layer in attention.layers])
+            return AttentionMaps(weights, within(found) if gradients else None, position)
+
+    def embedded(self, item: Encoded, target: int, labels: Labels, *, prior: Prior | None = None) -> TransformerText:
         tokens = np.flatnonzero(item.unit_of != PROTECTED)
         start = self._first_computed(item, tokens)
+        table = self.model.get_input_embeddings()
 
         @contextlib.contextmanager
-        def log_odds_at(points: torch.Tensor) -> Iterator[torch.Tensor]:
+        def odds_at(points: torch.Tensor) -> Iterator[torch.Tensor]:
             with self._scores_at(points, item, tokens, start, labels) as scores:
-                yield _one(target, prior, n_rows=len(points)).of(scores)
+                yield TargetOdds.same(target, prior, len(points)).of(scores)
+
+        def look_up(ids: Ids) -> NDArray[np.float64]:
+            with torch.no_grad():
+                found: NDArray[np.float64] = table(torch.from_numpy(ids).to(self.device)).double().cpu().numpy()
+            return found
 
         n_tokens = (len(item.ids) - start) * (len(labels.ids) if labels.scoring == "full" else 1)
-        spare = item.special.pad if item.special.pad is not None else item.special.end
-        at_once = max(1, self._attribution_tokens // n_tokens)
-        return HFEmbedded(self.model, self.device, tokens, item.ids, spare, log_odds_at, at_once, self._retries)
+        pad = item.special.pad if item.special.pad is not None else item.special.end
+        return TransformerText(
+            tokens=tokens,
+            embedding=look_up(item.ids[tokens]),
+            pad=None if pad is None else look_up(np.array([pad]))[0],
+            at_once=max(1, self._attribution_tokens // n_tokens),
+            odds_at=odds_at,
+            device=self.device,
+            dtype=self.model.dtype,
+            retries=self._retries,
+        )
 
     @property
     def _attribution_tokens(self) -> int:
@@ -365,29 +363,20 @@ class HFModel(Model):
         return _ATTRIBUTION_TOKENS
 
     def _first_computed(self, item: Encoded, tokens: Ids) -> int:
-        """The first token that is computed for every point; what stands before is computed once."""
+        """The first token that is computed for every point; those before it are computed once."""
         return 0
 
     @contextlib.contextmanager
     def _scores_at(
         self, points: torch.Tensor, item: Encoded, tokens: Ids, start: int, labels: Labels
     ) -> Iterator[torch.Tensor]:
-        """Log-scores of the labels, with the embeddings of `tokens` as `points` say; inside, gradients may be taken."""
+        """Log-scores of the labels, with `points` as the embeddings of `tokens`; inside, gradients may be taken."""
         inputs = Inputs.join([item.full()] * len(points))
         padded = self.padded(inputs)
         plain = self.model.get_input_embeddings()(padded.ids).detach()
         with checkpointed(self.model, padded.ids.numel()):
             moved = plain.index_copy(1, self._put(tokens), points)
             yield self._differentiable_scores(moved, inputs, padded, labels)
-
-    def _chunks(self, batch: Sequence[Encoded]) -> Iterator[tuple[int, int]]:
-        """Consecutive examples whose padded batch stays within `_attribution_tokens`, one at least."""
-        start = 0
-        for stop in range(1, len(batch) + 1):
-            longest = max(len(item.ids) for item in batch[start : stop + 1])
-            if stop == len(batch) or longest * (stop + 1 - start) > self._attribution_tokens:
-                yield start, stop
-                start = stop
 
     def padded(self, batch: Inputs, *, start: int = 0) -> PaddedBatch:
         """Rows from `start` on, on the device of the inputs after a single copy."""
@@ -411,47 +400,13 @@ class HFModel(Model):
         return {}
 
 
-def _one(target: int, prior: Prior | None, *, n_rows: int = 1) -> Odds:
-    """The same target for all rows."""
-    return Odds([target] * n_rows, None if prior is None else [prior] * n_rows)
-
-
 def n_positions(config: Any) -> int | None:
     """Positions that a model knows; None where it reads texts of any length (XLNet calls that -1)."""
     found = getattr(config, "max_position_embeddings", None)
     return int(found) if found is not None and found > 0 else None
 
 
-def note_event(device: str) -> Callable[[], None]:
-    """Mark the work queued so far; calling the result makes the then current stream wait for it."""
-    if not device.startswith("cuda"):
-        return lambda: None
-    done = torch.cuda.current_stream(device).record_event()
-    return lambda: torch.cuda.current_stream(device).wait_event(done)
-
-
-def to_host(tensor: torch.Tensor) -> Callable[[], torch.Tensor]:
-    """Start to copy a tensor to the host; calling the result waits for the copy, and for nothing queued after it."""
-    if not tensor.is_cuda:
-        return lambda: tensor
-    copied = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
-    copied.copy_(tensor, non_blocking=True)
-    done = torch.cuda.current_stream(tensor.device).record_event()
-
-    def wait() -> torch.Tensor:
-        done.synchronize()
-        return copied
-
-    return wait
-
-
-def _split(values: Callable[[], torch.Tensor], batch: Inputs) -> list[PerToken]:
+def split_rows(values: Callable[[], torch.Tensor], batch: Inputs) -> list[PerToken]:
     """The values of each row, (rows, longest), without its padding."""
     rows = values().double().numpy()
     return [row[:length] for row, length in zip(rows, batch.lengths.tolist(), strict=True)]
-
-
-def _bit_sums(bits: torch.Tensor) -> list[int]:
-    """Sum of the words of four bytes, and of the bytes left over."""
-    even = bits.numel() - bits.numel() % 4
-    return [int(part.sum(dtype=torch.int64)) for part in (bits[:even].view(torch.int32), bits[even:])]

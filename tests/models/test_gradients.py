@@ -8,8 +8,8 @@ from tests.helpers import CAUSAL, CLASSIFIERS
 from ice_eval.encoding import encode
 from ice_eval.errors import CapabilityError
 from ice_eval.models import load_model
-from ice_eval.models._attention import AttentionTap
-from ice_eval.models._hf_load import wrap
+from ice_eval.models.gradients import AttentionRecorder
+from ice_eval.models.pretrained import wrap
 
 
 def attentions(model, items, task):
@@ -135,9 +135,9 @@ def test_a_model_that_returns_no_weights_is_told_so(tiny):
     model = tiny("gpt2")
     with (
         pytest.raises(CapabilityError, match="returned no attention weights"),
-        AttentionTap(model.model, torch.zeros(1), causal=True) as tap,
+        AttentionRecorder(model.model, torch.zeros(1), causal=True) as recorder,
     ):
-        tap.mean()
+        recorder.mean()
 
 
 def test_the_callers_gradients_are_not_touched(tiny, reviews):

@@ -10,11 +10,23 @@ import numpy as np
 from ice_eval.encoding import Tokens
 from ice_eval.errors import ConfigError, DataError
 from ice_eval.models._alignment import Spans, align, are_plausible
-from ice_eval.models._bos import always_begins, missing_bos
 from ice_eval.records import Ids, SpecialIds
 
 _QUESTION = "\ue000question\ue000"
 """Stands for the last user turn while its frame is looked for; no template and no text holds it."""
+_BOS = "\ue000bos\ue000"
+"""Stands for the BOS token while it is looked for in a chat template."""
+_ALWAYS_BOS = "gemma"
+"""Families of this name always begin with BOS, in a chat too."""
+_USUALLY_BOS = frozenset(
+    {
+        "cohere", "cohere2", "deepseek_v2", "deepseek_v3", "jamba", "lfm2", "lfm2_moe", "llama", "llama4",
+        "llama4_text", "minicpm", "ministral", "mistral", "mistral3", "mixtral",
+    }
+)  # fmt: skip
+"""Families that begin with BOS where they have a token of that name and nothing else is configured."""
+_BOS_NAMES = frozenset({"s", "bos", "bostoken", "beginoftext", "beginofsentence", "startoftext"})
+"""Names of tokens that are a beginning and nothing else, without brackets: <s>, [BOS], <|begin_of_text|>."""
 
 
 class HFCodec:
@@ -30,20 +42,13 @@ class HFCodec:
     def __init__(
         self, tokenizer: Any, *, reads_pairs: bool, max_tokens: int, family: str = "", n_ids: int | None = None
     ) -> None:
-        """Wrap a tokenizer.
-
-        Args:
-            tokenizer: One of transformers.
-            reads_pairs: Whether it belongs to a sequence classifier.
-            max_tokens: Longest input that the model takes.
-            family: The `model_type` of the model's configuration.
-            n_ids: Ids that the model has embeddings for; by default any.
-        """
         self.tokenizer = tokenizer
         self.reads_pairs = reads_pairs
         self.max_tokens = max_tokens
         self._family = family
+        """The `model_type` of the model's configuration."""
         self._n_ids = n_ids
+        """Number of embeddings of the model; None: there is one for every id."""
         self.special = SpecialIds(
             unk=tokenizer.unk_token_id,
             pad=tokenizer.pad_token_id,
@@ -55,7 +60,7 @@ class HFCodec:
 
     @property
     def notes(self) -> list[str]:
-        """What a user should know of how texts are read."""
+        """Messages for the user on how texts are read."""
         if self._why_bos is None:
             return []
         token = self.tokenizer.bos_token
@@ -63,19 +68,37 @@ class HFCodec:
 
     def tokenize(self, text: str, pair: str | None = None, *, framed: bool = False) -> Tokens:
         """Ids and positions; what a language model's texts begin with is put before a `framed` text that lacks it."""
-        tokens = self._read([text] if pair is None else [text, pair], framed=framed)
+        texts = [text] if pair is None else [text, pair]
+        raw = self._raw(texts, framed=framed)
+        start, end = np.zeros_like(raw.ids), np.zeros_like(raw.ids)
+        for index, each in enumerate(texts):
+            own = np.flatnonzero(raw.sequence == index)
+            reported = None if raw.spans is None else Spans(raw.spans.start[own], raw.spans.end[own])
+            start[own], end[own] = self._positions(each, [raw.pieces[i] for i in own.tolist()], reported)
         if self.reads_pairs:
-            return tokens
+            return Tokens(raw.ids, raw.segments, raw.sequence, start, end)
         # A language model answers after its last token: an end-of-text token there would end the text instead.
-        content = np.flatnonzero(tokens.sequence >= 0)
+        content = np.flatnonzero(raw.sequence >= 0)
         stop = int(content[-1]) + 1 if content.size else len(self._own_beginning)
-        return _after(self._lacking(text, framed=framed), tokens, stop)
+        missing = np.array(self._missing_beginning(text, framed=framed), dtype=np.int64)
+        none = np.zeros_like(missing)
 
-    def _lacking(self, text: str, *, framed: bool) -> tuple[int, ...]:
-        """What must be put before the tokenizer's own ids."""
+        def joined(first: Ids, rest: Ids) -> Ids:
+            return np.concatenate([first, rest[:stop]])
+
+        return Tokens(
+            ids=joined(missing, raw.ids),
+            segments=joined(none, raw.segments),
+            sequence=joined(none - 1, raw.sequence),
+            start=joined(none, start),
+            end=joined(none, end),
+        )
+
+    def _missing_beginning(self, text: str, *, framed: bool) -> tuple[int, ...]:
+        """Ids that must be put before the tokenizer's own."""
         if not framed:
             return self._beginning if self._why_bos is not None else ()
-        if self._why_bos is None and not always_begins(self._family):
+        if self._why_bos is None and _ALWAYS_BOS not in self._family:
             return ()  # a chat template that writes no BOS means it, even where plain texts get one
         written = "".join(self.tokenizer.convert_ids_to_tokens(list(self._beginning)))
         return () if text.lstrip().startswith(written) else self._beginning
@@ -83,12 +106,12 @@ class HFCodec:
     @functools.cached_property
     def _own_beginning(self) -> tuple[int, ...]:
         """Special tokens that the tokenizer puts before every text by itself."""
-        said = self._said(["a"], framed=False)
-        return tuple(int(i) for i in said.ids[: int(np.argmax(said.sequence >= 0))])
+        raw = self._raw(["a"], framed=False)
+        return tuple(int(i) for i in raw.ids[: int(np.argmax(raw.sequence >= 0))])
 
     @functools.cached_property
     def _why_bos(self) -> str | None:
-        """Why the BOS token must be added, if it must."""
+        """The reason why the BOS token must be added, if it must."""
         bos = self.tokenizer.bos_token_id
         if self.reads_pairs or self._own_beginning or bos is None or (self._n_ids is not None and bos >= self._n_ids):
             return None
@@ -96,29 +119,19 @@ class HFCodec:
 
     @property
     def _beginning(self) -> tuple[int, ...]:
-        """What every text of the model begins with."""
+        """Ids that every text of the model begins with."""
         return self._own_beginning if self._why_bos is None else (int(self.tokenizer.bos_token_id),)
 
-    def _read(self, texts: Sequence[str], *, framed: bool) -> Tokens:
-        """Ids as the tokenizer gives them, at positions that were checked."""
-        said = self._said(texts, framed=framed)
-        start, end = np.zeros_like(said.ids), np.zeros_like(said.ids)
-        for index, text in enumerate(texts):
-            own = np.flatnonzero(said.sequence == index)
-            reported = None if said.spans is None else Spans(said.spans.start[own], said.spans.end[own])
-            start[own], end[own] = self._positions(text, [said.pieces[i] for i in own.tolist()], reported)
-        return Tokens(said.ids, said.segments, said.sequence, start, end)
+    def _raw(self, texts: Sequence[str], *, framed: bool) -> "_RawTokens":
+        return (self._raw_by_fast if self.tokenizer.is_fast else self._raw_by_slow)(texts, framed=framed)
 
-    def _said(self, texts: Sequence[str], *, framed: bool) -> "_Said":
-        return (self._said_by_fast if self.tokenizer.is_fast else self._said_by_slow)(texts, framed=framed)
-
-    def _said_by_fast(self, texts: Sequence[str], *, framed: bool) -> "_Said":
+    def _raw_by_fast(self, texts: Sequence[str], *, framed: bool) -> "_RawTokens":
         found = self._called(texts, framed=framed, return_offsets_mapping=True)
         offsets = np.array(found["offset_mapping"], dtype=np.int64).reshape(-1, 2)
         sequence = np.array([-1 if s is None else s for s in found.sequence_ids(0)], dtype=np.int64)
-        return _Said.of(found, sequence, found.tokens(0), Spans(offsets[:, 0], offsets[:, 1]))
+        return _RawTokens.of(found, sequence, found.tokens(0), Spans(offsets[:, 0], offsets[:, 1]))
 
-    def _said_by_slow(self, texts: Sequence[str], *, framed: bool) -> "_Said":
+    def _raw_by_slow(self, texts: Sequence[str], *, framed: bool) -> "_RawTokens":
         """A tokenizer in Python reports no positions, nor which text its tokens come from."""
         try:
             found = self._called(texts, framed=framed, return_special_tokens_mask=True)
@@ -135,17 +148,11 @@ class HFCodec:
         sequence[own] = np.repeat(np.arange(len(texts)), [len(part) for part in pieces])
         spelled = np.full(len(sequence), "", dtype=object)
         spelled[own] = [piece for part in pieces for piece in part]
-        return _Said.of(found, sequence, spelled.tolist(), None)
+        return _RawTokens.of(found, sequence, spelled.tolist(), None)
 
     def _called(self, texts: Sequence[str], *, framed: bool, **wanted: bool) -> Any:
-        return self.tokenizer(
-            *texts,
-            add_special_tokens=not framed,
-            split_special_tokens=not framed,
-            truncation=False,
-            verbose=False,
-            **wanted,
-        )
+        options = {"add_special_tokens": not framed, "split_special_tokens": not framed, **wanted}
+        return self.tokenizer(*texts, truncation=False, verbose=False, **options)
 
     def _positions(self, text: str, pieces: Sequence[str], reported: Spans | None) -> Spans:
         """Characters behind each piece: as reported, if that may be right."""
@@ -174,11 +181,11 @@ class HFCodec:
 
     @property
     def has_chat(self) -> bool:
-        """Whether there is a template for turns of a chat."""
+        """True if there is a chat template."""
         return not self.reads_pairs and bool(self.tokenizer.chat_template)
 
     def chat_text(self, turns: Sequence[tuple[str, str]]) -> str:
-        """What the chat template writes for turns (role and text), up to where the next answer begins."""
+        """Text of turns (role and text) by the chat template, up to where the next answer begins."""
         messages = [{"role": role, "content": content} for role, content in turns]
         try:
             return str(self.tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False))
@@ -186,23 +193,20 @@ class HFCodec:
             raise ConfigError(f"the chat template refuses these turns: {exc}.") from exc
 
     def decode(self, rows: Sequence[Ids]) -> list[str]:
-        """What ids spell; a row may begin inside a word, and the mark for that is no text."""
-        return [
-            self.tokenizer.decode(
-                row.tolist(), skip_special_tokens=False, clean_up_tokenization_spaces=False
-            ).removeprefix(self._inside_word)
-            for row in rows
-        ]
+        """Text of each row of ids; a row may begin inside a word, and the mark for that is no text."""
+        options = {"skip_special_tokens": False, "clean_up_tokenization_spaces": False}
+        texts = (self.tokenizer.decode(row.tolist(), **options) for row in rows)
+        return [text.removeprefix(self._inside_word) for text in texts]
 
     @functools.cached_property
     def _inside_word(self) -> str:
-        """How WordPiece marks a token that goes on with a word (signs of a text are decoded with spaces between)."""
+        """WordPiece's mark of a token that continues a word."""
         decoder: Any = getattr(getattr(self.tokenizer, "backend_tokenizer", None), "decoder", None)
         return str(decoder.prefix) if type(decoder).__name__ == "WordPiece" else ""
 
 
-class _Said(NamedTuple):
-    """What a tokenizer says of a text or two, positions unchecked."""
+class _RawTokens(NamedTuple):
+    """Tokens of a text or two, with positions as the tokenizer reports them."""
 
     ids: Ids
     segments: Ids
@@ -212,23 +216,47 @@ class _Said(NamedTuple):
     spans: Spans | None
 
     @classmethod
-    def of(cls, found: Any, sequence: Ids, pieces: Sequence[str], spans: Spans | None) -> "_Said":
+    def of(cls, found: Any, sequence: Ids, pieces: Sequence[str], spans: Spans | None) -> "_RawTokens":
         ids = np.array(found["input_ids"], dtype=np.int64)
         segments = np.array(found.get("token_type_ids", np.zeros(len(ids))), dtype=np.int64)
         return cls(ids, segments, sequence, pieces, spans)
 
 
-def _after(ids: tuple[int, ...], tokens: Tokens, stop: int) -> Tokens:
-    """The first tokens up to `stop`, after special ones with these ids."""
-    none = np.zeros(len(ids), dtype=np.int64)
+def missing_bos(tokenizer: Any, *, family: str) -> str | None:
+    """Return why texts need the BOS token of a tokenizer that adds no special token in front; None if they do not.
 
-    def joined(first: Ids, rest: Ids) -> Ids:
-        return np.concatenate([first, rest[:stop]])
+    Models that were trained with BOS answer garbage without it, and not every file says so: conversions drop it, and
+    some tokenizers leave it to the chat template. Texts need it if
 
-    return Tokens(
-        ids=joined(np.array(ids, dtype=np.int64), tokens.ids),
-        segments=joined(none, tokens.segments),
-        sequence=joined(none - 1, tokens.sequence),
-        start=joined(none, tokens.start),
-        end=joined(none, tokens.end),
-    )
+    - the tokenizer's configuration asks for it (`add_bos_token`), and its author forgot to act on it,
+    - the family always begins with it (Gemma),
+    - the chat template writes `bos_token` first; one that spells out the same token (SmolLM2) is not meant,
+    - the family usually begins with it (Llama, Mistral, …), the configuration is silent, and the token is named as a
+      beginning and is not the end token too.
+    """
+    token = tokenizer.bos_token
+    if token is None:
+        return None
+    asked = tokenizer.init_kwargs.get("add_bos_token")
+    if asked:
+        return "its configuration asks for it"
+    if _ALWAYS_BOS in family:
+        return f"texts of {family} models always begin with it"
+    if _template_begins_with_bos(tokenizer):
+        return "its chat template begins with it"
+    is_beginning = "".join(c for c in token.casefold() if c.isalpha()) in _BOS_NAMES
+    if asked is None and family in _USUALLY_BOS and is_beginning and token != tokenizer.eos_token:
+        return f"texts of {family} models usually begin with it"
+    return None
+
+
+def _template_begins_with_bos(tokenizer: Any) -> bool:
+    if not tokenizer.chat_template:
+        return False
+    try:
+        text = tokenizer.apply_chat_template(
+            [{"role": "user", "content": "x"}], add_generation_prompt=True, tokenize=False, bos_token=_BOS
+        )
+    except Exception:  # a template is a program: its errors on a harmless turn are reported when it is really used
+        return False
+    return str(text).lstrip().startswith(_BOS)

@@ -16,7 +16,7 @@ from ice_eval.attributions import OF_EVERY_MODEL, Lens, Observer, attributions, 
 from ice_eval.encoding import encode, shared_prefix
 from ice_eval.errors import ConfigError
 from ice_eval.models import load_model
-from ice_eval.models._placement import is_offloaded
+from ice_eval.models.devices import is_offloaded
 
 LOOKING = [name for name, method in attributions.items() if method.needs - OF_EVERY_MODEL - {"generate"}]
 MAPS = {

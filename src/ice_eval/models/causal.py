@@ -10,17 +10,14 @@ import torch
 
 from ice_eval.encoding import label_ids, shared_prefix
 from ice_eval.errors import ConfigError, OutOfMemoryError
-from ice_eval.models._checkpoint import checkpointed
-from ice_eval.models._gradients import gradients_of
-from ice_eval.models._hf import HFModel, PaddedBatch, n_positions, note_event, to_host
-from ice_eval.models._hf_chat import ChatWriter
-from ice_eval.models._hf_codec import HFCodec
-from ice_eval.models._hf_generate import Writer
-from ice_eval.models._odds import Odds
-from ice_eval.models._packed import PackedPass, Packing, Prefix, packed
-from ice_eval.models._placement import weight_of
-from ice_eval.models._records import Conversation, Generated, Gradients, Labels, LabelScoring, Observations, Reply
-from ice_eval.records import Encoded, Ids, Inputs
+from ice_eval.models.base import Conversation, Generated, Gradients, Labels, LabelScoring, Observations, Reply
+from ice_eval.models.codec import HFCodec
+from ice_eval.models.devices import record_event, to_host, weight_of
+from ice_eval.models.generate import Generator
+from ice_eval.models.gradients import TargetOdds, checkpointed, gradients_of
+from ice_eval.models.packed import PackedPass, Packing, Prefix, packed
+from ice_eval.models.transformer import HFModel, PaddedBatch, n_positions, split_rows
+from ice_eval.records import Encoded, Ids, Inputs, LogScores
 from ice_eval.tasks import Task
 
 Way = Literal["packed", "shared", "plain"]
@@ -55,12 +52,8 @@ class CausalLM(HFModel):
         mixes = set(getattr(model.config.get_text_config(), "layer_types", None) or ["full_attention"])
         # Convolutions and recurrences would run on from one packed row into the next.
         self._way: Way = "packed" if mixes <= {"full_attention", "sliding_attention"} else "shared"
-        self._heard_window = False
+        self._knows_window = False
         self._own_head = True
-
-    @property
-    def _reads_back(self) -> bool:
-        return True
 
     @property
     def shares_prefix(self) -> bool:
@@ -88,7 +81,7 @@ class CausalLM(HFModel):
                 faults.append(f" ({type(exc).__name__}: {exc})")
                 return False
 
-        if hoped_to_pack and agrees("packed", True) and (self._heard_window or not self._has_window()):
+        if hoped_to_pack and agrees("packed", True) and (self._knows_window or not self._has_window()):
             return []
         if agrees("shared", True):
             if not hoped_to_pack:
@@ -106,16 +99,16 @@ class CausalLM(HFModel):
         ]
 
     def _has_window(self) -> bool:
-        """True if attention has a window; a packed pass must then be told its size by the layers."""
+        """True if attention has a window; layers must then pass its size to a packed pass."""
         config = self.model.config.get_text_config()
         reach = [getattr(config, name, None) for name in ("sliding_window", "attention_chunk_size")]
         return any(each is not None and each < self.codec.max_tokens for each in reach)
 
-    def _plain_scores(self, batch: Inputs, labels: Labels) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def _plain_scores(self, batch: Inputs, labels: Labels) -> LogScores:
         """One row at a time through the whole model: slow, and right by construction."""
         before, self._way, self._own_head = (self._way, self._own_head), "plain", False
         try:
-            return np.concatenate([self.log_scores(batch.take([index]), labels) for index in range(len(batch))])
+            return self.again(batch, labels)
         finally:
             self._way, self._own_head = before
 
@@ -126,7 +119,7 @@ class CausalLM(HFModel):
     def _label_scores(self, batch: Inputs, labels: Labels, prefix: int) -> tuple[torch.Tensor, int]:
         # One token at least must be left to compute after the prefix.
         start = min(prefix, int(batch.lengths.min()) - 1) if self.shares_prefix else 0
-        rows = _with_labels(batch, labels) if labels.scoring == "full" else batch
+        rows = _with_labels(batch, labels)
         states, tokens = (self._packed_states if self._way == "packed" else self._padded_states)(rows, start)
         return self._read(states, batch.lengths - start, labels), tokens
 
@@ -134,13 +127,13 @@ class CausalLM(HFModel):
         with self._packed(rows, start) as forward:
             ids = self._put(forward.packing.ids)
             states = self._states({"input_ids": ids[None], "use_cache": False, **forward.arguments()})
-        self._heard_window = self._heard_window or forward.has_window
+        self._knows_window = self._knows_window or forward.has_window
         return self._at_nodes(states, forward.packing), len(forward.packing.ids)
 
     def _packed(
         self, rows: Inputs, start: int, *, groups: Ids | None = None, watch: Ids | None = None
     ) -> AbstractContextManager[PackedPass]:
-        """A pass over the rows from `start` on, after the keys and values of what stands before."""
+        """A pass over the rows from `start` on, after the keys and values of the tokens before."""
         prefix = self._prefix(rows.row(0)[:start]) if start else {}
         packing = Packing.of(rows, start=start, groups=groups)
         forward = PackedPass(packing, self.device, prefix=prefix, n_prefix=start, watch=watch)
@@ -151,12 +144,12 @@ class CausalLM(HFModel):
         key = ("packed", ids.tobytes())
         if self._cached is None or self._cached[0] != key:
             self._cached = None
-            noted: Prefix = {}
-            forward = PackedPass(Packing.of(Inputs.one(ids)), self.device, records=noted)
+            recorded: Prefix = {}
+            forward = PackedPass(Packing.of(Inputs.one(ids)), self.device, records=recorded)
             with torch.inference_mode(False), torch.no_grad(), packed(self.model, forward):
                 self.model.base_model(input_ids=self._put(ids)[None], use_cache=False, **forward.arguments())
-            self._cached = (key, noted)
-            self._ready = note_event(self.device)
+            self._cached = (key, recorded)
+            self._ready = record_event(self.device)
         # It may have been computed on another stream, which may not be there yet.
         self._ready()
         found: Prefix = self._cached[1]
@@ -208,61 +201,76 @@ class CausalLM(HFModel):
         head = self.model.get_output_embeddings()
         weight, bias = (weight_of(head, name) for name in ("weight", "bias"))
         assert weight is not None
-        logits = states.float() @ _chosen(weight, words).to(states.device).float().T
-        return logits if bias is None else logits + _chosen(bias, words).to(states.device).float()
 
-    def _expanded(self, prefix: np.ndarray[Any, np.dtype[np.int64]], n_rows: int) -> Any:
+        def chosen(tensor: torch.Tensor) -> torch.Tensor:
+            rows = tensor if words is None else tensor[words.to(tensor.device)]  # picked on its own device
+            return rows.to(states.device).float()
+
+        logits = states.float() @ chosen(weight).T
+        return logits if bias is None else logits + chosen(bias)
+
+    def _expanded(self, prefix: Ids, n_rows: int) -> Any:
         """The prefix's key-value cache, for `n_rows` rows; used once, since the rows are written into it."""
         key = prefix.tobytes()
         if self._cached is None or self._cached[0] != key:
             ids = torch.from_numpy(prefix)[None].to(self.device)
             self._cached = (key, self.model.base_model(input_ids=ids, use_cache=True).past_key_values)
-        return _expand(self._cached[1], n_rows)
+        cache = self._cached[1]
+        # A view where layers only grow by concatenation, else a copy.
+        if not all(type(layer).__name__ in {"DynamicLayer", "DynamicSlidingWindowLayer"} for layer in cache.layers):
+            copied = copy.deepcopy(cache)
+            copied.reorder_cache(torch.zeros(n_rows, dtype=torch.long))
+            return copied
+        expanded = copy.copy(cache)
+        expanded.layers = [copy.copy(layer) for layer in cache.layers]
+        for layer in expanded.layers:
+            layer.keys, layer.values = layer.keys.expand(n_rows, -1, -1, -1), layer.values.expand(n_rows, -1, -1, -1)
+        return expanded
 
-    def _observe(self, batch: Sequence[Encoded], odds: Odds, labels: Labels, needs: Collection[str]) -> Observations:
+    def _observe(
+        self, batch: Sequence[Encoded], odds: TargetOdds, labels: Labels, needs: Collection[str]
+    ) -> Observations:
         """Attention and gradient from one pass, which begins where the inputs begin to differ."""
         if self._way != "packed":
             return super()._observe(batch, odds, labels, needs)
-        steep = "gradients" in needs
+        differentiates = "gradients" in needs
         inputs = Inputs.join([item.full() for item in batch])
         start = min(shared_prefix(batch), int(inputs.lengths.min()) - 1)
         last: Ids = inputs.lengths - start - 1
-        chained = steep and labels.scoring == "full"
-        copies = len(labels.ids) if chained else 1
-        rows = _with_labels(inputs, labels) if chained else inputs
+        copies = self._copies(labels) if differentiates else 1
+        rows = _with_labels(inputs, labels) if differentiates else inputs
         # Examples share no node: the gradient of one must not reach another.
         groups = np.arange(len(inputs)).repeat(copies)
         watch = last.repeat(copies) if "attentions" in needs else None
         with self._packed(rows, start, groups=groups, watch=watch) as forward:
             nodes = self._put(forward.packing.ids)[None]
-            with torch.enable_grad() if steep else torch.no_grad(), checkpointed(self.model, nodes.numel()):
-                embedded = self.model.get_input_embeddings()(nodes).detach().requires_grad_(steep)
+            with torch.enable_grad() if differentiates else torch.no_grad(), checkpointed(self.model, nodes.numel()):
+                embedded = self.model.get_input_embeddings()(nodes).detach().requires_grad_(differentiates)
                 states = self._states({"inputs_embeds": embedded, "use_cache": False, **forward.arguments()})
-                if steep:
+                if differentiates:
                     scores = self._read(self._at_nodes(states, forward.packing), last + 1, labels)
                     (gradient,) = gradients_of(odds.of(scores), [embedded])
         found = Observations()
-        attention = None if forward.watched is None else to_host((forward.watched / forward.n_watched)[::copies])
-        if steep:
+        attention = None if forward.watched is None else to_host((forward.watched / forward.n_attended)[::copies])
+        if differentiates:
             own = [forward.packing.path[index * copies, : last[index] + 1] for index in range(len(inputs))]
             found.gradients = self._split(embedded.detach()[0], gradient[0], own, inputs.row(0)[:start])
         if attention is not None:
-            mean = attention().double().numpy()
-            found.attentions = [row[:length] for row, length in zip(mean, inputs.lengths.tolist(), strict=True)]
+            found.attentions = split_rows(attention, inputs)
         return found
 
     def generate(
         self, prompts: Sequence[str], *, turns: Sequence[tuple[str, str]] | None, max_tokens: int, stop: str | None
     ) -> list[Generated]:
-        writer = Writer(self.model, self.codec, device=self.device, retries=self._retries)
-        return writer.write(prompts, turns=turns, max_tokens=max_tokens, stop=stop)
+        generator = Generator(self.model, self.codec, device=self.device)
+        return generator.complete(prompts, turns=turns, max_tokens=max_tokens, stop=stop, retries=self._retries)
 
     @property
     def chats(self) -> bool:
         return self.codec.has_chat
 
     def converse(self, chats: Sequence[Conversation]) -> Iterator[tuple[int, Reply]]:
-        return ChatWriter(self.model, self.codec, device=self.device).write(chats)
+        return Generator(self.model, self.codec, device=self.device).reply(chats)
 
     def _first_computed(self, item: Encoded, tokens: Ids) -> int:
         return int(tokens[0]) if self._way == "packed" else 0
@@ -276,9 +284,7 @@ class CausalLM(HFModel):
                 yield scores
             return
         inputs = Inputs.join([item.full()] * len(points))
-        chained = labels.scoring == "full"
-        copies = len(labels.ids) if chained else 1
-        rows = _with_labels(inputs, labels) if chained else inputs
+        copies, rows = self._copies(labels), _with_labels(inputs, labels)
         # Points share no node: each has embeddings of its own.
         with self._packed(rows, start, groups=np.arange(len(inputs)).repeat(copies)) as forward:
             nodes, path = self._put(forward.packing.ids)[None], forward.packing.path[::copies]
@@ -305,20 +311,16 @@ class CausalLM(HFModel):
     ) -> torch.Tensor:
         mask = padded.mask
         if labels.scoring == "full":
-            embedded, mask = self._embedded_with_labels(embedded, batch, labels)
+            # Every row is followed by every label, so that gradients reach the rows' own embeddings.
+            whole = self.padded(_with_labels(batch, labels))
+            plain = self.model.get_input_embeddings()(whole.ids).detach()
+            lengths = self._put(batch.lengths.repeat(len(labels.ids)))
+            own = torch.arange(plain.shape[1], device=plain.device) < lengths[:, None]
+            wide = torch.nn.functional.pad(embedded, (0, 0, 0, plain.shape[1] - embedded.shape[1]))
+            embedded = torch.where(own[:, :, None], wide.repeat_interleave(len(labels.ids), dim=0), plain)
+            mask = whole.mask
         arguments = {"inputs_embeds": embedded, "attention_mask": mask, "use_cache": False}
         return self._read(self._at_places(self._states(arguments)), batch.lengths, labels)
-
-    def _embedded_with_labels(
-        self, embedded: torch.Tensor, batch: Inputs, labels: Labels
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Embeddings of every row followed by every label, so that gradients reach the rows' own embeddings."""
-        padded = self.padded(_with_labels(batch, labels))
-        plain = self.model.get_input_embeddings()(padded.ids).detach()
-        lengths = self._put(batch.lengths.repeat(len(labels.ids)))
-        own = torch.arange(plain.shape[1], device=plain.device) < lengths[:, None]
-        wide = torch.nn.functional.pad(embedded, (0, 0, 0, plain.shape[1] - embedded.shape[1]))
-        return torch.where(own[:, :, None], wide.repeat_interleave(len(labels.ids), dim=0), plain), padded.mask
 
     def _scoring_position(self, padded: PaddedBatch) -> torch.Tensor:
         return padded.mask.sum(dim=1) - 1
@@ -331,7 +333,9 @@ class CausalLM(HFModel):
 
 
 def _with_labels(batch: Inputs, labels: Labels) -> Inputs:
-    """Every row followed by all but the last token of every label: what the chain rule reads."""
+    """Every row, followed by all but the last token of every label where the chain rule reads them."""
+    if labels.scoring == "first":
+        return batch
     rows = batch.take(np.arange(len(batch)).repeat(len(labels.ids)))
     added: Ids = np.tile([len(ids) - 1 for ids in labels.ids], len(batch))
     words = [token for ids in labels.ids for token in ids[:-1]]
@@ -341,21 +345,3 @@ def _with_labels(batch: Inputs, labels: Labels) -> Inputs:
     ids, segments = np.zeros((2, len(own)), dtype=np.int64)
     ids[own], ids[~own], segments[own] = rows.ids, words * len(batch), rows.segments
     return Inputs(ids, segments, offsets)
-
-
-def _chosen(tensor: torch.Tensor, rows: torch.Tensor | None) -> torch.Tensor:
-    """Some rows of a tensor, picked where it lies, or all of them."""
-    return tensor if rows is None else tensor[rows.to(tensor.device)]
-
-
-def _expand(cache: Any, n_rows: int) -> Any:
-    """A batch-1 cache for many rows: a view where layers only grow by concatenation, else a copy."""
-    if all(type(layer).__name__ in {"DynamicLayer", "DynamicSlidingWindowLayer"} for layer in cache.layers):
-        expanded = copy.copy(cache)
-        expanded.layers = [copy.copy(layer) for layer in cache.layers]
-        for layer in expanded.layers:
-            layer.keys, layer.values = layer.keys.expand(n_rows, -1, -1, -1), layer.values.expand(n_rows, -1, -1, -1)
-        return expanded
-    copied = copy.deepcopy(cache)
-    copied.reorder_cache(torch.zeros(n_rows, dtype=torch.long))
-    return copied

@@ -1,7 +1,6 @@
 """Sequence classifiers: the score of a label is the logit of its class."""
 
 import copy
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,11 +8,10 @@ import numpy as np
 import torch
 
 from ice_eval.errors import ConfigError, OutOfMemoryError
-from ice_eval.models._attention import no_cudnn_attention
-from ice_eval.models._checkpoint import SMALL
-from ice_eval.models._hf import HFModel, PaddedBatch, n_positions
-from ice_eval.models._hf_codec import HFCodec
-from ice_eval.models._records import Labels, LabelScoring
+from ice_eval.models.base import Labels, LabelScoring
+from ice_eval.models.codec import HFCodec
+from ice_eval.models.gradients import SMALL_MODEL, no_cudnn_attention
+from ice_eval.models.transformer import HFModel, PaddedBatch, n_positions
 from ice_eval.records import Inputs, LogScores
 from ice_eval.tasks import Task
 
@@ -24,8 +22,6 @@ _ALIGNED = 8
 _PASS_TOKENS = {torch.float32: 1024}
 _HALF_PASS_TOKENS = 2048
 """Tokens that a GPU computes while the host prepares a pass, in float32 and below."""
-
-
 _LARGE_PART, _LARGE_PASS = 128, 8192
 """Examples of a part, and tokens of an attention and gradient pass, of a small model on a GPU."""
 
@@ -33,9 +29,9 @@ _LARGE_PART, _LARGE_PASS = 128, 8192
 class SequenceClassifier(HFModel):
     """Any `AutoModelForSequenceClassification`.
 
-    One that is built on a causal model reads its answer off the last token that is not its padding token. Left to
-    itself it takes the padding of a batch for text where the tokenizer pads with another token or with none, and
-    always where it gets embeddings. So the token is looked for here, in the row's own ids.
+    One that is built on a causal model answers at the last token that is not its padding token. By itself it takes the
+    padding of a batch for text where the tokenizer pads with another token or with none, and always where it gets
+    embeddings. So that token is found here, in the row's own ids.
     """
 
     def __init__(self, model: Any, tokenizer: Any, *, name: str) -> None:
@@ -43,11 +39,21 @@ class SequenceClassifier(HFModel):
             model, HFCodec(tokenizer, reads_pairs=True, max_tokens=_window(model.config, tokenizer)), name=name
         )
         self._last = hasattr(model, "score") and not model.config.is_encoder_decoder
+        text_config = model.config.get_text_config()
+        self._is_causal = self._last and not getattr(text_config, "use_bidirectional_attention", False)
         self._adds_mask = model.config.model_type in _ADDS_MASK and not getattr(model.config, "is_decoder", False)
-        self._give_back_head = _float32_head(model)
+        self._restore_head = _float32_head(model)
+        # A GPU computes the passes of a small model faster than the host prepares them, and a pass costs the host as
+        # much as thousands of tokens cost the GPU: with larger parts there are fewer passes.
+        on_gpu = self.device.startswith("cuda")
+        self._is_small = on_gpu and model.num_parameters() < SMALL_MODEL
+        if on_gpu:
+            self.pass_tokens = _PASS_TOKENS.get(model.dtype, _HALF_PASS_TOKENS)
+        if self._is_small:
+            self.part_size = _LARGE_PART
 
     def release(self) -> None:
-        self._give_back_head()
+        self._restore_head()
         super().release()
 
     def labels(self, task: Task, *, scoring: LabelScoring | None = None) -> Labels:
@@ -79,7 +85,7 @@ class SequenceClassifier(HFModel):
         return Labels(task.labels, tuple((place,) for place in places), are_classes=True, classes=classes, note=note)
 
     def copied(self, *, name: str, dtype: str | None = None) -> "SequenceClassifier":
-        """The same weights again under another name, by default in their own precision."""
+        """Copy the model under another name, by default in its own precision."""
         model = copy.deepcopy(self.model).to(dtype=getattr(torch, dtype or self.dtype))
         return SequenceClassifier(model, self.codec.tokenizer, name=name)
 
@@ -88,22 +94,8 @@ class SequenceClassifier(HFModel):
         return self._label_scores(batch, labels, 0)[0]
 
     @property
-    def pass_tokens(self) -> int:
-        return _PASS_TOKENS.get(self.model.dtype, _HALF_PASS_TOKENS) if self.device.startswith("cuda") else 0
-
-    @property
-    def part_size(self) -> int:
-        # A pass costs the host as much as thousands of tokens cost the GPU: with larger parts there are fewer passes.
-        return _LARGE_PART if self._is_small else super().part_size
-
-    @property
     def _attribution_tokens(self) -> int:
         return _LARGE_PASS if self._is_small else super()._attribution_tokens
-
-    @functools.cached_property
-    def _is_small(self) -> bool:
-        """True if a GPU computes the passes of the model faster than the host prepares them."""
-        return self.device.startswith("cuda") and self.model.num_parameters() < SMALL
 
     def check(self, batch: Inputs, labels: Labels, *, prefix: int) -> list[str]:
         if not self._adds_mask:
@@ -123,7 +115,7 @@ class SequenceClassifier(HFModel):
         """One row at a time, with the mask that every model takes."""
         before, self._adds_mask = self._adds_mask, False
         try:
-            return np.concatenate([self.log_scores(batch.take([index]), labels) for index in range(len(batch))])
+            return self.again(batch, labels)
         finally:
             self._adds_mask = before
 
@@ -155,10 +147,6 @@ class SequenceClassifier(HFModel):
         classes = np.array([index for (index,) in labels.ids])
         return logits.to(self.device).index_select(1, self._put(classes)).float()  # type: ignore[no-any-return]
 
-    @property
-    def _reads_back(self) -> bool:
-        return self._last and not getattr(self.model.config.get_text_config(), "use_bidirectional_attention", False)
-
     def _scoring_position(self, padded: PaddedBatch) -> torch.Tensor:
         if not self._last:
             return torch.zeros_like(padded.ids[:, 0])
@@ -184,14 +172,15 @@ def _additive(mask: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 def _beginning_alike(labels: Sequence[str], classes: Sequence[str]) -> list[int] | None:
     """The one class that each label begins with, or that begins with it (`neg`, `negative`); None if some has none."""
     found = []
+    names = [name.casefold() for name in classes]
     for label in map(str.casefold, labels):
-        same = [place for place, name in enumerate(classes) if _begins(label, name.casefold())]
+        same = [
+            place
+            for place, name in enumerate(names)
+            if label and name and (label.startswith(name) or name.startswith(label))
+        ]
         found += same if len(same) == 1 else []
     return found if len(set(found)) == len(labels) else None
-
-
-def _begins(one: str, other: str) -> bool:
-    return bool(one and other) and (one.startswith(other) or other.startswith(one))
 
 
 def _window(config: Any, tokenizer: Any) -> int:
@@ -204,24 +193,26 @@ def _window(config: Any, tokenizer: Any) -> int:
 
 
 def _float32_head(model: Any) -> Callable[[], None]:
-    """Compute everything after the encoder in float32: half-precision logits lie far enough apart to tie.
+    """Compute everything after the encoder in float32: half-precision logits are far enough apart to tie.
 
-    Who calls the result gets the head back as it was: half precision, widened and narrowed again, is the same.
+    Calling the result restores the head: half precision, widened and narrowed again, is the same.
     """
+
+    def widened(_: Any, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(
+            value.float() if isinstance(value, torch.Tensor) and value.is_floating_point() else value
+            for value in inputs
+        )
+
     changed = []
     for name, module in model.named_children() if model.dtype.itemsize < torch.float32.itemsize else ():
         if module is not model.base_model and name != model.base_model_prefix:
             dtype = next((parameter.dtype for parameter in module.parameters()), model.dtype)
-            hook = module.register_forward_pre_hook(lambda _, inputs: tuple(_as_float32(value) for value in inputs))
-            changed.append((module.float(), dtype, hook))
+            changed.append((module.float(), dtype, module.register_forward_pre_hook(widened)))
 
-    def give_back() -> None:
+    def restore() -> None:
         for module, dtype, hook in changed:
             hook.remove()
             module.to(dtype)
 
-    return give_back
-
-
-def _as_float32(value: Any) -> Any:
-    return value.float() if isinstance(value, torch.Tensor) and value.is_floating_point() else value
+    return restore

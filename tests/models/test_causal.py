@@ -8,7 +8,7 @@ import ice_eval as ice
 from ice_eval.encoding import encode, shared_prefix
 from ice_eval.errors import ConfigError
 from ice_eval.models import Labels
-from ice_eval.models._hf_causal import CausalLM, _with_labels
+from ice_eval.models.causal import CausalLM, _with_labels
 from ice_eval.operators import operators
 from ice_eval.records import Inputs
 from ice_eval.tasks import Records, adhoc_task

@@ -12,7 +12,7 @@ import ice_eval as ice
 from ice_eval.encoding import encode
 from ice_eval.errors import ConfigError
 from ice_eval.models import load_model
-from ice_eval.models._hf_classifier import _beginning_alike
+from ice_eval.models.classifier import _beginning_alike
 from ice_eval.tasks import Records, Task, adhoc_task
 
 

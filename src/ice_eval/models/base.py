@@ -1,0 +1,424 @@
+"""The interface that every model implements, and the records that travel through it."""
+
+import json
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_softmax
+
+from ice_eval._registry import Registry, did_you_mean
+from ice_eval.encoding import Codec
+from ice_eval.errors import ConfigError
+from ice_eval.files import why_no_json
+from ice_eval.records import Encoded, Ids, Inputs, LabelIds, LogScores, PerToken, Unit
+from ice_eval.tasks import Task
+
+PART_SIZE = 16
+"""Examples of a part, unless a model says otherwise."""
+LabelScoring = Literal["first", "full"]
+Prior = Sequence[float]
+"""Log-scores of the labels without a text, which contextual calibration subtracts."""
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Labels of a task as a model scores them."""
+
+    names: tuple[str, ...]
+    ids: LabelIds
+    """Token ids of the label words; for a classifier the index of the class, alone."""
+    scoring: LabelScoring = "first"
+    """By the first token of the label word, or by all of them (chain rule)."""
+    are_classes: bool = False
+    """True if `ids` are indices of classes, not tokens."""
+    classes: tuple[str, ...] = ()
+    """Names of all classes of a classifier, in their order; empty where they have none."""
+    note: str | None = None
+    """A message for the user on how labels were matched."""
+
+    @property
+    def is_open(self) -> bool:
+        """True if there is a single answer: its score is its log-probability among all texts."""
+        return len(self.ids) == 1
+
+    @property
+    def reserve(self) -> int:
+        """Tokens that a label adds to the input."""
+        return max(len(ids) for ids in self.ids) - 1 if self.scoring == "full" else 0
+
+
+class Pending(NamedTuple):
+    """Scores that a device may still be computing."""
+
+    collect: Callable[[], LogScores]
+    """Waits for them."""
+    tokens: int
+    """Tokens that they cost."""
+    holds: object = None
+    """Objects that the device still reads for them."""
+
+
+class Gradients(NamedTuple):
+    """Embedding of every token, and the gradient of the target's log-odds there; both (tokens, width).
+
+    Tokens that all examples begin with, which are computed once for all, have no gradient: they belong to no unit.
+    """
+
+    embedding: NDArray[np.float64]
+    gradient: NDArray[np.float64]
+
+
+@dataclass
+class Observations:
+    """Attentions and gradients of some examples, in their order; empty where not requested."""
+
+    attentions: list[PerToken] = field(default_factory=list)
+    gradients: list[Gradients] = field(default_factory=list)
+
+    def __iadd__(self, other: "Observations") -> "Observations":
+        self.attentions += other.attentions
+        self.gradients += other.gradients
+        return self
+
+
+class AttentionMaps(NamedTuple):
+    """All attention weights of one example, (layers, heads, queries, keys)."""
+
+    weights: NDArray[np.float32]
+    gradients: NDArray[np.float32] | None
+    """Gradients of the target's log-odds with respect to the weights; None where not requested."""
+    position: int
+    """The token that answers."""
+
+
+class EmbeddedText(ABC):
+    """One example as a point in embedding space: the tokens of its units move, the template stays."""
+
+    tokens: Ids
+    """(tokens,): positions of the tokens that move."""
+    embedding: NDArray[np.float64]
+    """(tokens, width): their embeddings in the text."""
+    pad: NDArray[np.float64] | None
+    """(width,): the embedding of padding, or of the end of a text where there is no padding token."""
+
+    at_once: int
+    """Points that suit one pass."""
+
+    @abstractmethod
+    def log_odds(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(points, tokens, width) -> (points,): log-odds of the target."""
+
+    @abstractmethod
+    def gradients(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(points, tokens, width) -> the same: gradients of the log-odds."""
+
+
+class Generated(NamedTuple):
+    """A completion of a prompt."""
+
+    text: str | None
+    """None if the prompt and an answer do not fit into the model."""
+    tokens: int
+    """Tokens that it cost: those of the prompt, and those that were written."""
+
+
+class Conversation(NamedTuple):
+    """A chat that a model should continue."""
+
+    turns: Sequence[tuple[str, str]]
+    """Role and text of each turn so far."""
+    max_tokens: int
+    """Longest answer."""
+    temperature: float = 0.0
+    """0: the likeliest token at every step."""
+    uniforms: Callable[[int], NDArray[np.float64]] | None = None
+    """Returns n numbers in [0, 1), always the same: one for each step, by which a token is sampled."""
+
+
+class Reply(NamedTuple):
+    """The turn that a model added to a chat."""
+
+    text: str | None
+    """None if the chat leaves no room for an answer."""
+    n_read: int
+    """Tokens of the chat, as its template writes them."""
+    n_written: int = 0
+    """Tokens of the answer, with the one that ends it."""
+    ended: bool = False
+    """False if the limit cut the answer."""
+
+
+DEVICE_MAPS = ("auto", "balanced", "balanced_low_0", "sequential")
+"""Maps that accelerate makes itself, from the memory that is free."""
+DeviceMap = str | Mapping[str, int | str]
+"""One of `DEVICE_MAPS`, a JSON file, or the device of each module: a GPU's number, `cuda:1`, `cpu` or `disk`."""
+MaxMemory = str | Mapping[int | str, int | str]
+"""Memory limit of each device, as `"0=20GiB,cpu=60GiB"`, or as a mapping."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadSettings:
+    """Devices and precision of the weights of a model that transformers loads."""
+
+    device: str = "auto"
+    """`auto`, `cpu`, `cuda`, …: one device for all of it."""
+    dtype: str = "auto"
+    """`auto`, `float32`, `bfloat16`, `float16`."""
+    device_map: DeviceMap | None = None
+    """Several devices in place of one."""
+    max_memory: MaxMemory | None = None
+    """Memory that the map may use on each device."""
+    load_in: str | None = None
+    """A name of `QUANTISERS`; None: as the weights are stored."""
+
+    def __post_init__(self) -> None:
+        if self.device_map is not None and self.device != "auto":
+            raise ConfigError(f"--device {self.device} and --device-map exclude each other; give one of them.")
+        if self.max_memory is not None and self.device_map not in DEVICE_MAPS:
+            raise ConfigError("--max-memory bounds a map that is made here; give --device-map auto with it.")
+
+    def refuse_for(self, what: str) -> None:
+        """Raise a `ConfigError` if `what`, which transformers does not load, should be spread or quantised."""
+        given = [f"--{name.replace('_', '-')}" for name in ("device_map", "load_in") if getattr(self, name) is not None]
+        if given:
+            raise ConfigError(f"{' and '.join(given)} is for models that transformers loads, and {what} is none.")
+
+    def parsed_map(self) -> str | dict[str, int | str] | None:
+        """Return the device map, read if it is a file."""
+        if self.device_map is None or self.device_map in DEVICE_MAPS:
+            return self.device_map
+        if not isinstance(self.device_map, str):
+            return dict(self.device_map)
+        path = Path(self.device_map).expanduser()
+        if not path.is_file():
+            raise ConfigError(
+                f"--device-map {self.device_map}{did_you_mean(self.device_map, list(DEVICE_MAPS))} Expected: "
+                f"{', '.join(DEVICE_MAPS)}, or a JSON file that says where each module goes."
+            )
+        try:
+            content: Any = json.loads(path.read_text(encoding="utf-8"))
+        except (ValueError, RecursionError) as exc:
+            why = "it is no text" if isinstance(exc, UnicodeDecodeError) else why_no_json(exc)
+            raise ConfigError(f"{path} is no JSON file: {why}.") from exc
+        devices = content.values() if isinstance(content, dict) else [None]
+        if not content or not all(isinstance(each, int | str) and not isinstance(each, bool) for each in devices):
+            raise ConfigError(
+                f"{path}: names of modules and their devices are expected, as "
+                '{"model.layers.0": 0, "lm_head": "cpu"}.'
+            )
+        return dict(content)
+
+    def parsed_memory(self) -> dict[int | str, int | str] | None:
+        """Return the memory limit of each device."""
+        if not isinstance(self.max_memory, str):
+            return None if self.max_memory is None else dict(self.max_memory)
+        found: dict[int | str, int | str] = {}
+        for part in self.max_memory.split(","):
+            name, _, size = (each.strip() for each in part.partition("="))
+            if not name or not size:
+                raise ConfigError(f"--max-memory {self.max_memory}: DEVICE=SIZE is expected, as 0=20GiB,cpu=60GiB.")
+            found[int(name) if name.isdecimal() else name] = size
+        return found
+
+
+class Model(ABC):
+    """A classifier of token ids."""
+
+    name: str
+    codec: Codec
+    """The tokenizer."""
+    offers: frozenset[str] = frozenset()
+    """Requests that attributions may make: "attentions", "gradients", "attention_maps", "embeddings", "generate"."""
+    dtype: str = "float32"
+    device: str = "cpu"
+    """The device of the inputs."""
+    load_in: str | None = None
+    """The quantisation by `--load-in`; None: none."""
+    units: ClassVar[tuple[Unit, ...]] = get_args(Unit)
+    """Units that may be kept or removed."""
+    writes_in_turns: ClassVar[bool] = False
+    """True if `generate` needs turns of a chat even where the task has none."""
+    pass_tokens: int = 0
+    """Padded tokens that cost as much as one more pass; 0 where passes as large as the budget are best."""
+    part_size: int = PART_SIZE
+    """Most consecutive examples that are computed and written together; small runs have smaller parts."""
+    works_ahead: bool = False
+    """True if the host may continue while scores are computed."""
+
+    @property
+    def devices(self) -> str:
+        """All devices that hold weights."""
+        return self.device
+
+    @property
+    def n_oom_retries(self) -> int:
+        """Number of out-of-memory retries of attributions: their batch was halved."""
+        return 0
+
+    @property
+    def server(self) -> Mapping[str, Any] | None:
+        """Address and settings of a model behind a server; None for any other model."""
+        return None
+
+    @property
+    def shares_prefix(self) -> bool:
+        """True if tokens that all rows begin with are computed once."""
+        return False
+
+    @property
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """A hash that changes when the weights do."""
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Messages for the user on how the model is used."""
+        return ()
+
+    @abstractmethod
+    def labels(self, task: Task, *, scoring: LabelScoring | None = None) -> Labels:
+        """Return how labels are scored; `scoring` forces a way, None takes the cheapest that tells them apart."""
+
+    @abstractmethod
+    def log_scores(self, batch: Inputs, labels: Labels, *, prefix: int = 0) -> LogScores:
+        """Log-probability of each label for each input, normalised over the labels, from a float32 head.
+
+        That of an open answer (see `Labels`), by the chain rule over its tokens, is normalised over all texts as long.
+        The first `prefix` ids are the same in all inputs, which a model may use or ignore.
+
+        Raises:
+            OutOfMemoryError: The batch does not fit; nothing has changed, and a smaller one may.
+        """
+
+    def again(self, batch: Inputs, labels: Labels, *, prefix: int = 0) -> LogScores:
+        """Score each input again, alone: the difference to `log_scores` is noise."""
+        alone = [self.log_scores(batch.take([index]), labels, prefix=prefix) for index in range(len(batch))]
+        return np.concatenate(alone)
+
+    def submit(self, batch: Inputs, labels: Labels, *, prefix: int = 0) -> Pending:
+        """Start to compute `log_scores` without waiting for them."""
+        scores = self.log_scores(batch, labels, prefix=prefix)
+        return Pending(lambda: scores, len(batch.ids) - prefix * len(batch))
+
+    @property
+    def pads(self) -> bool:
+        """True if all rows of a batch cost as much as the longest."""
+        return True
+
+    def ahead(self) -> AbstractContextManager[None]:
+        """Requests made in this context run ahead of queued rows, where the device allows it."""
+        return nullcontext()
+
+    def check(self, batch: Inputs, labels: Labels, *, prefix: int) -> list[str]:
+        """Compare fast with plain scores, give up what disagrees, and return a message for each such case."""
+        return []
+
+    def outlook(self, rows: int, inputs: Inputs) -> list[str]:
+        """Estimate the cost of `rows` rows like these inputs; nothing where they cost only time."""
+        return []
+
+    def continues(self, folder: Path) -> None:  # noqa: B027 - most models keep nothing
+        """Load the answers that `keeping` stored in the folder of a run, if there are any."""
+
+    def keeping(self, folder: Path) -> AbstractContextManager[None]:
+        """Store paid answers that arrive in this context in the folder of the run."""
+        return nullcontext()
+
+    def default_budget(self) -> int:
+        """Number of tokens in one batch that suits the device."""
+        return 4096
+
+    def release(self) -> None:  # noqa: B027 - most models change nothing that was handed over
+        """Restore the model of the caller; it is not used afterwards."""
+
+    def peak_memory(self) -> int | None:
+        """Peak memory in bytes on the devices of the model; None where it is not known."""
+        try:
+            import resource
+        except ImportError:  # not a POSIX system
+            return None
+        unit = 1 if sys.platform == "darwin" else 1024
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+    def use_threads(self, n_threads: int | None) -> int | None:
+        """Set the number of threads, as rounding depends on it, and return it; None keeps it."""
+        return None
+
+    def observe(
+        self,
+        batch: Sequence[Encoded],
+        targets: Sequence[int],
+        labels: Labels,
+        needs: Collection[str],
+        *,
+        priors: Sequence[Prior] | None = None,
+    ) -> Observations:
+        """Return what attributions need to see of full inputs, from as few passes as possible.
+
+        "attentions" is the attention from the scoring position to every token, mean over layers and heads; "gradients"
+        that of the target's log-odds with respect to the embedding of every token. Log-odds are calibrated where there
+        are `priors`, one per example; between two labels that changes no gradient.
+        """
+        raise TypeError(f"{self.name} offers no {' and '.join(sorted(needs))}")
+
+    def attention_maps(
+        self, item: Encoded, target: int, labels: Labels, *, gradients: bool, prior: Prior | None = None
+    ) -> AttentionMaps:
+        """All attention of one example, and perhaps the gradient of the target's log-odds there."""
+        raise TypeError(f"{self.name} offers no attention_maps")
+
+    def embedded(self, item: Encoded, target: int, labels: Labels, *, prior: Prior | None = None) -> EmbeddedText:
+        """The target's log-odds as a function of the embeddings of an example's units."""
+        raise TypeError(f"{self.name} offers no embeddings")
+
+    def generate(
+        self, prompts: Sequence[str], *, turns: Sequence[tuple[str, str]] | None, max_tokens: int, stop: str | None
+    ) -> list[Generated]:
+        """Complete each prompt with the likeliest token at every step, `max_tokens` at most.
+
+        A prompt is plain text, or, where `turns` (role and text, perhaps none) are given, the turn of a user that
+        follows them. An answer ends before `stop`, where that is given.
+        """
+        raise TypeError(f"{self.name} offers no generate")
+
+    @property
+    def chats(self) -> bool:
+        """True if the model generates text and has a chat template."""
+        return False
+
+    def converse(self, chats: Sequence[Conversation]) -> Iterator[tuple[int, Reply]]:
+        """Yield the index of each chat and its next turn, as soon as it is written; in any order.
+
+        A reply depends on nothing but its own conversation, save for ties within rounding.
+        """
+        raise TypeError(f"{self.name} does not chat")
+
+
+ModelFactory = Callable[[LoadSettings], Model]
+_NEED_TORCH = frozenset(
+    {"causal", "classifier", "codec", "devices", "generate", "gradients", "packed", "pretrained", "transformer"}
+)
+"""Modules that register no model, and would load torch when models are listed."""
+models: Registry[ModelFactory] = Registry("model", "ice_eval.models", skip=_NEED_TORCH)
+
+
+def model(name: str) -> Callable[[ModelFactory], ModelFactory]:
+    """Register a function that loads a model; the first line of its docstring describes the model.
+
+    Heavy packages are imported inside the function, so that listing the names costs nothing.
+    """
+    return lambda factory: models.add(name, factory)
+
+
+def normalised(scores: NDArray[np.float64]) -> LogScores:
+    """Log-scores normalised over the labels, in float64; a row without a finite score is NaN."""
+    with np.errstate(invalid="ignore"):
+        normal: LogScores = log_softmax(np.asarray(scores, dtype=np.float64), axis=-1)
+    return normal

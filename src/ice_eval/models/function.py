@@ -1,0 +1,188 @@
+"""Any function from texts to label probabilities as a model, and tokenizers for models without a vocabulary."""
+
+import hashlib
+import importlib
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from ice_eval.encoding import Tokens
+from ice_eval.errors import ConfigError, ModelError
+from ice_eval.models.base import Labels, LabelScoring, Model
+from ice_eval.records import Ids, Inputs, LogScores, SpecialIds
+from ice_eval.tasks import Task
+from ice_eval.words import TAIL, runs_on, word_spans
+
+LabelFunction = Callable[[list[Any]], Any]
+"""Takes a list of texts (of pairs of texts, for tasks with two fields) and returns (texts, labels) probabilities."""
+
+_SMALLEST = 1e-9
+"""Probabilities are clipped here: the log of a certain "no" is not finite."""
+
+
+class _PieceCodec:
+    """Pieces of text as tokens, with ids that depend on nothing but what they spell."""
+
+    max_tokens = 1_000_000
+    special = SpecialIds()
+
+    def __init__(self) -> None:
+        self._pieces: dict[int, tuple[str, bool]] = {}
+        """Id -> text of the piece, and whether it was attached to the text before it."""
+
+    def writes_special(self, text: str) -> bool:
+        return False
+
+    def _id(self, text: str, start: int, end: int, *, space: str = "") -> int:
+        """The id of a piece, the same in every process, so that a run can be continued; 63 bits do not collide.
+
+        In some scripts a word may begin where another ends; such a piece, attached to the text before it, has an id of
+        its own, and nothing is put between the two.
+        """
+        piece = space + text[start:end]
+        attached = runs_on(text[max(0, start - TAIL) : start], piece)
+        spelled = piece.encode("utf-8", "surrogatepass") + (b"\0attached" if attached else b"")
+        index = int.from_bytes(hashlib.blake2b(spelled, digest_size=8).digest(), "little") >> 1
+        self._pieces[index] = piece, attached
+        return index
+
+    def _spelled(self, ids: Ids) -> str:
+        """Text of pieces; a space separates words that only a removal brought together.
+
+        Of "well(done)" without its brackets "well done" is left.
+        """
+        text = ""
+        for piece, attached in (self._pieces[int(i)] for i in ids):
+            text += f" {piece}" if not attached and runs_on(text, piece) else piece
+        return text
+
+
+class TextCodec(_PieceCodec):
+    r"""A text in words, each with the space before it, as most tokenizers cut it; together they spell the text exactly.
+
+    ```text
+    Review: a  fine film\nSentiment:   ->   [Review][:][ a][ ][ fine][ film][\n][Sentiment][:]
+    ```
+    """
+
+    reads_pairs = False
+
+    def tokenize(self, text: str, pair: str | None = None, *, framed: bool = False) -> Tokens:
+        spans = np.array(list(_spans(text)), dtype=np.int64).reshape(-1, 2)
+        ids = [self._id(text, start, end) for start, end in spans]
+        none = np.zeros(len(ids), dtype=np.int64)
+        return Tokens(np.array(ids, dtype=np.int64), none, none, start=spans[:, 0], end=spans[:, 1])
+
+    def chat_frame(self, turns: Sequence[tuple[str, str]]) -> tuple[str, str]:
+        raise ConfigError(
+            "how a chat is written for this model is known from its tokenizer; give --tokenizer, or leave out --chat."
+        )
+
+    def decode(self, rows: Sequence[Ids]) -> list[str]:
+        return [self._spelled(row) for row in rows]
+
+
+def _spans(text: str) -> Iterator[tuple[int, int]]:
+    """Words with one space before them; other spaces by themselves."""
+    place = 0
+    for start, end in word_spans(text):
+        if start > place and text[start - 1] == " ":
+            start -= 1
+        if start > place:
+            yield place, start
+        yield start, end
+        place = end
+    if place < len(text):
+        yield place, len(text)
+
+
+class WordCodec(_PieceCodec):
+    """Words as tokens, of a text or of a pair; each remembers whether a space was before it."""
+
+    reads_pairs = True
+
+    def tokenize(self, text: str, pair: str | None = None, *, framed: bool = False) -> Tokens:
+        texts = [text] if pair is None else [text, pair]
+        found = [(index, *span) for index, part in enumerate(texts) for span in word_spans(part)]
+        ids = []
+        for index, start, end in found:
+            # The first word of a text counts as one after a space, or it would differ from the others when moved.
+            apart = start == 0 or texts[index][start - 1].isspace()
+            ids.append(self._id(texts[index], start, end, space=" " if apart else ""))
+        sequence, starts, ends = np.array(found, dtype=np.int64).reshape(-1, 3).T
+        return Tokens(np.array(ids, dtype=np.int64), sequence, sequence, starts, ends)
+
+    def chat_frame(self, turns: Sequence[tuple[str, str]]) -> tuple[str, str]:
+        raise ConfigError("a function has no chat template; leave out --chat.")
+
+    def decode(self, rows: Sequence[Ids]) -> list[str]:
+        return [self._spelled(row).strip() for row in rows]
+
+
+class FunctionModel(Model):
+    """A function that is asked for probabilities and for nothing else: no attention, no gradients."""
+
+    def __init__(self, function: LabelFunction, *, name: str) -> None:
+        self.name = name
+        self._function = function
+        self.codec = WordCodec()
+
+    @property
+    def fingerprint(self) -> str:
+        """Its name: what a function does cannot be hashed."""
+        return self.name
+
+    def labels(self, task: Task, *, scoring: LabelScoring | None = None) -> Labels:
+        if task.chat:
+            raise ConfigError(f"{self.name} is a function and has no chat; leave out --chat.")
+        return Labels(task.labels, tuple((index,) for index in range(len(task.labels))), are_classes=True)
+
+    def log_scores(self, batch: Inputs, labels: Labels, *, prefix: int = 0) -> LogScores:
+        try:
+            found = np.asarray(self._function(self._texts(batch)), dtype=np.float64)
+        except Exception as exc:  # it is the user's function: whatever it raises is reported as its failure
+            raise ModelError(f"the function {self.name} failed: {type(exc).__name__}: {exc}") from exc
+        if found.shape != (len(batch), len(labels.names)):
+            raise ModelError(
+                f"the function {self.name} returned shape {found.shape} for {len(batch)} texts and "
+                f"{len(labels.names)} labels ({', '.join(labels.names)}); a row of probabilities per text is expected."
+            )
+        if (found < 0).any():
+            raise ModelError(f"the function {self.name} returned negative values; probabilities are expected.")
+        clipped = np.clip(found, _SMALLEST, None)
+        scores: LogScores = np.log(clipped) - np.log(clipped.sum(axis=1, keepdims=True))
+        return scores
+
+    def default_budget(self) -> int:
+        return 65_536
+
+    def _texts(self, batch: Inputs) -> list[str | tuple[str, ...]]:
+        """The text of each row, or its two texts where it has tokens of both."""
+        texts: list[str | tuple[str, ...]] = []
+        for start, end in pairwise(batch.offsets.tolist()):
+            ids, in_second = batch.ids[start:end], batch.segments[start:end] == 1
+            parts = [ids[~in_second], ids[in_second]] if in_second.any() else [ids]
+            decoded = self.codec.decode(parts)
+            texts.append(tuple(decoded) if len(decoded) > 1 else decoded[0])
+        return texts
+
+
+def from_path(path: str) -> FunctionModel:
+    """Import `module:function` as Python would from the present folder."""
+    module, _, name = path.partition(":")
+    if not module or not name:
+        raise ConfigError(f"'python:{path}' names no function; write python:module:function.")
+    sys.path.insert(0, os.getcwd())
+    try:
+        function = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as exc:
+        raise ConfigError(f"'python:{path}' cannot be imported: {exc}.") from exc
+    finally:
+        sys.path.remove(os.getcwd())
+    if not callable(function):
+        raise ConfigError(f"'python:{path}' is no function.")
+    return FunctionModel(function, name=path)

