@@ -4,8 +4,8 @@ from types import SimpleNamespace
 import pytest
 
 import ice_eval
-from ice_eval.report import drawing
-from ice_eval.report.drawing import drawings
+from ice_eval.report import page
+from ice_eval.report.page import drawings
 
 pytest.importorskip("altair", reason="needs the extra 'figures'")
 
@@ -28,14 +28,14 @@ def bundles(monkeypatch, tmp_path):
         sys.modules, "vl_convert", SimpleNamespace(__version__="1.2", javascript_bundle=javascript_bundle)
     )
     monkeypatch.setenv("ICE_CACHE", str(tmp_path / "cache"))
-    drawing._library.cache_clear()
+    page._library.cache_clear()
     yield asked
-    drawing._library.cache_clear()
+    page._library.cache_clear()
 
 
 def test_the_library_is_put_together_once_and_kept(folder, bundles, tmp_path):
     first = drawings([folder])
-    drawing._library.cache_clear()  # as in another process
+    page._library.cache_clear()  # as in another process
     assert drawings([folder]).library == first.library
     assert len(bundles) == 1
     [kept] = (tmp_path / "cache").iterdir()

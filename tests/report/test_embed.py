@@ -2,7 +2,8 @@ import json
 
 import pytest
 
-from ice_eval.report.embed import content_policy, script_json, script_text
+from ice_eval.report.browser import script_json
+from ice_eval.report.page import content_policy, script_text
 
 HOSTILE = ["</script><script>alert(1)</script>", "<!--", "a & b > c", "line\u2028sep\u2029", "'\"\\", "😀 مرحبا 你好"]
 

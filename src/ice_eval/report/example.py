@@ -1,26 +1,145 @@
-"""One example as lines of text: shaded in a terminal, with brackets where there are no colours."""
+"""One example: its text with an attribution, its null as a histogram, and both as lines of text.
 
-from collections.abc import Iterator
+Lines are shaded in a terminal, and have brackets where there are no colours.
+"""
+
+import unicodedata
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from rich.style import Style
 from rich.text import Text
+from scipy.special import expit
 
 from ice_eval._controls import without_controls
 from ice_eval.nulls import SIZE
-from ice_eval.records import Answer, Kind
-from ice_eval.report.chains.effects import is_chain
-from ice_eval.report.chains.lines import chain_lines
-from ice_eval.report.highlight import Piece, histogram, pieces
-from ice_eval.report.written import numbers_of, quoted, shade, title_of
-from ice_eval.results import Compared, ExampleView, LedgerRow
+from ice_eval.records import Answer, Kind, Span
+from ice_eval.report.colours import AGAINST, SUPPORT, WHITE
+from ice_eval.results import Compared, ExampleOutcome, ExampleView, LedgerRow
 from ice_eval.results.outcomes import ALL
+from ice_eval.results.view import Scores
+from ice_eval.table import share
 
+N_BINS = 24
+LARGEST_LOG_ODDS = 30.0
+"""Log-odds beyond this are drawn as this: the probability is 1 to the thirteenth digit."""
+_FAINT = 0.1
+"""Weaker attributions have no shade."""
+_GREY = "#6b6b6b"
+"""The start of all shades: as dark as the full ones, so that a weak unit stands out on no background."""
 _BARS = "▁▂▃▄▅▆▇█"
+
+
+class TextPiece(NamedTuple):
+    """A stretch of text: a unit, or what lies between two."""
+
+    text: str
+    strength: float
+    """Of the unit's attribution, from -1 to 1: the largest of the text, in size, is 1."""
+    in_rationale: bool
+
+
+class Histogram(NamedTuple):
+    """The null of one example, and where the rationale lies."""
+
+    counts: tuple[int, ...]
+    place: int
+    """The bin of the rationale."""
+    low: float
+    """Probability at the left end."""
+    high: float
+    rationale: float
+    """Probability of the label for the rationale."""
+    null: tuple[float, float]
+    """The lowest and the highest probability of a random set."""
+
+
+def pieces(view: ExampleView, line: ExampleOutcome) -> Iterator[tuple[str, list[TextPiece]]]:
+    """Every explained field with its text in pieces, as one configuration sees it."""
+    example = view.example
+    values = np.array(example.attributions.get(line.attribution, ()), dtype=np.float64)
+    strengths = np.zeros(len(example.spans)) if values.size != len(example.spans) else _scaled(values)
+    rationale = set(line.rationale)
+    for name, text in example.fields.items():
+        spans = [(unit, span) for unit, span in enumerate(example.spans) if span.field == name]
+        if spans:
+            cut = cut_at_units(text, spans)
+            yield name, [TextPiece(part, float(strengths[u]) if u >= 0 else 0.0, u in rationale) for part, u in cut]
+
+
+def cut_at_units(text: str, spans: Sequence[tuple[int, Span]]) -> list[tuple[str, int]]:
+    """A text in pieces, each with its unit; -1 is what stands between units.
+
+    It is cut here also for the page, because a browser counts characters in another way than Python.
+    """
+    found, place = list[tuple[str, int]](), 0
+    for unit, span in sorted(spans, key=lambda each: each[1].start):
+        found += [(text[place : span.start], -1), (text[max(span.start, place) : span.end], unit)]
+        place = max(place, span.end)
+    return [(piece, unit) for piece, unit in (*found, (text[place:], -1)) if piece]
+
+
+def histogram(scores: Scores) -> Histogram:
+    """The null in bins of equal width on the scale of log-odds, which does not saturate."""
+    values = np.clip(np.append(scores.null, scores.rationale), -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS)
+    low, high = float(values.min()), float(values.max())
+    edges = np.linspace(low, high if high > low else low + 1.0, N_BINS + 1)
+    counts, _ = np.histogram(values[:-1], bins=edges)
+    place = int(np.clip(np.searchsorted(edges, values[-1], side="right") - 1, 0, N_BINS - 1))
+    null = values[:-1]
+    return Histogram(
+        counts=tuple(counts.tolist()),
+        place=place,
+        low=float(expit(low)),
+        high=float(expit(high)),
+        rationale=float(expit(values[-1])),
+        null=(float(expit(null.min())), float(expit(null.max()))),
+    )
+
+
+def _scaled(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    finite = np.where(np.isfinite(values), values, 0.0)
+    largest = float(np.abs(finite).max(initial=0.0))
+    return finite / largest if largest > 0 else finite
+
+
+def title_of(line: ExampleOutcome) -> str:
+    """The configuration in words."""
+    null = "" if line.null == SIZE else f", null {line.null}"
+    return f"{line.attribution} under {line.operator}, {line.direction}, k = {share(line.k)}{null}"
+
+
+def numbers_of(line: ExampleOutcome) -> str:
+    """Win rate and p-value in words."""
+    return f"win rate {100 * line.win_rate:.0f} % of {line.m}, p = {line.p_value:.3f}"
+
+
+def quoted(text: str) -> str:
+    """On one line, in quotes. `repr` would also escape the joiners of emoji and of Persian or Hindi words."""
+    escaped = (repr(c)[1:-1] if unicodedata.category(c) in {"Cc", "Cs", "Zl", "Zp"} else c for c in text)
+    return f"'{''.join(escaped)}'"
+
+
+def shade(strength: float) -> Style:
+    """The background of something of a strength between -1 and 1; none for next to nothing."""
+    if abs(strength) < _FAINT:
+        return Style()
+    full = SUPPORT if strength > 0 else AGAINST
+    mixed = (round(a + (b - a) * abs(strength)) for a, b in zip(rgb(_GREY), rgb(full), strict=True))
+    return Style(color=WHITE, bgcolor="#" + "".join(f"{part:02x}" for part in mixed))
+
+
+def rgb(colour: str) -> tuple[int, ...]:
+    """The three parts of a colour, from 0 to 255."""
+    return tuple(int(colour[place : place + 2], 16) for place in (1, 3, 5))
 
 
 def example_lines(view: ExampleView, *, n_random: int = 0, colour: bool = False) -> Iterator[Text]:
     """The example, its rationales, and random rows: as many as asked for under each operator, all if negative."""
+    from ice_eval.report.chains import chain_lines, is_chain  # they are written with what is above
+
     example = view.example
     yield Text(f"example {example.example_id}", style="bold")
     if is_chain(view) and example.skip_reason is None:
@@ -28,7 +147,7 @@ def example_lines(view: ExampleView, *, n_random: int = 0, colour: bool = False)
         return
     yield from (Text(f"{name}: {text}") for name, text in example.fields.items())
     if example.skip_reason is not None:
-        yield Text(f"takes no part: {example.skip_reason}")
+        yield Text(f"skipped: {example.skip_reason}")
         return
     gold = "unknown" if example.gold is None else view.labels[example.gold]
     yield Text(f"explained label: {view.target}, gold: {gold}")
@@ -79,7 +198,7 @@ def _compared_lines(each: Compared, view: ExampleView, *, colour: bool) -> Itera
     yield from (_score_line(row, view) for row in view.rationale_rows(line))
 
 
-def _marked(found: list[Piece], *, colour: bool) -> Text:
+def _marked(found: list[TextPiece], *, colour: bool) -> Text:
     """Attributions as shades and the rationale underlined; without colours the rationale in brackets."""
     line = Text()
     for piece in found:

@@ -5,7 +5,7 @@ import io
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from ice_eval.report.tables import Table, is_number
+from ice_eval.table import Table, is_number
 
 
 def _on_one_line(cell: str) -> str:

@@ -1,17 +1,28 @@
-"""What a figure is, how it looks on paper and on screens, and the pieces that several figures share."""
+"""A figure, its themes and its files, and the parts that several figures share."""
 
 import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import altair as alt
 
 from ice_eval._controls import without_controls
+from ice_eval._extras import require
+from ice_eval._files import write_atomically
 from ice_eval.errors import ConfigError
-from ice_eval.report.colours import operator_colour
-from ice_eval.stats import CHANCE, WEAKLY_FAITHFUL
+from ice_eval.report.colours import (
+    BLACK,
+    TAXONOMY_COLOURS,
+    UNKNOWN_COLOUR,
+    WHITE,
+    WORD_TEXT_COLOURS,
+    operator_colour,
+)
+from ice_eval.stats import CHANCE, WEAKLY_FAITHFUL, taxonomy
+from ice_eval.table import EMPTY
 
 Chart = alt.Chart | alt.LayerChart | alt.FacetChart
 Theme = Literal["light", "dark", "print"]
@@ -41,6 +52,7 @@ class Figure:
         return {**_drawable(self.chart.to_dict()), "config": theme(theme_name)}
 
 
+_DOTS_PER_INCH = 300
 _NO_XML = str.maketrans(dict.fromkeys("\ufffe\uffff", "\ufffd"))
 
 
@@ -98,6 +110,44 @@ def theme(name: Theme) -> dict[str, Any]:
         "title": {"color": text, "fontSize": 13, "anchor": "start"},
         "style": {INK: {"color": text}, FAINT: {"color": line}},
     }
+
+
+@dataclass(frozen=True)
+class FigureFiles:
+    """A figure and where it was written."""
+
+    figure: Figure
+    paths: tuple[Path, ...]
+
+
+def write_figures(figures: Sequence[Figure], folder: Path, *, theme: Theme = "print") -> list[FigureFiles]:
+    """Write every figure as SVG, PDF and PNG, named after it.
+
+    All are drawn before the first is written, so a figure that cannot be drawn leaves no half of a set.
+
+    Raises:
+        ConfigError: The folder cannot be written.
+        MissingExtraError: vl-convert is not installed.
+    """
+    converter = require("vl_convert", install="vl-convert-python", purpose="to write figures to files")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        drawn = []
+        for figure in figures:
+            spec = figure.spec(theme)
+            files = {
+                "svg": converter.vegalite_to_svg(spec).encode("utf-8"),
+                "pdf": converter.vegalite_to_pdf(spec),
+                "png": converter.vegalite_to_png(spec, ppi=_DOTS_PER_INCH),
+            }
+            drawn.append((figure, {folder / f"{figure.name}.{kind}": content for kind, content in files.items()}))
+        for _, files_of in drawn:
+            for path, content in files_of.items():
+                with write_atomically(path) as stream:
+                    stream.write(content)
+    except OSError as exc:
+        raise ConfigError(f"figures cannot be written to {folder}: {exc.strerror}.") from exc
+    return [FigureFiles(figure, tuple(files_of)) for figure, files_of in drawn]
 
 
 def rows_of(values: Rows) -> alt.InlineData:
@@ -192,3 +242,50 @@ def share_axis(field: str, shares: Sequence[float], *, title: str, margin: float
     """An axis of shares of units, with a mark at each that there is and a margin beside the outer ones."""
     scale = alt.Scale(domain=[shares[0] - margin, shares[-1] + margin], nice=False)
     return alt.X(field, title=title, scale=scale, axis=alt.Axis(values=list(shares), format="~g", grid=False))
+
+
+UNKNOWN, NO_VERDICT = "no win rate", "undetermined"
+"""Words of cells that have none of the taxonomy."""
+
+
+def cell(win_rate: float | None) -> dict[str, object]:
+    """What a cell shows; a win rate that round-off has moved off a limit has the word of the limit."""
+    if win_rate is None:
+        return {"win_rate": None, "word": UNKNOWN, "text": EMPTY}
+    return {"win_rate": win_rate, "word": taxonomy(win_rate), "text": f"{100 * win_rate:.1f}"}
+
+
+def coloured_cells(rows: Rows, *, x: str, y: str) -> Chart:
+    """Cells at `x` and `y`, which mean what the arguments say, coloured by `word`, with their `text`, in panels."""
+    fills = {**TAXONOMY_COLOURS, NO_VERDICT: UNKNOWN_COLOUR, UNKNOWN: UNKNOWN_COLOUR}
+    shown = [word for word in fills if any(row["word"] == word for row in rows)]
+    base = alt.Chart().encode(
+        x=alt.X(
+            "x:N",
+            title=None,
+            sort=in_order([row["x"] for row in rows]),
+            axis=alt.Axis(labelAngle=0, orient="top", domain=False, ticks=False),
+        ),
+        y=alt.Y("y:N", title=None, sort=in_order([row["y"] for row in rows]), axis=alt.Axis(domain=False, ticks=False)),
+        opacity=alt.condition("datum.hole", alt.value(0), alt.value(1)),
+        tooltip=[
+            alt.Tooltip("y:N", title=y),
+            alt.Tooltip("x:N", title=x),
+            alt.Tooltip("win_rate:Q", title="win rate", format=".1%"),
+            alt.Tooltip("word:N", title="word"),
+        ],
+    )
+    cells = base.mark_rect().encode(
+        color=alt.Color(
+            "word:N",
+            title=None,
+            scale=alt.Scale(domain=shown, range=[fills[word] for word in shown]),
+            legend=alt.Legend(orient="bottom", symbolType="square"),
+        )
+    )
+    on_dark = [word for word in TAXONOMY_COLOURS if WORD_TEXT_COLOURS[word] == WHITE]
+    texts = base.mark_text(baseline="middle").encode(
+        text="text:N",
+        color=alt.condition(alt.FieldOneOfPredicate(field="word", oneOf=on_dark), alt.value(WHITE), alt.value(BLACK)),
+    )
+    return panels([cells, texts], rows, width=alt.Step(72), height=alt.Step(26))

@@ -1,8 +1,9 @@
-"""Figures of tables: what `records.py` describes in, a figure out."""
+"""Figures of tables beside runs, such as a paper's own numbers or a grid's: typed rows in, a figure out."""
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import altair as alt
@@ -10,25 +11,95 @@ import altair as alt
 from ice_eval import stats
 from ice_eval.analysis.human import Overlap, overlap_correlation
 from ice_eval.errors import DataError
-from ice_eval.report.figures._base import (
+from ice_eval.report.figures.figure import (
     FAINT,
     INK,
     PALETTE,
     SHAPES,
-    Chart,
     Figure,
-    Rows,
+    cell,
     chance_and_threshold,
     colour_scale,
+    coloured_cells,
     end_tooltips,
     in_order,
     line_at,
     panels,
     rate_scale,
 )
-from ice_eval.report.figures.heatmap import cell, coloured_cells
-from ice_eval.report.figures.labels import LABEL_SIZE, label_places
-from ice_eval.report.figures.records import ChainOfThought, LanguageWinRate, Plausibility, PromptWinRate, WinRate
+
+
+@dataclass(frozen=True, kw_only=True)
+class WinRate:
+    """Of one model on one data set."""
+
+    model: str
+    dataset: str
+    attribution: str
+    operator: str
+    win_rate: float | None
+    """A fraction; None where there is no valid result."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LanguageWinRate:
+    """Of one model in one language."""
+
+    model: str
+    language: str
+    operator: str
+    win_rate: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plausibility:
+    """One example: how well the rationale fits the human one, and how faithful it is."""
+
+    model: str
+    """Or an attribution, where one model is drawn: it heads a panel."""
+    overlap: float
+    """Intersection over union with the human rationale."""
+    win_rate: float
+    operator: str = ""
+    """Several get a row of panels each."""
+    group: Hashable = None
+    """Equal for examples that depend on each other; None for one that stands for itself."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PromptWinRate:
+    """The same model, task and attribution under one wording of the prompt."""
+
+    model: str
+    task: str
+    attribution: str
+    prompt: str
+    win_rate: float
+    low: float | None = None
+    high: float | None = None
+    """Limits of its interval, where one is known."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChainOfThought:
+    """One model on one task: whether its steps matter (SRC), and whether its answers are right."""
+
+    model: str
+    task: str
+    src: float
+    accuracy: float
+    low: float | None = None
+    high: float | None = None
+    """Limits of the interval of SRC, where one is known."""
+    published: bool = False
+    """Whether it is a published number, to be told from one's own."""
+
+
+def _given(rows: Iterable[Any]) -> list[Any]:
+    found = list(rows)
+    if not found:
+        raise DataError("a figure needs at least one row, got none")
+    return found
 
 
 def win_rate_panels(rows: Iterable[WinRate]) -> Figure:
@@ -41,7 +112,12 @@ def win_rate_panels(rows: Iterable[WinRate]) -> Figure:
         "Mean win rate in percent of every model on every data set, coloured by the word for it; 50 is chance. Cells "
         "carry no interval: neighbouring colours may not differ."
     )
-    return Figure("win-rate-panels", "Win rates by attribution and operator", caption, _cells(found, "data set"))
+    return Figure(
+        "win-rate-panels",
+        "Win rates by attribution and operator",
+        caption,
+        coloured_cells(found, x="data set", y="model"),
+    )
 
 
 def language_heatmap(rows: Iterable[LanguageWinRate]) -> Figure:
@@ -54,13 +130,16 @@ def language_heatmap(rows: Iterable[LanguageWinRate]) -> Figure:
         "Mean win rate in percent of every model in every language; 50 is chance, grey means no valid result. "
         "Data sets differ between languages, so a column compares models, and a row does not compare languages."
     )
-    return Figure("language-heatmap", "Win rates by language", caption, _cells(found, "language"))
+    return Figure("language-heatmap", "Win rates by language", caption, coloured_cells(found, x="language", y="model"))
 
 
 def plausibility_scatter(rows: Iterable[Plausibility]) -> Figure:
     """Faithfulness against overlap with human rationales, a panel and a correlation for every model and operator."""
     given = _given(rows)
-    titles = {model: _heading([row for row in given if row.model == model]) for model in _models(given)}
+    titles = {
+        model: _heading([row for row in given if row.model == model])
+        for model in in_order([row.model for row in given])
+    }
     # Both axes have few values, so that many examples fall on one dot: it is drawn once, and larger.
     dots = Counter((row.operator, titles[row.model], round(row.overlap, 4), round(row.win_rate, 4)) for row in given)
     found = [
@@ -190,7 +269,7 @@ def chain_of_thought_scatter(rows: Iterable[ChainOfThought]) -> Figure:
     )
     names = (
         alt.Chart()
-        .mark_text(style=INK, align="left", baseline="middle", fontSize=LABEL_SIZE)
+        .mark_text(style=INK, align="left", baseline="middle", fontSize=_LABEL_SIZE)
         .encode(x=alt.X("label_x:Q", scale=across), y=alt.Y("label_y:Q", scale=up), text="model:N")
     )
     caption = (
@@ -203,16 +282,48 @@ def chain_of_thought_scatter(rows: Iterable[ChainOfThought]) -> Figure:
     return Figure("chain-of-thought", "Do steps matter, and are answers right?", caption, chart)
 
 
-def _cells(rows: Rows, across: str) -> Chart:
-    return coloured_cells(rows, x=across, y="model")
+_LABEL_SIZE = 10
+"""Of the letters, in pixels."""
+_WIDE, _HIGH, _AWAY = 0.55 * _LABEL_SIZE, 1.25 * _LABEL_SIZE, 8
+"""Width of a letter on average, height of a line, and distance from the dot."""
+
+_Point = tuple[float, float]
+_Box = tuple[float, float, float, float]  # left, top, right, bottom
 
 
-def _given(rows: Iterable[Any]) -> list[Any]:
-    found = list(rows)
-    if not found:
-        raise DataError("a figure needs at least one row, got none")
+def label_places(dots: Sequence[_Point], names: Sequence[str], *, width: float, height: float) -> list[_Point]:
+    """The left end of every name, at half its height; in pixels from the top left corner.
+
+    Names are placed one after another: right of the dot, left, above, below, then further up and down; the first place
+    that is free and inside the plot. Where none is, the name stands on the right.
+    """
+    taken: list[_Box] = [(x - 5, y - 5, x + 5, y + 5) for x, y in dots]
+    found = []
+    for (x, y), name in zip(dots, names, strict=True):
+        long = _WIDE * len(name)
+        places = list(_around(x, y, long))
+        chosen = next((place for place in places if _is_free(_box(place, long), taken, width, height)), places[0])
+        taken.append(_box(chosen, long))
+        found.append(chosen)
     return found
 
 
-def _models(rows: Sequence[Plausibility]) -> list[str]:
-    return in_order([row.model for row in rows])
+def _around(x: float, y: float, long: float) -> Iterator[_Point]:
+    right, left, middle = x + _AWAY, x - _AWAY - long, x - long / 2
+    yield from ((right, y), (left, y))
+    for row in range(1, 5):
+        off = row * _HIGH
+        yield from ((middle, y - off), (middle, y + off), (right, y - off), (right, y + off))
+        yield from ((left, y - off), (left, y + off))
+
+
+def _box(place: _Point, long: float) -> _Box:
+    x, y = place
+    return x, y - _HIGH / 2, x + long, y + _HIGH / 2
+
+
+def _is_free(box: _Box, taken: Sequence[_Box], width: float, height: float) -> bool:
+    left, top, right, bottom = box
+    if left < 0 or right > width + 40 or top < -_HIGH or bottom > height + 2:
+        return False
+    return not any(left < b[2] and b[0] < right and top < b[3] and b[1] < bottom for b in taken)

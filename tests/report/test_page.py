@@ -12,7 +12,7 @@ import pytest
 import ice_eval
 from ice_eval.models.toy import Toy
 from ice_eval.report import summary_html, write_html
-from ice_eval.report._templates import unbroken
+from ice_eval.report.page import unbroken
 from ice_eval.results import RunFolder
 from ice_eval.tasks import Records, Task
 
