@@ -5,7 +5,7 @@ import json
 import math
 from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from markupsafe import Markup
@@ -162,33 +162,27 @@ class PartRows:
         return shortened(shown_text(example, record))
 
 
-class _Interned:
-    """Values in the order they came, each once: the null, say, is shared by the attributions."""
+class _Lists:
+    """Values that the cells of one example point to, each with its place: the null, say, is shared by attributions."""
 
     def __init__(self) -> None:
-        self.values: list[Any] = []
-        self._places: dict[Any, int] = {}
-
-    def place(self, value: Any) -> int:
-        key = tuple(value) if isinstance(value, list) else value
-        if key not in self._places:
-            self._places[key] = len(self.values)
-            self.values.append(value)
-        return self._places[key]
+        self.texts: dict[str, int] = {}
+        self.nulls: dict[tuple[int, ...], int] = {}
+        self.rationales: dict[tuple[int, ...], int] = {}
 
 
-class _Lists(NamedTuple):
-    """Values that the cells of one example point to."""
+K = TypeVar("K")
 
-    texts: _Interned
-    nulls: _Interned
-    rationales: _Interned
+
+def _place(places: dict[K, int], value: K) -> int:
+    """The place of a value, which is the next one where it is new."""
+    return places.setdefault(value, len(places))
 
 
 def example_record(example: InputRow, place: int, part: PartRows, outcomes: Sequence[ExampleOutcome]) -> Record:
     """One example: its text in pieces, its attributions, and a cell for every configuration."""
     first = next((line for line in outcomes if line.error is None), None)
-    lists = _Lists(_Interned(), _Interned(), _Interned())
+    lists = _Lists()
     cells = [
         _cell(example, place, part, lists, line, disagree=disagree) if line.error is None else line.error
         for line, disagree in zip(outcomes, disagreements(outcomes), strict=True)
@@ -205,9 +199,9 @@ def example_record(example: InputRow, place: int, part: PartRows, outcomes: Sequ
         "flags": [*flags, "truncated"] if example.truncated else flags,
         "skip": example.skip_reason,
         "vectors": {name: [_short(value) for value in values] for name, values in example.attributions.items()},
-        "texts": lists.texts.values,
-        "nulls": lists.nulls.values,
-        "rationales": lists.rationales.values,
+        "texts": list(lists.texts),
+        "nulls": list(map(list, lists.nulls)),
+        "rationales": list(map(list, lists.rationales)),
         "cells": cells,
     }
 
@@ -219,7 +213,7 @@ def _cell(
     cell = line.configuration
     numbers = [round(value, 4) for value in (line.win_rate, line.tie_rate, line.p_value, line.p_lower)]
     effect = None if line.effect_size is None else round(line.effect_size, 2)
-    rationale = lists.rationales.place(list(line.rationale))
+    rationale = _place(lists.rationales, tuple(line.rationale))
     if cell.operator == ALL:  # the operators are shown side by side, each with its own rows
         return [*numbers, effect, scaled(logit(line.score)), int(disagree), rationale, None, None, []]
     found = part.compared[cell]
@@ -230,9 +224,9 @@ def _cell(
         scaled(values[0]),
         int(disagree),
         rationale,
-        lists.nulls.place([scaled(value) for value in values[1 : 1 + line.m]]),
-        lists.texts.place(part.text(example, int(found.rationale[place]))),
-        [lists.texts.place(part.text(example, row)) for row in rows.tolist()],
+        _place(lists.nulls, tuple(scaled(value) for value in values[1 : 1 + line.m])),
+        _place(lists.texts, part.text(example, int(found.rationale[place]))),
+        [_place(lists.texts, part.text(example, row)) for row in rows.tolist()],
     ]
 
 
@@ -253,7 +247,7 @@ def scaled(log_odds: float) -> int:
 
 
 def shortened(text: str) -> str:
-    """The beginning of a long text."""
+    """Return a text, or the beginning of a long one."""
     return text if len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + " …"
 
 

@@ -268,7 +268,8 @@ def _notes_of_run(summary: Summary) -> Iterator[str]:
         yield f"The model is right on {percent(max(judged, key=lambda line: line.n).accuracy)} of the examples."
     if any(line.n for line in lines):
         rates = [line.detectable_win_rate for line in lines if line.detectable_win_rate is not None]
-        smallest = _span(rates) if rates else "unknown (one example, or no spread)"
+        limits = dict.fromkeys(_detectable(rate) for rate in (min(rates), max(rates))) if rates else ()
+        smallest = " to ".join(limits) or "unknown (one example, or no spread)"
         yield f"Smallest mean win rate that can be distinguished from chance (power 80 %): {smallest}."
     for line in () if of_steps else lines:
         if line.effect_size_median is not None and line.effect_word is None:
@@ -284,10 +285,8 @@ def _notes_of_run(summary: Summary) -> Iterator[str]:
         yield _flag_note(flag, where=where, meanings=_STEP_FLAGS if of_steps else FLAGS)
 
 
-def _span(rates: Sequence[float]) -> str:
-    """The range of some win rates, where above 100 % means that there is none."""
-    low, high = (percent(rate) if rate <= 1 else "none (too few examples)" for rate in (min(rates), max(rates)))
-    return low if low == high else f"{low} to {high}"
+def _detectable(rate: float) -> str:
+    return percent(rate) if rate <= 1 else "none (too few examples)"
 
 
 def _skipped(lines: Sequence[SummaryLine]) -> Iterator[str]:

@@ -16,7 +16,7 @@ from ice_eval.analysis.human import HUMAN, iou, marks_of, tells_units_apart
 from ice_eval.nulls import SIZE
 from ice_eval.rationales import Share
 from ice_eval.records import Direction
-from ice_eval.report.figures.figure import FAINT, INK, Figure, in_order, line_at, operator_colours, panels
+from ice_eval.report.figures.figure import FAINT, INK, Figure, in_order, line_at, operator_colours, panels, tooltips
 from ice_eval.report.figures.tables import Plausibility, plausibility_scatter
 from ice_eval.results import ExampleOutcome, RunFolder, SummaryLine
 from ice_eval.results.outcomes import ALL
@@ -30,6 +30,7 @@ USUAL_K = 0.2
 _FIELDS = ("m", "win_rate", "p_value", "effect_size")
 """The values that figures are drawn from."""
 _RATES = alt.Scale(domain=[0, 1])
+_SHARE = ("share:Q", "share of examples", ".1%")
 
 
 def named(line: L) -> L:
@@ -132,11 +133,7 @@ def distribution(examples: Examples) -> Figure:
             x2="to:Q",
             y=alt.Y("share:Q", title="share", axis=alt.Axis(format=".0%", tickCount=3)),
             color=operator_colours(rows).legend(None),
-            tooltip=[
-                alt.Tooltip("from:Q", title="win rate from", format=".0%"),
-                alt.Tooltip("to:Q", format=".0%"),
-                alt.Tooltip("share:Q", title="share of examples", format=".1%"),
-            ],
+            tooltip=tooltips(("from:Q", "win rate from", ".0%"), ("to:Q", "", ".0%"), _SHARE),
         )
     )
     mean = (
@@ -174,15 +171,12 @@ def effects(examples: Examples) -> Figure | None:
         y=alt.Y("attribution:N", title=None, sort=in_order([row["attribution"] for row in rows])),
         yOffset=alt.YOffset("operator:N", sort=in_order([row["operator"] for row in rows])),
         color=operator_colours(rows),
-        tooltip=[
-            alt.Tooltip("attribution:N"),
-            alt.Tooltip("operator:N"),
-            *(
-                alt.Tooltip(f"{name}:Q", title=f"{level:.0%} below", format="+.2f")
-                for name, level in _QUANTILES.items()
-            ),
-            alt.Tooltip("beyond:N", title="not drawn"),
-        ],
+        tooltip=tooltips(
+            "attribution:N",
+            "operator:N",
+            *((f"{name}:Q", f"{level:.0%} below", "+.2f") for name, level in _QUANTILES.items()),
+            ("beyond:N", "not drawn"),
+        ),
     )
     thin = base.mark_rule(strokeWidth=1.5).encode(x=alt.X("low_drawn:Q", scale=scale), x2="high_drawn:Q")
     thick = base.mark_rule(strokeWidth=5).encode(x=alt.X("lower_drawn:Q", scale=scale), x2="upper_drawn:Q")
@@ -231,14 +225,9 @@ def p_values(examples: Examples) -> Figure:
             place = {"row": attribution, "column": operator, "operator": operator}
             chance = {"chance": round(float(expected), 6)} if is_known else {}
             rows.append({**place, **_bin(index, n_bins), "share": round(float(seen), 6), **chance})
+    shown = tooltips(("from:Q", "p-value from", ".2f"), ("to:Q", "", ".2f"), _SHARE)
     base = alt.Chart().encode(
-        x2="to:Q",
-        tooltip=[
-            alt.Tooltip("from:Q", title="p-value from", format=".2f"),
-            alt.Tooltip("to:Q", format=".2f"),
-            alt.Tooltip("share:Q", title="share of examples", format=".1%"),
-            *([alt.Tooltip("chance:Q", title="by chance", format=".1%")] if is_known else []),
-        ],
+        x2="to:Q", tooltip=[*shown, *(tooltips(("chance:Q", "by chance", ".1%")) if is_known else [])]
     )
     axis = alt.Axis(format="~g", values=[0, 0.5, 1], grid=False)
     bars = base.mark_bar(binSpacing=1).encode(

@@ -13,14 +13,7 @@ from ice_eval._controls import without_controls
 from ice_eval._extras import require
 from ice_eval._files import write_atomically
 from ice_eval.errors import ConfigError
-from ice_eval.report.colours import (
-    BLACK,
-    TAXONOMY_COLOURS,
-    UNKNOWN_COLOUR,
-    WHITE,
-    WORD_TEXT_COLOURS,
-    operator_colour,
-)
+from ice_eval.report.colours import BLACK, TAXONOMY_COLOURS, UNKNOWN_COLOUR, WHITE, WORD_TEXT_COLOURS, operator_colour
 from ice_eval.stats import CHANCE, WEAKLY_FAITHFUL, taxonomy
 from ice_eval.table import EMPTY
 
@@ -82,28 +75,16 @@ def theme(name: Theme) -> dict[str, Any]:
     if name not in _INKS:
         raise ConfigError(f"no theme '{name}'; use {', '.join(_INKS)}.")
     text, line, background = _INKS[name]
-    words = {
-        "labelColor": text,
-        "titleColor": text,
-        "labelFontSize": 11,
-        "titleFontSize": 11,
-        "titleFontWeight": "normal",
-        "labelLimit": 0,
-    }
+    labels = {"labelColor": text, "titleColor": text, "labelFontSize": 11, "labelLimit": 0}
+    words = {**labels, "titleFontSize": 11, "titleFontWeight": "normal"}
+    axis = {"titleLimit": 0, "domainColor": line, "tickColor": line, "gridColor": line, "gridOpacity": 0.25}
     return {
         "background": background,
         "font": "Helvetica, Arial, 'Liberation Sans', sans-serif",
         "view": {"stroke": None},
-        "axis": {
-            **words,
-            "titleLimit": 0,
-            "domainColor": line,
-            "tickColor": line,
-            "gridColor": line,
-            "gridOpacity": 0.25,
-        },
+        "axis": {**words, **axis},
         "legend": {**words, "symbolOpacity": 1},
-        "header": {"labelColor": text, "titleColor": text, "labelFontSize": 11, "labelLimit": 0},
+        "header": labels,
         "text": {"color": text, "fontSize": 11},
         "rule": {"color": line},
         "tick": {"color": text},
@@ -132,22 +113,22 @@ def write_figures(figures: Sequence[Figure], folder: Path, *, theme: Theme = "pr
     converter = require("vl_convert", install="vl-convert-python", purpose="to write figures to files")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        drawn = []
+        drawn: list[dict[Path, bytes]] = []
         for figure in figures:
-            spec = figure.spec(theme)
-            files = {
-                "svg": converter.vegalite_to_svg(spec).encode("utf-8"),
-                "pdf": converter.vegalite_to_pdf(spec),
-                "png": converter.vegalite_to_png(spec, ppi=_DOTS_PER_INCH),
-            }
-            drawn.append((figure, {folder / f"{figure.name}.{kind}": content for kind, content in files.items()}))
-        for _, files_of in drawn:
-            for path, content in files_of.items():
-                with write_atomically(path) as stream:
-                    stream.write(content)
+            spec, path = figure.spec(theme), folder / figure.name
+            drawn.append(
+                {
+                    Path(f"{path}.svg"): converter.vegalite_to_svg(spec).encode("utf-8"),
+                    Path(f"{path}.pdf"): converter.vegalite_to_pdf(spec),
+                    Path(f"{path}.png"): converter.vegalite_to_png(spec, ppi=_DOTS_PER_INCH),
+                }
+            )
+        for path, content in itertools.chain.from_iterable(files.items() for files in drawn):
+            with write_atomically(path) as stream:
+                stream.write(content)
     except OSError as exc:
         raise ConfigError(f"figures cannot be written to {folder}: {exc.strerror}.") from exc
-    return [FigureFiles(figure, tuple(files_of)) for figure, files_of in drawn]
+    return [FigureFiles(figure, tuple(files)) for figure, files in zip(figures, drawn, strict=True)]
 
 
 def rows_of(values: Rows) -> alt.InlineData:
@@ -231,11 +212,18 @@ def ends(interval: Sequence[float] | None) -> dict[str, float | None]:
 
 
 def end_tooltips(number_format: str) -> list[alt.Tooltip]:
-    """What a tooltip says of the limits that `ends` puts into a row."""
-    return [
-        alt.Tooltip("low:Q", title="95 % from", format=number_format),
-        alt.Tooltip("high:Q", title="to", format=number_format),
-    ]
+    """Tooltips of the limits that `ends` puts into a row."""
+    return tooltips(("low:Q", "95 % from", number_format), ("high:Q", "to", number_format))
+
+
+def tooltips(*fields: str | tuple[str, str] | tuple[str, str, str] | alt.Tooltip) -> list[alt.Tooltip]:
+    """Tooltips of some fields: a shorthand alone, or with a title and a format; an empty title is that of the field."""
+    found = []
+    for field in fields:
+        name, title, number_format = (*field, "", "")[:3] if isinstance(field, tuple) else (field, "", "")
+        options = {key: value for key, value in (("title", title), ("format", number_format)) if value}
+        found.append(name if isinstance(name, alt.Tooltip) else alt.Tooltip(name, **options))
+    return found
 
 
 def share_axis(field: str, shares: Sequence[float], *, title: str, margin: float) -> alt.X:
@@ -259,30 +247,17 @@ def coloured_cells(rows: Rows, *, x: str, y: str) -> Chart:
     """Cells at `x` and `y`, which mean what the arguments say, coloured by `word`, with their `text`, in panels."""
     fills = {**TAXONOMY_COLOURS, NO_VERDICT: UNKNOWN_COLOUR, UNKNOWN: UNKNOWN_COLOUR}
     shown = [word for word in fills if any(row["word"] == word for row in rows)]
+    across, down = (in_order([row[name] for row in rows]) for name in ("x", "y"))
+    top = alt.Axis(labelAngle=0, orient="top", domain=False, ticks=False)
     base = alt.Chart().encode(
-        x=alt.X(
-            "x:N",
-            title=None,
-            sort=in_order([row["x"] for row in rows]),
-            axis=alt.Axis(labelAngle=0, orient="top", domain=False, ticks=False),
-        ),
-        y=alt.Y("y:N", title=None, sort=in_order([row["y"] for row in rows]), axis=alt.Axis(domain=False, ticks=False)),
+        x=alt.X("x:N", title=None, sort=across, axis=top),
+        y=alt.Y("y:N", title=None, sort=down, axis=alt.Axis(domain=False, ticks=False)),
         opacity=alt.condition("datum.hole", alt.value(0), alt.value(1)),
-        tooltip=[
-            alt.Tooltip("y:N", title=y),
-            alt.Tooltip("x:N", title=x),
-            alt.Tooltip("win_rate:Q", title="win rate", format=".1%"),
-            alt.Tooltip("word:N", title="word"),
-        ],
+        tooltip=tooltips(("y:N", y), ("x:N", x), ("win_rate:Q", "win rate", ".1%"), ("word:N", "word")),
     )
-    cells = base.mark_rect().encode(
-        color=alt.Color(
-            "word:N",
-            title=None,
-            scale=alt.Scale(domain=shown, range=[fills[word] for word in shown]),
-            legend=alt.Legend(orient="bottom", symbolType="square"),
-        )
-    )
+    colours = alt.Scale(domain=shown, range=[fills[word] for word in shown])
+    legend = alt.Legend(orient="bottom", symbolType="square")
+    cells = base.mark_rect().encode(color=alt.Color("word:N", title=None, scale=colours, legend=legend))
     on_dark = [word for word in TAXONOMY_COLOURS if WORD_TEXT_COLOURS[word] == WHITE]
     texts = base.mark_text(baseline="middle").encode(
         text="text:N",

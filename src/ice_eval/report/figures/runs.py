@@ -6,7 +6,7 @@ What runs share is left out, and what distinguishes them becomes a label.
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import altair as alt
 
@@ -33,6 +33,7 @@ from ice_eval.report.figures.figure import (
     panels,
     rate_scale,
     share_axis,
+    tooltips,
 )
 from ice_eval.report.tables import run_names
 from ice_eval.results import RunFolder, SummaryLine
@@ -76,18 +77,16 @@ def _runs_of(folders: Sequence[RunFolder]) -> _Runs:
     found = tuple({folder.path.resolve(): folder for folder in folders}.values())
     summaries = [folder.summary() for folder in found]
     names = run_names(found)
-    both = list(zip(summaries, names, strict=True))
-    return _Runs(
-        found,
-        tuple(names),
-        configurations=_in_order(_of_run(line, name) for summary, name in both for line in summary.configurations),
-        agreement=_in_order(_of_run(line, name) for summary, name in both for line in summary.agreement),
-    )
 
+    def of_runs(parts: Sequence[Sequence[L]]) -> tuple[L, ...]:
+        """The lines of all runs, under the names of their runs."""
+        together = zip(parts, names, strict=True)
+        return _in_order(
+            replace(named(line), model=model, task=task) for lines, (model, task) in together for line in lines
+        )
 
-def _of_run(line: L, name: tuple[str, str]) -> L:
-    model, task = name
-    return replace(named(line), model=model, task=task)
+    configurations = of_runs([summary.configurations for summary in summaries])
+    return _Runs(found, tuple(names), configurations, of_runs([summary.agreement for summary in summaries]))
 
 
 def _in_order(lines: Iterable[L]) -> tuple[L, ...]:
@@ -139,39 +138,25 @@ _HEATMAP_CAPTION = (
 def _heatmap(runs: _Runs) -> Figure | None:
     """Models by tasks where there are several runs, else attributions by operators."""
     lines = runs.configurations
-    n_models, n_tasks = (len({getattr(line, name) for line in lines}) for name in ("model", "task"))
-    x, y, row, column = _axes(several_models=n_models > 1, several_tasks=n_tasks > 1)
-    rows = [
-        {"x": str(getattr(line, x)), "y": str(getattr(line, y)), **place, **_judged(line)}
-        for line, place in zip(lines, _placed(lines, row=row, column=column), strict=True)
-    ]
+    several_models, several_tasks = (len({getattr(line, name) for line in lines}) > 1 for name in ("model", "task"))
+    row: tuple[str, ...] = ("attribution", "direction", "null")
+    if several_models and several_tasks:
+        x, y, row, column = "task", "model", (*row, "k"), "operator"
+    elif several_models or several_tasks:
+        x, y, column = "operator", "model" if several_models else "task", "k"
+    else:
+        x, y, row, column = "operator", "attribution", ("direction", "null"), "k"
+    rows = []
+    for line, place in zip(lines, _placed(lines, row=row, column=(column,)), strict=True):
+        shown = {"x": str(getattr(line, x)), "y": str(getattr(line, y)), **place, **cell(line.win_rate)}
+        if line.win_rate is not None:
+            # Unlike a published number, it has a verdict that its colour must not contradict.
+            shown["word"] = word_of_rate(line.win_rate, line.verdict) or NO_VERDICT
+        rows.append(shown)
     return Figure("win-rate-heatmap", "Win rates", _HEATMAP_CAPTION, coloured_cells(rows, x=x, y=y))
 
 
-def _judged(line: SummaryLine) -> dict[str, object]:
-    """The cell of a configuration: unlike a published number, it has a verdict that its colour must not contradict."""
-    shown = cell(line.win_rate)
-    if line.win_rate is None:
-        return shown
-    return {**shown, "word": word_of_rate(line.win_rate, line.verdict) or NO_VERDICT}
-
-
-class _Axes(NamedTuple):
-    x: str
-    y: str
-    row: tuple[str, ...]
-    column: tuple[str, ...]
-
-
-def _axes(*, several_models: bool, several_tasks: bool) -> _Axes:
-    if several_models and several_tasks:
-        return _Axes("task", "model", ("attribution", "direction", "null", "k"), ("operator",))
-    if several_models or several_tasks:
-        return _Axes("operator", "model" if several_models else "task", ("attribution", "direction", "null"), ("k",))
-    return _Axes("operator", "attribution", ("direction", "null"), ("k",))
-
-
-_ROW, _COLUMN = ("direction", "null"), ("k",)
+_RATE = ("win_rate:Q", "win rate", ".1%")
 _LINES = "The line marks chance (50 %), the dashed one the 55 % from which the paper speaks of faithfulness."
 
 _DOTS_CAPTION = (
@@ -220,7 +205,7 @@ _SIZE: dict[str, Any] = {"width": 220, "height": alt.Step(13)}
 
 def _operator_rows(runs: _Runs, *, average: bool) -> list[dict[str, Any]]:
     lines = [line for line in runs.configurations if line.win_rate is not None and (average or line.operator != ALL)]
-    places = _placed(lines, row=(*runs.aside, *_ROW), column=_COLUMN)
+    places = _placed(lines, row=(*runs.aside, "direction", "null"), column=("k",))
     return [
         {
             "subject": subject,
@@ -239,13 +224,9 @@ def _operator_base(runs: _Runs, rows: Rows, scale: alt.Scale) -> alt.Chart:
         x=alt.X("win_rate:Q", title="win rate", scale=scale, axis=alt.Axis(format=".0%")),
         y=alt.Y("subject:N", title=None, sort=in_order([row["subject"] for row in rows])),
         yOffset=alt.YOffset("operator:N", sort=in_order([row["operator"] for row in rows])),
-        tooltip=[
-            alt.Tooltip("subject:N", title=" · ".join(runs.subject)),
-            alt.Tooltip("operator:N"),
-            alt.Tooltip("win_rate:Q", title="win rate", format=".1%"),
-            *end_tooltips(".1%"),
-            alt.Tooltip("verdict:N"),
-        ],
+        tooltip=tooltips(
+            ("subject:N", " · ".join(runs.subject)), "operator:N", _RATE, *end_tooltips(".1%"), "verdict:N"
+        ),
     )
 
 
@@ -283,13 +264,13 @@ def _agreement(runs: _Runs) -> Figure | None:
         x=alt.X("gap:Q", title=title, axis=alt.Axis(labelExpr=_POINTS, tickCount=5)),
         y=alt.Y("subject:N", title=None, sort=in_order([row["subject"] for row in rows])),
         color=alt.Color("crosses:N", title="crosses 55 %", scale=scale, legend=alt.Legend(orient="bottom")),
-        tooltip=[
-            alt.Tooltip("subject:N", title=" · ".join(runs.subject)),
-            alt.Tooltip("operators:N"),
-            alt.Tooltip("gap:Q", format="+.1%"),
+        tooltip=tooltips(
+            ("subject:N", " · ".join(runs.subject)),
+            "operators:N",
+            ("gap:Q", "", "+.1%"),
             *end_tooltips("+.1%"),
-            alt.Tooltip("crosses:N", title="crosses 55 %"),
-        ],
+            ("crosses:N", "crosses 55 %"),
+        ),
     )
     intervals = base.mark_rule(strokeWidth=2).encode(x="low:Q", x2="high:Q")
     shape = alt.Shape("crosses:N", title="crosses 55 %", scale=alt.Scale(domain=list(_CROSSES), range=SHAPES[:3]))
@@ -316,13 +297,7 @@ def _k_sweep(runs: _Runs) -> Figure | None:
         return None
     places = _placed(lines, row=("model", "task", "direction", "null"), column=("attribution",))
     rows = [
-        {
-            "operator": line.operator,
-            "k": line.k,
-            "win_rate": line.win_rate,
-            **ends(line.win_rate_ci),
-            **place,
-        }
+        {"operator": line.operator, "k": line.k, "win_rate": line.win_rate, **ends(line.win_rate_ci), **place}
         for line, place in zip(lines, places, strict=True)
     ]
     base = alt.Chart().encode(
@@ -336,12 +311,7 @@ def _k_sweep(runs: _Runs) -> Figure | None:
     dots = base.mark_point(filled=True, opacity=1, size=45).encode(
         y=win_rate,
         shape=operator_shapes(rows),
-        tooltip=[
-            alt.Tooltip("operator:N"),
-            alt.Tooltip("k:Q"),
-            alt.Tooltip("win_rate:Q", title="win rate", format=".1%"),
-            *end_tooltips(".1%"),
-        ],
+        tooltip=tooltips("operator:N", "k:Q", _RATE, *end_tooltips(".1%")),
     )
     chart = panels([*chance_and_threshold("y", scale), bands, curves, dots], rows, width=170, height=150)
     return Figure("k-sweep", "Win rate against the size of the rationale", _K_SWEEP_CAPTION, chart)

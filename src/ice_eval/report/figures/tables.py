@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +26,7 @@ from ice_eval.report.figures.figure import (
     line_at,
     panels,
     rate_scale,
+    tooltips,
 )
 
 
@@ -92,7 +93,7 @@ class ChainOfThought:
     high: float | None = None
     """Limits of the interval of SRC, where one is known."""
     published: bool = False
-    """Whether it is a published number, to be told from one's own."""
+    """Whether it is a published number, not one's own."""
 
 
 def _given(rows: Iterable[Any]) -> list[Any]:
@@ -112,12 +113,8 @@ def win_rate_panels(rows: Iterable[WinRate]) -> Figure:
         "Mean win rate in percent of every model on every data set, coloured by the word for it; 50 is chance. Cells "
         "carry no interval: neighbouring colours may not differ."
     )
-    return Figure(
-        "win-rate-panels",
-        "Win rates by attribution and operator",
-        caption,
-        coloured_cells(found, x="data set", y="model"),
-    )
+    chart = coloured_cells(found, x="data set", y="model")
+    return Figure("win-rate-panels", "Win rates by attribution and operator", caption, chart)
 
 
 def language_heatmap(rows: Iterable[LanguageWinRate]) -> Figure:
@@ -154,7 +151,7 @@ def plausibility_scatter(rows: Iterable[Plausibility]) -> Figure:
             x=alt.X("overlap:Q", title="overlap with human rationale (IoU)", scale=scale, axis=alt.Axis(tickCount=5)),
             y=alt.Y("win_rate:Q", title="win rate", scale=scale, axis=alt.Axis(format=".0%", tickCount=5)),
             size=alt.Size("examples:Q", legend=None, scale=alt.Scale(domain=[0, max(dots.values())], range=[10, 90])),
-            tooltip=[alt.Tooltip("overlap:Q"), alt.Tooltip("win_rate:Q", format=".0%"), alt.Tooltip("examples:Q")],
+            tooltip=tooltips("overlap:Q", ("win_rate:Q", "", ".0%"), "examples:Q"),
         )
     )
     caption = (
@@ -208,9 +205,7 @@ def prompt_sensitivity(rows: Iterable[PromptWinRate]) -> Figure:
         yOffset=alt.YOffset("prompt:N", sort=prompts),
     )
     spans = base.mark_line(style=FAINT, strokeWidth=1).encode(detail="subject:N")
-    coloured = base.encode(
-        color=alt.Color("prompt:N", title=None, scale=colour, legend=alt.Legend(orient="bottom")),
-    )
+    coloured = base.encode(color=alt.Color("prompt:N", title=None, scale=colour, legend=alt.Legend(orient="bottom")))
     intervals = coloured.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q", scale=scale), x2="high:Q")
     shape = alt.Shape("prompt:N", title=None, scale=alt.Scale(domain=prompts, range=SHAPES))
     dots = coloured.mark_point(filled=True, opacity=1, size=50).encode(shape=shape)
@@ -253,13 +248,7 @@ def chain_of_thought_scatter(rows: Iterable[ChainOfThought]) -> Figure:
     base = alt.Chart().encode(
         x=alt.X("accuracy:Q", title="accuracy", scale=across, axis=alt.Axis(format=".0%", tickCount=5)),
         color=alt.Color("task:N", title=None, scale=colour, legend=alt.Legend(orient="bottom")),
-        tooltip=[
-            alt.Tooltip("model:N"),
-            alt.Tooltip("task:N"),
-            alt.Tooltip("src:Q", title="SRC", format=".2f"),
-            *end_tooltips(".2f"),
-            alt.Tooltip("accuracy:Q", format=".1%"),
-        ],
+        tooltip=tooltips("model:N", "task:N", ("src:Q", "SRC", ".2f"), *end_tooltips(".2f"), ("accuracy:Q", "", ".1%")),
     )
     intervals = base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", scale=up), y2="high:Q")
     shape = alt.Shape("task:N", title=None, scale=alt.Scale(domain=tasks, range=SHAPES))
@@ -301,25 +290,15 @@ def label_places(dots: Sequence[_Point], names: Sequence[str], *, width: float, 
     found = []
     for (x, y), name in zip(dots, names, strict=True):
         long = _WIDE * len(name)
-        places = list(_around(x, y, long))
-        chosen = next((place for place in places if _is_free(_box(place, long), taken, width, height)), places[0])
-        taken.append(_box(chosen, long))
-        found.append(chosen)
+        right, left, middle = x + _AWAY, x - _AWAY - long, x - long / 2
+        rows = (row * _HIGH for row in range(1, 5))
+        places = [(right, y), (left, y)]
+        places += [(start, y + off) for row in rows for start in (middle, right, left) for off in (-row, row)]
+        boxes = [(start, at - _HIGH / 2, start + long, at + _HIGH / 2) for start, at in places]
+        chosen = next((i for i, box in enumerate(boxes) if _is_free(box, taken, width, height)), 0)
+        taken.append(boxes[chosen])
+        found.append(places[chosen])
     return found
-
-
-def _around(x: float, y: float, long: float) -> Iterator[_Point]:
-    right, left, middle = x + _AWAY, x - _AWAY - long, x - long / 2
-    yield from ((right, y), (left, y))
-    for row in range(1, 5):
-        off = row * _HIGH
-        yield from ((middle, y - off), (middle, y + off), (right, y - off), (right, y + off))
-        yield from ((left, y - off), (left, y + off))
-
-
-def _box(place: _Point, long: float) -> _Box:
-    x, y = place
-    return x, y - _HIGH / 2, x + long, y + _HIGH / 2
 
 
 def _is_free(box: _Box, taken: Sequence[_Box], width: float, height: float) -> bool:
