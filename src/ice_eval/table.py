@@ -17,12 +17,13 @@ EMPTY = "–"
 """The cell of a value that is missing or undefined."""
 CellKind = Literal[
     "text", "operators", "yes/no", "count", "share", "percent", "points", "width", "effect", "decimal", "fraction",
-    "number", "signed", "p-value",
+    "number", "shortest", "rounded", "signed", "p-value",
     "percent interval", "points interval", "fraction interval", "interval", "signed interval",
 ]  # fmt: skip
-"""How a value is written. `share` is a share of units as `0.2`, `percent` a rate, `points` a difference of rates in
+"""The ways to write a value. `share` is a share of units as `0.2`, `percent` a rate, `points` a difference of rates in
 percentage points, `width` the same without a sign; `decimal`, `fraction` and `number` have one, two and three decimals;
-`effect` has two and a sign, `signed` three. Intervals hold two such numbers. None is a dash, but `own` for a share."""
+`shortest` has as many as it needs, `rounded` none; `effect` has two and a sign, `signed` three. Intervals hold two such
+numbers. None is a dash, but `own` for a share."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ class Table:
 
 _OPTIONAL = {"run", "model", "task", "prompt", "language", "null", "direction", "k"}
 _USUAL = {"null": SIZE, "direction": "sufficiency", "k": "0.2"}
-"""What a reader assumes of a table that does not say it."""
+"""Values that a reader assumes of a table that does not name them."""
 
 
 def table_of(
@@ -123,7 +124,7 @@ _NUMBER = re.compile(rf"[<\[]?[+−-]?\d[\d.,]*( %| pp|, [+−-]?[\d.]+\])?|{EMP
 
 
 def is_number(cell: str) -> bool:
-    """Whether a cell holds a number, a rate, an interval, or a dash where there is none."""
+    """True for a cell with a number, a rate, an interval, or a dash where there is none."""
     return _NUMBER.fullmatch(cell) is not None
 
 
@@ -159,7 +160,7 @@ def _p_value(value: float) -> str:
 
 
 def _signed(value: float) -> str:
-    """With its sign, which is plus for what rounds to 0."""
+    """A number with its sign, which is plus for numbers that round to 0."""
     return f"{round(value, 3) + 0.0:+.3f}"
 
 
@@ -176,6 +177,8 @@ _CELLS: Mapping[CellKind, Callable[[Any], str]] = {
     "decimal": "{:.1f}".format,
     "fraction": "{:.2f}".format,
     "number": "{:.3f}".format,
+    "shortest": "{:g}".format,
+    "rounded": "{:.0f}".format,
     "signed": _signed,
     "p-value": _p_value,
 }

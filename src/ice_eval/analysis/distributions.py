@@ -1,4 +1,4 @@
-"""How values of single examples spread: shares in bins, quantiles, and what chance alone would give."""
+"""Distributions of values over single examples: shares in bins, expected ones by chance, quantiles."""
 
 from collections.abc import Sequence
 

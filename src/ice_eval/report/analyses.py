@@ -36,7 +36,7 @@ def measure_tables(results: Sequence[Measured], folders: Sequence[RunFolder]) ->
 
 
 def measure_notes(results: Sequence[Measured], folders: Sequence[RunFolder]) -> list[str]:
-    """What must be known beside the tables, and a line for every measure that says nothing of a run."""
+    """Notes beside the tables, and a line for every measure that does not apply to a run."""
     notes = []
     for result in results:
         found = [each for each in (*result.of_runs, result.across) if isinstance(each, Found)]
@@ -56,7 +56,7 @@ def _part_table(part: Part, lines: Sequence[Mapping[str, Any]]) -> Table:
 # Grids of runs
 
 _MOST_LINES = 50
-"""Of one table about a grid."""
+"""Longest table about a grid."""
 _STAR = 0.05
 _GRID_PLACE = ("model", "task", "language", "prompt", "direction", "null", "k")
 
@@ -94,15 +94,11 @@ def grid_runs_table(runs: Sequence[Mapping[str, Any]]) -> Table:
         Column("name", "run", "text"),
         *naming("status"),
         Column("confidence", "confidence", "percent", get=lambda run: run.get("confidence")),
-        Column("tokens_median", "median tokens", "text", get=lambda run: _shortest(run.get("tokens_median"))),
+        Column("tokens_median", "median tokens", "shortest", get=lambda run: run.get("tokens_median")),
     ]
     if any(run.get("error") for run in runs):
         columns.append(Column("error", "error", "text", get=lambda run: run.get("error") or None))
     return table_of("Runs", runs, columns)
-
-
-def _shortest(value: float | None) -> str | None:
-    return None if value is None else f"{value:g}"
 
 
 def grid_table(lines: Sequence[GridLine[SummaryLine]]) -> Table:
@@ -135,7 +131,7 @@ def _rate_column(name: str) -> Column:
 
 
 def grid_table_note(lines: Sequence[GridLine[SummaryLine]]) -> str:
-    """What the stars mean."""
+    """The meaning of the stars."""
     n = sum(each.line.p_value is not None for each in lines)
     return (
         f"Win rates: * marks p ≤ {_STAR}, adjusted over all {n} configurations of the grid (Benjamini-Yekutieli); "
@@ -149,7 +145,7 @@ def answer_tables(answers: Mapping[str, Found | Missing]) -> list[Table]:
 
 
 def answer_notes(answers: Mapping[str, Found | Missing]) -> list[str]:
-    """What must be known beside these tables, and why some questions have no answer."""
+    """Notes beside these tables, and the reason why some questions have no answer."""
     notes = []
     for name, answer in answers.items():
         said = [f"nothing to say: {answer.reason}."] if isinstance(answer, Missing) else answer.notes
@@ -169,14 +165,14 @@ _SHOWN = 8
 
 
 def audit_tables(audit: InfillAudit, fills: FillAudit | None) -> list[Table]:
-    """What survives the blacklist; of a run also what infill wrote, and whether it mattered."""
+    """The units that survive the blacklist; for a run also the fills that infill wrote, and their effect."""
     judged = (
         Column("task", "task", "text", get=lambda _: audit.task),
         *naming("reference"),
         Column("considered", "indicative", "count"),
         Column("blocked", "blocked", "text", get=lambda each: _counted(each.blocked.values())),
         Column("surviving", "surviving", "text", get=lambda each: _counted(each.surviving.values())),
-        Column("surviving_by_chance", "by chance", "text", get=lambda each: _rounded(each.surviving_by_chance)),
+        Column("surviving_by_chance", "by chance", "rounded"),
         Column("rate", "est. rate", "text", get=lambda each: _rate(each.rate)),
         Column("rate_by_chance", "rate by chance", "text", get=lambda each: _rate(each.rate_by_chance)),
         Column("p_value", "p", "p-value"),
@@ -215,7 +211,7 @@ def audit_tables(audit: InfillAudit, fills: FillAudit | None) -> list[Table]:
 
 
 def audit_notes(audit: InfillAudit, fills: FillAudit | None) -> list[str]:
-    """What the numbers of an audit rest on."""
+    """Sentences on the basis of an audit's numbers."""
     listed = f" and the list '{audit.word_list}'" if audit.word_list else ""
     found = [
         f"{audit.n} examples give {audit.units:,} units to the pool; {audit.units_blocked:,} of them "
@@ -251,10 +247,6 @@ def _counted(pieces: Collection[Piece]) -> str:
 def _named(pieces: Iterable[Piece]) -> str:
     shown = itertools.islice(pieces, _SHOWN)
     return ", ".join(f"{piece.text or '␣'} ({piece.count})" for piece in shown) or EMPTY
-
-
-def _rounded(value: float | None) -> str | None:
-    return None if value is None else f"{value:.0f}"
 
 
 def _rate(value: float | None) -> str | None:

@@ -77,11 +77,11 @@ def _examples(folder: RunFolder, *, budget: int) -> list[Record]:
 
 
 Ranks = tuple[float, float, float]
-"""What makes an example worth a look; smaller comes first: skipped, beaten by random sets, disagreement."""
+"""Reasons to show an example, smaller first: skipped, beaten by random sets, disagreement of operators."""
 
 
 class Sketch(NamedTuple):
-    """What decides whether an example is shown."""
+    """The size and the ranks of an example, which decide whether it is shown."""
 
     size: int
     """Bytes as it is in the page: a text full of "<" takes six times its length there."""
@@ -89,7 +89,7 @@ class Sketch(NamedTuple):
 
 
 def sketch_of(record: Record, ranks: Ranks) -> Sketch:
-    """The size and the ranks of an example."""
+    """Measure a record as it is in the page."""
     return Sketch(len(script_json(record).encode()), ranks)
 
 

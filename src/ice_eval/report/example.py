@@ -15,7 +15,7 @@ from scipy.special import expit
 
 from ice_eval._controls import without_controls
 from ice_eval.nulls import SIZE
-from ice_eval.records import Answer, Kind, Span
+from ice_eval.records import Kind, Span
 from ice_eval.report.colours import AGAINST, SUPPORT, WHITE
 from ice_eval.results import Compared, ExampleOutcome, ExampleView, LedgerRow
 from ice_eval.results.outcomes import ALL
@@ -33,16 +33,16 @@ _BARS = "▁▂▃▄▅▆▇█"
 
 
 class TextPiece(NamedTuple):
-    """A stretch of text: a unit, or what lies between two."""
+    """A stretch of text: a unit, or the text between two."""
 
     text: str
     strength: float
-    """Of the unit's attribution, from -1 to 1: the largest of the text, in size, is 1."""
+    """The unit's attribution, from -1 to 1: the largest of the text, in size, is 1."""
     in_rationale: bool
 
 
 class Histogram(NamedTuple):
-    """The null of one example, and where the rationale lies."""
+    """The null of one example, and the place of the rationale in it."""
 
     counts: tuple[int, ...]
     place: int
@@ -70,7 +70,7 @@ def pieces(view: ExampleView, line: ExampleOutcome) -> Iterator[tuple[str, list[
 
 
 def cut_at_units(text: str, spans: Sequence[tuple[int, Span]]) -> list[tuple[str, int]]:
-    """A text in pieces, each with its unit; -1 is what stands between units.
+    """A text in pieces, each with its unit; -1 is the text between units.
 
     It is cut here also for the page, because a browser counts characters in another way than Python.
     """
@@ -117,7 +117,7 @@ def numbers_of(line: ExampleOutcome) -> str:
 
 
 def quoted(text: str) -> str:
-    """On one line, in quotes. `repr` would also escape the joiners of emoji and of Persian or Hindi words."""
+    """A text on one line, in quotes. `repr` would also escape the joiners of emoji and of Persian or Hindi words."""
     escaped = (repr(c)[1:-1] if unicodedata.category(c) in {"Cc", "Cs", "Zl", "Zp"} else c for c in text)
     return f"'{''.join(escaped)}'"
 
@@ -151,7 +151,10 @@ def example_lines(view: ExampleView, *, n_random: int = 0, colour: bool = False)
         return
     gold = "unknown" if example.gold is None else view.labels[example.gold]
     yield Text(f"explained label: {view.target}, gold: {gold}")
-    yield from (Text(_answer_line(name, answer)) for name, answer in example.answers.items())
+    for name, answer in example.answers.items():
+        read = answer.problem or f"{answer.n_named} words of the text, {answer.n_absent} others"
+        said = answer.problem if answer.text is None else f"the model answered {quoted(answer.text)} ({read})"
+        yield Text(f"{name}: {said}")
     yield from (_score_line(row, view) for row in view.rows if row.key.kind in (Kind.FULL, Kind.EMPTY))
     for each in shown(view):
         yield Text()
@@ -161,28 +164,20 @@ def example_lines(view: ExampleView, *, n_random: int = 0, colour: bool = False)
 
 
 def shown(view: ExampleView) -> list[Compared]:
-    """What is worth showing: the average over operators only where it is all there is."""
+    """The comparisons that are shown: the average over operators only where there is nothing else."""
     single = [each for each in view.compared if each.line.operator != ALL]
     return single or list(view.compared)
 
 
 def harmless(line: Text) -> Text:
-    """Without the control characters that a text may hold: they would be obeyed by the terminal."""
+    """Remove the control characters that a text may hold: a terminal would obey them."""
     line.plain = without_controls(line.plain)
     return line
 
 
 def probabilities(row: LedgerRow, labels: tuple[str, ...]) -> dict[str, float | None]:
-    """Of every label; None where a score is not finite."""
+    """The probability of every label; None where a score is not finite."""
     return {label: float(np.exp(z)) if np.isfinite(z) else None for label, z in zip(labels, row.scores, strict=True)}
-
-
-def _answer_line(name: str, answer: Answer) -> str:
-    """What the model said, and what came of it."""
-    if answer.text is None:
-        return f"{name}: {answer.problem}"
-    read = answer.problem or f"{answer.n_named} words of the text, {answer.n_absent} others"
-    return f"{name}: the model answered {quoted(answer.text)} ({read})"
 
 
 def _compared_lines(each: Compared, view: ExampleView, *, colour: bool) -> Iterator[Text]:
@@ -193,31 +188,24 @@ def _compared_lines(each: Compared, view: ExampleView, *, colour: bool) -> Itera
     yield Text(f"{title_of(line)}: {numbers_of(line)}", style="bold")
     fields = list(pieces(view, line))
     for name, found in fields:
-        yield Text(f"  {name}: " if len(fields) > 1 else "  ").append_text(_marked(found, colour=colour))
-    yield from _null_lines(each)
+        text = Text(f"  {name}: " if len(fields) > 1 else "  ")
+        for piece in found:
+            if colour:  # the attribution as a shade, and the rationale underlined
+                emphasis = Style(bold=piece.in_rationale, underline=piece.in_rationale)
+                text.append(piece.text, style=shade(piece.strength) + emphasis)
+            else:
+                text.append(f"[{piece.text}]" if piece.in_rationale else piece.text)
+        yield text
+    if each.scores is not None:
+        yield from _null_lines(histogram(each.scores), less_is_better=line.direction == "necessity")
     yield from (_score_line(row, view) for row in view.rationale_rows(line))
 
 
-def _marked(found: list[TextPiece], *, colour: bool) -> Text:
-    """Attributions as shades and the rationale underlined; without colours the rationale in brackets."""
-    line = Text()
-    for piece in found:
-        if colour:
-            emphasis = Style(bold=piece.in_rationale, underline=piece.in_rationale)
-            line.append(piece.text, style=shade(piece.strength) + emphasis)
-        else:
-            line.append(f"[{piece.text}]" if piece.in_rationale else piece.text)
-    return line
-
-
-def _null_lines(each: Compared) -> Iterator[Text]:
+def _null_lines(found: Histogram, *, less_is_better: bool) -> Iterator[Text]:
     """The null as bars on a line that reaches to the rationale too, and the rationale's place under them."""
-    if each.scores is None:
-        return
-    found = histogram(each.scores)
     most = max(found.counts)
     bars = "".join(" " if n == 0 else _BARS[(len(_BARS) - 1) * n // most] for n in found.counts)
-    better = " (less is better)" if each.line.direction == "necessity" else ""
+    better = " (less is better)" if less_is_better else ""
     ends, reached = (f"{low:.3f} to {high:.3f}" for low, high in ((found.low, found.high), found.null))
     reach = "" if reached == ends else f", {reached}"
     yield Text(f"  {found.low:.3f} {bars} {found.high:.3f}  {sum(found.counts)} random sets{reach}{better}")
@@ -227,26 +215,22 @@ def _null_lines(each: Compared) -> Iterator[Text]:
 def _random_lines(view: ExampleView, n_random: int) -> Iterator[Text]:
     sets = [row for row in view.rows if row.key.kind == Kind.RANDOM]
     chosen = {(each.line.operator, each.line.direction) for each in shown(view)}
-    for operator, direction in dict.fromkeys((row.key.operator, row.key.direction) for row in sets):
-        if (operator, direction) not in chosen:
-            continue
-        random = [row for row in sets if (row.key.operator, row.key.direction) == (operator, direction)]
-        some = random if n_random < 0 else random[:n_random]
-        yield Text()
-        yield Text(f"{len(some)} of {len(random)} random rows under {operator}, {direction}", style="bold")
-        yield from (_score_line(row, view) for row in some)
+    groups: dict[tuple[str | None, str | None], list[LedgerRow]] = {}
+    for row in sets:
+        groups.setdefault((row.key.operator, row.key.direction), []).append(row)
+    for (operator, direction), rows in groups.items():
+        if (operator, direction) in chosen:
+            some = rows if n_random < 0 else rows[:n_random]
+            yield Text()
+            yield Text(f"{len(some)} of {len(rows)} random rows under {operator}, {direction}", style="bold")
+            yield from (_score_line(row, view) for row in some)
 
 
 def _score_line(row: LedgerRow, view: ExampleView) -> Text:
-    probability = probabilities(row, view.labels)[view.target]
+    """The probability of the explained label in a row, what kind of row it is, and its text."""
+    key, probability = row.key, probabilities(row, view.labels)[view.target]
     value = "not finite" if probability is None else f"{probability:.3f}"
-    return Text(f"  {value}  {_named(row):<20} {quoted((row.text or '').strip())}")
-
-
-def _named(row: LedgerRow) -> str:
-    """Return what a row is: its kind, and whose or which it is."""
-    key = row.key
+    name = ":".join(part for part in (key.kind.label, None if key.null == SIZE else key.null, key.attribution) if part)
     if key.kind == Kind.EMPTY:
-        return f"empty ({key.operator})" if key.operator else "empty"
-    null = None if key.null == SIZE else key.null
-    return ":".join(part for part in (key.kind.label, null, key.attribution) if part)
+        name = f"empty ({key.operator})" if key.operator else "empty"
+    return Text(f"  {value}  {name:<20} {quoted((row.text or '').strip())}")

@@ -15,7 +15,7 @@ from ice_eval.table import share
 DISAGREE = "operators disagree"
 UNDETERMINED = "undetermined"
 WORDS = (*TAXONOMY, NOT_DISTINGUISHABLE, UNDETERMINED, DISAGREE, *REASONING)
-"""What can be asked for."""
+"""The words that `--fail-if` accepts."""
 _CONTROL = "random"
 
 

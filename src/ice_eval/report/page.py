@@ -119,7 +119,7 @@ def _run(folder: RunFolder, record: dict[str, Any], summary: Summary) -> dict[st
 
 @dataclass(frozen=True)
 class Drawings:
-    """What a page needs to draw its figures; without them, the reason."""
+    """The figures of a page and the script that draws them; without them, the reason."""
 
     figures: tuple[dict[str, Any], ...] = ()
     """Name, title, caption and Vega-Lite specification of each."""

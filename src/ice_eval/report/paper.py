@@ -39,7 +39,7 @@ def paper_layout(table: PaperTable) -> Table:
 
 
 def paper_index(tables: Sequence[PaperTable]) -> Table:
-    """What `ice paper TABLE` knows."""
+    """The list of published tables that `ice paper` prints."""
     rows = [(table.name, ", ".join(table.labels), table.title) for table in tables]
     return _plain("Published tables", ("table", "in the paper", "what it holds"), rows)
 
@@ -58,7 +58,7 @@ def claims_table(claims: Sequence[Claim]) -> Table:
 
 
 def discrepancies_table(discrepancies: Sequence[Discrepancy]) -> Table:
-    """Where the paper says one thing in two ways."""
+    """The numbers that the paper gives in two different ways."""
     rows = [(" / ".join(value or EMPTY for value in each.values), each.note) for each in discrepancies]
     return _plain("Discrepancies", ("values", "what differs"), rows)
 
@@ -79,7 +79,7 @@ def beside_table(found: BesidePaper) -> Table:
 
 
 def beside_notes(found: BesidePaper) -> list[str]:
-    """How a run was done otherwise than the paper's, and what of it the paper does not have."""
+    """Differences between the protocols of a run and of the paper, and the configurations that the paper lacks."""
     if not found.configurations:
         return [f"{_why_none(found)} So none of the run's {found.n_without} configurations has a published cell."]
     covered = [line.covered for line in found.configurations]
@@ -118,17 +118,11 @@ def paper_figures() -> "list[Figure]":
         win_rate_panels,
     )
 
-    english = (
-        WinRate(
-            model=cell.model,
-            dataset=cell.task,
-            attribution=cell.attribution,
-            operator=cell.operator,
-            win_rate=cell.win_rate,
-        )
-        for cell in english_cells()
-    )
-    languages = (
+    english = [
+        WinRate(model=c.model, dataset=c.task, attribution=c.attribution, operator=c.operator, win_rate=c.win_rate)
+        for c in english_cells()
+    ]
+    languages = [
         LanguageWinRate(
             model=row["model"],
             language=row["task"],
@@ -136,17 +130,11 @@ def paper_figures() -> "list[Figure]":
             win_rate=float(row["win_rate"]) / 100 if row["win_rate"] else None,
         )
         for row in paper_table("multilingual").rows
-    )
-    prompts = (
-        PromptWinRate(
-            model=cell.model,
-            task=cell.task,
-            attribution=cell.attribution,
-            prompt=cell.prompt,
-            win_rate=cell.win_rate,
-        )
-        for cell in prompt_cells()
-    )
+    ]
+    prompts = [
+        PromptWinRate(model=c.model, task=c.task, attribution=c.attribution, prompt=c.prompt, win_rate=c.win_rate)
+        for c in prompt_cells()
+    ]
     drawn = {
         "paper-english": win_rate_panels(english),
         "paper-languages": language_heatmap(languages),

@@ -1,4 +1,4 @@
-"""Where the numbers come from, how to get them again, and how to cite them."""
+"""The origin of a run's numbers, the command that reproduces them, and their citation."""
 
 import shlex
 from collections.abc import Iterable, Mapping
@@ -54,7 +54,7 @@ def _of_texts(manifest: Manifest) -> list[tuple[str, str]]:
 
 
 def _of_chains(manifest: Manifest, about: ChainInfo) -> list[tuple[str, str]]:
-    """The same of a step-level run: who answered, and what was asked."""
+    """The same of a step-level run, with the servers that answered and the replies."""
     config = manifest.config
     served = [name for name in about.served_models if name != config.model]
     by = f"; answers came from {', '.join(served)}" if served else ""
@@ -80,7 +80,7 @@ def _counts(counts: Mapping[str, int]) -> str:
 
 
 def _server(server: ServerInfo) -> str:
-    """How a model behind a server was asked, and what it left open."""
+    """The requests to a server, and the rows that it left without a score."""
     labels = ", ".join(" + ".join(map(repr, tokens)) for tokens in server.label_tokens)
     lost, where = server.rows_without_score, _plain(server.base_urls or (server.base_url,))
     return (
@@ -92,9 +92,10 @@ def _server(server: ServerInfo) -> str:
 def _methods(manifest: Manifest) -> str:
     """The methods and fields that the names of attributions stand for."""
     found = []
-    for name, fields in manifest.attributions.items():
-        values = ", ".join(f"{field}={value}" for field, value in fields.items() if field != "method")
-        found.append(f"{'' if name == fields['method'] else f'{name} = '}{fields['method']}({values})")
+    for name, settings in manifest.attributions.items():
+        values = ", ".join(f"{field}={value}" for field, value in settings.items() if field != "method")
+        method = f"{settings['method']}({values})"
+        found.append(method if name == settings["method"] else f"{name} = {method}")
     return ", ".join(found) or "–"
 
 

@@ -1,4 +1,4 @@
-"""What numbers of runs say, and what they do not, in sentences: verdicts, and notes beside tables."""
+"""Sentences about runs: verdicts, and notes beside tables. They also say what numbers do not mean."""
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
@@ -42,7 +42,7 @@ FLAGS = {
     "labels_not_listed": "the server named too few tokens to find a label in some rows; their examples were left out.",
     "no_examples": "no example could be evaluated.",
 }
-"""What the flags of a summary mean."""
+"""Meanings of the flags of a summary."""
 _STEP_FLAGS = {
     **FLAGS,
     "small_n": "fewer than 50 chains: the intervals are rough.",
@@ -75,16 +75,16 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Statement:
-    """What a run says of one attribution."""
+    """The verdicts of a run on one attribution in one setting."""
 
     attribution: str
     setting: str
     """The direction and the size, and the null where sets are matched by more than their size."""
     sentences: tuple[Sentence, ...]
     over_all: str
-    """Whether the operators allow one conclusion; empty with a single operator."""
+    """One conclusion over all operators, if they allow it; empty with a single operator."""
     silence: str
-    """What it does not say."""
+    """Conclusions that it does not allow."""
 
 
 @dataclass(frozen=True)
@@ -121,12 +121,17 @@ def verdicts(summary: Summary) -> Verdicts:
 
 
 def lead(summaries: Sequence[Summary]) -> str:
-    """What the verdicts of some runs rest on, as far as it is the same in all of their configurations."""
+    """The introduction to the verdicts of some runs: what is compared, and how words are chosen."""
     lines = [line for summary in summaries for line in summary.configurations]
     act = " or ".join(dict.fromkeys(_ACTS[line.direction] for line in lines))
     ranked = " or ".join(dict.fromkeys("marked" if line.k is None else "top-ranked" for line in lines))
+    nulls = list(dict.fromkeys(line.null for line in lines))
+    matched = ", ".join(null for null in nulls if null != SIZE)
+    also = ""
+    if matched:
+        also = f" (some also matched by {matched})" if SIZE in nulls else f" and matched by {matched}"
     return (
-        f"Each explanation's {ranked} {_units(summaries)} are {act}, and random sets of the same size{_matched(lines)} "
+        f"Each explanation's {ranked} {_units(summaries)} are {act}, and random sets of the same size{also} "
         f"are {act} in the same way. The win rate is the share of random sets that the explanation "
         f"beats{_chance(lines)}. "
         "A word other than “not distinguishable from random” is given only where the whole 95 % interval allows it and "
@@ -150,21 +155,12 @@ def place_of(line: SummaryLine | AgreementLine | RobustnessLine) -> Place:
 
 
 def _units(summaries: Sequence[Summary]) -> str:
-    """What explanations choose from: the steps of chains, or the units of texts."""
+    """The things that explanations choose from: steps of chains, or units of texts."""
     return "steps" if all(summary.chains is not None for summary in summaries) else "units"
 
 
-def _matched(lines: Sequence[SummaryLine]) -> str:
-    """What random sets have in common with the explanation beside their size."""
-    nulls = list(dict.fromkeys(line.null for line in lines))
-    matched = ", ".join(null for null in nulls if null != SIZE)
-    if not matched:
-        return ""
-    return f" (some also matched by {matched})" if SIZE in nulls else f" and matched by {matched}"
-
-
 def _chance(lines: Sequence[SummaryLine]) -> str:
-    """How ties count, and at which win rate chance is then."""
+    """The way ties count, and the win rate of chance that follows."""
     strict = {_is_strict(line) for line in lines if _has_ties(line)}
     if strict == {True, False}:
         return ". Ties count half, and 50 % is chance, or they are lost, and chance is below; each sentence says which"
@@ -174,12 +170,12 @@ def _chance(lines: Sequence[SummaryLine]) -> str:
 
 
 def _is_strict(line: SummaryLine) -> bool:
-    """Whether a tie was lost, by the protocol that the flags name."""
+    """True where ties were lost, by the protocol that the flags name."""
     return any(protocol.strict and f"protocol_{name}" in line.flags for name, protocol in PROTOCOLS.items())
 
 
 def _has_ties(line: SummaryLine) -> bool:
-    """Whether the share of sets that tie is more than 0.0 % when it is printed."""
+    """True where the share of sets that tie is more than 0.0 % when it is printed."""
     return line.tie_rate is not None and round(line.tie_rate, 3) > 0
 
 
@@ -224,7 +220,7 @@ def _sentence(line: SummaryLine) -> Sentence:
 
 
 def _silence(lines: Sequence[SummaryLine], units: str) -> str:
-    """What a reader might take the verdicts for, and must not."""
+    """Conclusions that a reader might draw from the verdicts, and must not."""
     found = [line.verdict for line in lines if line.verdict is not None]
     parts = []
     if any(each.highest in ("weakly faithful", "faithful") and each.lowest != "anti-faithful" for each in found):
@@ -247,7 +243,7 @@ _NAMED = 5
 
 
 def notes(*summaries: Summary) -> list[str]:
-    """What a reader must know beside the numbers of some runs, each thing once; of chains first."""
+    """Notes beside the tables of some runs, each once; those on chains come first."""
     found = cot_notes(*summaries)
     for summary in summaries:
         found += _notes_of_run(summary)
@@ -302,7 +298,7 @@ def _skipped(lines: Sequence[SummaryLine]) -> Iterator[str]:
 
 
 def _single_examples(lines: Sequence[SummaryLine], *, of_steps: bool) -> Iterator[str]:
-    """Why no single example may be called significant."""
+    """The reason why no single example may be called significant."""
     unsaid = [line for line in lines if line.significant_reason]
     reasons = {str(line.significant_reason) for line in unsaid if line.significant_floor_share is None}
     yield from (f"Single examples: {reason}." for reason in sorted(reasons))
@@ -331,13 +327,13 @@ def _disagreements(lines: Sequence[AgreementLine]) -> Iterator[str]:
 
 
 def _flag_note(flag: str, *, where: str = "", meanings: Mapping[str, str] = FLAGS) -> str:
-    """What a flag means and where, with the name that it has in the files behind it."""
+    """The meaning of a flag and the rows it is about, with its name in the files behind it."""
     said = meanings.get(flag, "")
     return f"{where}: {said} [{flag}]" if where else f"{said[:1].upper()}{said[1:]} [{flag}]".lstrip()
 
 
 def plan_notes(plan: Plan) -> list[str]:
-    """What the numbers of a plan rest on."""
+    """Sentences on the basis of a plan's numbers."""
     found = [
         f"From a pilot of {plan.pilot['n']:.0f} examples with {plan.pilot['m']:.0f} random sets each, in "
         f"{plan.pilot['seconds']:.0f} s; loading the model is not counted.",
@@ -351,7 +347,7 @@ def plan_notes(plan: Plan) -> list[str]:
 
 
 def difference_notes(found: Sequence[RunDifference]) -> list[str]:
-    """What a reader must know beside the differences of some runs from a first one."""
+    """Notes beside the differences of some runs from a first one."""
     notes = [f"A is {found[0].first.path}."]
     for letter, each in zip(run_letters(len(found) + 1)[1:], found, strict=True):
         notes.append(f"{letter} is {each.second.path}. {_shared_examples(each)}")
@@ -393,7 +389,7 @@ def _listed(cells: Sequence[Configuration]) -> str:
 
 
 def adaptation_notes(adaptation: Adaptation, found: Sequence[Answered]) -> list[str]:
-    """How a copy of a classifier was adapted, whether it learnt something, and what is explained."""
+    """Notes on the adapted copy of a classifier: its training, and whether it learnt something."""
     seen = "the evaluated ones too" if adaptation.rows_evaluated else "none of them evaluated"
     losses = ", ".join(f"{loss:.3f}" for loss in adaptation.losses)
     removed = [line for line in found if line.operator is not None]

@@ -214,7 +214,7 @@ _LONGEST = 60
 
 
 def run_letters(n: int) -> list[str]:
-    """What `n` compared runs are called: A, B, C and so on."""
+    """Letters of `n` compared runs: A, B, C and so on."""
     return [ascii_uppercase[i] if i < len(ascii_uppercase) else f"R{i + 1}" for i in range(n)]
 
 

@@ -18,18 +18,18 @@ class Part:
 
     title: str
     columns: tuple[Column, ...]
-    """Without model and task: they are added where there are several."""
+    """Model and task are not among them: they are added where there are several."""
     lines: tuple[Mapping[str, Any], ...]
     """Plain values, as they are written to JSON; fields without a column are not printed in tables."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """What a measure says of a run."""
+    """The result of a measure on a run."""
 
     parts: tuple[Part, ...]
     notes: tuple[str, ...] = ()
-    """What a reader must know beside the numbers, a sentence each."""
+    """Notes beside the numbers, a sentence each."""
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON has it; parts by their titles."""
@@ -39,10 +39,10 @@ class Found:
 
 @dataclass(frozen=True)
 class Missing:
-    """Why a measure says nothing of a run."""
+    """The reason why a measure does not apply to a run."""
 
     reason: str
-    """What the folder lacks and how a run gets it, as one sentence without its full stop."""
+    """The missing data and the way to get them, as one sentence without its full stop."""
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -54,14 +54,14 @@ class Measure(ABC):
     """A question that finished runs can answer, without a model."""
 
     needs: ClassVar[str]
-    """What a run must have, in a few words."""
+    """Data that a run must have, in a few words."""
 
     @abstractmethod
     def of(self, folder: RunFolder) -> Found | Missing:
-        """What the measure says of one run."""
+        """Apply the measure to one run."""
 
     def across(self, found: Sequence[Found]) -> Found | None:
-        """What only several runs together say, given what was found in each; None where that is nothing."""
+        """Combine the results of several runs; None where they say nothing together."""
         return None
 
 
@@ -80,7 +80,7 @@ def measure(name: str) -> Callable[[_Class], _Class]:
 
 @dataclass(frozen=True)
 class Measured:
-    """What one measure says of some runs."""
+    """The results of one measure on some runs."""
 
     name: str
     of_runs: tuple[Found | Missing, ...]

@@ -16,7 +16,17 @@ from ice_eval.analysis.human import HUMAN, iou, marks_of, tells_units_apart
 from ice_eval.nulls import SIZE
 from ice_eval.rationales import Share
 from ice_eval.records import Direction
-from ice_eval.report.figures.figure import FAINT, INK, Figure, in_order, line_at, operator_colours, panels, tooltips
+from ice_eval.report.figures.figure import (
+    FAINT,
+    INK,
+    Figure,
+    Rows,
+    in_order,
+    line_at,
+    operator_colours,
+    panels,
+    tooltips,
+)
 from ice_eval.report.figures.tables import Plausibility, plausibility_scatter
 from ice_eval.results import ExampleOutcome, RunFolder, SummaryLine
 from ice_eval.results.outcomes import ALL
@@ -58,7 +68,7 @@ class _Setting(NamedTuple):
         return (named(line) for line in folder.examples() if line.error is None and self.holds(line))
 
     def holds(self, line: SummaryLine | ExampleOutcome) -> bool:
-        """Whether a line is of this setting; rationales with sizes of their own are of any k."""
+        """True for lines of this setting; rationales with sizes of their own are of any k."""
         return line.k in (self.k, None) and (line.direction, line.null) == (self.direction, self.null)
 
 
@@ -73,11 +83,11 @@ class Examples:
 
     @property
     def n_bins(self) -> int:
-        """Of a histogram: few random sets allow few win rates, and narrow bins would show gaps that mean nothing."""
+        """Bins of a histogram: few random sets allow few win rates, so narrow bins would show meaningless gaps."""
         return 20 if max(columns["m"].max() for columns in self.columns.values()) >= 40 else 10
 
     def values(self, cell: tuple[str, str], name: str) -> Values:
-        """Of the examples that have the value."""
+        """The values of the examples that have one."""
         found = self.columns[cell][name]
         return found[~np.isnan(found)]
 
@@ -125,17 +135,8 @@ def distribution(examples: Examples) -> Figure:
                 rows.append({**place, **_bin(index, n_bins), "share": round(float(found), 6)})
         rows.append({**place, "mean": float(rates.mean())})
     axis = alt.Axis(format=".0%", values=[0, 0.25, 0.5, 0.75, 1], grid=False)
-    histogram = (
-        alt.Chart()
-        .mark_bar(binSpacing=1)
-        .encode(
-            x=alt.X("from:Q", title="win rate", bin="binned", scale=_RATES, axis=axis),
-            x2="to:Q",
-            y=alt.Y("share:Q", title="share", axis=alt.Axis(format=".0%", tickCount=3)),
-            color=operator_colours(rows).legend(None),
-            tooltip=tooltips(("from:Q", "win rate from", ".0%"), ("to:Q", "", ".0%"), _SHARE),
-        )
-    )
+    shown = tooltips(("from:Q", "win rate from", ".0%"), ("to:Q", "", ".0%"), _SHARE)
+    histogram = _histogram(alt.Chart().encode(x2="to:Q", tooltip=shown), rows, "win rate", axis)
     mean = (
         alt.Chart()
         .mark_rule(style=INK, strokeWidth=2)
@@ -144,6 +145,15 @@ def distribution(examples: Examples) -> Figure:
     chart = panels([histogram, line_at(CHANCE, "x", _RATES), mean], rows, width=130, height=70)
     title = f"Win rates of single examples ({examples.setting})"
     return Figure("win-rate-distribution", title, _DISTRIBUTION_CAPTION, chart)
+
+
+def _histogram(base: alt.Chart, rows: Rows, title: str, axis: alt.Axis) -> alt.Chart:
+    """Bars from `from` to `to` as high as `share`, in the colour of the operator."""
+    return base.mark_bar(binSpacing=1).encode(
+        x=alt.X("from:Q", title=title, bin="binned", scale=_RATES, axis=axis),
+        y=alt.Y("share:Q", title="share", axis=alt.Axis(format=".0%", tickCount=3)),
+        color=operator_colours(rows).legend(None),
+    )
 
 
 def _bin(index: int, n_bins: int) -> dict[str, float]:
@@ -230,11 +240,7 @@ def p_values(examples: Examples) -> Figure:
         x2="to:Q", tooltip=[*shown, *(tooltips(("chance:Q", "by chance", ".1%")) if is_known else [])]
     )
     axis = alt.Axis(format="~g", values=[0, 0.5, 1], grid=False)
-    bars = base.mark_bar(binSpacing=1).encode(
-        x=alt.X("from:Q", title="p-value", bin="binned", scale=_RATES, axis=axis),
-        y=alt.Y("share:Q", title="share", axis=alt.Axis(format=".0%", tickCount=3)),
-        color=operator_colours(rows).legend(None),
-    )
+    bars = _histogram(base, rows, "p-value", axis)
     steps = base.mark_rule(style=INK, strokeWidth=1.5).encode(x=alt.X("from:Q", scale=_RATES), y="chance:Q")
     chart = panels([bars, steps] if is_known else [bars], rows, width=130, height=70)
     caption = f"Share of examples by p-value (upper tail). {_CHANCE if is_known else _NO_CHANCE} {_READING}"

@@ -21,7 +21,7 @@ Chart = alt.Chart | alt.LayerChart | alt.FacetChart
 Theme = Literal["light", "dark", "print"]
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down"]
 PALETTE = ["#0072b2", "#c44e00", "#4d7c2e", "#8462b0", "#a87c00", "#a65f8f", "#707070"]
-"""Of what has no colour of its own: tasks, prompts, runs."""
+"""Colours of tasks, prompts and runs, which have none of their own."""
 INK, FAINT = "ink", "faint"
 """Styles of marks that have the theme's colour of text, or of lines."""
 Rows = Sequence[Mapping[str, Any]]
@@ -36,9 +36,9 @@ class Figure:
     """Unique among the figures of a report; files are named after it."""
     title: str
     caption: str
-    """How to read it, and what it does not say."""
+    """A guide to reading it, and its limits."""
     chart: Chart
-    """Without colours of text and lines: they come with a theme, so that the same chart fits a dark page."""
+    """It has no colours of text and lines: they come with a theme, so that the same chart fits a dark page."""
 
     def spec(self, theme_name: Theme = "light") -> dict[str, Any]:
         """The Vega-Lite specification, checked against its schema."""
@@ -199,7 +199,7 @@ def line_at(value: float, axis: Literal["x", "y"], scale: alt.Scale, **style: An
 
 
 def rate_scale(rows: Rows) -> alt.Scale:
-    """From a round number below all win rates and their intervals to one above; chance and threshold are in it."""
+    """A scale from a round number below all win rates, intervals, chance and threshold to one above."""
     rates = [row[name] for row in rows for name in ("win_rate", "low", "high") if row[name] is not None]
     rates += [CHANCE, WEAKLY_FAITHFUL]
     return alt.Scale(domain=[math.floor(10 * min(rates)) / 10, math.ceil(10 * max(rates)) / 10], nice=False)
@@ -237,7 +237,7 @@ UNKNOWN, NO_VERDICT = "no win rate", "undetermined"
 
 
 def cell(win_rate: float | None) -> dict[str, object]:
-    """What a cell shows; a win rate that round-off has moved off a limit has the word of the limit."""
+    """The content of a cell; a win rate that round-off has moved off a limit has the word of the limit."""
     if win_rate is None:
         return {"win_rate": None, "word": UNKNOWN, "text": EMPTY}
     return {"win_rate": win_rate, "word": taxonomy(win_rate), "text": f"{100 * win_rate:.1f}"}

@@ -53,7 +53,7 @@ _WRITTEN: Mapping[str, Callable[[Any], str]] = {
 
 @dataclass(frozen=True)
 class _Runs:
-    """What the figures of some runs are drawn from."""
+    """The data of the figures of some runs."""
 
     folders: tuple[RunFolder, ...]
     names: tuple[tuple[str, str], ...]
@@ -63,12 +63,12 @@ class _Runs:
 
     @property
     def subject(self) -> tuple[str, ...]:
-        """What a reader compares: the attributions of one run, or several runs."""
+        """The fields that a reader compares: attributions of one run, or several runs."""
         return ("attribution",) if len(self.folders) == 1 else ("model", "task")
 
     @property
     def aside(self) -> tuple[str, ...]:
-        """What then gets a panel of its own."""
+        """The fields that get panels of their own beside them."""
         return () if len(self.folders) == 1 else ("attribution",)
 
 
@@ -90,7 +90,7 @@ def _runs_of(folders: Sequence[RunFolder]) -> _Runs:
 
 
 def _in_order(lines: Iterable[L]) -> tuple[L, ...]:
-    """By attribution, as they first appear, and k, shares first: panels of several runs would else be in any order.
+    """Sort by attribution, as they first appear, and k, shares first: else panels of several runs are in any order.
 
     The average over operators comes after all of them, whichever run has which.
     """
@@ -117,7 +117,7 @@ def _labels(lines: Sequence[Line], names: Sequence[str]) -> list[str]:
 
 
 def _subjects(runs: _Runs, lines: Sequence[Line]) -> list[str]:
-    """What every line is about: its run where there are several, else its attribution."""
+    """The subject of every line: its run where there are several, else its attribution."""
     found = _labels(lines, runs.subject)
     return found if any(found) else [str(getattr(line, runs.subject[0])) for line in lines]
 

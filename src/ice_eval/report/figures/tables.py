@@ -32,7 +32,7 @@ from ice_eval.report.figures.figure import (
 
 @dataclass(frozen=True, kw_only=True)
 class WinRate:
-    """Of one model on one data set."""
+    """The mean win rate of one model on one data set."""
 
     model: str
     dataset: str
@@ -44,7 +44,7 @@ class WinRate:
 
 @dataclass(frozen=True, kw_only=True)
 class LanguageWinRate:
-    """Of one model in one language."""
+    """The mean win rate of one model in one language."""
 
     model: str
     language: str
@@ -83,7 +83,7 @@ class PromptWinRate:
 
 @dataclass(frozen=True, kw_only=True)
 class ChainOfThought:
-    """One model on one task: whether its steps matter (SRC), and whether its answers are right."""
+    """The capacity of steps (SRC) and the accuracy of one model on one task."""
 
     model: str
     task: str
@@ -93,7 +93,7 @@ class ChainOfThought:
     high: float | None = None
     """Limits of the interval of SRC, where one is known."""
     published: bool = False
-    """Whether it is a published number, not one's own."""
+    """True for a published number, False for one's own."""
 
 
 def _given(rows: Iterable[Any]) -> list[Any]:
@@ -224,7 +224,7 @@ _SRC_SIZE = (420, 280)
 
 
 def chain_of_thought_scatter(rows: Iterable[ChainOfThought]) -> Figure:
-    """Whether steps matter against whether answers are right."""
+    """The capacity of steps (SRC) against the accuracy of answers."""
     given: list[ChainOfThought] = _given(rows)
     tasks = in_order([row.task for row in given])
     least = min(0.8, math.floor(10 * min(row.accuracy for row in given) + 1e-9) / 10)
@@ -272,7 +272,7 @@ def chain_of_thought_scatter(rows: Iterable[ChainOfThought]) -> Figure:
 
 
 _LABEL_SIZE = 10
-"""Of the letters, in pixels."""
+"""Height of the letters, in pixels."""
 _WIDE, _HIGH, _AWAY = 0.55 * _LABEL_SIZE, 1.25 * _LABEL_SIZE, 8
 """Width of a letter on average, height of a line, and distance from the dot."""
 
