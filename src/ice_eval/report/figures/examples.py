@@ -149,11 +149,12 @@ def distribution(examples: Examples) -> Figure:
 
 def _histogram(base: alt.Chart, rows: Rows, title: str, axis: alt.Axis) -> alt.Chart:
     """Bars from `from` to `to` as high as `share`, in the colour of the operator."""
-    return base.mark_bar(binSpacing=1).encode(
+    bars: alt.Chart = base.mark_bar(binSpacing=1).encode(
         x=alt.X("from:Q", title=title, bin="binned", scale=_RATES, axis=axis),
         y=alt.Y("share:Q", title="share", axis=alt.Axis(format=".0%", tickCount=3)),
         color=operator_colours(rows).legend(None),
     )
+    return bars
 
 
 def _bin(index: int, n_bins: int) -> dict[str, float]:
