@@ -198,7 +198,11 @@ def example_record(example: InputRow, place: int, part: PartRows, outcomes: Sequ
         "empty": None if first is None else scaled(logit(first.score_empty)),
         "flags": [*flags, "truncated"] if example.truncated else flags,
         "skip": example.skip_reason,
-        "vectors": {name: [_short(value) for value in values] for name, values in example.attributions.items()},
+        # Three significant digits, and None for what is no number.
+        "vectors": {
+            name: [float(f"{value:.3g}") if math.isfinite(value) else None for value in values]
+            for name, values in example.attributions.items()
+        },
         "texts": list(lists.texts),
         "nulls": list(map(list, lists.nulls)),
         "rationales": list(map(list, lists.rationales)),
@@ -249,11 +253,6 @@ def scaled(log_odds: float) -> int:
 def shortened(text: str) -> str:
     """Return a text, or the beginning of a long one."""
     return text if len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + " …"
-
-
-def _short(value: float) -> float | None:
-    """Three significant digits; None for what is no number."""
-    return float(f"{value:.3g}") if math.isfinite(value) else None
 
 
 # Inside <script> a browser looks for "</script" and "<!--" only, but escaping these five costs next to nothing and

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from rich.style import Style
 from rich.text import Text
 from scipy.special import expit
@@ -60,7 +59,10 @@ def pieces(view: ExampleView, line: ExampleOutcome) -> Iterator[tuple[str, list[
     """Every explained field with its text in pieces, as one configuration sees it."""
     example = view.example
     values = np.array(example.attributions.get(line.attribution, ()), dtype=np.float64)
-    strengths = np.zeros(len(example.spans)) if values.size != len(example.spans) else _scaled(values)
+    strengths = np.where(np.isfinite(values), values, 0.0)
+    if values.size != len(example.spans):
+        strengths = np.zeros(len(example.spans))
+    strengths /= np.abs(strengths).max(initial=0.0) or 1.0
     rationale = set(line.rationale)
     for name, text in example.fields.items():
         spans = [(unit, span) for unit, span in enumerate(example.spans) if span.field == name]
@@ -97,12 +99,6 @@ def histogram(scores: Scores) -> Histogram:
         rationale=float(expit(values[-1])),
         null=(float(expit(null.min())), float(expit(null.max()))),
     )
-
-
-def _scaled(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    finite = np.where(np.isfinite(values), values, 0.0)
-    largest = float(np.abs(finite).max(initial=0.0))
-    return finite / largest if largest > 0 else finite
 
 
 def title_of(line: ExampleOutcome) -> str:

@@ -264,7 +264,8 @@ def _notes_of_run(summary: Summary) -> Iterator[str]:
         yield f"The model is right on {percent(max(judged, key=lambda line: line.n).accuracy)} of the examples."
     if any(line.n for line in lines):
         rates = [line.detectable_win_rate for line in lines if line.detectable_win_rate is not None]
-        limits = dict.fromkeys(_detectable(rate) for rate in (min(rates), max(rates))) if rates else ()
+        ends = (min(rates), max(rates)) if rates else ()
+        limits = dict.fromkeys(percent(rate) if rate <= 1 else "none (too few examples)" for rate in ends)
         smallest = " to ".join(limits) or "unknown (one example, or no spread)"
         yield f"Smallest mean win rate that can be distinguished from chance (power 80 %): {smallest}."
     for line in () if of_steps else lines:
@@ -279,10 +280,6 @@ def _notes_of_run(summary: Summary) -> Iterator[str]:
         flagged = [f"{line.attribution} under {line.operator}" for line in lines if flag in line.flags]
         where = "" if len(flagged) == len(lines) else ", ".join(dict.fromkeys(flagged))
         yield _flag_note(flag, where=where, meanings=_STEP_FLAGS if of_steps else FLAGS)
-
-
-def _detectable(rate: float) -> str:
-    return percent(rate) if rate <= 1 else "none (too few examples)"
 
 
 def _skipped(lines: Sequence[SummaryLine]) -> Iterator[str]:

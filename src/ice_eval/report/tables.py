@@ -166,30 +166,21 @@ def cost_table(manifest: Manifest) -> Table:
     there is nothing to compare.
     """
     cost = manifest.cost
-    columns = [*naming("attribution"), Column("seconds", "seconds", "decimal"), Column("probes", "probes", "count")]
-    columns.append(Column("probe_tokens", "tokens of probes", "count"))
     if cost is None:
-        return table_of("What each attribution cost", [], columns)
+        return Table("What each attribution cost", (), ())
     seconds, probes = cost.attribution_seconds, cost.attribution_rows
-    costly = [
-        seconds.get(name, 0)
-        for name in {**seconds, **probes}
-        if seconds.get(name, 0) >= _MEASURABLE_S or probes.get(name)
-    ]
-    is_comparable = len(costly) > 1 and (max(costly) - min(costly) >= _MEASURABLE_S or bool(probes))
-    lines = [
-        {
-            "attribution": name,
-            "seconds": seconds[name],
-            "probes": probes.get(name),
-            "probe_tokens": cost.probe_tokens.get(name),
-            "answer_tokens": cost.answer_tokens.get(name),
-        }
-        for name in (seconds if is_comparable else ())
+    columns = [
+        Column("attribution", "attribution", "text", get=str),
+        Column("seconds", "seconds", "decimal", get=seconds.get),
+        Column("probes", "probes", "count", get=probes.get),
+        Column("probe_tokens", "tokens of probes", "count", get=cost.probe_tokens.get),
     ]
     if cost.answer_tokens:
-        columns.append(Column("answer_tokens", "tokens of answers", "count"))
-    return table_of("What each attribution cost", lines, columns)
+        columns.append(Column("answer_tokens", "tokens of answers", "count", get=cost.answer_tokens.get))
+    spent = {name: seconds.get(name, 0) for name in {**seconds, **probes}}
+    costly = [value for name, value in spent.items() if value >= _MEASURABLE_S or probes.get(name)]
+    is_comparable = len(costly) > 1 and (max(costly) - min(costly) >= _MEASURABLE_S or bool(probes))
+    return table_of("What each attribution cost", list(seconds) if is_comparable else [], columns)
 
 
 _PLAN = (
@@ -254,7 +245,7 @@ def _rates_table(found: Sequence[RunDifference], letters: Sequence[str]) -> Tabl
     second = "B" if len(found) == 1 else "other"
     columns = (
         *naming("attribution", "null", "operator", "direction", "k"),
-        Column("n_first", "n", "text", get=_counts),
+        Column("n", "n", "text", get=lambda line: line.n_first if line.paired else f"{line.n_first}, {line.n_second}"),
         Column(
             "win_rate_first", "A", "percent", word=lambda line: word_of_rate(line.win_rate_first, line.verdict_first)
         ),
@@ -273,10 +264,6 @@ def _rates_table(found: Sequence[RunDifference], letters: Sequence[str]) -> Tabl
         ),
     )
     return table_of("Win rates", [line for _, line in pairs], columns, runs=[letter for letter, _ in pairs])
-
-
-def _counts(line: WinRateDifference) -> str:
-    return str(line.n_first) if line.paired else f"{line.n_first}, {line.n_second}"
 
 
 def _verdicts(line: WinRateDifference) -> str:

@@ -166,19 +166,14 @@ def plausibility_scatter(rows: Iterable[Plausibility]) -> Figure:
 
 def _heading(rows: Sequence[Plausibility]) -> str:
     """A model, and under it the correlation of its points under every operator."""
-    operators = in_order([row.operator for row in rows])
-    of_operator = {name: _correlation([row for row in rows if row.operator == name]) for name in operators}
-    several = len(operators) > 1
-    return "\n".join([rows[0].model, *(f"{name}: {r}" if several else r for name, r in of_operator.items())])
-
-
-def _correlation(rows: Sequence[Plausibility]) -> str:
-    """Pearson's r and its interval, where the points have them."""
-    found = overlap_correlation([Overlap(row.overlap, row.win_rate, row.group) for row in rows])
-    if found.r is None:
-        return f"n = {found.n}"
-    ends = "" if found.interval is None else " [{:+.2f}, {:+.2f}]".format(*found.interval)
-    return f"r = {found.r:+.2f}{ends}, n = {found.n}"
+    lines, operators = [rows[0].model], in_order([row.operator for row in rows])
+    for name in operators:
+        points = [Overlap(row.overlap, row.win_rate, row.group) for row in rows if row.operator == name]
+        found = overlap_correlation(points)
+        ends = "" if found.interval is None else " [{:+.2f}, {:+.2f}]".format(*found.interval)
+        r = "" if found.r is None else f"r = {found.r:+.2f}{ends}, "
+        lines.append(f"{name}: {r}n = {found.n}" if len(operators) > 1 else f"{r}n = {found.n}")
+    return "\n".join(lines)
 
 
 def prompt_sensitivity(rows: Iterable[PromptWinRate]) -> Figure:
