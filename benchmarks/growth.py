@@ -105,7 +105,7 @@ def _drawn(lines: list[dict[str, Any]]) -> str:
     import altair as alt
     import vl_convert
 
-    from ice_eval.report.figures._base import theme
+    from ice_eval.report.figures import theme
 
     def panel(axis: str, measure: str) -> alt.Chart:
         values = [{"x": line[axis], "y": line[measure]} for line in lines if line["axis"] == axis]

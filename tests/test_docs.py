@@ -15,7 +15,7 @@ from ice_eval.cli import app
 from ice_eval.interop import formats
 from ice_eval.models import SUITE, models
 from ice_eval.operators import operators
-from ice_eval.report.notes import FLAGS
+from ice_eval.report.sentences import FLAGS
 from ice_eval.tasks import STANDARD, HubData, load_task, tasks
 
 ROOT = Path(__file__).parent.parent

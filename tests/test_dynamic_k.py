@@ -9,11 +9,11 @@ from tests.results.test_schemas import assert_conforms
 from tests.small_runs import Plain, files_of, line_of, lines_of, picks, results_of, rows_of, run, texts
 
 import ice_eval as ice
-from ice_eval.analysis.measures import measures
+from ice_eval.analysis.measures import measured, measures
 from ice_eval.rationales import n_peaks, rationale_size
-from ice_eval.report import measure_tables, measured, summary_table
+from ice_eval.report import measure_tables, summary_table
 from ice_eval.report.figures import figures
-from ice_eval.report.verdicts import verdicts
+from ice_eval.report.sentences import verdicts
 
 TEXTS = texts(18, seed=5)
 SETTINGS = {"operators": ["delete"], "m": 20, "k": [0.2, "dynamic"]}

@@ -16,7 +16,7 @@ ROOT = Path(ice_eval.__file__).parent
 LAYERS = [
     {"records", "errors", "_registry", "seeding", "_controls", "files", "_specs"},
     {"tasks", "operators", "rationales", "nulls", "stats", "words", "protocols", "servers"},
-    {"models", "encoding", "interop"},
+    {"models", "encoding", "interop", "table"},
     {"scoring", "blacklist"},
     {"attributions", "executors", "results"},
     {"pipeline", "cot", "analysis", "translation"},

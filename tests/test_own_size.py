@@ -126,6 +126,4 @@ def test_it_is_shown_beside_those_of_every_k(found):
     text = repr(found.example("2", operator="delete"))
     assert "human under delete, sufficiency, k = own: win rate" in text and "random under delete" in text
     assert {each.line.attribution for each in found.example("2", k=0.4).view.compared} == {"random"}
-    assert "takes no part" not in repr(found.example(str(NOTHING))) and "marks no unit" in repr(
-        found.example(str(NOTHING))
-    )
+    assert "skipped" not in repr(found.example(str(NOTHING))) and "marks no unit" in repr(found.example(str(NOTHING)))

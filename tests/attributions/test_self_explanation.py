@@ -78,7 +78,7 @@ def test_an_answer_that_cannot_be_read_is_counted_and_its_example_takes_no_part(
         "the attribution 'self-explanation': the question is longer than what the model takes",
     ]
     assert all(np.isnan(row.attributions[NAME]).all() for row in inputs_of(found)[2:])
-    assert "2 examples take no part for self-explanation; examples.parquet says why." in notes(found.folder.summary())
+    assert "2 examples were skipped for self-explanation; examples.parquet says why." in notes(found.folder.summary())
 
 
 def test_the_model_is_asked_about_the_text_and_the_label_it_chose(scripted):

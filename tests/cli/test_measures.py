@@ -5,8 +5,8 @@ import pytest
 from tests.made_records import manifest, settings
 
 import ice_eval
-from ice_eval.analysis.measures import Column, Found, Missing, Part
-from ice_eval.report.measures import Measured, measure_notes, measure_tables
+from ice_eval.analysis.measures import Column, Found, Measured, Missing, Part
+from ice_eval.report import measure_notes, measure_tables
 
 
 @pytest.fixture(scope="module")

@@ -77,4 +77,4 @@ def test_an_example_that_takes_no_part_is_shown_with_the_reason(run, ice, tmp_pa
     path = tmp_path_factory.mktemp("short") / "d.jsonl"
     path.write_text('{"text": "awful"}\n{"text": "a fun film"}\n')
     assert run("--operators", "delete", data=path).code == 0
-    assert "takes no part: the text has one unit" in ice("show", tmp_path / "run", "--example", "0").out
+    assert "skipped: the text has one unit" in ice("show", tmp_path / "run", "--example", "0").out

@@ -11,8 +11,7 @@ from tests.made_records import summary_line, verdict_of
 
 from ice_eval.cli._tables import MINOR, fitted
 from ice_eval.report import Table, summary_table
-from ice_eval.report.colours import TAXONOMY_COLOURS
-from ice_eval.report.tables import word_of_rate, word_of_verdict
+from ice_eval.report.colours import TAXONOMY_COLOURS, word_of_rate, word_of_verdict
 from ice_eval.stats import Interval
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")

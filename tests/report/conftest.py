@@ -5,6 +5,7 @@ import pytest
 from tests import made_records
 from tests.made_records import agreement_line, summary_line, verdict_of
 
+from ice_eval.results import Choice, Plan
 from ice_eval.stats import Interval
 
 
@@ -54,6 +55,19 @@ def summary(line, agreement):
         )
 
     return build
+
+
+@pytest.fixture
+def plan():
+    """A plan with two choices."""
+    return Plan(
+        model="toy", task="demo", device="cpu", pilot={"n": 32, "m": 16, "seconds": 1.2}, cheapest_m=4.4,
+        choices=(
+            Choice("as asked", 500, 50, 27000, 1_234_567, 90.0, 12.34, 0.061, 0.5437),
+            Choice("--adaptive dataset", 500, 12, 8000, 300_000, 20.0, 3.0, 0.064, 0.5457),
+        ),
+        peak_memory_gb=0.5, warnings=("too few.",),
+    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")

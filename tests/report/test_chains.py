@@ -14,8 +14,6 @@ import ice_eval
 from ice_eval.cli import app
 from ice_eval.records import Kind
 from ice_eval.report import (
-    cot_notes,
-    cot_tables,
     difference_tables,
     failures,
     formatted,
@@ -24,7 +22,7 @@ from ice_eval.report import (
     words_of,
     write_html,
 )
-from ice_eval.report.chains import chain_verdict, chain_view, headlines, operator_of
+from ice_eval.report.chains import chain_verdict, chain_view, cot_notes, cot_tables, headlines, operator_of
 from ice_eval.report.chains.verdict import plain_words
 from ice_eval.report.example import example_lines
 from ice_eval.report.figures import figures

@@ -9,8 +9,7 @@ from tests.toy_runs import NEUTRAL, planted, run
 
 from ice_eval import stats
 from ice_eval.models.toy import WEIGHTS
-from ice_eval.report.browser import BUDGET, browser_data, run_record
-from ice_eval.report.example_record import COLUMNS
+from ice_eval.report.browser import BUDGET, COLUMNS, browser_data, run_record
 from ice_eval.results.agreements import N_NAMED
 from ice_eval.results.summary import ALPHA
 

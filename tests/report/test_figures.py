@@ -11,11 +11,9 @@ from tests.report.drawings import Drawing, place_of, rows
 from tests.small_runs import Waves, picks, run, task_of, texts, write_lines
 
 from ice_eval.errors import ConfigError, MissingExtraError
-from ice_eval.report.colours import TAXONOMY_COLOURS, UNKNOWN_COLOUR
+from ice_eval.report.colours import TAXONOMY_COLOURS, UNKNOWN_COLOUR, word_of_rate
 from ice_eval.report.figures import figures, theme, write_figures
-from ice_eval.report.figures._examples import shares
-from ice_eval.report.figures.effects import LIMIT
-from ice_eval.report.tables import word_of_rate
+from ice_eval.report.figures.examples import LIMIT
 from ice_eval.results import RunFolder
 from ice_eval.results.json_files import write_record
 from ice_eval.stats import NOT_DISTINGUISHABLE
@@ -232,10 +230,6 @@ def test_an_effect_beyond_the_axis_is_clipped_and_counted(folder, tmp_path):
     assert row["median"] == 1e6 and row["median_drawn"] == LIMIT
     assert row["beyond"] == "20 beyond ±4, 1 undefined"
     assert row["beyond"] in Drawing(figure).texts()
-
-
-def test_a_value_on_a_limit_belongs_to_the_bin_below():
-    assert shares(np.array([0.0, 0.1, 0.25, 0.5, 0.51, 1.0]), 4).tolist() == pytest.approx([3 / 6, 1 / 6, 1 / 6, 1 / 6])
 
 
 def test_several_runs_share_a_figure_and_keep_their_own_distributions(folder, small):

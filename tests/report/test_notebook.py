@@ -12,8 +12,7 @@ from tests.small_runs import lines_of, picks, run, task_of, texts
 
 from ice_eval.errors import ConfigError
 from ice_eval.report.colours import TAXONOMY_COLOURS
-from ice_eval.report.example import example_lines
-from ice_eval.report.highlight import N_BINS, histogram, pieces
+from ice_eval.report.example import N_BINS, example_lines, histogram, pieces
 from ice_eval.results.log_odds import sigmoid
 from ice_eval.results.view import Scores
 
@@ -178,8 +177,8 @@ def test_a_notebook_shades_units_and_outlines_the_rationale(found):
 
 def test_an_example_that_takes_no_part_says_why(found):
     shown = found.example("e3")
-    assert "takes no part: the text has one unit" in repr(shown)
-    assert "takes no part: the text has one unit" in shown._repr_html_() and "<svg" not in shown._repr_html_()
+    assert "skipped: the text has one unit" in repr(shown)
+    assert "skipped: the text has one unit" in shown._repr_html_() and "<svg" not in shown._repr_html_()
 
 
 def test_what_a_text_holds_is_text(found):

@@ -19,7 +19,7 @@ from ice_eval.report.figures import (
     prompt_sensitivity,
     win_rate_panels,
 )
-from ice_eval.report.figures.labels import label_places
+from ice_eval.report.figures.tables import label_places
 
 MODELS, DATA = ("one", "two"), ("sst2", "imdb", "boolq")
 

@@ -1,39 +1,226 @@
 import pytest
+from scipy.stats import false_discovery_control
+from tests.made_records import manifest, robustness_line
 
-from ice_eval.report.tables import Table, interval, number, p_value, percent
+from ice_eval import stats
+from ice_eval.report import (
+    FORMATS,
+    agreement_table,
+    cost_table,
+    formatted,
+    plan_table,
+    robustness_table,
+    summary_table,
+    tables,
+)
+from ice_eval.results.records import RunCost
+from ice_eval.table import written
+
+ALWAYS = ("attribution", "operator", "n", "win rate", "95 % CI", "median effect", "p", "p adj.", "verdict")
+
+
+def columns(table):
+    """Header -> cells."""
+    return dict(zip(table.header, zip(*table.rows, strict=True), strict=True))
+
+
+def test_a_configuration_reads_as_its_numbers(summary):
+    table = summary_table([summary()])
+    assert table.title == "Faithfulness"
+    assert table.header == ALWAYS
+    assert table.rows == (
+        ("gradient", "delete", "60", "73.2 %", "[68.1, 78.5]", "+1.10 large", "0.0001", "0.0001", "faithful"),
+    )
 
 
 @pytest.mark.parametrize(
-    ("value", "cell"), [(0.0, "0.0 %"), (0.5, "50.0 %"), (1.0, "100.0 %"), (0.99951, "100.0 %"), (None, "–")]
+    ("name", "values", "cells"),
+    [
+        ("model", ["toy", "gpt2"], ("toy", "gpt2")),
+        ("task", ["demo", "sst2"], ("demo", "sst2")),
+        ("direction", ["sufficiency", "necessity"], ("sufficiency", "necessity")),
+        ("k", [0.1, 0.2], ("0.1", "0.2")),
+        ("null", ["size", "contiguity"], ("size", "contiguity")),
+    ],
 )
-def test_rates_are_percent(value, cell):
-    assert percent(value) == cell
+def test_a_column_that_varies_is_shown_and_no_other(summary, name, values, cells):
+    table = summary_table([summary(*({name: value} for value in values))])
+    assert set(table.header) - set(ALWAYS) == {name}
+    assert columns(table)[name] == cells
 
 
 @pytest.mark.parametrize(
-    ("value", "cell"), [(0.00012, "0.0001"), (0.0999, "0.0999"), (0.1, "0.10"), (1.0, "1.00"), (None, "–")]
+    ("name", "value", "cell"),
+    [
+        ("direction", "necessity", "necessity"),
+        ("null", "frequency", "frequency"),
+        ("k", 0.5, "0.5"),
+        ("k", None, "own"),
+    ],
 )
-def test_small_p_values_have_more_digits(value, cell):
-    assert p_value(value) == cell
+def test_a_setting_that_nobody_would_assume_is_shown(summary, name, value, cell):
+    [rates, pairs] = tables([summary({name: value}, {name: value}, agreements=[{name: value}])])
+    assert set(rates.header) - set(ALWAYS) == {name}
+    assert columns(rates)[name] == (cell, cell) and columns(pairs)[name] == (cell,)
 
 
-def test_effects_carry_their_sign():
-    assert [number(value) for value in (1.234, -0.5, 0.0, None)] == ["+1.23", "-0.50", "+0.00", "–"]
+def test_what_differs_between_runs_is_shown(summary):
+    table = summary_table([summary({"model": "toy"}), summary({"model": "gpt2"}, {"model": "gpt2"})])
+    assert columns(table)["model"] == ("toy", "gpt2", "gpt2")
 
 
-def test_intervals_are_percent_and_signed_where_they_are_differences():
-    assert interval([0.481, 0.55]) == "[48.1, 55.0]"
-    assert interval([-0.01, 0.02], signed=True) == "[-1.0, +2.0]"
-    assert interval(None) == "–"
+def test_values_that_are_undefined_read_as_a_dash(summary):
+    names = ("win_rate", "win_rate_ci", "effect_size_median", "effect_word", "p_value", "verdict")
+    table = summary_table([summary(dict.fromkeys(names), {})])
+    assert table.rows[0] == ("gradient", "delete", "60", "–", "–", "–", "–", "–", "–")
+    assert "–" not in table.rows[1]
 
 
-def test_columns_of_numbers_are_known_by_their_cells():
-    rows = (("a", "50.0 %", "[48.1, 55.0]", "+1.2", "–"), ("2", "–", "–", "+0.9 large", "–"))
-    assert Table("", ("name", "rate", "interval", "effect", "nothing"), rows).are_numbers == [
-        False,
-        True,
-        True,
-        False,
-        False,
-    ]
-    assert Table("", ("no", "rows"), ()).are_numbers == [False, False]
+def test_a_single_example_has_no_p_value(summary):
+    one = summary({"n": 1, "p_value": 1.0, "p_adjusted": 1.0, "win_rate_ci": None, "verdict": None})
+    table = summary_table([one])
+    assert [table.rows[0][table.header.index(name)] for name in ("p", "p adj.")] == ["–", "–"]
+
+
+def test_agreement_reads_as_gap_interval_and_words(summary):
+    table = agreement_table([summary(agreements=[{}])])
+    assert table.header == (
+        "attribution", "operators", "gap", "95 % CI", "crosses 55 %", "same word", "rank corr. (ceiling)",
+        "disagree",
+    )  # fmt: skip
+    assert table.rows == (
+        ("gradient", "delete − infill", "+4.6 pp", "[-1.2, +10.3]", "no", "yes", "0.41 (0.93)", "12.5 %"),
+    )
+
+
+def test_agreement_that_is_undefined_reads_as_a_dash(summary):
+    names = (
+        "gap", "gap_ci", "crosses_threshold", "same_taxonomy", "rank_correlation", "rank_correlation_ceiling",
+        "disagree_rate",
+    )  # fmt: skip
+    table = agreement_table([summary(agreements=[dict.fromkeys(names), {"same_taxonomy": False}])])
+    assert table.rows[0][2:] == ("–", "–", "–", "–", "– –", "–")
+    assert table.rows[1][5] == "no"
+
+
+def test_one_operator_alone_has_no_agreement(summary):
+    assert agreement_table([summary()]).rows == ()
+
+
+def robust(**changes):
+    made = {"attribution": "gradient", "n": 60, "word": "robust", "spread": 0.0456, "sides": ("above", "above")}
+    return robustness_line(**{**made, **changes})
+
+
+def test_the_word_on_all_operators_reads_with_the_side_of_each(summary):
+    found = summary(robustness=[robust()])
+    table = robustness_table([found])
+    assert table.title == "Over all operators"
+    assert table.header == ("attribution", "against 55 % (one-sided 95 % bounds)", "spread", "conclusion")
+    assert table.rows == (("gradient", "delete above, infill above", "4.6 pp", "robust (above 55 %)"),)
+
+
+def test_the_word_on_no_example_reads_as_a_dash(summary):
+    found = summary(robustness=[robust(word=None, spread=None, sides=None), robust(null="position")])
+    table = robustness_table([found])
+    assert table.header == ("attribution", "null", "against 55 % (one-sided 95 % bounds)", "spread", "conclusion")
+    assert table.rows[0] == ("gradient", "size", "–", "–", "–")
+
+
+def test_tables_without_a_row_are_left_out(summary):
+    assert [table.title for table in tables([summary()])] == ["Faithfulness"]
+    found = summary(agreements=[{}], robustness=[robust()])
+    assert [table.title for table in tables([found])] == ["Faithfulness", "Operator agreement", "Over all operators"]
+
+
+def test_p_values_are_adjusted_over_all_runs_of_a_table(summary):
+    p_values = [0.001, 0.02, 0.04, 0.3]
+    one, other = summary({"p_value": 0.001}, {"p_value": 0.02}), summary({"p_value": 0.04}, {"p_value": 0.3})
+    expected = false_discovery_control(p_values, method="by")
+    assert columns(summary_table([one, other]))["p adj."] == tuple(written(p, "p-value") for p in expected)
+    alone = false_discovery_control(p_values[:2], method="by")
+    assert columns(summary_table([one]))["p adj."] == tuple(written(p, "p-value") for p in alone)
+
+
+def test_effects_carry_their_word_and_negative_ones_their_sign_alone(summary):
+    words = ({"effect_size_median": -1.0, "effect_word": "large negative"}, {"effect_word": None})
+    assert columns(summary_table([summary(*words)]))["median effect"] == ("-1.00 large", "+1.10")
+
+
+@pytest.mark.parametrize(
+    ("value", "word", "shown"),
+    [
+        (0.496, "small", "+0.496 small"),
+        (0.4996, "small", "+0.4996 small"),
+        (0.494, "small", "+0.49 small"),
+        (0.5, "medium", "+0.50 medium"),
+        (0.7951, "medium", "+0.795 medium"),
+        (-0.199, "negligible", "-0.199 negligible"),
+        (-0.2, "small negative", "-0.20 small"),
+    ],
+)
+def test_an_effect_next_to_a_limit_has_the_digits_that_its_word_needs(summary, value, word, shown):
+    assert stats.effect_word(value) == word
+    found = summary_table([summary({"effect_size_median": value, "effect_word": word})])
+    assert columns(found)["median effect"] == (shown,)
+
+
+@pytest.mark.parametrize("style", FORMATS)
+def test_every_format_takes_the_word_on_all_operators(style, summary):
+    found = summary(robustness=[robust()])
+    assert "delete above" in formatted(robustness_table([found]), style)
+
+
+def costing(**changes):
+    """The manifest of a run, by what its attributions cost."""
+    nothing = {name: {} for name in ("rows_by_kind", "attribution_seconds", "attribution_rows", "probe_tokens")}
+    counts = {"rows": 1, "forwards": 1, "tokens": 1, "attribution_tokens": 0, "seconds": 1.0, "peak_memory": None}
+    return manifest(cost=RunCost(**{**nothing, **counts, "answer_tokens": {}, **changes}))
+
+
+def test_what_attributions_cost_is_shown_where_several_took_something():
+    table = cost_table(
+        costing(
+            attribution_seconds={"attention": 3.21, "lime": 12.04, "random": 0.001},
+            attribution_rows={"lime": 10_000},
+            probe_tokens={"lime": 84_000},
+        )
+    )
+    assert table.title == "What each attribution cost"
+    assert table.header == ("attribution", "seconds", "probes", "tokens of probes")
+    assert table.rows == (
+        ("attention", "3.2", "–", "–"), ("lime", "12.0", "10,000", "84,000"), ("random", "0.0", "–", "–"),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        manifest(),
+        costing(attribution_seconds={"attention": 1.61, "gradient": 1.62, "random": 0.0}),
+        costing(attribution_seconds={"lime": 3.2, "random": 0.0}, attribution_rows={"lime": 99}),
+    ],
+    ids=["no cost", "one look", "one method"],
+)
+def test_a_single_cost_is_no_table(found):
+    assert cost_table(found).rows == ()
+
+
+def test_a_plan_reads_as_a_row_for_each_choice(plan):
+    table = plan_table(plan)
+    assert table.title == "toy on demo, cpu"
+    assert table.rows[0] == (
+        "as asked", "500", "50", "27,000", "1,234,567", "90.0", "12.3 MB", "± 3.0 pp", "54.4 %",
+    )  # fmt: skip
+    assert "dollars" not in table.header
+
+
+def test_a_price_gives_dollars(plan):
+    table = plan_table(plan, hourly_price=4)
+    assert table.header[-1] == "dollars"
+    assert [row[-1] for row in table.rows] == ["6.00", "1.33"]
+
+
+@pytest.mark.parametrize("style", FORMATS)
+def test_every_format_takes_a_plan(plan, style):
+    assert "27,000" in formatted(plan_table(plan), style)

@@ -8,7 +8,6 @@ from ice_eval.analysis.across import QUESTIONS, GridResults, GridRun, grid_resul
 from ice_eval.analysis.measures import Found, Missing
 from ice_eval.bench.folder import BenchFolder, RunRecord
 from ice_eval.bench.grid import Grid
-from ice_eval.report import found_as_dict
 from ice_eval.results import SCHEMA
 from ice_eval.results.agreements import kappas
 from ice_eval.results.json_files import as_json
@@ -56,7 +55,7 @@ def bench_summary(grid: Grid, records: Sequence[RunRecord], results: GridResults
         "agreement": [line.as_dict() for line in results.agreement],
         "robustness": [line.as_dict() for line in results.robustness],
         "kappa": [as_json(line) for line in kappas([results.lines_of(run) for run in results.runs])],
-        "analyses": {name: found_as_dict(found) for name, found in answers(results).items()},
+        "analyses": {name: found.as_dict() for name, found in answers(results).items()},
     }
 
 

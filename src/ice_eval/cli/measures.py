@@ -21,9 +21,10 @@ def measures(
 
     Every measure that the folders allow gets its tables, and every other one a line that says what is missing.
     """
+    from ice_eval.analysis.measures import measured
     from ice_eval.analysis.measures import measures as known
     from ice_eval.cli._output import print_formatted, print_json, print_tables, print_text
-    from ice_eval.report import measure_notes, measure_tables, measured
+    from ice_eval.report import measure_notes, measure_tables
 
     check_format(style, json=as_json)
     asked = {name: known.get(name)() for name in (known.names() if only is None else names(only))}

@@ -105,7 +105,7 @@ def _observed(check: "Check") -> str:
 
 
 def _interval(check: "Check") -> str:
-    from ice_eval.report.tables import interval
+    from ice_eval.table import interval
 
     return interval(None if check.low is None or check.high is None else (check.low, check.high))
 

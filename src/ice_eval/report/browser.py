@@ -1,25 +1,40 @@
-"""The examples of runs for the example browser of the page: all of them, or the most telling ones that fit."""
+"""The data of the page's example browser: all examples of some runs, or the most telling ones that fit."""
 
 import itertools
+import json
+import math
 from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from markupsafe import Markup
+from scipy.special import logit
 
 from ice_eval.files import as_text
 from ice_eval.protocols import PROTOCOLS
 from ice_eval.report.chains import chain_record
-from ice_eval.report.embed import script_json
-from ice_eval.report.example_record import COLUMNS, PartRows, Record, example_record
-from ice_eval.report.run_names import run_names
-from ice_eval.results import Configuration, ExampleOutcome, RunFolder
+from ice_eval.report.example import LARGEST_LOG_ODDS, cut_at_units
+from ice_eval.report.tables import run_names
+from ice_eval.results import Configuration, ExampleOutcome, InputRow, RunFolder, RunSettings
+from ice_eval.results.agreements import disagreements
 from ice_eval.results.comparisons import Reading, ScoredExamples
 from ice_eval.results.outcomes import ALL
 from ice_eval.results.summary import COMPARED, configurations, names_of
+from ice_eval.results.view import shown_text
+
+Record = dict[str, Any]
+"""Plain values for the script of the page."""
 
 BUDGET = 3_600_000
 """Bytes that the examples of a page may take; with the figures' library the page then stays below 5 MB."""
+COLUMNS = (
+    "win_rate", "ties", "p", "p_lower", "effect_size", "score", "disagree", "rationale", "null", "text", "random",
+)  # fmt: skip
+"""The values of a cell, in this order. The last four are places in the example's own lists."""
+N_RANDOM_TEXTS = 2
+LONGEST_TEXT = 600
+"""Characters of a counterfactual that are shown; `ice show` prints the rest."""
 
 
 def browser_data(folders: Sequence[RunFolder], *, budget: int = BUDGET) -> Record:
@@ -32,14 +47,15 @@ def browser_data(folders: Sequence[RunFolder], *, budget: int = BUDGET) -> Recor
 
 
 def run_record(folder: RunFolder, *, budget: int) -> Record:
-    """The examples of one run, and what its selectors offer."""
+    """The examples of one run, and the choices that its selectors offer."""
     manifest = folder.manifest()
     config = manifest.config
     return {
         "folder": as_text(Path(folder.path.name)),
         "labels": list(manifest.labels),
         "chains": manifest.chains is not None,
-        "language": _language(manifest.language),
+        # Fonts, hyphens and screen readers go by the language of the texts.
+        "language": None if manifest.language == "und" else manifest.language,
         "configurations": [cell._asdict() for cell, _ in configurations(config)],
         "strict": PROTOCOLS[config.protocol].strict,
         "total": manifest.data.examples,
@@ -47,68 +63,34 @@ def run_record(folder: RunFolder, *, budget: int) -> Record:
     }
 
 
-def _language(said: str) -> str | None:
-    """What a page may say of its texts: fonts, hyphens and screen readers go by it."""
-    return None if said == "und" else said
-
-
 def _examples(folder: RunFolder, *, budget: int) -> list[Record]:
     """The examples of a run that fit. Where not all do, the chosen ones are read again: not all are ever held."""
     kept, sketches, total = list[Record](), list[Sketch](), 0
-    for record in example_records(folder):
-        sketches.append(sketch_of(record))
+    for record, ranks in example_records(folder):
+        sketches.append(sketch_of(record, ranks))
         total += sketches[-1].size
         if total <= budget:
             kept.append(record)
     if total > budget:
-        kept.clear()
-        kept.extend(example_records(folder, only=set(within(sketches, budget=budget))))
-    return [_without_ranks(record) for record in kept]
+        kept = [record for record, _ in example_records(folder, only=set(within(sketches, budget=budget)))]
+    return kept
 
 
-def example_records(folder: RunFolder, *, only: Container[int] | None = None) -> Iterator[Record]:
-    """Every example of a run, or those at some places, in the order of the data."""
-    manifest = folder.manifest()
-    config, of_chains = manifest.config, manifest.chains is not None
-    n_cells, lines, place = len(configurations(config)), folder.examples(), 0
-    for part in folder.parts():
-        inputs = folder.inputs(part)
-        outcomes = [list(itertools.islice(lines, n_cells)) for _ in inputs]
-        chosen = [only is None or place + index in only for index in range(len(inputs))]
-        place += len(inputs)
-        if not any(chosen):
-            continue
-        examples = folder.columns(part)
-        ledger = folder.ledger(part, names_of(config, examples.ids), kinds=None if of_chains else COMPARED)
-        rows = PartRows(ScoredExamples(examples, ledger, Reading.of(config)), config)
-        for index in itertools.compress(range(len(inputs)), chosen):
-            own = ledger.records(np.flatnonzero(ledger.head["example"] == index)) if of_chains else ()
-            chain = {"chain": chain_record(inputs[index], own, config)} if of_chains else {}
-            record = example_record(inputs[index], index, rows, outcomes[index])
-            yield {**record, **chain, "ranks": _ranks(outcomes[index])}
-
-
-def _ranks(outcomes: Sequence[ExampleOutcome]) -> tuple[float, float, float]:
-    """What makes an example worth a look; smaller comes first: skipped, beaten by random sets, disagreement."""
-    rates = [line.win_rate for line in outcomes if line.error is None]
-    groups: dict[Configuration, list[float]] = {}
-    for line in outcomes:
-        if line.error is None and line.operator != ALL:
-            groups.setdefault(line.configuration._replace(operator=""), []).append(line.win_rate)
-    gap = max((max(found) - min(found) for found in groups.values()), default=0.0)
-    return (float(bool(rates)), min(rates, default=1.0), -gap)
+Ranks = tuple[float, float, float]
+"""Reasons to show an example, smaller first: skipped, beaten by random sets, disagreement of operators."""
 
 
 class Sketch(NamedTuple):
-    """What decides whether an example is shown."""
+    """The size and the ranks of an example, which decide whether it is shown."""
 
     size: int
-    """Bytes as it stands in the page: a text full of "<" takes six times its length there."""
-    ranks: tuple[float, float, float]
+    """Bytes as it is in the page: a text full of "<" takes six times its length there."""
+    ranks: Ranks
 
 
-def sketch_of(record: Record) -> Sketch:
-    return Sketch(len(script_json(_without_ranks(record)).encode()), record["ranks"])
+def sketch_of(record: Record, ranks: Ranks) -> Sketch:
+    """Measure a record as it is in the page."""
+    return Sketch(len(script_json(record).encode()), ranks)
 
 
 def within(sketches: Sequence[Sketch], *, budget: int) -> list[int]:
@@ -132,5 +114,153 @@ def within(sketches: Sequence[Sketch], *, budget: int) -> list[int]:
     return sorted(kept)
 
 
-def _without_ranks(record: Record) -> Record:
-    return {name: value for name, value in record.items() if name != "ranks"}
+def example_records(folder: RunFolder, *, only: Container[int] | None = None) -> Iterator[tuple[Record, Ranks]]:
+    """Every example of a run, or those at some places, in the order of the data."""
+    manifest = folder.manifest()
+    config, of_chains = manifest.config, manifest.chains is not None
+    n_cells, lines, place = len(configurations(config)), folder.examples(), 0
+    for part in folder.parts():
+        inputs = folder.inputs(part)
+        outcomes = [list(itertools.islice(lines, n_cells)) for _ in inputs]
+        chosen = [only is None or place + index in only for index in range(len(inputs))]
+        place += len(inputs)
+        if not any(chosen):
+            continue
+        examples = folder.columns(part)
+        ledger = folder.ledger(part, names_of(config, examples.ids), kinds=None if of_chains else COMPARED)
+        rows = PartRows(ScoredExamples(examples, ledger, Reading.of(config)), config)
+        for index in itertools.compress(range(len(inputs)), chosen):
+            record = example_record(inputs[index], index, rows, outcomes[index])
+            if of_chains:
+                own = ledger.records(np.flatnonzero(ledger.head["example"] == index))
+                record["chain"] = chain_record(inputs[index], own, config)
+            yield record, _ranks(outcomes[index])
+
+
+def _ranks(outcomes: Sequence[ExampleOutcome]) -> Ranks:
+    rates = [line.win_rate for line in outcomes if line.error is None]
+    groups: dict[Configuration, list[float]] = {}
+    for line in outcomes:
+        if line.error is None and line.operator != ALL:
+            groups.setdefault(line.configuration._replace(operator=""), []).append(line.win_rate)
+    gap = max((max(found) - min(found) for found in groups.values()), default=0.0)
+    return (float(bool(rates)), min(rates, default=1.0), -gap)
+
+
+class PartRows:
+    """The rows of a part, and what is compared under each configuration."""
+
+    def __init__(self, scored: ScoredExamples, config: RunSettings) -> None:
+        self.ledger = scored.ledger
+        self.compared = {
+            cell: scored.compared(cell, operators) for cell, operators in configurations(config) if cell.operator != ALL
+        }
+
+    def text(self, example: InputRow, row: int) -> str:
+        """Return the text that a row showed the model, shortened."""
+        [record] = self.ledger.records(np.array([row]))
+        return shortened(shown_text(example, record))
+
+
+class _Lists:
+    """Values that the cells of one example point to, each with its place: the null, say, is shared by attributions."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, int] = {}
+        self.nulls: dict[tuple[int, ...], int] = {}
+        self.rationales: dict[tuple[int, ...], int] = {}
+
+
+K = TypeVar("K")
+
+
+def _place(places: dict[K, int], value: K) -> int:
+    """The place of a value, which is the next one where it is new."""
+    return places.setdefault(value, len(places))
+
+
+def example_record(example: InputRow, place: int, part: PartRows, outcomes: Sequence[ExampleOutcome]) -> Record:
+    """One example: its text in pieces, its attributions, and a cell for every configuration."""
+    first = next((line for line in outcomes if line.error is None), None)
+    lists = _Lists()
+    cells = [
+        _cell(example, place, part, lists, line, disagree=disagree) if line.error is None else line.error
+        for line, disagree in zip(outcomes, disagreements(outcomes), strict=True)
+    ]
+    # Ties are those of one attribution; the other flags are of the example.
+    flags = [flag for flag in first.flags if flag != "ties"] if first is not None else []
+    return {
+        "id": example.example_id,
+        "fields": [_field(name, text, example) for name, text in example.fields.items()],
+        "gold": example.gold,
+        "target": example.target,
+        "full": None if first is None else scaled(logit(first.score_full)),
+        "empty": None if first is None else scaled(logit(first.score_empty)),
+        "flags": [*flags, "truncated"] if example.truncated else flags,
+        "skip": example.skip_reason,
+        # Three significant digits, and None for what is no number.
+        "vectors": {
+            name: [float(f"{value:.3g}") if math.isfinite(value) else None for value in values]
+            for name, values in example.attributions.items()
+        },
+        "texts": list(lists.texts),
+        "nulls": list(map(list, lists.nulls)),
+        "rationales": list(map(list, lists.rationales)),
+        "cells": cells,
+    }
+
+
+def _cell(
+    example: InputRow, place: int, part: PartRows, lists: _Lists, line: ExampleOutcome, *, disagree: bool
+) -> list[Any]:
+    """The values of one configuration, in the order of `COLUMNS`."""
+    cell = line.configuration
+    numbers = [round(value, 4) for value in (line.win_rate, line.tie_rate, line.p_value, line.p_lower)]
+    effect = None if line.effect_size is None else round(line.effect_size, 2)
+    rationale = _place(lists.rationales, tuple(line.rationale))
+    if cell.operator == ALL:  # the operators are shown side by side, each with its own rows
+        return [*numbers, effect, scaled(logit(line.score)), int(disagree), rationale, None, None, []]
+    found = part.compared[cell]
+    values, rows = found.log_odds[place], found.null_rows[place, : min(N_RANDOM_TEXTS, line.m)]
+    return [
+        *numbers,
+        effect,
+        scaled(values[0]),
+        int(disagree),
+        rationale,
+        _place(lists.nulls, tuple(scaled(value) for value in values[1 : 1 + line.m])),
+        _place(lists.texts, part.text(example, int(found.rationale[place]))),
+        [_place(lists.texts, part.text(example, row)) for row in rows.tolist()],
+    ]
+
+
+def _field(name: str, text: str, example: InputRow) -> Record:
+    """A field in pieces; `units` says which piece is which unit, and -1 is the text between them."""
+    cut = cut_at_units(text, [(unit, span) for unit, span in enumerate(example.spans) if span.field == name])
+    return {
+        "name": name,
+        "pieces": [piece for piece, _ in cut],
+        "units": [unit for _, unit in cut],
+        "human": [text[span.start : span.end] for span in example.human if span.field == name],
+    }
+
+
+def scaled(log_odds: float) -> int:
+    """Thousandths: four digits are enough to draw, and take half the space of a fraction."""
+    return round(1000 * float(min(max(log_odds, -LARGEST_LOG_ODDS), LARGEST_LOG_ODDS)))
+
+
+def shortened(text: str) -> str:
+    """Return a text, or the beginning of a long one."""
+    return text if len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + " …"
+
+
+# Inside <script> a browser looks for "</script" and "<!--" only, but escaping these five costs next to nothing and
+# leaves no string that any parser could take for the end of the data.
+_ESCAPES = str.maketrans({c: f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"})
+
+
+def script_json(content: Any) -> Markup:
+    """JSON for `<script type="application/json">`; a text that holds `</script>` stays a text."""
+    text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return Markup(text.translate(_ESCAPES))

@@ -1,51 +1,37 @@
 """The colours of the words and of the operators: the same in the page, the figures and the terminal.
 
 The words run from vermilion over sand to teal, which people with any colour blindness can tell apart, and get darker
-towards both ends, so that a print in grey still shows how far from chance a cell lies.
+towards both ends, so that a print in grey still shows how far from chance a cell is.
 """
 
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from ice_eval.stats import Taxonomy
-from ice_eval.stats.reasoning import Reasoning
+from ice_eval import stats
 
-TAXONOMY_COLOURS: Mapping[Taxonomy, str] = MappingProxyType(
+WORD_COLOURS: Mapping[str | None, str] = MappingProxyType(
     {
         "anti-faithful": "#b5400e",
         "near-random": "#ecd9a5",
         "weakly faithful": "#8fc6bb",
         "faithful": "#0f6b62",
+        "decorative": "#ecd9a5",
+        "scaffolding": "#8fc6bb",
+        "genuine": "#0f6b62",
     }
 )
-"""The fill of a cell."""
-
-TEXT_COLOURS: Mapping[Taxonomy, str] = MappingProxyType(
-    {
-        "anti-faithful": "#ffffff",
-        "near-random": "#1c1c1c",
-        "weakly faithful": "#1c1c1c",
-        "faithful": "#ffffff",
-    }
-)
-"""What is written on that fill; the contrast is at least 4.5."""
-
-REASONING_COLOURS: Mapping[Reasoning, str] = MappingProxyType(
-    {"decorative": "#ecd9a5", "scaffolding": "#8fc6bb", "genuine": "#0f6b62"}
-)
-"""The fill of a word for chains of thought: the more the steps matter, the deeper the teal."""
-REASONING_TEXT_COLOURS: Mapping[Reasoning, str] = MappingProxyType(
-    {"decorative": "#1c1c1c", "scaffolding": "#1c1c1c", "genuine": "#ffffff"}
-)
-
-WORD_COLOURS: Mapping[str | None, str] = MappingProxyType(dict([*TAXONOMY_COLOURS.items(), *REASONING_COLOURS.items()]))
-"""The fill of every word that a table may hold."""
+"""The fill of every word that a table may hold: the more the steps of a chain matter, the deeper the teal."""
+TAXONOMY_COLOURS: Mapping[str, str] = MappingProxyType({word: WORD_COLOURS[word] for word in stats.TAXONOMY})
+WHITE, BLACK = "#ffffff", "#1c1c1c"
+_DARK = {"anti-faithful", "faithful", "genuine"}
 WORD_TEXT_COLOURS: Mapping[str | None, str] = MappingProxyType(
-    dict([*TEXT_COLOURS.items(), *REASONING_TEXT_COLOURS.items()])
+    {word: WHITE if word in _DARK else BLACK for word in WORD_COLOURS}
 )
-
+"""The text on that fill; the contrast is at least 4.5."""
 UNKNOWN_COLOUR = "#b8b8b8"
 """The fill where there is no win rate."""
+SUPPORT, AGAINST = TAXONOMY_COLOURS["faithful"], TAXONOMY_COLOURS["anti-faithful"]
+"""Shades of units that speak for the explained label, and against it."""
 
 OPERATOR_COLOURS: Mapping[str, str] = MappingProxyType(
     {
@@ -62,5 +48,19 @@ OPERATOR_COLOURS: Mapping[str, str] = MappingProxyType(
 
 
 def operator_colour(name: str) -> str:
-    """The colour of an operator; grey for one that a plug-in brought."""
+    """The colour of an operator; grey for that of a plug-in."""
     return OPERATOR_COLOURS.get(name, "#7a7a7a")
+
+
+def word_of_verdict(verdict: stats.Verdict | None) -> stats.Taxonomy | None:
+    """The word that colours a verdict: the lowest of a range, since the data exclude all below it."""
+    if verdict is None:
+        return None
+    return "near-random" if verdict.reason == stats.NOT_DISTINGUISHABLE else verdict.lowest
+
+
+def word_of_rate(win_rate: float | None, verdict: stats.Verdict | None) -> stats.Taxonomy | None:
+    """The word that colours a win rate; without words in the verdict it is that of the verdict."""
+    if win_rate is None or (verdict is not None and verdict.reason is not None):
+        return word_of_verdict(verdict)
+    return stats.taxonomy(win_rate)

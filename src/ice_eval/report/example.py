@@ -1,26 +1,141 @@
-"""One example as lines of text: shaded in a terminal, with brackets where there are no colours."""
+"""One example: its text with an attribution, its null as a histogram, and both as lines of text.
 
-from collections.abc import Iterator
+Lines are shaded in a terminal, and have brackets where there are no colours.
+"""
+
+import unicodedata
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from rich.style import Style
 from rich.text import Text
+from scipy.special import expit
 
 from ice_eval._controls import without_controls
 from ice_eval.nulls import SIZE
-from ice_eval.records import Answer, Kind
-from ice_eval.report.chains.effects import is_chain
-from ice_eval.report.chains.lines import chain_lines
-from ice_eval.report.highlight import Piece, histogram, pieces
-from ice_eval.report.written import numbers_of, quoted, shade, title_of
-from ice_eval.results import Compared, ExampleView, LedgerRow
+from ice_eval.records import Kind, Span
+from ice_eval.report.colours import AGAINST, SUPPORT, WHITE
+from ice_eval.results import Compared, ExampleOutcome, ExampleView, LedgerRow
 from ice_eval.results.outcomes import ALL
+from ice_eval.results.view import Scores
+from ice_eval.table import share
 
+N_BINS = 24
+LARGEST_LOG_ODDS = 30.0
+"""Log-odds beyond this are drawn as this: the probability is 1 to the thirteenth digit."""
+_FAINT = 0.1
+"""Weaker attributions have no shade."""
+_GREY = "#6b6b6b"
+"""The start of all shades: as dark as the full ones, so that a weak unit stands out on no background."""
 _BARS = "▁▂▃▄▅▆▇█"
+
+
+class TextPiece(NamedTuple):
+    """A stretch of text: a unit, or the text between two."""
+
+    text: str
+    strength: float
+    """The unit's attribution, from -1 to 1: the largest of the text, in size, is 1."""
+    in_rationale: bool
+
+
+class Histogram(NamedTuple):
+    """The null of one example, and the place of the rationale in it."""
+
+    counts: tuple[int, ...]
+    place: int
+    """The bin of the rationale."""
+    low: float
+    """Probability at the left end."""
+    high: float
+    rationale: float
+    """Probability of the label for the rationale."""
+    null: tuple[float, float]
+    """The lowest and the highest probability of a random set."""
+
+
+def pieces(view: ExampleView, line: ExampleOutcome) -> Iterator[tuple[str, list[TextPiece]]]:
+    """Every explained field with its text in pieces, as one configuration sees it."""
+    example = view.example
+    values = np.array(example.attributions.get(line.attribution, ()), dtype=np.float64)
+    strengths = np.where(np.isfinite(values), values, 0.0)
+    if values.size != len(example.spans):
+        strengths = np.zeros(len(example.spans))
+    strengths /= np.abs(strengths).max(initial=0.0) or 1.0
+    rationale = set(line.rationale)
+    for name, text in example.fields.items():
+        spans = [(unit, span) for unit, span in enumerate(example.spans) if span.field == name]
+        if spans:
+            cut = cut_at_units(text, spans)
+            yield name, [TextPiece(part, float(strengths[u]) if u >= 0 else 0.0, u in rationale) for part, u in cut]
+
+
+def cut_at_units(text: str, spans: Sequence[tuple[int, Span]]) -> list[tuple[str, int]]:
+    """A text in pieces, each with its unit; -1 is the text between units.
+
+    It is cut here also for the page, because a browser counts characters in another way than Python.
+    """
+    found, place = list[tuple[str, int]](), 0
+    for unit, span in sorted(spans, key=lambda each: each[1].start):
+        found += [(text[place : span.start], -1), (text[max(span.start, place) : span.end], unit)]
+        place = max(place, span.end)
+    return [(piece, unit) for piece, unit in (*found, (text[place:], -1)) if piece]
+
+
+def histogram(scores: Scores) -> Histogram:
+    """The null in bins of equal width on the scale of log-odds, which does not saturate."""
+    values = np.clip(np.append(scores.null, scores.rationale), -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS)
+    low, high = float(values.min()), float(values.max())
+    edges = np.linspace(low, high if high > low else low + 1.0, N_BINS + 1)
+    counts, _ = np.histogram(values[:-1], bins=edges)
+    place = int(np.clip(np.searchsorted(edges, values[-1], side="right") - 1, 0, N_BINS - 1))
+    null = values[:-1]
+    return Histogram(
+        counts=tuple(counts.tolist()),
+        place=place,
+        low=float(expit(low)),
+        high=float(expit(high)),
+        rationale=float(expit(values[-1])),
+        null=(float(expit(null.min())), float(expit(null.max()))),
+    )
+
+
+def title_of(line: ExampleOutcome) -> str:
+    """The configuration in words."""
+    null = "" if line.null == SIZE else f", null {line.null}"
+    return f"{line.attribution} under {line.operator}, {line.direction}, k = {share(line.k)}{null}"
+
+
+def numbers_of(line: ExampleOutcome) -> str:
+    """Win rate and p-value in words."""
+    return f"win rate {100 * line.win_rate:.0f} % of {line.m}, p = {line.p_value:.3f}"
+
+
+def quoted(text: str) -> str:
+    """A text on one line, in quotes. `repr` would also escape the joiners of emoji and of Persian or Hindi words."""
+    escaped = (repr(c)[1:-1] if unicodedata.category(c) in {"Cc", "Cs", "Zl", "Zp"} else c for c in text)
+    return f"'{''.join(escaped)}'"
+
+
+def shade(strength: float) -> Style:
+    """The background of something of a strength between -1 and 1; none for next to nothing."""
+    if abs(strength) < _FAINT:
+        return Style()
+    full = SUPPORT if strength > 0 else AGAINST
+    mixed = (round(a + (b - a) * abs(strength)) for a, b in zip(rgb(_GREY), rgb(full), strict=True))
+    return Style(color=WHITE, bgcolor="#" + "".join(f"{part:02x}" for part in mixed))
+
+
+def rgb(colour: str) -> tuple[int, ...]:
+    """The three parts of a colour, from 0 to 255."""
+    return tuple(int(colour[place : place + 2], 16) for place in (1, 3, 5))
 
 
 def example_lines(view: ExampleView, *, n_random: int = 0, colour: bool = False) -> Iterator[Text]:
     """The example, its rationales, and random rows: as many as asked for under each operator, all if negative."""
+    from ice_eval.report.chains import chain_lines, is_chain  # they are written with what is above
+
     example = view.example
     yield Text(f"example {example.example_id}", style="bold")
     if is_chain(view) and example.skip_reason is None:
@@ -28,11 +143,14 @@ def example_lines(view: ExampleView, *, n_random: int = 0, colour: bool = False)
         return
     yield from (Text(f"{name}: {text}") for name, text in example.fields.items())
     if example.skip_reason is not None:
-        yield Text(f"takes no part: {example.skip_reason}")
+        yield Text(f"skipped: {example.skip_reason}")
         return
     gold = "unknown" if example.gold is None else view.labels[example.gold]
     yield Text(f"explained label: {view.target}, gold: {gold}")
-    yield from (Text(_answer_line(name, answer)) for name, answer in example.answers.items())
+    for name, answer in example.answers.items():
+        read = answer.problem or f"{answer.n_named} words of the text, {answer.n_absent} others"
+        said = answer.problem if answer.text is None else f"the model answered {quoted(answer.text)} ({read})"
+        yield Text(f"{name}: {said}")
     yield from (_score_line(row, view) for row in view.rows if row.key.kind in (Kind.FULL, Kind.EMPTY))
     for each in shown(view):
         yield Text()
@@ -42,28 +160,20 @@ def example_lines(view: ExampleView, *, n_random: int = 0, colour: bool = False)
 
 
 def shown(view: ExampleView) -> list[Compared]:
-    """What is worth showing: the average over operators only where it is all there is."""
+    """The comparisons that are shown: the average over operators only where there is nothing else."""
     single = [each for each in view.compared if each.line.operator != ALL]
     return single or list(view.compared)
 
 
 def harmless(line: Text) -> Text:
-    """Without the control characters that a text may hold: they would be obeyed by the terminal."""
+    """Remove the control characters that a text may hold: a terminal would obey them."""
     line.plain = without_controls(line.plain)
     return line
 
 
 def probabilities(row: LedgerRow, labels: tuple[str, ...]) -> dict[str, float | None]:
-    """Of every label; None where a score is not finite."""
+    """The probability of every label; None where a score is not finite."""
     return {label: float(np.exp(z)) if np.isfinite(z) else None for label, z in zip(labels, row.scores, strict=True)}
-
-
-def _answer_line(name: str, answer: Answer) -> str:
-    """What the model said, and what came of it."""
-    if answer.text is None:
-        return f"{name}: {answer.problem}"
-    read = answer.problem or f"{answer.n_named} words of the text, {answer.n_absent} others"
-    return f"{name}: the model answered {quoted(answer.text)} ({read})"
 
 
 def _compared_lines(each: Compared, view: ExampleView, *, colour: bool) -> Iterator[Text]:
@@ -74,31 +184,24 @@ def _compared_lines(each: Compared, view: ExampleView, *, colour: bool) -> Itera
     yield Text(f"{title_of(line)}: {numbers_of(line)}", style="bold")
     fields = list(pieces(view, line))
     for name, found in fields:
-        yield Text(f"  {name}: " if len(fields) > 1 else "  ").append_text(_marked(found, colour=colour))
-    yield from _null_lines(each)
+        text = Text(f"  {name}: " if len(fields) > 1 else "  ")
+        for piece in found:
+            if colour:  # the attribution as a shade, and the rationale underlined
+                emphasis = Style(bold=piece.in_rationale, underline=piece.in_rationale)
+                text.append(piece.text, style=shade(piece.strength) + emphasis)
+            else:
+                text.append(f"[{piece.text}]" if piece.in_rationale else piece.text)
+        yield text
+    if each.scores is not None:
+        yield from _null_lines(histogram(each.scores), less_is_better=line.direction == "necessity")
     yield from (_score_line(row, view) for row in view.rationale_rows(line))
 
 
-def _marked(found: list[Piece], *, colour: bool) -> Text:
-    """Attributions as shades and the rationale underlined; without colours the rationale in brackets."""
-    line = Text()
-    for piece in found:
-        if colour:
-            emphasis = Style(bold=piece.in_rationale, underline=piece.in_rationale)
-            line.append(piece.text, style=shade(piece.strength) + emphasis)
-        else:
-            line.append(f"[{piece.text}]" if piece.in_rationale else piece.text)
-    return line
-
-
-def _null_lines(each: Compared) -> Iterator[Text]:
+def _null_lines(found: Histogram, *, less_is_better: bool) -> Iterator[Text]:
     """The null as bars on a line that reaches to the rationale too, and the rationale's place under them."""
-    if each.scores is None:
-        return
-    found = histogram(each.scores)
     most = max(found.counts)
     bars = "".join(" " if n == 0 else _BARS[(len(_BARS) - 1) * n // most] for n in found.counts)
-    better = " (less is better)" if each.line.direction == "necessity" else ""
+    better = " (less is better)" if less_is_better else ""
     ends, reached = (f"{low:.3f} to {high:.3f}" for low, high in ((found.low, found.high), found.null))
     reach = "" if reached == ends else f", {reached}"
     yield Text(f"  {found.low:.3f} {bars} {found.high:.3f}  {sum(found.counts)} random sets{reach}{better}")
@@ -108,26 +211,22 @@ def _null_lines(each: Compared) -> Iterator[Text]:
 def _random_lines(view: ExampleView, n_random: int) -> Iterator[Text]:
     sets = [row for row in view.rows if row.key.kind == Kind.RANDOM]
     chosen = {(each.line.operator, each.line.direction) for each in shown(view)}
-    for operator, direction in dict.fromkeys((row.key.operator, row.key.direction) for row in sets):
-        if (operator, direction) not in chosen:
-            continue
-        random = [row for row in sets if (row.key.operator, row.key.direction) == (operator, direction)]
-        some = random if n_random < 0 else random[:n_random]
-        yield Text()
-        yield Text(f"{len(some)} of {len(random)} random rows under {operator}, {direction}", style="bold")
-        yield from (_score_line(row, view) for row in some)
+    groups: dict[tuple[str | None, str | None], list[LedgerRow]] = {}
+    for row in sets:
+        groups.setdefault((row.key.operator, row.key.direction), []).append(row)
+    for (operator, direction), rows in groups.items():
+        if (operator, direction) in chosen:
+            some = rows if n_random < 0 else rows[:n_random]
+            yield Text()
+            yield Text(f"{len(some)} of {len(rows)} random rows under {operator}, {direction}", style="bold")
+            yield from (_score_line(row, view) for row in some)
 
 
 def _score_line(row: LedgerRow, view: ExampleView) -> Text:
-    probability = probabilities(row, view.labels)[view.target]
+    """The probability of the explained label in a row, what kind of row it is, and its text."""
+    key, probability = row.key, probabilities(row, view.labels)[view.target]
     value = "not finite" if probability is None else f"{probability:.3f}"
-    return Text(f"  {value}  {_named(row):<20} {quoted((row.text or '').strip())}")
-
-
-def _named(row: LedgerRow) -> str:
-    """Return what a row is: its kind, and whose or which it is."""
-    key = row.key
+    name = ":".join(part for part in (key.kind.label, None if key.null == SIZE else key.null, key.attribution) if part)
     if key.kind == Kind.EMPTY:
-        return f"empty ({key.operator})" if key.operator else "empty"
-    null = None if key.null == SIZE else key.null
-    return ":".join(part for part in (key.kind.label, null, key.attribution) if part)
+        name = f"empty ({key.operator})" if key.operator else "empty"
+    return Text(f"  {value}  {name:<20} {quoted((row.text or '').strip())}")

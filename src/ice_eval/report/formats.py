@@ -5,7 +5,7 @@ import io
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from ice_eval.report.tables import Table, is_number
+from ice_eval.table import Table, is_number
 
 
 def _on_one_line(cell: str) -> str:
@@ -13,7 +13,7 @@ def _on_one_line(cell: str) -> str:
 
 
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
-"""What begins a tag of HTML, which Markdown lets through; `<0.0001` begins none."""
+"""The beginning of an HTML tag, which Markdown lets through; `<0.0001` is none."""
 
 
 def _markdown(table: Table) -> str:
@@ -32,7 +32,7 @@ def _markdown(table: Table) -> str:
 
 
 _FORMULA = ("=", "+", "-", "@", "\t")
-"""What a spreadsheet takes for the beginning of a formula."""
+"""Characters that a spreadsheet takes for the beginning of a formula."""
 
 
 def _csv(table: Table) -> str:

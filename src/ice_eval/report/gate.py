@@ -1,4 +1,4 @@
-"""Whether a report holds a word that somebody does not want to see: for people's own continuous integration."""
+"""The gate of `ice report --fail-if`: verdicts that hold an unwanted word, for continuous integration."""
 
 from collections.abc import Iterator, Sequence
 
@@ -6,21 +6,21 @@ from ice_eval._registry import did_you_mean
 from ice_eval.errors import ConfigError
 from ice_eval.nulls import SIZE
 from ice_eval.report.chains import headlines, numbered
-from ice_eval.report.tables import share
 from ice_eval.results import Summary, SummaryLine
 from ice_eval.results.outcomes import ALL
 from ice_eval.results.records import AgreementLine
 from ice_eval.stats import NOT_DISTINGUISHABLE, REASONING, TAXONOMY, WEAKLY_FAITHFUL, ReasoningVerdict, Verdict
+from ice_eval.table import share
 
 DISAGREE = "operators disagree"
 UNDETERMINED = "undetermined"
 WORDS = (*TAXONOMY, NOT_DISTINGUISHABLE, UNDETERMINED, DISAGREE, *REASONING)
-"""What can be asked for."""
+"""The words that `--fail-if` accepts."""
 _CONTROL = "random"
 
 
 def words_of(given: Sequence[str]) -> tuple[str, ...]:
-    """Words from comma-separated lists.
+    """Read words from comma-separated lists.
 
     Raises:
         ConfigError: One of them is none of `WORDS`.
@@ -84,7 +84,7 @@ def _of_chains(summaries: Sequence[Summary], words: Sequence[str]) -> Iterator[s
 
 
 def _counts(line: SummaryLine | AgreementLine, attributions: Sequence[str]) -> bool:
-    """Whether somebody asks for the attribution of a line: for all of them but the control, unless some are named."""
+    """True for lines of the named attributions; where none are named, for all but the control."""
     return line.attribution in attributions if attributions else line.attribution != _CONTROL
 
 

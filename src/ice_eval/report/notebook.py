@@ -1,19 +1,27 @@
-"""What a notebook shows: a run as a small table, an example as its text with attributions.
+"""Views for notebooks: a run as a small table, an example as its text with attributions.
 
-Styles stand in the elements, so that nothing leaks into the rest of the notebook, and text has the notebook's own
+Styles are in the elements, so that nothing leaks into the rest of the notebook, and text has the notebook's own
 colour on see-through shades, so that dark themes work. Cells with a word's colour have their own text colour.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
-from ice_eval.report._templates import template
 from ice_eval.report.chains import ALWAYS, REPLIES, capacity_table, chain_view, is_chain, operator_of
-from ice_eval.report.colours import WORD_COLOURS, WORD_TEXT_COLOURS
-from ice_eval.report.example import example_lines, harmless, shown
-from ice_eval.report.highlight import AGAINST, SUPPORT, Histogram, Piece, histogram, pieces
-from ice_eval.report.overview import notes
-from ice_eval.report.summaries import summary_table
-from ice_eval.report.written import numbers_of, title_of
+from ice_eval.report.colours import AGAINST, SUPPORT, WORD_COLOURS, WORD_TEXT_COLOURS
+from ice_eval.report.example import (
+    TextPiece,
+    example_lines,
+    harmless,
+    histogram,
+    numbers_of,
+    pieces,
+    rgb,
+    shown,
+    title_of,
+)
+from ice_eval.report.page import template
+from ice_eval.report.sentences import notes
+from ice_eval.report.tables import summary_table
 from ice_eval.results import Compared, ExampleView, RunFolder
 
 _STRONGEST = 0.6
@@ -59,15 +67,10 @@ class ShownExample:
 def _chain(view: ExampleView) -> str:
     """A chain with its steps shaded by what their removal does."""
     found = chain_view(view.example, view.rows, operator_of(view))
-    steps = [(step, _piece_style(Piece(step.text, step.effect or 0.0, False))) for step in found.steps]
+    steps = [(step, _piece_style(TextPiece(step.text, step.effect or 0.0, False))) for step in found.steps]
     return template("notebook_chain.html").render(
         id=view.example.example_id, chain=found, steps=steps, words=REPLIES, always=ALWAYS
     )
-
-
-class _Bar(NamedTuple):
-    x: int
-    height: float
 
 
 def _content(each: Compared, view: ExampleView) -> dict[str, Any]:
@@ -81,23 +84,18 @@ def _content(each: Compared, view: ExampleView) -> dict[str, Any]:
         "numbers": numbers_of(line),
         "fields": [(name, [(p.text, _piece_style(p), _hint(p)) for p in parts]) for name, parts in pieces(view, line)],
         "null": found,
-        "bars": () if found is None else _bars(found),
+        "bars": () if found is None else [(x, n / max(found.counts)) for x, n in enumerate(found.counts) if n],
         "less_is_better": line.direction == "necessity",
     }
 
 
-def _bars(found: Histogram) -> list[_Bar]:
-    most = max(found.counts)
-    return [_Bar(place, n / most) for place, n in enumerate(found.counts) if n]
-
-
-def _hint(piece: Piece) -> str:
+def _hint(piece: TextPiece) -> str:
     return f"{piece.strength:+.2f} of the largest" if piece.strength else ""
 
 
-def _piece_style(piece: Piece) -> str:
+def _piece_style(piece: TextPiece) -> str:
     colour = SUPPORT if piece.strength > 0 else AGAINST
-    red, green, blue = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
+    red, green, blue = rgb(colour)
     opacity = _STRONGEST * abs(piece.strength)
     shade = f"background:rgba({red},{green},{blue},{opacity:.2f});" if opacity > 0 else ""
     return shade + ("outline:2px solid currentColor;border-radius:2px;font-weight:600;" if piece.in_rationale else "")

@@ -1,29 +1,73 @@
-"""What the page says, as plain values: the template only lays it out."""
+"""One self-contained HTML file for one or several runs: its content as plain values, and how it is written."""
 
+import base64
+import functools
+import hashlib
+import importlib.resources
+import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
+import jinja2
+from markupsafe import Markup, escape
+
 from ice_eval import __version__
-from ice_eval.analysis.measures import measures
-from ice_eval.report.browser import BUDGET, browser_data
+from ice_eval.analysis.measures import measured, measures
+from ice_eval.errors import ConfigError, MissingExtraError, StorageError, require
+from ice_eval.files import cache_folder, write_atomically
+from ice_eval.report.analyses import measure_tables
+from ice_eval.report.browser import BUDGET, browser_data, script_json
 from ice_eval.report.chains import chain_verdict
-from ice_eval.report.drawing import OF_CHAINS, Drawings, drawings
-from ice_eval.report.measures import measure_tables, measured
-from ice_eval.report.overview import notes, tables
+from ice_eval.report.colours import WORD_COLOURS, WORD_TEXT_COLOURS, operator_colour
 from ice_eval.report.provenance import CITATION, command, provenance
-from ice_eval.report.summaries import cost_table
-from ice_eval.report.tables import Table
-from ice_eval.report.verdicts import in_first_setting, lead, place_of, verdicts
+from ice_eval.report.sentences import in_first_setting, lead, notes, place_of, verdicts
+from ice_eval.report.tables import cost_table, tables
 from ice_eval.results import RunFolder, Summary
+
+OF_CHAINS = "chain-"
+"""How the names of figures of chains begin, which have a section of their own."""
+_BROWSER = ("elements.js", "histogram.js", "chain.js", "browser.js")
+"""One script: what a page holds cannot import."""
+
+
+def write_html(folders: Sequence[RunFolder], path: Path, *, budget: int = BUDGET) -> Path:
+    """Write the report of one or several runs; `budget` bounds the bytes that their examples take.
+
+    Raises:
+        ConfigError: The file cannot be written.
+    """
+    content = page(folders, budget=budget)
+    browser, figures = script_text("\n".join(map(_asset, _BROWSER))), script_text(_asset("figures.js"))
+    library = script_text(content["library"])
+    text = template("report.html").render(
+        page=content,
+        style=_asset("style.css"),
+        scripts={"browser": browser, "figures": figures, "library": library},
+        policy=content_policy([browser, figures, library]),
+        data={"browser": script_json(content["browser"]), "figures": script_json(content["drawn"])},
+        fills=WORD_COLOURS,
+        inks=WORD_TEXT_COLOURS,
+        operator_colour=operator_colour,
+    )
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with write_atomically(path) as stream:
+            stream.write(text.encode("utf-8"))
+    except OSError as exc:
+        raise ConfigError(f"{path} cannot be written: {exc.strerror}.") from exc
+    return path
 
 
 def page(folders: Sequence[RunFolder], *, budget: int = BUDGET) -> dict[str, Any]:
-    """Everything that a report over some runs shows."""
+    """Everything that a report over some runs shows; the template only lays it out."""
     browser, drawn = browser_data(folders, budget=budget), drawings(folders)
     summaries = [folder.summary() for folder in folders]
     # Over several runs what differs between them becomes a column, and p-values are adjusted jointly.
-    shown = [*tables(summaries), *_of_eraser(folders)]
+    shown = tables(summaries)
+    if any(folder.manifest().config.eraser for folder in folders):
+        shown += measure_tables(measured({"eraser": measures.get("eraser")()}, folders), folders)
     of_chains = [summary.chains is not None for summary in summaries]
     figures = [{name: figure[name] for name in ("name", "title", "caption")} for figure in drawn.figures]
     return {
@@ -44,18 +88,21 @@ def page(folders: Sequence[RunFolder], *, budget: int = BUDGET) -> dict[str, Any
         "chain_figures": [figure for figure in figures if figure["name"].startswith(OF_CHAINS)],
         "missing": drawn.missing,
         "library": drawn.library,
-        "drawn": _drawn(drawn),
+        "drawn": {"themes": drawn.themes, "specs": {each["name"]: each["spec"] for each in drawn.figures}},
         "browser": browser,
     }
 
 
 def _run(folder: RunFolder, record: dict[str, Any], summary: Summary) -> dict[str, Any]:
     manifest = folder.manifest()
+    # Disagreements are noted in the first setting of each attribution: the browser finds those in the others.
+    first = in_first_setting(summary.agreement)
+    noted = replace(summary, agreement=tuple(line for line in summary.agreement if place_of(line) in first))
     return {
         "title": record["title"],
         "chains": None if summary.chains is None else chain_verdict(summary),
         "verdicts": verdicts(summary),
-        "notes": notes(_of_first_setting(summary)),
+        "notes": notes(noted),
         "tables": [table for table in [cost_table(manifest)] if table.rows],
         "provenance": provenance(manifest),
         "command": command(manifest),
@@ -65,19 +112,119 @@ def _run(folder: RunFolder, record: dict[str, Any], summary: Summary) -> dict[st
     }
 
 
-def _of_eraser(folders: Sequence[RunFolder]) -> list[Table]:
-    """ERASER's measures of the runs that have rows for them, with the numbers that runs have in the other tables."""
-    if not any(folder.manifest().config.eraser for folder in folders):
-        return []
-    return measure_tables(measured({"eraser": measures.get("eraser")()}, folders), folders)
+# Figures
 
 
-def _of_first_setting(summary: Summary) -> Summary:
-    """With the disagreements in the first setting of each attribution: the browser finds those in the others."""
-    first = in_first_setting(summary.agreement)
-    return replace(summary, agreement=tuple(line for line in summary.agreement if place_of(line) in first))
+@dataclass(frozen=True)
+class Drawings:
+    """The figures of a page and the script that draws them; without them, the reason."""
+
+    figures: tuple[dict[str, Any], ...] = ()
+    """Name, title, caption and Vega-Lite specification of each."""
+    themes: dict[str, Any] = field(default_factory=dict)
+    """Configuration for light and dark pages."""
+    library: str = ""
+    """One copy of the script that draws them."""
+    missing: str = ""
 
 
-def _drawn(found: Drawings) -> dict[str, Any]:
-    """What the script reads that draws the figures."""
-    return {"themes": found.themes, "specs": {each["name"]: each["spec"] for each in found.figures}}
+def drawings(folders: Sequence[RunFolder]) -> Drawings:
+    """All figures of some runs. Where a library is missing the page is written without them, and says so."""
+    try:
+        altair = require("altair", install="altair", purpose="to draw figures")
+        vl_convert = require("vl_convert", install="vl-convert-python", purpose="to put figures into a page")
+    except MissingExtraError as exc:
+        return Drawings(missing=f"No figures: {exc}")
+    from ice_eval.report.figures import figures, theme
+
+    found = tuple(
+        {"name": each.name, "title": each.title, "caption": each.caption, "spec": each.chart.to_dict()}
+        for each in figures(folders)
+    )
+    if not found:
+        return Drawings()
+    version = ".".join(altair.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
+    try:
+        library = _library(version, vl_convert.__version__)
+    except (RuntimeError, ValueError) as exc:  # a report is never lost because of its figures
+        reason = str(exc).partition("\n")[0]
+        return Drawings(
+            missing=f"No figures: altair {altair.__version__} writes Vega-Lite {version}, and vl-convert "
+            f"{vl_convert.__version__} says: {reason}. Install both anew: pip install -U altair vl-convert-python"
+        )
+    return Drawings(found, {name: theme(name) for name in ("light", "dark")}, library)
+
+
+@functools.cache
+def _library(version: str, made_by: str) -> str:
+    """Vega, Vega-Lite and Vega-Embed in one script; it takes seconds to put together, so it is kept."""
+    import vl_convert
+
+    path = cache_folder() / f"vega-lite-{version}-by-{made_by}.js"
+    if path.is_file():
+        return path.read_text(encoding="utf-8")
+    bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=version)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with write_atomically(path) as stream:
+            stream.write(bundle.encode("utf-8"))
+    except (OSError, StorageError):  # a cache that cannot be written costs time, and nothing else
+        pass
+    return bundle
+
+
+# Templates and scripts
+
+_APART = re.compile(r"(?<=\d) (?=%)|(?<=\b[a-zκ]) (?== [\d+−-])|(?<=\b[a-zκ] =) (?=[\d+−-])")
+"""The spaces in `95 %` and `n = 20`."""
+_CODE = re.compile(r"`([^`]+)`")
+
+
+def template(name: str) -> jinja2.Template:
+    """A template by its file name."""
+    return _environment().get_template(name)
+
+
+@functools.cache
+def _environment() -> jinja2.Environment:
+    # Whatever a user's file holds, a model's name included, is text in the page, never markup.
+    found = jinja2.Environment(
+        loader=jinja2.PackageLoader("ice_eval.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.filters["unbroken"] = unbroken
+    found.filters["with_code"] = lambda text: Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))
+    return found
+
+
+def unbroken(text: str) -> str:
+    """A text whose numbers stay on one line with their sign of percent and their name."""
+    return _APART.sub("\u00a0", text)
+
+
+def script_text(source: str) -> Markup:
+    """A script of ours or of a library, that may hold `</script` in a string.
+
+    Raises:
+        ValueError: It holds `<!--`, which no escape makes harmless in every place.
+    """
+    if "<!--" in source:
+        raise ValueError("a script with '<!--' cannot stand in a page")
+    return Markup(source.replace("</script", "<\\/script").replace("\r\n", "\n"))
+
+
+def content_policy(scripts: Sequence[str]) -> str:
+    """A policy under which these scripts run and no others, and nothing is fetched from anywhere."""
+    digests = (base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii") for script in scripts)
+    hashes = " ".join(f"'sha256-{digest}'" for digest in digests)
+    return (
+        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
+        "form-action 'none'"
+    )
+
+
+def _asset(name: str) -> str:
+    return (importlib.resources.files("ice_eval.report") / "templates" / name).read_text(encoding="utf-8")

@@ -1,18 +1,25 @@
-"""The published tables, laid out as the paper prints them; its figures, and a user's run, beside them."""
+"""The published tables as the paper prints them, its figures redrawn from them, and a run beside them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ice_eval.analysis.paper import (
     BesidePaper,
-    BesidePublished,
     Claim,
     Discrepancy,
     PaperTable,
+    english_cells,
     model_of,
     paper_table,
+    prompt_cells,
     task_of,
 )
-from ice_eval.report.tables import EMPTY, Column, Table, interval, naming, percent, points, table_of, word_of_rate
+from ice_eval.report.colours import word_of_rate
+from ice_eval.table import EMPTY, Column, Table, naming, table_of
+
+if TYPE_CHECKING:
+    from ice_eval.report.figures import Figure
 
 
 def paper_layout(table: PaperTable) -> Table:
@@ -32,47 +39,47 @@ def paper_layout(table: PaperTable) -> Table:
 
 
 def paper_index(tables: Sequence[PaperTable]) -> Table:
-    """What `ice paper TABLE` knows."""
+    """The list of published tables that `ice paper` prints."""
     rows = [(table.name, ", ".join(table.labels), table.title) for table in tables]
     return _plain("Published tables", ("table", "in the paper", "what it holds"), rows)
 
 
 def claims_table(claims: Sequence[Claim]) -> Table:
     """Every figure that the paper states, beside what its tables give."""
-    rows = [
-        (claim.says, claim.where, _stated(claim), f"{claim.recomputed:.4g}", "yes" if claim.agrees else "no")
-        for claim in claims
-    ]
-    return _plain("Figures that the paper states", ("figure", "where", "stated", "from the tables", "holds"), rows)
+    signs = {"equal": "", "above": "> ", "below": "< "}
+    columns = (
+        Column("says", "figure", "text"),
+        Column("where", "where", "text"),
+        Column("stated", "stated", "text", get=lambda claim: f"{signs[claim.relation]}{claim.stated:g}"),
+        Column("recomputed", "from the tables", "text", get=lambda claim: f"{claim.recomputed:.4g}"),
+        Column("agrees", "holds", "yes/no"),
+    )
+    return table_of("Figures that the paper states", claims, columns)
 
 
 def discrepancies_table(discrepancies: Sequence[Discrepancy]) -> Table:
-    """Where the paper says one thing in two ways."""
+    """The numbers that the paper gives in two different ways."""
     rows = [(" / ".join(value or EMPTY for value in each.values), each.note) for each in discrepancies]
     return _plain("Discrepancies", ("values", "what differs"), rows)
 
 
 def beside_table(found: BesidePaper) -> Table:
     """The win rates of a run beside the published ones; without rows where the paper has none of them."""
-    columns: list[Column[BesidePublished]] = [
-        *naming("attribution", "operator", "k", "n", get=getattr),
-        ("win rate", lambda line: percent(line.win_rate)),
-        ("95 % CI", lambda line: interval(line.win_rate_ci)),
-        ("published", lambda line: percent(line.published)),
-        ("difference", lambda line: points(line.difference)),
-        ("in the interval", lambda line: {True: "yes", False: "no", None: EMPTY}[line.covered]),
-        ("word", lambda line: line.taxonomy),
-        ("published word", lambda line: line.published_taxonomy),
-    ]
-    coloured: dict[str, Callable[[BesidePublished], str | None]] = {
-        "win rate": lambda line: word_of_rate(line.win_rate, line.verdict),
-        "published": lambda line: line.published_taxonomy,
-    }
-    return table_of("Beside the paper", found.configurations, columns, coloured=coloured)
+    columns = (
+        *naming("attribution", "operator", "k", "n"),
+        Column("win_rate", "win rate", "percent", word=lambda line: word_of_rate(line.win_rate, line.verdict)),
+        Column("win_rate_ci", "95 % CI", "percent interval"),
+        Column("published", "published", "percent", word=lambda line: line.published_taxonomy),
+        Column("difference", "difference", "points"),
+        Column("covered", "in the interval", "yes/no"),
+        Column("taxonomy", "word", "text"),
+        Column("published_taxonomy", "published word", "text"),
+    )
+    return table_of("Beside the paper", found.configurations, columns)
 
 
 def beside_notes(found: BesidePaper) -> list[str]:
-    """How a run was done otherwise than the paper's, and what of it the paper does not have."""
+    """Differences between the protocols of a run and of the paper, and the configurations that the paper lacks."""
     if not found.configurations:
         return [f"{_why_none(found)} So none of the run's {found.n_without} configurations has a published cell."]
     covered = [line.covered for line in found.configurations]
@@ -92,14 +99,45 @@ def _why_none(found: BesidePaper) -> str:
     return f"The paper has '{found.model}' on '{found.task}' with other attributions, operators or k."
 
 
-def _stated(claim: Claim) -> str:
-    sign = {"equal": "", "above": "> ", "below": "< "}[claim.relation]
-    return f"{sign}{claim.stated:g}"
-
-
 def _words(names: Sequence[str]) -> list[str]:
     return [name.replace("_", " ") for name in names]
 
 
 def _plain(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
     return Table(title, tuple(header), tuple(tuple(cell or EMPTY for cell in row) for row in rows))
+
+
+def paper_figures() -> "list[Figure]":
+    """The English heatmap in four panels (the paper's figure 2), the languages (figure 3), and the prompts."""
+    from ice_eval.report.figures import (
+        LanguageWinRate,
+        PromptWinRate,
+        WinRate,
+        language_heatmap,
+        prompt_sensitivity,
+        win_rate_panels,
+    )
+
+    english = [
+        WinRate(model=c.model, dataset=c.task, attribution=c.attribution, operator=c.operator, win_rate=c.win_rate)
+        for c in english_cells()
+    ]
+    languages = [
+        LanguageWinRate(
+            model=row["model"],
+            language=row["task"],
+            operator=row["operator"],
+            win_rate=float(row["win_rate"]) / 100 if row["win_rate"] else None,
+        )
+        for row in paper_table("multilingual").rows
+    ]
+    prompts = [
+        PromptWinRate(model=c.model, task=c.task, attribution=c.attribution, prompt=c.prompt, win_rate=c.win_rate)
+        for c in prompt_cells()
+    ]
+    drawn = {
+        "paper-english": win_rate_panels(english),
+        "paper-languages": language_heatmap(languages),
+        "paper-prompts": prompt_sensitivity(prompts),
+    }
+    return [replace(figure, name=name, title=f"{figure.title}, as published") for name, figure in drawn.items()]

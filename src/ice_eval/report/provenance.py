@@ -1,7 +1,7 @@
-"""Where the numbers come from, how to get them again, and how to cite them."""
+"""The origin of a run's numbers, the command that reproduces them, and their citation."""
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from ice_eval.attributions import method_of
 from ice_eval.errors import ConfigError
 from ice_eval.pipeline import RunConfig, task_identity
 from ice_eval.results import Manifest, RunSettings
-from ice_eval.results.records import ChainInfo, Scalar, ServerInfo
+from ice_eval.results.records import ChainInfo, ServerInfo
 from ice_eval.tasks import FileData, Task, adhoc_task, load_task, relabelled
 
 CITATION = (
@@ -18,76 +18,69 @@ CITATION = (
     "Grounding for LLMs. arXiv preprint arXiv:2603.18579."
 )
 """The preferred citation of CITATION.cff."""
+_OF_STEPS = ("attributions", "operators", "directions", "k", "n")
+"""Settings of every run that apply to step-level runs."""
 
 
 def provenance(manifest: Manifest) -> list[tuple[str, str]]:
     """Names and values, in the order in which an auditor asks for them."""
-    if manifest.chains is not None:
-        return _of_chains(manifest, manifest.chains)
-    config, identity = manifest.config, manifest.identity
+    rows = _of_texts(manifest) if manifest.chains is None else _of_chains(manifest, manifest.chains)
+    rows += [
+        ("versions", ", ".join(f"{name} {value}" for name, value in manifest.versions.items())),
+        ("time", f"{manifest.started} to {manifest.finished or '–'}"),
+    ]
+    return [*rows, ("remarks", "\n".join(manifest.messages))] if manifest.messages else rows
+
+
+def _of_texts(manifest: Manifest) -> list[tuple[str, str]]:
+    config, identity, cost = manifest.config, manifest.identity, manifest.cost
+    stored = f", loaded in {identity['load_in']}" if identity.get("load_in") is not None else ""
     most = "at most " if config.adaptive == "examples" else ""
-    rows = [
-        ("model", f"{config.model}, {_numbers(identity)} on {manifest.device}"),
+    spent = "–"
+    if cost is not None:
+        spent = f"{cost.rows} rows, {cost.forwards} forward passes, {cost.tokens} tokens, {cost.seconds:.0f} s"
+    return [
+        ("model", f"{config.model}, {identity['dtype']}{stored} on {manifest.device}"),
         ("weights", f"fingerprint {identity['weights']}"),
         *([] if manifest.server is None else [("server", _server(manifest.server))]),
         ("data", f"{manifest.data.origin}, {manifest.data.examples} examples, sha256 {identity['data']}"),
         ("prompt", manifest.prompt if manifest.classifier_text is None else manifest.classifier_text),
         ("labels", ", ".join(manifest.labels)),
-        ("methods", ", ".join(_method(*each) for each in manifest.attributions.items()) or "–"),
+        ("methods", _methods(manifest)),
         ("random sets", f"{most}m = {config.m}, seed = {config.seed}"),
         ("configuration", f"{_settings(config)}; hash {manifest.config_hash}"),
-        ("cost", _cost(manifest)),
-        ("versions", ", ".join(f"{name} {value}" for name, value in manifest.versions.items())),
-        ("time", f"{manifest.started} to {manifest.finished or '–'}"),
+        ("cost", spent),
     ]
-    return rows + _remarks(manifest)
 
 
 def _of_chains(manifest: Manifest, about: ChainInfo) -> list[tuple[str, str]]:
-    """The same of a step-level run: who answered, and what was asked."""
-    config, identity = manifest.config, manifest.identity
+    """The same of a step-level run, with the servers that answered and the replies."""
+    config = manifest.config
     served = [name for name in about.served_models if name != config.model]
     by = f"; answers came from {', '.join(served)}" if served else ""
     urls = about.base_urls or ((about.base_url,) if about.base_url else ())
     who = (("server", urls), ("weights", about.weights), ("fingerprints of answers", about.fingerprints))
-    rows = [
+    read, written = (0, 0) if about.tokens is None else (about.tokens.prompt, about.tokens.completion)
+    return [
         ("model", f"{config.model}, {manifest.device}{by}"),
         *((name, _plain(value)) for name, value in who if value),
-        ("data", f"{manifest.data.origin}, {manifest.data.examples} problems, sha256 {identity['data']}"),
+        ("data", f"{manifest.data.origin}, {manifest.data.examples} problems, sha256 {manifest.identity['data']}"),
         ("prompt for the answer", manifest.prompt),
-        ("methods", ", ".join(_method(*each) for each in manifest.attributions.items()) or "–"),
+        ("methods", _methods(manifest)),
         ("random sets", f"p = {config.m} of each size, seed = {config.seed}"),
         ("configuration", f"{_settings(config)}; hash {manifest.config_hash}"),
         ("replies", _counts(about.responses)),
         ("replies to rows", _counts(about.rows_read)),
-        ("cost", _billed(about)),
-        ("versions", ", ".join(f"{name} {value}" for name, value in manifest.versions.items())),
-        ("time", f"{manifest.started} to {manifest.finished or '–'}"),
+        ("cost", f"{about.n_charged:,} requests, {read:,} tokens read, {written:,} written"),
     ]
-    return rows + _remarks(manifest)
 
 
 def _counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} {name}" for name, count in counts.items()) or "–"
 
 
-def _billed(about: ChainInfo) -> str:
-    read, written = (0, 0) if about.tokens is None else (about.tokens.prompt, about.tokens.completion)
-    return f"{about.n_charged:,} requests, {read:,} tokens read, {written:,} written"
-
-
-def _remarks(manifest: Manifest) -> list[tuple[str, str]]:
-    return [("remarks", "\n".join(manifest.messages))] if manifest.messages else []
-
-
-def _numbers(identity: Mapping[str, Scalar]) -> str:
-    """What weights are stored and computed in."""
-    stored = f", loaded in {identity['load_in']}" if identity.get("load_in") is not None else ""
-    return f"{identity['dtype']}{stored}"
-
-
 def _server(server: ServerInfo) -> str:
-    """How a model behind a server was asked, and what it left open."""
+    """The requests to a server, and the rows that it left without a score."""
     labels = ", ".join(" + ".join(map(repr, tokens)) for tokens in server.label_tokens)
     lost, where = server.rows_without_score, _plain(server.base_urls or (server.base_url,))
     return (
@@ -96,11 +89,14 @@ def _server(server: ServerInfo) -> str:
     )
 
 
-def _method(name: str, fields: Mapping[str, object]) -> str:
-    """What the name of an attribution stands for: the method and its fields."""
-    values = ", ".join(f"{field}={value}" for field, value in fields.items() if field != "method")
-    method = f"{fields['method']}({values})"
-    return method if name == fields["method"] else f"{name} = {method}"
+def _methods(manifest: Manifest) -> str:
+    """The methods and fields that the names of attributions stand for."""
+    found = []
+    for name, settings in manifest.attributions.items():
+        values = ", ".join(f"{field}={value}" for field, value in settings.items() if field != "method")
+        method = f"{settings['method']}({values})"
+        found.append(method if name == settings["method"] else f"{name} = {method}")
+    return ", ".join(found) or "–"
 
 
 def _settings(config: RunSettings) -> str:
@@ -110,17 +106,6 @@ def _settings(config: RunSettings) -> str:
         shown = {**{name: shown[name] for name in _OF_STEPS}, **vars(config.chain)}
     left_out = {"model", "task", "m", "seed", "chain"}
     return ", ".join(f"{name} {_plain(value)}" for name, value in shown.items() if name not in left_out)
-
-
-_OF_STEPS = ("attributions", "operators", "directions", "k", "n")
-"""Settings of every run that apply to step-level runs."""
-
-
-def _cost(manifest: Manifest) -> str:
-    cost = manifest.cost
-    if cost is None:
-        return "–"
-    return f"{cost.rows} rows, {cost.forwards} forward passes, {cost.tokens} tokens, {cost.seconds:.0f} s"
 
 
 def _plain(value: object) -> str:
@@ -143,51 +128,42 @@ def command(manifest: Manifest) -> str | None:
     task = None if manifest.chains is not None else _task_flags(manifest)
     if task is None:
         return None
-    config, identity = manifest.config, manifest.identity
-    brought = [name for name in config.attributions if not _is_method(name)]
+    config, identity, served = manifest.config, manifest.identity, manifest.server
+    # Attributions that the command does not know by their names came in files or from Python.
+    supplied = [name for name in config.attributions if not _is_method(name)]
+    methods = [name for name in config.attributions if name not in supplied]
     # The m that a pilot chose is in the configuration; the one that was asked for is in the identity.
     most = identity.get("m", config.m)
-    methods = [name for name in config.attributions if name not in brought]
     flags: dict[str, object] = {"model": config.model, **task, "attributions": methods, "n": config.n, "m": most}
     flags |= {name: value for name, value in _chosen(config).items() if name not in flags}
-    flags |= _model_flags(manifest)
+    loaded: dict[str, object] = {name: identity.get(name) for name in ("dtype", "load_in")}
+    if served is not None:
+        loaded = {"base_url": served.base_url, "tokenizer": served.tokenizer}
+    flags |= {name: value for name, value in loaded.items() if value is not None}
     pairs = [_pair(name, value) for name, value in flags.items()]
-    pairs += [("--attribution-file", f"{name}=FILE") for name in brought]
+    pairs += [("--attribution-file", f"{name}=FILE") for name in supplied]
     pairs += [("--chat",)] if identity.get("chat") else []
     pairs += [("--system", str(identity["system"]))] if identity.get("system") else []
     return " \\\n  ".join(["ice run", *map(shlex.join, pairs)])
 
 
-def _chosen(config: RunSettings) -> dict[str, object]:
-    """The settings that are not what they are by default, given those that defaults depend on; these come last."""
-    usual = RunConfig()
-    implying: dict[str, Any] = {
-        name: getattr(config, name) for name in _IMPLYING if getattr(config, name) not in (None, getattr(usual, name))
-    }
-    implied = RunConfig(**implying)
-    names = [field.name for field in fields(RunConfig) if field.name not in _IMPLYING]
-    other = {
-        name: getattr(config, name) for name in names if getattr(config, name) not in (None, getattr(implied, name))
-    }
-    return other | implying
-
-
-def _model_flags(manifest: Manifest) -> dict[str, object]:
-    """Where a model behind a server is, or how another one was loaded."""
-    served, identity = manifest.server, manifest.identity
-    if served is not None:
-        tokenizer = {} if served.tokenizer is None else {"tokenizer": served.tokenizer}
-        return {"base_url": served.base_url, **tokenizer}
-    return {name: identity[name] for name in ("dtype", "load_in") if identity.get(name) is not None}
-
-
 def _is_method(name: str) -> bool:
-    """Whether the command knows the attribution by its name; others came in files or from Python."""
     try:
         method_of(name)
     except ConfigError:
         return False
     return True
+
+
+def _chosen(config: RunSettings) -> dict[str, object]:
+    """The settings that are not what they are by default, given those that defaults depend on; these come last."""
+
+    def unlike(usual: RunConfig, names: Iterable[str]) -> dict[str, Any]:
+        return {n: getattr(config, n) for n in names if getattr(config, n) not in (None, getattr(usual, n))}
+
+    implying = unlike(RunConfig(), _IMPLYING)
+    others = [field.name for field in fields(RunConfig) if field.name not in _IMPLYING]
+    return unlike(RunConfig(**implying), others) | implying
 
 
 def _pair(name: str, value: object) -> tuple[str, ...]:
@@ -202,10 +178,12 @@ def _task_flags(manifest: Manifest) -> dict[str, Any] | None:
 
     None where these would be another task: a task file or Python code may say what no flag can.
     """
-    name, origin, labels = manifest.config.task, manifest.data.origin, list(manifest.labels)
-    prompt, known = manifest.prompt, _known(name)
-    is_file = origin.endswith((".jsonl", ".csv"))
-    if not is_file and (known is None or origin != known.data.origin):
+    name, origin, labels, prompt = manifest.config.task, manifest.data.origin, list(manifest.labels), manifest.prompt
+    try:
+        known: Task | None = load_task(name)
+    except ConfigError:
+        known = None
+    if not origin.endswith((".jsonl", ".csv")) and (known is None or origin != known.data.origin):
         return None
     flags: dict[str, Any] = {} if known is None else {"task": name}
     if known is None or origin != known.data.origin:
@@ -239,10 +217,3 @@ def _made(known: Task | None, manifest: Manifest, flags: Mapping[str, Any]) -> T
         return adhoc_task(FileData(file), prompt=prompt, labels=labels, name=file.stem)
     worded = replace(known, prompt=prompt, classifier_prompt=prompt) if "prompt" in flags else known
     return relabelled(worded, labels) if "labels" in flags else worded
-
-
-def _known(name: str) -> Task | None:
-    try:
-        return load_task(name)
-    except ConfigError:
-        return None

@@ -1,161 +1,297 @@
-"""What a table is, how its cells are written, and how lines of numbers become one.
+"""Tables of runs: their explanations, their cost, and the differences between them."""
 
-The same cells stand in the terminal, in Markdown, CSV, LaTeX and HTML.
-"""
-
-import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from operator import getitem
-from types import MappingProxyType
-from typing import Any, TypeVar
+import itertools
+from collections.abc import Sequence
+from pathlib import Path
+from string import ascii_uppercase
+from typing import TypeVar
 
 from ice_eval import stats
-from ice_eval._controls import without_controls
-from ice_eval.nulls import SIZE
-from ice_eval.rationales import Share
+from ice_eval.analysis.answers import Answered
+from ice_eval.files import as_text
+from ice_eval.report.chains import chain_difference_table, cot_tables
+from ice_eval.report.colours import word_of_rate, word_of_verdict
+from ice_eval.results import Manifest, Plan, RunDifference, RunFolder, Summary, SummaryLine, WinRateDifference
+from ice_eval.results.records import AgreementLine, RobustnessLine
+from ice_eval.results.summary import adjusted_jointly
+from ice_eval.table import EMPTY, Column, Table, naming, table_of, written
 
-L = TypeVar("L")
-Column = tuple[str, Callable[[L], str]]
-"""A header, and the function that writes the cell of a line."""
-EMPTY = "–"
-"""The cell of what is not there, or not defined."""
-_NUMBER = re.compile(rf"[<\[]?[+−-]?\d[\d.,]*( %| pp|, [+−-]?[\d.]+\])?|{EMPTY}")
-
-
-@dataclass(frozen=True)
-class Table:
-    """A title, a header, and rows of text, without the control characters that names may hold."""
-
-    title: str
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    best: frozenset[tuple[int, int]] = frozenset()
-    """Row and column of the cells that are printed bold."""
-    words: tuple[tuple[str | None, ...], ...] = ()
-    """For every cell the word of the taxonomy that colours it, if any; empty where no cell has one."""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "title", without_controls(self.title))
-        object.__setattr__(self, "header", tuple(map(without_controls, self.header)))
-        object.__setattr__(self, "rows", tuple(tuple(map(without_controls, row)) for row in self.rows))
-
-    @property
-    def are_numbers(self) -> list[bool]:
-        """Which columns hold numbers, where there are any: they are aligned on the right."""
-        columns = zip(*self.rows, strict=True) if self.rows else [() for _ in self.header]
-        return [any(cell != EMPTY for cell in cells) and all(map(is_number, cells)) for cells in columns]
+L = TypeVar("L", SummaryLine, AgreementLine, RobustnessLine)
+THRESHOLD = f"{100 * stats.WEAKLY_FAITHFUL:g} %"
 
 
-def is_number(cell: str) -> bool:
-    """Whether a cell holds a number, a rate, an interval, or a dash where there is none."""
-    return _NUMBER.fullmatch(cell) is not None
+def run_names(folders: Sequence[RunFolder]) -> list[tuple[str, str]]:
+    """The model and the task of every run, which together distinguish different folders.
+
+    Models are named by the last part of their path where that is enough, and with their folder where it is not.
+    """
+    runs = {folder.path.resolve(): folder for folder in folders}
+    configs = [folder.manifest().config for folder in runs.values()]
+    models = {config.model for config in configs}
+    short = {model: Path(model).name if Path(model).is_absolute() else model for model in models}
+    if len(set(short.values())) < len(models):
+        short = {model: model for model in models}
+    pairs = [(short[config.model], config.task) for config in configs]
+    paths = [as_text(Path(folder.path.name)) for folder in runs.values()]
+    if len(set(paths)) < len(paths):
+        paths = [as_text(folder.path) for folder in runs.values()]
+    names = {
+        run: (f"{model} ({path})", task) if pairs.count((model, task)) > 1 else (model, task)
+        for run, (model, task), path in zip(runs, pairs, paths, strict=True)
+    }
+    return [names[folder.path.resolve()] for folder in folders]
 
 
-def word_of_verdict(verdict: stats.Verdict | None) -> stats.Taxonomy | None:
-    """The word that colours a verdict: the lowest of a range, since the data exclude all below it."""
-    if verdict is None:
+def tables(summaries: Sequence[Summary]) -> list[Table]:
+    """All tables of some runs that have a row; those of chains come first."""
+    of_explanations = (summary_table(summaries), agreement_table(summaries), robustness_table(summaries))
+    return [*cot_tables(*summaries), *(table for table in of_explanations if table.rows)]
+
+
+def _effect(line: SummaryLine) -> str:
+    """The median and its word; near a limit with as many digits as put it on the side that the word says.
+
+    0.496 is small, and medium is from 0.5 on: `+0.50 small` would contradict itself.
+    """
+    value, word = line.effect_size_median, line.effect_word
+    if value is None or word is None:
+        return written(value, "effect")
+    digits = next((each for each in range(2, 10) if stats.effect_word(round(value, each)) == word), 2)
+    return f"{value:+.{digits}f} {word.removesuffix(' negative')}"
+
+
+def _rank_correlation(line: AgreementLine) -> str:
+    ceiling = line.rank_correlation_ceiling
+    return f"{written(line.rank_correlation, 'fraction')} {EMPTY if ceiling is None else f'({ceiling:.2f})'}"
+
+
+def _conclusion(line: RobustnessLine) -> str | None:
+    """The word; a conclusion that is robust may be a poor one, so it says on which side."""
+    if line.word == "robust" and line.sides is not None:
+        return f"robust ({line.sides[0]} {THRESHOLD})"
+    return line.word
+
+
+def _sides(line: RobustnessLine) -> str | None:
+    if line.sides is None:
         return None
-    return "near-random" if verdict.reason == stats.NOT_DISTINGUISHABLE else verdict.lowest
+    return ", ".join(f"{name} {side}" for name, side in zip(line.operators, line.sides, strict=True))
 
 
-def word_of_rate(win_rate: float | None, verdict: stats.Verdict | None) -> stats.Taxonomy | None:
-    """The word that colours a win rate; without words in the verdict it is that of the verdict."""
-    if win_rate is None or (verdict is not None and verdict.reason is not None):
-        return word_of_verdict(verdict)
-    return stats.taxonomy(win_rate)
+_SUMMARY = (
+    *naming("model", "task", "attribution", "null", "operator", "direction", "k", "n"),
+    Column("win_rate", "win rate", "percent", word=lambda line: word_of_rate(line.win_rate, line.verdict)),
+    Column("win_rate_ci", "95 % CI", "percent interval"),
+    # The mean is in summary.json: a null with next to no spread makes it arbitrarily large.
+    Column("effect_size_median", "median effect", "text", get=_effect),
+    # A single example tests nothing about a mean: its value of 1 would read like a result.
+    Column("p_value", "p", "p-value", get=lambda line: line.p_value if line.n > 1 else None),
+    Column("p_adjusted", "p adj.", "p-value", get=lambda line: line.p_adjusted if line.n > 1 else None),
+    Column("verdict", "verdict", "text", word=lambda line: word_of_verdict(line.verdict)),
+)
+_AGREEMENT = (
+    *naming("model", "task", "attribution", "null", "operators", "direction", "k"),
+    Column("gap", "gap", "points"),
+    Column("gap_ci", "95 % CI", "points interval"),
+    Column("crosses_threshold", f"crosses {THRESHOLD}", "text"),
+    Column("same_taxonomy", "same word", "yes/no"),
+    Column("rank_correlation", "rank corr. (ceiling)", "text", get=_rank_correlation),
+    Column("disagree_rate", "disagree", "percent"),
+)
+_ROBUSTNESS = (
+    *naming("model", "task", "attribution", "null", "direction", "k"),
+    Column("sides", f"against {THRESHOLD} (one-sided 95 % bounds)", "text", get=_sides),
+    Column("spread", "spread", "width"),
+    Column("word", "conclusion", "text", get=_conclusion),
+)
 
 
-def percent(value: float | None) -> str:
-    return EMPTY if value is None else f"{100 * value:.1f} %"
+def summary_table(summaries: Sequence[Summary]) -> Table:
+    """Win rate, interval, effect size, p-value and verdict of every configuration.
 
-
-def interval(value: Sequence[float] | None, *, signed: bool = False) -> str:
-    """`[48.1, 55.0]`, in percent."""
-    if value is None:
-        return EMPTY
-    return "[" + ", ".join(f"{100 * limit:+.1f}" if signed else f"{100 * limit:.1f}" for limit in value) + "]"
-
-
-def number(value: float | None) -> str:
-    return EMPTY if value is None else f"{value:+.2f}"
-
-
-def points(value: float | None) -> str:
-    """A difference of rates, in percentage points."""
-    return EMPTY if value is None else f"{100 * value:+.1f} pp"
-
-
-def count(value: int | None) -> str:
-    return EMPTY if value is None else f"{value:,}"
-
-
-def p_value(value: float | None) -> str:
-    if value is None:
-        return EMPTY
-    if value < 0.00005:
-        return "<0.0001"
-    return f"{value:.4f}" if value < 0.1 else f"{value:.2f}"
-
-
-def share(k: Share | None) -> str:
-    """Of units in a rationale; those of some attributions have a size of their own."""
-    return "own" if k is None else k if isinstance(k, str) else f"{k:g}"
-
-
-def naming(*fields: str, get: Callable[[Any, str], Any] = getitem) -> list[Column[Any]]:
-    """Columns that name what a row is about, headed by the names of their fields.
-
-    Args:
-        fields: Names of the fields.
-        get: Returns a field of a line; lines are mappings by default, `getattr` reads records.
+    Columns that say the same in every row (a single model or task, the usual null, k or direction) are left out.
+    P-values are adjusted over all rows of the table, whichever runs they come from. The highest win rate is the best
+    one, among the rows that differ in their attribution alone.
     """
-    return [(field, _writer(field, get)) for field in fields]
+    runs, lines = _numbered(summaries, [summary.configurations for summary in adjusted_jointly(summaries)])
+    of_steps = bool(summaries) and all(summary.chains is not None for summary in summaries)
+    # A reply is the same answer or another one: there is no spread to measure effects of steps in.
+    columns = [column for column in _SUMMARY if not (of_steps and column.field == "effect_size_median")]
+    title = "Faithfulness of the explanations of steps" if of_steps else "Faithfulness"
+    return table_of(title, lines, columns, runs=runs, best=("win rate", _highest(runs, lines)))
 
 
-def _writer(field: str, get: Callable[[Any, str], Any]) -> Callable[[Any], str]:
-    write = _WRITTEN.get(field, _text)
-    return lambda line: write(get(line, field))
+def agreement_table(summaries: Sequence[Summary]) -> Table:
+    """The agreement of every two operators about an attribution."""
+    runs, lines = _numbered(summaries, [summary.agreement for summary in summaries])
+    return table_of("Operator agreement", lines, _AGREEMENT, runs=runs)
 
 
-def _text(value: object) -> str:
-    return EMPTY if value is None else str(value)
+def robustness_table(summaries: Sequence[Summary]) -> Table:
+    """One word for every attribution on whether a conclusion holds under every operator."""
+    runs, lines = _numbered(summaries, [summary.robustness for summary in summaries])
+    return table_of("Over all operators", lines, _ROBUSTNESS, runs=runs)
 
 
-_WRITTEN: Mapping[str, Callable[[Any], str]] = {"k": share, "operators": " − ".join}
+def _numbered(summaries: Sequence[Summary], parts: Sequence[Sequence[L]]) -> tuple[list[str], list[L]]:
+    """The lines of all summaries, and for each the number of its run where model and task do not distinguish runs."""
+    named = [{(line.model, line.task) for line in summary.configurations} for summary in summaries]
+    alike = any(one & other for one, other in itertools.combinations(named, 2))
+    runs = [str(run) if alike else "" for run, lines in enumerate(parts, start=1) for _ in lines]
+    return runs, [line for lines in parts for line in lines]
 
-_OPTIONAL = {"run", "model", "task", "prompt", "language", "null", "direction", "k"}
-_USUAL = {"null": SIZE, "direction": "sufficiency", "k": "0.2"}
-"""What a reader assumes of a table that does not say it."""
+
+def _highest(runs: Sequence[str], lines: Sequence[SummaryLine]) -> set[int]:
+    """The lines with the highest win rate among those that differ in their attribution alone."""
+    rivals: dict[tuple[object, ...], dict[int, float]] = {}
+    for index, (run, line) in enumerate(zip(runs, lines, strict=True)):
+        if line.win_rate is not None:
+            place = run, line.model, line.task, line.configuration._replace(attribution="")
+            rivals.setdefault(place, {})[index] = line.win_rate
+    return {
+        index
+        for rates in rivals.values()
+        for index, rate in rates.items()
+        if len(rates) > 1 and rate == max(rates.values())
+    }
 
 
-def table_of(
-    title: str,
-    lines: Sequence[L],
-    columns: Sequence[Column[L]],
-    *,
-    best: tuple[str, set[int]] | None = None,
-    coloured: Mapping[str, Callable[[L], str | None]] = MappingProxyType({}),
-) -> Table:
-    """Lines as a table, without the columns that name a run, model, … and say the same in every row.
+_MEASURABLE_S = 0.1
 
-    A null, direction or k that is not the usual one is shown though it is the same in every row.
 
-    Args:
-        title: Of the table.
-        lines: One for each row.
-        columns: Names, and what makes a cell of a line.
-        best: A column, and the lines that stand out in it.
-        coloured: Columns whose cells have the colour of a word, and what finds it in a line.
+def cost_table(manifest: Manifest) -> Table:
+    """Seconds and probes of each attribution; no rows unless at least two have a cost, and not the same.
+
+    Attributions that share a pass, as attention and gradients, share its cost equally: where there is nothing else,
+    there is nothing to compare.
     """
-    cells = {name: [cell(line) for line in lines] for name, cell in columns}
-    shown = [name for name, values in cells.items() if name not in _OPTIONAL or _says_something(name, values)]
-    bold = frozenset((line, shown.index(best[0])) for line in best[1]) if best else frozenset()
-    words = (tuple(coloured[name](line) if name in coloured else None for name in shown) for line in lines)
-    rows = tuple(zip(*(cells[name] for name in shown), strict=True))
-    return Table(title, tuple(shown), rows, bold, tuple(words) if coloured else ())
+    cost = manifest.cost
+    if cost is None:
+        return Table("What each attribution cost", (), ())
+    seconds, probes = cost.attribution_seconds, cost.attribution_rows
+    columns = [
+        Column("attribution", "attribution", "text", get=str),
+        Column("seconds", "seconds", "decimal", get=seconds.get),
+        Column("probes", "probes", "count", get=probes.get),
+        Column("probe_tokens", "tokens of probes", "count", get=cost.probe_tokens.get),
+    ]
+    if cost.answer_tokens:
+        columns.append(Column("answer_tokens", "tokens of answers", "count", get=cost.answer_tokens.get))
+    spent = {name: seconds.get(name, 0) for name in {**seconds, **probes}}
+    costly = [value for name, value in spent.items() if value >= _MEASURABLE_S or probes.get(name)]
+    is_comparable = len(costly) > 1 and (max(costly) - min(costly) >= _MEASURABLE_S or bool(probes))
+    return table_of("What each attribution cost", list(seconds) if is_comparable else [], columns)
 
 
-def _says_something(name: str, values: Sequence[str]) -> bool:
-    found = set(values)
-    return len(found) > 1 or (name in _USUAL and not found <= {_USUAL[name]})
+_PLAN = (
+    Column("name", "", "text"),
+    *(Column(name, name, "count") for name in ("n", "m", "rows", "tokens")),
+    Column("minutes", "minutes", "decimal"),
+    Column("disk_mb", "disk", "text", get=lambda choice: f"{choice.disk_mb:.1f} MB"),
+    Column("width", "95 % interval", "text", get=lambda choice: f"± {50 * choice.width:.1f} pp"),
+    Column("detectable_win_rate", "detectable", "percent"),
+)
+
+
+def plan_table(plan: Plan, *, hourly_price: float | None = None) -> Table:
+    """The cost and power of each choice of examples and random sets."""
+    columns = list(_PLAN)
+    if hourly_price is not None:
+        columns.append(Column("dollars", "dollars", "fraction", get=lambda each: each.minutes / 60 * hourly_price))
+    return table_of(f"{plan.model} on {plan.task}, {plan.device}", plan.choices, columns)
+
+
+_LONGEST = 60
+
+
+def run_letters(n: int) -> list[str]:
+    """Letters of `n` compared runs: A, B, C and so on."""
+    return [ascii_uppercase[i] if i < len(ascii_uppercase) else f"R{i + 1}" for i in range(n)]
+
+
+def difference_tables(found: Sequence[RunDifference]) -> list[Table]:
+    """All tables of some comparisons with the same first run, A, that have a row."""
+    letters = run_letters(len(found) + 1)
+    others = {letter: each.second.summary() for letter, each in zip(letters[1:], found, strict=True)}
+    chains = chain_difference_table(found[0].first.summary(), others)
+    return [table for table in (_settings_table(found, letters), chains, _rates_table(found, letters)) if table.rows]
+
+
+def _settings_table(found: Sequence[RunDifference], letters: Sequence[str]) -> Table:
+    """The settings in which runs differ, and their values."""
+    fields = dict.fromkeys(setting.field for each in found for setting in each.settings)
+    rows = []
+    for field in fields:
+        values = [next((s for s in each.settings if s.field == field), None) for each in found]
+        first = next(setting.first for setting in values if setting is not None)
+        # A run that does not appear under a field agrees with the first about it.
+        others = (first if setting is None else setting.second for setting in values)
+        rows.append((field, *map(_setting, (first, *others))))
+    return Table("Settings that differ", ("field", *letters), tuple(rows))
+
+
+def _setting(value: object) -> str:
+    text = ", ".join(map(str, value)) if isinstance(value, list) else written(value, "text")
+    text = " ".join(text.split())
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def _rates_table(found: Sequence[RunDifference], letters: Sequence[str]) -> Table:
+    """Win rates of every configuration that runs share, and how sure their difference is.
+
+    P-values are adjusted over all rows of the table.
+    """
+    pairs = [(letter, line) for letter, each in zip(letters[1:], found, strict=True) for line in each.configurations]
+    second = "B" if len(found) == 1 else "other"
+    columns = (
+        *naming("attribution", "null", "operator", "direction", "k"),
+        Column("n", "n", "text", get=lambda line: line.n_first if line.paired else f"{line.n_first}, {line.n_second}"),
+        Column(
+            "win_rate_first", "A", "percent", word=lambda line: word_of_rate(line.win_rate_first, line.verdict_first)
+        ),
+        Column(
+            "win_rate_second",
+            second,
+            "percent",
+            word=lambda line: word_of_rate(line.win_rate_second, line.verdict_second),
+        ),
+        Column("difference", f"{second} − A", "points"),
+        Column("difference_ci", "95 % CI", "points interval"),
+        Column("p_value", "p", "p-value"),
+        Column("p_adjusted", "p adj.", "p-value"),
+        Column(
+            "verdict_second", "verdict", "text", get=_verdicts, word=lambda line: word_of_verdict(line.verdict_second)
+        ),
+    )
+    return table_of("Win rates", [line for _, line in pairs], columns, runs=[letter for letter, _ in pairs])
+
+
+def _verdicts(line: WinRateDifference) -> str:
+    first, second = (str(verdict or EMPTY) for verdict in (line.verdict_first, line.verdict_second))
+    return f"{second} (both)" if first == second else f"{first} → {second}"
+
+
+def adapted_inputs(line: Answered) -> str:
+    """The inputs that a line is about."""
+    if line.operator is None:
+        return "full"
+    return f"{line.operator}, random set {'kept' if line.direction == 'sufficiency' else 'removed'}"
+
+
+_ADAPTATION = (
+    Column("operator", "inputs", "text", get=adapted_inputs),
+    Column("rows", "rows", "text"),
+    Column("accuracy_deployed", "accuracy A", "percent"),
+    Column("accuracy_adapted", "accuracy B", "percent"),
+    Column("loss_deployed", "loss A"),
+    Column("loss_adapted", "loss B"),
+    Column("rescaled_deployed", "rescaled A"),
+    Column("rescaled_adapted", "rescaled B"),
+    Column("difference", "B − A", "signed"),
+    Column("difference_ci", "95 % CI", "signed interval"),
+)
+
+
+def adaptation_table(found: Sequence[Answered]) -> Table:
+    """Accuracy and loss of a deployed model, A, and of its adapted copy, B; losses also at their best temperatures."""
+    return table_of("How they answer", found, _ADAPTATION)

@@ -1,5 +1,6 @@
 """Measures of finished runs beside the win rate, one file each."""
 
-from ice_eval.analysis.measures._base import Column, Found, Measure, Missing, Part, measure, measures, naming
+from ice_eval.analysis.measures._base import Found, Measure, Measured, Missing, Part, measure, measured, measures
+from ice_eval.table import Column, naming
 
-__all__ = ["Column", "Found", "Measure", "Missing", "Part", "measure", "measures", "naming"]
+__all__ = ["Column", "Found", "Measure", "Measured", "Missing", "Part", "measure", "measured", "measures", "naming"]

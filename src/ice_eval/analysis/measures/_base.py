@@ -1,35 +1,15 @@
-"""The seam that every measure fills: a run folder in, lines of numbers out, or the reason why there are none."""
+"""The plug-in seam of measures: a run folder in, lines of numbers out, or the reason why there are none."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from ice_eval._registry import Registry
 from ice_eval.results import RunFolder
+from ice_eval.table import Column
 
 _Class = TypeVar("_Class", bound="type[Measure]")
-Kind = Literal[
-    "text", "count", "share", "percent", "number", "signed", "p-value", "interval", "percent interval",
-    "signed interval", "points", "points interval",
-]  # fmt: skip
-"""How a value is written: a share of units as `0.2` (`own` if None), a rate in percent, a number with or without a
-sign, a difference of rates in percentage points, an interval of any of these, a p-value. None is a dash."""
-
-
-class Column(NamedTuple):
-    """One number, or word, of every line of a part."""
-
-    field: str
-    """Its name in the lines, and so in JSON."""
-    header: str
-    """Its name in tables."""
-    kind: Kind = "number"
-
-
-def naming(*fields: str) -> tuple[Column, ...]:
-    """Columns that say what a line is about, headed by the names of their fields."""
-    return tuple(Column(field, field, "share" if field == "k" else "text") for field in fields)
 
 
 @dataclass(frozen=True)
@@ -38,26 +18,35 @@ class Part:
 
     title: str
     columns: tuple[Column, ...]
-    """Without model and task: they are added where there are several."""
+    """Model and task are not among them: they are added where there are several."""
     lines: tuple[Mapping[str, Any], ...]
     """Plain values, as they are written to JSON; fields without a column are not printed in tables."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """What a measure says of a run."""
+    """The result of a measure on a run."""
 
     parts: tuple[Part, ...]
     notes: tuple[str, ...] = ()
-    """What a reader must know beside the numbers, a sentence each."""
+    """Notes beside the numbers, a sentence each."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON has it; parts by their titles."""
+        parts = {part.title: [dict(line) for line in part.lines] for part in self.parts}
+        return {"parts": parts, "notes": list(self.notes)}
 
 
 @dataclass(frozen=True)
 class Missing:
-    """Why a measure says nothing of a run."""
+    """The reason why a measure does not apply to a run."""
 
     reason: str
-    """What the folder lacks and how a run gets it, as one sentence without its full stop."""
+    """The missing data and the way to get them, as one sentence without its full stop."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {"missing": self.reason}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,14 +54,14 @@ class Measure(ABC):
     """A question that finished runs can answer, without a model."""
 
     needs: ClassVar[str]
-    """What a run must have, in a few words."""
+    """Data that a run must have, in a few words."""
 
     @abstractmethod
     def of(self, folder: RunFolder) -> Found | Missing:
-        """What the measure says of one run."""
+        """Apply the measure to one run."""
 
     def across(self, found: Sequence[Found]) -> Found | None:
-        """What only several runs together say, given what was found in each; None where that is nothing."""
+        """Combine the results of several runs; None where they say nothing together."""
         return None
 
 
@@ -87,3 +76,28 @@ def measure(name: str) -> Callable[[_Class], _Class]:
         return cls
 
     return register
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The results of one measure on some runs."""
+
+    name: str
+    of_runs: tuple[Found | Missing, ...]
+    """In the order of the runs."""
+    across: Found | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        across = None if self.across is None else self.across.as_dict()
+        return {"measure": self.name, "runs": [found.as_dict() for found in self.of_runs], "across": across}
+
+
+def measured(asked: Mapping[str, Measure], folders: Sequence[RunFolder]) -> list[Measured]:
+    """Apply every measure to every run, and to all of them together where there are several."""
+    results = []
+    for name, each in asked.items():
+        of_runs = tuple(each.of(folder) for folder in folders)
+        found = [of_run for of_run in of_runs if isinstance(of_run, Found)]
+        results.append(Measured(name, of_runs, each.across(found) if len(found) > 1 else None))
+    return results

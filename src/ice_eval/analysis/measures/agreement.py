@@ -10,10 +10,11 @@ from scipy.stats import spearmanr
 
 from ice_eval.analysis._runs import above_chance, explained, groups_of, interval_off_scale, ranked, rationales_of
 from ice_eval.analysis.human import chance_iou, overlap
-from ice_eval.analysis.measures._base import Column, Found, Measure, Missing, Part, measure
+from ice_eval.analysis.measures._base import Found, Measure, Missing, Part, measure
 from ice_eval.rationales import Units
 from ice_eval.results import InputRow, RunFolder, RunSettings
 from ice_eval.seeding import rng_for
+from ice_eval.table import Column
 
 _PAIR = (Column("first", "attribution", "text"), Column("second", "and", "text"))
 _RANKS = (

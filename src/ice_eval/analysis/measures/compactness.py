@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 
 from ice_eval.analysis._runs import explained, groups_of, mean_with_interval
-from ice_eval.analysis.measures._base import Column, Found, Measure, Missing, Part, measure
+from ice_eval.analysis.measures._base import Found, Measure, Missing, Part, measure
 from ice_eval.records import PerUnit
 from ice_eval.results import InputRow, RunFolder
 from ice_eval.seeding import rng_for
+from ice_eval.table import Column
 
 _COLUMNS = (
     Column("attribution", "attribution", "text"),

@@ -9,12 +9,13 @@ from numpy.typing import NDArray
 
 from ice_eval import stats
 from ice_eval.analysis._runs import confidences_of, explained, groups_of, ranked
-from ice_eval.analysis.measures._base import Column, Found, Measure, Missing, Part, measure
+from ice_eval.analysis.measures._base import Found, Measure, Missing, Part, measure
 from ice_eval.analysis.measures.compactness import entropy
 from ice_eval.records import PerUnit
 from ice_eval.results import InputRow, RunFolder, RunSettings
 from ice_eval.results.columns import Groups
 from ice_eval.seeding import rng_for
+from ice_eval.table import Column
 
 FEWEST = 20
 """Examples below which five folds of a regression with six features say nothing."""

@@ -10,10 +10,11 @@ from scipy.stats import rankdata
 
 from ice_eval import stats
 from ice_eval.analysis._runs import confidences_of, explained, groups_of, ranked
-from ice_eval.analysis.measures._base import Column, Found, Measure, Missing, Part, measure
+from ice_eval.analysis.measures._base import Found, Measure, Missing, Part, measure
 from ice_eval.records import PerUnit
 from ice_eval.results import InputRow, RunFolder, RunSettings
 from ice_eval.seeding import rng_for
+from ice_eval.table import Column
 
 FEWEST = 10
 """Examples below which chance alone orders their pairs."""

@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 
 from ice_eval.analysis._runs import above_chance, explained, groups_of, rationales_of
-from ice_eval.analysis.measures._base import Column, Found, Measure, Missing, Part, measure, naming
+from ice_eval.analysis.measures._base import Found, Measure, Missing, Part, measure
 from ice_eval.rationales import Share, Units
 from ice_eval.results import InputRow, RunFolder
 from ice_eval.seeding import rng_for
+from ice_eval.table import Column, naming
 
 _COLUMNS = (
     *naming("attribution", "k"),

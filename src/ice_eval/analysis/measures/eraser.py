@@ -12,7 +12,7 @@ from scipy.stats import kendalltau
 from ice_eval.analysis._runs import groups_of, interval_off_scale
 from ice_eval.analysis.eraser import POSITIVE_RAW, eraser_agreement
 from ice_eval.analysis.grid import POSITIVE_EVIDENCE
-from ice_eval.analysis.measures._base import Column, Found, Measure, Missing, Part, measure, naming
+from ice_eval.analysis.measures._base import Found, Measure, Missing, Part, measure
 from ice_eval.nulls import SIZE
 from ice_eval.rationales import ERASER_SHARES, Share
 from ice_eval.records import Direction, Kind
@@ -22,6 +22,7 @@ from ice_eval.results.records import Measures
 from ice_eval.results.summary import scored_examples
 from ice_eval.seeding import rng_for
 from ice_eval.stats import reaches
+from ice_eval.table import Column, naming
 
 MISSING = "it has no rows for it; run the same command again with --eraser"
 MEASURES: Mapping[Direction, tuple[str, str]] = {

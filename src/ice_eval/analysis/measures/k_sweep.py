@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ice_eval.analysis._runs import explained, groups_of, interval_off_scale
-from ice_eval.analysis.measures._base import Column, Found, Measure, Missing, Part, measure, naming
+from ice_eval.analysis.measures._base import Found, Measure, Missing, Part, measure
 from ice_eval.results import InputRow, RunFolder
 from ice_eval.results.outcomes import ALL
 from ice_eval.seeding import rng_for
+from ice_eval.table import Column, naming
 
 _PLACE = ("attribution", "operator", "direction", "null")
 _COLUMNS = (

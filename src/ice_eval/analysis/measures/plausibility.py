@@ -12,12 +12,13 @@ from ice_eval import stats
 from ice_eval.analysis import human
 from ice_eval.analysis._runs import above_chance, explained, groups_of, ranked, rationales_of
 from ice_eval.analysis.human import Marks
-from ice_eval.analysis.measures._base import Column, Found, Measure, Missing, Part, measure, naming
+from ice_eval.analysis.measures._base import Found, Measure, Missing, Part, measure
 from ice_eval.rationales import Share, Units
 from ice_eval.results import InputRow, RunFolder, RunSettings
 from ice_eval.results.outcomes import ALL
 from ice_eval.seeding import rng_for
 from ice_eval.stats.correlation import FEWEST_PAIRS
+from ice_eval.table import Column, naming
 
 _OF_SETS: Mapping[str, tuple[Callable[[Units, Marks], float], Callable[[int, int, int], float]]] = {
     "IoU": (human.iou, human.chance_iou),

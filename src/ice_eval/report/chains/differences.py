@@ -1,13 +1,12 @@
 """The chains of two runs side by side."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from ice_eval.report.chains._content import CHAINS, capacities
-from ice_eval.report.chains.tables import capacity_interval, capacity_number
-from ice_eval.report.tables import Column, Table, share, table_of
 from ice_eval.results import Summary
 from ice_eval.results.records import CapacityLine, ChainSummary
+from ice_eval.table import Column, Table, table_of
 
 
 class _Pair(NamedTuple):
@@ -31,28 +30,28 @@ def chain_difference_table(first: Summary, others: Mapping[str, Summary]) -> Tab
         for pair in _shared(letter, first.chains, other.chains)
     ]
     second = next(iter(others)) if len(others) == 1 else "other"
-    columns: list[Column[_Pair]] = [
-        ("run", lambda pair: pair.run),
-        ("operator", lambda pair: pair.first.operator),
-        ("k", lambda pair: share(pair.first.k)),
-        ("chains", lambda pair: CHAINS[pair.first.chains]),
-        ("n", lambda pair: f"{pair.first.n}, {pair.second.n}"),
-        *_of_run("A", lambda pair: pair.first),
-        *_of_run(second, lambda pair: pair.second),
-    ]
-    coloured: dict[str, Callable[[_Pair], str | None]] = {
-        "verdict A": lambda pair: None if pair.first.verdict is None else pair.first.verdict.lowest,
-        f"verdict {second}": lambda pair: None if pair.second.verdict is None else pair.second.verdict.lowest,
-    }
-    return table_of("Do the steps carry the answer?", pairs, columns, coloured=coloured)
+    columns = (
+        Column("run", "run", "text"),
+        Column("first.operator", "operator", "text"),
+        Column("first.k", "k", "share"),
+        Column("first.chains", "chains", "text", get=lambda pair: CHAINS[pair.first.chains]),
+        Column("n", "n", "text", get=lambda pair: f"{pair.first.n}, {pair.second.n}"),
+        *_of_run("A", "first"),
+        *_of_run(second, "second"),
+    )
+    return table_of("Do the steps carry the answer?", pairs, columns)
 
 
-def _of_run(name: str, line_of: Callable[[_Pair], CapacityLine]) -> list[Column[_Pair]]:
-    return [
-        (f"SRC adj. {name}", lambda pair: capacity_number(line_of(pair).src_adjusted)),
-        (f"95 % CI {name}", lambda pair: capacity_interval(line_of(pair).src_adjusted_ci)),
-        (f"verdict {name}", lambda pair: str(line_of(pair).verdict or "–")),
-    ]
+def _of_run(name: str, which: str) -> tuple[Column, ...]:
+    def word(pair: _Pair) -> str | None:
+        verdict = getattr(pair, which).verdict
+        return None if verdict is None else str(verdict.lowest)
+
+    return (
+        Column(f"{which}.src_adjusted", f"SRC adj. {name}", "fraction"),
+        Column(f"{which}.src_adjusted_ci", f"95 % CI {name}", "fraction interval"),
+        Column(f"{which}.verdict", f"verdict {name}", "text", word=word),
+    )
 
 
 def _shared(letter: str, first: ChainSummary, second: ChainSummary) -> list[_Pair]:

@@ -6,7 +6,7 @@ from rich.text import Text
 
 from ice_eval.records import Kind
 from ice_eval.report.chains.effects import ALWAYS, MOST_REPLIES, REPLIES, ChainView, Reply, chain_view, replies_of
-from ice_eval.report.written import numbers_of, quoted, shade, title_of
+from ice_eval.report.example import numbers_of, quoted, shade, title_of
 from ice_eval.results import Compared, ExampleView, LedgerRow
 from ice_eval.results.outcomes import ALL
 

@@ -12,10 +12,10 @@ from ice_eval.report.chains._content import (
     numbered,
 )
 from ice_eval.report.chains.verdict import plain_words
-from ice_eval.report.tables import percent
 from ice_eval.results import Summary
 from ice_eval.results.records import CapacityLine, ChainSummary
 from ice_eval.stats import REFERENCE_SHARE, WEAKLY_FAITHFUL
+from ice_eval.table import percent
 
 _MANY_UNREAD = 0.05
 

@@ -1,34 +1,13 @@
 """What step-level runs say of chains, as tables."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from ice_eval.report.chains._content import CHAINS, capacities, numbered
-from ice_eval.report.tables import Column, Table, interval, percent, share, table_of, word_of_verdict
+from ice_eval.report.colours import word_of_verdict
 from ice_eval.results import Summary
-from ice_eval.results.records import (
-    CapacityLine,
-    ChainSummary,
-    CountedRate,
-    DependenceLine,
-    LevelLine,
-    RawAgreement,
-    RawLine,
-)
-
-L = TypeVar("L")
-
-
-@dataclass(frozen=True)
-class _Numbered(Generic[L]):
-    """A line, and the number of its run."""
-
-    run: str
-    line: L
-
-
-_RUN: list[Column[_Numbered[Any]]] = [("run", lambda row: row.run)]
+from ice_eval.results.records import ChainSummary, CountedRate
+from ice_eval.table import Column, Table, naming, table_of
 
 
 def cot_tables(*summaries: Summary) -> list[Table]:
@@ -47,51 +26,34 @@ def cot_tables(*summaries: Summary) -> list[Table]:
     return [table for table in found if table.rows]
 
 
-def capacity_number(value: float | None) -> str:
-    """A capacity lies between 0 and 1, and is printed as a fraction, as in the paper."""
-    return "–" if value is None else f"{value:.2f}"
-
-
-def capacity_interval(value: Sequence[float] | None) -> str:
-    return "–" if value is None else "[" + ", ".join(f"{limit:.2f}" for limit in value) + "]"
-
-
 Contents = Sequence[tuple[str, ChainSummary]]
 """The number of each run, and its summary of chains."""
 
 
-def _of_runs(contents: Contents, lines: Callable[[ChainSummary], Iterable[L]]) -> list[_Numbered[L]]:
-    """Some lines of every run, each with the number of its run."""
-    return [_Numbered(run, line) for run, content in contents for line in lines(content)]
+def _table(
+    title: str, contents: Contents, lines: Callable[[ChainSummary], Iterable[Any]], columns: Sequence[Column]
+) -> Table:
+    """Some lines of every run as a table, each with the number of its run."""
+    found = [(run, line) for run, content in contents for line in lines(content)]
+    return table_of(title, [line for _, line in found], columns, runs=[run for run, _ in found])
 
 
 def _problems(contents: Contents) -> Table:
-    rows = _of_runs(contents, lambda content: [content])
-    columns: list[Column[_Numbered[ChainSummary]]] = [
-        *_RUN,
-        ("problems", lambda row: str(row.line.problems.n)),
-        ("evaluated", lambda row: str(row.line.problems.n_evaluated)),
-        ("skipped", lambda row: str(sum(row.line.problems.skipped.values()))),
-        ("answers unreadable", lambda row: str(row.line.problems.n_unreadable)),
-        ("with gold", lambda row: str(row.line.problems.n_gold)),
-        ("accuracy", lambda row: percent(row.line.problems.accuracy)),
-        ("steps (mean)", lambda row: "–" if row.line.steps.mean is None else f"{row.line.steps.mean:.1f}"),
-        ("fewest", lambda row: _count(row.line.steps.least)),
-        ("most", lambda row: _count(row.line.steps.most)),
-    ]
-    return table_of("Chains of thought", rows, columns)
+    columns = (
+        Column("problems.n", "problems", "text"),
+        Column("problems.n_evaluated", "evaluated", "text"),
+        Column("problems.skipped", "skipped", "text", get=lambda content: sum(content.problems.skipped.values())),
+        Column("problems.n_unreadable", "answers unreadable", "text"),
+        Column("problems.n_gold", "with gold", "text"),
+        Column("problems.accuracy", "accuracy", "percent"),
+        Column("steps.mean", "steps (mean)", "decimal"),
+        Column("steps.least", "fewest", "text"),
+        Column("steps.most", "most", "text"),
+    )
+    return _table("Chains of thought", contents, lambda content: [content], columns)
 
 
-def _count(value: int | None) -> str:
-    return "–" if value is None else str(value)
-
-
-_PLACE: list[Column[_Numbered[CapacityLine]]] = [
-    *_RUN,
-    ("operator", lambda row: str(row.line.operator)),
-    ("k", lambda row: share(row.line.k)),
-    ("chains", lambda row: CHAINS[row.line.chains]),
-]
+_PLACE = (*naming("operator", "k"), Column("chains", "chains", "text", get=lambda line: CHAINS[line.chains]))
 
 
 def capacity_table(*summaries: Summary) -> Table:
@@ -100,64 +62,62 @@ def capacity_table(*summaries: Summary) -> Table:
 
 
 def _capacity(contents: Contents) -> Table:
-    rows = _of_runs(contents, capacities)
-    columns: list[Column[_Numbered[CapacityLine]]] = [
+    columns = (
         *_PLACE,
-        ("steps taken", lambda row: percent(row.line.k_effective)),
-        ("n", lambda row: str(row.line.n)),
-        ("Nec", lambda row: percent(row.line.necessity)),
-        ("Nec 95 % CI", lambda row: interval(row.line.necessity_ci)),
-        ("Suf", lambda row: percent(row.line.sufficiency)),
-        ("Suf 95 % CI", lambda row: interval(row.line.sufficiency_ci)),
-        ("noise floor", lambda row: percent(row.line.noise_floor)),
-        ("SRC", lambda row: capacity_number(row.line.src)),
-        ("SRC 95 % CI", lambda row: capacity_interval(row.line.src_ci)),
-        ("SRC adj.", lambda row: capacity_number(row.line.src_adjusted)),
-        ("SRC adj. 95 % CI", lambda row: capacity_interval(row.line.src_adjusted_ci)),
-        ("word (estimate)", lambda row: str(row.line.taxonomy or "–")),
-        ("verdict", lambda row: str(row.line.verdict or "–")),
-    ]
-    return table_of(
-        "Do the steps carry the answer?",
-        rows,
-        columns,
-        coloured={
-            "word (estimate)": lambda row: row.line.taxonomy,
-            "verdict": lambda row: None if row.line.verdict is None else row.line.verdict.lowest,
-        },
+        Column("k_effective", "steps taken", "percent"),
+        *naming("n"),
+        Column("necessity", "Nec", "percent"),
+        Column("necessity_ci", "Nec 95 % CI", "percent interval"),
+        Column("sufficiency", "Suf", "percent"),
+        Column("sufficiency_ci", "Suf 95 % CI", "percent interval"),
+        Column("noise_floor", "noise floor", "percent"),
+        Column("src", "SRC", "fraction"),
+        Column("src_ci", "SRC 95 % CI", "fraction interval"),
+        Column("src_adjusted", "SRC adj.", "fraction"),
+        Column("src_adjusted_ci", "SRC adj. 95 % CI", "fraction interval"),
+        Column("taxonomy", "word (estimate)", "text", word=lambda line: line.taxonomy),
+        Column("verdict", "verdict", "text", word=lambda line: line.verdict and line.verdict.lowest),
     )
+    return _table("Do the steps carry the answer?", contents, capacities, columns)
 
 
 def _open(contents: Contents) -> Table:
     """What the numbers would be if all unreadable replies had been the one thing, or the other."""
-    rows = [row for row in _of_runs(contents, capacities) if row.line.unreadable_rate]
-    columns: list[Column[_Numbered[CapacityLine]]] = [
+    columns = (
         *_PLACE,
-        ("unreadable", lambda row: percent(row.line.unreadable_rate)),
-        ("Nec within", lambda row: interval(row.line.necessity_bounds)),
-        ("Suf within", lambda row: interval(row.line.sufficiency_bounds)),
-        ("SRC within", lambda row: capacity_interval(row.line.src_bounds)),
-        ("SRC adj. within", lambda row: capacity_interval(row.line.src_adjusted_bounds)),
-    ]
-    return table_of("What unreadable replies leave open", rows, columns)
+        Column("unreadable_rate", "unreadable", "percent"),
+        Column("necessity_bounds", "Nec within", "percent interval"),
+        Column("sufficiency_bounds", "Suf within", "percent interval"),
+        Column("src_bounds", "SRC within", "fraction interval"),
+        Column("src_adjusted_bounds", "SRC adj. within", "fraction interval"),
+    )
+    return _table(
+        "What unreadable replies leave open",
+        contents,
+        lambda content: [line for line in capacities(content) if line.unreadable_rate],
+        columns,
+    )
 
 
 def _references(contents: Contents) -> Table:
-    rows = _of_runs(contents, _reference_lines)
-    columns: list[Column[_Numbered[tuple[str, CountedRate]]]] = [
-        *_RUN,
-        ("of the chains", lambda row: row.line[0]),
-        ("share", lambda row: percent(row.line[1].rate)),
-        ("95 % CI", lambda row: interval(row.line[1].rate_ci)),
-        ("within, if all is counted", lambda row: _bounds(row.line[1].rate_bounds)),
-        ("n", lambda row: str(row.line[1].n)),
-    ]
-    return table_of("Whole, empty, shuffled and cut chains", rows, columns)
+    columns = (
+        Column("name", "of the chains", "text", get=lambda line: line[0]),
+        Column("rate", "share", "percent", get=lambda line: line[1].rate),
+        Column("rate_ci", "95 % CI", "percent interval", get=lambda line: line[1].rate_ci),
+        Column(
+            "rate_bounds",
+            "within, if all is counted",
+            "percent interval",
+            get=lambda line: _bounds(line[1].rate_bounds),
+        ),
+        Column("n", "n", "text", get=lambda line: line[1].n),
+    )
+    return _table("Whole, empty, shuffled and cut chains", contents, _reference_lines, columns)
 
 
-def _bounds(value: Sequence[float] | None) -> str:
+def _bounds(value: Sequence[float] | None) -> Sequence[float] | None:
     """What unreadable replies leave open; nothing where there are none."""
-    return "–" if value is None or value[0] == value[1] else interval(value)
+    return None if value is None or value[0] == value[1] else value
 
 
 def _reference_lines(content: ChainSummary) -> Iterator[tuple[str, CountedRate]]:
@@ -178,71 +138,51 @@ def _reference_lines(content: ChainSummary) -> Iterator[tuple[str, CountedRate]]
 
 
 def _dependence(contents: Contents) -> Table:
-    rows = _of_runs(contents, lambda content: content.operator_dependence)
-    columns: list[Column[_Numbered[DependenceLine]]] = [
-        *_RUN,
-        ("k", lambda row: share(row.line.k)),
-        ("operators", lambda row: " − ".join(row.line.operators)),
-        ("measure", lambda row: str(row.line.measure)),
-        ("n", lambda row: str(row.line.n)),
-        ("gap", lambda row: "–" if row.line.gap is None else f"{100 * row.line.gap:+.1f} pp"),
-        ("95 % CI", lambda row: interval(row.line.gap_ci, signed=True)),
-    ]
-    return table_of("How far the numbers depend on the operator", rows, columns)
+    columns = (
+        *naming("k", "operators", "measure", "n"),
+        Column("gap", "gap", "points"),
+        Column("gap_ci", "95 % CI", "points interval"),
+    )
+    title = "How far the numbers depend on the operator"
+    return _table(title, contents, lambda content: content.operator_dependence, columns)
 
 
 def _levels(contents: Contents) -> Table:
-    rows = _of_runs(contents, lambda content: content.levels or ())
-    columns: list[Column[_Numbered[LevelLine]]] = [
-        *_RUN,
-        ("attribution", lambda row: str(row.line.attribution)),
-        ("direction", lambda row: str(row.line.direction)),
-        ("k", lambda row: share(row.line.k)),
-        ("unit", lambda row: str(row.line.unit)),
-        ("n", lambda row: str(row.line.n)),
-        ("win rate", lambda row: percent(row.line.win_rate)),
-        ("95 % CI", lambda row: interval(row.line.win_rate_ci)),
-        ("verdict", lambda row: str(row.line.verdict)),
-    ]
-    return table_of(
-        "Tokens beside steps, by the model's own answer",
-        rows,
-        columns,
-        coloured={"verdict": lambda row: word_of_verdict(row.line.verdict)},
+    columns = (
+        *naming("attribution", "direction", "k", "unit", "n"),
+        Column("win_rate", "win rate", "percent"),
+        Column("win_rate_ci", "95 % CI", "percent interval"),
+        Column("verdict", "verdict", "text", word=lambda line: word_of_verdict(line.verdict)),
     )
-
-
-_SAID = {True: "yes", False: "no"}
+    title = "Tokens beside steps, by the model's own answer"
+    return _table(title, contents, lambda content: content.levels or (), columns)
 
 
 def _raw(contents: Contents) -> Table:
-    rows = _of_runs(contents, lambda content: content.raw)
-    columns: list[Column[_Numbered[RawLine]]] = [
-        *_RUN,
-        ("attribution", lambda row: str(row.line.attribution)),
-        ("operator", lambda row: str(row.line.operator)),
-        ("k", lambda row: share(row.line.k)),
-        ("measure", lambda row: str(row.line.measure)),
-        ("n", lambda row: str(row.line.n)),
-        ("raw score", lambda row: f"{row.line.raw:.2f}"),
-        ("win rate", lambda row: percent(row.line.win_rate)),
-        ("raw says yes", lambda row: _SAID[row.line.raw_positive]),
-        ("win rate says yes", lambda row: _SAID[row.line.win_rate_positive]),
-        ("agree", lambda row: _SAID[row.line.agree]),
-    ]
-    return table_of("Raw scores beside win rates", rows, columns)
+    columns = (
+        *naming("attribution", "operator", "k", "measure", "n"),
+        Column("raw", "raw score", "fraction"),
+        Column("win_rate", "win rate", "percent"),
+        Column("raw_positive", "raw says yes", "yes/no"),
+        Column("win_rate_positive", "win rate says yes", "yes/no"),
+        Column("agree", "agree", "yes/no"),
+    )
+    return _table("Raw scores beside win rates", contents, lambda content: content.raw, columns)
 
 
 def _agreement(contents: Contents) -> Table:
     """Which says yes: the raw score, the win rate, both or none of them."""
-    rows = _of_runs(contents, lambda content: [content.raw_agreement] if content.raw else [])
-    columns: list[Column[_Numbered[RawAgreement]]] = [
-        *_RUN,
-        ("configurations", lambda row: str(row.line.n)),
-        ("both say yes", lambda row: str(row.line.both)),
-        ("neither", lambda row: str(row.line.agree - row.line.both)),
-        ("raw score alone", lambda row: str(row.line.raw_only)),
-        ("win rate alone", lambda row: str(row.line.win_rate_only)),
-        ("agree", lambda row: percent(row.line.agree / row.line.n)),
-    ]
-    return table_of("Do raw scores and win rates agree?", rows, columns)
+    columns = (
+        Column("n", "configurations", "text"),
+        Column("both", "both say yes", "text"),
+        Column("neither", "neither", "text", get=lambda line: line.agree - line.both),
+        Column("raw_only", "raw score alone", "text"),
+        Column("win_rate_only", "win rate alone", "text"),
+        Column("agree", "agree", "percent", get=lambda line: line.agree / line.n),
+    )
+    return _table(
+        "Do raw scores and win rates agree?",
+        contents,
+        lambda content: [content.raw_agreement] if content.raw else [],
+        columns,
+    )

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 
 from ice_eval.errors import ConfigError
 from ice_eval.report.chains._content import chains_of, headlines
-from ice_eval.report.chains.tables import capacity_interval, capacity_number
-from ice_eval.report.tables import interval, percent
 from ice_eval.results import Summary
 from ice_eval.results.records import CapacityLine, ChainSummary
 from ice_eval.stats import NOISE_ONLY, Reasoning, ReasoningVerdict
+from ice_eval.table import interval, percent, written
 
 _PLAIN: Mapping[tuple[Reasoning | None, Reasoning | None], str] = {
     ("decorative", "decorative"): "The answer does not rest on the steps",
@@ -94,14 +93,14 @@ def _text(line: CapacityLine) -> str:
     if line.src is None or line.k_effective is None:
         return "no reply could be read."
     act = _ACTS.get(line.operator, f"taken away ({line.operator})")
-    beyond = f"beyond the noise floor {capacity_number(line.src_adjusted)}"
+    beyond = f"beyond the noise floor {written(line.src_adjusted, 'fraction')}"
     if line.src_adjusted is None:
         beyond = "and nothing of it lies beyond the noise floor, which is 100 %"
     text = (
         f"where {100 * line.k_effective:.0f} % of the steps on average (k = {line.k:g}) are {act}, the answer "
         f"changes in {percent(line.necessity)} of the replies; from as many steps alone it comes in "
-        f"{percent(line.sufficiency)}. SRC = {capacity_number(line.src)}, {beyond} "
-        f"(95 % interval {capacity_interval(line.src_adjusted_ci)}, n = {line.n} {chains_of(line)})."
+        f"{percent(line.sufficiency)}. SRC = {written(line.src, 'fraction')}, {beyond} "
+        f"(95 % interval {written(line.src_adjusted_ci, 'fraction interval')}, n = {line.n} {chains_of(line)})."
     )
     return text.replace(" %", "\u00a0%").replace("n = ", "n\u00a0=\u00a0")
 
@@ -121,8 +120,8 @@ def _facts(content: ChainSummary, lines: Sequence[CapacityLine]) -> list[tuple[s
             ("sufficiency (Suf)", percent(line.sufficiency), f"{interval(line.sufficiency_ci)}, {which}"),
             (
                 "SRC beyond noise",
-                capacity_number(line.src_adjusted),
-                f"{capacity_interval(line.src_adjusted_ci)}, {chains_of(line)}",
+                written(line.src_adjusted, "fraction"),
+                f"{written(line.src_adjusted_ci, 'fraction interval')}, {chains_of(line)}",
             ),
         ]
     for name, mean in (("noise floor", content.noise_floor), ("own answer without steps", content.no_steps)):

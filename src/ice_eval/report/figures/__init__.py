@@ -7,23 +7,20 @@ from ice_eval.errors import require
 
 require("altair", install="altair", purpose="to draw figures")
 
-from ice_eval.report.figures._base import Figure, Theme, theme  # noqa: E402
-from ice_eval.report.figures._figures import figures, overview  # noqa: E402
-from ice_eval.report.figures.from_tables import (  # noqa: E402
+from ice_eval.report.figures.figure import Figure, FigureFiles, Theme, theme, write_figures  # noqa: E402
+from ice_eval.report.figures.runs import figures, overview  # noqa: E402
+from ice_eval.report.figures.tables import (  # noqa: E402
+    ChainOfThought,
+    LanguageWinRate,
+    Plausibility,
+    PromptWinRate,
+    WinRate,
     chain_of_thought_scatter,
     language_heatmap,
     plausibility_scatter,
     prompt_sensitivity,
     win_rate_panels,
 )
-from ice_eval.report.figures.records import (  # noqa: E402
-    ChainOfThought,
-    LanguageWinRate,
-    Plausibility,
-    PromptWinRate,
-    WinRate,
-)
-from ice_eval.report.figures.write import FigureFiles, write_figures  # noqa: E402
 
 __all__ = [
     "ChainOfThought",

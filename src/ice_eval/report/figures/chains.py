@@ -8,8 +8,7 @@ import altair as alt
 
 from ice_eval.analysis.paper import paper_table
 from ice_eval.report.chains._content import capacities, chains_of, headlines
-from ice_eval.report.drawing import OF_CHAINS
-from ice_eval.report.figures._base import (
+from ice_eval.report.figures.figure import (
     FAINT,
     INK,
     SHAPES,
@@ -24,9 +23,9 @@ from ice_eval.report.figures._base import (
     panels,
     share_axis,
 )
-from ice_eval.report.figures.from_tables import chain_of_thought_scatter
-from ice_eval.report.figures.records import ChainOfThought
-from ice_eval.report.run_names import run_names
+from ice_eval.report.figures.tables import ChainOfThought, chain_of_thought_scatter
+from ice_eval.report.page import OF_CHAINS
+from ice_eval.report.tables import run_names
 from ice_eval.results import RunFolder
 from ice_eval.results.records import ChainSummary
 

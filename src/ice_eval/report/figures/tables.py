@@ -1,8 +1,9 @@
-"""Figures of tables: what `records.py` describes in, a figure out."""
+"""Figures of tables beside runs, such as a paper's own numbers or a grid's: typed rows in, a figure out."""
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import altair as alt
@@ -10,25 +11,96 @@ import altair as alt
 from ice_eval import stats
 from ice_eval.analysis.human import Overlap, overlap_correlation
 from ice_eval.errors import DataError
-from ice_eval.report.figures._base import (
+from ice_eval.report.figures.figure import (
     FAINT,
     INK,
     PALETTE,
     SHAPES,
-    Chart,
     Figure,
-    Rows,
+    cell,
     chance_and_threshold,
     colour_scale,
+    coloured_cells,
     end_tooltips,
     in_order,
     line_at,
     panels,
     rate_scale,
+    tooltips,
 )
-from ice_eval.report.figures.heatmap import cell, coloured_cells
-from ice_eval.report.figures.labels import LABEL_SIZE, label_places
-from ice_eval.report.figures.records import ChainOfThought, LanguageWinRate, Plausibility, PromptWinRate, WinRate
+
+
+@dataclass(frozen=True, kw_only=True)
+class WinRate:
+    """The mean win rate of one model on one data set."""
+
+    model: str
+    dataset: str
+    attribution: str
+    operator: str
+    win_rate: float | None
+    """A fraction; None where there is no valid result."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LanguageWinRate:
+    """The mean win rate of one model in one language."""
+
+    model: str
+    language: str
+    operator: str
+    win_rate: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plausibility:
+    """One example: how well the rationale fits the human one, and how faithful it is."""
+
+    model: str
+    """Or an attribution, where one model is drawn: it heads a panel."""
+    overlap: float
+    """Intersection over union with the human rationale."""
+    win_rate: float
+    operator: str = ""
+    """Several get a row of panels each."""
+    group: Hashable = None
+    """Equal for examples that depend on each other; None for one that stands for itself."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PromptWinRate:
+    """The same model, task and attribution under one wording of the prompt."""
+
+    model: str
+    task: str
+    attribution: str
+    prompt: str
+    win_rate: float
+    low: float | None = None
+    high: float | None = None
+    """Limits of its interval, where one is known."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChainOfThought:
+    """The capacity of steps (SRC) and the accuracy of one model on one task."""
+
+    model: str
+    task: str
+    src: float
+    accuracy: float
+    low: float | None = None
+    high: float | None = None
+    """Limits of the interval of SRC, where one is known."""
+    published: bool = False
+    """True for a published number, False for one's own."""
+
+
+def _given(rows: Iterable[Any]) -> list[Any]:
+    found = list(rows)
+    if not found:
+        raise DataError("a figure needs at least one row, got none")
+    return found
 
 
 def win_rate_panels(rows: Iterable[WinRate]) -> Figure:
@@ -41,7 +113,8 @@ def win_rate_panels(rows: Iterable[WinRate]) -> Figure:
         "Mean win rate in percent of every model on every data set, coloured by the word for it; 50 is chance. Cells "
         "carry no interval: neighbouring colours may not differ."
     )
-    return Figure("win-rate-panels", "Win rates by attribution and operator", caption, _cells(found, "data set"))
+    chart = coloured_cells(found, x="data set", y="model")
+    return Figure("win-rate-panels", "Win rates by attribution and operator", caption, chart)
 
 
 def language_heatmap(rows: Iterable[LanguageWinRate]) -> Figure:
@@ -54,13 +127,16 @@ def language_heatmap(rows: Iterable[LanguageWinRate]) -> Figure:
         "Mean win rate in percent of every model in every language; 50 is chance, grey means no valid result. "
         "Data sets differ between languages, so a column compares models, and a row does not compare languages."
     )
-    return Figure("language-heatmap", "Win rates by language", caption, _cells(found, "language"))
+    return Figure("language-heatmap", "Win rates by language", caption, coloured_cells(found, x="language", y="model"))
 
 
 def plausibility_scatter(rows: Iterable[Plausibility]) -> Figure:
     """Faithfulness against overlap with human rationales, a panel and a correlation for every model and operator."""
     given = _given(rows)
-    titles = {model: _heading([row for row in given if row.model == model]) for model in _models(given)}
+    titles = {
+        model: _heading([row for row in given if row.model == model])
+        for model in in_order([row.model for row in given])
+    }
     # Both axes have few values, so that many examples fall on one dot: it is drawn once, and larger.
     dots = Counter((row.operator, titles[row.model], round(row.overlap, 4), round(row.win_rate, 4)) for row in given)
     found = [
@@ -75,7 +151,7 @@ def plausibility_scatter(rows: Iterable[Plausibility]) -> Figure:
             x=alt.X("overlap:Q", title="overlap with human rationale (IoU)", scale=scale, axis=alt.Axis(tickCount=5)),
             y=alt.Y("win_rate:Q", title="win rate", scale=scale, axis=alt.Axis(format=".0%", tickCount=5)),
             size=alt.Size("examples:Q", legend=None, scale=alt.Scale(domain=[0, max(dots.values())], range=[10, 90])),
-            tooltip=[alt.Tooltip("overlap:Q"), alt.Tooltip("win_rate:Q", format=".0%"), alt.Tooltip("examples:Q")],
+            tooltip=tooltips("overlap:Q", ("win_rate:Q", "", ".0%"), "examples:Q"),
         )
     )
     caption = (
@@ -90,19 +166,14 @@ def plausibility_scatter(rows: Iterable[Plausibility]) -> Figure:
 
 def _heading(rows: Sequence[Plausibility]) -> str:
     """A model, and under it the correlation of its points under every operator."""
-    operators = in_order([row.operator for row in rows])
-    of_operator = {name: _correlation([row for row in rows if row.operator == name]) for name in operators}
-    several = len(operators) > 1
-    return "\n".join([rows[0].model, *(f"{name}: {r}" if several else r for name, r in of_operator.items())])
-
-
-def _correlation(rows: Sequence[Plausibility]) -> str:
-    """Pearson's r and its interval, where the points have them."""
-    found = overlap_correlation([Overlap(row.overlap, row.win_rate, row.group) for row in rows])
-    if found.r is None:
-        return f"n = {found.n}"
-    ends = "" if found.interval is None else " [{:+.2f}, {:+.2f}]".format(*found.interval)
-    return f"r = {found.r:+.2f}{ends}, n = {found.n}"
+    lines, operators = [rows[0].model], in_order([row.operator for row in rows])
+    for name in operators:
+        points = [Overlap(row.overlap, row.win_rate, row.group) for row in rows if row.operator == name]
+        found = overlap_correlation(points)
+        ends = "" if found.interval is None else " [{:+.2f}, {:+.2f}]".format(*found.interval)
+        r = "" if found.r is None else f"r = {found.r:+.2f}{ends}, "
+        lines.append(f"{name}: {r}n = {found.n}" if len(operators) > 1 else f"{r}n = {found.n}")
+    return "\n".join(lines)
 
 
 def prompt_sensitivity(rows: Iterable[PromptWinRate]) -> Figure:
@@ -129,9 +200,7 @@ def prompt_sensitivity(rows: Iterable[PromptWinRate]) -> Figure:
         yOffset=alt.YOffset("prompt:N", sort=prompts),
     )
     spans = base.mark_line(style=FAINT, strokeWidth=1).encode(detail="subject:N")
-    coloured = base.encode(
-        color=alt.Color("prompt:N", title=None, scale=colour, legend=alt.Legend(orient="bottom")),
-    )
+    coloured = base.encode(color=alt.Color("prompt:N", title=None, scale=colour, legend=alt.Legend(orient="bottom")))
     intervals = coloured.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q", scale=scale), x2="high:Q")
     shape = alt.Shape("prompt:N", title=None, scale=alt.Scale(domain=prompts, range=SHAPES))
     dots = coloured.mark_point(filled=True, opacity=1, size=50).encode(shape=shape)
@@ -150,7 +219,7 @@ _SRC_SIZE = (420, 280)
 
 
 def chain_of_thought_scatter(rows: Iterable[ChainOfThought]) -> Figure:
-    """Whether steps matter against whether answers are right."""
+    """The capacity of steps (SRC) against the accuracy of answers."""
     given: list[ChainOfThought] = _given(rows)
     tasks = in_order([row.task for row in given])
     least = min(0.8, math.floor(10 * min(row.accuracy for row in given) + 1e-9) / 10)
@@ -174,13 +243,7 @@ def chain_of_thought_scatter(rows: Iterable[ChainOfThought]) -> Figure:
     base = alt.Chart().encode(
         x=alt.X("accuracy:Q", title="accuracy", scale=across, axis=alt.Axis(format=".0%", tickCount=5)),
         color=alt.Color("task:N", title=None, scale=colour, legend=alt.Legend(orient="bottom")),
-        tooltip=[
-            alt.Tooltip("model:N"),
-            alt.Tooltip("task:N"),
-            alt.Tooltip("src:Q", title="SRC", format=".2f"),
-            *end_tooltips(".2f"),
-            alt.Tooltip("accuracy:Q", format=".1%"),
-        ],
+        tooltip=tooltips("model:N", "task:N", ("src:Q", "SRC", ".2f"), *end_tooltips(".2f"), ("accuracy:Q", "", ".1%")),
     )
     intervals = base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", scale=up), y2="high:Q")
     shape = alt.Shape("task:N", title=None, scale=alt.Scale(domain=tasks, range=SHAPES))
@@ -190,7 +253,7 @@ def chain_of_thought_scatter(rows: Iterable[ChainOfThought]) -> Figure:
     )
     names = (
         alt.Chart()
-        .mark_text(style=INK, align="left", baseline="middle", fontSize=LABEL_SIZE)
+        .mark_text(style=INK, align="left", baseline="middle", fontSize=_LABEL_SIZE)
         .encode(x=alt.X("label_x:Q", scale=across), y=alt.Y("label_y:Q", scale=up), text="model:N")
     )
     caption = (
@@ -203,16 +266,38 @@ def chain_of_thought_scatter(rows: Iterable[ChainOfThought]) -> Figure:
     return Figure("chain-of-thought", "Do steps matter, and are answers right?", caption, chart)
 
 
-def _cells(rows: Rows, across: str) -> Chart:
-    return coloured_cells(rows, x=across, y="model")
+_LABEL_SIZE = 10
+"""Height of the letters, in pixels."""
+_WIDE, _HIGH, _AWAY = 0.55 * _LABEL_SIZE, 1.25 * _LABEL_SIZE, 8
+"""Width of a letter on average, height of a line, and distance from the dot."""
+
+_Point = tuple[float, float]
+_Box = tuple[float, float, float, float]  # left, top, right, bottom
 
 
-def _given(rows: Iterable[Any]) -> list[Any]:
-    found = list(rows)
-    if not found:
-        raise DataError("a figure needs at least one row, got none")
+def label_places(dots: Sequence[_Point], names: Sequence[str], *, width: float, height: float) -> list[_Point]:
+    """The left end of every name, at half its height; in pixels from the top left corner.
+
+    Names are placed one after another: right of the dot, left, above, below, then further up and down; the first place
+    that is free and inside the plot. Where none is, the name stands on the right.
+    """
+    taken: list[_Box] = [(x - 5, y - 5, x + 5, y + 5) for x, y in dots]
+    found = []
+    for (x, y), name in zip(dots, names, strict=True):
+        long = _WIDE * len(name)
+        right, left, middle = x + _AWAY, x - _AWAY - long, x - long / 2
+        rows = (row * _HIGH for row in range(1, 5))
+        places = [(right, y), (left, y)]
+        places += [(start, y + off) for row in rows for start in (middle, right, left) for off in (-row, row)]
+        boxes = [(start, at - _HIGH / 2, start + long, at + _HIGH / 2) for start, at in places]
+        chosen = next((i for i, box in enumerate(boxes) if _is_free(box, taken, width, height)), 0)
+        taken.append(boxes[chosen])
+        found.append(places[chosen])
     return found
 
 
-def _models(rows: Sequence[Plausibility]) -> list[str]:
-    return in_order([row.model for row in rows])
+def _is_free(box: _Box, taken: Sequence[_Box], width: float, height: float) -> bool:
+    left, top, right, bottom = box
+    if left < 0 or right > width + 40 or top < -_HIGH or bottom > height + 2:
+        return False
+    return not any(left < b[2] and b[0] < right and top < b[3] and b[1] < bottom for b in taken)

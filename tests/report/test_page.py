@@ -6,13 +6,15 @@ import re
 import shutil
 import sys
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import pytest
 
 import ice_eval
 from ice_eval.models.toy import Toy
-from ice_eval.report import summary_html, write_html
-from ice_eval.report._templates import unbroken
+from ice_eval.report import page, summary_html, write_html
+from ice_eval.report.browser import script_json
+from ice_eval.report.page import content_policy, drawings, script_text, unbroken
 from ice_eval.results import RunFolder
 from ice_eval.tasks import Records, Task
 
@@ -221,3 +223,94 @@ def test_a_large_run_keeps_the_page_small_and_says_what_is_left_out(hostile, tmp
     words = " ".join(Page(text).words().split())
     assert re.search(r"[123] of 4 examples are in this file, to keep it small", words)
     assert "ice show run --example ID" in words
+
+
+NASTY = ["</script><script>alert(1)</script>", "<!--", "a & b > c", "line\u2028sep\u2029", "'\"\\", "😀 مرحبا 你好"]
+
+
+def test_json_in_a_page_comes_back_as_it_was():
+    assert json.loads(script_json(NASTY)) == NASTY
+
+
+def test_json_in_a_page_holds_nothing_that_a_parser_looks_for():
+    assert not set(script_json(NASTY)) & set("<>&\u2028\u2029")
+
+
+def test_numbers_that_are_none_are_refused():
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        script_json([float("nan")])
+
+
+def test_a_script_cannot_end_its_element():
+    assert script_text('x = "</script>";\r\n') == 'x = "<\\/script>";\n'
+    with pytest.raises(ValueError, match="<!--"):
+        script_text("<!-- old")
+
+
+def test_a_policy_names_each_script_by_its_hash():
+    # The hash of the empty text is well known.
+    assert "script-src 'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='; " in content_policy([""])
+
+
+@pytest.fixture(scope="module")
+def folder():
+    return ice_eval.evaluate("toy", "demo", n=4, m=5).folder
+
+
+@pytest.fixture
+def bundles(monkeypatch, tmp_path):
+    """A stand-in for vl-convert, whose real bundle takes seconds; it notes what it is asked for."""
+    asked = []
+
+    def javascript_bundle(snippet, vl_version):
+        asked.append(vl_version)
+        return f"/* {vl_version} */ {snippet}"
+
+    monkeypatch.setitem(
+        sys.modules, "vl_convert", SimpleNamespace(__version__="1.2", javascript_bundle=javascript_bundle)
+    )
+    monkeypatch.setenv("ICE_CACHE", str(tmp_path / "cache"))
+    page._library.cache_clear()
+    yield asked
+    page._library.cache_clear()
+
+
+def test_the_library_is_put_together_once_and_kept(folder, bundles, tmp_path):
+    first = drawings([folder])
+    page._library.cache_clear()  # as in another process
+    assert drawings([folder]).library == first.library
+    assert len(bundles) == 1
+    [kept] = (tmp_path / "cache").iterdir()
+    assert kept.name == f"vega-lite-{bundles[0]}-by-1.2.js"
+    assert kept.read_text(encoding="utf-8") == first.library
+
+
+def test_a_cache_that_cannot_be_written_costs_time_and_nothing_else(folder, bundles, tmp_path):
+    (tmp_path / "cache").write_text("a file, not a folder", encoding="utf-8")
+    assert "vegaEmbed" in drawings([folder]).library
+
+
+def test_figures_come_with_their_captions_and_two_themes(folder, bundles):
+    found = drawings([folder])
+    assert found.missing == "" and set(found.themes) == {"light", "dark"}
+    for figure in found.figures:
+        assert set(figure) == {"name", "title", "caption", "spec"}
+        assert "config" not in figure["spec"] or not figure["spec"]["config"].get("background")
+    assert len({figure["name"] for figure in found.figures}) == len(found.figures) > 0
+
+
+def test_versions_that_do_not_fit_cost_the_figures_and_not_the_report(folder, bundles, monkeypatch):
+    def refuse(snippet, vl_version):
+        raise RuntimeError("Unsupported Vega-Lite version string\n\nStack backtrace:")
+
+    monkeypatch.setattr(sys.modules["vl_convert"], "javascript_bundle", refuse)
+    found = drawings([folder])
+    assert found.figures == ()
+    assert "vl-convert 1.2 says: Unsupported Vega-Lite version string. Install both anew" in found.missing
+
+
+def test_without_altair_the_page_says_how_to_get_it(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "altair", None)
+    assert drawings([folder]).missing == (
+        "No figures: 'altair' is not installed, and is needed to draw figures. Install it: pip install 'altair'"
+    )

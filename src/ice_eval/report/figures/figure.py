@@ -1,23 +1,26 @@
-"""What a figure is, how it looks on paper and on screens, and the pieces that several figures share."""
+"""A figure, its themes and its files, and the parts that several figures share."""
 
 import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import altair as alt
 
 from ice_eval._controls import without_controls
-from ice_eval.errors import ConfigError
-from ice_eval.report.colours import operator_colour
-from ice_eval.stats import CHANCE, WEAKLY_FAITHFUL
+from ice_eval.errors import ConfigError, require
+from ice_eval.files import write_atomically
+from ice_eval.report.colours import BLACK, TAXONOMY_COLOURS, UNKNOWN_COLOUR, WHITE, WORD_TEXT_COLOURS, operator_colour
+from ice_eval.stats import CHANCE, WEAKLY_FAITHFUL, taxonomy
+from ice_eval.table import EMPTY
 
 Chart = alt.Chart | alt.LayerChart | alt.FacetChart
 Theme = Literal["light", "dark", "print"]
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down"]
 PALETTE = ["#0072b2", "#c44e00", "#4d7c2e", "#8462b0", "#a87c00", "#a65f8f", "#707070"]
-"""Of what has no colour of its own: tasks, prompts, runs."""
+"""Colours of tasks, prompts and runs, which have none of their own."""
 INK, FAINT = "ink", "faint"
 """Styles of marks that have the theme's colour of text, or of lines."""
 Rows = Sequence[Mapping[str, Any]]
@@ -32,15 +35,16 @@ class Figure:
     """Unique among the figures of a report; files are named after it."""
     title: str
     caption: str
-    """How to read it, and what it does not say."""
+    """A guide to reading it, and its limits."""
     chart: Chart
-    """Without colours of text and lines: they come with a theme, so that the same chart fits a dark page."""
+    """It has no colours of text and lines: they come with a theme, so that the same chart fits a dark page."""
 
     def spec(self, theme_name: Theme = "light") -> dict[str, Any]:
         """The Vega-Lite specification, checked against its schema."""
         return {**_drawable(self.chart.to_dict()), "config": theme(theme_name)}
 
 
+_DOTS_PER_INCH = 300
 _NO_XML = str.maketrans(dict.fromkeys("\ufffe\uffff", "\ufffd"))
 
 
@@ -70,34 +74,60 @@ def theme(name: Theme) -> dict[str, Any]:
     if name not in _INKS:
         raise ConfigError(f"no theme '{name}'; use {', '.join(_INKS)}.")
     text, line, background = _INKS[name]
-    words = {
-        "labelColor": text,
-        "titleColor": text,
-        "labelFontSize": 11,
-        "titleFontSize": 11,
-        "titleFontWeight": "normal",
-        "labelLimit": 0,
-    }
+    labels = {"labelColor": text, "titleColor": text, "labelFontSize": 11, "labelLimit": 0}
+    words = {**labels, "titleFontSize": 11, "titleFontWeight": "normal"}
+    axis = {"titleLimit": 0, "domainColor": line, "tickColor": line, "gridColor": line, "gridOpacity": 0.25}
     return {
         "background": background,
         "font": "Helvetica, Arial, 'Liberation Sans', sans-serif",
         "view": {"stroke": None},
-        "axis": {
-            **words,
-            "titleLimit": 0,
-            "domainColor": line,
-            "tickColor": line,
-            "gridColor": line,
-            "gridOpacity": 0.25,
-        },
+        "axis": {**words, **axis},
         "legend": {**words, "symbolOpacity": 1},
-        "header": {"labelColor": text, "titleColor": text, "labelFontSize": 11, "labelLimit": 0},
+        "header": labels,
         "text": {"color": text, "fontSize": 11},
         "rule": {"color": line},
         "tick": {"color": text},
         "title": {"color": text, "fontSize": 13, "anchor": "start"},
         "style": {INK: {"color": text}, FAINT: {"color": line}},
     }
+
+
+@dataclass(frozen=True)
+class FigureFiles:
+    """A figure and where it was written."""
+
+    figure: Figure
+    paths: tuple[Path, ...]
+
+
+def write_figures(figures: Sequence[Figure], folder: Path, *, theme: Theme = "print") -> list[FigureFiles]:
+    """Write every figure as SVG, PDF and PNG, named after it.
+
+    All are drawn before the first is written, so a figure that cannot be drawn leaves no half of a set.
+
+    Raises:
+        ConfigError: The folder cannot be written.
+        MissingExtraError: vl-convert is not installed.
+    """
+    converter = require("vl_convert", install="vl-convert-python", purpose="to write figures to files")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        drawn: list[dict[Path, bytes]] = []
+        for figure in figures:
+            spec, path = figure.spec(theme), folder / figure.name
+            drawn.append(
+                {
+                    Path(f"{path}.svg"): converter.vegalite_to_svg(spec).encode("utf-8"),
+                    Path(f"{path}.pdf"): converter.vegalite_to_pdf(spec),
+                    Path(f"{path}.png"): converter.vegalite_to_png(spec, ppi=_DOTS_PER_INCH),
+                }
+            )
+        for path, content in itertools.chain.from_iterable(files.items() for files in drawn):
+            with write_atomically(path) as stream:
+                stream.write(content)
+    except OSError as exc:
+        raise ConfigError(f"figures cannot be written to {folder}: {exc.strerror}.") from exc
+    return [FigureFiles(figure, tuple(files)) for figure, files in zip(figures, drawn, strict=True)]
 
 
 def rows_of(values: Rows) -> alt.InlineData:
@@ -168,7 +198,7 @@ def line_at(value: float, axis: Literal["x", "y"], scale: alt.Scale, **style: An
 
 
 def rate_scale(rows: Rows) -> alt.Scale:
-    """From a round number below all win rates and their intervals to one above; chance and threshold are in it."""
+    """A scale from a round number below all win rates, intervals, chance and threshold to one above."""
     rates = [row[name] for row in rows for name in ("win_rate", "low", "high") if row[name] is not None]
     rates += [CHANCE, WEAKLY_FAITHFUL]
     return alt.Scale(domain=[math.floor(10 * min(rates)) / 10, math.ceil(10 * max(rates)) / 10], nice=False)
@@ -181,14 +211,55 @@ def ends(interval: Sequence[float] | None) -> dict[str, float | None]:
 
 
 def end_tooltips(number_format: str) -> list[alt.Tooltip]:
-    """What a tooltip says of the limits that `ends` puts into a row."""
-    return [
-        alt.Tooltip("low:Q", title="95 % from", format=number_format),
-        alt.Tooltip("high:Q", title="to", format=number_format),
-    ]
+    """Tooltips of the limits that `ends` puts into a row."""
+    return tooltips(("low:Q", "95 % from", number_format), ("high:Q", "to", number_format))
+
+
+def tooltips(*fields: str | tuple[str, str] | tuple[str, str, str] | alt.Tooltip) -> list[alt.Tooltip]:
+    """Tooltips of some fields: a shorthand alone, or with a title and a format; an empty title is that of the field."""
+    found = []
+    for field in fields:
+        name, title, number_format = (*field, "", "")[:3] if isinstance(field, tuple) else (field, "", "")
+        options = {key: value for key, value in (("title", title), ("format", number_format)) if value}
+        found.append(name if isinstance(name, alt.Tooltip) else alt.Tooltip(name, **options))
+    return found
 
 
 def share_axis(field: str, shares: Sequence[float], *, title: str, margin: float) -> alt.X:
     """An axis of shares of units, with a mark at each that there is and a margin beside the outer ones."""
     scale = alt.Scale(domain=[shares[0] - margin, shares[-1] + margin], nice=False)
     return alt.X(field, title=title, scale=scale, axis=alt.Axis(values=list(shares), format="~g", grid=False))
+
+
+UNKNOWN, NO_VERDICT = "no win rate", "undetermined"
+"""Words of cells that have none of the taxonomy."""
+
+
+def cell(win_rate: float | None) -> dict[str, object]:
+    """The content of a cell; a win rate that round-off has moved off a limit has the word of the limit."""
+    if win_rate is None:
+        return {"win_rate": None, "word": UNKNOWN, "text": EMPTY}
+    return {"win_rate": win_rate, "word": taxonomy(win_rate), "text": f"{100 * win_rate:.1f}"}
+
+
+def coloured_cells(rows: Rows, *, x: str, y: str) -> Chart:
+    """Cells at `x` and `y`, which mean what the arguments say, coloured by `word`, with their `text`, in panels."""
+    fills = {**TAXONOMY_COLOURS, NO_VERDICT: UNKNOWN_COLOUR, UNKNOWN: UNKNOWN_COLOUR}
+    shown = [word for word in fills if any(row["word"] == word for row in rows)]
+    across, down = (in_order([row[name] for row in rows]) for name in ("x", "y"))
+    top = alt.Axis(labelAngle=0, orient="top", domain=False, ticks=False)
+    base = alt.Chart().encode(
+        x=alt.X("x:N", title=None, sort=across, axis=top),
+        y=alt.Y("y:N", title=None, sort=down, axis=alt.Axis(domain=False, ticks=False)),
+        opacity=alt.condition("datum.hole", alt.value(0), alt.value(1)),
+        tooltip=tooltips(("y:N", y), ("x:N", x), ("win_rate:Q", "win rate", ".1%"), ("word:N", "word")),
+    )
+    colours = alt.Scale(domain=shown, range=[fills[word] for word in shown])
+    legend = alt.Legend(orient="bottom", symbolType="square")
+    cells = base.mark_rect().encode(color=alt.Color("word:N", title=None, scale=colours, legend=legend))
+    on_dark = [word for word in TAXONOMY_COLOURS if WORD_TEXT_COLOURS[word] == WHITE]
+    texts = base.mark_text(baseline="middle").encode(
+        text="text:N",
+        color=alt.condition(alt.FieldOneOfPredicate(field="word", oneOf=on_dark), alt.value(WHITE), alt.value(BLACK)),
+    )
+    return panels([cells, texts], rows, width=alt.Step(72), height=alt.Step(26))

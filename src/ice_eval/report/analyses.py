@@ -1,0 +1,257 @@
+"""Tables and notes of what `ice_eval.analysis` computes: measures of runs, grids of runs, audits of infill."""
+
+import itertools
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, get_args
+
+from ice_eval.analysis import FillAudit, InfillAudit, Piece
+from ice_eval.analysis.across import GridLine
+from ice_eval.analysis.infill_audit import LOOSE_COUNT, LOOSE_Z, N_SHUFFLES
+from ice_eval.analysis.measures import Found, Measured, Missing, Part
+from ice_eval.analysis.pieces import Kind
+from ice_eval.report.colours import word_of_rate
+from ice_eval.results import RunFolder, SummaryLine
+from ice_eval.results.outcomes import ALL
+from ice_eval.table import EMPTY, Column, Table, naming, percent, table_of
+
+# Measures of runs
+
+
+def measure_tables(results: Sequence[Measured], folders: Sequence[RunFolder]) -> list[Table]:
+    """A table for every part of every measure; all runs are in one table, named as in all tables."""
+    configs = [folder.manifest().config for folder in folders]
+    names = [(config.model, config.task) for config in configs]
+    alike = len(set(names)) < len(names)
+    tables = []
+    for result in results:
+        gathered: dict[str, tuple[Part, list[Mapping[str, Any]]]] = {}
+        for number, ((model, task), found) in enumerate(zip(names, result.of_runs, strict=True), start=1):
+            head = {"run": str(number) if alike else "", "model": model, "task": task}
+            for part in found.parts if isinstance(found, Found) else ():
+                _, lines = gathered.setdefault(part.title, (part, []))
+                lines += [{**head, **line} for line in part.lines]
+        tables += [_part_table(part, lines) for part, lines in gathered.values()]
+        tables += [_part_table(part, part.lines) for part in (result.across.parts if result.across else ())]
+    return tables
+
+
+def measure_notes(results: Sequence[Measured], folders: Sequence[RunFolder]) -> list[str]:
+    """Notes beside the tables, and a line for every measure that does not apply to a run."""
+    notes = []
+    for result in results:
+        found = [each for each in (*result.of_runs, result.across) if isinstance(each, Found)]
+        notes += [f"{result.name}: {note}" for each in found for note in each.notes]
+        for folder, of_run in zip(folders, result.of_runs, strict=True):
+            if isinstance(of_run, Missing):
+                where = "" if len(folders) == 1 else f" of {folder.path}"
+                notes.append(f"{result.name}: nothing to say{where}: {of_run.reason}.")
+    return list(dict.fromkeys(notes))
+
+
+def _part_table(part: Part, lines: Sequence[Mapping[str, Any]]) -> Table:
+    heads = [name for name in ("run", "model", "task") if all(name in line for line in lines)]
+    return table_of(part.title, lines, (*naming(*heads), *part.columns))
+
+
+# Grids of runs
+
+_MOST_LINES = 50
+"""Longest table about a grid."""
+_STAR = 0.05
+_GRID_PLACE = ("model", "task", "language", "prompt", "direction", "null", "k")
+
+
+def grid_plan_table(lines: Sequence[Mapping[str, Any]]) -> Table:
+    """Rows and minutes of every run."""
+    columns = (
+        *naming("model", "task", "prompt", "language"),
+        Column("n", "examples", "count"),
+        Column("rows", "rows", "count"),
+        Column("minutes", "minutes", "decimal"),
+        *naming("status"),
+    )
+    return table_of("Plan", lines, columns)
+
+
+def grid_plan_notes(lines: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The cost of all runs together, and why some cannot start."""
+    rows = [line["rows"] for line in lines if line["rows"]]
+    found = list(dict.fromkeys(f"{line['task']} cannot start: {line['problem']}" for line in lines if line["problem"]))
+    if found:
+        found.append("Data that the hub does not give may come from a folder: --data-dir DIR takes DIR/TASK.jsonl.")
+    found += [f"{len(lines)} runs, about {sum(rows):,} rows to score in {len(rows)} of them (words taken for units)."]
+    known = [line["minutes"] for line in lines if line["minutes"] is not None and line["rows"]]
+    if known and len(known) == len(rows):
+        found.append(f"About {sum(known):.0f} minutes, at the pace of the runs that are finished.")
+    elif rows:
+        found.append("Minutes are known once a run of the model is finished; `ice plan` measures one run beforehand.")
+    return found
+
+
+def grid_runs_table(runs: Sequence[Mapping[str, Any]]) -> Table:
+    """The progress of every run of a grid."""
+    columns = [
+        Column("name", "run", "text"),
+        *naming("status"),
+        Column("confidence", "confidence", "percent", get=lambda run: run.get("confidence")),
+        Column("tokens_median", "median tokens", "shortest", get=lambda run: run.get("tokens_median")),
+    ]
+    if any(run.get("error") for run in runs):
+        columns.append(Column("error", "error", "text", get=lambda run: run.get("error") or None))
+    return table_of("Runs", runs, columns)
+
+
+def grid_table(lines: Sequence[GridLine[SummaryLine]]) -> Table:
+    """The win rates of a grid, attributions and operators side by side; a star where p, adjusted over all, is small."""
+    places: dict[tuple[object, ...], dict[str, Any]] = {}
+    for each in lines:
+        run, line = each.run, each.line
+        place = (run.model, run.task, run.language, run.prompt, line.direction, line.null, line.k)
+        row = places.setdefault(place, dict(zip(_GRID_PLACE, place, strict=True)))
+        row[f"{line.attribution} {line.operator}"] = line
+    single = [each.line for each in lines if each.line.operator != ALL]
+    across = dict.fromkeys(f"{line.attribution} {line.operator}" for line in single)
+    return table_of("Win rates", list(places.values()), (*naming(*_GRID_PLACE), *map(_rate_column, across)))
+
+
+def _rate_column(name: str) -> Column:
+    """The win rates of an attribution under an operator."""
+
+    def rate(row: Mapping[str, Any]) -> str | None:
+        line = row.get(name)
+        if line is None:
+            return None
+        return percent(line.win_rate) + (" *" if line.p_adjusted is not None and line.p_adjusted <= _STAR else "")
+
+    def word(row: Mapping[str, Any]) -> str | None:
+        line = row.get(name)
+        return None if line is None else word_of_rate(line.win_rate, line.verdict)
+
+    return Column(name, name, "text", get=rate, word=word)
+
+
+def grid_table_note(lines: Sequence[GridLine[SummaryLine]]) -> str:
+    """The meaning of the stars."""
+    n = sum(each.line.p_value is not None for each in lines)
+    return (
+        f"Win rates: * marks p ≤ {_STAR}, adjusted over all {n} configurations of the grid (Benjamini-Yekutieli); "
+        "intervals, verdicts and the average over operators are in bench.json."
+    )
+
+
+def answer_tables(answers: Mapping[str, Found | Missing]) -> list[Table]:
+    """A table for every part of the answers of a grid to some questions; of very long ones the beginning."""
+    return [_part_table(part, part.lines[:_MOST_LINES]) for part in _parts(answers)]
+
+
+def answer_notes(answers: Mapping[str, Found | Missing]) -> list[str]:
+    """Notes beside these tables, and the reason why some questions have no answer."""
+    notes = []
+    for name, answer in answers.items():
+        said = [f"nothing to say: {answer.reason}."] if isinstance(answer, Missing) else answer.notes
+        notes += [f"{name.replace('_', '-')}: {note}" for note in said]
+    long = [part for part in _parts(answers) if len(part.lines) > _MOST_LINES]
+    return notes + [f"{part.title}: {len(part.lines) - _MOST_LINES} further lines are in bench.json." for part in long]
+
+
+def _parts(answers: Mapping[str, Found | Missing]) -> list[Part]:
+    return [part for each in answers.values() if isinstance(each, Found) for part in each.parts]
+
+
+# Audits of infill
+
+_SHOWN = 8
+"""Pieces of text that are named of many."""
+
+
+def audit_tables(audit: InfillAudit, fills: FillAudit | None) -> list[Table]:
+    """The units that survive the blacklist; for a run also the fills that infill wrote, and their effect."""
+    judged = (
+        Column("task", "task", "text", get=lambda _: audit.task),
+        *naming("reference"),
+        Column("considered", "indicative", "count"),
+        Column("blocked", "blocked", "text", get=lambda each: _counted(each.blocked.values())),
+        Column("surviving", "surviving", "text", get=lambda each: _counted(each.surviving.values())),
+        Column("surviving_by_chance", "by chance", "rounded"),
+        Column("rate", "est. rate", "text", get=lambda each: _rate(each.rate)),
+        Column("rate_by_chance", "rate by chance", "text", get=lambda each: _rate(each.rate_by_chance)),
+        Column("p_value", "p", "p-value"),
+        Column("rate_per_example", "per example", "percent"),
+        Column("named", "most frequent of these", "text", get=lambda each: _named(each.surviving.values())),
+    )
+    # The task is named although it is the same in every row: tables of several audits are put together.
+    rows = tuple(tuple(column.cell(each) for column in judged) for each in audit.judged)
+    tables = [Table("What survives the blacklist of infill", tuple(column.header for column in judged), rows)]
+    if fills is None:
+        return tables
+    estimated = {each.reference: each.rate for each in audit.judged}
+    counts = (
+        *naming("reference"),
+        Column("rate", "est. rate", "text", get=lambda each: _rate(estimated[each.reference])),
+        Column("fills", "fills", "text", get=lambda each: _of(each.contaminated_fills, each.fills)),
+        Column("rows", "rows", "text", get=lambda each: _of(each.contaminated_rows, each.rows)),
+        Column("examples", "examples", "text", get=lambda each: _of(each.contaminated_examples, each.examples)),
+    )
+    tables.append(table_of("What infill wrote in this run", fills.counts, counts))
+    effects = (
+        *naming("attribution", "operator", "null", "direction", "k", "reference"),
+        Column(
+            "contaminated",
+            "contaminated",
+            "text",
+            get=lambda e: f"{percent(e.win_rate_contaminated)} ({e.n_contaminated})",
+        ),
+        Column("clean", "clean", "text", get=lambda e: f"{percent(e.win_rate_clean)} ({e.n_clean})"),
+        Column("difference", "difference", "points"),
+        Column("difference_ci", "95 % CI", "points interval"),
+        Column("p_value", "p", "p-value"),
+        Column("p_adjusted", "p adj.", "p-value"),
+    )
+    return [*tables, table_of("Win rates where fills tell the label, and where none does", fills.effects, effects)]
+
+
+def audit_notes(audit: InfillAudit, fills: FillAudit | None) -> list[str]:
+    """Sentences on the basis of an audit's numbers."""
+    listed = f" and the list '{audit.word_list}'" if audit.word_list else ""
+    found = [
+        f"{audit.n} examples give {audit.units:,} units to the pool; {audit.units_blocked:,} of them "
+        f"({percent(audit.units_blocked / audit.units)}) are blocked. No model was asked.",
+        f"words: label words, the task's lexicon{listed}, {audit.n_words} words altogether; units that stand in them "
+        "at least every other time. The blacklist is the task's own.",
+    ]
+    if any(each.reference == "held out" for each in audit.judged):
+        found.append(
+            f"held out: tokens with |z| > {LOOSE_Z} and count ≥ {LOOSE_COUNT} in one half of the data, against the "
+            f"blacklist of the other half. By chance: the mean of {N_SHUFFLES} shuffles of the gold labels; p: share "
+            "of shuffles with a rate as high."
+        )
+    found += [
+        f"{each.reference}, blocked, the most frequent: {_named(each.blocked.values())}."
+        for each in audit.judged
+        if each.blocked
+    ]
+    if fills is not None:
+        found.append(
+            "An example is contaminated where a fill around its rationale is among the surviving units. Long texts "
+            "have more fills, so contaminated examples are longer ones too."
+        )
+    return [*found, *audit.notes]
+
+
+def _counted(pieces: Collection[Piece]) -> str:
+    kinds = [(sum(piece.kind == kind for piece in pieces), kind) for kind in get_args(Kind)]
+    named = ", ".join(f"{n} {kind}{'' if n == 1 else 'es' if kind == 'prefix' else 's'}" for n, kind in kinds if n)
+    return f"{len(pieces):,} ({named})" if named else "0"
+
+
+def _named(pieces: Iterable[Piece]) -> str:
+    shown = itertools.islice(pieces, _SHOWN)
+    return ", ".join(f"{piece.text or '␣'} ({piece.count})" for piece in shown) or EMPTY
+
+
+def _rate(value: float | None) -> str | None:
+    return None if value is None else f"{100 * value:.2f} %"
+
+
+def _of(part: int, whole: int) -> str | None:
+    return f"{part:,} of {whole:,} ({_rate(part / whole)})" if whole else None

@@ -1,0 +1,407 @@
+"""Sentences about runs: verdicts, and notes beside tables. They also say what numbers do not mean."""
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ice_eval import stats
+from ice_eval.analysis.answers import Answered
+from ice_eval.nulls import SIZE
+from ice_eval.protocols import PROTOCOLS
+from ice_eval.rationales import DYNAMIC, Share
+from ice_eval.records import Direction
+from ice_eval.report.chains import cot_notes
+from ice_eval.report.tables import THRESHOLD, adapted_inputs, run_letters
+from ice_eval.results import Configuration, Plan, RunDifference, Summary, SummaryLine
+from ice_eval.results.agreements import kappas
+from ice_eval.results.outcomes import ALL
+from ice_eval.results.records import Adaptation, AgreementLine, RobustnessLine
+from ice_eval.results.summary import SMALL_N
+from ice_eval.table import percent, share
+
+FLAGS = {
+    "small_n": "fewer than 50 examples: the intervals are rough.",
+    "ties": "more than 1 % of random sets tie with the rationale: a tie says nothing for or against it.",
+    "depends_on_score_order": "the verdict changes if sets rank by how nearly they give the full text's score.",
+    "few_groups": "fewer than 20 groups: intervals are too narrow, at 12 groups they cover 92 % instead of 95 %.",
+    "grouped": "several examples share a passage: whole groups were resampled, and errors allow for it.",
+    "adaptive_dataset": "a pilot chose the number of random sets: enough for the data set, not for single examples.",
+    "adaptive_examples": "each example took as many random sets as its tests needed.",
+    "exact_for_some": "short texts have fewer sets than were asked for: all of them were used, and the test is exact.",
+    "protocol_paper": "the choices of the paper's text: own fills in every row, ties lost, percentile intervals.",
+    "protocol_released": "the choices of the paper's released package; not to be mixed with other results.",
+    "scope_prompt": "words of the prompt's template were removed too, not only those of the text.",
+    "sign_abs": "signed attributions rank units by magnitude, whether they speak for the label or against it.",
+    "adapted_model": "the model is a copy that was fine-tuned on inputs with units removed, not the deployed one.",
+    "blacklist_without_gold": "the data have no labels: infill avoided the label words only.",
+    "mask-unk_writes_end_of_text": "the model has no unknown token: mask-unk wrote end-of-text tokens.",
+    "mask-pad_writes_end_of_text": "the model has no padding token: mask-pad wrote end-of-text tokens.",
+    "effect_below_noise": "the effect is smaller than what rounding moves a score by: the verdict rests on rounding.",
+    "out_of_memory": "the device ran out of memory: batches were made smaller, which may move scores by rounding.",
+    "labels_not_listed": "the server named too few tokens to find a label in some rows; their examples were left out.",
+    "no_examples": "no example could be evaluated.",
+}
+"""Meanings of the flags of a summary."""
+_STEP_FLAGS = {
+    **FLAGS,
+    "small_n": "fewer than 50 chains: the intervals are rough.",
+    "exact_for_some": "short chains have fewer sets than were asked for: all of them were used, and the test is exact.",
+    "depends_on_score_order": "the verdict changes if sets rank by how nearly they give the whole chain's score.",
+}
+"""The same where steps of chains are explained."""
+_ACTS = {"sufficiency": "kept", "necessity": "removed"}
+
+
+class Place(NamedTuple):
+    """A configuration, whatever its operator."""
+
+    attribution: str
+    direction: Direction
+    k: Share | None
+    null: str
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """The verdict on one attribution under one operator."""
+
+    operator: str
+    verdict: str
+    word: str | None
+    """The word that the colour stands for, of a range the lower one; None where the verdict is no such word."""
+    text: str
+
+
+@dataclass(frozen=True)
+class Statement:
+    """The verdicts of a run on one attribution in one setting."""
+
+    attribution: str
+    setting: str
+    """The direction and the size, and the null where sets are matched by more than their size."""
+    sentences: tuple[Sentence, ...]
+    over_all: str
+    """One conclusion over all operators, if they allow it; empty with a single operator."""
+    silence: str
+    """Conclusions that it does not allow."""
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """The statements of a run: on each attribution in its first setting, and in the others."""
+
+    first: tuple[Statement, ...]
+    others: tuple[Statement, ...]
+
+
+def verdicts(summary: Summary) -> Verdicts:
+    """A statement for every attribution and setting, the settings in the order of the run."""
+    units = _units([summary])
+    lines = [line for line in summary.configurations if line.operator != ALL]
+    over_all = {place_of(line): _over_all(line, units) for line in summary.robustness}
+    groups: dict[Place, list[SummaryLine]] = {}
+    for line in lines:
+        groups.setdefault(place_of(line), []).append(line)
+    found = {
+        place: Statement(
+            attribution=place.attribution,
+            setting=_setting(place),
+            sentences=tuple(map(_sentence, group)),
+            over_all=over_all.get(place, ""),
+            silence=_silence(group, units),
+        )
+        for place, group in groups.items()
+    }
+    leading = in_first_setting(lines)
+    return Verdicts(
+        tuple(statement for place, statement in found.items() if place in leading),
+        tuple(statement for place, statement in found.items() if place not in leading),
+    )
+
+
+def lead(summaries: Sequence[Summary]) -> str:
+    """The introduction to the verdicts of some runs: what is compared, and how words are chosen."""
+    lines = [line for summary in summaries for line in summary.configurations]
+    act = " or ".join(dict.fromkeys(_ACTS[line.direction] for line in lines))
+    ranked = " or ".join(dict.fromkeys("marked" if line.k is None else "top-ranked" for line in lines))
+    nulls = list(dict.fromkeys(line.null for line in lines))
+    matched = ", ".join(null for null in nulls if null != SIZE)
+    also = ""
+    if matched:
+        also = f" (some also matched by {matched})" if SIZE in nulls else f" and matched by {matched}"
+    return (
+        f"Each explanation's {ranked} {_units(summaries)} are {act}, and random sets of the same size{also} "
+        f"are {act} in the same way. The win rate is the share of random sets that the explanation "
+        f"beats{_chance(lines)}. "
+        "A word other than “not distinguishable from random” is given only where the whole 95 % interval allows it and "
+        f"the test agrees (p ≤ 0.05). The words are anti-faithful below 50 %, near-random up to {THRESHOLD}, weakly "
+        f"faithful up to {100 * stats.FAITHFUL:g} % and faithful above, or the range that the interval reaches over. "
+        "Each verdict is about one configuration and is not adjusted for how many there are; “p adj.” in the table is."
+    )
+
+
+def in_first_setting(lines: Sequence[SummaryLine | AgreementLine]) -> list[Place]:
+    """The first place of each attribution."""
+    found: dict[str, Place] = {}
+    for line in lines:
+        found.setdefault(line.attribution, place_of(line))
+    return list(found.values())
+
+
+def place_of(line: SummaryLine | AgreementLine | RobustnessLine) -> Place:
+    """The configuration of a line, whatever its operator."""
+    return Place(line.attribution, line.direction, line.k, line.null)
+
+
+def _units(summaries: Sequence[Summary]) -> str:
+    """The things that explanations choose from: steps of chains, or units of texts."""
+    return "steps" if all(summary.chains is not None for summary in summaries) else "units"
+
+
+def _chance(lines: Sequence[SummaryLine]) -> str:
+    """The way ties count, and the win rate of chance that follows."""
+    strict = {_is_strict(line) for line in lines if _has_ties(line)}
+    if strict == {True, False}:
+        return ". Ties count half, and 50 % is chance, or they are lost, and chance is below; each sentence says which"
+    if strict == {True}:
+        return ". Ties are lost, as in the protocol of the run: chance is below 50 % by half of the share that ties"
+    return ", ties counted half: 50 % is chance" if strict else ": 50 % is chance"
+
+
+def _is_strict(line: SummaryLine) -> bool:
+    """True where ties were lost, by the protocol that the flags name."""
+    return any(protocol.strict and f"protocol_{name}" in line.flags for name, protocol in PROTOCOLS.items())
+
+
+def _has_ties(line: SummaryLine) -> bool:
+    """True where the share of sets that tie is more than 0.0 % when it is printed."""
+    return line.tie_rate is not None and round(line.tie_rate, 3) > 0
+
+
+def _over_all(line: RobustnessLine, units: str) -> str:
+    """One sentence on all operators; it rests on other bounds than the intervals beside it, so it says which."""
+    if line.word == "robust" and line.sides is not None:
+        return f"All operators put it {line.sides[0]} {THRESHOLD} (one-sided 95 % bounds)."
+    if line.word == "operator-dependent":
+        return (
+            "The operators contradict each other (one-sided 95 % bounds): the answer depends on how "
+            f"{units} are removed."
+        )
+    return "Whether the operators agree is not certain." if line.word else ""
+
+
+def _setting(place: Place) -> str:
+    act = "keeping" if place.direction == "sufficiency" else "removing"
+    null = "" if place.null == SIZE else f", random sets matched by {place.null}"
+    if place.k is None:
+        return f"{act} what it marks{null}"
+    chosen = "as many top units as it has peaks" if place.k == DYNAMIC else f"the top {100 * place.k:g} %"
+    return f"{act} {chosen}{null}"
+
+
+def _sentence(line: SummaryLine) -> Sentence:
+    """The verdict with its win rate, interval and number of examples."""
+    verdict, word = ("no verdict", None) if line.verdict is None else (str(line.verdict), line.verdict.lowest)
+    if line.win_rate is None:
+        return Sentence(line.operator, verdict, word, "no example could be evaluated.")
+    limits = line.win_rate_ci
+    between = "no interval" if limits is None else f"95 % interval {100 * limits[0]:.1f}–{percent(limits[1])}"
+    sets = "random sets of the same size" + ("" if line.null == SIZE else f" and matched by {line.null}")
+    verb, counted, tied = "it beats", "", ""
+    if _has_ties(line):
+        # Half of the sets that tie are in the win rate, but nobody beat them.
+        strict = _is_strict(line)
+        verb = "it beats" if strict else "it wins against"
+        counted = ", ties counted as lost" if strict else ", ties counted half"
+        tied = f"{percent(line.tie_rate)} tie; "
+    text = f"{verb} {percent(line.win_rate)} of {sets}{counted} ({tied}{between}, n = {line.n})."
+    return Sentence(line.operator, verdict, word, text)
+
+
+def _silence(lines: Sequence[SummaryLine], units: str) -> str:
+    """Conclusions that a reader might draw from the verdicts, and must not."""
+    found = [line.verdict for line in lines if line.verdict is not None]
+    parts = []
+    if any(each.highest in ("weakly faithful", "faithful") and each.lowest != "anti-faithful" for each in found):
+        parts.append(f"that these {units} are all the model looks at, or that people find them convincing")
+    if any(verdict.reason == stats.NOT_DISTINGUISHABLE for verdict in found):
+        limits = [line.detectable_win_rate for line in lines if line.detectable_win_rate is not None]
+        seen = f"; a win rate under {percent(min(max(limits), 1.0))} may go unnoticed here" if limits else ""
+        parts.append(f"that the explanation is no better than chance{seen}")
+    if any(verdict.word == "near-random" for verdict in found):
+        parts.append("that the explanation is no better than chance: it is, if by little")
+    if any(verdict.lowest == "anti-faithful" for verdict in found):
+        parts.append(f"why random {units} do better, or that another method or size would fare as badly")
+    return f"It does not say {', nor '.join(parts)}." if parts else "It says nothing for or against the explanation."
+
+
+_ENOUGH_FOR_KAPPA = 8
+"""Configurations from which on the agreement of operators is reported; a handful says nothing."""
+_NAMED = 5
+"""Examples that are named where operators disagree."""
+
+
+def notes(*summaries: Summary) -> list[str]:
+    """Notes beside the tables of some runs, each once; those on chains come first."""
+    found = cot_notes(*summaries)
+    for summary in summaries:
+        found += _notes_of_run(summary)
+    found += [
+        f"{' and '.join(each.operators)} agree on the word with weighted κ = {each.kappa:.2f} over "
+        f"{each.n_configurations} configurations."
+        for each in kappas([summary.configurations for summary in summaries])
+        if each.kappa is not None and each.n_configurations >= _ENOUGH_FOR_KAPPA
+    ]
+    return list(dict.fromkeys(found))
+
+
+def _notes_of_run(summary: Summary) -> Iterator[str]:
+    lines, of_steps = summary.configurations, summary.chains is not None
+    judged = [line for line in lines if line.accuracy is not None]
+    if judged and not of_steps:
+        # Where some examples drop out for one attribution only, the others have more.
+        yield f"The model is right on {percent(max(judged, key=lambda line: line.n).accuracy)} of the examples."
+    if any(line.n for line in lines):
+        rates = [line.detectable_win_rate for line in lines if line.detectable_win_rate is not None]
+        ends = (min(rates), max(rates)) if rates else ()
+        limits = dict.fromkeys(percent(rate) if rate <= 1 else "none (too few examples)" for rate in ends)
+        smallest = " to ".join(limits) or "unknown (one example, or no spread)"
+        yield f"Smallest mean win rate that can be distinguished from chance (power 80 %): {smallest}."
+    for line in () if of_steps else lines:
+        if line.effect_size_median is not None and line.effect_word is None:
+            defined = line.n - (line.effect_size_undefined or 0)
+            where = f"{line.attribution} under {line.operator}"
+            yield f"{where}: effect sizes exist for {defined} of {line.n} examples."
+    yield from _skipped(lines)
+    yield from _single_examples(lines, of_steps=of_steps)
+    yield from _disagreements(summary.agreement)
+    for flag in sorted({flag for line in lines for flag in line.flags}):
+        flagged = [f"{line.attribution} under {line.operator}" for line in lines if flag in line.flags]
+        where = "" if len(flagged) == len(lines) else ", ".join(dict.fromkeys(flagged))
+        yield _flag_note(flag, where=where, meanings=_STEP_FLAGS if of_steps else FLAGS)
+
+
+def _skipped(lines: Sequence[SummaryLine]) -> Iterator[str]:
+    """The number of skipped examples, and the attributions for which it is higher."""
+    counts = {line.attribution: 0 for line in lines}
+    for line in lines:
+        counts[line.attribution] = max(line.n_skipped, counts[line.attribution])
+    least = min(counts.values(), default=0)
+    for name, count in {"": least, **{name: count for name, count in counts.items() if count > least}}.items():
+        if count:
+            examples = "1 example was skipped" if count == 1 else f"{count} examples were skipped"
+            yield f"{examples}{f' for {name}' if name else ''}; examples.parquet says why."
+
+
+def _single_examples(lines: Sequence[SummaryLine], *, of_steps: bool) -> Iterator[str]:
+    """The reason why no single example may be called significant."""
+    unsaid = [line for line in lines if line.significant_reason]
+    reasons = {str(line.significant_reason) for line in unsaid if line.significant_floor_share is None}
+    yield from (f"Single examples: {reason}." for reason in sorted(reasons))
+    shares = [line.significant_floor_share for line in unsaid if line.significant_floor_share is not None]
+    if shares:
+        most = max(shares)
+        limit = "" if most > 1 else f" unless {percent(most)} of them are"
+        few = "sets of steps" if of_steps else "random sets (m)"
+        yield f"There are too few {few} to call single examples significant{limit}; mean win rates need no more."
+
+
+def _disagreements(lines: Sequence[AgreementLine]) -> Iterator[str]:
+    """The examples that two operators judge most differently, once for all k and directions of an attribution."""
+    named: dict[tuple[str, str, str], list[tuple[str, ...]]] = {}
+    for line in lines:
+        if line.disagree:
+            null = "" if line.null == SIZE else f" (null: {line.null})"
+            named.setdefault((line.attribution, null, " and ".join(line.operators)), []).append(line.disagree)
+    for (attribution, null, operators), ranked in named.items():
+        by_rank = [each for same in itertools.zip_longest(*ranked) for each in same if each is not None]
+        examples = ", ".join(list(dict.fromkeys(by_rank))[:_NAMED])
+        yield (
+            f"{attribution}{null}: {operators} disagree most about the examples {examples}; "
+            "`ice show` prints what the model saw of them."
+        )
+
+
+def _flag_note(flag: str, *, where: str = "", meanings: Mapping[str, str] = FLAGS) -> str:
+    """The meaning of a flag and the rows it is about, with its name in the files behind it."""
+    said = meanings.get(flag, "")
+    return f"{where}: {said} [{flag}]" if where else f"{said[:1].upper()}{said[1:]} [{flag}]".lstrip()
+
+
+def plan_notes(plan: Plan) -> list[str]:
+    """Sentences on the basis of a plan's numbers."""
+    found = [
+        f"From a pilot of {plan.pilot['n']:.0f} examples with {plan.pilot['m']:.0f} random sets each, in "
+        f"{plan.pilot['seconds']:.0f} s; loading the model is not counted.",
+    ]
+    if plan.peak_memory_gb is not None:
+        found.append(f"Peak memory of the pilot: {plan.peak_memory_gb:.2f} GB; batches of the run are no larger.")
+    if plan.cheapest_m is not None and plan.cheapest_m >= 1:  # less: the sets of the pilot add no noise to speak of
+        found.append(f"The fewest tokens for a given interval: about {plan.cheapest_m:.0f} random sets per example.")
+    found.append("The widest interval and the largest detectable win rate of all configurations are shown.")
+    return [*found, *plan.warnings]
+
+
+def difference_notes(found: Sequence[RunDifference]) -> list[str]:
+    """Notes beside the differences of some runs from a first one."""
+    notes = [f"A is {found[0].first.path}."]
+    for letter, each in zip(run_letters(len(found) + 1)[1:], found, strict=True):
+        notes.append(f"{letter} is {each.second.path}. {_shared_examples(each)}")
+        if not each.settings:
+            notes.append(f"A and {letter} have the same settings.")
+        for cells, name in ((each.only_first, "A"), (each.only_second, letter)):
+            if cells:
+                notes.append(f"Only {name} has, for {_listed(cells)}.")
+    lines = [line for each in found for line in each.configurations]
+    if any(min(line.n_first, line.n_second) < SMALL_N for line in lines):
+        notes.append(_flag_note("small_n"))
+    return notes
+
+
+def _shared_examples(each: RunDifference) -> str:
+    same = "have the same id as in A" if each.by_id else "are the same as in A"
+    shared = f"{each.n_shared} examples {same} ({each.n_first} there, {each.n_second} here)"
+    which = "of them" if each.by_id else "with the same id"
+    texts = f"; {each.n_other_text} {which} have another text" if each.n_other_text else ""
+    how = {
+        frozenset({True}): " Differences are paired: win rates over the examples that both runs evaluated.",
+        frozenset({False}): " Differences are unpaired: all examples of each run, which are taken to be independent.",
+        frozenset({True, False}): " Rows with one n are paired, those with two are not.",
+    }.get(frozenset(line.paired for line in each.configurations), "")
+    return f"{shared}{texts}.{how}"
+
+
+def _listed(cells: Sequence[Configuration]) -> str:
+    """`sufficiency, k = 0.2: occlusion under delete, infill` for configurations that one run alone has."""
+    by_place: dict[str, dict[str, list[str]]] = {}
+    for cell in cells:
+        null = "" if cell.null == SIZE else f", null {cell.null}"
+        by_attribution = by_place.setdefault(f"{cell.direction}, k = {share(cell.k)}{null}", {})
+        by_attribution.setdefault(cell.attribution, []).append(cell.operator)
+    return "; ".join(
+        f"{place}: " + ", ".join(f"{name} under {'/'.join(operators)}" for name, operators in by_attribution.items())
+        for place, by_attribution in by_place.items()
+    )
+
+
+def adaptation_notes(adaptation: Adaptation, found: Sequence[Answered]) -> list[str]:
+    """Notes on the adapted copy of a classifier: its training, and whether it learnt something."""
+    seen = "the evaluated ones too" if adaptation.rows_evaluated else "none of them evaluated"
+    losses = ", ".join(f"{loss:.3f}" for loss in adaptation.losses)
+    removed = [line for line in found if line.operator is not None]
+    learnt = "; ".join(adapted_inputs(line) for line in removed if line.learnt)
+    others = "; ".join(adapted_inputs(line) for line in removed if not line.learnt)
+    notes = [
+        f"B is {adaptation.of}, trained on {adaptation.rows} examples ({seen}; epochs: {adaptation.epochs}) "
+        f"with up to {100 * adaptation.share:.0f} % of units removed by {', '.join(adaptation.operators)}: "
+        f"losses {losses}, {adaptation.seconds:g} s."
+    ]
+    if learnt:
+        notes.append(f"B reads better than A, beyond being less sure of itself: {learnt}.")
+    if others:
+        notes.append(
+            f"B does not measurably read better than A: {others}. Where only the plain loss is lower, B is less "
+            "sure of itself and no more, and equal win rates are no evidence that odd inputs do not matter."
+        )
+    return [*notes, "Both explain A: explanations and explained labels are those of the deployed model."]
