@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from ice_eval.analysis.across import GridLine, GridResults
+from ice_eval.analysis import GridLine, GridResults
 from ice_eval.report.figures import (
     Figure,
     FigureFiles,

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from ice_eval.analysis.across import QUESTIONS, GridResults, GridRun, grid_results
+from ice_eval.analysis import GridResults, GridRun, grid_results
+from ice_eval.analysis.across import QUESTIONS
 from ice_eval.analysis.measures import Found, Missing
 from ice_eval.bench.folder import BenchFolder, RunRecord
 from ice_eval.bench.grid import Grid

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ice_eval.analysis.across import GridLine
+from ice_eval.analysis import GridLine
 from ice_eval.report.tables import EMPTY, Column, Table, count, naming, percent, table_of, word_of_rate
 from ice_eval.results import SummaryLine
 from ice_eval.results.outcomes import ALL

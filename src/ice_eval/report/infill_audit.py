@@ -5,8 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import get_args
 
 from ice_eval.analysis import ContaminationEffect, FillAudit, FillCounts, InfillAudit, Judged, Piece
-from ice_eval.analysis.infill_audit import LOOSE_COUNT, LOOSE_Z, N_SHUFFLES
-from ice_eval.analysis.pieces import Kind
+from ice_eval.analysis.infill_audit import LOOSE_COUNT, LOOSE_Z, N_SHUFFLES, PieceKind
 from ice_eval.report.tables import EMPTY, Column, Table, interval, naming, p_value, percent, points, table_of
 
 _SHOWN = 8
@@ -67,7 +66,7 @@ def _blacklist_table(audit: InfillAudit) -> Table:
 
 
 def _counted(pieces: Collection[Piece]) -> str:
-    kinds = [(sum(piece.kind == kind for piece in pieces), kind) for kind in get_args(Kind)]
+    kinds = [(sum(piece.kind == kind for piece in pieces), kind) for kind in get_args(PieceKind)]
     named = ", ".join(f"{n} {kind}{'' if n == 1 else 'es' if kind == 'prefix' else 's'}" for n, kind in kinds if n)
     return f"{len(pieces):,} ({named})" if named else "0"
 

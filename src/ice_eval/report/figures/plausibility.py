@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from ice_eval.analysis.human import HUMAN, iou, marks_of, tells_units_apart
+from ice_eval.analysis.measures.plausibility import HUMAN, iou, marks_of, tells_units_apart
 from ice_eval.report.figures._base import Figure
 from ice_eval.report.figures._examples import Examples
 from ice_eval.report.figures._runs import own_size_name
