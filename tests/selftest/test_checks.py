@@ -7,7 +7,7 @@ import pytest
 
 from ice_eval import rationales, stats
 from ice_eval.selftest import checks
-from ice_eval.selftest._trials import About, Trials
+from ice_eval.selftest.checks import About, Trials
 
 ABOUT = About("model", "operator", "sufficiency", "random")
 N, M = 2000, 19

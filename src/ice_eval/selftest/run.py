@@ -3,28 +3,30 @@
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ice_eval import pipeline
 from ice_eval._seeding import rng_for
 from ice_eval.attributions import Attribution, attributions
 from ice_eval.nulls import SIZE
 from ice_eval.nulls import nulls as null_registry
 from ice_eval.operators import operators as operator_registry
+from ice_eval.results.summary import outcomes_by_configuration
 from ice_eval.selftest import checks
-from ice_eval.selftest._known import KnownModel, toy
-from ice_eval.selftest._trials import DIRECTIONS, About, Trials, trials
-from ice_eval.selftest.checks import Check
+from ice_eval.selftest.checks import About, Check, Trials
+from ice_eval.selftest.known import SHARE, KnownModel, planted, toy
 
+DIRECTIONS = ("sufficiency", "necessity")
 M = 19
 """Random sets per rationale: p-values are multiples of 0.05."""
 M_DISCOVERIES, M_SEQUENTIAL = 99, 499
 DATA_SET = 25
 NOISE = (1.0, 2.0, 4.0, 8.0)
-"""Standard deviation of what is added to the truth, in spreads of the truth."""
+"""Standard deviations of the noise, in those of the truth."""
 RANDOM, TRUTH, NEGATED, MIXTURE = "random", "truth", "negated truth", "mixture"
 
 _WEAKENED = ("delete", "infill")
@@ -37,7 +39,7 @@ _MIXED = 10
 
 @dataclass(frozen=True)
 class Sizes:
-    """How many examples and data sets each part draws; a part that draws none is left out."""
+    """Numbers of examples and data sets that each part draws; a part that draws none is skipped."""
 
     random: int = 0
     truth: int = 0
@@ -54,12 +56,12 @@ QUICK = Sizes(random=200, truth=100, weakened=50, mixture=200, covered=100, matc
 
 @dataclass(frozen=True)
 class Report:
-    """What the self-test found."""
+    """The checks of a self-test."""
 
     checks: tuple[Check, ...]
     seed: int
     skipped: tuple[str, ...]
-    """What could not be tested here, and why."""
+    """Models that could not be tested here, and why."""
     seconds: float
 
     @property
@@ -75,7 +77,7 @@ class Report:
         return not self.failed
 
     def content(self) -> dict[str, Any]:
-        """All of it, as plain data."""
+        """Return the report as JSON holds it."""
         return {
             "ok": self.ok,
             "seed": self.seed,
@@ -84,13 +86,8 @@ class Report:
             "n_failed": len(self.failed),
             "skipped": list(self.skipped),
             "seconds": round(self.seconds, 1),
-            "checks": [_plain(check) for check in self.checks],
+            "checks": [check.as_dict() for check in self.checks],
         }
-
-
-def _plain(check: Check) -> dict[str, Any]:
-    fields = asdict(check)
-    return {**fields.pop("about"), **fields, "is_guarantee": check.is_guarantee, "ok": check.ok}
 
 
 Say = Callable[[str], None]
@@ -118,24 +115,19 @@ def selftest(
     models: list[KnownModel] = [toy()]
     if with_transformer:
         try:
-            from ice_eval.selftest._planted import planted
-
             models.append(planted())
         except ImportError as exc:
             skipped.append(f"the transformer is skipped: {exc.name} is not installed.")
-    found = list(_of_sampler(sizes, seed))
+    found = []
+    # Sets that are listed and shuffled, and sets that are drawn because there are too many to list.
+    for n_units, size in ((8, 2), (30, 6)) if sizes.random else ():
+        rng = rng_for(seed, "selftest", "sampler", n_units)
+        found.append(checks.uniform_sets(n_units, size, n=sizes.random, seed=seed, rng=rng))
     with tempfile.TemporaryDirectory(prefix="ice-selftest-") as folder:
         for known in models:
             bench = _Bench(known, names, sizes, seed, Path(folder) / known.name, say)
             found += bench.checks()
     return Report(tuple(found), seed, tuple(skipped), time.monotonic() - started)
-
-
-def _of_sampler(sizes: Sizes, seed: int) -> Iterator[Check]:
-    """Sets that are listed and shuffled, and sets that are drawn because there are too many to list."""
-    for n_units, size in ((8, 2), (30, 6)) if sizes.random else ():
-        rng = rng_for(seed, "selftest", "sampler", n_units)
-        yield checks.uniform_sets(n_units, size, n=sizes.random, seed=seed, rng=rng)
 
 
 @dataclass(frozen=True)
@@ -150,56 +142,41 @@ class _Bench:
     say: Say
 
     def checks(self) -> Iterator[Check]:
-        null, true = self._random(), self._truth()
-        weakened = self._weakened()
-        for trial in null.values():
+        weakening = [name for name in self.operators if name in _WEAKENED]
+        truth, negated = self.known.attribution(), self.known.attribution(sign=-1.0)
+        noisy = {f"truth + {x:g} noise": self.known.attribution(noise=x, seed=self.seed) for x in NOISE}
+        # All operators in one run, so that the average over operators is tested too.
+        null = self._run(RANDOM, {RANDOM: _random()}, [self.operators], n=self.sizes.random)
+        true = self._run(
+            TRUTH, {TRUTH: truth, NEGATED: negated}, [[name] for name in self.operators], n=self.sizes.truth
+        )
+        one_by_one = [[name] for name in weakening]
+        weakened = self._run("weakened", noisy, one_by_one, n=self.sizes.weakened, directions=DIRECTIONS[:1])
+        for trial in [*null.values(), *self._matched(one_by_one).values(), *self._sequential(weakening).values()]:
             yield from checks.calibration(trial, data_set=DATA_SET, rng=self._rng("calibration"))
-        for trial in [*self._matched().values(), *self._sequential().values()]:
-            yield from checks.calibration(trial, data_set=DATA_SET, rng=self._rng("calibration"))
-        yield from self._of_truth(true)
+        for about, trial in true.items():
+            check = {TRUTH: checks.truth, NEGATED: checks.negated_truth}[about.attribution]
+            exact, rng = not operator_registry.get(about.operator).needs_fills, self._rng(about.attribution)
+            yield from check(trial, exact=exact, unique=self.known.unique, data_set=DATA_SET, rng=rng)
         for trial in weakened.values():
             yield from checks.power(trial, data_set=DATA_SET, rng=self._rng("power"))
         yield from self._discoveries(null, true)
         yield from self._mixture()
         yield from self._coverage([*null.values(), *true.values(), *weakened.values()])
 
-    def _random(self) -> dict[About, Trials]:
-        # Together, so that the average over operators is tested too.
-        return self._run(RANDOM, {RANDOM: attributions.get(RANDOM)()}, [self.operators], n=self.sizes.random)
-
-    def _matched(self) -> dict[About, Trials]:
-        """Every null that is matched on more than size."""
+    def _matched(self, groups: Sequence[Sequence[str]]) -> dict[About, Trials]:
+        """Run every null that is matched on more than size."""
         names = tuple(name for name in null_registry.names() if name != SIZE)
-        chosen = [name for name in self.operators if name in _WEAKENED]
-        methods = {RANDOM: attributions.get(RANDOM)()}
-        alone = [[name] for name in chosen]
-        return self._run("matched", methods, alone, n=self.sizes.matched, directions=DIRECTIONS[:1], nulls=names)
+        n, directions = self.sizes.matched, DIRECTIONS[:1]
+        return self._run("matched", {RANDOM: _random()}, groups, n=n, directions=directions, nulls=names)
 
-    def _sequential(self) -> dict[About, Trials]:
-        """Random sets until every test has decided."""
-        chosen = [name for name in self.operators if name in _WEAKENED]
-        methods = {RANDOM: attributions.get(RANDOM)()}
-        return self._run("sequential", methods, [chosen], n=self.sizes.sequential, m=M_SEQUENTIAL, adaptive="examples")
-
-    def _truth(self) -> dict[About, Trials]:
-        methods = {TRUTH: self.known.attribution(), NEGATED: self.known.attribution(sign=-1.0)}
-        return self._run(TRUTH, methods, [[name] for name in self.operators], n=self.sizes.truth)
-
-    def _weakened(self) -> dict[About, Trials]:
-        methods = {f"truth + {x:g} noise": self.known.attribution(noise=x, seed=self.seed) for x in NOISE}
-        chosen = [[name] for name in self.operators if name in _WEAKENED]
-        return self._run("weakened", methods, chosen, n=self.sizes.weakened, directions=DIRECTIONS[:1])
-
-    def _of_truth(self, true: Mapping[About, Trials]) -> Iterator[Check]:
-        for about, trial in true.items():
-            check = {TRUTH: checks.truth, NEGATED: checks.negated_truth}[about.attribution]
-            exact = not operator_registry.get(about.operator).needs_fills
-            yield from check(
-                trial, exact=exact, unique=self.known.unique, data_set=DATA_SET, rng=self._rng(about.attribution)
-            )
+    def _sequential(self, operators: Sequence[str]) -> dict[About, Trials]:
+        """Draw random sets until every test has decided."""
+        n, settings = self.sizes.sequential, {"m": M_SEQUENTIAL, "adaptive": "examples"}
+        return self._run("sequential", {RANDOM: _random()}, [operators], n=n, **settings)
 
     def _discoveries(self, null: Mapping[About, Trials], true: Mapping[About, Trials]) -> Iterator[Check]:
-        """With few random sets only a large level lets anything be rejected: 6 null and 2 true ones at 0.20."""
+        """Reject with few random sets: only a large level allows it, with 6 null and 2 true examples at 0.20."""
         for about, trial in true.items() if null else ():
             if about.attribution == TRUTH:
                 yield from checks.false_discoveries(
@@ -213,21 +190,15 @@ class _Bench:
                 )
 
     def _mixture(self) -> Iterator[Check]:
-        """With many random sets, at the level of a summary: one true explanation among nine random ones."""
+        """Reject with many random sets, at the level of a summary: one true explanation among nine random ones."""
         # Where scores tie, null p-values are so large that the check could not fail.
         if not (self.known.unique and self.sizes.mixture):
             return
-        random, true, negated = attributions.get(RANDOM)(), self.known.attribution(), self.known.attribution(sign=-1.0)
-        found = self._run(
-            MIXTURE,
-            {RANDOM: random, TRUTH: true, NEGATED: negated},
-            [self.operators[:1]],
-            n=self.sizes.mixture,
-            m=M_DISCOVERIES,
-            directions=DIRECTIONS[:1],
-        )
+        methods = {RANDOM: _random(), TRUTH: self.known.attribution(), NEGATED: self.known.attribution(sign=-1.0)}
+        n, directions = self.sizes.mixture, DIRECTIONS[:1]
+        found = self._run(MIXTURE, methods, [self.operators[:1]], n=n, m=M_DISCOVERIES, directions=directions)
         about = replace(next(iter(found)), attribution=MIXTURE)
-        null, signal, opposite = (found[replace(about, attribution=name)] for name in (RANDOM, TRUTH, NEGATED))
+        null, signal, opposite = (found[replace(about, attribution=name)] for name in methods)
         place = np.arange(len(null)) % _MIXED == 0
         for tail, ours, theirs in (
             ("upper", null.p_value, signal.p_value),
@@ -243,14 +214,9 @@ class _Bench:
             about = trial.about
             if about.direction == DIRECTIONS[0] and about.operator in _WEAKENED and about.attribution != NEGATED:
                 for size in (50, 100):
-                    yield checks.coverage(
-                        about,
-                        trial.win_rate,
-                        size=size,
-                        n_data_sets=self.sizes.covered,
-                        promised=size == 100 and about.attribution in _SPREAD_OUT,
-                        rng=self._rng("coverage"),
-                    )
+                    promised = size == 100 and about.attribution in _SPREAD_OUT
+                    n, rng = self.sizes.covered, self._rng("coverage")
+                    yield checks.coverage(about, trial.win_rate, size=size, n_data_sets=n, promised=promised, rng=rng)
 
     def _run(
         self,
@@ -263,26 +229,48 @@ class _Bench:
         directions: Sequence[str] = DIRECTIONS,
         **settings: Any,
     ) -> dict[About, Trials]:
-        """One run of the pipeline for each group of operators; none where there are no examples."""
-        if not n:
-            return {}
-        self.say(f"{self.known.name}: {', '.join(methods)} ({purpose}), {n} texts …")
+        """Run the whole pipeline on `n` fresh texts for each group of operators, and read its outcomes."""
         found: dict[About, Trials] = {}
-        for index, group in enumerate(groups):
-            found |= trials(
-                self.known,
-                methods,
+        if n:
+            self.say(f"{self.known.name}: {', '.join(methods)} ({purpose}), {n} texts …")
+        for index, group in enumerate(groups if n else ()):
+            config = pipeline.RunConfig(
+                attributions=tuple(methods),
+                operators=tuple(group),
+                directions=tuple(directions),
+                k=(SHARE,),
                 n=n,
                 m=m,
                 seed=self.seed,
-                purpose=purpose,
-                operators=group,
-                directions=directions,
-                folder=self.folder / f"{purpose}-{index}",
                 **settings,
             )
+            found |= self._trials(config, methods, purpose, self.folder / f"{purpose}-{index}")
+        return found
+
+    def _trials(
+        self, config: pipeline.RunConfig, methods: Mapping[str, Attribution], purpose: str, folder: Path
+    ) -> dict[About, Trials]:
+        model, task = self.known.model, self.known.task(config.n, seed=config.seed, purpose=purpose)
+        scored = pipeline.score(
+            config, model=model, task=task, examples=task.examples(), attributions=methods, out=folder
+        )
+        run = pipeline.finish(scored)
+        found, sequential = {}, config.adaptive == "examples"
+        for cell, outcomes in outcomes_by_configuration(run, run.manifest().config).items():
+            # A rationale may be alone in its class; nothing else may go wrong with these texts.
+            assert cell.null != SIZE or not outcomes.errors, outcomes.errors
+            null = "" if cell.null == SIZE else f", null of {cell.null}"
+            label = f"{cell.attribution}{null}{', sequential' if sequential else ''}"
+            about, used = About(self.known.name, cell.operator, cell.direction, label), outcomes.select(outcomes.sound)
+            columns = {name: used.column(name) for name in ("p_value", "p_lower", "win_rate", "tie_rate")}
+            m = used.column("m").astype(np.int64)
+            found[about] = Trials(about, **columns, m=m, families=used.families.rates(), sequential=sequential)
         return found
 
     def _rng(self, purpose: str) -> np.random.Generator:
         # The same draws for every configuration: where two agree on every example, so do their checks.
         return rng_for(self.seed, "selftest", self.known.name, purpose)
+
+
+def _random() -> Attribution:
+    return attributions.get(RANDOM)()
