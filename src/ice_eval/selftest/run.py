@@ -172,8 +172,8 @@ class _Bench:
 
     def _sequential(self, operators: Sequence[str]) -> dict[About, Trials]:
         """Draw random sets until every test has decided."""
-        n, settings = self.sizes.sequential, {"m": M_SEQUENTIAL, "adaptive": "examples"}
-        return self._run("sequential", {RANDOM: _random()}, [operators], n=n, **settings)
+        methods, n = {RANDOM: _random()}, self.sizes.sequential
+        return self._run("sequential", methods, [operators], n=n, m=M_SEQUENTIAL, adaptive="examples")
 
     def _discoveries(self, null: Mapping[About, Trials], true: Mapping[About, Trials]) -> Iterator[Check]:
         """Reject with few random sets: only a large level allows it, with 6 null and 2 true examples at 0.20."""
