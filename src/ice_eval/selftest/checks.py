@@ -19,6 +19,8 @@ Column = NDArray[np.float64]  # (examples,)
 
 LIMIT = 0.001
 """A guarantee whose p-value is smaller fails."""
+DATA_SET = 25
+"""Examples in a data set."""
 ALPHAS = (0.05, 0.10, 0.20)
 SEQUENTIAL_ALPHAS = (0.01, 0.05, 0.10)
 DETECTED = 0.05
@@ -128,26 +130,25 @@ def _guaranteed(
 # --- random attributions ------------------------------------------------------------------------------------------
 
 
-def calibration(trials: Trials, *, data_set: int, rng: np.random.Generator) -> Iterator[Check]:
+def calibration(trials: Trials, *, rng: np.random.Generator) -> Iterator[Check]:
     """Check everything that must hold of a random explanation."""
     yield from false_positives(trials, SEQUENTIAL_ALPHAS if trials.sequential else ALPHAS)
     yield mean_win_rate(trials)
     if not trials.sequential:
         yield uniform_ranks(trials, rng=rng)
-    if len(trials.families) >= data_set:
-        told, _ = data_sets(trials, data_set, rng=rng)
-        yield at_most(f"data sets of {data_set} told from random, p ≤ {DETECTED:g}", trials.about, told, DETECTED)
-        said = [verdict.reason != NOT_DISTINGUISHABLE for verdict in verdicts(trials, data_set, rng=rng)]
-        yield at_most(f"verdict on a data set of {data_set} is not random", trials.about, np.array(said), DETECTED)
+    if len(trials.families) >= DATA_SET:
+        told, _ = data_sets(trials, rng=rng)
+        yield at_most(f"data sets of {DATA_SET} told from random, p ≤ {DETECTED:g}", trials.about, told, DETECTED)
+        said = [verdict.reason != NOT_DISTINGUISHABLE for verdict in verdicts(trials, rng=rng)]
+        yield at_most(f"verdict on a data set of {DATA_SET} is not random", trials.about, np.array(said), DETECTED)
 
 
 def false_positives(trials: Trials, alphas: Sequence[float] = ALPHAS) -> Iterator[Check]:
     """Check that either tail's p-values reach `alpha` in at most a share `alpha` of examples."""
     for alpha in alphas:
         for tail, p_values in (("upper", trials.p_value), ("lower", trials.p_lower)):
-            yield at_most(
-                f"false positives, {tail} tail, α = {alpha:.2f}", trials.about, _reach(p_values, alpha), alpha
-            )
+            name = f"false positives, {tail} tail, α = {alpha:.2f}"
+            yield at_most(name, trials.about, _reach(p_values, alpha), alpha)
 
 
 def uniform_ranks(trials: Trials, *, rng: np.random.Generator) -> Check:
@@ -210,40 +211,35 @@ def mean_win_rate(trials: Trials, *, promised: bool = True) -> Check:
     )
 
 
-def _tests(trials: Trials, size: int, *, rng: np.random.Generator) -> list[tuple[slice, float]]:
+def _tests(trials: Trials, rng: np.random.Generator) -> list[tuple[slice, float]]:
     """Cut the trials into data sets, each with the p-value of its mean win rate."""
-    cut = [slice(start, start + size) for start in range(0, len(trials) - size + 1, size)]
+    cut = [slice(start, start + DATA_SET) for start in range(0, len(trials) - DATA_SET + 1, DATA_SET)]
     return [(each, stats.mean_test(trials.families[each], rng=rng, n_draws=_N_DRAWS).p_value) for each in cut]
 
 
-def data_sets(trials: Trials, size: int, *, rng: np.random.Generator) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def data_sets(trials: Trials, *, rng: np.random.Generator) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Return which data sets differ from random ones, and which of these win."""
-    found = _tests(trials, size, rng=rng)
+    found = _tests(trials, rng)
     told = np.array([p_value <= DETECTED + _ROUND_OFF for _, p_value in found])
     wins = np.array([trials.win_rate[each].mean() > stats.CHANCE for each, _ in found])
     return told, told & wins
 
 
-def verdicts(trials: Trials, size: int, *, rng: np.random.Generator) -> list[stats.Verdict]:
+def verdicts(trials: Trials, *, rng: np.random.Generator) -> list[stats.Verdict]:
     """Return the verdict on each data set."""
     return [
         stats.verdict(float(rates.mean()), stats.mean_interval(rates, rng=rng, n_resamples=_N_RESAMPLES), p_value=p)
-        for rates, p in ((trials.win_rate[each], p) for each, p in _tests(trials, size, rng=rng))
+        for rates, p in ((trials.win_rate[each], p) for each, p in _tests(trials, rng))
     ]
 
 
 # --- known truth --------------------------------------------------------------------------------------------------
 
 
-def truth(trials: Trials, *, exact: bool, unique: bool, data_set: int, rng: np.random.Generator) -> Iterator[Check]:
+def truth(trials: Trials, *, exact: bool, unique: bool, rng: np.random.Generator) -> Iterator[Check]:
     """Check everything that must hold of an explanation that is the truth.
 
-    Args:
-        trials: Its trials.
-        exact: Whether no set can beat it; where fills are drawn, a lucky set may.
-        unique: Whether, in addition, no other set ties with it.
-        data_set: Examples in a data set.
-        rng: Source of the draws.
+    `exact`: no set can beat it; where fills are drawn, a lucky set may. `unique`: no other set ties with it either.
     """
     about = trials.about
     if exact:
@@ -253,13 +249,11 @@ def truth(trials: Trials, *, exact: bool, unique: bool, data_set: int, rng: np.r
         yield at_least("the truth has the smallest p-value", about, smallest, 1.0)
     else:
         yield measured("p ≤ 0.05 on one example", about, _reach(trials.p_value, DETECTED), "power")
-    _, detected = data_sets(trials, data_set, rng=rng)
-    yield at_least(f"the truth is detected in a data set of {data_set}", about, detected, POWER)
+    _, detected = data_sets(trials, rng=rng)
+    yield at_least(f"the truth is detected in a data set of {DATA_SET}", about, detected, POWER)
 
 
-def negated_truth(
-    trials: Trials, *, exact: bool, unique: bool, data_set: int, rng: np.random.Generator
-) -> Iterator[Check]:
+def negated_truth(trials: Trials, *, exact: bool, unique: bool, rng: np.random.Generator) -> Iterator[Check]:
     """Check everything that must hold of the opposite of the truth; arguments as for `truth`."""
     about = trials.about
     if exact:
@@ -270,15 +264,15 @@ def negated_truth(
     else:
         yield measured("lower p ≤ 0.05 on one example", about, _reach(trials.p_lower, DETECTED), "power")
     yield at_most("the negated truth passes, upper tail, α = 0.05", about, _reach(trials.p_value, 0.05), 0.05)
-    named = np.array([verdict.word == "anti-faithful" for verdict in verdicts(trials, data_set, rng=rng)])
-    yield at_least(f"a data set of {data_set} is called anti-faithful", about, named, POWER)
+    named = np.array([verdict.word == "anti-faithful" for verdict in verdicts(trials, rng=rng)])
+    yield at_least(f"a data set of {DATA_SET} is called anti-faithful", about, named, POWER)
 
 
-def power(trials: Trials, *, data_set: int, rng: np.random.Generator) -> Iterator[Check]:
+def power(trials: Trials, *, rng: np.random.Generator) -> Iterator[Check]:
     """Measure how often an explanation is detected: a weak signal allows no guarantee."""
     yield mean_win_rate(trials, promised=False)
-    _, detected = data_sets(trials, data_set, rng=rng)
-    yield measured(f"detected in a data set of {data_set}", trials.about, detected, "power")
+    _, detected = data_sets(trials, rng=rng)
+    yield measured(f"detected in a data set of {DATA_SET}", trials.about, detected, "power")
     yield measured("p ≤ 0.05 on one example", trials.about, _reach(trials.p_value, DETECTED), "power")
 
 

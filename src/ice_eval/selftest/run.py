@@ -24,7 +24,6 @@ DIRECTIONS = ("sufficiency", "necessity")
 M = 19
 """Random sets per rationale: p-values are multiples of 0.05."""
 M_DISCOVERIES, M_SEQUENTIAL = 99, 499
-DATA_SET = 25
 NOISE = (1.0, 2.0, 4.0, 8.0)
 """Standard deviations of the noise, in those of the truth."""
 RANDOM, TRUTH, NEGATED, MIXTURE = "random", "truth", "negated truth", "mixture"
@@ -90,26 +89,15 @@ class Report:
         }
 
 
-Say = Callable[[str], None]
-
-
 def selftest(
     *,
     seed: int = 0,
     sizes: Sizes = FULL,
     operators: Sequence[str] | None = None,
     with_transformer: bool = True,
-    say: Say = lambda message: None,
+    say: Callable[[str], None] = lambda message: None,
 ) -> Report:
-    """Test the method on models whose truth is known.
-
-    Args:
-        seed: Defines texts, noise, random sets and draws.
-        sizes: How much is drawn.
-        operators: By default all that are registered.
-        with_transformer: Whether the transformer is tested beside the toy model.
-        say: Gets a line before each part.
-    """
+    """Test the method on models whose truth is known; `say` gets a line before each part."""
     started, skipped = time.monotonic(), []
     names = tuple(operators or operator_registry.names())
     models: list[KnownModel] = [toy()]
@@ -139,41 +127,36 @@ class _Bench:
     sizes: Sizes
     seed: int
     folder: Path
-    say: Say
+    say: Callable[[str], None]
 
     def checks(self) -> Iterator[Check]:
-        weakening = [name for name in self.operators if name in _WEAKENED]
-        truth, negated = self.known.attribution(), self.known.attribution(sign=-1.0)
-        noisy = {f"truth + {x:g} noise": self.known.attribution(noise=x, seed=self.seed) for x in NOISE}
+        sizes, attribution = self.sizes, self.known.attribution
+        weak = [name for name in self.operators if name in _WEAKENED]
+        one_each = [[name] for name in weak]
+        random = {RANDOM: attributions.get(RANDOM)()}
+        known = {TRUTH: attribution(), NEGATED: attribution(sign=-1.0)}
+        noisy = {f"truth + {x:g} noise": attribution(noise=x, seed=self.seed) for x in NOISE}
+        matched = tuple(name for name in null_registry.names() if name != SIZE)
         # All operators in one run, so that the average over operators is tested too.
-        null = self._run(RANDOM, {RANDOM: _random()}, [self.operators], n=self.sizes.random)
-        true = self._run(
-            TRUTH, {TRUTH: truth, NEGATED: negated}, [[name] for name in self.operators], n=self.sizes.truth
-        )
-        one_by_one = [[name] for name in weakening]
-        weakened = self._run("weakened", noisy, one_by_one, n=self.sizes.weakened, directions=DIRECTIONS[:1])
-        for trial in [*null.values(), *self._matched(one_by_one).values(), *self._sequential(weakening).values()]:
-            yield from checks.calibration(trial, data_set=DATA_SET, rng=self._rng("calibration"))
+        null = self._run(RANDOM, random, [self.operators], n=sizes.random)
+        true = self._run(TRUTH, known, [[name] for name in self.operators], n=sizes.truth)
+        weakened = self._run("weakened", noisy, one_each, n=sizes.weakened, directions=DIRECTIONS[:1])
+        others = self._run("matched", random, one_each, n=sizes.matched, directions=DIRECTIONS[:1], nulls=matched)
+        # Random sets until every test has decided.
+        others |= self._run("sequential", random, [weak], n=sizes.sequential, m=M_SEQUENTIAL, adaptive="examples")
+        for trial in [*null.values(), *others.values()]:
+            yield from checks.calibration(trial, rng=self._rng("calibration"))
         for about, trial in true.items():
             check = {TRUTH: checks.truth, NEGATED: checks.negated_truth}[about.attribution]
-            exact, rng = not operator_registry.get(about.operator).needs_fills, self._rng(about.attribution)
-            yield from check(trial, exact=exact, unique=self.known.unique, data_set=DATA_SET, rng=rng)
+            exact = not operator_registry.get(about.operator).needs_fills
+            yield from check(trial, exact=exact, unique=self.known.unique, rng=self._rng(about.attribution))
         for trial in weakened.values():
-            yield from checks.power(trial, data_set=DATA_SET, rng=self._rng("power"))
+            yield from checks.power(trial, rng=self._rng("power"))
         yield from self._discoveries(null, true)
-        yield from self._mixture()
+        # Where scores tie, null p-values are so large that the check could not fail.
+        if self.known.unique and sizes.mixture:
+            yield from self._mixture({**random, **known})
         yield from self._coverage([*null.values(), *true.values(), *weakened.values()])
-
-    def _matched(self, groups: Sequence[Sequence[str]]) -> dict[About, Trials]:
-        """Run every null that is matched on more than size."""
-        names = tuple(name for name in null_registry.names() if name != SIZE)
-        n, directions = self.sizes.matched, DIRECTIONS[:1]
-        return self._run("matched", {RANDOM: _random()}, groups, n=n, directions=directions, nulls=names)
-
-    def _sequential(self, operators: Sequence[str]) -> dict[About, Trials]:
-        """Draw random sets until every test has decided."""
-        methods, n = {RANDOM: _random()}, self.sizes.sequential
-        return self._run("sequential", methods, [operators], n=n, m=M_SEQUENTIAL, adaptive="examples")
 
     def _discoveries(self, null: Mapping[About, Trials], true: Mapping[About, Trials]) -> Iterator[Check]:
         """Reject with few random sets: only a large level allows it, with 6 null and 2 true examples at 0.20."""
@@ -189,12 +172,8 @@ class _Bench:
                     rng=self._rng("discoveries"),
                 )
 
-    def _mixture(self) -> Iterator[Check]:
+    def _mixture(self, methods: Mapping[str, Attribution]) -> Iterator[Check]:
         """Reject with many random sets, at the level of a summary: one true explanation among nine random ones."""
-        # Where scores tie, null p-values are so large that the check could not fail.
-        if not (self.known.unique and self.sizes.mixture):
-            return
-        methods = {RANDOM: _random(), TRUTH: self.known.attribution(), NEGATED: self.known.attribution(sign=-1.0)}
         n, directions = self.sizes.mixture, DIRECTIONS[:1]
         found = self._run(MIXTURE, methods, [self.operators[:1]], n=n, m=M_DISCOVERIES, directions=directions)
         about = replace(next(iter(found)), attribution=MIXTURE)
@@ -270,7 +249,3 @@ class _Bench:
     def _rng(self, purpose: str) -> np.random.Generator:
         # The same draws for every configuration: where two agree on every example, so do their checks.
         return rng_for(self.seed, "selftest", self.known.name, purpose)
-
-
-def _random() -> Attribution:
-    return attributions.get(RANDOM)()

@@ -1,7 +1,8 @@
 """The figures that the paper states, recomputed from its tables by the code that analyses any grid."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal
 
 import numpy as np
@@ -9,8 +10,6 @@ import numpy as np
 from ice_eval.analysis.grid import (
     Cell,
     OperatorDependence,
-    Pair,
-    WinRateSpread,
     anti_faithful,
     eraser_agreement,
     operator_dependence,
@@ -36,7 +35,6 @@ _DRAWS, _VOCABULARY = 4, 50_000
 _FULL, _EMPTY = 0.78, 0.50
 """Scores of the worked example's full and empty input."""
 _POWER_N = 400
-_KNOWN_FAITHFUL = {("Llama-3.1-8B", "esnli", "gradient"), ("Qwen2.5-7B", "imdb", "attention")}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,17 +66,13 @@ class Discrepancy:
 
 def headline() -> dict[str, Any]:
     """Return the paper's headline figures as one flat record: shares as fractions, gaps in percentage points."""
-    overall, short = dependence(), dependence(text_length="short")
-    deleted = _under("delete")
+    found = recomputed()
+    counts = ("crossings", "attention_configurations", "anti_faithful_delete", "delete_configurations")
+    gaps = ("median_gap_short_pp", "mean_gap_short_pp", "max_gap_pp")
     return {
-        "crossings": len(overall.crossings),
-        "attention_configurations": len(overall.pairs),
-        "anti_faithful_delete": len(anti_faithful(deleted)),
-        "delete_configurations": len(deleted),
-        "delete_exceeds_short_text": round(_defined(short.first_exceeds), 3),
-        "median_gap_short_pp": _points(short.median_gap),
-        "mean_gap_short_pp": _points(short.mean_gap),
-        "max_gap_pp": _max_gap(),
+        **{name: found[name] for name in counts},
+        "delete_exceeds_short_text": round(found["delete_exceeds_percent"] / 100, 3),
+        **{name: round(found[name], 2) for name in gaps},
     }
 
 
@@ -89,7 +83,7 @@ def claims() -> list[Claim]:
 
 def _claim(entry: Mapping[str, Any]) -> Claim:
     stated, relation = entry["stated"], entry.get("relation", "equal")
-    value = round(RECOMPUTED[entry["id"]](), 6)  # without the noise of binary fractions in differences of decimals
+    value = round(recomputed()[entry["id"]], 6)  # without the noise of binary fractions in differences of decimals
     agrees = {
         "equal": abs(value - stated) <= 0.5 * 10 ** -entry.get("decimals", 0),
         "above": value > stated,
@@ -136,212 +130,152 @@ def step_capacities() -> list[tuple[str, str, float]]:
 
 def dependence(*, attribution: str = "attention", text_length: str | None = None) -> OperatorDependence:
     """Compare the operators over the English results of an attribution, over all texts or those of one length."""
-    return operator_dependence(
-        cell for cell in english_cells() if cell.attribution == attribution and text_length in (None, cell.text_length)
-    )
+    where = {"attribution": attribution} | ({} if text_length is None else {"text_length": text_length})
+    return operator_dependence(_chosen(english_cells(), **where))
 
 
-# --- parts of recomputed figures ----------------------------------------------------------------------------------
+@cache
+def recomputed() -> Mapping[str, float]:
+    """Return the value of every claim by its id."""
+    return {**_operators(), **_methods(), **_languages_and_masks(), **_choices(), **_plausibility(), **_other_tables()}
 
 
-def _under(operator: str) -> list[Cell]:
-    return [cell for cell in english_cells() if cell.operator == operator]
+def _chosen(cells: Iterable[Cell], **where: str) -> list[Cell]:
+    return [cell for cell in cells if all(getattr(cell, name) == value for name, value in where.items())]
 
 
-def _defined(value: float | None) -> float:
-    assert value is not None, "the published grid is not empty"
-    return value
-
-
-def _points(value: float | None) -> float:
-    """Return percentage points, to two decimals."""
-    return round(100 * _defined(value), 2)
-
-
-def _max_gap() -> float:
-    widest = dependence().widest
-    return _points(None if widest is None else abs(widest.gap))
-
-
-def _share(found: Sequence[bool]) -> float:
-    return sum(found) / len(found)
+def _percent(cells: Iterable[Cell], **where: str) -> list[float]:
+    return [100 * cell.win_rate for cell in _chosen(cells, **where)]
 
 
 def _column(table: str, column: str) -> list[float]:
     return [float(row[column]) for row in paper_table(table).rows]
 
 
-def _smallest_positive_gap() -> float:
-    gaps = np.subtract(_column("operator_comparison", "delete"), _column("operator_comparison", "infill"))
-    return float(gaps[gaps > 0].min())
-
-
-def _methods(cells: Iterable[Cell]) -> list[Pair]:
-    return paired(cells, over="attribution", first="attention", second="gradient")
-
-
-def _attention_wins(task: str, *operators: str) -> list[bool]:
-    cells = [cell for cell in english_cells() if cell.task == task and cell.operator in operators]
-    return [pair.gap > 0 for pair in _methods(cells)]
-
-
-def _llama_near_random() -> int:
-    cells = [cell for cell in english_cells() if (cell.model, cell.task) == ("Llama-3.1-8B", "sst2")]
-    return sum(taxonomy(cell.win_rate) == "near-random" for cell in cells)
-
-
-def _gradient_rise(model: str, task: str) -> float:
-    [pair] = [p for p in dependence(attribution="gradient").pairs if (p.first.model, p.first.task) == (model, task)]
-    return -100 * pair.gap
-
-
-def _known_faithful() -> OperatorDependence:
-    return operator_dependence(
-        cell for cell in english_cells() if (cell.model, cell.task, cell.attribution) in _KNOWN_FAITHFUL
+def _operators() -> dict[str, float]:
+    """Deletion and infill in English."""
+    overall, short, long = dependence(), dependence(text_length="short"), dependence(text_length="long")
+    deleted, infilled = _chosen(english_cells(), operator="delete"), _chosen(english_cells(), operator="infill")
+    worse = anti_faithful(deleted)
+    compared = np.subtract(_column("operator_comparison", "delete"), _column("operator_comparison", "infill"))
+    llama = _chosen(english_cells(), model="Llama-3.2-3B", task="esnli", attribution="gradient")
+    known = operator_dependence(
+        _chosen(english_cells(), model="Llama-3.1-8B", task="esnli", attribution="gradient")
+        + _chosen(english_cells(), model="Qwen2.5-7B", task="imdb", attribution="attention")
     )
+    near_random = [taxonomy(cell.win_rate) for cell in _chosen(english_cells(), model="Llama-3.1-8B", task="sst2")]
+    return {
+        "attention_configurations": len(overall.pairs),
+        "crossings": len(overall.crossings),
+        "crossings_percent": 100 * len(overall.crossings) / len(overall.pairs),
+        "max_gap_pp": 100 * max(abs(gap) for gap in overall.gaps),
+        "delete_exceeds_percent": 100 * float(np.mean([gap > 0 for gap in short.gaps])),
+        "median_gap_short_pp": 100 * float(np.median(short.gaps)),
+        "mean_gap_short_pp": 100 * float(np.mean(short.gaps)),
+        "long_text_reversed": 1 - float(np.mean([gap > 0 for gap in long.gaps])),
+        "largest_sst2_gap_pp": 100 * max(pair.gap for pair in overall.pairs if pair.first.task == "sst2"),
+        "comparison_smallest_gap_pp": float(compared[compared > 0].min()),
+        "delete_configurations": len(deleted),
+        "anti_faithful_delete": len(worse),
+        "anti_faithful_gradient_share": len(_chosen(worse, attribution="gradient")) / len(worse),
+        "llama32_esnli_gradient_rise_pp": -100 * operator_dependence(llama).gaps[0],
+        "highest_delete": max(_percent(deleted)),
+        "highest_infill": max(_percent(infilled)),
+        "llama31_sst2_near_random": near_random.count("near-random"),
+        "known_faithful_lowest": min(100 * cell.win_rate for p in known.pairs for cell in (p.first, p.second)),
+        "known_faithful_gap_pp": 100 * max(abs(gap) for gap in known.gaps),
+    }
 
 
-def _language_rates(task: str) -> list[float]:
-    return [100 * cell.win_rate for cell in multilingual_cells() if (cell.task, cell.operator) == (task, "delete")]
+def _wins(cells: Iterable[Cell]) -> list[float]:
+    """Return the gaps between attention and gradient."""
+    return [pair.gap for pair in paired(cells, over="attribution", first="attention", second="gradient")]
 
 
-def _multilingual_rates() -> list[float]:
-    return [100 * cell.win_rate for cell in multilingual_cells() if cell.attribution == "attention"]
-
-
-def _mask_ratio(attribution: str) -> float:
-    """Return the smallest ratio of the win rate under deletion to that under a mask."""
-    cells = {cell.operator: cell.win_rate for cell in ablation_cells() if cell.attribution == attribution}
-    return min(cells["delete"] / rate for operator, rate in cells.items() if operator != "delete")
-
-
-def _k_spread(model: str, task: str, attribution: str) -> WinRateSpread:
-    chosen = [c for c in k_cells() if (c.model, c.task, c.attribution) == (model, task, attribution)]
-    [spread] = spreads(chosen, over="k")
-    return spread
-
-
-def _prompt_gap(task: str) -> float:
-    return 100 * max(abs(pair.gap) for pair in _methods(cell for cell in prompt_cells() if cell.task == task))
-
-
-def _confidence_p() -> float:
-    confidence, attention = _column("prompts", "confidence"), _column("prompts", "attention")
-    return correlation_pvalue(float(np.corrcoef(confidence, attention)[0, 1]), len(confidence))
-
-
-def _tuned_less_base() -> float:
-    """Return the mean win rate of attention on sentiment under deletion, of tuned models less that of base models."""
+def _methods() -> dict[str, float]:
+    """Attention against gradient, and tuned against base models."""
+    gaps = {task: _wins(_chosen(english_cells(), task=task, operator="delete")) for task in ("esnli", "ag_news")}
     tuned = {row["model"]: row["type"] != "base" for row in paper_table("models").rows}
-    cells = [c for c in _under("delete") if c.attribution == "attention" and c.task in ("sst2", "imdb")]
-    means = [np.mean([cell.win_rate for cell in cells if tuned[cell.model] is kind]) for kind in (True, False)]
-    return float(100 * (means[0] - means[1]))
+    attention = _chosen(english_cells(), operator="delete", attribution="attention")
+    sentiment = [cell for cell in attention if cell.task in ("sst2", "imdb")]
+    means = [np.mean([cell.win_rate for cell in sentiment if tuned[cell.model] is kind]) for kind in (True, False)]
+    return {
+        "attention_wins_sst2": sum(gap > 0 for gap in _wins(_chosen(english_cells(), task="sst2"))),
+        "attention_wins_esnli_delete": float(np.mean([gap > 0 for gap in gaps["esnli"]])),
+        "gradient_wins_ag_news_delete": sum(gap <= 0 for gap in gaps["ag_news"]),
+        "instruct_less_base_sentiment_pp": float(100 * (means[0] - means[1])),
+    }
 
 
-def _p_values_that_follow() -> int:
-    """Count the printed p-values that some r, rounding to the printed one, gives."""
-    found = 0
-    for row in paper_table("plausibility").rows:
-        r, p, n = abs(float(row["r"])), float(row["p"]), int(row["n"])
-        low, high = sorted(correlation_pvalue(r + step, n) for step in (-0.0005, 0.0005))
-        found += low - 0.005 <= p <= high + 0.005
+def _languages_and_masks() -> dict[str, float]:
+    every = _percent(multilingual_cells(), attribution="attention")
+    german, chinese = (_percent(multilingual_cells(), task=task, operator="delete") for task in ("german", "chinese"))
+    found = {
+        "multilingual_lowest": min(every),
+        "multilingual_highest": max(every),
+        "german_lowest_delete": min(german),
+        "german_highest_delete": max(german),
+        "chinese_lowest_delete": min(chinese),
+        "chinese_highest_delete": max(chinese),
+    }
+    for name in ("attention", "gradient"):
+        cells = {cell.operator: cell.win_rate for cell in _chosen(ablation_cells(), attribution=name)}
+        ratios = [cells["delete"] / rate for operator, rate in cells.items() if operator != "delete"]
+        found[f"mask_ratio_{name}"] = min(ratios)
     return found
 
 
-def _largest_correlated_model() -> float:
-    """Return billions of parameters."""
+def _choices() -> dict[str, float]:
+    """Size of rationales, and prompts."""
+    [gradient] = spreads(_chosen(k_cells(), model="GPT-2", task="german", attribution="gradient"), over="k")
+    [attention] = spreads(_chosen(k_cells(), model="GPT-2", task="german", attribution="attention"), over="k")
+    gaps = {task: _wins(_chosen(prompt_cells(), task=task)) for task in ("imdb", "sst2")}
+    r = float(np.corrcoef(_column("prompts", "confidence"), _column("prompts", "attention"))[0, 1])
+    return {
+        "k_german_gradient_best": float(gradient.highest.k or 0),
+        "k_german_attention_increases": attention.increases,
+        "prompt_gap_imdb_pp": 100 * max(map(abs, gaps["imdb"])),
+        "prompt_gap_sst2_pp": 100 * max(map(abs, gaps["sst2"])),
+        "prompt_anti_faithful": len(anti_faithful(prompt_cells())),
+        "prompt_confidence_p": correlation_pvalue(r, len(paper_table("prompts").rows)),
+    }
+
+
+def _plausibility() -> dict[str, float]:
+    rows = paper_table("plausibility").rows
     sizes = {row["model"]: float(row["size"].removesuffix("B")) for row in paper_table("models").rows}
-    return max(sizes[row["model"]] for row in paper_table("plausibility").rows)
+    following = 0  # printed p-values that some r, rounding to the printed one, gives
+    for row in rows:
+        r, p, n = abs(float(row["r"])), float(row["p"]), int(row["n"])
+        low, high = sorted(correlation_pvalue(r + step, n) for step in (-0.0005, 0.0005))
+        following += low - 0.005 <= p <= high + 0.005
+    return {
+        "plausibility_largest_r": max(map(abs, _column("plausibility", "r"))),
+        "plausibility_smallest_p": min(_column("plausibility", "p")),
+        "plausibility_p_from_r": following,
+        "plausibility_detectable_r": detectable_correlation(_POWER_N),
+        "plausibility_largest_model": max(sizes[row["model"]] for row in rows),
+    }
 
 
-def _contamination(task: str) -> float:
-    """Return the chance of at least one surviving token in the draws, in percent."""
-    [row] = paper_table("contamination").where(task=task)
-    return 100 * (1 - (1 - float(row["surviving"]) / _VOCABULARY) ** _DRAWS)
-
-
-def _worked_nsr(operator: str) -> float:
-    [row] = paper_table("worked_example").where(operator=operator)
-    return (float(row["score"]) - _EMPTY) / (_FULL - _EMPTY)
-
-
-def _worked_words() -> int:
-    rows = paper_table("worked_example").rows
-    return sum(taxonomy(float(row["win_rate"]) / 100) == row["word"] for row in rows)
-
-
-def _intervals_around() -> int:
-    rows = paper_table("intervals").rows
-    return sum(float(row["low"]) <= float(row["win_rate"]) <= float(row["high"]) for row in rows)
-
-
-def _step_gap(model: str) -> float:
-    by_unit = {row["unit"]: float(row["necessity"]) for row in paper_table("steps_and_tokens").where(model=model)}
-    return by_unit["step"] - by_unit["token"]
-
-
-RECOMPUTED: Mapping[str, Callable[[], float]] = {
-    "attention_configurations": lambda: len(dependence().pairs),
-    "crossings": lambda: len(dependence().crossings),
-    "crossings_percent": lambda: 100 * len(dependence().crossings) / len(dependence().pairs),
-    "max_gap_pp": _max_gap,
-    "delete_exceeds_percent": lambda: 100 * _defined(dependence(text_length="short").first_exceeds),
-    "median_gap_short_pp": lambda: 100 * _defined(dependence(text_length="short").median_gap),
-    "mean_gap_short_pp": lambda: 100 * _defined(dependence(text_length="short").mean_gap),
-    "long_text_reversed": lambda: 1 - _defined(dependence(text_length="long").first_exceeds),
-    "largest_sst2_gap_pp": lambda: 100 * max(p.gap for p in dependence().pairs if p.first.task == "sst2"),
-    "comparison_smallest_gap_pp": _smallest_positive_gap,
-    "delete_configurations": lambda: len(_under("delete")),
-    "anti_faithful_delete": lambda: len(anti_faithful(_under("delete"))),
-    "anti_faithful_gradient_share": lambda: _share(
-        [cell.attribution == "gradient" for cell in anti_faithful(_under("delete"))]
-    ),
-    "attention_wins_sst2": lambda: sum(_attention_wins("sst2", "delete", "infill")),
-    "attention_wins_esnli_delete": lambda: _share(_attention_wins("esnli", "delete")),
-    "llama32_esnli_gradient_rise_pp": lambda: _gradient_rise("Llama-3.2-3B", "esnli"),
-    "gradient_wins_ag_news_delete": lambda: _attention_wins("ag_news", "delete").count(False),
-    "highest_delete": lambda: 100 * max(cell.win_rate for cell in _under("delete")),
-    "highest_infill": lambda: 100 * max(cell.win_rate for cell in _under("infill")),
-    "llama31_sst2_near_random": _llama_near_random,
-    "known_faithful_lowest": lambda: (
-        100 * min(min(pair.first.win_rate, pair.second.win_rate) for pair in _known_faithful().pairs)
-    ),
-    "known_faithful_gap_pp": lambda: 100 * max(abs(gap) for gap in _known_faithful().gaps),
-    "multilingual_lowest": lambda: min(_multilingual_rates()),
-    "multilingual_highest": lambda: max(_multilingual_rates()),
-    "german_lowest_delete": lambda: min(_language_rates("german")),
-    "german_highest_delete": lambda: max(_language_rates("german")),
-    "chinese_lowest_delete": lambda: min(_language_rates("chinese")),
-    "chinese_highest_delete": lambda: max(_language_rates("chinese")),
-    "mask_ratio_attention": lambda: _mask_ratio("attention"),
-    "mask_ratio_gradient": lambda: _mask_ratio("gradient"),
-    "k_german_gradient_best": lambda: float(_k_spread("GPT-2", "german", "gradient").highest.k or 0),
-    "k_german_attention_increases": lambda: _k_spread("GPT-2", "german", "attention").increases,
-    "prompt_gap_imdb_pp": lambda: _prompt_gap("imdb"),
-    "prompt_gap_sst2_pp": lambda: _prompt_gap("sst2"),
-    "prompt_anti_faithful": lambda: len(anti_faithful(prompt_cells())),
-    "prompt_confidence_p": _confidence_p,
-    "instruct_less_base_sentiment_pp": _tuned_less_base,
-    "plausibility_largest_r": lambda: max(abs(r) for r in _column("plausibility", "r")),
-    "plausibility_smallest_p": lambda: min(_column("plausibility", "p")),
-    "plausibility_p_from_r": _p_values_that_follow,
-    "plausibility_detectable_r": lambda: detectable_correlation(_POWER_N),
-    "plausibility_largest_model": _largest_correlated_model,
-    "eraser_disagreement_percent": lambda: 100 * _ERASER_DISAGREEMENTS / _ERASER_CONFIGURATIONS,
-    "eraser_positive_percent": lambda: 100 * _ERASER_POSITIVE / _ERASER_DISAGREEMENTS,
-    "eraser_printed_disagreements": lambda: (
-        eraser_agreement(_column("eraser", "raw"), _column("eraser", "win_rate")).disagreements
-    ),
-    "contamination_sst2_percent": lambda: _contamination("sst2"),
-    "contamination_ag_news_percent": lambda: _contamination("ag_news"),
-    "contamination_esnli_percent": lambda: _contamination("esnli"),
-    "worked_nsr_delete": lambda: _worked_nsr("delete"),
-    "worked_nsr_infill": lambda: _worked_nsr("infill"),
-    "worked_words": _worked_words,
-    "intervals_around_win_rate": _intervals_around,
-    "instruction_model_src": lambda: max(
-        float(row["src"]) for row in paper_table("frontier").where(training="instruction")
-    ),
-    "step_gap_deepseek": lambda: _step_gap("DeepSeek-R1-7B"),
-}
-"""By the id of a claim."""
+def _other_tables() -> dict[str, float]:
+    eraser = eraser_agreement(_column("eraser", "raw"), _column("eraser", "win_rate"))
+    examples, intervals = paper_table("worked_example").rows, paper_table("intervals").rows
+    deepseek = paper_table("steps_and_tokens").where(model="DeepSeek-R1-7B")
+    necessity = {row["unit"]: float(row["necessity"]) for row in deepseek}
+    around = [float(row["low"]) <= float(row["win_rate"]) <= float(row["high"]) for row in intervals]
+    found = {
+        "eraser_disagreement_percent": 100 * _ERASER_DISAGREEMENTS / _ERASER_CONFIGURATIONS,
+        "eraser_positive_percent": 100 * _ERASER_POSITIVE / _ERASER_DISAGREEMENTS,
+        "eraser_printed_disagreements": eraser.disagreements,
+        "worked_words": sum(taxonomy(float(row["win_rate"]) / 100) == row["word"] for row in examples),
+        "intervals_around_win_rate": sum(around),
+        "instruction_model_src": max(float(r["src"]) for r in paper_table("frontier").where(training="instruction")),
+        "step_gap_deepseek": necessity["step"] - necessity["token"],
+    }
+    for row in paper_table("contamination").rows:  # chance of at least one surviving token in the draws
+        rate = 1 - (1 - float(row["surviving"]) / _VOCABULARY) ** _DRAWS
+        found[f"contamination_{row['task']}_percent"] = 100 * rate
+    for row in examples:
+        found[f"worked_nsr_{row['operator']}"] = (float(row["score"]) - _EMPTY) / (_FULL - _EMPTY)
+    return found
