@@ -26,7 +26,7 @@ from ice_eval.results.outcomes import ALL
 from ice_eval.results.records import flat
 
 LEVEL = 0.05
-"""Of p-values that are adjusted over a whole grid."""
+"""Level of p-values that are adjusted over a whole grid."""
 _PLACE = ("null", "direction", "k")
 _Line = dict[str, Any]
 

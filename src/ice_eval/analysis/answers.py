@@ -18,7 +18,7 @@ from ice_eval.results import RunFolder
 from ice_eval.results.ledger import NO_NAMES
 
 _INVERSE_TEMPERATURES = (0.0, 50.0)
-"""Of scores of unit spread; at 0 all labels are equally likely."""
+"""Bounds for scores of unit spread; at 0 all labels are equally likely."""
 _ROUND_OFF = 1e-6
 """Differences of losses that small come from the search for the temperature."""
 
@@ -43,7 +43,7 @@ class Answered:
     """The loss at the temperature that makes it smallest: what is left without overconfidence."""
     rescaled_adapted: float
     difference: float
-    """Of the rescaled losses, adapted less deployed, mean over examples."""
+    """Mean difference of the rescaled losses over examples, adapted less deployed."""
     difference_ci: stats.Interval | None
     """95 %, paired over examples, or groups of them; None where it is undefined."""
 

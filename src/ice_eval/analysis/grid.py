@@ -216,7 +216,7 @@ class EraserAgreement:
     """The verdicts of a raw ERASER score and of a win rate on the same configurations."""
 
     agree: tuple[bool, ...]
-    """Of each configuration."""
+    """One value per configuration."""
     eraser_only: int
     """Disagreements in which the raw score alone is positive."""
 
@@ -258,7 +258,7 @@ class GridRun:
     model: str
     task: str
     prompt: str = ""
-    """Which wording of the task's prompt."""
+    """Name of the wording of the task's prompt."""
     language: str = "en"
     base: str | None = None
     """The model that this one was tuned from, by its name in the grid."""

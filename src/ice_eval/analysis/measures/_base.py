@@ -1,4 +1,4 @@
-"""The seam that every measure fills: a run folder in, lines of numbers out, or the reason why there are none."""
+"""The interface of measures: a run folder in, lines of numbers out, or the reason why there are none."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +28,7 @@ class Column(NamedTuple):
 
 
 def naming(*fields: str) -> tuple[Column, ...]:
-    """Columns that say what a line is about, headed by the names of their fields."""
+    """Return text columns that identify a line, headed by the names of their fields."""
     return tuple(Column(field, field, "share" if field == "k" else "text") for field in fields)
 
 
@@ -45,19 +45,19 @@ class Part:
 
 @dataclass(frozen=True)
 class Found:
-    """What a measure says of a run."""
+    """The result of a measure for one run."""
 
     parts: tuple[Part, ...]
     notes: tuple[str, ...] = ()
-    """What a reader must know beside the numbers, a sentence each."""
+    """Remarks for the reader of the numbers, a sentence each."""
 
 
 @dataclass(frozen=True)
 class Missing:
-    """Why a measure says nothing of a run."""
+    """The reason why a measure has no result for a run."""
 
     reason: str
-    """What the folder lacks and how a run gets it, as one sentence without its full stop."""
+    """Names what the folder lacks and how a run gets it, as one sentence without its full stop."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,14 +65,14 @@ class Measure(ABC):
     """A question that finished runs can answer, without a model."""
 
     needs: ClassVar[str]
-    """What a run must have, in a few words."""
+    """Requirement of a run, in a few words."""
 
     @abstractmethod
     def of(self, folder: RunFolder) -> Found | Missing:
-        """What the measure says of one run."""
+        """Return the result for one run."""
 
     def across(self, found: Sequence[Found]) -> Found | None:
-        """What only several runs together say, given what was found in each; None where that is nothing."""
+        """Return the result over several runs, given those of each; None where there is none."""
         return None
 
 

@@ -31,7 +31,7 @@ from ice_eval.stats import correlation_pvalue, detectable_correlation, step_reas
 _ERASER_CONFIGURATIONS, _ERASER_DISAGREEMENTS, _ERASER_POSITIVE = 120, 53, 49
 """Counts that the paper gives without the configurations behind them."""
 _DRAWS, _VOCABULARY = 4, 50_000
-"""Of the contamination audit."""
+"""Settings of the contamination audit."""
 _FULL, _EMPTY = 0.78, 0.50
 """Scores of the worked example's full and empty input."""
 _POWER_N = 400
@@ -47,7 +47,7 @@ class Claim:
     """The figure, in our words."""
     stated: float
     relation: Literal["equal", "above", "below"]
-    """Whether the figure is said to be this, as rounded in the paper, or to lie above or below it."""
+    """Relation of the figure to this number, which is rounded as in the paper."""
     recomputed: float
     agrees: bool
     note: str
