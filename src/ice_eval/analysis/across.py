@@ -16,6 +16,7 @@ from ice_eval.analysis.grid import (
     GridResults,
     GridRun,
     Pair,
+    WinRateSpread,
     operator_dependence,
     spreads,
 )
@@ -207,21 +208,9 @@ def prompts(grid: GridResults) -> Found | Missing:
         *(Column(name, name, "percent") for name in names),
         *([Column("difference", "Δ", "points")] if contrast else []),
     )
-    ranges = [
-        {
-            **_fields(each.lowest, "model", "task", *_PROMPT_PLACE),
-            "n_prompts": len(each.cells),
-            "lowest": each.lowest.win_rate,
-            "lowest_prompt": each.lowest.prompt,
-            "highest": each.highest.win_rate,
-            "highest_prompt": each.highest.prompt,
-            "width": each.width,
-        }
-        for each in found
-    ]
     parts = [
         Part("Prompts", columns, tuple(_prompt_lines(grid, cells, names, contrast=contrast))),
-        Part("Sensitivity to the prompt", _PROMPT_SPREAD_COLUMNS, tuple(ranges)),
+        Part("Sensitivity to the prompt", _PROMPT_SPREAD_COLUMNS, tuple(_spread_lines(found, "prompt", _PROMPT_PLACE))),
     ]
     notes = ["Confidence is the mean probability of the explained label on whole texts."]
     correlations = tuple(_confidence_correlations(grid, cells))
@@ -231,6 +220,22 @@ def prompts(grid: GridResults) -> Found | Missing:
     if contrast:
         notes.append("Δ is the win rate of attention less that of gradient.")
     return Found(tuple(parts), tuple(notes))
+
+
+def _spread_lines(found: Sequence[WinRateSpread], choice: str, place: Sequence[str]) -> Iterator[_Line]:
+    """Yield the lowest and highest win rate of each spread, and the values of the choice that give them."""
+    for each in found:
+        low, high = each.lowest, each.highest
+        yield {
+            **_fields(low, "model", "task", *place),
+            **({"n_prompts": len(each.cells)} if choice == "prompt" else {}),
+            "lowest": low.win_rate,
+            f"lowest_{choice}": getattr(low, choice),
+            "highest": high.win_rate,
+            f"highest_{choice}": getattr(high, choice),
+            "width": each.width,
+            **({"increases": "yes" if each.increases else "no"} if choice == "k" else {}),
+        }
 
 
 def _prompt_lines(grid: GridResults, cells: Sequence[Cell], names: Sequence[str], *, contrast: bool) -> Iterator[_Line]:
@@ -284,19 +289,7 @@ def sizes(grid: GridResults) -> Found | Missing:
     found = spreads(grid.cells, over="k")
     if not found:
         return Missing("the grid has one k; give two or more")
-    lines = [
-        {
-            **_fields(each.lowest, "model", "task", *_SIZE_PLACE),
-            "lowest": each.lowest.win_rate,
-            "lowest_k": each.lowest.k,
-            "highest": each.highest.win_rate,
-            "highest_k": each.highest.k,
-            "width": each.width,
-            "increases": "yes" if each.increases else "no",
-        }
-        for each in found
-    ]
-    return Found((Part("Sensitivity to k", _SIZE_COLUMNS, tuple(lines)),))
+    return Found((Part("Sensitivity to k", _SIZE_COLUMNS, tuple(_spread_lines(found, "k", _SIZE_PLACE))),))
 
 
 # --- models and languages -----------------------------------------------------------------------------------------
@@ -503,23 +496,21 @@ def _is_supported(line: SummaryLine) -> bool:
 def _not_beaten(run: GridRun, own: Sequence[SummaryLine], by_name: Mapping[str, Sequence[SummaryLine]]) -> list[str]:
     """Return the attributions that this one is not surely ahead of under every operator."""
     found = []
-    for other, lines in by_name.items():
-        theirs = {line.operator: line for line in lines}
-        ahead = (line.operator in theirs and _is_ahead(run, line, theirs[line.operator]) for line in own)
-        if other != own[0].attribution and not all(ahead):
+    for other in (name for name in by_name if name != own[0].attribution):
+        theirs = {line.operator: line for line in by_name[other]}
+        if not all(line.operator in theirs and _is_ahead(run, line, theirs[line.operator]) for line in own):
             found.append(other)
     return found
 
 
 def _is_ahead(run: GridRun, line: SummaryLine, other: SummaryLine) -> bool:
-    first, second = (run.win_rates[each.configuration] for each in (line, other))
+    first, second = run.win_rates[line.configuration], run.win_rates[other.configuration]
     shared = [each for each in first if each in second]
     if not shared:
         return False
     rates = (np.array([each[name] for name in shared]) for each in (first, second))
-    seed = run.folder.manifest().config.seed
-    groups = groups_of([run.inputs[name] for name in shared])
-    interval = stats.difference_interval(*rates, rng=rng_for(seed, "guidelines"), groups=groups)
+    rng = rng_for(run.folder.manifest().config.seed, "guidelines")
+    interval = stats.difference_interval(*rates, rng=rng, groups=groups_of([run.inputs[name] for name in shared]))
     return interval is not None and interval.low > 0
 
 
