@@ -5,7 +5,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ice_eval.analysis import GridLine, GridResults
 from ice_eval.api import evaluate
@@ -22,6 +22,7 @@ from ice_eval.records import Example
 from ice_eval.report import write_html
 from ice_eval.results import SummaryLine
 from ice_eval.results.outcomes import ALL
+from ice_eval.tasks import Task
 from ice_eval.words import word_spans
 
 if TYPE_CHECKING:
@@ -37,14 +38,13 @@ class PlanLine:
     task: str
     prompt: str
     language: str
-    n: int | None
+    n: int | None = None
     """Examples; None where the data cannot be read."""
-    rows: int | None
+    rows: int | None = None
     """Rows to score, about; 0 where all are scored."""
-    minutes: float | None
+    minutes: float | None = None
     """By the pace of the model's finished runs in the folder; None where there are none."""
-    status: str
-    """`complete`, `waiting` or `cannot start`."""
+    status: Literal["complete", "waiting", "cannot start"] = "waiting"
     problem: str | None = None
     """Why it cannot start."""
 
@@ -66,19 +66,16 @@ def _plan(run: PlannedRun, done: Sequence[PlannedRun], folder: BenchFolder) -> P
         task=run.task_name,
         prompt=run.prompt,
         language=run.task.language,
-        n=None,
-        rows=None,
-        minutes=None,
-        status="waiting",
     )
+    config = run.config
     if run in done:
         n = folder.run_folder(run.name).manifest().data.examples
         return replace(line, n=n, rows=0, minutes=0.0, status="complete")
     try:
-        examples = run.task.examples(limit=run.config.n)
+        examples = run.task.examples(limit=config.n)
     except IceError as exc:
         return replace(line, status="cannot start", problem=str(exc))
-    rows = sum(_rows(example, run, run.config) for example in examples)
+    rows = sum(_rows(example, run.task, config) for example in examples)
     manifests = [folder.run_folder(each.name).manifest() for each in done if each.model == run.model]
     costs = [manifest.cost for manifest in manifests if manifest.cost is not None]
     known = sum(cost.rows for cost in costs)
@@ -86,9 +83,9 @@ def _plan(run: PlannedRun, done: Sequence[PlannedRun], folder: BenchFolder) -> P
     return replace(line, n=len(examples), rows=rows, minutes=minutes)
 
 
-def _rows(example: Example, run: PlannedRun, config: RunConfig) -> int:
+def _rows(example: Example, task: Task, config: RunConfig) -> int:
     """Count the rows of one example, with words for units: the tokenizer is not loaded yet."""
-    n_units = sum(len(word_spans(example.fields[name])) for name in run.task.explained)
+    n_units = sum(len(word_spans(example.fields[name])) for name in task.explained)
     if n_units < 2:
         return 0
     # A dynamic k is taken for a tenth of the units: the number of peaks of an attribution is not known yet.
@@ -107,7 +104,7 @@ def _rows(example: Example, run: PlannedRun, config: RunConfig) -> int:
 def run_grid(
     grid: Grid, out: Path, *, executor: Executor | None = None, reporter: Reporter | None = None
 ) -> BenchFolder:
-    """Run, or continue, a grid; the folder then holds the summary, the report and the figures of what is finished.
+    """Run, or continue, a grid; the folder then holds the summary, the report and the figures of its finished runs.
 
     Runs that are complete are not touched and need no model; those that failed before are tried again.
 
