@@ -19,10 +19,9 @@ from tokenizers.processors import TemplateProcessing
 
 import ice_eval
 from ice_eval.analysis.answers import answered
-from ice_eval.analysis.f_fidelity import Lesson, Removal, Training, adapt, trainable
 from ice_eval.encoding import encode
 from ice_eval.errors import ConfigError
-from ice_eval.f_fidelity import f_fidelity
+from ice_eval.f_fidelity import Removal, Training, TrainingExample, adapt, f_fidelity, trainable
 from ice_eval.models import load_model
 from ice_eval.operators import operators
 from ice_eval.pipeline import Silent
@@ -192,7 +191,7 @@ def test_the_manifest_tells_how_the_copy_came_about(deployed, adapted):
 @pytest.fixture(scope="module")
 def lessons(model, task):
     examples = task.examples()[20:40]
-    return [Lesson(encode(model.codec, task, example), example.gold) for example in examples]
+    return [TrainingExample(encode(model.codec, task, example), example.gold) for example in examples]
 
 
 def adapted_once(model, task, lessons, *, seed=0):

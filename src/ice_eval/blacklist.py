@@ -1,4 +1,4 @@
-"""What infill must not write, for a task and a tokenizer."""
+"""The blacklist of infill, for a task and a tokenizer."""
 
 from collections.abc import Collection, Sequence
 
@@ -15,13 +15,10 @@ _MIN_PIECE = 3
 def blacklist_of(
     codec: Codec, task: Task, units: Sequence[PooledUnits], *, label_words_only: bool = False
 ) -> Blacklist:
-    """Label words in all their forms, the task's lexicon, and tokens that the gold labels of `units` use differently.
+    """Return label words in all forms, the task's lexicon, special tokens, and tokens that gold labels use differently.
 
-    Args:
-        codec: Gives the pieces that label words are cut into, and the special tokens, which are no fill either.
-        task: Gives label words and lexicon.
-        units: What the log-odds of tokens are counted in.
-        label_words_only: Whether the label words are all that is kept out.
+    `units` give the counts of tokens by gold label; with `label_words_only`, label words and special tokens alone are
+    kept out.
     """
     words = label_words(task)
     lexicon = frozenset(word.casefold() for word in task.lexicon if not label_words_only)
@@ -30,12 +27,12 @@ def blacklist_of(
 
 
 def label_words(task: Task) -> frozenset[str]:
-    """The words of all labels, casefolded."""
+    """Return the words of all labels, casefolded."""
     return frozenset(part.casefold() for word in (*task.label_words.values(), *task.labels) for part in word.split())
 
 
 def _forms(codec: Codec, words: Collection[str]) -> frozenset[int]:
-    """Tokens of the label words in every casing, with and without a space before; short pieces say too little."""
+    """Return tokens of the label words in every casing, with and without a space before, but for short pieces."""
     casings = {form for word in words for form in (word, word.upper(), word.capitalize())}
     found = [codec.tokenize(space + form) for form in casings for space in ("", " ")]
     ids = {int(i) for tokens in found for i in tokens.ids[tokens.sequence >= 0]}

@@ -1,25 +1,30 @@
-"""The tests of a finished run again, on a copy of its model that was adapted to inputs with units removed."""
+"""F-Fidelity (Zheng et al., 2025): a run's tests again, on a copy of its classifier adapted to removed units.
+
+Removing units makes inputs that a model was not trained on, so its answers may say more about odd inputs than about the
+explanation. The copy was fine-tuned on such inputs; the question is whether the same tests come out the same on it.
+"""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ice_eval.analysis.f_fidelity import Lesson, Removal, Training, adapt, trainable
 from ice_eval.attributions import Given, method_of
-from ice_eval.errors import ConfigError
-from ice_eval.models import Model
+from ice_eval.errors import ConfigError, ModelError
+from ice_eval.models import Labels, Model
+from ice_eval.operators import FillPool, Operator
 from ice_eval.pipeline import Adapted, Reporter, RunConfig, Silent, examples_read, finish, prepare, score
 from ice_eval.pipeline.config import identity
 from ice_eval.pipeline.engine import Engine
-from ice_eval.rationales import DYNAMIC
-from ice_eval.records import Example, Inputs
+from ice_eval.rationales import DYNAMIC, keep_mask, set_size
+from ice_eval.records import Encoded, Example, Fills, Inputs
 from ice_eval.results import InputRow, RunFolder
 from ice_eval.results.records import Adaptation
 from ice_eval.scoring import Scorer
+from ice_eval.seeding import rng_for
 from ice_eval.tasks import Task
 
 if TYPE_CHECKING:
@@ -30,7 +35,134 @@ TRAINING_ROWS = 2000
 _ENOUGH = 32
 """With fewer other examples than this, those that are evaluated are trained on too."""
 _SAME = ("weights", "dtype", "data", "chat", "system", "prompt", "lexicon")
-"""What of model, task and data must be as the run has it."""
+"""Parts of model, task and data that must be as the run has them."""
+_PURPOSE = "f-fidelity"
+_WEIGHT_DECAY = 0.01
+_LARGEST_GRADIENT = 1.0
+_NO_FILLS: Fills = np.zeros(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """Settings of the fine-tuning."""
+
+    share: float
+    """Share of units that may be removed from an input: from none to this, uniformly."""
+    epochs: int = 3
+    lr: float = 5e-5
+    batch_size: int = 16
+    seed: int = 0
+    """Defines the order of the examples, the removed units, and the dropout."""
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batch_size"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} = {getattr(self, name)}: at least 1 is needed.")
+        if not 0 < self.share <= 1:
+            raise ConfigError(f"share = {self.share}: a share of units is expected, above 0 and at most 1, as 0.8.")
+        if not 0 < self.lr < 1:
+            raise ConfigError(f"lr = {self.lr}: a learning rate between 0 and 1 is expected, as 5e-5.")
+
+
+class TrainingExample(NamedTuple):
+    """An example to train on, and its label."""
+
+    item: Encoded
+    label: int
+
+
+@dataclass(frozen=True)
+class Removal:
+    """Removes random units of an example by a random one of a run's operators."""
+
+    operators: Mapping[str, Operator]
+    pool: FillPool | None
+    """None where no operator writes fills."""
+    share: float
+    seed: int
+
+    def from_item(self, item: Encoded, epoch: int) -> Inputs:
+        """Return the input of an epoch; its fills are not those of any test."""
+        rng = rng_for(self.seed, item.example_id, _PURPOSE, epoch)
+        usable, n_units = self._usable(item), item.n_units
+        operator = usable[rng.integers(len(usable))]
+        most = n_units - set_size(n_units, 1 - self.share)
+        kept = rng.choice(n_units, n_units - int(rng.integers(most + 1)), replace=False)
+        fills = self.pool.draw(item, rng).ids if self.pool is not None and operator.needs_fills else _NO_FILLS
+        mask = keep_mask(tuple(sorted(int(unit) for unit in kept)), n_units)
+        return operator.build(item, mask[None], fills=fills)
+
+    def can_remove(self, item: Encoded) -> bool:
+        """Tell whether the example has two units, and the run an operator that can remove one."""
+        return item.n_units > 1 and bool(self._usable(item))
+
+    def _usable(self, item: Encoded) -> list[Operator]:
+        fillable = self.pool is not None and self.pool.can_fill(item)
+        return [operator for operator in self.operators.values() if fillable or not operator.needs_fills]
+
+
+def trainable(model: Model) -> "SequenceClassifier":
+    """Return the model; raises ConfigError unless it is a sequence classifier whose weights can be trained."""
+    from ice_eval.models.classifier import SequenceClassifier
+
+    if not isinstance(model, SequenceClassifier):
+        raise ConfigError(
+            f"'{model.name}' cannot be adapted: F-Fidelity fine-tunes a copy of a sequence classifier of transformers "
+            "(…ForSequenceClassification), and neither language models nor functions."
+        )
+    if model.quantised is not None or model.is_spread:
+        raise ConfigError(
+            f"'{model.name}' cannot be adapted: F-Fidelity fine-tunes a copy, which takes weights that are not "
+            "quantised and lie on one device."
+        )
+    return model
+
+
+def adapt(
+    model: Model,
+    labels: Labels,
+    examples: Sequence[TrainingExample],
+    *,
+    removal: Removal,
+    training: Training,
+    progress: Callable[[int], None] = lambda rows: None,
+) -> tuple["SequenceClassifier", list[float]]:
+    """Fine-tune a copy of a classifier on inputs with units removed; the classifier itself stays as it was.
+
+    The loss is the cross-entropy over `labels`; `progress` is called with the number of rows just trained on. Returns
+    the copy, and the mean loss of every epoch. Raises ModelError where training diverges.
+    """
+    import torch
+
+    deployed = trainable(model)
+    # Half-precision weights would swallow the small steps of training.
+    copy = deployed.copied(name=deployed.name, dtype="float32")
+    weights = [each.requires_grad_(True) for each in copy.model.parameters()]
+    optimizer = torch.optim.AdamW(weights, lr=training.lr, weight_decay=_WEIGHT_DECAY)
+    losses = []
+    with torch.random.fork_rng(devices=[copy.device] if copy.device.startswith("cuda") else []), torch.enable_grad():
+        torch.manual_seed(training.seed)
+        copy.model.train(True)
+        for epoch in range(training.epochs):
+            total = 0.0
+            order = rng_for(training.seed, _PURPOSE, "order", epoch).permutation(len(examples))
+            for start in range(0, len(order), training.batch_size):
+                batch = [examples[index] for index in order[start : start + training.batch_size]]
+                inputs = Inputs.join([removal.from_item(each.item, epoch) for each in batch])
+                scores = copy.trainable_scores(inputs, labels)
+                right = torch.tensor([each.label for each in batch], device=scores.device)
+                loss = torch.nn.functional.cross_entropy(scores, right)
+                optimizer.zero_grad()
+                loss.backward()  # type: ignore[no-untyped-call]
+                torch.nn.utils.clip_grad_norm_(weights, _LARGEST_GRADIENT)
+                optimizer.step()
+                total += loss.item() * len(batch)
+                progress(len(batch))
+            losses.append(total / len(examples))
+    if not np.isfinite(losses).all():
+        raise ModelError(f"training diverged (losses {losses}); give a smaller --lr than {training.lr:g}.")
+    copy.model.requires_grad_(False)
+    return copy.copied(name=f"{deployed.name}+{_PURPOSE}", dtype=deployed.dtype), losses
 
 
 def f_fidelity(
@@ -55,32 +187,34 @@ def f_fidelity(
         training: Further fields of `Training`.
         save_model: Where to write the copy, if anywhere.
         reporter: Gets progress and messages.
-
-    Raises:
-        ConfigError: The run is of another model, task or data, the model cannot be adapted, or a folder is taken.
     """
     reporter = reporter or Silent()
     require_adaptable(run)
-    manifest, config = run.manifest(), _config_of(run)
-    plan = Training(share=_removed(run) if share is None else share, **(training or {}))
+    manifest = run.manifest()
+    config = RunConfig(**{each.name: getattr(manifest.config, each.name) for each in fields(RunConfig)})
+    if config.adaptive == "dataset":  # a pilot chose the number of random sets: they are as many again
+        config = replace(config, adaptive=None)
+    settings = Training(share=_removed(run) if share is None else share, **(training or {}))
     deployed = trainable(model)
-    _check_free(save_model)
+    if save_model is not None and save_model.exists() and (not save_model.is_dir() or any(save_model.iterdir())):
+        raise ConfigError(f"{save_model} is there already; choose a --save-model that is empty or new.")
     n_read = examples_read(config.n)
     read = task.examples(limit=max(config.n + TRAINING_ROWS, n_read))
     examples = read[:n_read]
     _check_same(run, config, deployed, task, examples)
     rows = [row for part in run.parts() for row in run.inputs(part)]
-    own_size, budget = manifest.config.own_size, manifest.token_budget
+    budget = manifest.token_budget
     assert budget is not None, "a run of a classifier has a budget"
+    own_size = manifest.config.own_size
     methods = {name: _stored(name, rows, own_size=name in own_size) for name in config.attributions}
     engine = prepare(config, deployed, task, methods, examples)
-    school = _school(engine, plan, read, budget=budget)
-    _check_out(out, school.how)
-    copy, outcome = _trained(engine, school, reporter)
+    data = _training_data(engine, settings, read, budget=budget)
+    _check_out(out, data.description)
+    copy, record = _trained(engine, data, reporter)
     adapted = Adapted(
-        how=school.how,
+        how=data.description,
         targets={row.example_id: row.target for row in rows if row.target is not None},
-        record=Adaptation(of=deployed.name, weights=deployed.fingerprint, run=str(run.path), **outcome),
+        record=Adaptation(of=deployed.name, weights=deployed.fingerprint, run=str(run.path), **record),
     )
     scored = score(
         config,
@@ -101,11 +235,7 @@ def f_fidelity(
 
 
 def require_adaptable(run: RunFolder) -> None:
-    """Refuse a run whose model no copy can be trained of, before that model is loaded.
-
-    Raises:
-        ConfigError: The run is not finished, or its weights were quantised: those of a copy would be others.
-    """
+    """Refuse an unfinished run, or one with quantised weights, before its model is loaded."""
     run.require_complete()
     load_in = run.manifest().identity.get("load_in")
     if load_in is not None:
@@ -115,77 +245,8 @@ def require_adaptable(run: RunFolder) -> None:
         )
 
 
-@dataclass(frozen=True)
-class _School:
-    """All that a copy is trained with."""
-
-    plan: Training
-    lessons: Sequence[Lesson]
-    removal: Removal
-    evaluated: bool
-    """Whether examples that are evaluated are among the lessons."""
-
-    @property
-    def how(self) -> str:
-        """One line that tells this training from others."""
-        plan, which = self.plan, "evaluated" if self.evaluated else "other"
-        return (
-            f"epochs {plan.epochs}, {len(self.lessons)} {which} examples, up to {100 * plan.share:.0f} % removed by "
-            f"{', '.join(self.removal.operators)}, lr {plan.lr:g}, batches of {plan.batch_size}, seed {plan.seed}"
-        )
-
-
-def _school(engine: Engine, plan: Training, read: Sequence[Example], *, budget: int) -> _School:
-    """Lessons from examples that are not evaluated, or from all where these are too few."""
-    evaluated = read[: engine.config.n]
-    others = _others(evaluated, read[engine.config.n :])
-    enough = len(others) >= _ENOUGH
-    removal = Removal(engine.operators, engine.pool, plan.share, plan.seed)
-    pupils = (others if enough else [*others, *evaluated])[:TRAINING_ROWS]
-    return _School(plan, _lessons(engine, removal, pupils, budget=budget), removal, not enough)
-
-
-def _trained(engine: Engine, school: _School, reporter: Reporter) -> "tuple[SequenceClassifier, dict[str, Any]]":
-    """The adapted copy, and what the manifest says of its training."""
-    reporter.say(f"training a copy of {engine.model.name}: {school.how}.")
-    if school.evaluated:
-        reporter.say(
-            f"the data hold fewer than {_ENOUGH} other examples, so the copy is trained on those that are evaluated "
-            "too: it may know their labels by heart."
-        )
-    started = time.monotonic()
-    reporter.start(len(school.lessons) * school.plan.epochs)
-    try:
-        copy, losses = adapt(
-            engine.model,
-            engine.scorer.labels,
-            school.lessons,
-            removal=school.removal,
-            training=school.plan,
-            progress=reporter.advance,
-        )
-    finally:
-        reporter.stop()
-    reporter.say(f"loss by epoch: {', '.join(f'{loss:.3f}' for loss in losses)}.")
-    return copy, {
-        **vars(school.plan),
-        "operators": tuple(school.removal.operators),
-        "rows": len(school.lessons),
-        "rows_evaluated": school.evaluated,
-        "losses": tuple(round(loss, 6) for loss in losses),
-        "seconds": round(time.monotonic() - started, 1),
-    }
-
-
-def _config_of(run: RunFolder) -> RunConfig:
-    """The configuration of a run; where a pilot chose the number of random sets, they are as many again."""
-    stored = run.manifest().config
-    found = RunConfig(**{each.name: getattr(stored, each.name) for each in fields(RunConfig)})
-    return replace(found, adaptive=None) if found.adaptive == "dataset" else found
-
-
 def _removed(run: RunFolder) -> float:
-    """The largest share of units that the tests of a run remove; 1 where rationales choose their own size."""
+    """Return the largest share of units that the tests of a run remove; 1 where rationales choose their own size."""
     config = run.manifest().config
     known = [k for k in config.k if k != DYNAMIC]
     if config.own_size or len(known) < len(config.k):
@@ -196,8 +257,8 @@ def _removed(run: RunFolder) -> float:
 
 def _check_same(run: RunFolder, config: RunConfig, model: Model, task: Task, examples: Sequence[Example]) -> None:
     stored = run.manifest().identity
-    card = {"id": model.name, "fingerprint": model.fingerprint, "dtype": model.dtype, "load_in": model.load_in}
-    given = identity(config, model=card, task=task, examples=examples)
+    info = {"id": model.name, "fingerprint": model.fingerprint, "dtype": model.dtype, "load_in": model.load_in}
+    given = identity(config, model=info, task=task, examples=examples)
     differ = [name for name in _SAME if stored.get(name) != given[name]]
     if differ:
         raise ConfigError(
@@ -206,53 +267,97 @@ def _check_same(run: RunFolder, config: RunConfig, model: Model, task: Task, exa
         )
 
 
-def _check_free(save_model: Path | None) -> None:
-    if save_model is not None and save_model.exists() and (not save_model.is_dir() or any(save_model.iterdir())):
-        raise ConfigError(f"{save_model} is there already; choose a --save-model that is empty or new.")
-
-
-def _check_out(out: Path, how: str) -> None:
-    """A folder that cannot be used is told before the training."""
+def _check_out(out: Path, description: str) -> None:
+    """Refuse a folder of something else before the training."""
     folder = RunFolder(out)
     if folder.is_foreign:
         raise ConfigError(f"{out} is there and holds no run; choose an --out that is empty or new.")
     if not folder.is_new:
         stored = RunFolder.existing(out).manifest().identity.get("adaptation")
-        if stored != how:
+        if stored != description:
             was = "a run of no adapted model" if stored is None else f"a run of a model adapted otherwise ({stored})"
-            raise ConfigError(f"{out} holds {was}, and this one is adapted with {how}; choose another --out.")
+            raise ConfigError(f"{out} holds {was}, and this one is adapted with {description}; choose another --out.")
 
 
 def _stored(name: str, rows: Sequence[InputRow], *, own_size: bool) -> Given:
-    """An attribution as the run holds it, ranked as its method ranks; those of skipped examples are never looked at."""
+    """Return an attribution as the run holds it, ranked as its method ranks; those of skipped examples are unused."""
     values = {row.example_id: row.attributions.get(name, np.zeros(len(row.spans))) for row in rows}
-    return Given(values=values, has_signs=_has_signs(name), sized=own_size)
-
-
-def _has_signs(name: str) -> bool:
     try:
-        return method_of(name).has_signs
-    except ConfigError:  # what a user brought may have signs
-        return True
+        has_signs = method_of(name).has_signs
+    except ConfigError:  # user-supplied ones may have signs
+        has_signs = True
+    return Given(values=values, has_signs=has_signs, sized=own_size)
 
 
-def _others(evaluated: Sequence[Example], further: Sequence[Example]) -> list[Example]:
-    """Examples that share neither text nor passage with one that is evaluated."""
+@dataclass(frozen=True)
+class _TrainingData:
+    """Everything that a copy is trained with."""
+
+    settings: Training
+    examples: Sequence[TrainingExample]
+    removal: Removal
+    evaluated: bool
+    """Whether evaluated examples are among them."""
+
+    @property
+    def description(self) -> str:
+        """One line that tells this training from others."""
+        settings, which = self.settings, "evaluated" if self.evaluated else "other"
+        return (
+            f"epochs {settings.epochs}, {len(self.examples)} {which} examples, up to {100 * settings.share:.0f} % "
+            f"removed by {', '.join(self.removal.operators)}, lr {settings.lr:g}, batches of {settings.batch_size}, "
+            f"seed {settings.seed}"
+        )
+
+
+def _training_data(engine: Engine, settings: Training, read: Sequence[Example], *, budget: int) -> _TrainingData:
+    """Choose examples that share neither text nor passage with evaluated ones, or all where these are too few.
+
+    Their labels are the gold ones, or the deployed model's predictions where the data have none.
+    """
+    evaluated, further = read[: engine.config.n], read[engine.config.n :]
     texts = {tuple(sorted(example.fields.items())) for example in evaluated}
     groups = {example.group for example in evaluated} - {None}
-    return [e for e in further if tuple(sorted(e.fields.items())) not in texts and e.group not in groups]
-
-
-def _lessons(engine: Engine, removal: Removal, examples: Sequence[Example], *, budget: int) -> list[Lesson]:
-    """Examples with their labels: the right one, or the deployed model's answer where the data do not say."""
-    items = [(example, engine.encode(example)) for example in examples]
-    items = [(example, item) for example, item in items if removal.can_teach(item)]
+    others = [e for e in further if tuple(sorted(e.fields.items())) not in texts and e.group not in groups]
+    enough = len(others) >= _ENOUGH
+    removal = Removal(engine.operators, engine.pool, settings.share, settings.seed)
+    chosen = (others if enough else [*others, *evaluated])[:TRAINING_ROWS]
+    items = [(example, engine.encode(example)) for example in chosen]
+    items = [(example, item) for example, item in items if removal.can_remove(item)]
     if not items:
         raise ConfigError("no example has a unit that could be removed, so there is nothing to train on.")
     unknown = [item for example, item in items if example.gold is None]
-    rows = Inputs.join([item.full() for item in unknown])
-    scores = Scorer(engine.model, engine.scorer.labels, budget=budget).score(rows)
+    scorer = Scorer(engine.model, engine.scorer.labels, budget=budget)
+    scores = scorer.score(Inputs.join([item.full() for item in unknown]))
     predicted = {item.example_id: int(np.argmax(row)) for item, row in zip(unknown, scores, strict=True)}
-    return [
-        Lesson(item, predicted[item.example_id] if example.gold is None else example.gold) for example, item in items
+    labelled = [
+        TrainingExample(item, predicted[item.example_id] if example.gold is None else example.gold)
+        for example, item in items
     ]
+    return _TrainingData(settings, labelled, removal, not enough)
+
+
+def _trained(engine: Engine, data: _TrainingData, reporter: Reporter) -> "tuple[SequenceClassifier, dict[str, Any]]":
+    """Return the adapted copy, and the record of its training for the manifest."""
+    reporter.say(f"training a copy of {engine.model.name}: {data.description}.")
+    if data.evaluated:
+        reporter.say(
+            f"the data hold fewer than {_ENOUGH} other examples, so the copy is trained on those that are evaluated "
+            "too: it may know their labels by heart."
+        )
+    started, settings, removal = time.monotonic(), data.settings, data.removal
+    reporter.start(len(data.examples) * settings.epochs)
+    try:
+        labels, progress = engine.scorer.labels, reporter.advance
+        copy, losses = adapt(engine.model, labels, data.examples, removal=removal, training=settings, progress=progress)
+    finally:
+        reporter.stop()
+    reporter.say(f"loss by epoch: {', '.join(f'{loss:.3f}' for loss in losses)}.")
+    return copy, {
+        **vars(settings),
+        "operators": tuple(removal.operators),
+        "rows": len(data.examples),
+        "rows_evaluated": data.evaluated,
+        "losses": tuple(round(loss, 6) for loss in losses),
+        "seconds": round(time.monotonic() - started, 1),
+    }

@@ -1,7 +1,7 @@
-"""The same examples in another language: a file with their ids and labels, and where each text comes from.
+"""Translation of examples into a file with their ids and labels, and the source of each text.
 
-Lines are kept in `OUT.partial` as they are translated, a batch at a time, and the file gets its name when all are
-there. Batches are cut by place, so a translation that was interrupted and continued is the one that was not.
+Lines are written to `OUT.partial`, a batch at a time, and the file gets its name when it is complete. Batches are cut
+by place, so a translation that was interrupted and continued equals one that was not.
 """
 
 import json
@@ -21,42 +21,38 @@ PARTIAL = ".partial"
 
 @dataclass(frozen=True, kw_only=True)
 class Provenance:
-    """Where translated texts come from; it stands in every line, under `translation`."""
+    """The source of translated texts; every line has it under `translation`."""
 
     model: str
     to: str
     source: str | None
-    """Language of the original texts, where the model had to be told."""
+    """Language of the original texts, where the model needs it."""
     beams: int
     batch: int
     fields: tuple[str, ...]
     load_in: str | None = None
-    """How the model's weights were quantised, if they were; lines of others do not name it."""
+    """Quantisation of the model's weights, if any; left out of lines otherwise."""
 
     def as_dict(self) -> dict[str, Any]:
-        """As lines hold it."""
+        """Return the provenance as lines hold it."""
         content = json.loads(json.dumps(asdict(self)))
         return {name: value for name, value in content.items() if name != "load_in" or value is not None}
 
 
 @dataclass(frozen=True)
 class Translated:
-    """What a translation came to."""
+    """A finished translation."""
 
     path: Path
     n: int
     n_before: int
-    """Of these, the lines that were there from an interrupted run."""
+    """Lines of an interrupted run among these."""
     dropped: tuple[str, ...]
     """Fields that the new file does not have: they may point into the old texts."""
 
 
 def translated_fields(data: DataSource, asked: Sequence[str] | None) -> tuple[str, ...]:
-    """The fields to translate: those asked for, or every field of the first row that holds text.
-
-    Raises:
-        DataError: There are none.
-    """
+    """Return the fields to translate: those asked for, or every field of the first row that holds text."""
     first = next(iter(data.rows()), None)
     if first is None:
         raise DataError(f"{data.origin} holds no examples; at least one is needed.")
@@ -79,28 +75,30 @@ def translate_file(
 
     Args:
         data: The original rows.
-        out: A `.jsonl` file that is not there yet.
+        out: A `.jsonl` file that does not exist yet.
         provenance: How they are translated.
-        load: Gives what translates a batch of texts; called when there is something to translate.
-        progress: Told how many lines are there, and how many there will be.
+        load: Returns the function that translates a batch of texts; called when there is something to translate.
+        progress: Called with the number of written lines and of all lines.
 
     Raises:
-        ConfigError: `out` is there already, or an interrupted translation of something else is.
+        ConfigError: `out` exists, or an interrupted translation of something else does.
         DataError: A row lacks a field.
     """
     _check_out(out)
     rows = list(data.rows())
+    heads = [_head(row, place) for place, row in enumerate(rows)]
     sources = [_source(row, place, provenance.fields, data.origin) for place, row in enumerate(rows)]
     partial = out.with_name(out.name + PARTIAL)
-    before = _lines_before(partial, sources, rows, provenance)
-    translate = load() if before < len(rows) else None
+    before = _lines_before(partial, sources, heads, provenance)
+    translate = load() if before < len(rows) else list
     with partial.open("ab") as stream:
         for start in range(before, len(rows), provenance.batch):
-            assert translate is not None, "it is loaded where something is missing"
             part = slice(start, start + provenance.batch)
             texts = iter(translate([text for source in sources[part] for text in source.values()]))
-            for place, source in enumerate(sources[part], start=start):
-                stream.write(_line(rows[place], place, source, {name: next(texts) for name in source}, provenance))
+            for head, source in zip(heads[part], sources[part], strict=True):
+                line = {**head, **{name: next(texts) for name in source}, "source": source}
+                line["translation"] = provenance.as_dict()
+                stream.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
             stream.flush()
             os.fsync(stream.fileno())
             progress(min(part.stop, len(rows)), len(rows))
@@ -119,30 +117,23 @@ def _check_out(out: Path) -> None:
 
 
 def _source(row: Mapping[str, Any], place: int, fields: Sequence[str], origin: str) -> dict[str, str]:
-    """The texts of a row."""
+    """Return the texts of a row."""
     missing = [name for name in fields if not isinstance(row.get(name), str)]
     if missing:
         raise DataError(f"{origin}, example {place}: the field '{missing[0]}' holds no text.")
     return {name: row[name] for name in fields}
 
 
-def _line(
-    row: Mapping[str, Any], place: int, source: Mapping[str, str], texts: Mapping[str, str], provenance: Provenance
-) -> bytes:
-    kept = {"id": _id(row, place)} | {name: row[name] for name in _KEPT[1:] if row.get(name) is not None}
-    content = {**kept, **texts, "source": dict(source), "translation": provenance.as_dict()}
-    return json.dumps(content, ensure_ascii=False).encode() + b"\n"
-
-
-def _id(row: Mapping[str, Any], place: int) -> str:
-    """As a run names the example: its own id, else its row."""
-    return str(place if row.get("id") is None else row["id"])
+def _head(row: Mapping[str, Any], place: int) -> dict[str, Any]:
+    """Return the fields that are kept; the id is the one that a run gives the example: its own, else its row."""
+    kept = {name: row[name] for name in _KEPT[1:] if row.get(name) is not None}
+    return {"id": str(place if row.get("id") is None else row["id"]), **kept}
 
 
 def _lines_before(
-    partial: Path, sources: Sequence[Mapping[str, str]], rows: Sequence[Mapping[str, Any]], provenance: Provenance
+    partial: Path, sources: Sequence[Mapping[str, str]], heads: Sequence[Mapping[str, Any]], provenance: Provenance
 ) -> int:
-    """How many whole batches an interrupted translation left; what follows them is cut off.
+    """Count the lines of whole batches that an interrupted translation left, and cut off the rest.
 
     Raises:
         ConfigError: They are lines of another translation.
@@ -151,27 +142,21 @@ def _lines_before(
         return 0
     lines = partial.read_bytes().splitlines(keepends=True)
     whole = [line for line in lines if line.endswith(b"\n")]
-    count = len(whole) if len(whole) == len(rows) else len(whole) // provenance.batch * provenance.batch
-    expected = provenance.as_dict()
-    for place, line in enumerate(whole[:count]):
-        if not _is_line_of(line, place, sources, rows, expected):
-            raise ConfigError(f"{partial} holds another translation; choose another --out, or remove it.")
+    count = len(whole) if len(whole) == len(heads) else len(whole) // provenance.batch * provenance.batch
+    expected = [
+        {"id": head["id"], "source": source, "translation": provenance.as_dict()}
+        for head, source in zip(heads, sources, strict=True)
+    ]
+    if count > len(heads) or any(map(_differs, whole[:count], expected)):
+        raise ConfigError(f"{partial} holds another translation; choose another --out, or remove it.")
     with partial.open("r+b") as stream:
         stream.truncate(sum(map(len, whole[:count])))
     return count
 
 
-def _is_line_of(
-    line: bytes, place: int, sources: Sequence[Mapping[str, str]], rows: Sequence[Mapping[str, Any]], provenance: Any
-) -> bool:
+def _differs(line: bytes, expected: Mapping[str, Any]) -> bool:
     try:
         found = json.loads(line)
     except ValueError:
-        return False
-    return (
-        place < len(rows)
-        and isinstance(found, dict)
-        and found.get("translation") == provenance
-        and found.get("source") == sources[place]
-        and found.get("id") == _id(rows[place], place)
-    )
+        return True
+    return not isinstance(found, dict) or any(found.get(name) != value for name, value in expected.items())

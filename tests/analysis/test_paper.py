@@ -124,7 +124,7 @@ def test_an_unknown_table_is_refused_with_a_suggestion():
 
 
 def test_a_reference_must_fit_one_row():
-    from ice_eval.analysis.paper._tables import referred
+    from ice_eval.analysis.paper.tables import referred
 
     assert (
         referred("english.win_rate:operator=delete", {"model": "GPT-2", "task": "sst2", "attribution": "attention"})

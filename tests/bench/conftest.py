@@ -7,7 +7,7 @@ from ice_eval.bench import grid_of, run_grid
 @pytest.fixture(autouse=True)
 def without_figures(monkeypatch):
     """Drawing takes longer than all else; the grid that is `finished` has figures."""
-    monkeypatch.setattr("ice_eval.bench.figures.write_grid_figures", lambda *_: [])
+    monkeypatch.setattr("ice_eval.bench.run.write_grid_figures", lambda *_: [])
 
 
 @pytest.fixture(scope="session")

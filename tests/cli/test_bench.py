@@ -8,7 +8,7 @@ from tests.small_grids import content, write_reviews
 @pytest.fixture
 def small(tmp_path, monkeypatch):
     """A grid as a file."""
-    monkeypatch.setattr("ice_eval.bench.figures.write_grid_figures", lambda *_: [])
+    monkeypatch.setattr("ice_eval.bench.run.write_grid_figures", lambda *_: [])
 
     def write(**changes):
         data = write_reviews(tmp_path / "reviews.jsonl")

@@ -9,8 +9,7 @@ import pytest
 
 from ice_eval import selftest
 from ice_eval.selftest import QUICK, Report, Sizes
-from ice_eval.selftest._trials import About
-from ice_eval.selftest.checks import at_most, measured
+from ice_eval.selftest.checks import About, at_most, measured
 
 ABOUT = About("toy", "delete", "necessity", "random")
 HOLDS = at_most("false positives", ABOUT, np.arange(100) < 4, 0.05)

@@ -11,10 +11,10 @@ import torch
 from tests.rows import join
 
 import ice_eval as ice
-from ice_eval.analysis.f_fidelity import trainable
 from ice_eval.attributions import OF_EVERY_MODEL, Lens, Observer, attributions, method_of
 from ice_eval.encoding import encode, shared_prefix
 from ice_eval.errors import ConfigError
+from ice_eval.f_fidelity import trainable
 from ice_eval.models import load_model
 from ice_eval.models.devices import is_offloaded
 

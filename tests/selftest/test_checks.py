@@ -7,7 +7,7 @@ import pytest
 
 from ice_eval import rationales, stats
 from ice_eval.selftest import checks
-from ice_eval.selftest._trials import About, Trials
+from ice_eval.selftest.checks import About, Trials
 
 ABOUT = About("model", "operator", "sufficiency", "random")
 N, M = 2000, 19
@@ -108,13 +108,13 @@ def test_the_mean_is_tested_on_both_sides(rng):
 
 def test_trials_are_checked_for_what_they_have(rng):
     trials = null(rng, n=400)
-    whole = [check.name for check in checks.calibration(trials, data_set=25, rng=rng)]
-    bare = [check.name for check in checks.calibration(changed(trials, families=()), data_set=25, rng=rng)]
+    whole = [check.name for check in checks.calibration(trials, rng=rng)]
+    bare = [check.name for check in checks.calibration(changed(trials, families=()), rng=rng)]
     assert {name for name in whole if name not in bare} == {
         "data sets of 25 told from random, p ≤ 0.05",
         "verdict on a data set of 25 is not random",
     }
-    sequential = [check.name for check in checks.calibration(changed(trials, sequential=True), data_set=25, rng=rng)]
+    sequential = [check.name for check in checks.calibration(changed(trials, sequential=True), rng=rng)]
     assert {name for name in whole if name not in sequential} == {
         "ranks are uniform",
         "false positives, upper tail, α = 0.20",
@@ -123,12 +123,12 @@ def test_trials_are_checked_for_what_they_have(rng):
 
 
 def test_data_sets_are_told_from_random_at_their_level_and_by_their_direction(rng):
-    told, won = checks.data_sets(null(rng), 25, rng=rng)
+    told, won = checks.data_sets(null(rng), rng=rng)
     assert told.size == N // 25 and told.mean() < 0.15
     families = [np.append(family[0] + 1.0, family[1:]) for family in rng.random((100, M + 1))]
-    told, won = checks.data_sets(compared(families), 25, rng=rng)
+    told, won = checks.data_sets(compared(families), rng=rng)
     assert told.all() and won.all()
-    told, won = checks.data_sets(compared([-family for family in families]), 25, rng=rng)
+    told, won = checks.data_sets(compared([-family for family in families]), rng=rng)
     assert told.all() and not won.any()
 
 
@@ -140,7 +140,7 @@ def worst(rng, n=100):
     return compared([np.append(-2.0, family) for family in rng.random((n, M))])
 
 
-SETTINGS = {"exact": True, "unique": True, "data_set": 25}
+SETTINGS = {"exact": True, "unique": True}
 
 
 def test_the_truth_passes_as_itself_and_fails_as_its_opposite(rng):

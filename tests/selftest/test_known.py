@@ -10,9 +10,7 @@ from ice_eval.encoding import encode
 from ice_eval.operators import operators
 from ice_eval.rationales import keep_mask, set_size, top_k, units_of
 from ice_eval.results.log_odds import log_odds as log_odds_of
-from ice_eval.selftest._known import toy
-from ice_eval.selftest._planted import decisive_words, faint_words, planted
-from ice_eval.selftest._texts import NEUTRAL, SHARE
+from ice_eval.selftest.known import NEUTRAL, SHARE, decisive_words, faint_words, planted, toy
 
 MODELS = {"toy": toy, "planted": planted}
 

@@ -85,7 +85,6 @@ def test_the_same_seed_gives_the_same_numbers():
 
 
 def test_without_torch_the_transformer_is_skipped_and_said_to_be(monkeypatch):
-    monkeypatch.delitem(sys.modules, "ice_eval.selftest._planted", raising=False)
     monkeypatch.setitem(sys.modules, "tokenizers", None)
     report = run(NOTHING, with_transformer=True)
     assert report.skipped == ("the transformer is skipped: tokenizers is not installed.",)

@@ -1,14 +1,36 @@
-"""Questions about tasks, explanations, finished runs and published tables."""
+"""Analyses of tasks, explanations, finished runs, grids of runs and published tables."""
 
-from ice_eval.analysis.eraser import EraserAgreement, eraser_agreement
-from ice_eval.analysis.explanations import ExplanationCheck, check_explanations
-from ice_eval.analysis.fill_audit import ContaminationEffect, FillAudit, FillCounts, audit_fills
-from ice_eval.analysis.grid import POSITIVE_EVIDENCE, Cell, Pair, cells_of, grouped, paired
-from ice_eval.analysis.infill_audit import InfillAudit, Judged, audit_infill, giveaways
-from ice_eval.analysis.operator_dependence import OperatorDependence, anti_faithful, operator_dependence
-from ice_eval.analysis.pieces import Piece
-from ice_eval.analysis.sensitivity import Spread, spreads
-from ice_eval.analysis.task_check import LabelLine, Segment, TaskCheck, check_task
+from ice_eval.analysis.checks import ExplanationCheck, LabelLine, Segment, TaskCheck, check_explanations, check_task
+from ice_eval.analysis.grid import (
+    POSITIVE_EVIDENCE,
+    Cell,
+    EraserAgreement,
+    GridLine,
+    GridResults,
+    GridRun,
+    OperatorDependence,
+    Pair,
+    WinRateSpread,
+    anti_faithful,
+    cells_of,
+    eraser_agreement,
+    grid_results,
+    grouped,
+    operator_dependence,
+    paired,
+    spreads,
+)
+from ice_eval.analysis.infill_audit import (
+    ContaminationEffect,
+    FillAudit,
+    FillCounts,
+    InfillAudit,
+    Judged,
+    Piece,
+    audit_fills,
+    audit_infill,
+    giveaways,
+)
 
 __all__ = [
     "POSITIVE_EVIDENCE",
@@ -18,6 +40,9 @@ __all__ = [
     "ExplanationCheck",
     "FillAudit",
     "FillCounts",
+    "GridLine",
+    "GridResults",
+    "GridRun",
     "InfillAudit",
     "Judged",
     "LabelLine",
@@ -25,8 +50,8 @@ __all__ = [
     "Pair",
     "Piece",
     "Segment",
-    "Spread",
     "TaskCheck",
+    "WinRateSpread",
     "anti_faithful",
     "audit_fills",
     "audit_infill",
@@ -35,6 +60,7 @@ __all__ = [
     "check_task",
     "eraser_agreement",
     "giveaways",
+    "grid_results",
     "grouped",
     "operator_dependence",
     "paired",

@@ -1,4 +1,4 @@
-"""What several analyses read of a run folder, and how they average it."""
+"""Values that several analyses read from a run folder, and their means and intervals."""
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
@@ -18,18 +18,14 @@ _ALIKE = 1e-9
 
 
 def explained(folder: RunFolder) -> Iterator[InputRow]:
-    """The examples that took part, with the vectors of all attributions.
-
-    Raises:
-        ConfigError: The run is not finished.
-    """
+    """Yield the examples that were not skipped; raises ConfigError for an unfinished run."""
     folder.require_complete()
     for part in folder.parts():
         yield from (row for row in folder.inputs(part) if row.skip_reason is None)
 
 
 def rationales_of(folder: RunFolder) -> dict[tuple[str, Share | None], dict[str, Units]]:
-    """By attribution and k (None: sizes of their own), the rationale of every example that has one."""
+    """Return the rationales of all examples by attribution and k (None: rationales with a size of their own)."""
     found: dict[tuple[str, Share | None], dict[str, Units]] = defaultdict(dict)
     for line in folder.examples():
         if line.error is None:
@@ -38,47 +34,56 @@ def rationales_of(folder: RunFolder) -> dict[tuple[str, Share | None], dict[str,
 
 
 def confidences_of(folder: RunFolder) -> dict[str, float]:
-    """The probability of the target label of every example that was evaluated, on its full text."""
+    """Return the probability of the target label on the full text of every evaluated example."""
     return {line.example_id: line.score_full for line in folder.examples() if line.error is None}
 
 
 def ranked(attribution: str, row: InputRow, config: RunSettings) -> PerUnit:
-    """An attribution's vector as its rationale was chosen from it: by magnitude, where the run did so."""
+    """Return an attribution's vector as its rationale was chosen from it: by magnitude, where the run did so."""
     vector = np.asarray(row.attributions[attribution], dtype=np.float64)
     return np.abs(vector) if attribution in config.by_magnitude else vector
 
 
+def vectors_of(attribution: str, rows: Sequence[InputRow], config: RunSettings) -> list[tuple[InputRow, PerUnit]]:
+    """Return the examples for which an attribution has two or more numbers, all finite, and their ranked vectors."""
+    having = [row for row in rows if len(row.attributions.get(attribution, ())) > 1]
+    found = [(row, ranked(attribution, row, config)) for row in having]
+    return [(row, vector) for row, vector in found if np.isfinite(vector).all()]
+
+
 def group_label(row: InputRow) -> Hashable:
-    """Equal for examples that share a passage; one without a group stands for itself."""
+    """Return a label that is equal for examples that share a passage, and unique for one without a group."""
     return row.group, row.example_id if row.group is None else ""
 
 
 def groups_of(rows: Sequence[InputRow]) -> Groups:
-    """The label of every example; None where no two share one."""
+    """Return the label of every example; None where no two share one."""
     labels = [group_label(row) for row in rows]
     return labels if len(set(labels)) < len(labels) else None
+
+
+def as_list(interval: Sequence[float] | None) -> list[float] | None:
+    """Return an interval as JSON holds it."""
+    return None if interval is None else list(interval)
 
 
 def mean_with_interval(
     values: NDArray[np.float64], *, rng: np.random.Generator, groups: Groups, field: str = "mean"
 ) -> dict[str, Any]:
-    """Mean of values in [0, 1] and its interval, as fields of a line."""
-    found = stats.mean_interval(values, rng=rng, groups=groups)
-    return {field: float(values.mean()), f"{field}_ci": None if found is None else list(found)}
+    """Return the mean of values in [0, 1] and its interval, as fields of a line."""
+    interval = stats.mean_interval(values, rng=rng, groups=groups)
+    return {field: float(values.mean()), f"{field}_ci": as_list(interval)}
 
 
 def interval_off_scale(values: NDArray[np.float64], *, rng: np.random.Generator, groups: Groups) -> list[float] | None:
-    """Interval of the mean of differences or correlations; None where all are alike, also at 0 and 1."""
-    if np.ptp(values) <= _ALIKE:
-        return None
-    found = stats.mean_interval(values, rng=rng, groups=groups)
-    return None if found is None else list(found)
+    """Return the interval of the mean of differences or correlations; None where all are alike, also at 0 and 1."""
+    return None if np.ptp(values) <= _ALIKE else as_list(stats.mean_interval(values, rng=rng, groups=groups))
 
 
 def above_chance(
     values: NDArray[np.float64], chance: NDArray[np.float64], *, rng: np.random.Generator, groups: Groups
 ) -> dict[str, Any]:
-    """Mean of values in [0, 1], the mean of what chance gives, and their paired difference, as fields of a line."""
+    """Return the means of values in [0, 1] and of chance, and their paired difference, as fields of a line."""
     mean = mean_with_interval(values, rng=rng, groups=groups)
     difference: Sequence[float] | None
     if np.ptp(values) == 0 and mean["mean_ci"] is not None:
@@ -90,5 +95,5 @@ def above_chance(
         **mean,
         "chance": float(chance.mean()),
         "above_chance": float((values - chance).mean()),
-        "above_chance_ci": None if difference is None else list(difference),
+        "above_chance_ci": as_list(difference),
     }

@@ -1,5 +1,6 @@
-"""How a deployed model and its adapted copy answer the inputs of a run: whether adaptation taught the copy anything."""
+"""Accuracy and loss of a deployed model and its adapted copy on the inputs of a run."""
 
+from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -12,12 +13,12 @@ from scipy.special import log_softmax
 from ice_eval import stats
 from ice_eval.analysis._runs import group_label
 from ice_eval.records import Kind
-from ice_eval.results import InputRow, RunFolder
+from ice_eval.results import RunFolder
 from ice_eval.results.ledger import NO_NAMES
 from ice_eval.seeding import rng_for
 
-_SURENESS = (0.0, 50.0)
-"""What scores of unit spread are multiplied with, at least and at most; with 0 all labels are equally likely."""
+_INVERSE_TEMPERATURES = (0.0, 50.0)
+"""Bounds for scores of unit spread; at 0 all labels are equally likely."""
 _ROUND_OFF = 1e-6
 """Differences of losses that small come from the search for the temperature."""
 
@@ -26,7 +27,7 @@ _ROUND_OFF = 1e-6
 class Answered:
     """One kind of input of a run, answered by two models.
 
-    The right label is the gold one, or the explained one where the data do not say.
+    The right label is the gold one, or the explained one where the data have none.
     """
 
     operator: str | None
@@ -39,10 +40,10 @@ class Answered:
     """Mean of minus the log-probability of the right label."""
     loss_adapted: float
     rescaled_deployed: float
-    """The same at the temperature that makes it smallest: what is left of the loss when overconfidence is put aside."""
+    """The loss at the temperature that makes it smallest: what is left without overconfidence."""
     rescaled_adapted: float
     difference: float
-    """Of the rescaled losses, adapted less deployed, mean over examples."""
+    """Mean difference of the rescaled losses over examples, adapted less deployed."""
     difference_ci: stats.Interval | None
     """95 %, paired over examples, or groups of them; None where it is undefined."""
 
@@ -52,62 +53,61 @@ class Answered:
         return self.difference_ci is not None and self.difference_ci[1] < -_ROUND_OFF
 
 
-def answered(deployed: RunFolder, adapted: RunFolder) -> list[Answered]:
-    """Both models on full inputs, and on those that keep or lack a random set of units.
-
-    A lower loss alone says little: a copy that is less sure of every answer has one, and the order of its scores, hence
-    every win rate, is the same. So losses are compared after each model was given its best temperature.
-    """
-    before, after = _asked(deployed), _asked(adapted)
-    groups = {row.example_id: group_label(row) for part in deployed.parts() for row in deployed.inputs(part)}
-    return [_compared(*kind, before[kind], after[kind], groups) for kind in before]
-
-
-class _Asked(NamedTuple):
-    """Rows of one kind: (rows, labels) log-probabilities, the right label of each, and its example."""
+class _Scored(NamedTuple):
+    """Rows of one kind of input."""
 
     scores: NDArray[np.float64]
+    """Log-probabilities, (rows, labels)."""
     right: NDArray[np.int64]
-    examples: Sequence[str]
+    examples: list[str]
 
-    def losses(self) -> NDArray[np.float64]:
-        return self._losses_of(self.scores)
-
-    def rescaled(self) -> NDArray[np.float64]:
-        """The losses at the best temperature; a model and one that is k times as sure have the same."""
-        centred = self.scores - self.scores.mean(axis=1, keepdims=True)
-        unit = centred / (centred.std() or 1.0)
-        best = minimize_scalar(lambda times: self._losses_of(times * unit).mean(), bounds=_SURENESS, method="bounded")
-        return self._losses_of(float(best.x) * unit)
-
-    def _losses_of(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    def losses(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         chosen: NDArray[np.float64] = log_softmax(scores, axis=1)[np.arange(len(self.right)), self.right]
         return -chosen
+
+    def rescaled(self) -> NDArray[np.float64]:
+        """Return the losses at the best temperature; a model and one that is k times as sure have the same."""
+        centred = self.scores - self.scores.mean(axis=1, keepdims=True)
+        unit = centred / (centred.std() or 1.0)
+        best = minimize_scalar(
+            lambda times: self.losses(times * unit).mean(), bounds=_INVERSE_TEMPERATURES, method="bounded"
+        )
+        return self.losses(float(best.x) * unit)
 
     @property
     def accuracy(self) -> float:
         return float((self.scores.argmax(axis=1) == self.right).mean())
 
 
-_Kind = tuple[str | None, str | None]  # operator, direction
+def answered(deployed: RunFolder, adapted: RunFolder) -> list[Answered]:
+    """Compare both models on full inputs, and on those that keep or lack a random set of units.
+
+    A lower loss alone says little: a copy that is less sure of every answer has one, and the order of its scores, hence
+    every win rate, is the same. So losses are compared at each model's best temperature.
+    """
+    before, after = _scored(deployed), _scored(adapted)
+    groups = {row.example_id: group_label(row) for part in deployed.parts() for row in deployed.inputs(part)}
+    return [_compared(*kind, before[kind], after[kind], groups) for kind in before]
 
 
-def _asked(folder: RunFolder) -> Mapping[_Kind, _Asked]:
-    found: dict[_Kind, list[tuple[Sequence[float], int, str]]] = {}
+def _scored(folder: RunFolder) -> Mapping[tuple[str | None, str | None], _Scored]:
+    """Return the full inputs and random sets of a run by operator and direction; skipped examples have none."""
+    found: dict[tuple[str | None, str | None], list[tuple[Sequence[float], int, str]]] = defaultdict(list)
     for part in folder.parts():
-        right = {row.example_id: _label(row) for row in folder.inputs(part)}
+        used = [row for row in folder.inputs(part) if row.skip_reason is None]
+        right = {row.example_id: row.target if row.gold is None else row.gold for row in used}
         for row in folder.ledger(part, NO_NAMES, kinds=(Kind.FULL, Kind.RANDOM)).records():
-            label, kind = right[row.key.example_id], (row.key.operator, row.key.direction)
+            label = right.get(row.key.example_id)
             if label is not None:
-                found.setdefault(kind, []).append((row.scores, label, row.key.example_id))
+                found[row.key.operator, row.key.direction].append((row.scores, label, row.key.example_id))
     return {
-        kind: _Asked(np.array([r[0] for r in rows]), np.array([r[1] for r in rows]), [r[2] for r in rows])
+        kind: _Scored(np.array([r[0] for r in rows]), np.array([r[1] for r in rows]), [r[2] for r in rows])
         for kind, rows in found.items()
     }
 
 
 def _compared(
-    operator: str | None, direction: str | None, before: _Asked, after: _Asked, groups: Mapping[str, Hashable]
+    operator: str | None, direction: str | None, before: _Scored, after: _Scored, groups: Mapping[str, Hashable]
 ) -> Answered:
     rescaled = before.rescaled(), after.rescaled()
     by_example = _means(before.examples, rescaled[0]), _means(after.examples, rescaled[1])
@@ -121,8 +121,8 @@ def _compared(
         rows=len(before.right),
         accuracy_deployed=before.accuracy,
         accuracy_adapted=after.accuracy,
-        loss_deployed=float(before.losses().mean()),
-        loss_adapted=float(after.losses().mean()),
+        loss_deployed=float(before.losses(before.scores).mean()),
+        loss_adapted=float(after.losses(after.scores).mean()),
         rescaled_deployed=float(rescaled[0].mean()),
         rescaled_adapted=float(rescaled[1].mean()),
         difference=found.difference,
@@ -131,12 +131,7 @@ def _compared(
 
 
 def _means(examples: Sequence[str], values: NDArray[np.float64]) -> dict[str, float]:
-    """The mean of each example's values."""
+    """Return the mean of each example's values."""
     names, place = np.unique(examples, return_inverse=True)
     means = np.bincount(place, weights=values) / np.bincount(place)
     return dict(zip(names.tolist(), means.tolist(), strict=True))
-
-
-def _label(row: InputRow) -> int | None:
-    """The right label, else the explained one; None for examples that were skipped."""
-    return None if row.skip_reason is not None else row.target if row.gold is None else row.gold

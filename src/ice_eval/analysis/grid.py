@@ -1,44 +1,58 @@
-"""A grid of win rates, of a user's runs or of published tables, and its cells in pairs."""
+"""A grid of win rates, of finished runs or of published tables: its cells, and how they differ in one field."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Literal
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any, Generic, Literal, TypeVar
 
+import numpy as np
+
+from ice_eval.analysis._runs import confidences_of, explained
 from ice_eval.errors import DataError
 from ice_eval.nulls import SIZE
 from ice_eval.rationales import Share
-from ice_eval.results import SummaryLine
-from ice_eval.stats import WEAKLY_FAITHFUL, reaches
+from ice_eval.records import NOT_SET, Kind
+from ice_eval.results import Configuration, InputRow, RunFolder, Summary, SummaryLine
+from ice_eval.results.json_files import as_json
+from ice_eval.results.ledger import NO_NAMES
+from ice_eval.results.outcomes import ALL
+from ice_eval.results.records import AgreementLine, RobustnessLine
+from ice_eval.stats import WEAKLY_FAITHFUL, reaches, taxonomy
+from ice_eval.words import word_spans
 
 TextLength = Literal["short", "long"]
+L = TypeVar("L", SummaryLine, AgreementLine, RobustnessLine)
 
 POSITIVE_EVIDENCE = WEAKLY_FAITHFUL
 """Win rate from which on the paper speaks of evidence for an explanation."""
+POSITIVE_RAW = 0.5
+"""ERASER's comprehensiveness or sufficiency from which on a raw score is read as a good explanation."""
+LONG_TEXT = 100
+"""Tokens of the median text from which on texts count as long."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """One win rate, and what it was measured on."""
+    """One win rate, and the configuration that it was measured with."""
 
     model: str
     task: str
     attribution: str
     operator: str
     win_rate: float
-    """A fraction, as everywhere."""
     k: Share | None = 0.2
-    """None for rationales that have a size of their own."""
+    """None for rationales with a size of their own."""
     direction: str = "sufficiency"
     null: str = SIZE
     prompt: str = ""
-    """Which prompt, where several were tried."""
+    """Name of the prompt, where several were tried."""
     text_length: TextLength | None = None
     n: int | None = None
     """Examples, where known."""
 
     def key(self, *, without: str = "") -> tuple[object, ...]:
-        """What tells cells of a grid apart, less one field."""
+        """Return the fields that identify a cell of a grid, less one."""
         return tuple(getattr(self, name) for name in _IDENTITY if name != without)
 
 
@@ -47,7 +61,7 @@ _IDENTITY = tuple(field.name for field in fields(Cell) if field.name not in {"wi
 
 @dataclass(frozen=True)
 class Pair:
-    """Two cells that differ in one thing."""
+    """Two cells that differ in one field."""
 
     first: Cell
     second: Cell
@@ -58,7 +72,7 @@ class Pair:
         return self.first.win_rate - self.second.win_rate
 
     def crosses(self, threshold: float = POSITIVE_EVIDENCE) -> bool:
-        """Whether the two lie on opposite sides; the threshold itself belongs to the upper one."""
+        """Tell whether the two are on opposite sides; the threshold itself belongs to the upper one."""
         return reaches(self.first.win_rate, threshold) != reaches(self.second.win_rate, threshold)
 
 
@@ -70,57 +84,296 @@ def cells_of(
     Args:
         lines: The configurations of its summary; those without an example are skipped.
         prompt: Name of its prompt, where several were tried.
-        text_lengths: Task -> whether its texts are short or long; a summary does not say.
+        text_lengths: Length of the texts by task; a summary does not say.
     """
-    lengths = text_lengths or {}
+    same = [name for name in (*_IDENTITY, "n") if name != "prompt"]
     return [
         Cell(
-            model=line.model,
-            task=line.task,
-            attribution=line.attribution,
-            operator=line.operator,
+            **{name: getattr(line, name) for name in same},
             win_rate=line.win_rate,
-            k=line.k,
-            direction=line.direction,
-            null=line.null,
             prompt=prompt,
-            text_length=lengths.get(line.task),
-            n=line.n,
+            text_length=(text_lengths or {}).get(line.task),
         )
         for line in lines
         if line.win_rate is not None
     ]
 
 
-def paired(cells: Iterable[Cell], *, over: str, first: str, second: str) -> list[Pair]:
-    """All pairs of cells that differ in the field `over` alone, where it is `first` in one and `second` in the other.
-
-    Raises:
-        DataError: Two cells are told apart by nothing but their win rate.
-    """
-    found = grouped(cells, over=over)
-    by_value = ({getattr(cell, over): cell for cell in group} for group in found)
-    return [Pair(values[first], values[second]) for values in by_value if first in values and second in values]
-
-
 def grouped(cells: Iterable[Cell], *, over: str) -> list[list[Cell]]:
-    """Cells that differ in the field `over` alone, together, in the order in which they were given.
+    """Return groups of cells that differ in the field `over` alone, in the order in which they were given.
 
     Raises:
-        DataError: Two cells are told apart by nothing but their win rate.
+        DataError: Two cells differ in nothing but their win rate.
     """
     several = list(cells)
-    _refuse_doubles(several)
+    for key, count in Counter(cell.key() for cell in several).most_common(1):
+        if count > 1:
+            raise DataError(
+                f"{count} win rates are given for {', '.join(str(part) for part in key if part != '')}; "
+                "one per configuration is expected: leave out the others, or give their runs other names."
+            )
     groups: dict[tuple[object, ...], list[Cell]] = defaultdict(list)
     for cell in several:
         groups[cell.key(without=over)].append(cell)
     return list(groups.values())
 
 
-def _refuse_doubles(cells: Sequence[Cell]) -> None:
-    key, count = next(iter(Counter(cell.key() for cell in cells).most_common(1)), (None, 1))
-    if key is not None and count > 1:
-        raise DataError(
-            f"{count} win rates are given for {', '.join(str(part) for part in key if part != '')}; "
-            "one per configuration is expected: leave out the others, or give their runs other names."
+def paired(cells: Iterable[Cell], *, over: str, first: str, second: str) -> list[Pair]:
+    """Return the pairs of cells that differ in the field `over` alone: `first` in one and `second` in the other."""
+    by_value = ({getattr(cell, over): cell for cell in group} for group in grouped(cells, over=over))
+    return [Pair(values[first], values[second]) for values in by_value if first in values and second in values]
+
+
+@dataclass(frozen=True)
+class OperatorDependence:
+    """The same configurations under two operators."""
+
+    operators: tuple[str, str]
+    pairs: tuple[Pair, ...]
+    """Configurations that were evaluated under both."""
+    crossings: tuple[Pair, ...]
+    """Those on opposite sides of the threshold."""
+
+    @property
+    def gaps(self) -> list[float]:
+        """Win rate under the first operator less that under the second, of each configuration."""
+        return [pair.gap for pair in self.pairs]
+
+    @property
+    def first_exceeds(self) -> float | None:
+        """Share of the configurations with a higher win rate under the first operator."""
+        return float(np.mean([gap > 0 for gap in self.gaps])) if self.pairs else None
+
+    @property
+    def median_gap(self) -> float | None:
+        return float(np.median(self.gaps)) if self.pairs else None
+
+    @property
+    def mean_gap(self) -> float | None:
+        return float(np.mean(self.gaps)) if self.pairs else None
+
+    @property
+    def widest(self) -> Pair | None:
+        """The configuration with the largest gap in either direction."""
+        return max(self.pairs, key=lambda pair: abs(pair.gap), default=None)
+
+
+def operator_dependence(
+    cells: Iterable[Cell], *, operators: tuple[str, str] = ("delete", "infill"), threshold: float = POSITIVE_EVIDENCE
+) -> OperatorDependence:
+    """Compare two operators over all configurations of a grid that have both.
+
+    Point estimates only: whether a single crossing is more than sampling noise is in a run's own `agreement`.
+    """
+    pairs = paired(cells, over="operator", first=operators[0], second=operators[1])
+    return OperatorDependence(operators, tuple(pairs), tuple(pair for pair in pairs if pair.crosses(threshold)))
+
+
+def anti_faithful(cells: Sequence[Cell]) -> list[Cell]:
+    """Return the explanations that random sets of equal size beat more often than not, the worst first."""
+    found = (cell for cell in cells if taxonomy(cell.win_rate) == "anti-faithful")
+    return sorted(found, key=lambda cell: cell.win_rate)
+
+
+@dataclass(frozen=True)
+class WinRateSpread:
+    """The win rates of one configuration over all values of one choice."""
+
+    cells: tuple[Cell, ...]
+    """In the order of the choice."""
+
+    @property
+    def lowest(self) -> Cell:
+        return min(self.cells, key=lambda cell: cell.win_rate)
+
+    @property
+    def highest(self) -> Cell:
+        return max(self.cells, key=lambda cell: cell.win_rate)
+
+    @property
+    def width(self) -> float:
+        return self.highest.win_rate - self.lowest.win_rate
+
+    @property
+    def increases(self) -> bool:
+        """Whether every value of the choice gives a higher win rate than the one before it."""
+        rates = [cell.win_rate for cell in self.cells]
+        return all(low < high for low, high in zip(rates, rates[1:], strict=False))
+
+
+def spreads(cells: Iterable[Cell], *, over: Literal["k", "prompt"]) -> list[WinRateSpread]:
+    """Return the spread of each configuration with at least two values of the choice, the widest first.
+
+    Over k, rationales of a dynamic or own size are skipped.
+    """
+    ordered = [cell for cell in cells if over == "prompt" or isinstance(cell.k, float)]
+    groups = (sorted(group, key=lambda cell: getattr(cell, over)) for group in grouped(ordered, over=over))
+    return sorted((WinRateSpread(tuple(group)) for group in groups if len(group) > 1), key=lambda each: -each.width)
+
+
+@dataclass(frozen=True)
+class EraserAgreement:
+    """The verdicts of a raw ERASER score and of a win rate on the same configurations."""
+
+    agree: tuple[bool, ...]
+    """One value per configuration."""
+    eraser_only: int
+    """Disagreements in which the raw score alone is positive."""
+
+    @property
+    def disagreements(self) -> int:
+        return self.agree.count(False)
+
+
+def eraser_agreement(raw: Sequence[float], win_rates: Sequence[float]) -> EraserAgreement:
+    """Compare the verdict of a raw score with that of a win rate, each by its own threshold."""
+    if len(raw) != len(win_rates):
+        raise DataError(f"need a win rate for every raw score, got {len(raw)} scores and {len(win_rates)} win rates")
+    pairs = zip(raw, win_rates, strict=True)
+    verdicts = [(reaches(score, POSITIVE_RAW), reaches(rate, POSITIVE_EVIDENCE)) for score, rate in pairs]
+    return EraserAgreement(tuple(a == b for a, b in verdicts), sum(a and not b for a, b in verdicts))
+
+
+@dataclass(frozen=True)
+class TextFacts:
+    """Size of the texts of a run, as far as the model saw them."""
+
+    n: int
+    tokens_median: float
+    """Tokens of the text, without the prompt."""
+    tokens_per_word: float
+    tokens_per_character: float
+
+    @property
+    def length(self) -> TextLength:
+        return "long" if self.tokens_median >= LONG_TEXT else "short"
+
+
+@dataclass(frozen=True, kw_only=True)
+class GridRun:
+    """A finished run of a grid, under the names that the grid gives its parts."""
+
+    name: str
+    folder: RunFolder
+    model: str
+    task: str
+    prompt: str = ""
+    """Name of the wording of the task's prompt."""
+    language: str = "en"
+    base: str | None = None
+    """The model that this one was tuned from, by its name in the grid."""
+    tuning: str | None = None
+    """`base`, or what the model was tuned for; None where it is unknown."""
+
+    @property
+    def head(self) -> dict[str, str]:
+        """The first fields of every line about the run."""
+        return {name: getattr(self, name) for name in ("model", "task", "prompt", "language")}
+
+    @cached_property
+    def win_rates(self) -> dict[Configuration, dict[str, float]]:
+        """Win rates of all examples, by configuration and example id."""
+        found: dict[Configuration, dict[str, float]] = {}
+        for line in self.folder.examples():
+            if line.error is None:
+                found.setdefault(line.configuration, {})[line.example_id] = line.win_rate
+        return found
+
+    @cached_property
+    def inputs(self) -> dict[str, InputRow]:
+        """The examples that were not skipped, by id."""
+        return {row.example_id: row for row in explained(self.folder)}
+
+    @cached_property
+    def confidence(self) -> float | None:
+        """Mean probability that the model gives the explained label on whole texts."""
+        found = confidences_of(self.folder)
+        return float(np.mean(list(found.values()))) if found else None
+
+    @cached_property
+    def texts(self) -> TextFacts | None:
+        """Tokens, words and characters of the texts; None where every example was skipped.
+
+        Tokens of a text are those that the whole input has and the empty one has not.
+        """
+        tokens: Counter[str] = Counter()
+        for part in self.folder.parts():
+            ledger = self.folder.ledger(part, NO_NAMES, inputs=True, kinds=(Kind.FULL, Kind.EMPTY))
+            head, lengths = ledger.head, ledger.inputs.lengths
+            for place in np.flatnonzero(head["operator"] == NOT_SET).tolist():
+                sign = 1 if head["kind"][place] == Kind.FULL else -1
+                tokens[ledger.names.examples[head["example"][place]]] += sign * int(lengths[place])
+        rows = [row for name, row in self.inputs.items() if name in tokens]
+        texts = [text for row in rows for text in _seen(row)]
+        n_words = sum(len(word_spans(text)) for text in texts)
+        if not n_words:
+            return None
+        counts = np.array([tokens[row.example_id] for row in rows])
+        return TextFacts(
+            n=len(rows),
+            tokens_median=float(np.median(counts)),
+            tokens_per_word=float(counts.sum() / n_words),
+            tokens_per_character=float(counts.sum() / sum(map(len, texts))),
         )
+
+
+def _seen(row: InputRow) -> list[str]:
+    """Return the explained fields, without ends that did not fit."""
+    ends: dict[str, int] = {}
+    for span in row.spans:
+        ends[span.field] = max(ends.get(span.field, 0), span.end)
+    return [row.fields[name][:end] for name, end in ends.items()]
+
+
+@dataclass(frozen=True)
+class GridLine(Generic[L]):
+    """A line of a run's summary, under the names that the grid gives its model and task."""
+
+    run: GridRun
+    line: L
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the line as JSON holds it."""
+        return {"run": self.run.name, **as_json(self.line), **self.run.head}
+
+
+@dataclass(frozen=True)
+class GridResults:
+    """All finished runs of a grid."""
+
+    runs: tuple[GridRun, ...]
+    configurations: tuple[GridLine[SummaryLine], ...]
+    agreement: tuple[GridLine[AgreementLine], ...]
+    robustness: tuple[GridLine[RobustnessLine], ...]
+
+    @cached_property
+    def cells(self) -> list[Cell]:
+        """The win rates under single operators."""
+        found = []
+        for run in self.runs:
+            lengths = {} if run.texts is None else {run.task: run.texts.length}
+            found += cells_of(self.lines_of(run), prompt=run.prompt, text_lengths=lengths)
+        return [cell for cell in found if cell.operator != ALL]
+
+    def lines_of(self, run: GridRun) -> list[SummaryLine]:
+        """Return the configurations of one run."""
+        return [each.line for each in self.configurations if each.run.name == run.name]
+
+    def several(self, name: Literal["prompt", "language"]) -> bool:
+        """Tell whether runs with configurations differ in a field."""
+        return len({getattr(each.run, name) for each in self.configurations}) > 1
+
+
+def grid_results(runs: Sequence[GridRun], summaries: Sequence[Summary]) -> GridResults:
+    """Put the summaries of a grid's runs together; their p-values are already adjusted over all of them."""
+
+    def named(run: GridRun, lines: Iterable[L]) -> list[GridLine[L]]:
+        return [GridLine(run, replace(line, model=run.model, task=run.task)) for line in lines]
+
+    both = list(zip(runs, summaries, strict=True))
+    return GridResults(
+        tuple(runs),
+        configurations=tuple(line for run, summary in both for line in named(run, summary.configurations)),
+        agreement=tuple(line for run, summary in both for line in named(run, summary.agreement)),
+        robustness=tuple(line for run, summary in both for line in named(run, summary.robustness)),
+    )

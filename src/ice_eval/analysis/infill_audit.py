@@ -1,21 +1,24 @@
-"""Which label-indicative units the blacklist of infill lets through, judged by lists that it does not know."""
+"""Audit of infill: label-indicative units that its blacklist lets through, and those it wrote in a finished run."""
 
 import importlib.resources
-from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 
 from ice_eval import stats
-from ice_eval.analysis.pieces import Piece, UnitIds, inside, pieces
+from ice_eval.analysis._runs import group_label
 from ice_eval.blacklist import blacklist_of, label_words
 from ice_eval.encoding import Codec
-from ice_eval.errors import DataError
-from ice_eval.operators import Blacklist, PooledUnits, TokenCounts
+from ice_eval.errors import ConfigError, DataError
+from ice_eval.operators import Blacklist, PooledUnits, TokenCounts, operators
 from ice_eval.rationales import set_size
-from ice_eval.records import Encoded
+from ice_eval.records import Encoded, Kind
+from ice_eval.results import Configuration, ExampleOutcome, InputRow, LedgerRow, RunFolder
+from ice_eval.results.ledger import NO_NAMES
 from ice_eval.seeding import rng_for
 from ice_eval.tasks import Task
 from ice_eval.words import word_spans
@@ -26,12 +29,24 @@ N_SHUFFLES = 200
 _K = 0.2
 """Share of units that the rationale of an example keeps: all others are filled."""
 
+UnitIds = tuple[int, ...]
+PieceKind = Literal["full word", "prefix", "sub-word"]
 ReferenceName = Literal["words", "held out"]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A unit as the texts use it."""
+
+    text: str
+    kind: PieceKind
+    """The most frequent use: a word, the beginning of one, or another piece of one."""
+    count: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class Judged:
-    """What one reference list says of a blacklist."""
+    """The judgement of a blacklist by one reference list."""
 
     reference: ReferenceName
     blocked: Mapping[UnitIds, Piece] = field(repr=False)
@@ -39,7 +54,7 @@ class Judged:
     surviving: Mapping[UnitIds, Piece] = field(repr=False)
     """Those that it may write."""
     surviving_by_chance: float | None = None
-    """How many a list would find where no token tells the label: the mean over shuffled labels."""
+    """Number that a list would find where no token tells the label: the mean over shuffled labels."""
     rate: float
     """Probability that a unit drawn from the pool is one of the surviving."""
     rate_by_chance: float | None = None
@@ -50,37 +65,36 @@ class Judged:
 
     @property
     def considered(self) -> int:
-        """Label-indicative units by that list, each counted once."""
+        """Number of different label-indicative units by that list."""
         return len(self.blocked) + len(self.surviving)
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the judgement as JSON holds it."""
         pieces = {name: [dict(vars(piece)) for piece in vars(self)[name].values()] for name in ("blocked", "surviving")}
         return {**vars(self), "considered": self.considered, **pieces}
 
 
 @dataclass(frozen=True)
 class InfillAudit:
-    """A blacklist, judged."""
+    """A blacklist, and its judgements."""
 
     model: str
     task: str
     n: int
     """Examples that fill the pool."""
     units: int
-    """Units that they give."""
     units_blocked: int
     n_words: int
-    """Words that the list of words holds."""
+    """Length of the list of words."""
     word_list: str | None
-    """Where they come from beside label words and lexicon."""
+    """Name of the list beside label words and lexicon."""
     judged: tuple[Judged, ...]
     pool: frozenset[UnitIds] = field(repr=False)
     """Every unit that infill may write."""
     notes: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the audit as JSON holds it."""
         plain = {name: value for name, value in vars(self).items() if name != "pool"}
         return {**plain, "judged": [each.as_dict() for each in self.judged], "notes": list(self.notes)}
 
@@ -95,23 +109,23 @@ def audit_infill(
     label_words_only: bool = False,
     seed: int = 0,
 ) -> InfillAudit:
-    """Ask two lists which label-indicative units the blacklist lets through; no model is asked.
+    """Find label-indicative units that the blacklist lets through, by two reference lists; no model is asked.
 
     *words*: label words, the task's lexicon, and a list that was written by hand for the labels. Units that are such a
     word, or that stand in such words at least every other time, are label-indicative. The blacklist is the task's own.
 
     *held out*: the data are cut in two. Tokens that the gold labels of one half use differently, by a looser rule than
     that of the blacklist, are label-indicative; the blacklist is built from the other half, and each half judges once.
-    The rule is loose and the halves are small, so most of these tokens may be noise: the same with shuffled labels says
-    how many.
+    The rule is loose and the halves are small, so most of these tokens may be noise: shuffled labels give the number
+    that chance finds.
 
     Args:
         codec: The tokenizer.
         task: Gives label words and lexicon.
         items: The examples that fill the pool, and their gold labels.
-        model: Whose tokenizer it is.
+        model: Name of the tokenizer's model.
         words: In place of the list for the task's labels.
-        label_words_only: Whether the blacklist holds label words alone, as the paper's package has it.
+        label_words_only: Whether the blacklist holds label words alone, as in the paper's package.
         seed: Of the shuffles.
     """
 
@@ -119,27 +133,28 @@ def audit_infill(
         return blacklist_of(codec, task, part, label_words_only=label_words_only)
 
     entries = [PooledUnits.of(item, gold) for item, gold in items]
-    if not any(entry.units for entry in entries):
+    n_units = sum(len(entry.units) for entry in entries)
+    if not n_units:
         raise DataError("the examples have no units, so there is nothing to fill with.")
-    whole = blacklist(entries)
-    free = _free(_counts(entries), whole, entries)
+    free = _free(entries, blacklist(entries))
     lengths = [item.n_units for item, _ in items]
     listed, name = (frozenset(word.casefold() for word in words), "given") if words is not None else giveaways(task)
-    known = listed | {word.casefold() for word in task.lexicon} | _words_in(label_words(task))
-    texts = [item for item, _ in items]
-    used = pieces(texts)
-    judged = [_by_words(used, inside(texts, known), free, lengths)]
+    known = listed | {word.casefold() for word in task.lexicon}
+    for text in label_words(task):  # 'sci/tech' is two words
+        known |= {text[start:end] for start, end in word_spans(text) if text[start:end].isalnum()}
+    pieces, inside = _pieces([item for item, _ in items], known)
+    judged = [_by_words(pieces, inside, free, lengths)]
     notes = [] if name else ["No list of words is known for these labels: label words and the task's lexicon judge."]
     if len({entry.gold for entry in entries if entry.gold is not None}) > 1:
-        judged.append(_held_out(entries, used, blacklist, lengths, seed))
+        judged.append(_held_out(entries, pieces, blacklist, lengths, seed))
     else:
         notes.append("The data have no gold labels, or only one: nothing can be held out.")
     return InfillAudit(
         model=model,
         task=task.name,
         n=len(entries),
-        units=sum(len(entry.units) for entry in entries),
-        units_blocked=sum(len(entry.units) for entry in entries) - sum(free.values()),
+        units=n_units,
+        units_blocked=n_units - sum(free.values()),
         n_words=len(known),
         word_list=name,
         judged=tuple(judged),
@@ -149,7 +164,7 @@ def audit_infill(
 
 
 def giveaways(task: Task) -> tuple[frozenset[str], str | None]:
-    """Words that a person would take for a sign of one of the task's labels, and the name of their list."""
+    """Return words that a person would take for a sign of one of the task's labels, and the name of their list."""
     asked = {label.casefold() for label in task.labels}
     folder = importlib.resources.files("ice_eval.analysis") / "giveaways"
     for file in sorted(folder.iterdir(), key=lambda each: each.name):
@@ -159,34 +174,49 @@ def giveaways(task: Task) -> tuple[frozenset[str], str | None]:
     return frozenset(), None
 
 
-def _words_in(texts: Collection[str]) -> set[str]:
-    """'sci/tech' is two words."""
-    return {text[start:end] for text in texts for start, end in word_spans(text) if text[start:end].isalnum()}
+def _pieces(items: Sequence[Encoded], words: Collection[str]) -> tuple[dict[UnitIds, Piece], set[UnitIds]]:
+    """Return every unit of the texts, the most frequent first, and those in one of the words every other time."""
+    texts: dict[UnitIds, str] = {}
+    kinds: dict[UnitIds, Counter[PieceKind]] = defaultdict(Counter)
+    balance: Counter[UnitIds] = Counter()
+    for ids, text, kind, word in _units(items):
+        texts.setdefault(ids, text)
+        kinds[ids][kind] += 1
+        balance[ids] += 1 if word.casefold() in words else -1
+    ranked = sorted(kinds, key=lambda ids: (-kinds[ids].total(), texts[ids]))
+    found = {ids: Piece(texts[ids], kinds[ids].most_common(1)[0][0], kinds[ids].total()) for ids in ranked}
+    return found, {ids for ids, value in balance.items() if value >= 0}
 
 
-def _counts(entries: Sequence[PooledUnits]) -> Counter[UnitIds]:
-    return Counter(ids for entry in entries for ids, _ in entry.units)
+def _units(items: Sequence[Encoded]) -> Iterator[tuple[UnitIds, str, PieceKind, str]]:
+    """Yield ids, text and kind of every unit, and the word that it stands in or begins with."""
+    for item in items:
+        fields = {**item.fields, **item.whole}
+        words = {name: word_spans(text) for name, text in fields.items()}
+        for ids, span, text in zip(item.unit_ids(), item.spans, item.texts, strict=True):
+            start, end = span.start + len(text) - len(text.lstrip()), span.end - len(text) + len(text.rstrip())
+            place = bisect_right(words[span.field], (start, len(fields[span.field]))) - 1
+            first, last = words[span.field][place] if place >= 0 else (start, end)
+            kind: PieceKind = "sub-word" if start > first else "prefix" if end < last else "full word"
+            yield tuple(ids.tolist()), text.strip(), kind, fields[span.field][first:last]
 
 
-def _free(counts: Mapping[UnitIds, int], blacklist: Blacklist, entries: Sequence[PooledUnits]) -> dict[UnitIds, int]:
-    """The units that infill may write, and how often each is in the pool."""
+def _free(entries: Sequence[PooledUnits], blacklist: Blacklist) -> dict[UnitIds, int]:
+    """Return the units that infill may write, and how often each is in the pool."""
     texts = {ids: text for entry in entries for ids, text in entry.units}
+    counts = Counter(ids for entry in entries for ids, _ in entry.units)
     return {ids: count for ids, count in counts.items() if not blacklist.blocks(texts[ids], ids)}
 
 
 def _by_words(
-    used: Mapping[UnitIds, Piece],
-    indicative: Collection[UnitIds],
-    free: Mapping[UnitIds, int],
-    lengths: Sequence[int],
+    pieces: Mapping[UnitIds, Piece], inside: Collection[UnitIds], free: Mapping[UnitIds, int], lengths: Sequence[int]
 ) -> Judged:
-    found = {ids: piece for ids, piece in used.items() if ids in indicative}
-    surviving = {ids: piece for ids, piece in found.items() if ids in free}
-    rate = sum(free[ids] for ids in surviving) / max(sum(free.values()), 1)
+    found = {ids: piece for ids, piece in pieces.items() if ids in inside}
+    rate = sum(free[ids] for ids in found if ids in free) / max(sum(free.values()), 1)
     return Judged(
         reference="words",
         blocked={ids: piece for ids, piece in found.items() if ids not in free},
-        surviving=surviving,
+        surviving={ids: piece for ids, piece in found.items() if ids in free},
         rate=rate,
         rate_per_example=_per_example(rate, lengths),
     )
@@ -197,8 +227,54 @@ def _per_example(rate: float, lengths: Sequence[int]) -> float:
     return float(np.mean(1 - (1 - rate) ** removed))
 
 
-def _halves(entries: Sequence[PooledUnits]) -> tuple[list[PooledUnits], list[PooledUnits]]:
-    """The examples of each label in turn: both halves have the same share of every label, however data are sorted."""
+@dataclass(frozen=True)
+class _Half:
+    """The half of the data that judges, and the units of it that the blacklist of the other half lets through."""
+
+    counts: TokenCounts
+    units: Collection[UnitIds]
+    free: Mapping[UnitIds, int]
+
+    def indicative(self, golds: Any = None) -> frozenset[int]:
+        return self.counts.indicative(golds, min_count=LOOSE_COUNT, z_limit=LOOSE_Z)
+
+
+def _held_out(
+    entries: Sequence[PooledUnits],
+    pieces: Mapping[UnitIds, Piece],
+    blacklist: Callable[[Sequence[PooledUnits]], Blacklist],
+    lengths: Sequence[int],
+    seed: int,
+) -> Judged:
+    first, second = _cut_in_two(entries)
+    halves = [
+        _Half(TokenCounts.of(judges), {ids for entry in judges for ids, _ in entry.units}, _free(judges, blacklist(by)))
+        for by, judges in ((first, second), (second, first))
+    ]
+    found = [half.indicative() for half in halves]
+    considered = {ids for half, tokens in zip(halves, found, strict=True) for ids in _carrying(half.units, tokens)}
+    surviving, rate = _surviving(halves, found)
+    by_chance = []
+    for draw in range(N_SHUFFLES):
+        rng = rng_for(seed, "infill-audit", str(draw))
+        shuffled = [half.indicative(rng.permutation(half.counts.golds)) for half in halves]
+        units, share = _surviving(halves, shuffled)
+        by_chance.append((len(units), share))
+    counts, rates = np.array(by_chance).T
+    return Judged(
+        reference="held out",
+        blocked={ids: piece for ids, piece in pieces.items() if ids in considered - surviving},
+        surviving={ids: piece for ids, piece in pieces.items() if ids in surviving},
+        surviving_by_chance=float(counts.mean()),
+        rate=rate,
+        rate_by_chance=float(rates.mean()),
+        p_value=stats.upper_pvalue(rate, rates),
+        rate_per_example=_per_example(rate, lengths),
+    )
+
+
+def _cut_in_two(entries: Sequence[PooledUnits]) -> tuple[list[PooledUnits], list[PooledUnits]]:
+    """Return two halves with the same share of every label, however the data are sorted."""
     found: tuple[list[PooledUnits], list[PooledUnits]] = ([], [])
     seen: Counter[int | None] = Counter()
     for entry in entries:
@@ -207,60 +283,178 @@ def _halves(entries: Sequence[PooledUnits]) -> tuple[list[PooledUnits], list[Poo
     return found
 
 
-@dataclass(frozen=True)
-class _Half:
-    """The half of the data that judges, and what the blacklist of the other half leaves of it."""
-
-    counts: TokenCounts
-    every: Mapping[UnitIds, int]
-    free: Mapping[UnitIds, int]
-
-    def indicative(self, golds: Any = None) -> frozenset[int]:
-        return self.counts.indicative(golds, min_count=LOOSE_COUNT, z_limit=LOOSE_Z)
-
-    def carrying(self, tokens: frozenset[int], *, free: bool) -> set[UnitIds]:
-        """Units with one of the tokens: all of them, or those that infill may write."""
-        return {ids for ids in (self.free if free else self.every) if not tokens.isdisjoint(ids)}
-
-
-def _held_out(
-    entries: Sequence[PooledUnits],
-    used: Mapping[UnitIds, Piece],
-    blacklist: Callable[[Sequence[PooledUnits]], Blacklist],
-    lengths: Sequence[int],
-    seed: int,
-) -> Judged:
-    halves = []
-    first, second = _halves(entries)
-    for builds, judges in ((first, second), (second, first)):
-        counts = _counts(judges)
-        halves.append(_Half(TokenCounts.of(judges), counts, _free(counts, blacklist(builds), judges)))
-    found = [half.indicative() for half in halves]
-    considered = {ids for half, tokens in zip(halves, found, strict=True) for ids in half.carrying(tokens, free=False)}
-    surviving, rate = _surviving(halves, found)
-    counts_by_chance, rates_by_chance = np.array(
-        [_shuffled(halves, rng_for(seed, "infill-audit", str(draw))) for draw in range(N_SHUFFLES)]
-    ).T
-    return Judged(
-        reference="held out",
-        blocked={ids: piece for ids, piece in used.items() if ids in considered - surviving},
-        surviving={ids: piece for ids, piece in used.items() if ids in surviving},
-        surviving_by_chance=float(counts_by_chance.mean()),
-        rate=rate,
-        rate_by_chance=float(rates_by_chance.mean()),
-        p_value=stats.upper_pvalue(rate, rates_by_chance),
-        rate_per_example=_per_example(rate, lengths),
-    )
-
-
-def _shuffled(halves: Sequence[_Half], rng: np.random.Generator) -> tuple[int, float]:
-    """How many units survive, and their share of the pool, where labels tell nothing."""
-    found, rate = _surviving(halves, [half.indicative(rng.permutation(half.counts.golds)) for half in halves])
-    return len(found), rate
+def _carrying(units: Collection[UnitIds], tokens: frozenset[int]) -> set[UnitIds]:
+    return {ids for ids in units if not tokens.isdisjoint(ids)}
 
 
 def _surviving(halves: Sequence[_Half], tokens: Sequence[frozenset[int]]) -> tuple[set[UnitIds], float]:
-    """Units that one half calls indicative and the blacklist of the other lets through, and their share of the pool."""
-    found = [half.carrying(own, free=True) for half, own in zip(halves, tokens, strict=True)]
+    """Return units that one half calls indicative and the other's blacklist lets through, and their pool share."""
+    found = [_carrying(half.free, own) for half, own in zip(halves, tokens, strict=True)]
     drawn = sum(half.free[ids] for half, own in zip(halves, found, strict=True) for ids in own)
     return set[UnitIds]().union(*found), drawn / max(sum(sum(half.free.values()) for half in halves), 1)
+
+
+# --- fills of a finished run --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class FillCounts:
+    """Numbers of fills of a run that are among the surviving units of a reference list."""
+
+    reference: ReferenceName
+    fills: int
+    """Over all rows."""
+    contaminated_fills: int
+    rows: int
+    """Rows in which infill wrote something: rationales and random sets."""
+    contaminated_rows: int
+    examples: int
+    contaminated_examples: int
+    """With a fill of that kind around any rationale."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContaminationEffect:
+    """The win rates of one configuration, where a fill around the rationale tells the label and where none does."""
+
+    reference: ReferenceName
+    attribution: str
+    operator: str
+    direction: str
+    k: float | None
+    null: str
+    n_contaminated: int
+    n_clean: int
+    win_rate_contaminated: float | None
+    win_rate_clean: float | None
+    difference: float | None
+    """Contaminated less clean; None where one of them has no example."""
+    difference_ci: stats.Interval | None
+    """95 %, Welch."""
+    p_value: float | None
+    """Two-sided Welch test of no difference."""
+    p_adjusted: float | None = None
+    """Benjamini-Yekutieli, over all lines."""
+
+
+@dataclass(frozen=True)
+class FillAudit:
+    """The fills in a run's ledger."""
+
+    counts: tuple[FillCounts, ...]
+    effects: tuple[ContaminationEffect, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the audit as JSON holds it."""
+        return {name: [dict(vars(each)) for each in getattr(self, name)] for name in ("counts", "effects")}
+
+
+def audit_fills(folder: RunFolder, audit: InfillAudit, items: Mapping[str, Encoded]) -> FillAudit:
+    """Read every fill of a run, and compare the win rates of examples with and without label-indicative ones.
+
+    Args:
+        folder: A finished run with an operator that writes fills.
+        audit: The audit of its data.
+        items: Its examples, as its model sees them.
+
+    Raises:
+        ConfigError: The run has no such operator, is not finished, or has other inputs than `items`.
+    """
+    folder.require_complete()
+    filling = [name for name in folder.manifest().config.operators if operators.get(name).needs_fills]
+    if not filling:
+        raise ConfigError(f"{folder.path} holds no infill rows; run it with --operators infill first.")
+    readers = [_FillReader(each.reference, frozenset(each.surviving), audit.pool) for each in audit.judged]
+    groups: dict[str, Hashable] = {}
+    for part in folder.parts():
+        inputs = {row.example_id: row for row in folder.inputs(part)}
+        groups |= {name: group_label(row) for name, row in inputs.items()}
+        rows = folder.ledger(part, NO_NAMES, inputs=True, kinds=(Kind.FULL, Kind.RATIONALE, Kind.RANDOM)).records()
+        for row in rows:
+            if row.key.kind == Kind.FULL:
+                _check_same(folder, inputs[row.key.example_id], row, items)
+        for row in rows:
+            if row.key.operator in filling:
+                for reader in readers:
+                    reader.read(row, items[row.key.example_id])
+    outcomes: dict[Configuration, list[ExampleOutcome]] = defaultdict(list)
+    for line in folder.examples():
+        if line.error is None and line.operator in filling:
+            outcomes[line.configuration].append(line)
+    effects = [_effect(cell, lines, reader, groups) for reader in readers for cell, lines in outcomes.items()]
+    p_adjusted = stats.adjusted_known([each.p_value for each in effects])
+    return FillAudit(
+        tuple(reader.counts() for reader in readers),
+        tuple(replace(each, p_adjusted=p) for each, p in zip(effects, p_adjusted, strict=True)),
+    )
+
+
+def _check_same(folder: RunFolder, example: InputRow, full: LedgerRow, items: Mapping[str, Encoded]) -> None:
+    """Refuse examples that are not those of the run."""
+    item = items.get(example.example_id)
+    if item is None or tuple(item.ids.tolist()) != full.input_ids or item.spans != example.spans:
+        raise ConfigError(
+            f"example '{example.example_id}' of {folder.path} is another one here: the model's tokenizer, the data or "
+            "the prompt differ; give --model, --task, --data, --prompt, --labels and --explain as in the run."
+        )
+
+
+class _FillReader:
+    """Counts the fills that one reference list calls label-indicative."""
+
+    def __init__(self, reference: ReferenceName, marked: Collection[UnitIds], pool: Collection[UnitIds]) -> None:
+        self.reference, self._marked, self._pool = reference, marked, pool
+        self._fills = self._bad_fills = self._rows = self._bad_rows = 0
+        self.contaminated: dict[tuple[str, str | None, str | None, str | None, int | None], bool] = {}
+        """Whether a fill around the rationale tells the label, by example, attribution, operator, direction, size."""
+
+    def read(self, row: LedgerRow, item: Encoded) -> None:
+        ids, kept, key = np.array(row.input_ids), set(row.kept), row.key
+        fills = [tuple(ids[item.unit_of == unit].tolist()) for unit in range(item.n_units) if unit not in kept]
+        bad = sum(self._is_marked(fill) for fill in fills)
+        self._fills += len(fills)
+        self._bad_fills += bad
+        self._rows += 1
+        self._bad_rows += bad > 0
+        if key.kind == Kind.RATIONALE:
+            place = (key.example_id, key.attribution, key.operator, key.direction, key.size)
+            self.contaminated[place] = self.contaminated.get(place, False) or bad > 0  # several draws are several rows
+
+    def _is_marked(self, fill: UnitIds) -> bool:
+        if fill in self._pool or len(fill) == 1:
+            return fill in self._marked
+        # Shorter units were joined.
+        parts = (fill[start:end] for start in range(len(fill)) for end in range(start + 1, len(fill) + 1))
+        return any(part in self._marked for part in parts)
+
+    def counts(self) -> FillCounts:
+        examples = {name for name, *_ in self.contaminated}
+        bad = {name for (name, *_), found in self.contaminated.items() if found}
+        return FillCounts(
+            self.reference, self._fills, self._bad_fills, self._rows, self._bad_rows, len(examples), len(bad)
+        )
+
+
+def _effect(
+    cell: Configuration, lines: Sequence[ExampleOutcome], reader: _FillReader, groups: Mapping[str, Hashable]
+) -> ContaminationEffect:
+    sides: dict[bool, list[ExampleOutcome]] = {True: [], False: []}
+    for line in lines:
+        place = (line.example_id, cell.attribution, cell.operator, cell.direction, len(line.rationale))
+        sides[reader.contaminated[place]].append(line)
+    bad, clean = (np.array([line.win_rate for line in sides[side]], dtype=np.float64) for side in (True, False))
+    found = None
+    if bad.size and clean.size:
+        of_bad, of_clean = ([groups[line.example_id] for line in sides[side]] for side in (True, False))
+        found = stats.unpaired_difference(clean, bad, first_groups=of_clean, second_groups=of_bad)
+    return ContaminationEffect(
+        reference=reader.reference,
+        **cell._asdict(),
+        n_contaminated=bad.size,
+        n_clean=clean.size,
+        win_rate_contaminated=float(bad.mean()) if bad.size else None,
+        win_rate_clean=float(clean.mean()) if clean.size else None,
+        difference=None if found is None else found.difference,
+        difference_ci=None if found is None else found.interval,
+        p_value=None if found is None else found.p_value,
+    )

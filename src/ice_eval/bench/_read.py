@@ -1,4 +1,4 @@
-"""What the keys of a grid hold, checked one by one."""
+"""Readers of the keys of a grid: each checks one kind of value."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -12,16 +12,16 @@ Reader = Callable[[object, str], Any]
 
 def text(value: object, where: str) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise ConfigError(f"{where}: text is expected, not {shown(value)}.")
+        raise _wrong(where, "text is expected", value)
     return value.strip()
 
 
 def names(value: object, where: str) -> tuple[str, ...]:
-    """A list of names, or several in one text with commas, as on the command line."""
+    """Read a list of names, or several in one text with commas, as on the command line."""
     if isinstance(value, str):
         value = [part for part in value.split(",") if part.strip()]
     if not isinstance(value, list) or not value:
-        raise ConfigError(f"{where}: a list is expected, as [one, two], not {shown(value)}.")
+        raise _wrong(where, "a list is expected, as [one, two]", value)
     found = tuple(text(each, where) for each in value)
     if len(set(found)) < len(found):
         raise ConfigError(f"{where} names something twice: {', '.join(found)}.")
@@ -31,34 +31,32 @@ def names(value: object, where: str) -> tuple[str, ...]:
 def shares(value: object, where: str) -> tuple[Share, ...]:
     several: list[Any] = value if isinstance(value, list) else [value]
     if not several or not all(each == DYNAMIC or type(each) in {int, float} for each in several):
-        raise ConfigError(
-            f"{where}: shares between 0 and 1 are expected, as [0.1, 0.2], or {DYNAMIC}, not {shown(value)}."
-        )
+        raise _wrong(where, f"shares between 0 and 1 are expected, as [0.1, 0.2], or {DYNAMIC}", value)
     return tuple(each if each == DYNAMIC else float(each) for each in several)
 
 
 def count(value: object, where: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
-        raise ConfigError(f"{where}: a whole number is expected, not {shown(value)}.")
+        raise _wrong(where, "a whole number is expected", value)
     return value
 
 
 def number(value: object, where: str) -> float:
     if not isinstance(value, int | float) or isinstance(value, bool):
-        raise ConfigError(f"{where}: a number is expected, not {shown(value)}.")
+        raise _wrong(where, "a number is expected", value)
     return float(value)
 
 
 def flag(value: object, where: str) -> bool:
     if not isinstance(value, bool):
-        raise ConfigError(f"{where}: true or false is expected, not {shown(value)}.")
+        raise _wrong(where, "true or false is expected", value)
     return value
 
 
 def mapping(value: object, where: str, known: Mapping[str, Reader]) -> dict[str, Any]:
-    """Keys and values, each read as `known` says; a key that is not known is refused, one without a value left out."""
+    """Read keys and values, each by its reader; an unknown key is refused, one without a value skipped."""
     if not isinstance(value, dict):
-        raise ConfigError(f"{where}: keys and values are expected, not {shown(value)}.")
+        raise _wrong(where, "keys and values are expected", value)
     found = {}
     for given, each in value.items():
         key = str(given).replace("-", "_")
@@ -75,5 +73,5 @@ def refuse_doubles(names: Sequence[str], where: str) -> None:
         raise ConfigError(f"{where}: '{twice}' stands there twice; give one of them another name.")
 
 
-def shown(value: object) -> str:
-    return "nothing" if value is None else f"{value!r:.60}"
+def _wrong(where: str, expected: str, value: object) -> ConfigError:
+    return ConfigError(f"{where}: {expected}, not {'nothing' if value is None else f'{value!r:.60}'}.")

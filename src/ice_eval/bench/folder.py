@@ -1,4 +1,4 @@
-"""A bench folder: `grid.json` says how far the grid is, `runs/` holds its runs, `bench.json` their summary."""
+"""A bench folder: `grid.json` is the state of the grid, `runs/` holds its runs, `bench.json` their summary."""
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -6,34 +6,38 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from ice_eval.analysis import GridResults, GridRun, grid_results
+from ice_eval.analysis.across import QUESTIONS
+from ice_eval.analysis.measures import Found, Missing
 from ice_eval.bench.grid import Grid, PlannedRun, grid_of
 from ice_eval.errors import ConfigError
 from ice_eval.files import DRAFT, exclusive, read_json, write_json
-from ice_eval.pipeline.config import ADDABLE
+from ice_eval.pipeline import ADDABLE
 from ice_eval.results import SCHEMA, RunFolder
-
-Status = Literal["waiting", "complete", "failed"]
+from ice_eval.results.agreements import kappas
+from ice_eval.results.json_files import as_json
+from ice_eval.results.summary import adjusted_jointly
 
 
 @dataclass(frozen=True)
 class RunRecord:
-    """How far one run of a grid is."""
+    """The state of one run of a grid."""
 
     name: str
-    status: Status
+    status: Literal["waiting", "complete", "failed"]
     error: str | None = None
     """Why it failed."""
 
 
 class BenchFolder:
-    """Where a grid is run."""
+    """The folder of a grid."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     @classmethod
     def is_one(cls, path: Path) -> bool:
-        """Whether a grid was run there."""
+        """Tell whether a grid was run there."""
         return (path / "grid.json").is_file()
 
     @contextlib.contextmanager
@@ -51,42 +55,41 @@ class BenchFolder:
             yield
 
     def _is_foreign(self) -> bool:
-        """Whether the path holds what no grid left there; one that was killed at once leaves next to nothing."""
+        """Tell whether the path holds anything but a grid; one that was killed at once leaves next to nothing."""
         if not self.path.is_dir():
             return self.path.exists()
         names = {path.name for path in self.path.iterdir() if not path.name.startswith(DRAFT)}
         return not self.is_one(self.path) and not names <= {"runs", ".lock"}
 
     def run_folder(self, name: str) -> RunFolder:
-        """The folder of one run."""
+        """Return the folder of one run."""
         return RunFolder(self.path / "runs" / name)
 
     def is_complete(self, run: PlannedRun) -> bool:
-        """Whether a run is finished, with all that is asked of it now."""
+        """Tell whether a run is finished, with everything that the grid asks of it now."""
         folder = self.run_folder(run.name)
         if folder.is_new:
             return False
-        manifest, config = folder.manifest(), run.config
-        held = manifest.config
+        manifest, asked = folder.manifest(), run.config
         return (
             manifest.status == "complete"
-            and all(set(getattr(config, key)) <= set(getattr(held, key)) for key in ADDABLE)
-            and config.eraser <= held.eraser
+            and all(set(getattr(asked, key)) <= set(getattr(manifest.config, key)) for key in ADDABLE)
+            and asked.eraser <= manifest.config.eraser
             # A run in which no example could be evaluated is finished too, but failed.
             and any(line.n for line in folder.summary().configurations)
         )
 
     def grid(self, **changes: Any) -> Grid:
-        """The grid that was run there; `changes` are keys in place of its own."""
-        content = read_json(self.path / "grid.json")
+        """Return the grid that was run there; `changes` are keys in place of its own."""
         where = str(self.path / "grid.json")
+        content = read_json(self.path / "grid.json")
         if not {"grid", "folder", "name"} <= set(content):
             raise ConfigError(f"{where} is damaged: a grid, its folder and its name are expected.")
         folder = Path(content["folder"])
         return grid_of(content["grid"], where=where, folder=folder, default_name=content["name"], **changes)
 
     def write(self, grid: Grid, records: Sequence[RunRecord]) -> None:
-        """Say how far the grid is."""
+        """Write the state of the grid."""
         waiting = any(record.status == "waiting" for record in records)
         write_json(
             self.path / "grid.json",
@@ -102,17 +105,68 @@ class BenchFolder:
         )
 
     def records(self) -> list[RunRecord]:
-        """How far each run is, as it was written last."""
+        """Return the state of each run, as it was written last."""
         return [RunRecord(**each) for each in read_json(self.path / "grid.json")["runs"]]
 
     def finished(self) -> list[RunFolder]:
-        """The folders of the runs that are complete."""
+        """Return the folders of the runs that are complete."""
         return [self.run_folder(record.name) for record in self.records() if record.status == "complete"]
 
     def summary(self) -> dict[str, Any]:
-        """What `bench.json` holds."""
+        """Return the content of `bench.json`."""
         return read_json(self.path / "bench.json")
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
         """Write `bench.json`."""
         write_json(self.path / "bench.json", summary)
+
+
+def finished_runs(grid: Grid, folder: BenchFolder) -> list[GridRun]:
+    """Return the runs of a grid that are complete, in its order."""
+    return [
+        GridRun(
+            name=run.name,
+            folder=folder.run_folder(run.name),
+            model=run.model.name,
+            task=run.task_name,
+            prompt=run.prompt,
+            language=run.task.language,
+            base=run.model.base,
+            tuning=run.model.tuning,
+        )
+        for run in grid.runs()
+        if folder.is_complete(run)
+    ]
+
+
+def results_of(runs: Sequence[GridRun]) -> GridResults:
+    """Return the results of all runs; p-values are adjusted over all configurations (Benjamini-Yekutieli)."""
+    return grid_results(runs, adjusted_jointly([run.folder.summary() for run in runs]))
+
+
+def answers(results: GridResults) -> dict[str, Found | Missing]:
+    """Return the answers of the grid to all questions, by their names."""
+    return {name: question(results) for name, question in QUESTIONS.items() if results.runs}
+
+
+def bench_summary(grid: Grid, records: Sequence[RunRecord], results: GridResults) -> dict[str, Any]:
+    """Return `bench.json`, without times, so that an interrupted grid has the same as one that was not."""
+    by_name = {run.name: run for run in results.runs}
+    return {
+        "schema": SCHEMA,
+        "name": grid.name,
+        "runs": [
+            {**asdict(record), **(_facts(by_name[record.name]) if record.name in by_name else {})} for record in records
+        ],
+        "configurations": [line.as_dict() for line in results.configurations],
+        "agreement": [line.as_dict() for line in results.agreement],
+        "robustness": [line.as_dict() for line in results.robustness],
+        "kappa": [as_json(line) for line in kappas([results.lines_of(run) for run in results.runs])],
+        "analyses": {name: found.as_dict() for name, found in answers(results).items()},
+    }
+
+
+def _facts(run: GridRun) -> dict[str, Any]:
+    counts = ("tokens_median", "tokens_per_word", "tokens_per_character")
+    tokens = {name: getattr(run.texts, name, None) for name in counts}
+    return {**run.head, "base": run.base, "tuning": run.tuning, "confidence": run.confidence, **tokens}

@@ -1,8 +1,10 @@
 """A grid: models times tasks times prompts, each a run; attributions, operators and k are inside of every run."""
 
+import hashlib
 import importlib.resources
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -10,83 +12,36 @@ from typing import Any
 from ice_eval._registry import did_you_mean
 from ice_eval.attributions import method_of
 from ice_eval.bench import _read
-from ice_eval.bench._identity import run_name
-from ice_eval.bench.models import OF_MODELS, ModelEntry, models_of
 from ice_eval.errors import ConfigError
 from ice_eval.files import home_expanded, read_yaml
-from ice_eval.pipeline import RunConfig
-from ice_eval.tasks import FEW_SHOT, STANDARD, Task, in_chat, is_task_file, load_task, with_file
+from ice_eval.models import SERVED, Served, suite_model
+from ice_eval.models import models as known_models
+from ice_eval.pipeline import ADDABLE, RunConfig
+from ice_eval.results import config_hash, slug
+from ice_eval.tasks import FEW_SHOT, STANDARD, FileData, Task, in_chat, is_task_file, load_task, with_file
 
 ALL_PROMPTS = "all"
 DATA_FILES = (".jsonl", ".csv")
 
-
-@dataclass(frozen=True, kw_only=True)
-class TaskEntry:
-    """A task of a grid, with the data that it is given."""
-
-    task: Task
-    prompts: tuple[str, ...]
-    """Which of its wordings."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class PlannedRun:
-    """One run of a grid."""
-
-    model: ModelEntry
-    task: Task
-    """In one wording; its name says which."""
-    task_name: str
-    prompt: str
-    settings: Mapping[str, Any]
-    """What `evaluate` is to be called with beside model and task."""
-
-    @property
-    def config(self) -> RunConfig:
-        """What is asked of it, defaults included."""
-        return config_of(self.settings)
-
-    @cached_property
-    def name(self) -> str:
-        """Of its folder: readable, and another one for other rows."""
-        return run_name(self.model.ref, self.model.name, self.task, self.settings)
-
-    def __str__(self) -> str:
-        prompt = "" if self.prompt == STANDARD else f", prompt {self.prompt}"
-        return f"{self.model.name} on {self.task_name}{prompt}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Grid:
-    """What is to be run."""
-
-    name: str
-    models: tuple[ModelEntry, ...]
-    tasks: tuple[TaskEntry, ...]
-    settings: Mapping[str, Any]
-    left_out: tuple[str, ...] = ()
-    """Optional tasks for which there are no data."""
-    source: Mapping[str, Any]
-    """The keys as they were given, to read the grid again from a bench folder."""
-    folder: Path
-    """Where relative paths start."""
-
-    def runs(self) -> list[PlannedRun]:
-        """Model after model, so that one is loaded at a time."""
-        return [
-            PlannedRun(
-                model=model,
-                task=in_chat(entry.task.asked(*prompt.split("/")), own.get("chat"), own.get("system")),
-                task_name=entry.task.name,
-                prompt=prompt,
-                settings={key: value for key, value in own.items() if key not in {"chat", "system"}},
-            )
-            for model in self.models
-            for own in [model.settings_within(self.settings)]
-            for entry in self.tasks
-            for prompt in entry.prompts
-        ]
+OF_LOADING = ("device", "dtype", "device_map", "max_memory", "load_in")
+"""Settings that say how a model is loaded."""
+OF_MODELS: Mapping[str, _read.Reader] = {
+    "chat": _read.flag,
+    "system": _read.text,
+    **dict.fromkeys(OF_LOADING, _read.text),
+    "token_budget": _read.count,
+}
+"""Settings that a grid may give to all of its models, or to one."""
+_OF_SERVERS: Mapping[str, _read.Reader] = {
+    **dict.fromkeys(("base_url", "tokenizer", "api_key_env"), _read.text),
+    **dict.fromkeys(("concurrency", "max_requests"), _read.count),
+    **dict.fromkeys(("max_cost", "price_in", "price_out"), _read.number),
+}
+_MODEL: Mapping[str, _read.Reader] = {
+    **dict.fromkeys(("model", "name", "base", "tuning"), _read.text),
+    **OF_MODELS,
+    **_OF_SERVERS,
+}
 
 
 _TASK: Mapping[str, _read.Reader] = {"task": _read.text, "data": _read.text, "optional": _read.flag}
@@ -103,10 +58,139 @@ _SETTINGS: Mapping[str, _read.Reader] = {
     "eraser": _read.flag,
     **OF_MODELS,
 }
+_NO_ROWS = (*ADDABLE, "eraser", "device", "device_map", "max_memory", "token_budget")
+"""Settings that may change without other rows."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelEntry:
+    """A model of a grid."""
+
+    ref: str | Served
+    """The value of `ice run --model`, or a model behind a server."""
+    name: str
+    """Its name in tables."""
+    base: str | None = None
+    """Name of the model that it was tuned from, for the comparison of the two."""
+    tuning: str | None = None
+    """`base`, or what it was tuned for, as `instruct`; known for models of the published suite."""
+    settings: Mapping[str, Any]
+    """`chat`, `system`, `token_budget` and how it is loaded, as `device`, in place of the grid's."""
+
+    @property
+    def is_served(self) -> bool:
+        return isinstance(self.ref, Served)
+
+    def settings_within(self, grid: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the settings of its runs: the grid's, with its own in their place; none of loading if served."""
+        left_out = OF_LOADING if self.is_served else ()
+        return {**{key: value for key, value in grid.items() if key not in left_out}, **self.settings}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskEntry:
+    """A task of a grid with its data, and the names of its prompts."""
+
+    task: Task
+    prompts: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedRun:
+    """One run of a grid."""
+
+    model: ModelEntry
+    task: Task
+    """In one wording; its name says which."""
+    task_name: str
+    prompt: str
+    settings: Mapping[str, Any]
+    """Arguments of `evaluate` beside model and task."""
+
+    @property
+    def config(self) -> RunConfig:
+        """The configuration, defaults included."""
+        return config_of(self.settings)
+
+    @cached_property
+    def name(self) -> str:
+        """Name of its folder, another one for other rows: `smollm2_sst2-minimal_1a2b3c4d`."""
+        ref, task = self.model.ref, self.task
+        rows = {
+            "model": SERVED + ref.name if isinstance(ref, Served) else ref,
+            # A server shows no weights, and the tokenizer that cuts its texts defines rows.
+            "weights": [ref.tokenizer] if isinstance(ref, Served) else _weights(Path(ref)),
+            "data": _content(task),
+            "task": {
+                "name": task.name,
+                "version": task.version,
+                "prompt": [task.prompt, task.classifier_prompt, dict(task.label_words), [*map(asdict, task.shots)]],
+                "explained": task.explained,
+                "chat": [task.chat, task.system],
+                "lexicon": sorted(task.lexicon),
+            },
+            "settings": {key: value for key, value in sorted(self.settings.items()) if key not in _NO_ROWS},
+        }
+        return f"{_slug(self.model.name)}_{_slug(task.name)}_{config_hash(rows)[:8]}"
+
+    def __str__(self) -> str:
+        prompt = "" if self.prompt == STANDARD else f", prompt {self.prompt}"
+        return f"{self.model.name} on {self.task_name}{prompt}"
+
+
+def _weights(path: Path) -> list[Any]:
+    """Return size and time of the weights in a folder: a model that was trained on is another model."""
+    files = [path] if path.is_file() else sorted(path.glob("*.safetensors")) if path.is_dir() else []
+    return [[file.name, (stat := file.stat()).st_size, stat.st_mtime_ns] for file in files]
+
+
+def _content(task: Task) -> str:
+    """Return the identity of the data: of a file its content and the meaning of its columns, wherever it is."""
+    if isinstance(task.data, FileData):
+        found = hashlib.sha256(task.data.path.read_bytes()).hexdigest()
+        return f"{found} {sorted(task.data.columns.items())}" if task.data.columns else found
+    return repr(task.data)
+
+
+def _slug(text: str) -> str:
+    """Return a name in plain letters and digits; of a folder, its own name."""
+    return slug(re.sub(r"[^A-Za-z0-9.]+", "-", Path(text).name if Path(text).is_absolute() else text))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grid:
+    """Models, tasks and settings to run."""
+
+    name: str
+    models: tuple[ModelEntry, ...]
+    tasks: tuple[TaskEntry, ...]
+    settings: Mapping[str, Any]
+    left_out: tuple[str, ...] = ()
+    """Optional tasks for which there are no data."""
+    source: Mapping[str, Any]
+    """The keys as they were given, to read the grid again from a bench folder."""
+    folder: Path
+    """Where relative paths start."""
+
+    def runs(self) -> list[PlannedRun]:
+        """Return all runs, model after model, so that one is loaded at a time."""
+        return [
+            PlannedRun(
+                model=model,
+                task=in_chat(entry.task.asked(*prompt.split("/")), own.get("chat"), own.get("system")),
+                task_name=entry.task.name,
+                prompt=prompt,
+                settings={key: value for key, value in own.items() if key not in {"chat", "system"}},
+            )
+            for model in self.models
+            for own in [model.settings_within(self.settings)]
+            for entry in self.tasks
+            for prompt in entry.prompts
+        ]
 
 
 def _several(value: object, where: str) -> list[Any]:
-    """One entry or several."""
+    """Return one entry or several as a list."""
     found = value if isinstance(value, list) else [value]
     if not found:
         raise ConfigError(f"{where}: at least one is needed.")
@@ -125,48 +209,38 @@ _KEYS: Mapping[str, _read.Reader] = {
 
 
 def load_grid(path: Path, **changes: Any) -> Grid:
-    """The grid of a YAML file; `changes` are keys in place of its own.
-
-    Raises:
-        ConfigError: The file cannot be read, or something in it is not as expected.
-    """
+    """Read the grid of a YAML file; `changes` are keys in place of its own."""
     content = read_yaml(path, what="the grid")
     return grid_of(content, where=str(path), folder=path.parent.resolve(), default_name=path.stem, **changes)
 
 
 def presets() -> dict[str, str]:
-    """The grids that come with the package, and a line on each."""
-    folder = importlib.resources.files("ice_eval.bench") / "presets"
-    paths = sorted(path.name for path in folder.iterdir() if path.name.endswith(".yaml"))
-    return {name.removesuffix(".yaml"): str(_preset(name)["description"]) for name in paths}
+    """Return the names of the grids that come with the package, and a line on each."""
+    return {name: str(content["description"]) for name, content in _presets().items()}
 
 
 def preset(name: str, **changes: Any) -> Grid:
-    """A grid that comes with the package.
-
-    Raises:
-        ConfigError: There is none of that name.
-    """
-    known = presets()
+    """Return a grid that comes with the package; raises ConfigError for an unknown name."""
+    known = _presets()
     if name not in known:
         raise ConfigError(f"no preset '{name}'{did_you_mean(name, list(known))} Known: {', '.join(known)}.")
-    where = f"preset {name}"
-    return grid_of(_preset(f"{name}.yaml"), where=where, folder=Path.cwd(), default_name=name, **changes)
+    return grid_of(known[name], where=f"preset {name}", folder=Path.cwd(), default_name=name, **changes)
 
 
-def _preset(file: str) -> Any:
+def _presets() -> dict[str, Any]:
     import yaml
 
-    path = importlib.resources.files("ice_eval.bench") / "presets" / file
-    return yaml.safe_load(path.read_text(encoding="utf-8"))
+    files = (importlib.resources.files("ice_eval.bench") / "presets").iterdir()
+    texts = {file.name.removesuffix(".yaml"): file.read_text("utf-8") for file in files if file.name.endswith(".yaml")}
+    return {name: yaml.safe_load(text) for name, text in sorted(texts.items())}
 
 
 def grid_of(content: object, *, where: str, folder: Path, default_name: str, **changes: Any) -> Grid:
-    """A grid from keys and values; all that can be checked without a model or a hub is checked.
+    """Return a grid from keys and values; everything is checked that needs no model and no hub.
 
     Args:
-        content: As a YAML file holds it.
-        where: What messages call it.
+        content: The content of a YAML file.
+        where: Its name in messages.
         folder: Where relative paths start.
         default_name: The grid's name unless it gives one.
         **changes: Keys in place of its own; None for those that stay.
@@ -182,9 +256,13 @@ def grid_of(content: object, *, where: str, folder: Path, default_name: str, **c
         if key not in given:
             raise ConfigError(f"{where}: '{key}' is missing; a grid needs models and tasks.")
     settings = {key: given[key] for key in _SETTINGS if key in given}
-    models = models_of(given["models"], f"{where}: models", folder)
+    models = _models(given["models"], f"{where}: models", folder)
     _check_settings(settings, models, where)
-    data_dir = _data_dir(given.get("data_dir"), folder, where)
+    data_dir = None if "data_dir" not in given else folder / home_expanded(given["data_dir"])
+    if data_dir is not None and not data_dir.is_dir():
+        raise ConfigError(
+            f"{where}: there is no folder {data_dir}; data_dir holds a TASK.jsonl or TASK.csv for each task."
+        )
     entries = [_task(each, f"{where}: tasks", folder, data_dir) for each in given["tasks"]]
     tasks = [task for task in entries if isinstance(task, Task)]
     _read.refuse_doubles([task.name for task in tasks], f"{where}: tasks")
@@ -225,59 +303,100 @@ def _check_settings(settings: Mapping[str, Any], models: Sequence[ModelEntry], w
             )
 
 
-def _task(value: object, where: str, folder: Path, data_dir: Path | None) -> Task | str:
-    """The task with its data, or the name of an optional one that has none."""
-    given = {"task": _read.text(value, where)} if isinstance(value, str) else _read.mapping(value, where, _TASK)
-    if "task" not in given:
-        raise ConfigError(f"{where}: an entry has no 'task'; it has {', '.join(given)}.")
-    name = str(folder / given["task"]) if is_task_file(given["task"]) else given["task"]
-    task = load_task(name)
-    data = _data_file(given.get("data"), task.name, folder, data_dir, where)
-    if data is None and given.get("optional"):
-        return task.name
-    return task if data is None else with_file(task, data)
-
-
-def _data_dir(given: str | None, folder: Path, where: str) -> Path | None:
-    found = None if given is None else folder / home_expanded(given)
-    if found is not None and not found.is_dir():
-        raise ConfigError(
-            f"{where}: there is no folder {found}; data_dir holds a TASK.jsonl or TASK.csv for each task."
-        )
+def _models(given: Sequence[object], where: str, folder: Path) -> tuple[ModelEntry, ...]:
+    found = tuple(_model(each, where, folder) for each in given)
+    names = [entry.name for entry in found]
+    _read.refuse_doubles(names, where)
+    for entry in found:
+        if entry.base is not None and entry.base not in names:
+            raise ConfigError(
+                f"{where}: the base '{entry.base}' of '{entry.name}' is not among them"
+                f"{did_you_mean(entry.base, names)} There are {', '.join(names)}."
+            )
     return found
 
 
-def _data_file(given: str | None, task: str, folder: Path, data_dir: Path | None, where: str) -> Path | None:
-    """The file that is given for a task, or the one that is named after it: `german.jsonl`, or `german_posts.jsonl`."""
-    if given is not None:
-        path = folder / home_expanded(given)
+def _model(value: object, where: str, folder: Path) -> ModelEntry:
+    given = {"model": _read.text(value, where)} if isinstance(value, str) else _read.mapping(value, where, _MODEL)
+    if "model" not in given:
+        raise ConfigError(f"{where}: an entry has no 'model'; it has {', '.join(given)}.")
+    name: str = given["model"]
+    ref: str | Served = _served(given, where) if name.startswith(SERVED) else _loadable(given, where, folder)
+    suite = suite_model(ref) if isinstance(ref, str) else None
+    called = Path(ref).name if isinstance(ref, str) and Path(ref).is_absolute() else name
+    return ModelEntry(
+        ref=ref,
+        name=given.get("name", called),
+        base=given.get("base"),
+        tuning=given.get("tuning", None if suite is None else suite.tuning),
+        settings={key: given[key] for key in OF_MODELS if key in given},
+    )
+
+
+def _loadable(given: Mapping[str, Any], where: str, folder: Path) -> str:
+    """Return the name of a model, or its path."""
+    name: str = given["model"]
+    for key in (key for key in _OF_SERVERS if key in given):
+        raise ConfigError(
+            f"{where}: '{key}' is about a model behind a server, and '{name}' is none; write {SERVED}{name} if a "
+            "server has it."
+        )
+    place = folder / home_expanded(name)
+    return str(place.resolve()) if name not in known_models and place.exists() else name
+
+
+def _served(given: Mapping[str, Any], where: str) -> Served:
+    name: str = given["model"]
+    if "base_url" not in given:
+        raise ConfigError(
+            f"{where}: '{name}' is behind a server; say where: {{model: {name}, base_url: http://localhost:8000/v1}}."
+        )
+    for key in (key for key in OF_LOADING if key in given):
+        raise ConfigError(f"{where}: '{key}' is about a model that is loaded here, and '{name}' is behind a server.")
+    try:
+        return Served(name.removeprefix(SERVED), **{key: given[key] for key in _OF_SERVERS if key in given})
+    except ConfigError as exc:
+        raise ConfigError(f"{where}: {exc}") from exc
+
+
+def _task(value: object, where: str, folder: Path, data_dir: Path | None) -> Task | str:
+    """Return the task with its data, or the name of an optional one that has none."""
+    given = {"task": _read.text(value, where)} if isinstance(value, str) else _read.mapping(value, where, _TASK)
+    if "task" not in given:
+        raise ConfigError(f"{where}: an entry has no 'task'; it has {', '.join(given)}.")
+    task = load_task(str(folder / given["task"]) if is_task_file(given["task"]) else given["task"])
+    if "data" in given:
+        path = folder / home_expanded(given["data"])
         if not path.is_file():
-            raise ConfigError(f"{where}: there is no file {path} for the task '{task}'.")
-        return path
-    if data_dir is None:
-        return None
-    stem = task.partition("/")[0]
-    exact = [path for kind in DATA_FILES if (path := data_dir / f"{stem}{kind}").is_file()]
-    longer = sorted(path for kind in DATA_FILES for path in data_dir.glob(f"{stem}_*{kind}"))
+            raise ConfigError(f"{where}: there is no file {path} for the task '{task.name}'.")
+        return with_file(task, path)
+    found = None if data_dir is None else _data_file(task.name.partition("/")[0], data_dir, where)
+    if found is not None:
+        return with_file(task, found)
+    return task.name if given.get("optional") else task
+
+
+def _data_file(task: str, data_dir: Path, where: str) -> Path | None:
+    """Return the file that is named after a task: `german.jsonl`, or `german_posts.jsonl`."""
+    exact = [path for kind in DATA_FILES if (path := data_dir / f"{task}{kind}").is_file()]
+    longer = sorted(path for kind in DATA_FILES for path in data_dir.glob(f"{task}_*{kind}"))
     if not exact and len(longer) > 1:
         raise ConfigError(
-            f"{where}: {len(longer)} files of {data_dir} begin with '{stem}_': {', '.join(p.name for p in longer)}; "
-            f"name one of them {stem}{DATA_FILES[0]}, or give it as `data`."
+            f"{where}: {len(longer)} files of {data_dir} begin with '{task}_': {', '.join(p.name for p in longer)}; "
+            f"name one of them {task}{DATA_FILES[0]}, or give it as `data`."
         )
     return next(iter(exact or longer), None)
 
 
 def _with_prompts(tasks: Sequence[Task], asked: Sequence[str], where: str) -> Iterator[TaskEntry]:
-    """Every task with those of the prompts that it has; `all` stands for every wording of every task."""
+    """Yield every task with those of the prompts that it has; `all` stands for every wording of every task."""
     everything = tuple(asked) == (ALL_PROMPTS,)
     known = list(dict.fromkeys(way for task in tasks for way in task.ways))
-    for prompt in () if everything else asked:
-        unknown = [way for way in prompt.split("/") if way not in known]
-        if unknown:
-            raise ConfigError(
-                f"{where}: no task of the grid has a prompt '{unknown[0]}'{did_you_mean(unknown[0], known)} "
-                f"They have {', '.join(known)}; '{ALL_PROMPTS}' takes all wordings."
-            )
+    for unknown in (way for prompt in asked if not everything for way in prompt.split("/") if way not in known):
+        raise ConfigError(
+            f"{where}: no task of the grid has a prompt '{unknown}'{did_you_mean(unknown, known)} "
+            f"They have {', '.join(known)}; '{ALL_PROMPTS}' takes all wordings."
+        )
     for task in tasks:
         wordings = [way for way in task.ways if way != FEW_SHOT]
         own = wordings if everything else [each for each in asked if set(each.split("/")) <= set(task.ways)]

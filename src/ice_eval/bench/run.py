@@ -1,29 +1,115 @@
-"""Run a grid: one model at a time, every run in its own folder; what fails is recorded and the rest goes on."""
+"""Plan and run a grid: one model at a time, each run in its folder; a failed one is recorded and the rest goes on."""
 
 import gc
 import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
+from ice_eval.analysis import GridLine, GridResults
 from ice_eval.api import evaluate
-from ice_eval.bench.folder import BenchFolder, RunRecord
-from ice_eval.bench.grid import Grid, PlannedRun
-from ice_eval.bench.models import OF_LOADING
-from ice_eval.bench.summary import bench_summary, finished_runs, results_of
+from ice_eval.attributions import method_of
+from ice_eval.bench.folder import BenchFolder, RunRecord, bench_summary, finished_runs, results_of
+from ice_eval.bench.grid import OF_LOADING, Grid, PlannedRun
 from ice_eval.errors import IceError, MissingExtraError
 from ice_eval.executors import Executor, Local
-from ice_eval.pipeline import Replicas, Reporter, Silent, load_replicas
+from ice_eval.nulls import SIZE
+from ice_eval.operators import operators
+from ice_eval.pipeline import Replicas, Reporter, RunConfig, Silent, load_replicas
+from ice_eval.rationales import DYNAMIC, ERASER_SHARES, n_sets, set_size
+from ice_eval.records import Example
 from ice_eval.report import write_html
+from ice_eval.results import SummaryLine
+from ice_eval.results.outcomes import ALL
+from ice_eval.tasks import Task
+from ice_eval.words import word_spans
+
+if TYPE_CHECKING:
+    from ice_eval.report.figures import Figure
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanLine:
+    """The size and the state of one run of a grid."""
+
+    name: str
+    model: str
+    task: str
+    prompt: str
+    language: str
+    n: int | None = None
+    """Examples; None where the data cannot be read."""
+    rows: int | None = None
+    """Rows to score, about; 0 where all are scored."""
+    minutes: float | None = None
+    """By the pace of the model's finished runs in the folder; None where there are none."""
+    status: Literal["complete", "waiting", "cannot start"] = "waiting"
+    problem: str | None = None
+    """Why it cannot start."""
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def plan_grid(grid: Grid, folder: BenchFolder) -> list[PlanLine]:
+    """Count the rows that are left to score; no model is loaded."""
+    runs = grid.runs()
+    done = [run for run in runs if folder.is_complete(run)]
+    return [_plan(run, done, folder) for run in runs]
+
+
+def _plan(run: PlannedRun, done: Sequence[PlannedRun], folder: BenchFolder) -> PlanLine:
+    line = PlanLine(
+        name=run.name,
+        model=run.model.name,
+        task=run.task_name,
+        prompt=run.prompt,
+        language=run.task.language,
+    )
+    config = run.config
+    if run in done:
+        n = folder.run_folder(run.name).manifest().data.examples
+        return replace(line, n=n, rows=0, minutes=0.0, status="complete")
+    try:
+        examples = run.task.examples(limit=config.n)
+    except IceError as exc:
+        return replace(line, status="cannot start", problem=str(exc))
+    rows = sum(_rows(example, run.task, config) for example in examples)
+    manifests = [folder.run_folder(each.name).manifest() for each in done if each.model == run.model]
+    costs = [manifest.cost for manifest in manifests if manifest.cost is not None]
+    known = sum(cost.rows for cost in costs)
+    minutes = sum(cost.seconds for cost in costs) / known * rows / 60 if known else None
+    return replace(line, n=len(examples), rows=rows, minutes=minutes)
+
+
+def _rows(example: Example, task: Task, config: RunConfig) -> int:
+    """Count the rows of one example, with words for units: the tokenizer is not loaded yet."""
+    n_units = sum(len(word_spans(example.fields[name])) for name in task.explained)
+    if n_units < 2:
+        return 0
+    # A dynamic k is taken for a tenth of the units: the number of peaks of an attribution is not known yet.
+    sizes = {set_size(n_units, 0.1 if k == DYNAMIC else k) for k in config.k}
+    sets = sum(min(config.m + 1, n_sets(n_units, size)) for size in sizes)
+    draws = sum(config.n_fills if operators.get(name)().needs_fills else 1 for name in config.operators)
+    n_methods = len(config.attributions)
+    # Sets of equal size are shared by all attributions, matched ones are each one's own.
+    nulls = sum(sets if null == SIZE else sets * n_methods for null in config.nulls)
+    compared = draws * len(config.directions) * (nulls + n_methods * len(sizes))
+    eraser = draws * (2 * n_methods * len({set_size(n_units, share) for share in ERASER_SHARES}) + n_units)
+    probes = sum(method_of(name).n_probes(n_units) for name in config.attributions)
+    return 2 + compared + probes + (eraser if config.eraser else 0)
 
 
 def run_grid(
     grid: Grid, out: Path, *, executor: Executor | None = None, reporter: Reporter | None = None
 ) -> BenchFolder:
-    """Run, or continue, a grid; the folder then holds the summary, the report and the figures of what is finished.
+    """Run, or continue, a grid; the folder then holds the summary, the report and the figures of its finished runs.
 
     Runs that are complete are not touched and need no model; those that failed before are tried again.
 
     Args:
-        grid: What to run.
+        grid: The grid.
         out: The bench folder.
         executor: Where models compute; by default in this process.
         reporter: Gets progress and messages.
@@ -37,7 +123,7 @@ def run_grid(
         folder.write(grid, list(records.values()))
         left = [(number, run) for number, run in enumerate(runs, start=1) if records[run.name].status == "waiting"]
         for _, group in itertools.groupby(left, key=lambda each: _loaded_for(each[1])):
-            loaded = Loaded(place, reporter)
+            loaded = _Loaded(place, reporter)
             for number, run in group:
                 reporter.say(f"[{number}/{len(runs)}] {run}")
                 records[run.name] = _record(run, loaded, folder, reporter)
@@ -48,24 +134,27 @@ def run_grid(
 
 
 def _loaded_for(run: PlannedRun) -> str:
-    """Runs that one loading of a model serves; the answers of a server belong to one run, whose folder keeps them."""
+    """Return a key of runs that share a loaded model; the replies of a server belong to the folder of one run."""
     return run.name if run.model.is_served else run.model.name
 
 
-def _record(run: PlannedRun, loaded: "Loaded", folder: BenchFolder, reporter: Reporter) -> RunRecord:
-    """Do one run, and say how it went."""
+def _record(run: PlannedRun, loaded: "_Loaded", folder: BenchFolder, reporter: Reporter) -> RunRecord:
+    """Do one run, and return its state."""
     settings = {key: value for key, value in run.settings.items() if key not in OF_LOADING}
     try:
-        run.task.examples(limit=1)  # data that are not there are told before a model is loaded
+        run.task.examples(limit=1)  # missing data are reported before a model is loaded
         evaluate(loaded.model_of(run), run.task, **settings, out=folder.run_folder(run.name).path, reporter=reporter)
-    except Exception as exc:  # whatever it is, it is recorded, and the next run may be in no such trouble
-        error = _told(exc)
-        reporter.say(f"failed: {error}")
-        return RunRecord(run.name, "failed", error)
-    return RunRecord(run.name, "complete")
+    except IceError as exc:
+        error = str(exc)
+    except Exception as exc:  # any failure is recorded, and the next run may not have it
+        error = f"{type(exc).__name__}: {str(exc).strip().partition(chr(10))[0]}"
+    else:
+        return RunRecord(run.name, "complete")
+    reporter.say(f"failed: {error}")
+    return RunRecord(run.name, "failed", error)
 
 
-class Loaded:
+class _Loaded:
     """The model of some runs: loaded when it is first needed, and once, even where that fails."""
 
     def __init__(self, executor: Executor, reporter: Reporter) -> None:
@@ -74,11 +163,7 @@ class Loaded:
         self._error: Exception | None = None
 
     def model_of(self, run: PlannedRun) -> Replicas:
-        """The model, where it computes.
-
-        Raises:
-            IceError: It cannot be loaded; the same error every time.
-        """
+        """Return the model; where it cannot be loaded, raise the same error every time."""
         if self._error is not None:
             raise self._error
         if self._model is None:
@@ -94,28 +179,86 @@ class Loaded:
         return self._model
 
     def release(self) -> None:
-        """Let go of it, so that its memory is there for the next one."""
+        """Free its memory for the next one."""
         if self._model is not None:
             self._model.release()
         self._model = None
         gc.collect()
 
 
-def _told(exc: Exception) -> str:
-    """An error in a sentence; those that were not foreseen with their type."""
-    return str(exc) if isinstance(exc, IceError) else f"{type(exc).__name__}: {str(exc).strip().partition(chr(10))[0]}"
-
-
 def _sum_up(grid: Grid, folder: BenchFolder, reporter: Reporter) -> None:
-    """Summary, report and figures over what is finished."""
+    """Write summary, report and figures of the finished runs."""
     results = results_of(finished_runs(grid, folder))
     folder.write_summary(bench_summary(grid, folder.records(), results))
     if not results.runs:
         return
     write_html([run.folder for run in results.runs], folder.path / "report.html")
     try:
-        from ice_eval.bench.figures import write_grid_figures
+        write_grid_figures(results, folder.path / "figures")
     except MissingExtraError as exc:
         reporter.say(f"without figures: {exc}")
-    else:
-        write_grid_figures(results, folder.path / "figures")
+
+
+def write_grid_figures(grid: GridResults, folder: Path) -> None:
+    """Draw the win rates of a grid; prompts and languages where there are several."""
+    from ice_eval.report.figures import overview, write_figures
+
+    drawn = [*overview([run.folder for run in grid.runs]), *_prompt_figures(grid), *_language_figures(grid)]
+    write_figures(drawn, folder)
+
+
+def _prompt_figures(grid: GridResults) -> "Iterator[Figure]":
+    """Yield one figure for every operator."""
+    from ice_eval.report.figures import PromptWinRate, prompt_sensitivity
+
+    lines = _drawn_lines(grid) if grid.several("prompt") else []
+    for operator in dict.fromkeys(each.line.operator for each in lines):
+        rows = [
+            PromptWinRate(
+                model=each.line.model,
+                task=each.line.task,
+                attribution=each.line.attribution,
+                prompt=each.run.prompt,
+                win_rate=each.line.win_rate,
+                low=None if each.line.win_rate_ci is None else each.line.win_rate_ci.low,
+                high=None if each.line.win_rate_ci is None else each.line.win_rate_ci.high,
+            )
+            for each in lines
+            if each.line.operator == operator and each.line.win_rate is not None
+        ]
+        yield _about(prompt_sensitivity(rows), operator)
+
+
+def _language_figures(grid: GridResults) -> "Iterator[Figure]":
+    """Yield one figure for every attribution, with the first of a task's prompts."""
+    from ice_eval.report.figures import LanguageWinRate, language_heatmap
+
+    lines = _drawn_lines(grid) if grid.several("language") else []
+    first = {(each.run.model, each.run.task): each.run.prompt for each in reversed(lines)}
+    lines = [each for each in lines if first[each.run.model, each.run.task] == each.run.prompt]
+    for attribution in dict.fromkeys(each.line.attribution for each in lines):
+        rows = [
+            LanguageWinRate(
+                model=each.run.model,
+                language=f"{each.run.task} ({each.run.language})",
+                operator=each.line.operator,
+                win_rate=each.line.win_rate,
+            )
+            for each in lines
+            if each.line.attribution == attribution and each.line.win_rate is not None
+        ]
+        yield _about(language_heatmap(rows), attribution)
+
+
+def _drawn_lines(grid: GridResults) -> list[GridLine[SummaryLine]]:
+    """Return the lines under single operators, and of the first k, direction and null, where there are several."""
+    found = [each for each in grid.configurations if each.line.win_rate is not None and each.line.operator != ALL]
+    for name in ("direction", "null", "k"):
+        values = [getattr(each.line, name) for each in found]
+        chosen = next((value for value in values if value is not None), None)
+        found = [each for each, value in zip(found, values, strict=True) if value in (chosen, None)]
+    return found
+
+
+def _about(figure: "Figure", subject: str) -> "Figure":
+    return replace(figure, name=f"{figure.name}-{subject}", title=f"{figure.title}: {subject}")

@@ -4,11 +4,9 @@ import itertools
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, get_args
 
-from ice_eval.analysis import FillAudit, InfillAudit, Piece
-from ice_eval.analysis.across import GridLine
-from ice_eval.analysis.infill_audit import LOOSE_COUNT, LOOSE_Z, N_SHUFFLES
+from ice_eval.analysis import FillAudit, GridLine, InfillAudit, Piece
+from ice_eval.analysis.infill_audit import LOOSE_COUNT, LOOSE_Z, N_SHUFFLES, PieceKind
 from ice_eval.analysis.measures import Found, Measured, Missing, Part
-from ice_eval.analysis.pieces import Kind
 from ice_eval.report.colours import word_of_rate
 from ice_eval.results import RunFolder, SummaryLine
 from ice_eval.results.outcomes import ALL
@@ -239,7 +237,7 @@ def audit_notes(audit: InfillAudit, fills: FillAudit | None) -> list[str]:
 
 
 def _counted(pieces: Collection[Piece]) -> str:
-    kinds = [(sum(piece.kind == kind for piece in pieces), kind) for kind in get_args(Kind)]
+    kinds = [(sum(piece.kind == kind for piece in pieces), kind) for kind in get_args(PieceKind)]
     named = ", ".join(f"{n} {kind}{'' if n == 1 else 'es' if kind == 'prefix' else 's'}" for n, kind in kinds if n)
     return f"{len(pieces):,} ({named})" if named else "0"
 

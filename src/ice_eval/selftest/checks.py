@@ -1,27 +1,30 @@
-"""What must hold of trials on models with known truth: pure functions from arrays to checks.
+"""Checks of trials on models with known truth: pure functions from arrays to checks.
 
-Every guarantee is tested with a one-sided test at `LIMIT`: it fails when what was seen would happen less than once in a
-thousand if it held. What is only measured is reported with its interval, and never fails.
+A guarantee fails when the observation has a probability below `LIMIT` while the guarantee holds. A measurement is
+reported with its interval, and never fails.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binomtest, chisquare, ttest_1samp
 
 from ice_eval import rationales, stats
-from ice_eval.selftest._trials import About, Column, Trials
 from ice_eval.stats.verdict import NOT_DISTINGUISHABLE
+
+Column = NDArray[np.float64]  # (examples,)
 
 LIMIT = 0.001
 """A guarantee whose p-value is smaller fails."""
+DATA_SET = 25
+"""Examples in a data set."""
 ALPHAS = (0.05, 0.10, 0.20)
 SEQUENTIAL_ALPHAS = (0.01, 0.05, 0.10)
 DETECTED = 0.05
-"""A data set is told from random ones when the p-value of its mean win rate is at most this."""
+"""A data set differs from random ones when the p-value of its mean win rate is at most this."""
 POWER = 0.9
 """Share of data sets in which the plain truth must be detected."""
 
@@ -32,9 +35,45 @@ _N_SETS = 8
 _ROUND_OFF = 1e-12
 
 
+@dataclass(frozen=True)
+class About:
+    """The subject of some trials."""
+
+    model: str
+    operator: str
+    direction: str
+    attribution: str
+
+    def __str__(self) -> str:
+        return f"{self.attribution} on {self.model}, {self.operator}, {self.direction}"
+
+
+@dataclass(frozen=True)
+class Trials:
+    """One explanation under one configuration, on many examples.
+
+    Anything that gives p-values and win rates can be checked: another null, another test, another model.
+    """
+
+    about: About
+    p_value: Column
+    p_lower: Column
+    win_rate: Column
+    tie_rate: Column
+    m: NDArray[np.int64]
+    """Size of each example's null."""
+    families: Sequence[Column] = field(default=(), repr=False)
+    """Win rates of all scored sets of each example, the rationale's first; empty where a test has none."""
+    sequential: bool = False
+    """Whether each example took as many sets as its test needed: then it has no rank among a fixed number of them."""
+
+    def __len__(self) -> int:
+        return self.win_rate.size
+
+
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """Something that was seen in some trials, and what it was compared with."""
+    """An observation in some trials, and its bound."""
 
     name: str
     about: About
@@ -43,11 +82,11 @@ class Check:
     """95 % interval of `observed`."""
     high: float | None = None
     bound: str
-    """What is promised, or what is expected of a measurement, in words."""
+    """The guarantee, or the expectation of a measurement, in words."""
     n: int
     """Trials, or data sets."""
     p: float | None = None
-    """How likely something as bad is while the promise holds; None where nothing is promised."""
+    """Probability of something as bad while the guarantee holds; None for a measurement."""
 
     @property
     def is_guarantee(self) -> bool:
@@ -57,30 +96,32 @@ class Check:
     def ok(self) -> bool:
         return self.p is None or self.p >= LIMIT
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return the check as JSON holds it."""
+        fields = asdict(self)
+        return {**fields.pop("about"), **fields, "is_guarantee": self.is_guarantee, "ok": self.ok}
+
 
 def at_most(name: str, about: About, hits: NDArray[np.bool_], limit: float) -> Check:
-    """The share of hits is at most `limit`."""
-    return _promised(name, about, hits, limit, "greater")
+    """Check that the share of hits is at most `limit`."""
+    return _guaranteed(name, about, hits, limit, "greater")
 
 
 def at_least(name: str, about: About, hits: NDArray[np.bool_], limit: float) -> Check:
-    """The share of hits is at least `limit`."""
-    return _promised(name, about, hits, limit, "less")
+    """Check that the share of hits is at least `limit`."""
+    return _guaranteed(name, about, hits, limit, "less")
 
 
 def measured(name: str, about: About, hits: NDArray[np.bool_], expected: str) -> Check:
-    """A share that is reported and promises nothing."""
-    low, high = binomtest(int(hits.sum()), hits.size).proportion_ci(0.95, method="exact")
+    """Report a share without a guarantee."""
+    low, high = map(float, binomtest(int(hits.sum()), hits.size).proportion_ci(0.95, method="exact"))
     observed = float(hits.mean())
-    return Check(
-        name=name, about=about, observed=observed, low=float(low), high=float(high), bound=expected, n=hits.size
-    )
+    return Check(name=name, about=about, observed=observed, low=low, high=high, bound=expected, n=hits.size)
 
 
-def _promised(
+def _guaranteed(
     name: str, about: About, hits: NDArray[np.bool_], limit: float, worse: Literal["greater", "less"]
 ) -> Check:
-    """A share that must not be `worse` than the limit."""
     p_value = float(binomtest(int(hits.sum()), hits.size, limit, alternative=worse).pvalue)
     bound = f"{'≤' if worse == 'greater' else '≥'} {limit:.0%}"
     return replace(measured(name, about, hits, bound), p=p_value)
@@ -89,33 +130,32 @@ def _promised(
 # --- random attributions ------------------------------------------------------------------------------------------
 
 
-def calibration(trials: Trials, *, data_set: int, rng: np.random.Generator) -> Iterator[Check]:
-    """All that must hold of an explanation that knows nothing."""
+def calibration(trials: Trials, *, rng: np.random.Generator) -> Iterator[Check]:
+    """Check everything that must hold of a random explanation."""
     yield from false_positives(trials, SEQUENTIAL_ALPHAS if trials.sequential else ALPHAS)
     yield mean_win_rate(trials)
     if not trials.sequential:
         yield uniform_ranks(trials, rng=rng)
-    if len(trials.families) >= data_set:
-        told, _ = data_sets(trials, data_set, rng=rng)
-        yield at_most(f"data sets of {data_set} told from random, p ≤ {DETECTED:g}", trials.about, told, DETECTED)
-        said = [verdict.reason != NOT_DISTINGUISHABLE for verdict in verdicts(trials, data_set, rng=rng)]
-        yield at_most(f"verdict on a data set of {data_set} is not random", trials.about, np.array(said), DETECTED)
+    if len(trials.families) >= DATA_SET:
+        told, _ = data_sets(trials, rng=rng)
+        yield at_most(f"data sets of {DATA_SET} told from random, p ≤ {DETECTED:g}", trials.about, told, DETECTED)
+        said = [verdict.reason != NOT_DISTINGUISHABLE for verdict in verdicts(trials, rng=rng)]
+        yield at_most(f"verdict on a data set of {DATA_SET} is not random", trials.about, np.array(said), DETECTED)
 
 
 def false_positives(trials: Trials, alphas: Sequence[float] = ALPHAS) -> Iterator[Check]:
-    """Either tail's p-values reach `alpha` in at most a share `alpha` of examples."""
+    """Check that either tail's p-values reach `alpha` in at most a share `alpha` of examples."""
     for alpha in alphas:
         for tail, p_values in (("upper", trials.p_value), ("lower", trials.p_lower)):
-            yield at_most(
-                f"false positives, {tail} tail, α = {alpha:.2f}", trials.about, _reach(p_values, alpha), alpha
-            )
+            name = f"false positives, {tail} tail, α = {alpha:.2f}"
+            yield at_most(name, trials.about, _reach(p_values, alpha), alpha)
 
 
 def uniform_ranks(trials: Trials, *, rng: np.random.Generator) -> Check:
-    """Every place among the M + 1 sets is as likely as any other (χ²).
+    """Check that every rank among the M + 1 sets is equally likely (χ²).
 
-    Tied places are broken by a draw, and a draw within its place spreads the rank over (0, 1), so that examples with
-    different M share the bins. A Kolmogorov-Smirnov test would reject valid p-values, which are discrete.
+    Ties are broken by a draw, and a draw within its place spreads the rank over (0, 1), so that examples with different
+    M share the bins. A Kolmogorov-Smirnov test would reject valid p-values, which are discrete.
     """
     tied = trials.tie_rate * trials.m
     below = trials.win_rate * trials.m - tied / 2
@@ -126,11 +166,10 @@ def uniform_ranks(trials: Trials, *, rng: np.random.Generator) -> Check:
 
 
 def uniform_sets(n_units: int, size: int, *, n: int, seed: int, rng: np.random.Generator) -> Check:
-    """A unit drawn from a random set is as likely to stand in one place as in any other (χ²).
+    """Check that a unit drawn from a random set is equally likely to be at any place (χ²).
 
     A sampler that prefers some places moves a win rate only as far as these matter; here it shows at once. The first
-    eight sets of an order differ from each other, which makes counts more even than independent draws would: the test
-    errs on the safe side.
+    eight sets of an order differ, so counts are more even than those of independent draws: the test is conservative.
     """
     counts = np.zeros(n_units, dtype=np.int64)
     for index in range(n):
@@ -141,7 +180,6 @@ def uniform_sets(n_units: int, size: int, *, n: int, seed: int, rng: np.random.G
 
 
 def _equally_often(name: str, about: About, counts: NDArray[np.int64]) -> Check:
-    """Every place is met as often as any other, up to chance."""
     found = chisquare(counts)
     return Check(
         name=name,
@@ -154,7 +192,7 @@ def _equally_often(name: str, about: About, counts: NDArray[np.int64]) -> Check:
 
 
 def mean_win_rate(trials: Trials, *, promised: bool = True) -> Check:
-    """The mean win rate is one half (two-sided t-test), or whatever it is where nothing is promised."""
+    """Check that the mean win rate is one half (two-sided t-test), or report it where nothing is promised."""
     mean = float(trials.win_rate.mean())
     low, high, p = mean, mean, float(mean == stats.CHANCE)
     if np.ptp(trials.win_rate) > _ROUND_OFF:
@@ -173,40 +211,35 @@ def mean_win_rate(trials: Trials, *, promised: bool = True) -> Check:
     )
 
 
-def _tests(trials: Trials, size: int, *, rng: np.random.Generator) -> list[tuple[slice, float]]:
-    """The trials cut into data sets, each with the p-value of its mean win rate."""
-    cut = [slice(start, start + size) for start in range(0, len(trials) - size + 1, size)]
+def _tests(trials: Trials, rng: np.random.Generator) -> list[tuple[slice, float]]:
+    """Cut the trials into data sets, each with the p-value of its mean win rate."""
+    cut = [slice(start, start + DATA_SET) for start in range(0, len(trials) - DATA_SET + 1, DATA_SET)]
     return [(each, stats.mean_test(trials.families[each], rng=rng, n_draws=_N_DRAWS).p_value) for each in cut]
 
 
-def data_sets(trials: Trials, size: int, *, rng: np.random.Generator) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Cut the trials into data sets: which are told from random ones at all, and which of them by winning."""
-    found = _tests(trials, size, rng=rng)
+def data_sets(trials: Trials, *, rng: np.random.Generator) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return which data sets differ from random ones, and which of these win."""
+    found = _tests(trials, rng)
     told = np.array([p_value <= DETECTED + _ROUND_OFF for _, p_value in found])
     wins = np.array([trials.win_rate[each].mean() > stats.CHANCE for each, _ in found])
     return told, told & wins
 
 
-def verdicts(trials: Trials, size: int, *, rng: np.random.Generator) -> list[stats.Verdict]:
-    """What would be said of each data set."""
+def verdicts(trials: Trials, *, rng: np.random.Generator) -> list[stats.Verdict]:
+    """Return the verdict on each data set."""
     return [
         stats.verdict(float(rates.mean()), stats.mean_interval(rates, rng=rng, n_resamples=_N_RESAMPLES), p_value=p)
-        for rates, p in ((trials.win_rate[each], p) for each, p in _tests(trials, size, rng=rng))
+        for rates, p in ((trials.win_rate[each], p) for each, p in _tests(trials, rng))
     ]
 
 
 # --- known truth --------------------------------------------------------------------------------------------------
 
 
-def truth(trials: Trials, *, exact: bool, unique: bool, data_set: int, rng: np.random.Generator) -> Iterator[Check]:
-    """All that must hold of an explanation that is the truth.
+def truth(trials: Trials, *, exact: bool, unique: bool, rng: np.random.Generator) -> Iterator[Check]:
+    """Check everything that must hold of an explanation that is the truth.
 
-    Args:
-        trials: Its trials.
-        exact: Whether no set can beat it; where fills are drawn, a lucky set may.
-        unique: Whether, on top, no other set ties with it.
-        data_set: Examples in a data set.
-        rng: Source of the draws.
+    `exact`: no set can beat it; where fills are drawn, a lucky set may. `unique`: no other set ties with it either.
     """
     about = trials.about
     if exact:
@@ -216,14 +249,12 @@ def truth(trials: Trials, *, exact: bool, unique: bool, data_set: int, rng: np.r
         yield at_least("the truth has the smallest p-value", about, smallest, 1.0)
     else:
         yield measured("p ≤ 0.05 on one example", about, _reach(trials.p_value, DETECTED), "power")
-    _, detected = data_sets(trials, data_set, rng=rng)
-    yield at_least(f"the truth is detected in a data set of {data_set}", about, detected, POWER)
+    _, detected = data_sets(trials, rng=rng)
+    yield at_least(f"the truth is detected in a data set of {DATA_SET}", about, detected, POWER)
 
 
-def negated_truth(
-    trials: Trials, *, exact: bool, unique: bool, data_set: int, rng: np.random.Generator
-) -> Iterator[Check]:
-    """All that must hold of an explanation that is the opposite of the truth; arguments as for `truth`."""
+def negated_truth(trials: Trials, *, exact: bool, unique: bool, rng: np.random.Generator) -> Iterator[Check]:
+    """Check everything that must hold of the opposite of the truth; arguments as for `truth`."""
     about = trials.about
     if exact:
         yield at_most("a random set does worse than the negated truth", about, trials.p_value < 1 - _ROUND_OFF, 0.0)
@@ -233,46 +264,19 @@ def negated_truth(
     else:
         yield measured("lower p ≤ 0.05 on one example", about, _reach(trials.p_lower, DETECTED), "power")
     yield at_most("the negated truth passes, upper tail, α = 0.05", about, _reach(trials.p_value, 0.05), 0.05)
-    named = np.array([verdict.word == "anti-faithful" for verdict in verdicts(trials, data_set, rng=rng)])
-    yield at_least(f"a data set of {data_set} is called anti-faithful", about, named, POWER)
+    named = np.array([verdict.word == "anti-faithful" for verdict in verdicts(trials, rng=rng)])
+    yield at_least(f"a data set of {DATA_SET} is called anti-faithful", about, named, POWER)
 
 
-def power(trials: Trials, *, data_set: int, rng: np.random.Generator) -> Iterator[Check]:
-    """How often an explanation is detected: measured, since nothing can be promised for a weak signal."""
+def power(trials: Trials, *, rng: np.random.Generator) -> Iterator[Check]:
+    """Measure how often an explanation is detected: a weak signal allows no guarantee."""
     yield mean_win_rate(trials, promised=False)
-    _, detected = data_sets(trials, data_set, rng=rng)
-    yield measured(f"detected in a data set of {data_set}", trials.about, detected, "power")
+    _, detected = data_sets(trials, rng=rng)
+    yield measured(f"detected in a data set of {DATA_SET}", trials.about, detected, "power")
     yield measured("p ≤ 0.05 on one example", trials.about, _reach(trials.p_value, DETECTED), "power")
 
 
 # --- many examples at once ----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Discoveries:
-    """What Benjamini-Hochberg rejected in many mixed data sets."""
-
-    false_drawn: NDArray[np.bool_]
-    """Per data set: whether a rejected example that is drawn at random is a null one."""
-    n_rejected: NDArray[np.int64]
-
-
-def discoveries(
-    null: Column, signal: Column, *, n_null: int, n_signal: int, alpha: float, rng: np.random.Generator
-) -> Discoveries:
-    """Mix p-values of null examples and of others into data sets, and reject.
-
-    In each data set one rejected example is drawn. It is a null one with probability V / R, the false-discovery
-    proportion, whose mean is the false-discovery rate: so the count over data sets is binomial with that rate.
-    """
-    count = min(null.size // n_null, signal.size // n_signal)
-    drawn, rejected = np.zeros(count, dtype=bool), np.zeros(count, dtype=np.int64)
-    for index in range(count):
-        ours = null[index * n_null : (index + 1) * n_null], signal[index * n_signal : (index + 1) * n_signal]
-        found = np.flatnonzero(stats.significant(np.concatenate(ours), alpha=alpha))
-        rejected[index] = found.size
-        drawn[index] = found.size > 0 and rng.choice(found) < n_null
-    return Discoveries(drawn, rejected)
 
 
 def false_discoveries(
@@ -286,22 +290,31 @@ def false_discoveries(
     rng: np.random.Generator,
     tail: str = "upper",
 ) -> Iterator[Check]:
-    """Benjamini-Hochberg keeps the false-discovery rate of one tail; how often it rejects anything is measured."""
-    found = discoveries(null, signal, n_null=n_null, n_signal=n_signal, alpha=alpha, rng=rng)
+    """Check that Benjamini-Hochberg keeps the false-discovery rate of one tail, in data sets of null and true examples.
+
+    In each data set one rejected example is drawn. It is a null one with probability V / R, the false-discovery
+    proportion, whose mean is the false-discovery rate: so the count over data sets is binomial with that rate.
+    """
+    count = min(null.size // n_null, signal.size // n_signal)
+    false, rejects = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
+    for index in range(count):
+        ours = null[index * n_null : (index + 1) * n_null], signal[index * n_signal : (index + 1) * n_signal]
+        rejected = np.flatnonzero(stats.significant(np.concatenate(ours), alpha=alpha))
+        rejects[index] = rejected.size > 0
+        false[index] = rejected.size > 0 and rng.choice(rejected) < n_null
     mixture = f"{n_null} null and {n_signal} true, {tail} tail, α = {alpha:.2f}"
-    yield at_most(f"false discoveries, {mixture}", about, found.false_drawn, alpha)
-    yield measured(f"data sets with a discovery, {mixture}", about, found.n_rejected > 0, "power")
+    yield at_most(f"false discoveries, {mixture}", about, false, alpha)
+    yield measured(f"data sets with a discovery, {mixture}", about, rejects, "power")
 
 
 def coverage(
     about: About, population: Column, *, size: int, n_data_sets: int, promised: bool, rng: np.random.Generator
 ) -> Check:
-    """How often the 95 % interval of a data set drawn from a population covers the population's mean.
+    """Measure how often the 95 % interval of a data set drawn from a population covers the population's mean.
 
-    The interval is a bootstrap one, so its level is approximate: measured on large samples, 94 to 95.5 % with 100
-    examples whose win rates are spread out, and down to 88 % where most win rates equal 1 and few lie far below. Only
-    the first is promised. With 400 data sets a true level of 94.3 % passes 99.5 times in 100, one of 90 % fails 3 times
-    in 4, and one of 88 % nearly always.
+    The level of a bootstrap interval is approximate: on large samples, 94 to 95.5 % with 100 examples whose win rates
+    are spread out, and down to 88 % where most equal 1 and few lie far below. Only the first is promised. With 400 data
+    sets a true level of 94.3 % passes 99.5 times in 100, one of 90 % fails 3 times in 4.
     """
     mean = population.mean()
     covers = np.zeros(n_data_sets, dtype=bool)

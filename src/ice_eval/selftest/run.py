@@ -3,28 +3,29 @@
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ice_eval import pipeline
 from ice_eval.attributions import Attribution, attributions
 from ice_eval.nulls import SIZE
 from ice_eval.nulls import nulls as null_registry
 from ice_eval.operators import operators as operator_registry
+from ice_eval.results.summary import outcomes_by_configuration
 from ice_eval.seeding import rng_for
 from ice_eval.selftest import checks
-from ice_eval.selftest._known import KnownModel, toy
-from ice_eval.selftest._trials import DIRECTIONS, About, Trials, trials
-from ice_eval.selftest.checks import Check
+from ice_eval.selftest.checks import About, Check, Trials
+from ice_eval.selftest.known import SHARE, KnownModel, planted, toy
 
+DIRECTIONS = ("sufficiency", "necessity")
 M = 19
 """Random sets per rationale: p-values are multiples of 0.05."""
 M_DISCOVERIES, M_SEQUENTIAL = 99, 499
-DATA_SET = 25
 NOISE = (1.0, 2.0, 4.0, 8.0)
-"""Standard deviation of what is added to the truth, in spreads of the truth."""
+"""Standard deviations of the noise, in those of the truth."""
 RANDOM, TRUTH, NEGATED, MIXTURE = "random", "truth", "negated truth", "mixture"
 
 _WEAKENED = ("delete", "infill")
@@ -37,7 +38,7 @@ _MIXED = 10
 
 @dataclass(frozen=True)
 class Sizes:
-    """How many examples and data sets each part draws; a part that draws none is left out."""
+    """Numbers of examples and data sets that each part draws; a part that draws none is skipped."""
 
     random: int = 0
     truth: int = 0
@@ -54,12 +55,12 @@ QUICK = Sizes(random=200, truth=100, weakened=50, mixture=200, covered=100, matc
 
 @dataclass(frozen=True)
 class Report:
-    """What the self-test found."""
+    """The checks of a self-test."""
 
     checks: tuple[Check, ...]
     seed: int
     skipped: tuple[str, ...]
-    """What could not be tested here, and why."""
+    """Models that could not be tested here, and why."""
     seconds: float
 
     @property
@@ -75,7 +76,7 @@ class Report:
         return not self.failed
 
     def content(self) -> dict[str, Any]:
-        """All of it, as plain data."""
+        """Return the report as JSON holds it."""
         return {
             "ok": self.ok,
             "seed": self.seed,
@@ -84,16 +85,8 @@ class Report:
             "n_failed": len(self.failed),
             "skipped": list(self.skipped),
             "seconds": round(self.seconds, 1),
-            "checks": [_plain(check) for check in self.checks],
+            "checks": [check.as_dict() for check in self.checks],
         }
-
-
-def _plain(check: Check) -> dict[str, Any]:
-    fields = asdict(check)
-    return {**fields.pop("about"), **fields, "is_guarantee": check.is_guarantee, "ok": check.ok}
-
-
-Say = Callable[[str], None]
 
 
 def selftest(
@@ -102,40 +95,27 @@ def selftest(
     sizes: Sizes = FULL,
     operators: Sequence[str] | None = None,
     with_transformer: bool = True,
-    say: Say = lambda message: None,
+    say: Callable[[str], None] = lambda message: None,
 ) -> Report:
-    """Test the method on models whose truth is known.
-
-    Args:
-        seed: Defines texts, noise, random sets and draws.
-        sizes: How much is drawn.
-        operators: By default all that are registered.
-        with_transformer: Whether the transformer is tested beside the toy model.
-        say: Gets a line before each part.
-    """
+    """Test the method on models whose truth is known; `say` gets a line before each part."""
     started, skipped = time.monotonic(), []
     names = tuple(operators or operator_registry.names())
     models: list[KnownModel] = [toy()]
     if with_transformer:
         try:
-            from ice_eval.selftest._planted import planted
-
             models.append(planted())
         except ImportError as exc:
             skipped.append(f"the transformer is skipped: {exc.name} is not installed.")
-    found = list(_of_sampler(sizes, seed))
+    found = []
+    # Sets that are listed and shuffled, and sets that are drawn because there are too many to list.
+    for n_units, size in ((8, 2), (30, 6)) if sizes.random else ():
+        rng = rng_for(seed, "selftest", "sampler", n_units)
+        found.append(checks.uniform_sets(n_units, size, n=sizes.random, seed=seed, rng=rng))
     with tempfile.TemporaryDirectory(prefix="ice-selftest-") as folder:
         for known in models:
             bench = _Bench(known, names, sizes, seed, Path(folder) / known.name, say)
             found += bench.checks()
     return Report(tuple(found), seed, tuple(skipped), time.monotonic() - started)
-
-
-def _of_sampler(sizes: Sizes, seed: int) -> Iterator[Check]:
-    """Sets that are listed and shuffled, and sets that are drawn because there are too many to list."""
-    for n_units, size in ((8, 2), (30, 6)) if sizes.random else ():
-        rng = rng_for(seed, "selftest", "sampler", n_units)
-        yield checks.uniform_sets(n_units, size, n=sizes.random, seed=seed, rng=rng)
 
 
 @dataclass(frozen=True)
@@ -147,59 +127,39 @@ class _Bench:
     sizes: Sizes
     seed: int
     folder: Path
-    say: Say
+    say: Callable[[str], None]
 
     def checks(self) -> Iterator[Check]:
-        null, true = self._random(), self._truth()
-        weakened = self._weakened()
-        for trial in null.values():
-            yield from checks.calibration(trial, data_set=DATA_SET, rng=self._rng("calibration"))
-        for trial in [*self._matched().values(), *self._sequential().values()]:
-            yield from checks.calibration(trial, data_set=DATA_SET, rng=self._rng("calibration"))
-        yield from self._of_truth(true)
-        for trial in weakened.values():
-            yield from checks.power(trial, data_set=DATA_SET, rng=self._rng("power"))
-        yield from self._discoveries(null, true)
-        yield from self._mixture()
-        yield from self._coverage([*null.values(), *true.values(), *weakened.values()])
-
-    def _random(self) -> dict[About, Trials]:
-        # Together, so that the average over operators is tested too.
-        return self._run(RANDOM, {RANDOM: attributions.get(RANDOM)()}, [self.operators], n=self.sizes.random)
-
-    def _matched(self) -> dict[About, Trials]:
-        """Every null that is matched on more than size."""
-        names = tuple(name for name in null_registry.names() if name != SIZE)
-        chosen = [name for name in self.operators if name in _WEAKENED]
-        methods = {RANDOM: attributions.get(RANDOM)()}
-        alone = [[name] for name in chosen]
-        return self._run("matched", methods, alone, n=self.sizes.matched, directions=DIRECTIONS[:1], nulls=names)
-
-    def _sequential(self) -> dict[About, Trials]:
-        """Random sets until every test has decided."""
-        chosen = [name for name in self.operators if name in _WEAKENED]
-        methods = {RANDOM: attributions.get(RANDOM)()}
-        return self._run("sequential", methods, [chosen], n=self.sizes.sequential, m=M_SEQUENTIAL, adaptive="examples")
-
-    def _truth(self) -> dict[About, Trials]:
-        methods = {TRUTH: self.known.attribution(), NEGATED: self.known.attribution(sign=-1.0)}
-        return self._run(TRUTH, methods, [[name] for name in self.operators], n=self.sizes.truth)
-
-    def _weakened(self) -> dict[About, Trials]:
-        methods = {f"truth + {x:g} noise": self.known.attribution(noise=x, seed=self.seed) for x in NOISE}
-        chosen = [[name] for name in self.operators if name in _WEAKENED]
-        return self._run("weakened", methods, chosen, n=self.sizes.weakened, directions=DIRECTIONS[:1])
-
-    def _of_truth(self, true: Mapping[About, Trials]) -> Iterator[Check]:
+        sizes, attribution = self.sizes, self.known.attribution
+        weak = [name for name in self.operators if name in _WEAKENED]
+        one_each = [[name] for name in weak]
+        random = {RANDOM: attributions.get(RANDOM)()}
+        known = {TRUTH: attribution(), NEGATED: attribution(sign=-1.0)}
+        noisy = {f"truth + {x:g} noise": attribution(noise=x, seed=self.seed) for x in NOISE}
+        matched = tuple(name for name in null_registry.names() if name != SIZE)
+        # All operators in one run, so that the average over operators is tested too.
+        null = self._run(RANDOM, random, [self.operators], n=sizes.random)
+        true = self._run(TRUTH, known, [[name] for name in self.operators], n=sizes.truth)
+        weakened = self._run("weakened", noisy, one_each, n=sizes.weakened, directions=DIRECTIONS[:1])
+        others = self._run("matched", random, one_each, n=sizes.matched, directions=DIRECTIONS[:1], nulls=matched)
+        # Random sets until every test has decided.
+        others |= self._run("sequential", random, [weak], n=sizes.sequential, m=M_SEQUENTIAL, adaptive="examples")
+        for trial in [*null.values(), *others.values()]:
+            yield from checks.calibration(trial, rng=self._rng("calibration"))
         for about, trial in true.items():
             check = {TRUTH: checks.truth, NEGATED: checks.negated_truth}[about.attribution]
             exact = not operator_registry.get(about.operator).needs_fills
-            yield from check(
-                trial, exact=exact, unique=self.known.unique, data_set=DATA_SET, rng=self._rng(about.attribution)
-            )
+            yield from check(trial, exact=exact, unique=self.known.unique, rng=self._rng(about.attribution))
+        for trial in weakened.values():
+            yield from checks.power(trial, rng=self._rng("power"))
+        yield from self._discoveries(null, true)
+        # Where scores tie, null p-values are so large that the check could not fail.
+        if self.known.unique and sizes.mixture:
+            yield from self._mixture({**random, **known})
+        yield from self._coverage([*null.values(), *true.values(), *weakened.values()])
 
     def _discoveries(self, null: Mapping[About, Trials], true: Mapping[About, Trials]) -> Iterator[Check]:
-        """With few random sets only a large level lets anything be rejected: 6 null and 2 true ones at 0.20."""
+        """Reject with few random sets: only a large level allows it, with 6 null and 2 true examples at 0.20."""
         for about, trial in true.items() if null else ():
             if about.attribution == TRUTH:
                 yield from checks.false_discoveries(
@@ -212,22 +172,12 @@ class _Bench:
                     rng=self._rng("discoveries"),
                 )
 
-    def _mixture(self) -> Iterator[Check]:
-        """With many random sets, at the level of a summary: one true explanation among nine random ones."""
-        # Where scores tie, null p-values are so large that the check could not fail.
-        if not (self.known.unique and self.sizes.mixture):
-            return
-        random, true, negated = attributions.get(RANDOM)(), self.known.attribution(), self.known.attribution(sign=-1.0)
-        found = self._run(
-            MIXTURE,
-            {RANDOM: random, TRUTH: true, NEGATED: negated},
-            [self.operators[:1]],
-            n=self.sizes.mixture,
-            m=M_DISCOVERIES,
-            directions=DIRECTIONS[:1],
-        )
+    def _mixture(self, methods: Mapping[str, Attribution]) -> Iterator[Check]:
+        """Reject with many random sets, at the level of a summary: one true explanation among nine random ones."""
+        n, directions = self.sizes.mixture, DIRECTIONS[:1]
+        found = self._run(MIXTURE, methods, [self.operators[:1]], n=n, m=M_DISCOVERIES, directions=directions)
         about = replace(next(iter(found)), attribution=MIXTURE)
-        null, signal, opposite = (found[replace(about, attribution=name)] for name in (RANDOM, TRUTH, NEGATED))
+        null, signal, opposite = (found[replace(about, attribution=name)] for name in methods)
         place = np.arange(len(null)) % _MIXED == 0
         for tail, ours, theirs in (
             ("upper", null.p_value, signal.p_value),
@@ -243,14 +193,9 @@ class _Bench:
             about = trial.about
             if about.direction == DIRECTIONS[0] and about.operator in _WEAKENED and about.attribution != NEGATED:
                 for size in (50, 100):
-                    yield checks.coverage(
-                        about,
-                        trial.win_rate,
-                        size=size,
-                        n_data_sets=self.sizes.covered,
-                        promised=size == 100 and about.attribution in _SPREAD_OUT,
-                        rng=self._rng("coverage"),
-                    )
+                    promised = size == 100 and about.attribution in _SPREAD_OUT
+                    n, rng = self.sizes.covered, self._rng("coverage")
+                    yield checks.coverage(about, trial.win_rate, size=size, n_data_sets=n, promised=promised, rng=rng)
 
     def _run(
         self,
@@ -263,24 +208,42 @@ class _Bench:
         directions: Sequence[str] = DIRECTIONS,
         **settings: Any,
     ) -> dict[About, Trials]:
-        """One run of the pipeline for each group of operators; none where there are no examples."""
-        if not n:
-            return {}
-        self.say(f"{self.known.name}: {', '.join(methods)} ({purpose}), {n} texts …")
+        """Run the whole pipeline on `n` fresh texts for each group of operators, and read its outcomes."""
         found: dict[About, Trials] = {}
-        for index, group in enumerate(groups):
-            found |= trials(
-                self.known,
-                methods,
+        if n:
+            self.say(f"{self.known.name}: {', '.join(methods)} ({purpose}), {n} texts …")
+        for index, group in enumerate(groups if n else ()):
+            config = pipeline.RunConfig(
+                attributions=tuple(methods),
+                operators=tuple(group),
+                directions=tuple(directions),
+                k=(SHARE,),
                 n=n,
                 m=m,
                 seed=self.seed,
-                purpose=purpose,
-                operators=group,
-                directions=directions,
-                folder=self.folder / f"{purpose}-{index}",
                 **settings,
             )
+            found |= self._trials(config, methods, purpose, self.folder / f"{purpose}-{index}")
+        return found
+
+    def _trials(
+        self, config: pipeline.RunConfig, methods: Mapping[str, Attribution], purpose: str, folder: Path
+    ) -> dict[About, Trials]:
+        model, task = self.known.model, self.known.task(config.n, seed=config.seed, purpose=purpose)
+        scored = pipeline.score(
+            config, model=model, task=task, examples=task.examples(), attributions=methods, out=folder
+        )
+        run = pipeline.finish(scored)
+        found, sequential = {}, config.adaptive == "examples"
+        for cell, outcomes in outcomes_by_configuration(run, run.manifest().config).items():
+            # A rationale may be alone in its class; nothing else may go wrong with these texts.
+            assert cell.null != SIZE or not outcomes.errors, outcomes.errors
+            null = "" if cell.null == SIZE else f", null of {cell.null}"
+            label = f"{cell.attribution}{null}{', sequential' if sequential else ''}"
+            about, used = About(self.known.name, cell.operator, cell.direction, label), outcomes.select(outcomes.sound)
+            columns = {name: used.column(name) for name in ("p_value", "p_lower", "win_rate", "tie_rate")}
+            m = used.column("m").astype(np.int64)
+            found[about] = Trials(about, **columns, m=m, families=used.families.rates(), sequential=sequential)
         return found
 
     def _rng(self, purpose: str) -> np.random.Generator:

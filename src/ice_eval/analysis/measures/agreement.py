@@ -1,4 +1,4 @@
-"""Whether attributions say the same."""
+"""Agreement of attributions: rank correlation, and overlap of rationales."""
 
 import itertools
 from collections.abc import Iterator, Sequence
@@ -8,10 +8,16 @@ from typing import Any
 import numpy as np
 from scipy.stats import spearmanr
 
-from ice_eval.analysis._runs import above_chance, explained, groups_of, interval_off_scale, ranked, rationales_of
-from ice_eval.analysis.human import chance_iou, overlap
+from ice_eval.analysis._runs import (
+    above_chance,
+    explained,
+    groups_of,
+    interval_off_scale,
+    rationales_of,
+    vectors_of,
+)
 from ice_eval.analysis.measures._base import Found, Measure, Missing, Part, measure
-from ice_eval.rationales import Units
+from ice_eval.analysis.measures.plausibility import chance_iou, overlap
 from ice_eval.results import InputRow, RunFolder, RunSettings
 from ice_eval.seeding import rng_for
 from ice_eval.table import Column
@@ -56,8 +62,9 @@ class Agreement(Measure):
 
 
 def _rank_lines(rows: Sequence[InputRow], config: RunSettings) -> Iterator[dict[str, Any]]:
+    """Spearman's rho of each two attributions; vectors of one magnitude rank nothing."""
     vectors = {
-        name: {row.example_id: ranked(name, row, config) for row in rows if _ranks(row.attributions.get(name, ()))}
+        name: {row.example_id: vector for row, vector in vectors_of(name, rows, config) if np.ptp(np.abs(vector)) > 0}
         for name in config.attributions
     }
     for first, second in itertools.combinations(vectors, 2):
@@ -71,29 +78,18 @@ def _rank_lines(rows: Sequence[InputRow], config: RunSettings) -> Iterator[dict[
         yield {"first": first, "second": second, "n": len(used), "mean": float(values.mean()), "mean_ci": interval}
 
 
-def _ranks(vector: Sequence[float]) -> bool:
-    """Whether the numbers are there, finite, and not all of one magnitude."""
-    return len(vector) > 1 and bool(np.isfinite(vector).all()) and np.ptp(np.abs(vector)) > 0
-
-
 def _overlap_lines(folder: RunFolder, rows: Sequence[InputRow], seed: int) -> Iterator[dict[str, Any]]:
-    """Each two rationales of the same k; one of its own size stands beside those of every k."""
-    n_units = {row.example_id: len(row.spans) for row in rows}
+    """Overlap of each two rationales of the same k; one with a size of its own is compared with those of every k."""
     by_example = {row.example_id: row for row in rows}
     for ((first, k), one), ((second, other_k), other) in itertools.combinations(rationales_of(folder).items(), 2):
-        if first == second or (k != other_k and k is not None and other_k is not None):
-            continue
         used = [example for example in one if example in other]
-        if not used:
+        if not used or first == second or (k != other_k and k is not None and other_k is not None):
             continue
+        sets = [(len(by_example[example].spans), set(one[example]), set(other[example])) for example in used]
         found = above_chance(
-            np.array([_overlap(one[example], other[example]) for example in used]),
-            np.array([chance_iou(n_units[example], len(one[example]), len(other[example])) for example in used]),
+            np.array([overlap(len(a & b), len(a), len(b)) for _, a, b in sets]),
+            np.array([chance_iou(n_units, len(a), len(b)) for n_units, a, b in sets]),
             rng=rng_for(seed, "overlap", first, second, str(k), str(other_k)),
             groups=groups_of([by_example[example] for example in used]),
         )
         yield {"first": first, "second": second, "k": other_k if k is None else k, "n": len(used), **found}
-
-
-def _overlap(first: Units, second: Units) -> float:
-    return overlap(len(set(first) & set(second)), len(first), len(second))

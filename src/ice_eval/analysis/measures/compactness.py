@@ -1,11 +1,11 @@
-"""How few units an attribution speaks of."""
+"""Compactness: how few units hold the mass of an attribution."""
 
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ice_eval.analysis._runs import explained, groups_of, mean_with_interval
+from ice_eval.analysis._runs import explained, groups_of, mean_with_interval, vectors_of
 from ice_eval.analysis.measures._base import Found, Measure, Missing, Part, measure
 from ice_eval.records import PerUnit
 from ice_eval.results import InputRow, RunFolder
@@ -23,7 +23,7 @@ _COLUMNS = (
 
 
 def half_mass(vector: PerUnit) -> float:
-    """Smallest share of units that holds at least half of the sum of magnitudes."""
+    """Return the smallest share of units that holds at least half of the sum of magnitudes."""
     magnitudes = np.sort(np.abs(vector))[::-1]
     sums = np.cumsum(magnitudes)
     # Of equal units half must not become one more than half by round-off.
@@ -31,7 +31,7 @@ def half_mass(vector: PerUnit) -> float:
 
 
 def entropy(vector: PerUnit) -> float:
-    """Entropy of the magnitudes as shares of their sum, over that of equal shares: 0 one unit, 1 all alike."""
+    """Return the entropy of the magnitudes over that of equal ones: 0 where one unit has all, 1 where all are alike."""
     shares = np.abs(vector) / np.abs(vector).sum()
     shares = shares[shares > 0]
     return float(-(shares * np.log(shares)).sum() / np.log(vector.size))
@@ -47,23 +47,20 @@ class Compactness(Measure):
     def of(self, folder: RunFolder) -> Found | Missing:
         config = folder.manifest().config
         rows = list(explained(folder))
-        lines = [_line(name, rows, config.seed) for name in config.attributions]
-        if not any(line["n"] for line in lines):
+        vectors = {
+            name: [each for each in vectors_of(name, rows, config) if each[1].any()] for name in config.attributions
+        }
+        lines = tuple(_line(name, used, config.seed) for name, used in vectors.items() if used)
+        if not lines:
             return Missing("no example has an attribution with two units or more that are not all 0")
-        return Found((Part("Compactness", _COLUMNS, tuple(line for line in lines if line["n"])),))
+        return Found((Part("Compactness", _COLUMNS, tuple(lines)),))
 
 
-def _line(name: str, rows: list[InputRow], seed: int) -> dict[str, Any]:
-    used = [row for row in rows if name in row.attributions and _has_mass(row.attributions[name])]
+def _line(name: str, used: list[tuple[InputRow, PerUnit]], seed: int) -> dict[str, Any]:
     line: dict[str, Any] = {"attribution": name, "n": len(used)}
-    if not used:
-        return line
+    groups = groups_of([row for row, _ in used])
     for field, value in (("half_mass", half_mass), ("entropy", entropy)):
-        values = np.array([value(np.asarray(row.attributions[name])) for row in used])
+        values = np.array([value(vector) for _, vector in used])
         rng = rng_for(seed, "compactness", field, name)
-        line |= mean_with_interval(values, rng=rng, groups=groups_of(used), field=field)
+        line |= mean_with_interval(values, rng=rng, groups=groups, field=field)
     return line
-
-
-def _has_mass(vector: tuple[float, ...]) -> bool:
-    return len(vector) > 1 and any(vector) and bool(np.isfinite(vector).all())

@@ -1,4 +1,4 @@
-"""Whether an attribution tells how sure the model is."""
+"""Confidence of the model, predicted from its attributions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ice_eval import stats
-from ice_eval.analysis._runs import confidences_of, explained, groups_of, ranked
+from ice_eval.analysis._runs import as_list, confidences_of, explained, groups_of, vectors_of
 from ice_eval.analysis.measures._base import Found, Measure, Missing, Part, measure
 from ice_eval.analysis.measures.compactness import entropy
 from ice_eval.records import PerUnit
@@ -31,7 +31,7 @@ _COLUMNS = (
 
 
 def features(vector: PerUnit) -> list[float]:
-    """Highest number, its lead over the second, mean, spread, share of the largest magnitude, and entropy.
+    """Return the highest number, its lead over the second, mean, spread, share of the largest magnitude, and entropy.
 
     None of them grows with the length of a text by its definition, as a sum would.
     """
@@ -64,13 +64,13 @@ class Confidence(Measure):
 def _line(
     name: str, rows: Sequence[InputRow], confidences: Mapping[str, float], config: RunSettings
 ) -> dict[str, Any] | None:
-    used = [row for row in rows if _usable(row.attributions.get(name, ()))]
-    groups = groups_of(used)
+    used = vectors_of(name, rows, config)
+    groups = groups_of([row for row, _ in used])
     if len(used) < FEWEST or (groups is not None and len(set(groups)) < _FOLDS):
         return None
-    x = np.array([features(ranked(name, row, config)) for row in used])
-    y = np.array([confidences[row.example_id] for row in used])
-    predicted, guessed = _predictions(x, y, groups, seed=config.seed)
+    x = np.array([features(vector) for _, vector in used])
+    y = np.array([confidences[row.example_id] for row, _ in used])
+    predicted, guessed = _predictions(x, y, _folds(len(y), groups, seed=config.seed))
     error, baseline = np.abs(predicted - y), np.abs(guessed - y)
     interval = stats.difference_interval(baseline, error, rng=rng_for(config.seed, "confidence", name), groups=groups)
     return {
@@ -79,23 +79,18 @@ def _line(
         "error": float(error.mean()),
         "baseline": float(baseline.mean()),
         "gain": float((baseline - error).mean()),
-        "gain_ci": None if interval is None else list(interval),
+        "gain_ci": as_list(interval),
     }
 
 
-def _usable(vector: Sequence[float]) -> bool:
-    return len(vector) > 1 and bool(np.isfinite(vector).all())
-
-
 def _predictions(
-    x: NDArray[np.float64], y: NDArray[np.float64], groups: Groups, *, seed: int
+    x: NDArray[np.float64], y: NDArray[np.float64], fold_of: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """For every example, what a ridge regression and the mean of the other folds' examples predict."""
+    """Return what a ridge regression on the other folds, and their mean, predict for every example."""
     from sklearn.linear_model import Ridge
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    fold_of = _folds(len(y), groups, seed=seed)
     predicted, guessed = np.empty_like(y), np.empty_like(y)
     for fold in range(_FOLDS):
         held_out = fold_of == fold
@@ -106,7 +101,7 @@ def _predictions(
 
 
 def _folds(n: int, groups: Groups, *, seed: int) -> NDArray[np.int64]:
-    """The fold of every example, all of a group in one."""
+    """Return the fold of every example; a group is in one fold."""
     labels = list(range(n)) if groups is None else [list(dict.fromkeys(groups)).index(group) for group in groups]
     order = rng_for(seed, "confidence", "folds").permutation(max(labels) + 1)
     return order[labels] % _FOLDS

@@ -1,4 +1,4 @@
-"""Whether the model's behaviour and its explanations are alike on the same examples."""
+"""Consistency: examples that the model treats alike should be explained alike."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from ice_eval import stats
-from ice_eval.analysis._runs import confidences_of, explained, groups_of, ranked
+from ice_eval.analysis._runs import confidences_of, explained, groups_of, vectors_of
 from ice_eval.analysis.measures._base import Found, Measure, Missing, Part, measure
 from ice_eval.records import PerUnit
 from ice_eval.results import InputRow, RunFolder, RunSettings
@@ -34,7 +34,7 @@ _COLUMNS = (
 
 
 def concentration(vector: PerUnit) -> NDArray[np.float64]:
-    """Which share of the magnitude the top 5 %, 10 %, … 100 % of the units hold; all 0 where there is none."""
+    """Return the share of the magnitude that the top 5 %, 10 %, … 100 % of the units hold; 0 where there is none."""
     magnitudes = np.sort(np.abs(vector))[::-1]
     shares = np.concatenate([[0.0], np.cumsum(magnitudes)]) / max(float(magnitudes.sum()), np.finfo(np.float64).tiny)
     return np.interp(_GRID, np.linspace(0, 1, vector.size + 1), shares)
@@ -64,29 +64,29 @@ class Consistency(Measure):
 def _line(
     name: str, rows: Sequence[InputRow], confidences: Mapping[str, float], config: RunSettings
 ) -> dict[str, Any] | None:
-    used = [row for row in rows if _usable(row.attributions.get(name, ()))][:MOST]
-    targets = np.array([-1 if row.target is None else row.target for row in used])
+    used = [(row, vector) for row, vector in vectors_of(name, rows, config) if vector.any()][:MOST]
+    targets = np.array([-1 if row.target is None else row.target for row, _ in used])
     if not used or np.bincount(targets + 1).max() < FEWEST:
         return None
-    profiles = np.array([concentration(ranked(name, row, config)) for row in used])
-    sure = np.clip([confidences[row.example_id] for row in used], _TINY, 1 - _TINY)
+    profiles = np.array([concentration(vector) for _, vector in used])
+    sure = _logit(np.clip([confidences[row.example_id] for row, _ in used], _TINY, 1 - _TINY))
     found = pair_correlation(
         np.abs(profiles[:, None] - profiles[None]).mean(axis=2),
-        np.abs(np.subtract.outer(_logit(sure), _logit(sure))),
+        np.abs(np.subtract.outer(sure, sure)),
         targets,
         rng=rng_for(config.seed, "consistency", name),
     )
     if found is None:
         return None
     # Exchanging single examples of a group would call most groups significant.
-    p_value = found["p_value"] if groups_of(used) is None else None
+    p_value = found["p_value"] if groups_of([row for row, _ in used]) is None else None
     return {"attribution": name, "n": len(used), **found, "p_value": p_value}
 
 
 def pair_correlation(
     first: NDArray[np.float64], second: NDArray[np.float64], classes: NDArray[np.int64], *, rng: np.random.Generator
 ) -> dict[str, Any] | None:
-    """Spearman's rho of two matrices of distances, over pairs of one class, with its p-value.
+    """Return Spearman's rho of two matrices of distances, over pairs of one class, with its p-value.
 
     Pairs share examples, so the p-value comes from exchanging whole examples within their class (Mantel, 1967).
     Two-sided; None where one kind of distance is constant.
@@ -98,26 +98,15 @@ def pair_correlation(
     x, y = (x - x.mean()) / x.std(), (y - y.mean()) / y.std()
     ranks = np.zeros_like(second)
     ranks[rows, columns] = ranks[columns, rows] = y
-    null = np.array([float((x * ranks[o[rows], o[columns]]).mean()) for o in _exchanges(classes, rng)])
+    members = [np.flatnonzero(classes == each) for each in np.unique(classes)]
+    null, order = np.empty(_PERMUTATIONS), np.empty(classes.size, dtype=np.int64)
+    for draw in range(_PERMUTATIONS):
+        for places in members:
+            order[places] = rng.permutation(places)
+        null[draw] = (x * ranks[order[rows], order[columns]]).mean()
     rho = float((x * y).mean())
     return {"pairs": rows.size, "rho": rho, "p_value": stats.upper_pvalue(abs(rho), np.abs(null))}
 
 
-def _exchanges(classes: NDArray[np.int64], rng: np.random.Generator) -> list[NDArray[np.int64]]:
-    """Random orders of the examples in which each stays in its class."""
-    members = [np.flatnonzero(classes == each) for each in np.unique(classes)]
-    found = []
-    for _ in range(_PERMUTATIONS):
-        order = np.empty(classes.size, dtype=np.int64)
-        for places in members:
-            order[places] = rng.permutation(places)
-        found.append(order)
-    return found
-
-
 def _logit(probability: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.log(probability) - np.log1p(-probability)
-
-
-def _usable(vector: Sequence[float]) -> bool:
-    return len(vector) > 1 and any(vector) and bool(np.isfinite(vector).all())

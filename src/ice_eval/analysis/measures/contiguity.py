@@ -1,14 +1,13 @@
-"""Whether rationales are phrases or scattered units."""
+"""Contiguity: whether rationales are phrases or scattered units."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from ice_eval.analysis._runs import above_chance, explained, groups_of, rationales_of
 from ice_eval.analysis.measures._base import Found, Measure, Missing, Part, measure
-from ice_eval.rationales import Share, Units
-from ice_eval.results import InputRow, RunFolder
+from ice_eval.rationales import Units
+from ice_eval.results import RunFolder
 from ice_eval.seeding import rng_for
 from ice_eval.table import Column, naming
 
@@ -24,13 +23,13 @@ _COLUMNS = (
 
 
 def contiguity(rationale: Units, fields: list[str]) -> float:
-    """Neighbouring units of the rationale, as a share of the most there can be; `fields` are those of all units."""
+    """Return the pairs of neighbours in a rationale over the most there can be; `fields` are those of all units."""
     pairs = sum(b - a == 1 and fields[a] == fields[b] for a, b in zip(rationale, rationale[1:], strict=False))
     return pairs / (len(rationale) - 1)
 
 
 def chance_contiguity(size: int, fields: list[str]) -> float:
-    """Expected contiguity of a random set of that size: each pair of neighbours is in it with `s(s-1) / (n(n-1))`."""
+    """Return the expected contiguity of a random set: each pair of neighbours is in it with `s(s-1) / (n(n-1))`."""
     n, neighbours = len(fields), sum(a == b for a, b in zip(fields, fields[1:], strict=False))
     return neighbours * size / (n * (n - 1))
 
@@ -45,25 +44,19 @@ class Contiguity(Measure):
     def of(self, folder: RunFolder) -> Found | Missing:
         rows = {row.example_id: row for row in explained(folder)}
         seed = folder.manifest().config.seed
-        lines = [
-            _line(attribution, k, {e: units for e, units in rationales.items() if len(units) > 1}, rows, seed)
-            for (attribution, k), rationales in rationales_of(folder).items()
-            if any(len(units) > 1 for units in rationales.values())
-        ]
+        lines = []
+        for (attribution, k), rationales in rationales_of(folder).items():
+            used = [(rows[example], units) for example, units in rationales.items() if len(units) > 1]
+            if not used:
+                continue
+            sets = [(units, [span.field for span in row.spans]) for row, units in used]
+            found = above_chance(
+                np.array([contiguity(units, fields) for units, fields in sets]),
+                np.array([chance_contiguity(len(units), fields) for units, fields in sets]),
+                rng=rng_for(seed, "contiguity", attribution, str(k)),
+                groups=groups_of([row for row, _ in used]),
+            )
+            lines.append({"attribution": attribution, "k": k, "n": len(used), **found})
         if not lines:
             return Missing("every rationale is a single unit; a larger --k gives longer ones")
         return Found((Part("Contiguity of rationales", _COLUMNS, tuple(lines)),))
-
-
-def _line(
-    attribution: str, k: Share | None, rationales: dict[str, Units], rows: dict[str, InputRow], seed: int
-) -> dict[str, Any]:
-    used = [rows[example] for example in rationales]
-    fields = [[span.field for span in row.spans] for row in used]
-    found = above_chance(
-        np.array([contiguity(units, names) for units, names in zip(rationales.values(), fields, strict=True)]),
-        np.array([chance_contiguity(len(u), names) for u, names in zip(rationales.values(), fields, strict=True)]),
-        rng=rng_for(seed, "contiguity", attribution, str(k)),
-        groups=groups_of(used),
-    )
-    return {"attribution": attribution, "k": k, "n": len(used), **found}

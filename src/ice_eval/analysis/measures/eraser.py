@@ -1,17 +1,16 @@
-"""What ERASER says of a run, beside its win rates."""
+"""ERASER's measures of a run, beside its win rates."""
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import kendalltau
 
-from ice_eval.analysis._runs import groups_of, interval_off_scale
-from ice_eval.analysis.eraser import POSITIVE_RAW, eraser_agreement
-from ice_eval.analysis.grid import POSITIVE_EVIDENCE
+from ice_eval.analysis._runs import as_list, groups_of, interval_off_scale
+from ice_eval.analysis.grid import POSITIVE_EVIDENCE, POSITIVE_RAW
 from ice_eval.analysis.measures._base import Found, Measure, Missing, Part, measure
 from ice_eval.nulls import SIZE
 from ice_eval.rationales import ERASER_SHARES, Share
@@ -29,7 +28,7 @@ MEASURES: Mapping[Direction, tuple[str, str]] = {
     "sufficiency": ("sufficiency", "aopc_suff"),
     "necessity": ("comprehensiveness", "aopc_compr"),
 }
-"""What ERASER calls the drop when a rationale is kept, and when it is removed: of one size, and over several."""
+"""ERASER's names for the drop when a rationale is kept, and when it is removed: of one size, and over several."""
 
 _HEAD = (Column("attribution", "attribution", "text"), Column("operator", "operator", "text"))
 _RAW = (
@@ -62,8 +61,8 @@ _AGREEMENT = (
 )
 
 
-class Cell(NamedTuple):
-    """What a number per example is about."""
+class _Key(NamedTuple):
+    """The configuration and the measure that a number per example belongs to."""
 
     attribution: str
     operator: str
@@ -73,78 +72,69 @@ class Cell(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PerExample:
+class _PerExample:
     """ERASER's numbers of every example; NaN where one has none."""
 
-    examples: list[InputRow] = field(default_factory=list)
-    values: dict[Cell, list[float]] = field(default_factory=dict)
+    examples: list[InputRow]
+    values: dict[_Key, list[float]]
 
-    def mean(self, cell: Cell, seed: int) -> tuple[int, float | None, list[float] | None]:
-        """Over the examples that have a number: how many, their mean, and its 95 % interval."""
-        values = np.array(self.values[cell])
+    @classmethod
+    def of(cls, folder: RunFolder, config: RunSettings) -> "_PerExample":
+        inputs = [row for part in folder.parts() for row in folder.inputs(part)]
+        used = [row.skip_reason is None for row in inputs]
+        values: dict[_Key, list[float]] = {}
+        for scored in scored_examples(folder, config, kinds=None):
+            for key, found in _values(scored, config):
+                values.setdefault(key, []).extend(found.tolist())
+        chosen = {key: list(itertools.compress(found, used)) for key, found in values.items()}
+        return cls(list(itertools.compress(inputs, used)), chosen)
+
+    def mean(self, key: _Key, seed: int) -> tuple[int, float | None, list[float] | None]:
+        """Return the number of examples that have a value, the mean of these, and its 95 % interval."""
+        values = np.array(self.values[key])
         used = np.isfinite(values)
         if not used.any():
             return 0, None, None
-        groups = groups_of([row for row, has in zip(self.examples, used, strict=True) if has])
+        groups = groups_of(list(itertools.compress(self.examples, used)))
         interval = interval_off_scale(values[used], rng=rng_for(seed, "measures", "eraser"), groups=groups)
         return int(used.sum()), float(values[used].mean()), interval
 
 
-def per_example(folder: RunFolder) -> PerExample:
-    """Return ERASER's numbers of every example of a run that has the rows for them."""
-    config = folder.manifest().config
-    inputs = [row for part in folder.parts() for row in folder.inputs(part)]
-    used = [row.skip_reason is None for row in inputs]
-    values: dict[Cell, list[float]] = {}
-    for scored in scored_examples(folder, config, kinds=None):
-        for cell, found in _values(scored, config):
-            values.setdefault(cell, []).extend(found.tolist())
-    return PerExample(
-        list(itertools.compress(inputs, used)),
-        {cell: list(itertools.compress(found, used)) for cell, found in values.items()},
-    )
-
-
-def _values(scored: ScoredExamples, config: RunSettings) -> Iterator[tuple[Cell, NDArray[np.float64]]]:
-    for name in config.attributions:
+def _values(scored: ScoredExamples, config: RunSettings) -> Iterator[tuple[_Key, NDArray[np.float64]]]:
+    for name, operator in itertools.product(config.attributions, config.operators):
         own_size = name in config.own_size
-        for operator in config.operators:
-            for direction, (raw, aopc) in MEASURES.items():
-                for k in (None,) if own_size else config.k:
-                    yield Cell(name, operator, raw, k), drops(scored, name, operator, direction, k)
-                # A rationale with a size of its own has no others to average over.
-                several = [] if own_size else [drops(scored, name, operator, direction, k) for k in ERASER_SHARES]
-                nothing = np.full(len(scored.examples), np.nan)
-                yield Cell(name, operator, aopc), np.mean(several, axis=0) if several else nothing
-            taus = [tau_leave_one_out(scored, place, name, operator) for place in range(len(scored.examples))]
-            yield Cell(name, operator, "taucorr_loo"), np.array(taus)
+        for direction, (raw, aopc) in MEASURES.items():
+            for k in (None,) if own_size else config.k:
+                yield _Key(name, operator, raw, k), _drops(scored, name, operator, direction, k)
+            # A rationale with a size of its own has no others to average over.
+            several = [] if own_size else [_drops(scored, name, operator, direction, k) for k in ERASER_SHARES]
+            nothing = np.full(len(scored.examples), np.nan)
+            yield _Key(name, operator, aopc), np.mean(several, axis=0) if several else nothing
+        taus = [_tau_leave_one_out(scored, place, name, operator) for place in range(len(scored.examples))]
+        yield _Key(name, operator, "taucorr_loo"), np.array(taus)
 
 
-def drops(
+def _drops(
     scored: ScoredExamples, attribution: str, operator: str, direction: str, k: Share | None
 ) -> NDArray[np.float64]:
-    """Return how much of the target's probability is gone when a rationale is kept alone, or removed.
-
-    NaN for examples without one.
-    """
-    magnitude = attribution in scored.reading.by_magnitude
-    sizes = scored.examples.sizes(attribution, k, magnitude=magnitude)
+    """Return the loss of the target's probability when a rationale is kept alone, or removed; NaN without one."""
+    sizes = scored.examples.sizes(attribution, k, magnitude=attribution in scored.reading.by_magnitude)
     left = scored.probability_of(Kind.ERASER, operator, direction, np.maximum(sizes, 1), attribution)
     return np.where(sizes > 0, scored.reference_probability(Kind.FULL) - left, np.nan)
 
 
-def tau_leave_one_out(scored: ScoredExamples, place: int, attribution: str, operator: str) -> float:
-    """Return Kendall's τ-b between an attribution and what each unit alone takes away when it is removed.
+def _tau_leave_one_out(scored: ScoredExamples, place: int, attribution: str, operator: str) -> float:
+    """Return Kendall's τ-b between an attribution and the loss when each unit alone is removed.
 
     NaN where one of the two is constant, or not finite.
     """
-    magnitude = attribution in scored.reading.by_magnitude
     vector = scored.examples.vector(attribution, place)
     drops = scored.reference_probability(Kind.FULL)[place] - scored.without_each_unit(place, operator)
     if len(vector) != len(drops) or not len(vector):
         return np.nan
     if not (np.isfinite(vector).all() and np.isfinite(drops).all()) or np.ptp(vector) == 0 or np.ptp(drops) == 0:
         return np.nan
+    magnitude = attribution in scored.reading.by_magnitude
     return float(kendalltau(np.abs(vector) if magnitude else vector, drops).statistic)
 
 
@@ -159,7 +149,7 @@ class Eraser(Measure):
         config = folder.manifest().config
         if not config.eraser:
             return Missing(MISSING)
-        found = per_example(folder)
+        found = _PerExample.of(folder, config)
         if not found.examples:
             return Missing("no example took part")
         raw = list(_raw_lines(found, folder.summary(), config))
@@ -171,68 +161,63 @@ class Eraser(Measure):
         return Found(tuple(part for part in parts if part.lines), tuple(_notes(raw)))
 
 
-def _raw_lines(found: PerExample, summary: Summary, config: RunSettings) -> Iterator[dict[str, Any]]:
+def _raw_lines(found: _PerExample, summary: Summary, config: RunSettings) -> Iterator[dict[str, Any]]:
     null = SIZE if SIZE in config.nulls else config.nulls[0]
     rates = {
-        (line.attribution, line.operator, line.direction, line.k): line
+        (line.attribution, line.operator, MEASURES[line.direction][0], line.k): line
         for line in summary.configurations
         if line.null == null
     }
-    direction_of = {raw: direction for direction, (raw, _) in MEASURES.items()}
-    for cell in found.values:
-        if cell.name in direction_of:
-            n, raw, interval = found.mean(cell, config.seed)
-            direction = direction_of[cell.name]
-            rate = rates.get((cell.attribution, cell.operator, direction, cell.k), Measures())
-            yield {
-                "attribution": cell.attribution,
-                "operator": cell.operator,
-                "k": cell.k,
-                "measure": cell.name,
-                "n": n,
-                "raw": raw,
-                "raw_ci": interval,
-                "win_rate": rate.win_rate,
-                "win_rate_ci": None if rate.win_rate_ci is None else list(rate.win_rate_ci),
-                "positive": _positive(cell.name, raw, rate.win_rate),
-            }
+    raw_names = [raw for raw, _ in MEASURES.values()]
+    for key in (key for key in found.values if key.name in raw_names):
+        n, raw, interval = found.mean(key, config.seed)
+        rate = rates.get((key.attribution, key.operator, key.name, key.k), Measures())
+        yield {
+            "attribution": key.attribution,
+            "operator": key.operator,
+            "k": key.k,
+            "measure": key.name,
+            "n": n,
+            "raw": raw,
+            "raw_ci": interval,
+            "win_rate": rate.win_rate,
+            "win_rate_ci": as_list(rate.win_rate_ci),
+            "positive": _positive(key.name, raw, rate.win_rate),
+        }
 
 
 def goodness(name: str, raw: float) -> float:
-    """A raw score, larger for a better rationale: comprehensiveness as it is, sufficiency as what is left of 1."""
+    """Return a raw score, larger for a better rationale: comprehensiveness, or 1 less sufficiency."""
     return 1 - raw if name == "sufficiency" else raw
 
 
 def _positive(name: str, raw: float | None, win_rate: float | None) -> str | None:
-    """Whose threshold is reached; None where there is no win rate to compare with."""
+    """Name whose threshold is reached; None where there is no win rate to compare with."""
     if raw is None or win_rate is None:
         return None
     verdicts = reaches(goodness(name, raw), POSITIVE_RAW), reaches(win_rate, POSITIVE_EVIDENCE)
     return {(True, True): "both", (True, False): "ERASER alone", (False, True): "win rate alone"}.get(verdicts, "none")
 
 
-def _aopc_lines(found: PerExample, config: RunSettings) -> Iterator[dict[str, Any]]:
-    for name in config.attributions:
-        for operator in config.operators:
-            line: dict[str, Any] = {"attribution": name, "operator": operator, "n": 0}
-            for each in ("aopc_suff", "aopc_compr", "taucorr_loo"):
-                n, mean, interval = found.mean(Cell(name, operator, each), config.seed)
-                line |= {each: mean, f"{each}_ci": interval, f"{each}_n": n, "n": max(n, line["n"])}
-            yield line
+def _aopc_lines(found: _PerExample, config: RunSettings) -> Iterator[dict[str, Any]]:
+    for name, operator in itertools.product(config.attributions, config.operators):
+        line: dict[str, Any] = {"attribution": name, "operator": operator, "n": 0}
+        for each in ("aopc_suff", "aopc_compr", "taucorr_loo"):
+            n, mean, interval = found.mean(_Key(name, operator, each), config.seed)
+            line |= {each: mean, f"{each}_ci": interval, f"{each}_n": n, "n": max(n, line["n"])}
+        yield line
 
 
 def _agreement_lines(raw: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     for name, _ in MEASURES.values():
-        lines = [line for line in raw if line["measure"] == name and line["positive"] is not None]
-        if lines:
-            scores = [goodness(name, line["raw"]) for line in lines]
-            compared = eraser_agreement(scores, [line["win_rate"] for line in lines])
+        found = [line["positive"] for line in raw if line["measure"] == name and line["positive"] is not None]
+        if found:
             yield {
                 "measure": name,
-                "n_configurations": len(lines),
-                "agree": compared.agree.count(True),
-                "eraser_alone": compared.eraser_only,
-                "win_rate_alone": compared.disagreements - compared.eraser_only,
+                "n_configurations": len(found),
+                "agree": found.count("both") + found.count("none"),
+                "eraser_alone": found.count("ERASER alone"),
+                "win_rate_alone": found.count("win rate alone"),
             }
 
 

@@ -1,29 +1,146 @@
-"""Whether attributions mark what people marked, and whether that goes with faithfulness."""
+"""Plausibility: overlap of explanations with human rationales, and its relation to faithfulness."""
 
 import itertools
+import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import hypergeom
 
 from ice_eval import stats
-from ice_eval.analysis import human
-from ice_eval.analysis._runs import above_chance, explained, groups_of, ranked, rationales_of
-from ice_eval.analysis.human import Marks
+from ice_eval.analysis._runs import above_chance, as_list, explained, groups_of, ranked, rationales_of
 from ice_eval.analysis.measures._base import Found, Measure, Missing, Part, measure
 from ice_eval.rationales import Share, Units
+from ice_eval.records import PerUnit
 from ice_eval.results import InputRow, RunFolder, RunSettings
+from ice_eval.results.columns import Groups
 from ice_eval.results.outcomes import ALL
 from ice_eval.seeding import rng_for
 from ice_eval.stats.correlation import FEWEST_PAIRS
 from ice_eval.table import Column, naming
 
+Marks = NDArray[np.bool_]
+"""Units that a person marked, (n,)."""
+HUMAN = "human"
+"""The attribution that is made of the marks, and so is no test of them."""
+MATCH = 0.5
+"""Intersection over union from which on a rationale counts as the human one."""
+
+
+def marks_of(row: InputRow) -> Marks:
+    """Return the units with at least one character that a person marked."""
+    return np.array(
+        [
+            any(mark.field == unit.field and mark.start < unit.end and unit.start < mark.end for mark in row.human)
+            for unit in row.spans
+        ],
+        dtype=bool,
+    )
+
+
+def tells_units_apart(marks: Marks) -> bool:
+    """Tell whether some units are marked and some are not; no attribution is right or wrong otherwise."""
+    return bool(marks.any() and not marks.all())
+
+
+def overlap(n_both: float, n_first: int, n_second: int) -> float:
+    """Return the intersection over union of two sets that share `n_both` units."""
+    return n_both / (n_first + n_second - n_both)
+
+
+def iou(rationale: Units, marks: Marks) -> float:
+    """Return the intersection over union of the rationale and the marked units."""
+    return overlap(int(marks[list(rationale)].sum()), len(rationale), int(marks.sum()))
+
+
+def is_match(rationale: Units, marks: Marks) -> float:
+    """Return 1 where intersection over union reaches one half, else 0."""
+    return float(iou(rationale, marks) >= MATCH)
+
+
+def f1(rationale: Units, marks: Marks) -> float:
+    """Return the harmonic mean of precision (marked share of the rationale) and recall (share of the marks in it)."""
+    return 2 * int(marks[list(rationale)].sum()) / (len(rationale) + int(marks.sum()))
+
+
+def average_precision(vector: PerUnit, marks: Marks) -> float:
+    """Return the area under the curve of precision over recall, units taken from the highest number down.
+
+    `sum_g t_g / h * T_g / c_g`: the g-th group of equal numbers holds `t_g` of the h marked units, and up to its end
+    at place `c_g` there are `T_g`. The value is scikit-learn's, whose checks of every call cost more than all else.
+    """
+    groups, counts = _groups(vector)
+    marked = np.bincount(groups, weights=marks)
+    return float((marked * np.cumsum(marked) / np.cumsum(counts)).sum() / marks.sum())
+
+
+def chance_iou(n_units: int, size: int, n_marked: int) -> float:
+    """Return the expected intersection over union of a random set of that size."""
+    return sum(p * overlap(both, size, n_marked) for both, p in _shared(n_units, size, n_marked))
+
+
+def chance_match(n_units: int, size: int, n_marked: int) -> float:
+    """Return the probability that a random set of that size has an intersection over union of one half or more."""
+    return sum(p for both, p in _shared(n_units, size, n_marked) if overlap(both, size, n_marked) >= MATCH)
+
+
+def chance_f1(n_units: int, size: int, n_marked: int) -> float:
+    """Return the expected F1 of a random set of that size."""
+    return 2 * (size * n_marked / n_units) / (size + n_marked)
+
+
+def chance_average_precision(vector: PerUnit, marks: Marks) -> float:
+    """Return the expected average precision if the same numbers belonged to units in random order.
+
+    The g-th group of equal numbers, from the highest down, holds `m_g` units and ends at place `c_g`:
+    `sum_g m_g / (c_g n) * (1 + (c_g - 1)(h - 1) / (n - 1))` with h of n units marked. That is h/n where all numbers are
+    equal, and more where they differ: h/n alone is too low for short texts.
+    """
+    n, n_marked = marks.size, int(marks.sum())
+    _, counts = _groups(vector)
+    ends = np.cumsum(counts)
+    return math.fsum(counts / (ends * n) * (1 + (ends - 1) * (n_marked - 1) / (n - 1)))
+
+
+def _groups(vector: PerUnit) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the rank of every unit's number among the different numbers, the highest first, and how many share it."""
+    _, groups, counts = np.unique(-vector, return_inverse=True, return_counts=True)
+    return groups, counts
+
+
+@lru_cache(maxsize=4096)
+def _shared(n_units: int, size: int, n_marked: int) -> tuple[tuple[int, float], ...]:
+    """Return the numbers of marked units that a random set may hold, and their probabilities."""
+    counts = np.arange(max(0, size + n_marked - n_units), min(size, n_marked) + 1)
+    probabilities = hypergeom.pmf(counts, n_units, n_marked, size)
+    return tuple(zip(counts.tolist(), probabilities.tolist(), strict=True))
+
+
+class Overlap(NamedTuple):
+    """Overlap of one rationale with the human one, and its win rate."""
+
+    overlap: float
+    win_rate: float
+    group: Hashable | None
+    """Examples that share a passage share a group."""
+
+
+def overlap_correlation(points: Sequence[Overlap]) -> stats.Correlation:
+    """Return Pearson's r of overlap and win rate over examples, with an interval that allows for groups."""
+    x, y = np.array([point.overlap for point in points]), np.array([point.win_rate for point in points])
+    groups = [(index, None) if point.group is None else (None, point.group) for index, point in enumerate(points)]
+    return stats.correlate(x, y, rng=rng_for(0, "plausibility"), groups=groups)
+
+
 _OF_SETS: Mapping[str, tuple[Callable[[Units, Marks], float], Callable[[int, int, int], float]]] = {
-    "IoU": (human.iou, human.chance_iou),
-    "IoU ≥ 0.5": (human.is_match, human.chance_match),
-    "token F1": (human.f1, human.chance_f1),
+    "IoU": (iou, chance_iou),
+    "IoU ≥ 0.5": (is_match, chance_match),
+    "token F1": (f1, chance_f1),
 }
 _AUPRC = "AUPRC"
 _CORRELATED = ("IoU", "token F1", _AUPRC)
@@ -61,10 +178,14 @@ _DESCRIPTION = "points over attributions share their examples: read that r as a 
 
 
 class _Value(NamedTuple):
-    """One measure of one example, and what chance would give."""
+    """One measure of one example, and its expectation by chance."""
 
     found: float
     chance: float
+
+
+_Values = Mapping[tuple[str, Share | None, str], Mapping[str, _Value]]
+"""By attribution, k and measure, the values of every example; AUPRC has no k."""
 
 
 @measure("plausibility")
@@ -76,13 +197,13 @@ class Plausibility(Measure):
 
     def of(self, folder: RunFolder) -> Found | Missing:
         config = folder.manifest().config
-        took_part = list(explained(folder))
-        if not any(row.human for row in took_part):
+        every = list(explained(folder))
+        if not any(row.human for row in every):
             return Missing(
                 "the run's data have no human rationales; give each example a 'rationale' ([[start, end], …] in the "
                 "prompt's first field, or [[field, start, end], …]) or 'highlights_FIELD' (places of words)"
             )
-        rows = {row.example_id: row for row in took_part if human.tells_units_apart(human.marks_of(row))}
+        rows = {row.example_id: row for row in every if tells_units_apart(marks_of(row))}
         if not rows and config.scope == "prompt":
             return Missing("people marked fields, and the units of --scope prompt are of no field; run without it")
         if not rows:
@@ -91,14 +212,23 @@ class Plausibility(Measure):
         if not values:
             return Missing("the run has no attribution beside 'human', which is the yardstick")
         lines = list(_agreement(values, rows, config.seed))
-        relation = _adjusted(list(_relation(folder, values, rows, config.seed)))
+        relation = _relation(folder, values, rows, config.seed)
         parts = (
             Part(RATIONALES, _OF_RATIONALES, tuple(line for line in lines if line["measure"] != _AUPRC)),
             Part(VECTORS, _OF_VECTORS, tuple(line for line in lines if line["measure"] == _AUPRC)),
             Part(RELATION, _RELATION, tuple(relation)),
             Part(CONFIGURATIONS, _TOGETHER, tuple(_over_configurations(relation))),
         )
-        return Found(tuple(part for part in parts if part.lines), tuple(_notes(took_part, rows, parts)))
+        notes = [
+            "chance is what a random set of the same size, or the same numbers in random order, would reach on the "
+            "same examples; above chance, its interval excludes 0"
+        ]
+        if len(rows) < len(every):
+            left_out = f"{len(every) - len(rows)} of {len(every)} examples are left out"
+            notes.insert(0, f"{left_out}: no unit of their text is marked, or every one")
+        if parts[-1].lines:
+            notes.append(_DESCRIPTION)
+        return Found(tuple(part for part in parts if part.lines), tuple(notes))
 
     def across(self, found: Sequence[Found]) -> Found | None:
         lines = [line for each in found for part in each.parts if part.title == RELATION for line in part.lines]
@@ -106,72 +236,60 @@ class Plausibility(Measure):
         return Found((Part(ALL_RUNS, _TOGETHER, together),), (_DESCRIPTION,)) if together else None
 
 
-def _values(
-    folder: RunFolder, rows: Mapping[str, InputRow], config: RunSettings
-) -> dict[tuple[str, Share | None, str], dict[str, _Value]]:
-    """By attribution, k and measure, the values of every example; AUPRC knows no k."""
+def _values(folder: RunFolder, rows: Mapping[str, InputRow], config: RunSettings) -> _Values:
     found: dict[tuple[str, Share | None, str], dict[str, _Value]] = defaultdict(dict)
-    marks = {example: human.marks_of(row) for example, row in rows.items()}
+    marks = {example: marks_of(row) for example, row in rows.items()}
     for (attribution, k), rationales in rationales_of(folder).items():
-        if attribution == human.HUMAN:
+        if attribution == HUMAN:
             continue
-        for example, units in rationales.items():
-            if example not in rows:
-                continue
-            marked = marks[example]
+        for example in (example for example in rationales if example in rows):
+            units, marked = rationales[example], marks[example]
             size = (marked.size, len(units), int(marked.sum()))
             for name, (value, chance) in _OF_SETS.items():
                 found[attribution, k, name][example] = _Value(value(units, marked), chance(*size))
             if example not in found[attribution, None, _AUPRC]:
                 vector = ranked(attribution, rows[example], config)
-                found[attribution, None, _AUPRC][example] = _Value(
-                    human.average_precision(vector, marked), human.chance_average_precision(vector, marked)
-                )
+                average = _Value(average_precision(vector, marked), chance_average_precision(vector, marked))
+                found[attribution, None, _AUPRC][example] = average
     return found
 
 
-def _agreement(
-    values: Mapping[tuple[str, Share | None, str], Mapping[str, _Value]], rows: Mapping[str, InputRow], seed: int
-) -> Iterator[dict[str, Any]]:
+def _agreement(values: _Values, rows: Mapping[str, InputRow], seed: int) -> Iterator[dict[str, Any]]:
     for (attribution, k, name), by_example in values.items():
-        used = [rows[example] for example in by_example]
+        found, chance = np.array(list(by_example.values())).T
         means = above_chance(
-            np.array([value.found for value in by_example.values()]),
-            np.array([value.chance for value in by_example.values()]),
+            found,
+            chance,
             rng=rng_for(seed, "plausibility", attribution, name, str(k)),
-            groups=groups_of(used),
+            groups=groups_of([rows[example] for example in by_example]),
         )
-        yield {"attribution": attribution, "k": k, "measure": name, "n": len(used), **means}
+        yield {"attribution": attribution, "k": k, "measure": name, "n": len(by_example), **means}
 
 
-def _relation(
-    folder: RunFolder,
-    values: Mapping[tuple[str, Share | None, str], Mapping[str, _Value]],
-    rows: Mapping[str, InputRow],
-    seed: int,
-) -> Iterator[dict[str, Any]]:
-    """Correlation over examples of every measure with the win rate of every configuration."""
+def _relation(folder: RunFolder, values: _Values, rows: Mapping[str, InputRow], seed: int) -> list[dict[str, Any]]:
+    """Correlate every measure with the win rate of every configuration over examples; p-values adjusted together."""
     rates: dict[tuple[Any, ...], dict[str, float]] = defaultdict(dict)
     for line in folder.examples():
         if line.error is None and line.operator != ALL:
-            key = (line.attribution, line.operator, line.direction, line.null, line.k)
-            rates[key][line.example_id] = line.win_rate
+            rates[tuple(getattr(line, name) for name in _PLACE)][line.example_id] = line.win_rate
+    lines = []
     for (key, by_example), name in itertools.product(rates.items(), _CORRELATED):
         attribution, k = key[0], key[-1]
         found = values.get((attribution, None if name == _AUPRC else k, name), {})
         used = [example for example in by_example if example in found]
-        if not used:
-            continue
-        x = np.array([found[example].found for example in used])
-        y = np.array([by_example[example] for example in used])
-        fields = dict(zip(_PLACE, key, strict=True))
-        correlated = _correlations(x, y, seed, (*map(str, key), name), [rows[example] for example in used])
-        means = {"mean": float(x.mean()), "win_rate": float(y.mean())}
-        yield {**fields, "measure": name, **correlated, **means}
+        if used:
+            x = np.array([found[example].found for example in used])
+            y = np.array([by_example[example] for example in used])
+            groups = groups_of([rows[example] for example in used])
+            correlated = _correlations(x, y, seed, (*map(str, key), name), groups)
+            means = {"mean": float(x.mean()), "win_rate": float(y.mean())}
+            lines.append({**dict(zip(_PLACE, key, strict=True)), "measure": name, **correlated, **means})
+    p_adjusted = stats.adjusted_known([line["pearson_p"] for line in lines])
+    return [{**line, "pearson_p_adjusted": p} for line, p in zip(lines, p_adjusted, strict=True)]
 
 
 def _over_configurations(lines: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Correlation of mean plausibility with mean win rate over attributions that differ in nothing else."""
+    """Correlate mean plausibility with mean win rate over attributions that differ in nothing else."""
     groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = defaultdict(list)
     fields = (*_PLACE[1:], "measure")
     for line in lines:
@@ -180,42 +298,16 @@ def _over_configurations(lines: Sequence[Mapping[str, Any]]) -> Iterator[dict[st
         if len(group) >= FEWEST_PAIRS:
             x, y = (np.array([line[field] for line in group]) for field in ("mean", "win_rate"))
             found = _correlations(x, y, 0, ("over", *map(str, key)), None)
-            shown = {field: found[field] for field in _FOUND_TOGETHER}
-            yield {**dict(zip(fields, key, strict=True)), **shown}
+            yield {**dict(zip(fields, key, strict=True)), **{field: found[field] for field in _FOUND_TOGETHER}}
 
 
 def _correlations(
-    x: np.ndarray[Any, np.dtype[np.float64]],
-    y: np.ndarray[Any, np.dtype[np.float64]],
-    seed: int,
-    keys: Sequence[str],
-    rows: Sequence[InputRow] | None,
+    x: NDArray[np.float64], y: NDArray[np.float64], seed: int, keys: Sequence[str], groups: Groups
 ) -> dict[str, Any]:
-    groups = None if rows is None else groups_of(rows)
     found: dict[str, Any] = {"n": x.size}
     for coefficient in ("pearson", "spearman"):
-        each = stats.correlate(
-            x, y, rng=rng_for(seed, "plausibility", coefficient, *keys), coefficient=coefficient, groups=groups
-        )
-        interval = None if each.interval is None else list(each.interval)
-        found |= {coefficient: each.r, f"{coefficient}_ci": interval, f"{coefficient}_p": each.p_value}
+        rng = rng_for(seed, "plausibility", coefficient, *keys)
+        each = stats.correlate(x, y, rng=rng, coefficient=coefficient, groups=groups)
+        found |= {coefficient: each.r, f"{coefficient}_ci": as_list(each.interval), f"{coefficient}_p": each.p_value}
         found["detectable"] = each.detectable
     return found
-
-
-def _adjusted(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """With the p-values of Pearson's r of all lines adjusted together."""
-    found = stats.adjusted_known([line["pearson_p"] for line in lines])
-    return [{**line, "pearson_p_adjusted": p_adjusted} for line, p_adjusted in zip(lines, found, strict=True)]
-
-
-def _notes(took_part: Sequence[InputRow], rows: Mapping[str, InputRow], parts: Sequence[Part]) -> Iterator[str]:
-    left_out = len(took_part) - len(rows)
-    if left_out:
-        yield f"{left_out} of {len(took_part)} examples are left out: no unit of their text is marked, or every one"
-    yield (
-        "chance is what a random set of the same size, or the same numbers in random order, would reach on the same "
-        "examples; above chance, its interval excludes 0"
-    )
-    if any(part.title == CONFIGURATIONS and part.lines for part in parts):
-        yield _DESCRIPTION

@@ -1,18 +1,32 @@
 """The published tables of the paper as data, and its derived figures computed again from them."""
 
-from ice_eval.analysis.paper._beside import BesidePaper, BesidePublished, beside_paper
-from ice_eval.analysis.paper._cells import (
+from ice_eval.analysis.paper.recomputed import (
+    Claim,
+    Discrepancy,
+    claims,
+    dependence,
+    discrepancies,
+    headline,
+    step_capacities,
+)
+from ice_eval.analysis.paper.tables import (
     UNSTATED,
+    BesidePaper,
+    BesidePublished,
+    PaperTable,
     ablation_cells,
+    beside_paper,
     english_cells,
     k_cells,
+    model_of,
     multilingual_cells,
+    paper_table,
+    paper_tables,
     prompt_cells,
+    protocol_differences,
+    published,
+    task_of,
 )
-from ice_eval.analysis.paper._figures import Claim, Discrepancy, claims, discrepancies, headline, step_capacities
-from ice_eval.analysis.paper._published import model_of, protocol_differences, published, task_of
-from ice_eval.analysis.paper._recomputed import dependence
-from ice_eval.analysis.paper._tables import PaperTable, paper_table, paper_tables
 
 __all__ = [
     "UNSTATED",

@@ -12,7 +12,7 @@ import altair as alt
 import numpy as np
 
 from ice_eval.analysis.distributions import Values, quantiles, shares, shares_by_chance
-from ice_eval.analysis.human import HUMAN, iou, marks_of, tells_units_apart
+from ice_eval.analysis.measures.plausibility import HUMAN, iou, marks_of, tells_units_apart
 from ice_eval.nulls import SIZE
 from ice_eval.rationales import Share
 from ice_eval.records import Direction

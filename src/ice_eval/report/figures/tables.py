@@ -9,7 +9,7 @@ from typing import Any
 import altair as alt
 
 from ice_eval import stats
-from ice_eval.analysis.human import Overlap, overlap_correlation
+from ice_eval.analysis.measures.plausibility import Overlap, overlap_correlation
 from ice_eval.errors import DataError
 from ice_eval.report.figures.figure import (
     FAINT,

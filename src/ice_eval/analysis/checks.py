@@ -1,4 +1,4 @@
-"""Does a task say to a model what its author meant? What it reads, what is explained, what it answers."""
+"""Checks before a run: of a task, as a model reads it, and of explanations that another tool wrote."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -8,11 +8,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ice_eval.attributions import Explained, Fit, fit_of
 from ice_eval.encoding import encode, rendered, shared_prefix
 from ice_eval.models import Labels, LabelScoring, Model
-from ice_eval.records import Encoded, Example, Inputs, Span, Unit
+from ice_eval.rationales import Share
+from ice_eval.records import Encoded, Example, Inputs, Scope, Unit
 from ice_eval.scoring import Scorer
-from ice_eval.tasks import Piece, Task, data_notes
+from ice_eval.tasks import Task, data_notes
 
 N_SHOWN, N_SCORED = 3, 50
 
@@ -28,7 +30,7 @@ class Segment:
 
 @dataclass(frozen=True)
 class LabelLine:
-    """One label: its word, its tokens, what the model says to an empty text, and how often it says it."""
+    """One label: its word and tokens, its probability for an empty text, and how often it is predicted."""
 
     label: str
     word: str
@@ -41,7 +43,7 @@ class LabelLine:
 
 @dataclass(frozen=True)
 class TaskCheck:
-    """What `check_task` found."""
+    """Prompts, labels and accuracy of a task."""
 
     prompts: tuple[tuple[Segment, ...], ...]
     """A few rendered prompts."""
@@ -66,12 +68,11 @@ def check_task(model: Model, task: Task, *, unit: Unit = "token") -> TaskCheck:
     labels = model.labels(task)
     examples = task.examples(limit=N_SCORED)
     items = [encode(model.codec, task, example, unit=unit, reserve=labels.reserve) for example in examples]
-    scorer = Scorer(model, labels, budget=model.default_budget())
     prefix = shared_prefix(items) if model.shares_prefix else 0
     rows = Inputs.join([items[0].empty(), *(item.full() for item in items)])
-    noted = [*([labels.note] if labels.note else []), *data_notes(task, examples)]
-    notes = [*noted, *model.check(rows.take(range(min(4, len(rows)))), labels, prefix=prefix)]
-    scores = np.exp(scorer.score(rows, prefix=prefix))
+    notes = [*([labels.note] if labels.note else []), *data_notes(task, examples)]
+    notes += model.check(rows.take(range(min(4, len(rows)))), labels, prefix=prefix)
+    scores = np.exp(Scorer(model, labels, budget=model.default_budget()).score(rows, prefix=prefix))
     answers = scores[1:].argmax(axis=1)
     gold = Counter(example.gold for example in examples if example.gold is not None)
     right = [int(a) == e.gold for a, e in zip(answers, examples, strict=True) if e.gold is not None]
@@ -98,18 +99,43 @@ def _label_lines(
 
 
 def _segments(model: Model, task: Task, example: Example, item: Encoded) -> Iterator[Segment]:
-    """The rendered prompt of one example, cut at its units."""
-    for sequence in rendered(model.codec, task, example.fields):
-        for piece in sequence:
-            yield from _piece_segments(piece, [span for span in item.spans if span.field == piece.field])
+    """Cut the rendered prompt of one example at its units."""
+    for piece in (piece for sequence in rendered(model.codec, task, example.fields) for piece in sequence):
+        spans = [span for span in item.spans if span.field == piece.field]
+        place = 0
+        for span in spans:
+            if span.start > place:
+                yield Segment(piece.text[place : span.start], "between")
+            yield Segment(piece.text[span.start : span.end], "unit")
+            place = span.end
+        if place < len(piece.text):
+            yield Segment(piece.text[place:], "between" if spans else "protected")
 
 
-def _piece_segments(piece: Piece, spans: Sequence[Span]) -> Iterator[Segment]:
-    place = 0
-    for span in spans:
-        if span.start > place:
-            yield Segment(piece.text[place : span.start], "between")
-        yield Segment(piece.text[span.start : span.end], "unit")
-        place = span.end
-    if place < len(piece.text):
-        yield Segment(piece.text[place:], "between" if spans else "protected")
+@dataclass(frozen=True)
+class ExplanationCheck:
+    """Alignment of explanations with the examples of a task."""
+
+    fit: Fit
+    """As the run will find it."""
+    unused: int
+    """Explanations of other examples than those to evaluate, or of none."""
+
+
+def check_explanations(
+    model: Model,
+    task: Task,
+    examples: Sequence[Example],
+    given: Explained,
+    *,
+    unit: Unit = "token",
+    scope: Scope = "content",
+    label_scoring: LabelScoring | None = None,
+    shares: Sequence[Share] = (),
+) -> ExplanationCheck:
+    """Align every explanation with its example, and count those that fit; settings as in the planned run."""
+    labels = model.labels(task, scoring=label_scoring)  # long labels leave less room for the text
+    items = (encode(model.codec, task, e, unit=unit, scope=scope, reserve=labels.reserve) for e in examples)
+    used = sum(example.id in given.explanations for example in examples)
+    fit = fit_of(given, "file", items, labels, shares=shares, all_of_them=True)
+    return ExplanationCheck(fit, given.n_given - used)

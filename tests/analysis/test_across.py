@@ -4,17 +4,8 @@ import numpy as np
 import pytest
 from tests.small_runs import picks, run, texts
 
-from ice_eval.analysis.across import (
-    GridRun,
-    grid_results,
-    guidelines,
-    languages,
-    operators,
-    prompts,
-    sizes,
-    tuning,
-    worse_than_random,
-)
+from ice_eval.analysis import GridRun, grid_results
+from ice_eval.analysis.across import guidelines, languages, operators, prompts, sizes, tuning, worse_than_random
 from ice_eval.analysis.measures import Missing
 from ice_eval.results.summary import adjusted_jointly
 

@@ -1,0 +1,526 @@
+"""Questions about a grid of runs that no run answers alone; every answer is lines of numbers and notes."""
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from typing import Any
+
+import numpy as np
+
+from ice_eval import stats
+from ice_eval.analysis._runs import as_list, groups_of
+from ice_eval.analysis.grid import (
+    LONG_TEXT,
+    POSITIVE_EVIDENCE,
+    Cell,
+    GridResults,
+    GridRun,
+    Pair,
+    WinRateSpread,
+    operator_dependence,
+    spreads,
+)
+from ice_eval.analysis.measures import Column, Found, Missing, Part, naming
+from ice_eval.rationales import Share
+from ice_eval.results import SummaryLine, differences
+from ice_eval.results.outcomes import ALL
+from ice_eval.results.records import flat
+from ice_eval.seeding import rng_for
+
+LEVEL = 0.05
+"""Level of p-values that are adjusted over a whole grid."""
+_PLACE = ("null", "direction", "k")
+_Line = dict[str, Any]
+
+
+def _fields(record: object, *names: str) -> _Line:
+    return {name: getattr(record, name) for name in names}
+
+
+# --- operators ----------------------------------------------------------------------------------------------------
+
+_OPERATOR_COLUMNS = (
+    *naming("attribution", "operators", "texts"),
+    Column("n_configurations", "configurations", "count"),
+    Column("n_crossings", "cross 55 %", "count"),
+    Column("n_confirmed", "confirmed", "count"),
+    Column("first_exceeds", "first higher", "percent"),
+    Column("mean_gap", "mean gap", "points"),
+    Column("median_gap", "median gap", "points"),
+    Column("widest_gap", "widest gap", "points"),
+    Column("widest_where", "where", "text"),
+)
+_CROSSING_COLUMNS = (
+    *naming("prompt", "attribution", "null", "direction", "k", "operators"),
+    Column("first", "first", "percent"),
+    Column("second", "second", "percent"),
+    Column("gap", "gap", "points"),
+    Column("gap_ci", "95 % CI", "points interval"),
+    Column("crossing", "crossing", "text"),
+)
+
+
+def operators(grid: GridResults) -> Found | Missing:
+    """Compare every pair of operators over all configurations that have both, all texts together and by length."""
+    names = list(dict.fromkeys(cell.operator for cell in grid.cells))
+    if len(names) < 2:
+        return Missing("the grid has one operator; give two or more")
+    known = _agreements(grid)
+    pairs = list(itertools.combinations(names, 2))
+    lines = [line for pair in pairs for line in _operator_lines(grid.cells, pair, known)]
+    crossings = [
+        {
+            **_fields(pair.first, "model", "task", "prompt", "attribution", "null", "direction", "k"),
+            "operators": f"{pair.first.operator} − {pair.second.operator}",
+            "first": pair.first.win_rate,
+            "second": pair.second.win_rate,
+            "gap": pair.gap,
+            **known[_pair_key(pair)],
+        }
+        for each in pairs
+        for pair in operator_dependence(grid.cells, operators=each).crossings
+    ]
+    parts = [Part("Operator dependence", _OPERATOR_COLUMNS, tuple(lines))]
+    if crossings:
+        parts.append(Part("Configurations that cross 55 %", _CROSSING_COLUMNS, tuple(crossings)))
+    notes = (
+        "Gaps are the first operator's win rate less the second's; a crossing is confirmed where both "
+        "one-sided 95 % bounds lie on opposite sides of 55 %.",
+        f"Texts are long from {LONG_TEXT} tokens in the median on.",
+    )
+    return Found(tuple(parts), notes)
+
+
+def _agreements(grid: GridResults) -> dict[tuple[object, ...], _Line]:
+    """Return interval and crossing of every pair of operators in both orders: extended runs may have another one."""
+    found: dict[tuple[object, ...], _Line] = {}
+    for each in grid.agreement:
+        line, (first, second) = each.line, each.line.operators
+        place = (line.model, line.task, line.attribution, line.k, line.direction, line.null, each.run.prompt)
+        turned = None if line.gap_ci is None else [-line.gap_ci.high, -line.gap_ci.low]
+        found[*place, first, second] = {"gap_ci": as_list(line.gap_ci), "crossing": line.crosses_threshold}
+        found[*place, second, first] = {"gap_ci": turned, "crossing": line.crosses_threshold}
+    return found
+
+
+def _pair_key(pair: Pair) -> tuple[object, ...]:
+    return (*pair.first.key(without="operator"), pair.first.operator, pair.second.operator)
+
+
+def _operator_lines(
+    cells: Sequence[Cell], pair: tuple[str, str], known: Mapping[tuple[object, ...], _Line]
+) -> Iterator[_Line]:
+    for attribution in dict.fromkeys(cell.attribution for cell in cells):
+        chosen = [cell for cell in cells if cell.attribution == attribution]
+        lengths = [each for each in ("short", "long") if any(cell.text_length == each for cell in chosen)]
+        # Texts of one length need no line of their own: they are all texts.
+        for texts in ["all", *(lengths if len(lengths) > 1 else ())]:
+            some = [cell for cell in chosen if texts in ("all", cell.text_length)]
+            found = operator_dependence(some, operators=pair)
+            if found.widest is None:
+                continue
+            widest = found.widest.first
+            yield {
+                "attribution": attribution,
+                "operators": " − ".join(pair),
+                "texts": texts,
+                "n_configurations": len(found.pairs),
+                "n_crossings": len(found.crossings),
+                "n_confirmed": sum(known[_pair_key(each)]["crossing"] == "confirmed" for each in found.crossings),
+                "first_exceeds": found.first_exceeds,
+                "mean_gap": found.mean_gap,
+                "median_gap": found.median_gap,
+                "widest_gap": found.widest.gap,
+                "widest_where": ", ".join(filter(None, (widest.model, widest.task, widest.prompt))),
+            }
+
+
+# --- worse than random --------------------------------------------------------------------------------------------
+
+_ANTI_FAITHFUL = "anti-faithful"
+_WORSE_COLUMNS = (
+    *naming("prompt", "attribution", "null", "operator", "direction", "k"),
+    Column("n", "n", "count"),
+    Column("win_rate", "win rate", "percent"),
+    Column("win_rate_ci", "95 % CI", "percent interval"),
+    Column("p_adjusted", "p adj.", "p-value"),
+    Column("verdict", "verdict", "text"),
+)
+
+
+def worse_than_random(grid: GridResults) -> Found | Missing:
+    """List explanations whose verdict is anti-faithful and whose p-value holds over the whole grid, the worst first."""
+    below = [each for each in grid.configurations if each.line.operator != ALL and each.line.taxonomy == _ANTI_FAITHFUL]
+    if not below:
+        return Missing("no win rate is below 50 %")
+    sure = [
+        each
+        for each in below
+        if each.line.verdict is not None and each.line.verdict.word == _ANTI_FAITHFUL and _is_significant(each.line)
+    ]
+    sure.sort(key=lambda each: each.line.win_rate or 0.0)
+    fields = ("model", "task", *(column.field for column in _WORSE_COLUMNS))
+    lines = tuple({name: {**flat(each.line), **each.run.head}[name] for name in fields} for each in sure)
+    rest = (
+        f"{len(below) - len(sure)} further win rates below 50 % cannot be told from chance, or not for sure: among so "
+        f"many, p-values adjusted over the grid must be at most {LEVEL:g}."
+    )
+    parts = (Part("Anti-faithful", _WORSE_COLUMNS, lines),) if lines else ()
+    return Found(parts, (rest,) if len(below) > len(sure) else ())
+
+
+def _is_significant(line: SummaryLine) -> bool:
+    return line.p_adjusted is not None and line.p_adjusted <= LEVEL
+
+
+# --- prompts and sizes --------------------------------------------------------------------------------------------
+
+_PROMPT_PLACE = ("attribution", "null", "operator", "direction", "k")
+_PROMPT_SPREAD_COLUMNS = (
+    *naming(*_PROMPT_PLACE),
+    Column("n_prompts", "prompts", "count"),
+    Column("lowest", "lowest", "percent"),
+    Column("lowest_prompt", "under", "text"),
+    Column("highest", "highest", "percent"),
+    Column("highest_prompt", "under ", "text"),
+    Column("width", "range", "points"),
+)
+_CORRELATION_COLUMNS = (
+    *naming(*_PROMPT_PLACE),
+    Column("n", "runs", "count"),
+    Column("r", "r", "signed"),
+)
+_CONTRAST = ("attention", "gradient")
+
+
+def prompts(grid: GridResults) -> Found | Missing:
+    """Show accuracy, confidence and win rates under every prompt, their range, and whether confidence predicts them."""
+    found = spreads(grid.cells, over="prompt")
+    if not found:
+        return Missing("no task has two prompts; name several as `prompts`")
+    varied = {cell for spread in found for cell in spread.cells}
+    cells = [cell for cell in grid.cells if cell in varied]
+    names = list(dict.fromkeys(cell.attribution for cell in cells))
+    contrast = set(_CONTRAST) <= set(names)
+    columns = (
+        *naming("prompt", "operator", "null", "direction", "k"),
+        Column("accuracy", "accuracy", "percent"),
+        Column("confidence", "confidence", "percent"),
+        *(Column(name, name, "percent") for name in names),
+        *([Column("difference", "Δ", "points")] if contrast else []),
+    )
+    parts = [
+        Part("Prompts", columns, tuple(_prompt_lines(grid, cells, names, contrast=contrast))),
+        Part("Sensitivity to the prompt", _PROMPT_SPREAD_COLUMNS, tuple(_spread_lines(found, "prompt", _PROMPT_PLACE))),
+    ]
+    notes = ["Confidence is the mean probability of the explained label on whole texts."]
+    correlations = tuple(_confidence_correlations(grid, cells))
+    if correlations:
+        parts.append(Part("Confidence and win rate, over prompts", _CORRELATION_COLUMNS, correlations))
+        notes.append("Runs of one model or task share more than a prompt: read r over them as a description.")
+    if contrast:
+        notes.append("Δ is the win rate of attention less that of gradient.")
+    return Found(tuple(parts), tuple(notes))
+
+
+def _spread_lines(found: Sequence[WinRateSpread], choice: str, place: Sequence[str]) -> Iterator[_Line]:
+    """Yield the lowest and highest win rate of each spread, and the values of the choice that give them."""
+    for each in found:
+        low, high = each.lowest, each.highest
+        yield {
+            **_fields(low, "model", "task", *place),
+            **({"n_prompts": len(each.cells)} if choice == "prompt" else {}),
+            "lowest": low.win_rate,
+            f"lowest_{choice}": getattr(low, choice),
+            "highest": high.win_rate,
+            f"highest_{choice}": getattr(high, choice),
+            "width": each.width,
+            **({"increases": "yes" if each.increases else "no"} if choice == "k" else {}),
+        }
+
+
+def _prompt_lines(grid: GridResults, cells: Sequence[Cell], names: Sequence[str], *, contrast: bool) -> Iterator[_Line]:
+    """Yield one line for each prompt and operator, the attributions side by side."""
+    runs = {(run.model, run.task, run.prompt): run for run in grid.runs}
+    fields = ("model", "task", "prompt", "operator", "null", "direction", "k")
+    by_place: dict[tuple[Any, ...], dict[str, float]] = {}
+    for cell in cells:
+        by_place.setdefault(tuple(_fields(cell, *fields).values()), {})[cell.attribution] = cell.win_rate
+    for place, rates in sorted(by_place.items(), key=lambda item: tuple(map(str, item[0]))):
+        run = runs[place[:3]]
+        # Where some examples drop out for one attribution, the others have more.
+        with_accuracy = [line for line in grid.lines_of(run) if line.accuracy is not None]
+        accuracy = max(with_accuracy, key=lambda line: line.n).accuracy if with_accuracy else None
+        line = {**dict(zip(fields, place, strict=True)), "accuracy": accuracy, "confidence": run.confidence}
+        line |= {name: rates.get(name) for name in names}
+        if contrast:
+            both = [rates[name] for name in _CONTRAST if name in rates]
+            line["difference"] = both[0] - both[1] if len(both) == 2 else None
+        yield line
+
+
+def _confidence_correlations(grid: GridResults, cells: Sequence[Cell]) -> Iterator[_Line]:
+    """Yield Pearson's r of confidence and win rate over all prompts of all tasks, where there are enough of them."""
+    confidence = {(run.model, run.task, run.prompt): run.confidence for run in grid.runs}
+    groups: dict[tuple[Any, ...], list[tuple[float, float]]] = {}
+    for cell in cells:
+        known = confidence[cell.model, cell.task, cell.prompt]
+        if known is not None:
+            groups.setdefault(tuple(_fields(cell, *_PROMPT_PLACE).values()), []).append((known, cell.win_rate))
+    for place, points in groups.items():
+        found = stats.correlate(*np.array(points).T, rng=rng_for(0, "prompts"))
+        if found.r is not None:
+            yield {**dict(zip(_PROMPT_PLACE, place, strict=True)), "n": found.n, "r": found.r}
+
+
+_SIZE_PLACE = ("prompt", "attribution", "null", "operator", "direction")
+_SIZE_COLUMNS = (
+    *naming(*_SIZE_PLACE),
+    Column("lowest", "lowest", "percent"),
+    Column("lowest_k", "at k", "share"),
+    Column("highest", "highest", "percent"),
+    Column("highest_k", "at k ", "share"),
+    Column("width", "range", "points"),
+    Column("increases", "grows with k", "text"),
+)
+
+
+def sizes(grid: GridResults) -> Found | Missing:
+    """Show the lowest and highest win rate over all k, the widest range first."""
+    found = spreads(grid.cells, over="k")
+    if not found:
+        return Missing("the grid has one k; give two or more")
+    return Found((Part("Sensitivity to k", _SIZE_COLUMNS, tuple(_spread_lines(found, "k", _SIZE_PLACE))),))
+
+
+# --- models and languages -----------------------------------------------------------------------------------------
+
+_BASE = "base"
+_TUNING_PLACE = ("prompt", "attribution", "null", "operator", "direction", "k")
+_PAIRS = (
+    *naming("base", "tuned", *_TUNING_PLACE),
+    Column("win_rate_base", "base win rate", "percent"),
+    Column("win_rate_tuned", "tuned win rate", "percent"),
+    Column("difference", "difference", "points"),
+    Column("difference_ci", "95 % CI", "points interval"),
+    Column("p_adjusted", "p adj.", "p-value"),
+)
+_KINDS = (
+    *naming(*_TUNING_PLACE),
+    Column("n_base", "base models", "count"),
+    Column("n_tuned", "tuned models", "count"),
+    Column("win_rate_base", "mean of base", "percent"),
+    Column("win_rate_tuned", "mean of tuned", "percent"),
+    Column("difference", "difference", "points"),
+)
+
+
+def tuning(grid: GridResults) -> Found | Missing:
+    """Compare every tuned model with its own base model over the same examples, and all tuned with all base models."""
+    runs = {(run.model, run.task, run.prompt): run for run in grid.runs}
+    pairs = [(runs.get((run.base, run.task, run.prompt)), run) for run in grid.runs if run.base is not None]
+    lines = [line for base, tuned in pairs if base is not None for line in _tuning_lines(base, tuned)]
+    p_adjusted = stats.adjusted_known([line["p_value"] for line in lines])
+    own = tuple({**line, "p_adjusted": p} for line, p in zip(lines, p_adjusted, strict=True))
+    kinds = tuple(_by_tuning(grid))
+    if not own and not kinds:
+        return Missing("no base model and tuned model share a task; say `tuning` or `base` of a model in the grid")
+    parts = [Part("Tuned models and their base", _PAIRS, own)] if own else []
+    parts += [Part("Tuned and base models", _KINDS, kinds)] if kinds else []
+    note = "Means over models have no interval: a grid holds too few of them, and they differ in more than tuning."
+    return Found(tuple(parts), (note,) if kinds else ())
+
+
+def _tuning_lines(base: GridRun, tuned: GridRun) -> list[_Line]:
+    [found] = differences(base.folder, [tuned.folder])
+    return [
+        {
+            "task": tuned.task,
+            "base": base.model,
+            "tuned": tuned.model,
+            "prompt": tuned.prompt,
+            **_fields(line, *_TUNING_PLACE[1:], "paired"),
+            "win_rate_base": line.win_rate_first,
+            "win_rate_tuned": line.win_rate_second,
+            "difference": line.difference,
+            "difference_ci": as_list(line.difference_ci),
+            "p_value": line.p_value,
+        }
+        for line in found.configurations
+        if line.operator != ALL
+    ]
+
+
+def _by_tuning(grid: GridResults) -> Iterator[_Line]:
+    """Yield mean win rates of base and of tuned models, where the grid names the tuning of its models and has both."""
+    is_base = {run.model: run.tuning == _BASE for run in grid.runs if run.tuning is not None}
+    groups: dict[tuple[Any, ...], dict[bool, list[float]]] = {}
+    for cell in grid.cells:
+        if cell.model in is_base:
+            place = tuple(_fields(cell, "task", *_TUNING_PLACE).values())
+            groups.setdefault(place, {True: [], False: []})[is_base[cell.model]].append(cell.win_rate)
+    for place, rates in groups.items():
+        if rates[True] and rates[False]:
+            base, tuned = float(np.mean(rates[True])), float(np.mean(rates[False]))
+            yield {
+                **dict(zip(("task", *_TUNING_PLACE), place, strict=True)),
+                "n_base": len(rates[True]),
+                "n_tuned": len(rates[False]),
+                "win_rate_base": base,
+                "win_rate_tuned": tuned,
+                "difference": tuned - base,
+            }
+
+
+def languages(grid: GridResults) -> Found | Missing:
+    """Show tokens per word and character, and win rates, of every language under every model."""
+    if not grid.several("language"):
+        return Missing("the grid has one language")
+    single = [each.line for each in grid.configurations if each.line.operator != ALL]
+    rates = list(dict.fromkeys(f"{line.attribution} {line.operator}" for line in single))
+    columns = (
+        *naming("language", "prompt", *_PLACE),
+        Column("tokens_median", "median tokens", "number"),
+        Column("tokens_per_word", "tokens per word", "number"),
+        Column("tokens_per_character", "per character", "number"),
+        Column("expansion", "against English", "number"),
+        *(Column(name, name, "percent") for name in rates),
+    )
+    lines = tuple(line for run in grid.runs for line in _language_lines(run, grid, rates))
+    notes = ["Data sets differ between languages: a column compares models, and a row does not compare languages."]
+    if any(line["expansion"] is not None for line in lines):
+        notes.append("Against English: tokens per character, over those of the model's English texts in the grid.")
+    return Found((Part("Languages", columns, lines),), tuple(notes))
+
+
+def _language_lines(run: GridRun, grid: GridResults, names: Sequence[str]) -> Iterator[_Line]:
+    counts = ("tokens_median", "tokens_per_word", "tokens_per_character")
+    tokens: dict[str, float | None] = dict.fromkeys((*counts, "expansion"))
+    if run.texts is not None:
+        same_model = [each for each in grid.runs if (each.model, each.language) == (run.model, "en")]
+        english = [each.texts.tokens_per_character for each in same_model if each.texts is not None]
+        tokens = _fields(run.texts, *counts)
+        mean = sum(english) / len(english) if english else None
+        tokens["expansion"] = None if mean is None else run.texts.tokens_per_character / mean
+    places: dict[tuple[Any, ...], dict[str, float | None]] = {}
+    for line in grid.lines_of(run):
+        if line.operator != ALL:
+            rates = places.setdefault((line.null, line.direction, line.k), {})
+            rates[f"{line.attribution} {line.operator}"] = line.win_rate
+    for place, rates in places.items():
+        given = dict(zip(_PLACE, place, strict=True))
+        yield {**run.head, **given, **tokens, **{name: rates.get(name) for name in names}}
+
+
+# --- guidelines ---------------------------------------------------------------------------------------------------
+
+_CONTROLS = frozenset({"random", "first-k", "last-k", "longest-words", "rarest-tokens", "lexicon", "human"})
+"""Attributions that show what is to be beaten, and are never advised."""
+NOT_SETTLED = "not settled"
+_GUIDELINE_COLUMNS = (
+    *naming("language", "prompt", *_PLACE),
+    Column("advice", "use", "text"),
+    Column("reason", "because", "text"),
+)
+
+
+def guidelines(grid: GridResults) -> Found | Missing:
+    """Advise an attribution for every run, or say that the data do not settle which.
+
+    An attribution is advised where, under every operator, its 95 % interval lies above 55 %, its p-value adjusted over
+    the grid is at most 0.05, and its paired difference to every other attribution, the controls included, excludes 0.
+    """
+    lines = [line for run in grid.runs for line in _advice_lines(run, grid)]
+    if not lines:
+        return Missing("no attribution beside controls was evaluated")
+    advised = [line["advice"] for line in lines if line["advice"] != NOT_SETTLED]
+    counts = ", ".join(f"{name} in {advised.count(name)}" for name in dict.fromkeys(advised))
+    notes = (
+        f"Of {len(lines)} cases {len(lines) - len(advised)} are not settled{f'; advised: {counts}' if counts else ''}.",
+        "Advised means: under every operator the 95 % interval lies above 55 %, the p-value adjusted over the grid is "
+        "at most 0.05, and the paired difference to every other attribution excludes 0. What is not settled may be so "
+        "with more examples.",
+    )
+    return Found((Part("Guidelines", _GUIDELINE_COLUMNS, tuple(lines)),), notes)
+
+
+def _is_control(attribution: str) -> bool:
+    return attribution.partition(":")[0] in _CONTROLS
+
+
+def _advice_lines(run: GridRun, grid: GridResults) -> Iterator[_Line]:
+    lines = [line for line in grid.lines_of(run) if line.operator != ALL]
+    sizes: list[Share | None] = list(dict.fromkeys(line.k for line in lines if line.k is not None))
+    places: dict[tuple[Any, ...], list[SummaryLine]] = {}
+    for line in lines:
+        # Rationales with a size of their own compete with those of every k.
+        for k in [line.k] if line.k is not None else sizes or [None]:
+            places.setdefault((line.null, line.direction, k), []).append(line)
+    operators = {line.operator for line in lines}
+    for place, compared in places.items():
+        if not all(_is_control(line.attribution) for line in compared):
+            advice, reason = _advice(run, compared, operators)
+            yield {**run.head, **dict(zip(_PLACE, place, strict=True)), "advice": advice, "reason": reason}
+
+
+def _advice(run: GridRun, lines: Sequence[SummaryLine], operators: Set[str]) -> tuple[str, str]:
+    """Return an attribution, or that none is settled, and the reason."""
+    by_name: dict[str, list[SummaryLine]] = {}
+    for line in lines:
+        if line.win_rate is not None:
+            by_name.setdefault(line.attribution, []).append(line)
+    supported = [
+        name
+        for name, own in by_name.items()
+        if not _is_control(name) and {line.operator for line in own} == operators and all(map(_is_supported, own))
+    ]
+    if not supported:
+        return NOT_SETTLED, "no attribution's interval lies above 55 % under every operator"
+    if len(by_name) < 2:
+        return NOT_SETTLED, "there is no other attribution to compare with"
+    rivals = {name: _not_beaten(run, by_name[name], by_name) for name in supported}
+    alone = [name for name, others in rivals.items() if not others]
+    if not alone:
+        best = max(supported, key=lambda name: min(line.win_rate or 0.0 for line in by_name[name]))
+        others = " and ".join(rivals[best])
+        return NOT_SETTLED, f"{best} lies above 55 % under every operator, but its difference to {others} is not sure"
+    [name] = alone
+    lowest = min(line.win_rate_ci.low for line in by_name[name] if line.win_rate_ci is not None)
+    shown = " and ".join(line.operator for line in by_name[name])
+    return name, f"above {100 * lowest:.1f} % under {shown}, and ahead of all others there"
+
+
+def _is_supported(line: SummaryLine) -> bool:
+    return line.win_rate_ci is not None and line.win_rate_ci.low > POSITIVE_EVIDENCE and _is_significant(line)
+
+
+def _not_beaten(run: GridRun, own: Sequence[SummaryLine], by_name: Mapping[str, Sequence[SummaryLine]]) -> list[str]:
+    """Return the attributions that this one is not surely ahead of under every operator."""
+    found = []
+    for other in (name for name in by_name if name != own[0].attribution):
+        theirs = {line.operator: line for line in by_name[other]}
+        if not all(line.operator in theirs and _is_ahead(run, line, theirs[line.operator]) for line in own):
+            found.append(other)
+    return found
+
+
+def _is_ahead(run: GridRun, line: SummaryLine, other: SummaryLine) -> bool:
+    first, second = run.win_rates[line.configuration], run.win_rates[other.configuration]
+    shared = [each for each in first if each in second]
+    if not shared:
+        return False
+    rates = (np.array([each[name] for name in shared]) for each in (first, second))
+    rng = rng_for(run.folder.manifest().config.seed, "guidelines")
+    interval = stats.difference_interval(*rates, rng=rng, groups=groups_of([run.inputs[name] for name in shared]))
+    return interval is not None and interval.low > 0
+
+
+QUESTIONS: Mapping[str, Callable[[GridResults], Found | Missing]] = {
+    "operator_dependence": operators,
+    "anti_faithful": worse_than_random,
+    "prompt_sensitivity": prompts,
+    "k_sensitivity": sizes,
+    "base_and_instruct": tuning,
+    "languages": languages,
+    "guidelines": guidelines,
+}
+"""All questions by their names in JSON, in the order in which they are printed."""
