@@ -7,7 +7,7 @@ from email.utils import format_datetime
 import pytest
 
 from ice_eval.errors import ConfigError
-from ice_eval.servers import Budget, Plan, Tokens
+from ice_eval.servers import Budget, RequestPlan, Tokens
 from ice_eval.servers.budget import Limiter, Spending, backoff_s, retry_after_s
 
 PRICES = {"price_in": 2.0, "price_out": 10.0}
@@ -33,7 +33,7 @@ def test_prices_are_for_a_million_tokens():
 
 
 def test_a_plan_in_words():
-    plan = Plan(n_requests=1200, n_answered=200, tokens=Tokens(50_000, 512_000), cost=5.22, cost_so_far=1.5)
+    plan = RequestPlan(n_requests=1200, n_answered=200, tokens=Tokens(50_000, 512_000), cost=5.22, cost_so_far=1.5)
     assert str(plan) == (
         "1,200 requests, 200 of them answered already: 1,000 to ask\n"
         "at most about 50,000 tokens to read and 512,000 to write\n"

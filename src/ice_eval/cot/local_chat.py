@@ -14,10 +14,10 @@ from ice_eval.seeding import rng_for
 from ice_eval.servers import (
     NO_TOKENS,
     Budget,
-    Plan,
-    Progress,
-    Reply,
+    Completion,
     Request,
+    RequestPlan,
+    RequestProgress,
     Response,
     ResponseStore,
     Tokens,
@@ -48,12 +48,12 @@ class LocalChat:
         self._store = store
         self._keep_requests = keep_requests
 
-    def plan(self, requests: Iterable[Request]) -> Plan:
+    def plan(self, requests: Iterable[Request]) -> RequestPlan:
         """What asking would take at most; asks nothing. There are no prices."""
         return plan_requests(requests, self._store, Budget())
 
     def ask(
-        self, requests: Iterable[Request], *, progress: Callable[[Progress], None] | None = None
+        self, requests: Iterable[Request], *, progress: Callable[[RequestProgress], None] | None = None
     ) -> dict[str, Response]:
         """The response to every request, by its key, from the store or from the model.
 
@@ -81,15 +81,15 @@ class LocalChat:
         return {key: self._store.responses[key] for key in distinct}
 
     def _ask_missing(
-        self, missing: Sequence[Request], *, n_requests: int, progress: Callable[[Progress], None]
+        self, missing: Sequence[Request], *, n_requests: int, progress: Callable[[RequestProgress], None]
     ) -> None:
         n_done = n_requests - len(missing)
 
-        def keep(request: Request, reply: Reply, *, billed: Tokens = NO_TOKENS) -> None:
+        def keep(request: Request, reply: Completion, *, billed: Tokens = NO_TOKENS) -> None:
             nonlocal n_done
             self._store.add(Response.to(request, reply, keep_request=self._keep_requests, billed=billed))
             n_done += 1
-            progress(Progress(n_done, n_requests, n_retries=0, concurrency=1, cost=None))
+            progress(RequestProgress(n_done, n_requests, n_retries=0, concurrency=1, cost=None))
 
         answered = {each.request: each for each in self._store.responses.values() if each.answered}
         groups: dict[str, list[Request]] = {}
@@ -106,8 +106,8 @@ class LocalChat:
             for other in others:  # the same answer, and it took nothing
                 keep(other, reply)
 
-    def _reply(self, written: Written) -> Reply:
-        about = Reply(status="error", model=self._model.name, fingerprint=self._fingerprint)
+    def _reply(self, written: Written) -> Completion:
+        about = Completion(status="error", model=self._model.name, fingerprint=self._fingerprint)
         if written.text is None:
             room = self._model.codec.max_tokens
             return replace(about, error=f"the chat has {written.n_read} tokens, and the model takes {room} in all")

@@ -8,11 +8,11 @@ from ice_eval.cot.cases import given_case
 from ice_eval.cot.config import CotConfig
 from ice_eval.cot.given import Given
 from ice_eval.cot.tasks import Problem
-from ice_eval.servers import Plan
+from ice_eval.servers import RequestPlan
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChainPlan(Plan):
+class ChainPlan(RequestPlan):
     """The plan of the requests, with what is known beforehand of the problems."""
 
     n_problems: int

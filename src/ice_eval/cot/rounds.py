@@ -32,7 +32,7 @@ from ice_eval.records import Kind
 from ice_eval.results import RowKey
 from ice_eval.results.records import ChainInfo, TokenCount
 from ice_eval.seeding import rng_for
-from ice_eval.servers import Progress, Request, Response, ResponseStore, addresses
+from ice_eval.servers import Request, RequestProgress, Response, ResponseStore, addresses
 
 
 class Outcome(NamedTuple):
@@ -141,7 +141,7 @@ class Rounds:
         told = plan.n_answered
         self._reporter.advance(told, scored=False)
 
-        def advance(progress: Progress) -> None:
+        def advance(progress: RequestProgress) -> None:
             nonlocal told
             self._reporter.advance(progress.n_done - told)
             told = progress.n_done

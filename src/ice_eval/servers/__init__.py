@@ -1,14 +1,14 @@
 """Models behind a server: each request is paid for once, and its answer kept on disk."""
 
-from ice_eval.servers.budget import Budget, Plan
-from ice_eval.servers.client import Chat, Progress, Server, plan_requests
+from ice_eval.servers.budget import Budget, RequestPlan
+from ice_eval.servers.client import Chat, RequestProgress, Server, plan_requests
 from ice_eval.servers.exchange import (
     NO_TOKENS,
+    Completion,
     Continuation,
     Logprobs,
     Message,
     Question,
-    Reply,
     Request,
     Response,
     Tokens,
@@ -20,14 +20,14 @@ __all__ = [
     "RESPONSES",
     "Budget",
     "Chat",
+    "Completion",
     "Continuation",
     "Logprobs",
     "Message",
-    "Plan",
-    "Progress",
     "Question",
-    "Reply",
     "Request",
+    "RequestPlan",
+    "RequestProgress",
     "Response",
     "ResponseStore",
     "Server",

@@ -56,7 +56,7 @@ class Budget:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class RequestPlan:
     """Requests that would be sent, and their cost at most."""
 
     n_requests: int

@@ -14,8 +14,8 @@ from typing import Any, Literal, NamedTuple, get_args
 from urllib.parse import urlsplit
 
 from ice_eval.errors import BudgetError, ConfigError, IceError, ModelError, RefusedError, require
-from ice_eval.servers.budget import Budget, Limiter, Plan, Spending, backoff_s, retry_after_s
-from ice_eval.servers.exchange import NO_TOKENS, Question, Reply, Response, Tokens, one_line, read_completion
+from ice_eval.servers.budget import Budget, Limiter, RequestPlan, Spending, backoff_s, retry_after_s
+from ice_eval.servers.exchange import NO_TOKENS, Completion, Question, Response, Tokens, one_line, read_completion
 from ice_eval.servers.store import ResponseStore
 
 LimitField = Literal["max_tokens", "max_completion_tokens"]
@@ -106,7 +106,7 @@ class Server:
         return key or None
 
 
-class Progress(NamedTuple):
+class RequestProgress(NamedTuple):
     """How many requests are answered."""
 
     n_done: int
@@ -118,14 +118,14 @@ class Progress(NamedTuple):
     """Of everything in the store; None without prices."""
 
 
-def plan_requests(requests: Iterable[Question], store: ResponseStore, budget: Budget) -> Plan:
+def plan_requests(requests: Iterable[Question], store: ResponseStore, budget: Budget) -> RequestPlan:
     """Estimate the cost of requests, less those that a store has answers to."""
     distinct = {request.key: request for request in requests}
     missing = store.missing(distinct)
     tokens = NO_TOKENS
     for request in missing:
         tokens = tokens.plus(request.most_tokens())
-    return Plan(
+    return RequestPlan(
         n_requests=len(distinct),
         n_answered=len(distinct) - len(missing),
         tokens=tokens,
@@ -148,12 +148,12 @@ class Chat:
         self._budget = budget or Budget()
         self._keep_requests = keep_requests
 
-    def plan(self, requests: Iterable[Question]) -> Plan:
+    def plan(self, requests: Iterable[Question]) -> RequestPlan:
         """Estimate the cost of requests; sends nothing."""
         return plan_requests(requests, self._store, self._budget)
 
     def ask(
-        self, requests: Iterable[Question], *, progress: Callable[[Progress], None] | None = None
+        self, requests: Iterable[Question], *, progress: Callable[[RequestProgress], None] | None = None
     ) -> dict[str, Response]:
         """Return the response to every request, by its key, from the store or from the server.
 
@@ -177,14 +177,14 @@ class Chat:
         return {key: self._store.responses[key] for key in distinct}
 
     def _ask_missing(
-        self, missing: Sequence[Question], *, n_requests: int, progress: Callable[[Progress], None]
+        self, missing: Sequence[Question], *, n_requests: int, progress: Callable[[RequestProgress], None]
     ) -> None:
         """Run the event loop in a thread of its own; this one reports progress and can be interrupted."""
-        steps: queue.SimpleQueue[Progress | None] = queue.SimpleQueue()
+        steps: queue.SimpleQueue[RequestProgress | None] = queue.SimpleQueue()
         task: Future[asyncio.Task[None]] = Future()
         n_done = n_requests - len(missing)
 
-        def keep(request: Question, reply: Reply, lost: int, billed: Tokens) -> None:
+        def keep(request: Question, reply: Completion, lost: int, billed: Tokens) -> None:
             nonlocal n_done
             url, with_request = self._server.base_url, self._keep_requests
             self._store.add(
@@ -192,7 +192,7 @@ class Chat:
             )
             n_done += 1
             cost = self._budget.cost(self._store.billed)
-            steps.put(Progress(n_done, n_requests, session.retries, session.limiter.limit, cost))
+            steps.put(RequestProgress(n_done, n_requests, session.retries, session.limiter.limit, cost))
 
         async def main() -> None:
             current = asyncio.current_task()
@@ -244,7 +244,12 @@ class _Session:
     """
 
     def __init__(
-        self, server: Server, spending: Spending, keep: Callable[[Question, Reply, int, Tokens], None], *, where: str
+        self,
+        server: Server,
+        spending: Spending,
+        keep: Callable[[Question, Completion, int, Tokens], None],
+        *,
+        where: str,
     ) -> None:
         self.retries = 0
         self.limiter = Limiter(server.concurrency)
@@ -312,7 +317,7 @@ class _Session:
                     outcome = await self._attempt(request, client)
                 finally:
                     self._spending.landed()
-            if isinstance(outcome, Reply):
+            if isinstance(outcome, Completion):
                 self._in_contact, self._given_up = True, 0
                 self.limiter.speed_up()
                 billed = (outcome.usage or most).times(1 + lost)
@@ -338,7 +343,7 @@ class _Session:
                     await asyncio.wait_for(self._stopped.wait(), max(wait_s, outcome.pause_s))
         used_up = self._stop is None
         if used_up or lost:
-            self._keep(request, Reply(status="error", error=reason), lost, most.times(lost))
+            self._keep(request, Completion(status="error", error=reason), lost, most.times(lost))
         if used_up:
             self._given_up += 1
             if self._given_up >= _GIVEN_UP:
@@ -373,7 +378,7 @@ class _Session:
             return ModelError(f"{url} wants a pause of {failure.pause_s:.0f} seconds; {_KEPT}")
         return None
 
-    async def _attempt(self, request: Question, client: Any) -> Reply | _Failure:
+    async def _attempt(self, request: Question, client: Any) -> Completion | _Failure:
         """Send a request once."""
         body, is_chat = request.body(), request.endpoint == "chat/completions"
         if is_chat:
@@ -395,10 +400,10 @@ class _Session:
         except ValueError as exc:
             return _Failure("lost", f"the answer makes no sense: {exc}")
 
-    def _error_status(self, exc: Any) -> Reply | _Failure:
+    def _error_status(self, exc: Any) -> Completion | _Failure:
         status, code, body = exc.status_code, exc.code, exc.body
         if status == 400 and code in _DECLINED:
-            return Reply(status="refusal", finish_reason=code)
+            return Completion(status="refusal", finish_reason=code)
         if isinstance(body, dict):
             body = body.get("message") or body.get("detail") or body
         reason = f"status {status}: {one_line(str(body), self._key) or 'no message'}"

@@ -164,7 +164,7 @@ class Logprobs(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reply:
+class Completion:
     """An answer, or the reason why there is none."""
 
     status: Status
@@ -185,7 +185,7 @@ class Reply:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Response(Reply):
+class Response(Completion):
     """The outcome of a request: one line of `responses.jsonl`."""
 
     key: str
@@ -207,7 +207,7 @@ class Response(Reply):
     def to(
         cls,
         request: Question,
-        reply: Reply,
+        reply: Completion,
         *,
         keep_request: bool,
         server: str | None = None,
@@ -216,7 +216,7 @@ class Response(Reply):
     ) -> Self:
         """Return the response to a request that arrives now; the reply may be that to another repeat."""
         return cls(
-            **{each.name: getattr(reply, each.name) for each in fields(Reply)},
+            **{each.name: getattr(reply, each.name) for each in fields(Completion)},
             key=request.key,
             request=request.hash,
             repeat=request.repeat,
@@ -257,7 +257,7 @@ def one_line(text: str, key: str | None) -> str:
     return line if len(line) <= _LONGEST_MESSAGE else line[:_LONGEST_MESSAGE] + "…"
 
 
-def read_completion(body: str, key: str | None, *, is_chat: bool) -> Reply:
+def read_completion(body: str, key: str | None, *, is_chat: bool) -> Completion:
     """Parse the body of an answer, of a chat or a continuation, in the shapes that servers give it; remove the key.
 
     Raises:
@@ -279,7 +279,7 @@ def read_completion(body: str, key: str | None, *, is_chat: bool) -> Reply:
         status = "refusal"
     elif finish_reason == "length":
         status = "truncated"
-    return Reply(
+    return Completion(
         status=status,
         text=text or refusal or "",
         reasoning=_string(message, "reasoning_content") or _string(message, "reasoning"),
