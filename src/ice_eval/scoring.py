@@ -74,7 +74,17 @@ class Scorer:
         distinct = rows.take(first)
         submitted = Submitted(place, len(self.labels.names))
         for batch in self._batches(distinct, prefix):
-            submitted.batches += self._sent(batch, distinct, prefix)
+            waiting = [batch]
+            while waiting:
+                now = waiting.pop()
+                try:
+                    pending = self.model.submit(distinct.take(now), self.labels, prefix=prefix)
+                except OutOfMemoryError as exc:
+                    waiting += self._halves(now, int(distinct.lengths[now[0]]), prefix, exc)
+                    continue
+                self.counts.forwards += len(now)
+                self.counts.tokens += pending.tokens
+                submitted.batches.append((now, pending))
             if progress is not None:
                 progress(int(share[batch].sum()))
         self.counts.rows += len(rows)
@@ -97,25 +107,18 @@ class Scorer:
             yield order[start:stop]
             start = stop
 
-    def _sent(self, batch: Ids, rows: Inputs, prefix: int) -> list[tuple[Ids, Pending]]:
-        longest = int(rows.lengths[batch[0]])
-        try:
-            pending = self.model.submit(rows.take(batch), self.labels, prefix=prefix)
-        except OutOfMemoryError as exc:
-            if len(batch) == 1:
-                raise OutOfMemoryError(
-                    f"an input of {longest} tokens does not fit into the memory of the device, even "
-                    f"alone ({exc}); use a smaller model, another dtype or device, or shorter texts."
-                ) from exc
-        else:
-            self.counts.forwards += len(batch)
-            self.counts.tokens += pending.tokens
-            return [(batch, pending)]
+    def _halves(self, batch: Ids, longest: int, prefix: int, exc: OutOfMemoryError) -> list[Ids]:
+        """Return the halves of a batch that did not fit, the first one last, and lower the budget of its length."""
+        if len(batch) == 1:
+            raise OutOfMemoryError(
+                f"an input of {longest} tokens does not fit into the memory of the device, even "
+                f"alone ({exc}); use a smaller model, another dtype or device, or shorter texts."
+            ) from exc
         self.halvings += 1
         bucket = _bucket(max(1, longest - prefix))
         self.lowered[bucket] = max(1, self.lowered.get(bucket, self.budget) // 2)
         half = (len(batch) + 1) // 2
-        return self._sent(batch[:half], rows, prefix) + self._sent(batch[half:], rows, prefix)
+        return [batch[half:], batch[:half]]
 
 
 def _order(rows: Inputs, prefix: int) -> Ids:

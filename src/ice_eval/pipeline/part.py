@@ -20,6 +20,7 @@ from ice_eval.attributions import LOOKS, OF_EVERY_MODEL, Lens, Observer, one_per
 from ice_eval.encoding import shared_prefix
 from ice_eval.pipeline.engine import Engine
 from ice_eval.pipeline.queue import Probes, RowQueue, changed
+from ice_eval.pipeline.replicas import Part, Replica, RunSpec
 from ice_eval.pipeline.rows import ExampleRows, n_references, reference_rows, undecided
 from ice_eval.records import NOT_SET, PROTECTED, Answer, Encoded, Example, Fills, Kind, LogScores, PerUnit, Rows
 from ice_eval.results.examples import FillTexts, InputRow
@@ -97,11 +98,11 @@ def names_of(engine: Engine, examples: Sequence[Example]) -> Names:
     return Names(tuple(example.id for example in examples), config.attributions, config.nulls, operators)
 
 
-def start_part(
-    engine: Engine, examples: Sequence[Example], known_inputs: Sequence[InputRow], known: Ledger, progress: Progress
-) -> PendingPart:
+def start_part(replica: Replica, part: Part, progress: Progress, *, spec: RunSpec) -> PendingPart:
     """Send what is missing of a part to the model."""
-    before = {row.example_id: row for row in known_inputs}
+    replica.checked(spec)
+    engine, examples, known = replace(replica.engine(spec), config=part.config), part.examples, part.ledger
+    before = {row.example_id: row for row in part.inputs}
     counts = replace(engine.scorer.counts)
     items = [engine.encode(example) for example in examples]
     alive = {place: item for place, item in enumerate(items) if item.n_units > 1}
@@ -110,7 +111,9 @@ def start_part(
 
     # Rows depend on what comes first, and the device may still be busy with the rows of the part before.
     with engine.model.ahead():
-        full, empty = _references(engine, queue, alive)
+        references = reference_rows(engine, alive)
+        queue.ask(references)
+        full, empty = _full_and_empty(references, queue.scored(references))
         skipped = [
             _skip_reason(engine, item, example, full.get(place), empty.get(place))
             for place, (item, example) in enumerate(zip(items, examples, strict=True))
@@ -141,13 +144,8 @@ def start_part(
     return PendingPart(engine, result, queue, before)
 
 
-def _references(
-    engine: Engine, queue: RowQueue, alive: Mapping[int, Encoded]
-) -> tuple[dict[int, LogScores], dict[int, LogScores]]:
-    """Score the full and the empty input of every example; return both by the example's place."""
-    rows = reference_rows(engine, alive)
-    queue.ask(rows)
-    scores = queue.scored(rows)
+def _full_and_empty(rows: Rows, scores: LogScores) -> tuple[dict[int, LogScores], dict[int, LogScores]]:
+    """Return the scores of the full and the empty input of every example, by the example's place."""
     plain = rows.head["operator"] == NOT_SET
     found: list[dict[int, LogScores]] = []
     for kind in (Kind.FULL, Kind.EMPTY):

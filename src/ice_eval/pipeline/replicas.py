@@ -19,14 +19,13 @@ from ice_eval.executors import Executor, Local, LocalWorkers, Workers
 from ice_eval.models import Labels, LoadSettings, Model, ModelRef, Served, load_model, load_reader
 from ice_eval.pipeline.config import RunConfig
 from ice_eval.pipeline.engine import Engine, prepare
-from ice_eval.pipeline.part import PendingPart, start_part
 from ice_eval.pipeline.progress import Reporter, Silent
 from ice_eval.records import Example, Inputs, Kind
 from ice_eval.results import Manifest, RunFolder
 from ice_eval.results.examples import InputRow
 from ice_eval.results.ledger import Ledger
 from ice_eval.results.records import Adaptation
-from ice_eval.scoring import Progress, Scorer
+from ice_eval.scoring import Scorer
 from ice_eval.seeding import rng_for
 from ice_eval.tasks import Task
 
@@ -172,12 +171,6 @@ class Replica:
             except Exception as exc:  # models fail in their own ways when they are asked for what they do not foresee
                 told = str(exc).strip().partition("\n")[0]
                 raise _unable(name, engine.model, f"{type(exc).__name__}: {told}") from exc
-
-    def start(self, spec: RunSpec, part: Part, progress: Progress) -> PendingPart:
-        """Send what is missing of a part to the model."""
-        self.checked(spec)
-        engine = replace(self.engine(spec), config=part.config)
-        return start_part(engine, part.examples, part.inputs, part.ledger, progress)
 
     def notes(self) -> list[str]:
         """What a user should know of how the model is used."""

@@ -13,7 +13,7 @@ from ice_eval.pipeline.checks import checked, outlook, remarks
 from ice_eval.pipeline.config import RunConfig, identity
 from ice_eval.pipeline.engine import estimated_rows
 from ice_eval.pipeline.manifest import at_beginning, at_end, lowered_budgets
-from ice_eval.pipeline.part import PendingPart, names_of
+from ice_eval.pipeline.part import names_of, start_part
 from ice_eval.pipeline.progress import Reporter, Silent
 from ice_eval.pipeline.replicas import Adapted, Job, ModelInfo, Part, Replica, Replicas, RunSpec
 from ice_eval.records import Example
@@ -22,7 +22,6 @@ from ice_eval.results.examples import InputRow
 from ice_eval.results.ledger import Ledger, Names
 from ice_eval.results.planning import PILOT_EXAMPLES, PILOT_SETS, cost_of, sets_for, spreads_of
 from ice_eval.results.records import PlannedSets
-from ice_eval.scoring import Progress
 from ice_eval.tasks import Task
 
 
@@ -159,7 +158,7 @@ def score_parts(job: Job, examples: Sequence[Example], manifest: Manifest) -> No
     reporter.start(estimate)
     parts, is_noted = _parts(job, examples, manifest), False
     try:
-        for part, result, seconds in job.workers.map(partial(_start, job.spec), parts, reporter.advance):
+        for part, result, seconds in job.workers.map(partial(start_part, spec=job.spec), parts, reporter.advance):
             reporter.advance(result.n_wanted - result.cost["rows"], scored=False)
             estimate += result.n_wanted - len(part.examples) * per_example
             reporter.correct(estimate)
@@ -195,10 +194,6 @@ def _known(job: Job, index: int, names: Names, manifest: Manifest) -> tuple[list
         job.folder.write_manifest(manifest)  # before anything goes: a folder that lacks a part is not finished
         job.folder.discard(index)
         return [], Ledger.empty(names)
-
-
-def _start(spec: RunSpec, replica: Replica, part: Part, progress: Progress) -> PendingPart:
-    return replica.start(spec, part, progress)
 
 
 def with_enough_sets(job: Job, manifest: Manifest) -> tuple[Job, Manifest]:
