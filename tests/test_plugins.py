@@ -88,7 +88,7 @@ EVERY_KIND = """
     from ice_eval.models import model
     from ice_eval.models.toy import Toy
     from ice_eval.nulls import null
-    from ice_eval.nulls.position import Position
+    from ice_eval.nulls.strata import Position
     from ice_eval.operators import operator
     from ice_eval.operators.delete import Delete
     from ice_eval.tasks import task
