@@ -15,7 +15,7 @@ ROOT = Path(ice_eval.__file__).parent
 
 LAYERS = [
     {"records", "errors", "_registry", "_seeding", "_extras", "_cache", "_controls", "_files", "_specs"},
-    {"tasks", "operators", "rationales", "nulls", "stats", "words", "protocols", "servers"},
+    {"tasks", "operators", "rationales", "nulls", "stats", "subjects", "words", "protocols", "servers"},
     {"models", "encoding", "interop"},
     {"scoring", "blacklist"},
     {"attributions", "executors", "results"},
@@ -38,6 +38,7 @@ SIDEWAYS = {
     ("models", "encoding"),
     ("nulls", "rationales"),  # the random order of sets is the same for sets of one size and for sets of one class
     ("nulls", "words"),  # which units are pieces of one word
+    ("subjects", "words"),  # where characters and words begin
 }
 """Imports between parts of one layer: each is needed, and none has a way back."""
 FACADE = "ice_eval"

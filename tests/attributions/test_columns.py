@@ -6,7 +6,7 @@ from tests.small_runs import run, texts
 
 from ice_eval.attributions._columns import column_of
 from ice_eval.errors import DataError
-from ice_eval.interop import Explanation, Piece
+from ice_eval.interop import Explanation, TextPart
 from ice_eval.models import Labels
 
 TOLD = Labels(("negative", "positive"), ((5,), (9,)))
@@ -56,7 +56,7 @@ def test_a_run_refuses_them_before_it_begins(tmp_path):
     found = texts(3)
     given = {
         str(place): Explanation(
-            np.ones((len(text.split()), 2)), tuple(map(Piece, text.split())), classes=("pos", "neg")
+            np.ones((len(text.split()), 2)), tuple(map(TextPart, text.split())), classes=("pos", "neg")
         )
         for place, text in enumerate(found)
     }

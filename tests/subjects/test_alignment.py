@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ice_eval.models._alignment import Spans, _byte_alphabet, align, are_plausible, spelled
+from ice_eval.subjects.alignment import Spans, _byte_alphabet, align, are_plausible, spelled
 
 LETTERS = {byte: letter for letter, byte in _byte_alphabet().items()}
 TEXT = "naïve 🙂 film"
