@@ -14,7 +14,7 @@ import ice_eval
 ROOT = Path(ice_eval.__file__).parent
 
 LAYERS = [
-    {"records", "errors", "_registry", "_seeding", "_extras", "_cache", "_controls", "_files", "_specs"},
+    {"records", "errors", "_registry", "_seeding", "_extras", "_cache", "_controls", "_files"},
     {"tasks", "operators", "rationales", "nulls", "stats", "subjects", "words", "protocols", "servers"},
     {"models", "encoding", "interop"},
     {"scoring", "blacklist"},
@@ -33,8 +33,6 @@ SIDEWAYS = {
     ("_extras", "errors"),
     ("_files", "errors"),
     ("_registry", "errors"),
-    ("_specs", "errors"),
-    ("_specs", "_registry"),
     ("models", "encoding"),
     ("nulls", "rationales"),  # the random order of sets is the same for sets of one size and for sets of one class
     ("nulls", "words"),  # which units are pieces of one word

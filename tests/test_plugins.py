@@ -76,7 +76,7 @@ def test_the_template_passes_its_own_tests(template):
 EVERY_KIND = """
     from ice_eval.analysis.measures import Found, Measure, measure
     from ice_eval.attributions import attribution
-    from ice_eval.attributions.longest_words import LongestWords
+    from ice_eval.attributions.controls import LongestWords
     from ice_eval.cot.attributions import step_attribution
     from ice_eval.cot.attributions.length import Length
     from ice_eval.cot.operators import step_operator

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ice_eval.attributions._answers import named_units
+from ice_eval.attributions.self_explanation import named_units
 from ice_eval.encoding import encode
 from ice_eval.models import load_model
 from ice_eval.records import Example

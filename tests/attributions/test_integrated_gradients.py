@@ -4,9 +4,7 @@ import torch
 from tests.helpers import CAUSAL, CLASSIFIERS
 
 from ice_eval.attributions import method_of
-from ice_eval.attributions._paths import baseline_of
-from ice_eval.attributions.gradient_shap import GradientShap
-from ice_eval.attributions.integrated_gradients import IntegratedGradients
+from ice_eval.attributions.gradients import GradientShap, IntegratedGradients, baseline_of
 from ice_eval.encoding import encode
 from ice_eval.errors import ConfigError, OutOfMemoryError
 

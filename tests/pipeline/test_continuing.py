@@ -10,7 +10,7 @@ from tests.toy_runs import NEUTRAL, Counting, planted, reviews, run, stamps_of, 
 
 from ice_eval._files import DRAFT
 from ice_eval.attributions.lime import Lime
-from ice_eval.attributions.occlusion import Occlusion
+from ice_eval.attributions.perturbation import Occlusion
 from ice_eval.errors import ConfigError
 from ice_eval.models.toy import Toy
 from ice_eval.results import RunFolder, numbers_hash

@@ -6,7 +6,7 @@ import numpy as np
 
 from ice_eval.attributions._base import attribution
 from ice_eval.attributions._lens import PerRow
-from ice_eval.attributions._perturbation import Perturbation, all_fit, all_masks, check_samples, random_masks
+from ice_eval.attributions.perturbation import Perturbation, all_fit, all_masks, check_samples, random_masks
 from ice_eval.errors import ConfigError
 from ice_eval.records import KeepMasks, PerUnit
 

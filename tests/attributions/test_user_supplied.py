@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.small_runs import run, texts
 
-from ice_eval.attributions._columns import column_of
+from ice_eval.attributions.user_supplied import column_of
 from ice_eval.errors import DataError
 from ice_eval.interop import Explanation, TextPart
 from ice_eval.models import Labels

@@ -1,4 +1,4 @@
-"""What methods have in common that perturb: they ask for the scores of some keep-masks, and turn them into credit."""
+"""Methods that ask for the scores of some keep-masks and turn them into credit; the simplest is occlusion."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ice_eval.attributions._base import Attribution
+from ice_eval.attributions._base import Attribution, attribution
 from ice_eval.attributions._lens import Lens, PerRow
 from ice_eval.errors import ConfigError
 from ice_eval.records import Encoded, KeepMasks, PerUnit
@@ -28,52 +28,60 @@ class Perturbation(Attribution):
 
     @abstractmethod
     def masks(self, n_units: int, rng: np.random.Generator) -> KeepMasks:
-        """The probes of an example."""
+        """Return the probes of an example."""
 
     @abstractmethod
     def credit(self, masks: KeepMasks, values: PerRow) -> PerUnit:
-        """A number per unit, from the log-odds of every probe."""
+        """Compute a number per unit from the log-odds of every probe."""
 
     def attribute(self, lens: Lens, batch: Sequence[Encoded]) -> list[PerUnit]:
         masks = [self.masks(item.n_units, lens.rng(item)) for item in batch]
-        found = zip(masks, lens.values(batch, masks), strict=True)
-        return [self._rounded(*each) if np.isfinite(each[1]).all() else _nothing(each[0]) for each in found]
+        return [self._rounded(*each) for each in zip(masks, lens.values(batch, masks), strict=True)]
 
     def _rounded(self, masks: KeepMasks, values: PerRow) -> PerUnit:
-        """Credit without its last digits: rounding would rank units that are worth the same, and by their position."""
+        """Compute credit without its last digits: round-off would rank units of equal worth, by their position."""
+        if not np.isfinite(values).all():  # the model fails on this example; the run counts it
+            return np.full(masks.shape[1], np.nan)
         credit = self.credit(masks, values)
         scale = max(np.abs(credit).max(), np.abs(values).max())
         return scale * np.round(credit / scale, _DIGITS) if scale > 0 else credit
 
 
-def _nothing(masks: KeepMasks) -> PerUnit:
-    """Of an example on which the model fails; the run counts it."""
-    return np.full(masks.shape[1], np.nan)
+@attribution("occlusion", needs={"values"})
+@dataclass(frozen=True, kw_only=True)
+class Occlusion(Perturbation):
+    """Loss of the target's log-odds when a unit alone is taken away (leave-one-out; Li et al., 2016)."""
+
+    def n_probes(self, n_units: int) -> int:
+        return n_units + 1
+
+    def masks(self, n_units: int, rng: np.random.Generator) -> KeepMasks:
+        return np.concatenate([np.ones((1, n_units), dtype=bool), ~np.eye(n_units, dtype=bool)])
+
+    def credit(self, masks: KeepMasks, values: PerRow) -> PerUnit:
+        lost: PerUnit = values[0] - values[1:]
+        return lost
 
 
 def check_samples(n_samples: int, *, least: int) -> None:
-    """Refuse a number of probes that no regression can work with.
-
-    Raises:
-        ConfigError: It is too small.
-    """
+    """Raise `ConfigError` for a number of probes that no regression can work with."""
     if n_samples < least:
         raise ConfigError(f"n_samples = {n_samples}: at least {least} are needed.")
 
 
 def all_fit(n_units: int, n_samples: int) -> bool:
-    """Whether there are no more keep-masks than probes."""
+    """Return whether there are no more keep-masks than probes."""
     return n_units <= _MOST_ENUMERATED and 2**n_units <= n_samples
 
 
 def all_masks(n_units: int) -> KeepMasks:
-    """Every keep-mask once, the empty one first and the full one last."""
+    """Return every keep-mask once, the empty one first and the full one last."""
     numbers = np.arange(2**n_units)
     return (numbers[:, None] >> np.arange(n_units) & 1).astype(bool)
 
 
 def random_masks(sizes: Sequence[int], n_units: int, rng: np.random.Generator) -> KeepMasks:
-    """A random keep-mask of each size."""
+    """Draw a random keep-mask of each size."""
     ranks = rng.random((len(sizes), n_units)).argsort(axis=1).argsort(axis=1)
     masks: KeepMasks = ranks < np.asarray(sizes)[:, None]
     return masks
