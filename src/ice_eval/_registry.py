@@ -4,14 +4,15 @@ import difflib
 import importlib
 import importlib.metadata
 import pkgutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from types import NoneType
-from typing import Any, Generic, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Generic, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from ice_eval.errors import ConfigError
 
 T = TypeVar("T")
+_Item = TypeVar("_Item")
 _GROUP = "ice_eval."
 """Prefix of the groups of entry points; the kind of plug-in follows, in the plural."""
 
@@ -43,6 +44,15 @@ class Registry(Generic[T]):
             raise ConfigError(f"two {self.noun}s are named '{name}'{where}; rename one of them.")
         self._items[name] = item
         return item
+
+    def register(self, name: str) -> Callable[[_Item], _Item]:
+        """Return a decorator that registers a plug-in under `name` and leaves its type as it is."""
+
+        def decorate(item: _Item) -> _Item:
+            self.add(name, cast(T, item))
+            return item
+
+        return decorate
 
     def get(self, name: str) -> T:
         """Return the plug-in of that name.

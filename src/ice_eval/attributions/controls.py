@@ -90,4 +90,5 @@ def _marked_shares(units: Sequence[Span], marks: Sequence[Span]) -> PerUnit:
     """Return the share of each unit's characters that lie in a mark; marks may overlap."""
     marked = {(mark.field, place) for mark in marks for place in range(mark.start, mark.end)}
     inside = [sum((unit.field, place) in marked for place in range(unit.start, unit.end)) for unit in units]
-    return np.array(inside, dtype=np.float64) / np.array([unit.end - unit.start for unit in units])
+    shares: PerUnit = np.array(inside, dtype=np.float64) / np.array([unit.end - unit.start for unit in units])
+    return shares

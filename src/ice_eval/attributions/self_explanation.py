@@ -20,7 +20,8 @@ from ice_eval.attributions._lens import Lens
 from ice_eval.errors import ConfigError
 from ice_eval.models import Generated
 from ice_eval.records import Answer, Encoded, PerUnit, Span
-from ice_eval.words import character_starts, word_spans
+from ice_eval.subjects import normalised, occurrences
+from ice_eval.words import word_spans
 
 _WORKED = {"text": "The soup arrived cold, and although the room was pretty, the waiter was rude to all of us."}
 _WORKED_LABEL = "negative"
@@ -191,7 +192,7 @@ class _Searchable:
 
     def units_of(self, name: str) -> Places:
         """Return the units of every occurrence, of whole words if there is one, else of parts between marks."""
-        wanted = "".join(_folded(each) for each in _clusters(name))
+        wanted = normalised(name, _folded).data
         for whole in (True, False):
             found = [span for field in self._fields for span in field.find(wanted, whole=whole)]
             if found:
@@ -200,42 +201,30 @@ class _Searchable:
 
 
 class _SearchableField:
-    """A field without its spaces, in one case and one form of Unicode, and the place of each character in it."""
+    """A field without its spaces, in one case and one form of Unicode."""
 
-    def __init__(self, field: str, text: str) -> None:
-        self._field = field
-        self._letters, self._from, self._to = "", list[int](), list[int]()
-        place = 0
-        for cluster in _clusters(text):
-            for letter in _folded(cluster):
-                self._letters += letter
-                self._from.append(place)
-                self._to.append(place + len(cluster))
-            place += len(cluster)
+    def __init__(self, name: str, text: str) -> None:
+        self._name, self._form = name, normalised(text, _folded)
         words = word_spans(text)
         self._begins, self._ends = {start for start, _ in words}, {end for _, end in words}
 
-    def find(self, wanted: str, *, whole: bool) -> Iterator[Span]:
-        start = self._letters.find(wanted) if wanted else -1
-        while start >= 0:
-            stop = start + len(wanted)
-            span = Span(self._field, self._from[start], self._to[stop - 1])
-            is_word = span.start in self._begins and span.end in self._ends
-            if is_word if whole else self._is_apart(start) and self._is_apart(stop):
-                yield span
-            start = self._letters.find(wanted, start + 1)
+    def find(self, wanted: bytes, *, whole: bool) -> Iterator[Span]:
+        """Yield the occurrences as whole words, or else where no word runs on."""
+        for first in occurrences(wanted, self._form.data):
+            stop = first + len(wanted)
+            start, end = int(self._form.start[first]), int(self._form.end[stop - 1])
+            is_word = start in self._begins and end in self._ends
+            if is_word if whole else self._is_apart(first) and self._is_apart(stop):
+                yield Span(self._name, start, end)
 
     def _is_apart(self, place: int) -> bool:
         """Return whether no word runs on here; the halves of a hyphenated one count as words."""
-        if place in (0, len(self._letters)) or self._to[place - 1] < self._from[place]:
+        before, after = (
+            part.decode("utf-8", "surrogatepass") for part in (self._form.data[:place], self._form.data[place:])
+        )
+        if not before or not after or self._form.end[place - 1] < self._form.start[place]:
             return True
-        return not (self._letters[place - 1].isalnum() and self._letters[place].isalnum())
-
-
-def _clusters(text: str) -> Iterator[str]:
-    """Yield the characters of a text as people count them."""
-    starts = [*np.unique(character_starts(text)).tolist(), len(text)] if text else []
-    return (text[start:stop] for start, stop in zip(starts, starts[1:], strict=False))
+        return not (before[-1].isalnum() and after[0].isalnum())
 
 
 def _folded(character: str) -> str:

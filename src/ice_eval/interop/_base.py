@@ -3,10 +3,10 @@
 import unicodedata
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,17 +15,12 @@ from ice_eval._registry import Registry
 from ice_eval.errors import DataError
 from ice_eval.records import Example
 
-_Class = TypeVar("_Class", bound="type[Format]")
 _Text = str | frozenset[tuple[str, str]]  # a text, or fields with their texts
 _SHOWN = 3
 
 
 def numbers(values: Any) -> NDArray[np.float64]:
-    """Return an array from an array, a list, or a tensor on any device.
-
-    Raises:
-        DataError: These are no numbers.
-    """
+    """Return an array from an array, a list, or a tensor on any device; raise `DataError` for anything else."""
     if hasattr(values, "detach"):  # a tensor, perhaps in bfloat16, which NumPy does not know
         values = values.detach().cpu().double().numpy()
     try:
@@ -50,11 +45,7 @@ class TextPart(NamedTuple):
 
 @dataclass(frozen=True)
 class Explanation:
-    """One example's explanation, whoever made it. Every format ends here, so its parts are checked here.
-
-    Raises:
-        DataError: A part is of the wrong kind, or two do not go together.
-    """
+    """One example's explanation, whoever made it. Every format ends here, so its parts are checked here."""
 
     scores: NDArray[np.float64]
     """(pieces,) or (pieces, classes)"""
@@ -104,32 +95,16 @@ class Format(ABC):
 
     @abstractmethod
     def explanations(self, source: Any) -> Iterator[Explanation]:
-        """Yield the explanations in the file or the object.
-
-        Raises:
-            DataError: It is not as it should be; the message says where.
-        """
+        """Yield the explanations in the file or the object; raise `DataError` that says where it is wrong."""
 
 
 formats: Registry[type[Format]] = Registry("format", "ice_eval.interop")
-
-
-def explanation_format(name: str) -> Callable[[_Class], _Class]:
-    """Register a format; the first line of its docstring describes it."""
-
-    def register(cls: _Class) -> _Class:
-        formats.add(name, cls)
-        return cls
-
-    return register
+explanation_format = formats.register
+"""Register a format under a name; the first line of its docstring describes it."""
 
 
 def read(source: object) -> Iterator[Explanation]:
-    """Yield the explanations in a file, in an object of a known library, or in a collection of such or of numbers.
-
-    Raises:
-        DataError: There is no such file, or nothing that is known.
-    """
+    """Yield the explanations in a file, in an object of a known library, or in a collection of such or of numbers."""
     if isinstance(source, Explanation):
         yield source
         return

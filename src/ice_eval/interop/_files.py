@@ -1,4 +1,4 @@
-"""Reading files, compressed by gzip or not, and values out of them, with errors that name file and place."""
+"""Reading files, compressed by gzip or not, and values out of them; `DataError` names file and place."""
 
 import gzip
 import json
@@ -23,11 +23,7 @@ def ending_of(path: Path) -> str:
 
 
 def bytes_of(path: Path, *, most: int = -1) -> bytes:
-    """Return the bytes of a file, or the first of them; uncompressed.
-
-    Raises:
-        DataError: It cannot be read.
-    """
+    """Return the bytes of a file, or the first of them; uncompressed."""
     try:
         with path.open("rb") as file:
             compressed = file.read(len(_GZIP)) == _GZIP
@@ -45,11 +41,7 @@ def _text_of(path: Path) -> str:
 
 
 def json_of(path: Path) -> Any:
-    """Return the content of a JSON file.
-
-    Raises:
-        DataError: It is no JSON.
-    """
+    """Return the content of a JSON file."""
     try:
         return json.loads(_text_of(path))
     except (ValueError, RecursionError) as exc:
@@ -57,11 +49,7 @@ def json_of(path: Path) -> Any:
 
 
 def rows_of(path: Path) -> Sequence[tuple[str, Any]]:
-    """Return the objects of a file with one per line, or of one JSON list, each after the place that errors name.
-
-    Raises:
-        DataError: It is neither.
-    """
+    """Return the objects of a file with one per line, or of one JSON list, each after the place that errors name."""
     if ending_of(path) == ".json":
         content = json_of(path)
         several = content if isinstance(content, list) else [content]
@@ -79,22 +67,14 @@ def placed(where: str) -> Iterator[None]:
 
 
 def listed(value: object, name: str, expected: str = "a list is expected") -> Sequence[Any]:
-    """Return a value that must be a list.
-
-    Raises:
-        DataError: It is none.
-    """
+    """Return a value that must be a list."""
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise DataError(f"{name} is {value!r:.60}; {expected}.")
     return value
 
 
 def keyed(value: object, name: str) -> Mapping[str, Any]:
-    """Return a value that must be an object.
-
-    Raises:
-        DataError: It is none.
-    """
+    """Return a value that must be an object."""
     if not isinstance(value, Mapping):
         raise DataError(f"{name} is {value!r:.60}; an object is expected.")
     return value

@@ -37,11 +37,7 @@ class JsonLines(Format):
 
 
 def explanation_of(row: Mapping[str, Any]) -> Explanation:
-    """Read one object with our keys.
-
-    Raises:
-        DataError: It has not the keys that are needed, or they do not go together.
-    """
+    """Read one object with our keys."""
     text, classes = row.get("text"), row.get("classes")
     return replace(
         _content(row),
@@ -122,11 +118,7 @@ def _is_eraser(source: object) -> bool:
 
 
 def eraser_explanation(row: Mapping[str, Any]) -> Explanation:
-    """Read one object of ERASER.
-
-    Raises:
-        DataError: It is not as ERASER has it.
-    """
+    """Read one object of ERASER."""
     identity = row.get("annotation_id", row.get("id"))
     documents = [keyed(each, "a rationale") for each in listed(row.get("rationales", ()), '"rationales"')]
     scored = [pair for document in documents for pair in _predicted(document)]

@@ -117,7 +117,8 @@ def n_placings(n_units: int, size: int, runs: int) -> int:
 
 def _lengths(size: int, runs: int, rng: np.random.Generator) -> Sequence[int]:
     """Draw lengths of the runs: `size` cut at `runs - 1` of the `size - 1` places between units."""
-    return np.diff([0, *sorted(rng.permutation(np.arange(1, size))[: runs - 1].tolist()), size]).tolist()
+    lengths: list[int] = np.diff([0, *sorted(rng.permutation(np.arange(1, size))[: runs - 1].tolist()), size]).tolist()
+    return lengths
 
 
 def _placed(line: range, lengths: Sequence[int], gaps: Sequence[int]) -> Units:

@@ -1,14 +1,11 @@
 """The seam that every operator fills: (encoded example, keep-masks, fills) -> inputs."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 from ice_eval._registry import Registry
 from ice_eval.records import Encoded, Fills, Inputs, KeepMasks, SpecialIds
-
-_Class = TypeVar("_Class", bound="type[Operator]")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,13 +33,5 @@ class Operator(ABC):
 
 
 operators: Registry[type[Operator]] = Registry("operator", "ice_eval.operators")
-
-
-def operator(name: str) -> Callable[[_Class], _Class]:
-    """Register an operator class under `name`."""
-
-    def register(cls: _Class) -> _Class:
-        operators.add(name, cls)
-        return cls
-
-    return register
+operator = operators.register
+"""Register an operator class under a name."""

@@ -105,7 +105,7 @@ def spelled(text: str, pieces: Sequence[str]) -> Spans | None:
         parts = [spell(piece) for piece in pieces]
         found = _exact(_as_it_is(written), parts)
         if found is None and not unicodedata.is_normalized("NFC", written):
-            found = _exact(_normalised(written, functools.partial(unicodedata.normalize, "NFC")), parts)
+            found = _exact(normalised(written, functools.partial(unicodedata.normalize, "NFC")), parts)
         if found is not None:
             return found
     return None
@@ -121,7 +121,7 @@ def align(text: str, pieces: Sequence[str | None]) -> Spans | None:
     known = [piece for piece in pieces if piece is not None]
     if len(known) == len(pieces) and (found := spelled(text, known)) is not None:
         return found
-    forms = [_as_it_is(text).solid(), *(_normalised(text, each).solid() for each in _NORMALISERS)]
+    forms = [_as_it_is(text).solid(), *(normalised(text, each).solid() for each in _NORMALISERS)]
     for spell in (_byte_level, _sentence_piece, _subword):
         parts = [None if piece is None else spell(piece).translate(None, _ASCII_SPACES) for piece in pieces]
         for form in forms:
@@ -155,7 +155,7 @@ def are_plausible(text: str, spans: Spans, pieces: Sequence[str]) -> bool:
 
 
 @dataclass(frozen=True)
-class _Form:
+class Form:
     """A text as a tokenizer may read it: its UTF-8, and the characters of the text behind each byte."""
 
     data: bytes
@@ -164,10 +164,10 @@ class _Form:
     length: int
     """Characters of the text."""
 
-    def solid(self) -> "_Form":
+    def solid(self) -> "Form":
         """Leave out spaces."""
         kept = ~np.isin(np.frombuffer(self.data, dtype=np.uint8), np.frombuffer(_ASCII_SPACES, dtype=np.uint8))
-        return _Form(self.data.translate(None, _ASCII_SPACES), self.start[kept], self.end[kept], self.length)
+        return Form(self.data.translate(None, _ASCII_SPACES), self.start[kept], self.end[kept], self.length)
 
     def with_spaces(self, first: Ids, stop: Ids) -> Spans:
         """Return the characters of parts of a text without spaces; empty parts get the spaces where they stand."""
@@ -178,20 +178,20 @@ class _Form:
         return Spans(np.where(full, start[first], gap_start), np.where(full, end[stop - 1], gap_end))
 
 
-def _as_it_is(text: str) -> _Form:
+def _as_it_is(text: str) -> Form:
     codes = _codes(text)
     sizes = 1 + (codes >= 0x80) + (codes >= 0x800) + (codes >= 0x10000)
     start = np.repeat(np.arange(len(text)), sizes)
-    return _Form(_utf8(text), start, start + 1, len(text))
+    return Form(_utf8(text), start, start + 1, len(text))
 
 
-def _normalised(text: str, normalise: Callable[[str], str]) -> _Form:
+def normalised(text: str, normalise: Callable[[str], str]) -> Form:
     """Read a text that is normalised character by character."""
     first = np.flatnonzero(character_starts(text) == np.arange(len(text)))
     bounds = np.append(first, len(text))
     parts = [_utf8(normalise(text[a:b])) for a, b in itertools.pairwise(bounds.tolist())]
     sizes = [len(part) for part in parts]
-    return _Form(b"".join(parts), np.repeat(first, sizes), np.repeat(bounds[1:], sizes), len(text))
+    return Form(b"".join(parts), np.repeat(first, sizes), np.repeat(bounds[1:], sizes), len(text))
 
 
 def _spaced(text: str) -> str:
@@ -220,7 +220,7 @@ _NORMALISERS: tuple[Callable[[str], str], ...] = (
 """Ways in which tokenizers normalise a text, each of which changes more than the one before."""
 
 
-def _exact(form: _Form, parts: Sequence[bytes]) -> Spans | None:
+def _exact(form: Form, parts: Sequence[bytes]) -> Spans | None:
     joined = b"".join(parts)
     extra = len(joined) - len(form.data)
     if extra not in (0, 1) or joined != b" " * extra + form.data:
@@ -250,7 +250,7 @@ def _byte_places(data: bytes, parts: Sequence[bytes | None]) -> tuple[Ids, Ids] 
         at = _only_way(
             [
                 [slice(0, len(head))] if data.startswith(head) else [],
-                *([slice(place, place + len(run)) for place in _occurrences(run, data)] for run in inner),
+                *([slice(place, place + len(run)) for place in occurrences(run, data)] for run in inner),
                 [slice(len(data) - len(tail), len(data))] if data.endswith(tail) else [],
             ],
             gap=1,
@@ -280,7 +280,7 @@ def _only_way(candidates: Sequence[Sequence[slice]], *, gap: int = 0) -> list[sl
     return earliest if earliest == latest[::-1] else None
 
 
-def _occurrences(wanted: AnyStr, whole: AnyStr) -> Iterator[int]:
+def occurrences(wanted: AnyStr, whole: AnyStr) -> Iterator[int]:
     """Find a text in another; an empty text is nowhere."""
     at = whole.find(wanted) if wanted else -1
     while at >= 0:
@@ -520,7 +520,7 @@ def _inside(stream: _Stream, *, fields: Sequence[str], strict: bool) -> Placed |
     candidates: list[list[slice]] = []
     for field in fields:
         letters = "".join(_compared(field, strict)[0].split())
-        found_at = [slice(solid[at], solid[at + len(letters) - 1] + 1) for at in _occurrences(letters, whole)]
+        found_at = [slice(solid[at], solid[at + len(letters) - 1] + 1) for at in occurrences(letters, whole)]
         ends = [(each, (each.start, each.stop)) for each in found_at]
         candidates.append([s for s, two in ends if not any(_in_word(stream.text, e, stream.edges) for e in two)])
     chosen = _only_way(candidates)
