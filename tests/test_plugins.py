@@ -92,7 +92,7 @@ EVERY_KIND = """
     from ice_eval.operators import operator
     from ice_eval.operators.delete import Delete
     from ice_eval.tasks import task
-    from ice_eval.tasks.reviews import demo
+    from ice_eval.tasks.english import demo
 
     @measure("mine")
     class Silent(Measure):

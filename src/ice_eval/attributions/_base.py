@@ -62,10 +62,8 @@ class Attribution(ABC):
     def check(self, lens: Lens, item: Encoded) -> None:
         """Try the method on one example before anything is written; one that looks at no model needs no trial.
 
-        Whatever it raises stops the run. Methods that look many times override this with a shorter trial.
-
-        Raises:
-            ConfigError: A field asks for what the model has not, such as a layer beyond its last.
+        Whatever it raises stops the run, such as `ConfigError` for a layer beyond the last. Methods that look many
+        times override this with a shorter trial.
         """
         if self.needs - OF_EVERY_MODEL and "values" not in self.needs:
             self.attribute(lens, [item])
@@ -76,11 +74,7 @@ class Attribution(ABC):
 
 
 def one_per_unit(name: str, item: Encoded, values: PerUnit, *, advice: str = "") -> PerUnit:
-    """Return the values, if there is one for every unit; else the error ends with the advice.
-
-    Raises:
-        DataError: There is not; the message shows the units.
-    """
+    """Return the values, if there is one for every unit; else the error shows the units and ends with the advice."""
     if values.shape != (item.n_units,):
         raise DataError(
             f"the attribution '{name}' gave {values.size} numbers for example '{item.example_id}', which has "
@@ -120,9 +114,5 @@ def fields_of(method: Attribution) -> dict[str, Any]:
 
 
 def method_of(spec: str) -> Attribution:
-    """Return the attribution that `NAME` or `NAME:option=value:option=value` names; options are its fields.
-
-    Raises:
-        ConfigError: There is no such attribution or option, or a value does not fit; the message lists what is known.
-    """
+    """Return the attribution that `NAME` or `NAME:option=value:option=value` names; options are its fields."""
     return from_spec(spec, attributions)

@@ -43,11 +43,7 @@ class Given(Attribution):
         return [self.of(lens.name, item).values for item in batch]
 
     def of(self, name: str, item: Encoded, labels: Labels | None = None) -> Aligned:
-        """Return the numbers of one example, checked.
-
-        Raises:
-            DataError: There are none, or not one per unit.
-        """
+        """Return the numbers of one example; raise `DataError` if there are none, or not one per unit."""
         if item.example_id not in self.values:
             raise DataError(f"the attribution '{name}' has no values for example '{item.example_id}'.")
         return Aligned(_checked(name, item, self.values[item.example_id]), np.ones(item.n_units, dtype=bool), False)
@@ -76,11 +72,7 @@ class Explained(Attribution):
         return [self._about_target(lens, item) for item in batch]
 
     def of(self, name: str, item: Encoded, labels: Labels) -> Aligned:
-        """Return the explanation of one example in its units.
-
-        Raises:
-            DataError: There is none, it is of another text, or of other classes than the labels.
-        """
+        """Return the explanation of one example in its units, if it is of its text and of the labels."""
         if item.example_id not in self.explanations:
             raise DataError(
                 f"the attribution '{name}' has no explanation of example '{item.example_id}'; it has "
@@ -109,13 +101,7 @@ class Explained(Attribution):
 def explained(name: str, source: object, examples: Sequence[Example]) -> Explained:
     """Read explanations of examples from a file or from objects of other tools.
 
-    Args:
-        name: The attribution's name in error messages.
-        source: As `evaluate` takes it.
-        examples: All that the run reads, not only those that it evaluates: explanations of the others belong to them.
-
-    Raises:
-        DataError: It cannot be read, it is not clear whose an explanation is, or some are sets and others have scores.
+    `examples` are all that the run reads, not only those that it evaluates: explanations of the others belong to them.
     """
     found, n_given = of_examples(source, examples, name=name)
     texts = {example.id: example.fields for example in examples}
@@ -139,17 +125,8 @@ def _checked(name: str, item: Encoded, given: ArrayLike) -> PerUnit:
 def column_of(classes: Sequence[str], n_columns: int, labels: Labels, target: int) -> int:
     """Return the column of a label: by name where the columns have names, else by its place.
 
-    Names are those of the labels, or those that the model has for its classes. A column is never taken by its place
-    from among names that say something else.
-
-    Args:
-        classes: Names of the columns; empty where they have none.
-        n_columns: Number of columns.
-        labels: Those of the task.
-        target: The label to explain, by its place among them.
-
-    Raises:
-        DataError: The columns are not about these labels.
+    Names (`classes`, perhaps none) are those of the labels, or those that the model has for its classes. A column is
+    never taken by its place from among names that say something else.
     """
     names, known, ours = (
         [name.strip().casefold() for name in each] for each in (classes, labels.classes, labels.names)
@@ -233,18 +210,10 @@ def fit_of(
     shares: Sequence[Share] = (),
     all_of_them: bool = False,
 ) -> Fit:
-    """Check user-supplied numbers against examples: one check, for the run and for users who ask before it.
+    """Check user-supplied numbers against the examples of a run, whose k are `shares`.
 
-    Args:
-        method: The user-supplied attribution.
-        name: Its name in messages.
-        items: The examples to evaluate, as the model sees them.
-        labels: Those of the task, which classes must be about.
-        shares: The k of the run.
-        all_of_them: Collect all mismatches, in place of an error for the first.
-
-    Raises:
-        DataError: An example has no explanation, or one that does not fit.
+    The first example without an explanation, or with one that does not fit, raises `DataError`; with `all_of_them`
+    these are collected.
     """
     known = method.values if isinstance(method, Given) else method.explanations
     missing: list[str] = []

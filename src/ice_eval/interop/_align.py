@@ -31,13 +31,7 @@ class Aligned(NamedTuple):
 
 
 def align(explanation: Explanation, item: Encoded, fields: Mapping[str, str], *, name: str = "mine") -> Aligned:
-    """Put the explanation of an example into its units.
-
-    Args:
-        explanation: Written by another tool.
-        item: The example as the model sees it.
-        fields: The example's texts.
-        name: The attribution's name in error messages.
+    """Put the explanation of an example with these fields into its units; `name` is the attribution's in errors.
 
     Raises:
         DataError: The explanation is of another text; the message shows both tokenisations.

@@ -364,10 +364,6 @@ def place(tokens: Sequence[str], fields: Sequence[str]) -> Placed | None:
        what is outside is left out;
     3. they spell the beginning of the text (a tool that cut it): the rest has no score. A few tokens that end inside a
        word are of another text.
-
-    Args:
-        tokens: As some tokenizer writes them.
-        fields: The parts that the text is made of, in order; a prompt may stand around each.
     """
     streams = list(_streams(tokens))
     attempts = (

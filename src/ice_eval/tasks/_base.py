@@ -248,11 +248,8 @@ class Task:
 
 TaskFactory = Callable[[], Task]
 tasks: Registry[TaskFactory] = Registry("task", "ice_eval.tasks")
-
-
-def task(name: str) -> Callable[[TaskFactory], TaskFactory]:
-    """Register a function that returns a `Task`; the first line of its docstring describes the task."""
-    return lambda factory: tasks.add(name, factory)
+task = tasks.register
+"""Register a function that returns a `Task`; the first line of its docstring describes the task."""
 
 
 def relabelled(task: Task, labels: Sequence[str]) -> Task:

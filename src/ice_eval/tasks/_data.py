@@ -166,10 +166,10 @@ class HubData(DataSource):
         try:
             data = datasets.load_dataset(self.path, self.config, split=self.split, revision=self._commit())
         except Exception as exc:  # the hub's client raises many types, and all of them mean: not to be had now
+            reason = str(exc).strip().partition("\n")[0][:200]
             raise DataError(
-                f"the data set '{self.origin}' could not be loaded from the hub "
-                f"({type(exc).__name__}: {str(exc).strip().partition(chr(10))[0][:200]}). "
-                "Give the examples as a file instead: --data FILE.jsonl"
+                f"the data set '{self.origin}' could not be loaded from the hub ({type(exc).__name__}: {reason}). Give "
+                "the examples as a file instead: --data FILE.jsonl"
             ) from exc
         for row in data.shuffle(seed=self.shuffle_seed):
             found = self._row(row)
@@ -183,8 +183,11 @@ class HubData(DataSource):
             raise DataError(f"the data set '{self.origin}' has no column '{missing[0]}'; it has {', '.join(row)}.")
         named = {**row, **{ours: row[theirs] for ours, theirs in self.fields.items()}}
         label: Any = named.get("label")
-        quoted = {} if self.quotes is None else {"rationale": _quoted(named["text"], row[self.quotes])}
-        return {**named, "label": self.labels.get(label, label), **quoted}
+        named["label"] = self.labels.get(label, label)
+        if self.quotes is not None:  # passages that are not in the text to the letter are left out
+            places = [(named["text"].find(quote), len(quote)) for quote in row[self.quotes] if quote]
+            named["rationale"] = [[start, start + length] for start, length in places if start >= 0]
+        return named
 
     def _commit(self) -> str | None:
         """Return the full commit that `revision` begins; the hub itself resolves only full ones."""
@@ -200,12 +203,6 @@ class HubData(DataSource):
         if len(matches) != 1:
             raise DataError(f"{len(matches)} commits of '{self.path}' begin with {self.revision}; one was expected.")
         return str(matches[0])
-
-
-def _quoted(text: str, quotes: Iterable[str]) -> list[list[int]]:
-    """Locate passages in a text; those that are not in it to the letter are left out."""
-    places = [(text.find(quote), len(quote)) for quote in quotes if quote]
-    return [[start, start + length] for start, length in places if start >= 0]
 
 
 def _jsonl_rows(lines: Iterable[str], origin: str) -> Iterator[Row]:
@@ -253,11 +250,7 @@ def _csv_rows(lines: Iterable[str], origin: str) -> Iterator[Row]:
 
 
 def example_of(row: Row, index: int, fields: Sequence[str], labels: Sequence[str], origin: str) -> Example:
-    """Return the example of a row, checked.
-
-    Raises:
-        DataError: A field is missing or no text, or the label, the group or the rationale is not as expected.
-    """
+    """Return the example of a row, checked."""
     where = f"{origin}, example {index}"
     if not isinstance(row, Mapping):
         raise DataError(f"{where}: fields with names are expected, as {{'text': …}}, not {type(row).__name__}.")
