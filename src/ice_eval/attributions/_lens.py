@@ -20,12 +20,12 @@ Prober = Callable[[Sequence[Encoded], Sequence[KeepMasks]], list[PerRow]]
 
 @dataclass(frozen=True)
 class DataView:
-    """What a lens shows of the data; empty where no attribution of the run asks."""
+    """The part of the data that a lens shows; empty where no attribution of the run asks."""
 
     counts: Mapping[str, int] = field(default_factory=dict)
     """Number of occurrences of units, as `nulls.unit_counts` counts them."""
     lexicon: Blacklist | None = None
-    """Which units give a label away: label words, the task's lexicon, tokens that gold labels use differently."""
+    """Units that give a label away: label words, the task's lexicon, tokens that gold labels use differently."""
     human: Mapping[str, tuple[Span, ...]] = field(default_factory=dict)
     """Example id -> the characters that a person marked as decisive."""
 
@@ -92,10 +92,7 @@ class Observer:
 
 @dataclass(frozen=True)
 class Lens:
-    """What one attribution may ask of a model: only what it declared.
-
-    Always for a batch of encoded examples, so that forward passes are shared.
-    """
+    """The view that one attribution has of a model: only what it declared, for a batch, so that passes are shared."""
 
     observer: Observer
     needs: frozenset[str]

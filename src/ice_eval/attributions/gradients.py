@@ -54,7 +54,7 @@ class IntegratedGradients(Attribution):
     steps: int = 64
     """Points on the path; with fewer the sums of language models are far off (docs/attributions.md)."""
     baseline: Baseline = "zero"
-    """Where the path begins: at zeros, or at the embedding of padding."""
+    """Start of the path: zeros, or the embedding of padding."""
 
     def __post_init__(self) -> None:
         if self.steps < 1:
@@ -94,7 +94,7 @@ class GradientShap(Attribution):
     noise: float = 0.1
     """Standard deviation of the noise, as a share of that of the embeddings."""
     baseline: Baseline = "zero"
-    """What the text is compared with: zeros, or the embedding of padding."""
+    """Reference of the text: zeros, or the embedding of padding."""
 
     def __post_init__(self) -> None:
         if self.samples < 1 or not 0 <= self.noise < np.inf:

@@ -24,7 +24,7 @@ class Perturbation(Attribution):
 
     signed: ClassVar[bool] = True
     operator: str = "delete"
-    """What happens to the units that a probe does not keep."""
+    """The operator on the units that a probe does not keep."""
 
     @abstractmethod
     def masks(self, n_units: int, rng: np.random.Generator) -> KeepMasks:

@@ -136,10 +136,10 @@ def column_of(classes: Sequence[str], n_columns: int, labels: Labels, target: in
         return names.index(ours[target])
     if known and sorted(names) == sorted(known) and names.count(known[place]) == 1:
         return names.index(known[place])
-    told = ", ".join(labels.names) + (f" (the model's classes: {', '.join(labels.classes)})" if labels.classes else "")
+    shown = ", ".join(labels.names) + (f" (the model's classes: {', '.join(labels.classes)})" if labels.classes else "")
     if classes:
         raise DataError(
-            f"the explained classes are {', '.join(classes)}, and the labels are {told}; name the classes as the "
+            f"the explained classes are {', '.join(classes)}, and the labels are {shown}; name the classes as the "
             "labels are named."
         )
     if n_columns == len(known):
@@ -147,14 +147,14 @@ def column_of(classes: Sequence[str], n_columns: int, labels: Labels, target: in
     if n_columns == len(labels.names):
         return target
     raise DataError(
-        f"scores of {n_columns} classes without names, and the labels are {told}; give a score for each, or the names "
+        f"scores of {n_columns} classes without names, and the labels are {shown}; give a score for each, or the names "
         "of the classes."
     )
 
 
 @dataclass(frozen=True)
 class Fit:
-    """How user-supplied numbers fit the examples of a run."""
+    """The fit of user-supplied numbers to the examples of a run."""
 
     examples: int
     """Those that a run evaluates."""

@@ -40,7 +40,7 @@ class TextPart(NamedTuple):
     field: str | None = None
     """None: the only field, or all of them one after another."""
     counted: Literal["characters", "words"] = "characters"
-    """What `start` and `end` count; words are what spaces separate."""
+    """The unit of `start` and `end`; words are what spaces separate."""
 
 
 @dataclass(frozen=True)

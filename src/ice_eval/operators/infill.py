@@ -110,7 +110,7 @@ class FillPool:
                 "or use --operators delete."
             )
         self.knows_labels = len({entry.gold for entry in pool if entry.gold is not None}) > 1
-        """Whether gold labels told which tokens give a label away."""
+        """Whether gold labels show which tokens give a label away."""
         buckets: dict[int, list[tuple[int, ...]]] = {}
         self._texts: dict[int, list[str]] = {}
         self._own: dict[tuple[int, str], tuple[int, int]] = {}

@@ -33,7 +33,7 @@ from ice_eval.records import Ids
 from ice_eval.words import character_starts, word_spans
 
 _SPACE = "\u2581"
-"""How SentencePiece writes a space."""
+"""The space of SentencePiece."""
 _SPACE_MARKS = {_SPACE: " ", "Ġ": " ", "Ċ": "\n", "ĉ": "\t", "č": "\r"}
 _BYTE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 _SPACES = np.array([code for code in range(0x3001) if chr(code).isspace()])
@@ -328,7 +328,7 @@ _WORD, _RUN = "\U0010fffe", "\U0010ffff"
 WordPiece gives up a whole word, SentencePiece a run of characters.
 """
 _LONE_BYTES = "".join(map(chr, range(0xDC80, 0xDD00)))
-"""How bytes are decoded that are no character."""
+"""Decoded bytes that are no character."""
 _UNKNOWN_WORD = regex.compile(r"[\p{P}$+<=>^`|~\p{Han}]|[^\s\p{P}$+<=>^`|~\p{Han}]+")
 """A word of WordPiece: a mark or a Chinese character by itself, or all up to the next."""
 _GOES_ON = regex.compile(r"^##\w|\w@@$|\w</w>$")
@@ -341,7 +341,7 @@ Shares = list[tuple[int, Fraction]]  # characters of a text, and the share of a 
 
 
 class Placed(NamedTuple):
-    """Where tokens stand in a text."""
+    """Tokens located in a text."""
 
     shares: list[Shares]
     """For each token the characters that it spells and the share of the token that each carries.
