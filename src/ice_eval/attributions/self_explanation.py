@@ -20,7 +20,7 @@ from ice_eval.attributions._lens import Lens
 from ice_eval.errors import ConfigError
 from ice_eval.models import Generated
 from ice_eval.records import Answer, Encoded, PerUnit, Span
-from ice_eval.subjects import normalised, occurrences
+from ice_eval.subjects import Form, normalised, occurrences
 from ice_eval.words import word_spans
 
 _WORKED = {"text": "The soup arrived cold, and although the room was pretty, the waiter was rude to all of us."}
@@ -178,13 +178,14 @@ def _bare(piece: str) -> str:
 
 
 class _Searchable:
-    """The explained fields of an example, to look for names in."""
+    """The explained fields of an example without spaces, in one case and one form of Unicode, to look for names in."""
 
     def __init__(self, item: Encoded) -> None:
         self._spans = item.spans
         self._nameable = {unit for unit, own in enumerate(item.texts) if _NAMEABLE.search(own.rstrip("!?！？"))}
-        names = dict.fromkeys(span.field for span in item.spans)
-        self._fields = [_SearchableField(name, item.fields[name]) for name in names]
+        texts = {span.field: item.fields[span.field] for span in item.spans}
+        self._forms = {field: normalised(text, _folded) for field, text in texts.items()}
+        self._words = {field: word_spans(text) for field, text in texts.items()}
 
     def is_all(self, places: Places) -> bool:
         """Return whether these are all units but marks: an answer that repeats a text names no word of it."""
@@ -194,37 +195,28 @@ class _Searchable:
         """Return the units of every occurrence, of whole words if there is one, else of parts between marks."""
         wanted = normalised(name, _folded).data
         for whole in (True, False):
-            found = [span for field in self._fields for span in field.find(wanted, whole=whole)]
+            found = [span for field in self._forms for span in self._find(wanted, field, whole=whole)]
             if found:
                 return tuple(unit for unit, own in enumerate(self._spans) if any(_overlap(own, span) for span in found))
         return ()
 
-
-class _SearchableField:
-    """A field without its spaces, in one case and one form of Unicode."""
-
-    def __init__(self, name: str, text: str) -> None:
-        self._name, self._form = name, normalised(text, _folded)
-        words = word_spans(text)
-        self._begins, self._ends = {start for start, _ in words}, {end for _, end in words}
-
-    def find(self, wanted: bytes, *, whole: bool) -> Iterator[Span]:
-        """Yield the occurrences as whole words, or else where no word runs on."""
-        for first in occurrences(wanted, self._form.data):
+    def _find(self, wanted: bytes, field: str, *, whole: bool) -> Iterator[Span]:
+        form = self._forms[field]
+        starts, ends = {start for start, _ in self._words[field]}, {end for _, end in self._words[field]}
+        for first in occurrences(wanted, form.data):
             stop = first + len(wanted)
-            start, end = int(self._form.start[first]), int(self._form.end[stop - 1])
-            is_word = start in self._begins and end in self._ends
-            if is_word if whole else self._is_apart(first) and self._is_apart(stop):
-                yield Span(self._name, start, end)
+            span = Span(field, int(form.start[first]), int(form.end[stop - 1]))
+            is_word = span.start in starts and span.end in ends
+            if is_word if whole else _is_apart(form, first) and _is_apart(form, stop):
+                yield span
 
-    def _is_apart(self, place: int) -> bool:
-        """Return whether no word runs on here; the halves of a hyphenated one count as words."""
-        before, after = (
-            part.decode("utf-8", "surrogatepass") for part in (self._form.data[:place], self._form.data[place:])
-        )
-        if not before or not after or self._form.end[place - 1] < self._form.start[place]:
-            return True
-        return not (before[-1].isalnum() and after[0].isalnum())
+
+def _is_apart(form: Form, place: int) -> bool:
+    """Return whether no word runs on here; the halves of a hyphenated one count as words."""
+    if place in (0, len(form.data)) or form.end[place - 1] < form.start[place]:
+        return True
+    before, after = (part.decode("utf-8", "surrogatepass") for part in (form.data[:place], form.data[place:]))
+    return not (before[-1].isalnum() and after[0].isalnum())
 
 
 def _folded(character: str) -> str:

@@ -5,6 +5,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -35,7 +36,12 @@ class SubWord(Null):
             shape = tuple(sorted(Counter(tokens[unit] for unit in units).items()))
             word = tuple(tuple(unit for unit in units if tokens[unit] == number) for number, _ in shape)
             alike.setdefault(shape, []).append(word)
-        return Pieces(tuple(WordsAlike.of(shape, alike[shape], rationale) for shape in sorted(alike)))
+        inside, shapes = set(rationale), []
+        for shape, words in sorted(alike.items()):
+            found = Counter(tuple(len(inside.intersection(units)) for units in word) for word in words)
+            taken = tuple((each, found[each]) for each in sorted(found) if any(each))
+            shapes.append(WordsAlike(shape, tuple(words), taken))
+        return Pieces(tuple(shapes))
 
 
 def words_of(item: Encoded) -> list[Units]:
@@ -52,36 +58,13 @@ def words_of(item: Encoded) -> list[Units]:
     return found
 
 
-@dataclass(frozen=True)
-class WordsAlike:
+class WordsAlike(NamedTuple):
     """The words of one shape, and the units that a set takes of them, whichever they are."""
 
     shape: Shape
     words: tuple[Word, ...]
     taken: tuple[tuple[Taken, int], ...]
     """The units taken of a word, and of how many words; words of which nothing is taken are left out."""
-
-    @classmethod
-    def of(cls, shape: Shape, words: Sequence[Word], rationale: Units) -> "WordsAlike":
-        inside = set(rationale)
-        found = Counter(tuple(len(inside.intersection(units)) for units in word) for word in words)
-        return cls(shape, tuple(words), tuple((taken, found[taken]) for taken in sorted(found) if any(taken)))
-
-    @property
-    def count(self) -> int:
-        """Ways to choose the words, times ways to choose among the units of each."""
-        left, ways = len(self.words), 1
-        for taken, number in self.taken:
-            ways *= math.comb(left, number) * Strata(self.words[0], taken).count ** number
-            left -= number
-        return ways
-
-    def draw(self, rng: np.random.Generator) -> Iterator[int]:
-        """Draw the units of one choice, in any order."""
-        order = iter(rng.permutation(len(self.words)).tolist())
-        for taken, number in self.taken:
-            for place in itertools.islice(order, number):
-                yield from Strata(self.words[place], taken).draw(rng)
 
 
 def _every_choice(words: Sequence[Word], kinds: Sequence[tuple[Taken, int]]) -> Iterator[Units]:
@@ -108,11 +91,24 @@ class Pieces(SetClass):
 
     @property
     def count(self) -> int:
-        return math.prod(words.count for words in self.alike)
+        """Ways to choose the words of each shape, times ways to choose among the units of each."""
+        ways = 1
+        for _, words, kinds in self.alike:
+            left = len(words)
+            for taken, number in kinds:
+                ways *= math.comb(left, number) * Strata(words[0], taken).count ** number
+                left -= number
+        return ways
 
     def every(self) -> Iterator[Units]:
-        for chosen in itertools.product(*(_every_choice(words.words, words.taken) for words in self.alike)):
+        for chosen in itertools.product(*(_every_choice(words, kinds) for _, words, kinds in self.alike)):
             yield tuple(sorted(itertools.chain(*chosen)))
 
     def draw(self, rng: np.random.Generator) -> Units:
-        return tuple(sorted(unit for words in self.alike for unit in words.draw(rng)))
+        units: list[int] = []
+        for _, words, kinds in self.alike:
+            order = iter(rng.permutation(len(words)).tolist())
+            for taken, number in kinds:
+                for place in itertools.islice(order, number):
+                    units += Strata(words[place], taken).draw(rng)
+        return tuple(sorted(units))
