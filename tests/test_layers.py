@@ -14,8 +14,8 @@ import ice_eval
 ROOT = Path(ice_eval.__file__).parent
 
 LAYERS = [
-    {"records", "errors", "_registry", "seeding", "_controls", "files", "_specs"},
-    {"tasks", "operators", "rationales", "nulls", "stats", "words", "protocols", "servers"},
+    {"records", "errors", "_registry", "seeding", "_controls", "files"},
+    {"tasks", "operators", "rationales", "nulls", "stats", "subjects", "words", "protocols", "servers"},
     {"models", "encoding", "interop", "table"},
     {"scoring", "blacklist"},
     {"attributions", "executors", "results"},
@@ -32,11 +32,10 @@ SIDEWAYS = {
     ("cot", "pipeline"),  # progress is told in the same way
     ("files", "errors"),
     ("_registry", "errors"),
-    ("_specs", "errors"),
-    ("_specs", "_registry"),
     ("models", "encoding"),
     ("nulls", "rationales"),  # the random order of sets is the same for sets of one size and for sets of one class
     ("nulls", "words"),  # which units are pieces of one word
+    ("subjects", "words"),  # where characters and words begin
 }
 """Imports between parts of one layer: each is needed, and none has a way back."""
 FACADE = "ice_eval"

@@ -76,7 +76,7 @@ def test_the_template_passes_its_own_tests(template):
 EVERY_KIND = """
     from ice_eval.analysis.measures import Found, Measure, measure
     from ice_eval.attributions import attribution
-    from ice_eval.attributions.longest_words import LongestWords
+    from ice_eval.attributions.controls import LongestWords
     from ice_eval.cot.attributions import step_attribution
     from ice_eval.cot.attributions.length import Length
     from ice_eval.cot.operators import step_operator
@@ -88,11 +88,11 @@ EVERY_KIND = """
     from ice_eval.models import model
     from ice_eval.models.toy import Toy
     from ice_eval.nulls import null
-    from ice_eval.nulls.position import Position
+    from ice_eval.nulls.strata import Position
     from ice_eval.operators import operator
     from ice_eval.operators.delete import Delete
     from ice_eval.tasks import task
-    from ice_eval.tasks.demo import demo
+    from ice_eval.tasks.english import demo
 
     @measure("mine")
     class Silent(Measure):

@@ -1,10 +1,10 @@
-"""Texts and names of users: what a terminal may print of them, and what no file can hold."""
+"""Characters that a terminal must not print, and those that no file can hold."""
 
 import unicodedata
 
 
 def without_controls(text: str) -> str:
-    """Control characters but new lines and tabs become `\ufffd`: a terminal would obey them.
+    """Replace control characters but new lines and tabs by `\ufffd`: a terminal would obey them.
 
     So do halves of characters (lone surrogates), as file names that are no UTF-8 have: they cannot be printed.
     """
@@ -12,5 +12,5 @@ def without_controls(text: str) -> str:
 
 
 def is_broken(text: str) -> bool:
-    """Whether a text holds half of a character (a lone surrogate), which UTF-8 cannot write."""
+    """Return whether a text holds half of a character (a lone surrogate), which UTF-8 cannot write."""
     return any("\ud800" <= c <= "\udfff" for c in text)

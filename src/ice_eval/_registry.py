@@ -1,17 +1,20 @@
-"""Names for plug-ins: a decorator registers, a folder is discovered, a wrong name gets a suggestion."""
+"""Plug-ins by name: a decorator registers, a folder is discovered, `lime:n_samples=200` sets options."""
 
 import difflib
 import importlib
 import importlib.metadata
 import pkgutil
-from collections.abc import Collection, Iterator
-from typing import Generic, TypeVar
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import fields
+from types import NoneType
+from typing import Any, Generic, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from ice_eval.errors import ConfigError
 
 T = TypeVar("T")
+_Item = TypeVar("_Item")
 _GROUP = "ice_eval."
-"""What the groups of entry points begin with; the kind of plug-in follows, in the plural."""
+"""Prefix of the groups of entry points; the kind of plug-in follows, in the plural."""
 
 
 class Registry(Generic[T]):
@@ -31,8 +34,8 @@ class Registry(Generic[T]):
         self._discovered = False
 
     @property
-    def _noun(self) -> str:
-        """What a message calls a plug-in."""
+    def noun(self) -> str:
+        """The kind as messages write it."""
         return self.kind.replace("_", " ")
 
     def add(self, name: str, item: T) -> T:
@@ -40,12 +43,21 @@ class Registry(Generic[T]):
         if name in self._items:
             homes = [getattr(each, "__module__", None) for each in (self._items[name], item)]
             where = f" (in {homes[0]} and {homes[1]})" if all(homes) else ""
-            raise ConfigError(f"two {self._noun}s are named '{name}'{where}; rename one of them.")
+            raise ConfigError(f"two {self.noun}s are named '{name}'{where}; rename one of them.")
         self._items[name] = item
         return item
 
+    def register(self, name: str) -> Callable[[_Item], _Item]:
+        """Return a decorator that registers a plug-in under `name` and leaves its type as it is."""
+
+        def decorate(item: _Item) -> _Item:
+            self.add(name, cast(T, item))
+            return item
+
+        return decorate
+
     def get(self, name: str) -> T:
-        """The plug-in of that name.
+        """Return the plug-in of that name.
 
         Raises:
             ConfigError: There is none; the message suggests the nearest name and lists the known ones. Kinds that take
@@ -56,20 +68,20 @@ class Registry(Generic[T]):
             bare, _, options = name.partition(":")
             if options and bare in self._items:
                 raise ConfigError(
-                    f"the {self._noun} '{bare}' takes no options, and got '{options}'; give '{bare}' alone."
+                    f"the {self.noun} '{bare}' takes no options, and got '{options}'; give '{bare}' alone."
                 )
             raise ConfigError(
-                f"no {self._noun} named '{name}'{did_you_mean(name, self.names())} Known: {', '.join(self.names())}."
+                f"no {self.noun} named '{name}'{did_you_mean(name, self.names())} Known: {', '.join(self.names())}."
             )
         return self._items[name]
 
     def names(self) -> list[str]:
-        """All names, sorted."""
+        """Return all names, sorted."""
         self._discover()
         return sorted(self._items)
 
     def items(self) -> Iterator[tuple[str, T]]:
-        """Names and plug-ins, sorted by name."""
+        """Yield names and plug-ins, sorted by name."""
         for name in self.names():
             yield name, self._items[name]
 
@@ -108,21 +120,73 @@ class Registry(Generic[T]):
         else:
             if entry.name in self._items:
                 return
-            reason = f"it registers no {self._noun} named '{entry.name}'."
+            reason = f"it registers no {self.noun} named '{entry.name}'."
         package = f" of the package {entry.dist.name} {entry.dist.version}" if entry.dist else ""
         raise ConfigError(
-            f"the {self._noun} plug-in '{entry.name}' ({entry.value}){package} cannot be loaded: {reason} Mend or "
+            f"the {self.noun} plug-in '{entry.name}' ({entry.value}){package} cannot be loaded: {reason} Mend or "
             "uninstall the package."
         )
 
 
+def from_spec(spec: str, registry: Registry[type[T]]) -> T:
+    """Return the plug-in that `NAME` or `NAME:option=value:option=value` names; options are the fields of a dataclass.
+
+    Raises:
+        ConfigError: There is no such name or option, or a value does not fit; the message lists what is known.
+    """
+    name, *given = spec.split(":")
+    cls = registry.get(name)
+    what = f"the {registry.noun}"
+    kinds = {field.name: get_type_hints(cls)[field.name] for field in fields(cls)}  # type: ignore[arg-type]
+    values: dict[str, Any] = {}
+    for part in given:
+        option, equals, text = (piece.strip() for piece in part.partition("="))
+        option = option.replace("-", "_")
+        if option not in kinds or not equals or option in values:
+            raise ConfigError(f"{what} '{spec}': '{part}' is no option of '{name}'; {_options(kinds)}.")
+        values[option] = _value(f"{what} '{spec}'", option, text, kinds)
+    return cls(**values)
+
+
+def _value(method: str, option: str, text: str, kinds: Mapping[str, Any]) -> Any:
+    """Return the written value of an option as a value of its type."""
+    for kind in _alternatives(kinds[option]):
+        try:
+            return _WRITTEN[kind][text.casefold()] if kind in _WRITTEN else kind(text)
+        except (KeyError, ValueError):
+            continue
+    if text in get_args(kinds[option]):
+        return text
+    raise ConfigError(f"{method}: {option} = '{text}' is not {_expected(kinds[option])}; {_options(kinds)}.")
+
+
+_WRITTEN: dict[Any, dict[str, Any]] = {bool: {"true": True, "false": False}, NoneType: {"none": None}}
+"""Values that are not made by calling their type."""
+
+
+def _alternatives(kind: Any) -> tuple[Any, ...]:
+    """Split `int | None` into its parts; the words of a `Literal` are no types."""
+    return () if get_origin(kind) is Literal else get_args(kind) or (kind,)
+
+
+def _expected(kind: Any) -> str:
+    words = get_args(kind) if get_origin(kind) is Literal else [each.__name__ for each in _alternatives(kind)]
+    return " or ".join(words).replace("NoneType", "none")
+
+
+def _options(kinds: Mapping[str, Any]) -> str:
+    if not kinds:
+        return "it has no options"
+    return "its options: " + ", ".join(f"{name} ({_expected(kind)})" for name, kind in kinds.items())
+
+
 def plugin_packages() -> list[str]:
-    """Other packages that bring plug-ins, of whatever kind, sorted."""
+    """Return the other packages with plug-ins, of whatever kind, sorted."""
     installed = importlib.metadata.distributions()
     return sorted({each.name for each in installed if any(e.group.startswith(_GROUP) for e in each.entry_points)})
 
 
 def did_you_mean(name: str, known: list[str]) -> str:
-    """The part of an error message that suggests the nearest known name, or just a full stop."""
+    """Return the part of an error message that suggests the nearest known name, or just a full stop."""
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     return f"; did you mean '{close[0]}'?" if close else "."

@@ -15,7 +15,7 @@ class Protocol:
     """The points where the paper, its package and we differ; the defaults are ours."""
 
     scope: Scope = "content"
-    """What may be removed: the explained fields, or the template's tokens too."""
+    """Tokens that may be removed: those of the explained fields, or of the template too."""
     fills: FillMode = "shared"
     """Infill: the same fill of a unit in every row, or one of its own in each."""
     sign: Sign = "support"

@@ -15,7 +15,7 @@ from ice_eval.seeding import rng_for
 
 Units = tuple[int, ...]  # unit indices, ascending
 Share = float | Literal["dynamic"]
-"""How large a rationale is: a share of the units, or as many as the attribution has peaks."""
+"""Size of a rationale: a share of the units, or as many as the attribution has peaks."""
 
 DYNAMIC: Literal["dynamic"] = "dynamic"
 ERASER_SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)
@@ -30,18 +30,15 @@ _FLOYD, _LOW = 10_000, np.uint64(2**32 - 1)
 
 
 def set_size(n_units: int, k: float) -> int:
-    """How many units the top `k` share of `n_units` holds: `max(1, floor(k * n))`, never all of several."""
+    """Return the number of units in the top `k` share of `n_units`: `max(1, floor(k * n))`, never all of several."""
     # 0.3 * 10 is 2.9999999999999996 in floating point: a whole number must not be floored to the one below.
     return max(1, min(math.floor(k * n_units + 1e-9), n_units - 1))
 
 
 def rationale_size(attribution: ArrayLike, k: Share | None, *, magnitude: bool = False) -> int:
-    """How many units a rationale holds: the top `k` share, one for each peak, or without k all with a positive number.
+    """Return the size of a rationale: the top `k` share, one for each peak, or without k all with a positive number.
 
-    Args:
-        attribution: A number per unit.
-        k: The share, `"dynamic"`, or None.
-        magnitude: Whether units rank by the size of their number, whatever its sign.
+    With `magnitude` units rank by the size of their number, whatever its sign.
     """
     values = np.asarray(attribution, dtype=np.float64)
     if k is None:
@@ -52,7 +49,7 @@ def rationale_size(attribution: ArrayLike, k: Share | None, *, magnitude: bool =
 
 
 def n_peaks(attribution: PerUnit) -> int:
-    """How many units stand out from their neighbours, at least one (Kamp et al., 2023).
+    """Return the number of units that stand out from their neighbours, at least one (Kamp et al., 2023).
 
     A peak is higher than the unit before it and the unit after it (the first and the last unit have one neighbour), and
     not below the mean of all. Neighbours with the same number are one peak together.
@@ -71,17 +68,14 @@ def positive(attribution: PerUnit) -> KeepMask:
 
 
 def n_sets(n_units: int, size: int) -> int:
-    """How many sets of that size there are."""
+    """Return the number of sets of that size."""
     return math.comb(n_units, size)
 
 
 def top_k(attribution: PerUnit, size: int, *, rng: np.random.Generator | Callable[[], np.random.Generator]) -> KeepMask:
     """Return the `size` units with the largest attribution; `rng` breaks ties at the boundary, never position.
 
-    Args:
-        attribution: A number per unit.
-        size: Units of the set.
-        rng: Breaks ties; a function that makes it is called only where there is one.
+    A function that makes the `rng` is called only where there is a tie.
     """
     if not np.isfinite(attribution).all():
         raise DataError("the attribution holds values that are not finite")
@@ -127,11 +121,7 @@ def in_random_order(
 ) -> Iterator[Units]:
     """Yield each of `count` different sets once, in a random order.
 
-    Args:
-        count: How many sets there are.
-        every: Lists them; called only where they are few.
-        draw: Returns one of them at random, all equally likely.
-        rng: Source of the order.
+    `every` lists them and is called only where they are few; `draw` returns one of them, all equally likely.
     """
     if count <= _ENUMERATE:
         listed = list(every())

@@ -19,7 +19,7 @@ _ENDS_IN_WORD, _BEGINS_WORD = regex.compile(rf"{_PLAIN}(?:(?!{_UNSPACED})\p{{M}}
 
 
 def word_spans(text: str) -> list[tuple[int, int]]:
-    """Where the words of a text stand: non-space runs with punctuation split off, or single unspaced characters.
+    """Locate the words of a text: non-space runs with punctuation split off, or single unspaced characters.
 
     A word begins and ends with whole characters: with the space that its first accent stands on, say.
     """
@@ -39,12 +39,12 @@ def word_spans(text: str) -> list[tuple[int, int]]:
 
 
 def runs_on(before: str, after: str) -> bool:
-    """Whether one text side by side with another would make one word: letters or digits of a script that has spaces."""
+    """Return whether two texts side by side would make one word: letters or digits of a script that has spaces."""
     return _ENDS_IN_WORD.search(before[-TAIL:]) is not None and _BEGINS_WORD.match(after) is not None
 
 
 def character_starts(text: str) -> NDArray[np.int64]:
-    """For each code point, where the character begins that it is part of.
+    """Return, for each code point, the start of the character that it is part of.
 
     A character may be several code points: a letter and its accents, an emoji and its skin tone.
     """

@@ -8,7 +8,7 @@ import pytest
 
 import ice_eval
 from ice_eval.attributions import Attribution, Lens, attributions, method_of
-from ice_eval.attributions.random import Random
+from ice_eval.attributions.controls import Random
 from ice_eval.errors import ConfigError
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from tests.cot.small_cases import case, response
 
-from ice_eval._specs import from_spec
+from ice_eval._registry import from_spec
 from ice_eval.cot.attributions import StepLens, Unexplained, step_attributions
 from ice_eval.errors import ConfigError
 

@@ -12,8 +12,7 @@ from ice_eval.bench.grid import load_grid
 from ice_eval.cot.given import read_given
 from ice_eval.errors import ConfigError
 from ice_eval.interop import read
-from ice_eval.tasks import FileData, Records, load_task
-from ice_eval.tasks._prompt import Template
+from ice_eval.tasks import FileData, Records, Template, load_task
 
 N_FILES = {"ordinary": 100, "slow": 1_000}
 READERS = {

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from ice_eval.encoding import encode
-from ice_eval.interop import Explanation, Piece, align
+from ice_eval.interop import Explanation, TextPart, align
 from ice_eval.models.toy import Toy
 from ice_eval.records import Example
 from ice_eval.tasks import Records, Task
@@ -29,7 +29,7 @@ def aligned(item_of):
 
     def build(fields, tokens, scores=None, **settings):
         fields = {"text": fields} if isinstance(fields, str) else fields
-        pieces = tuple(each if isinstance(each, Piece) else Piece(each) for each in tokens)
+        pieces = tuple(each if isinstance(each, TextPart) else TextPart(each) for each in tokens)
         values = np.arange(1.0, len(pieces) + 1) if scores is None else np.array(scores, dtype=float)
         return align(Explanation(values, pieces), item_of(fields, **settings), fields)
 

@@ -8,7 +8,7 @@ from tests.small_tokenizers import byte_level, sentence_piece
 from tokenizers import pre_tokenizers
 
 from ice_eval.errors import DataError
-from ice_eval.interop import Explanation, Piece, align
+from ice_eval.interop import Explanation, TextPart, align
 
 BYTES = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
 TEXT = "A gorgeous café film 😀!"
@@ -55,7 +55,7 @@ def test_every_way_of_writing_tokens_gives_the_same_numbers(aligned, way):
 
 def test_pieces_of_a_unit_are_summed_and_a_piece_is_spread_over_its_units(aligned):
     assert aligned("a gorgeous film", ["a", "gor", "geous", "film"]).values.tolist() == [1, 5, 4]
-    spread = aligned("a gorgeous film", [Piece("a gorgeous", 0, 10), Piece(None, 11, 15)], [9, 4])
+    spread = aligned("a gorgeous film", [TextPart("a gorgeous", 0, 10), TextPart(None, 11, 15)], [9, 4])
     assert spread.values.tolist() == pytest.approx([1, 8, 4])
 
 
@@ -102,12 +102,12 @@ def test_two_fields_one_after_another_or_by_name(aligned):
     whole = ["[CLS]", "a", "man", "sleeps", "[SEP]", "a", "man", "is", "awake", "[SEP]"]
     assert aligned(fields, whole).values.tolist() == [2, 3, 4, 6, 7, 8, 9]
     named = [
-        Piece("is", field="hypothesis"), Piece("awake", field="hypothesis"), Piece("man", 2, 5, "premise")
+        TextPart("is", field="hypothesis"), TextPart("awake", field="hypothesis"), TextPart("man", 2, 5, "premise")
     ]  # fmt: skip
     with pytest.raises(DataError, match="the tokens do not spell the text"):
         aligned(fields, named)
-    named = [Piece(t, field="hypothesis") for t in ("a", "man", "is", "awake")]
-    assert aligned(fields, [*named, Piece("man", 2, 5, "premise")]).values.tolist() == [0, 5, 0, 1, 2, 3, 4]
+    named = [TextPart(t, field="hypothesis") for t in ("a", "man", "is", "awake")]
+    assert aligned(fields, [*named, TextPart("man", 2, 5, "premise")]).values.tolist() == [0, 5, 0, 1, 2, 3, 4]
 
 
 def test_a_text_is_not_found_inside_a_word_of_another(aligned):
@@ -176,12 +176,12 @@ def test_scripts_without_spaces_are_cut_anywhere(aligned):
 
 
 def test_spans_leave_the_rest_at_nothing_without_a_word(aligned):
-    found = aligned("a gorgeous film", [Piece(None, 2, 10)], [3])
+    found = aligned("a gorgeous film", [TextPart(None, 2, 10)], [3])
     assert (found.values.tolist(), found.cut) == ([0, 3, 0], False)
 
 
 def test_words_may_be_counted_instead_of_characters(aligned):
-    found = aligned("well-made , and warm", [Piece("and warm", 2, 4, counted="words")], [7])
+    found = aligned("well-made , and warm", [TextPart("and warm", 2, 4, counted="words")], [7])
     assert found.values.sum() == pytest.approx(7)
     assert found.values[-1] == pytest.approx(4)
 
@@ -197,7 +197,7 @@ def test_numbers_alone_are_one_per_unit_or_one_per_token(item_of):
 
 def test_several_classes_keep_their_columns(item_of):
     item = item_of("a gorgeous film")
-    pieces = tuple(map(Piece, ["a", "gor", "geous", "film"]))
+    pieces = tuple(map(TextPart, ["a", "gor", "geous", "film"]))
     found = align(Explanation(np.arange(8.0).reshape(4, 2), pieces), item, {"text": "a gorgeous film"})
     assert found.values.tolist() == [[0, 1], [6, 8], [6, 7]]
 
@@ -220,13 +220,13 @@ def test_a_longer_text_is_shown_from_where_ours_ends(aligned):
 @pytest.mark.parametrize(
     ("piece", "message"),
     [
-        (Piece(None, 2, 99), r"the span 2 to 99 does not lie in the field 'text', which has 15 characters"),
+        (TextPart(None, 2, 99), r"the span 2 to 99 does not lie in the field 'text', which has 15 characters"),
         (
-            Piece("movie", 11, 15),
+            TextPart("movie", 11, 15),
             r"characters 11 to 15 of the field 'text' are not .*\ntheirs: 'movie'\nours:   'film'",
         ),
-        (Piece(None, 2, 4, "body"), "no field 'body'; the example has text"),
-        (Piece(None, 2, 9, counted="words"), "the span 2 to 9 does not lie in .* which has 3 words"),
+        (TextPart(None, 2, 4, "body"), "no field 'body'; the example has text"),
+        (TextPart(None, 2, 9, counted="words"), "the span 2 to 9 does not lie in .* which has 3 words"),
     ],
 )
 def test_a_span_of_another_text_is_refused(aligned, piece, message):
@@ -236,7 +236,7 @@ def test_a_span_of_another_text_is_refused(aligned, piece, message):
 
 def test_a_span_without_a_field_is_refused_where_there_are_several(aligned):
     with pytest.raises(DataError, match="a span without a field, and the explained fields are premise, hypothesis"):
-        aligned({"premise": "a", "hypothesis": "b c"}, [Piece(None, 0, 1)])
+        aligned({"premise": "a", "hypothesis": "b c"}, [TextPart(None, 0, 1)])
 
 
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\ufffd\U0010ffff"), min_size=1, max_size=40)
@@ -249,10 +249,10 @@ def test_totals_are_kept_however_a_text_is_cut(item_of, text, cuts, seed):
     assume(item.n_units > 0 and "".join(text.split()) == "".join("".join(item.texts).split()))
     tokens = [text[start:end] for start, end in zip(edges[:-1], edges[1:], strict=True)]
     scores = np.random.default_rng(seed).normal(size=len(tokens))
-    by_token = align(Explanation(scores, tuple(map(Piece, tokens))), item, {"text": text})
+    by_token = align(Explanation(scores, tuple(map(TextPart, tokens))), item, {"text": text})
     assert by_token.values.sum() == pytest.approx(scores.sum())
     by_span = align(
-        Explanation(scores, tuple(Piece(None, s, e) for s, e in zip(edges[:-1], edges[1:], strict=True))),
+        Explanation(scores, tuple(TextPart(None, s, e) for s, e in zip(edges[:-1], edges[1:], strict=True))),
         item,
         {"text": text},
     )
@@ -270,7 +270,7 @@ def test_the_pieces_of_a_unit_in_any_tokenizer_give_the_unit_its_number(item_of,
         [(token, _)] = BYTES.pre_tokenize_str(text[start:end])
         byte_tokens += [*token]  # a token per byte
         byte_scores += [expected[unit] / len(token)] * len(token)
-    found = align(Explanation(np.array(byte_scores), tuple(map(Piece, byte_tokens))), item, {"text": text})
+    found = align(Explanation(np.array(byte_scores), tuple(map(TextPart, byte_tokens))), item, {"text": text})
     np.testing.assert_allclose(found.values, expected)
 
 

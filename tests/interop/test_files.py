@@ -13,7 +13,7 @@ from tests.small_runs import Waves
 
 import ice_eval
 from ice_eval.errors import ConfigError, DataError
-from ice_eval.interop import Explanation, Piece, formats, read
+from ice_eval.interop import Explanation, TextPart, formats, read
 from ice_eval.tasks import load_task
 
 TASK = load_task("demo")
@@ -103,7 +103,7 @@ def test_a_list_in_one_json_file_does_too(tmp_path, expected):
 
 def test_records_in_memory_and_explanations_do_too(expected):
     assert results(list(rows("tokens"))) == expected
-    made = {item.example_id: Explanation(weights(item), tuple(Piece(text) for text in item.texts)) for item in ITEMS}
+    made = {item.example_id: Explanation(weights(item), tuple(TextPart(text) for text in item.texts)) for item in ITEMS}
     assert results(made) == expected
     assert results(list(made.values())) == expected
 
@@ -317,7 +317,7 @@ def test_classes_are_told_by_name_and_the_one_that_is_explained_is_taken(expecte
     given = {}
     for item in ITEMS:
         both = np.stack([weights(item), -weights(item)], axis=1)
-        given[item.example_id] = Explanation(both, tuple(map(Piece, item.texts)), classes=("Positive", "Negative"))
+        given[item.example_id] = Explanation(both, tuple(map(TextPart, item.texts)), classes=("Positive", "Negative"))
     asked = {"operators": ["delete"], "n": 12, "m": 20, "target": "gold"}
     run = ice_eval.evaluate(Waves(), TASK, attributions={"mine": given}, **asked).examples()
     fair = ice_eval.evaluate(Waves(), TASK, attributions={"mine": weights}, **asked).examples()

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from tests.small_runs import run, texts
 
 from ice_eval.errors import DataError
-from ice_eval.interop import Explanation, Piece, eraser, jsonl, read
+from ice_eval.interop import Explanation, TextPart, read
+from ice_eval.interop.jsonl import eraser_explanation, explanation_of
 
 WORDS = ["a", "gorgeous", "film"]
 
@@ -101,7 +102,7 @@ values = st.recursive(
 
 @given(row=st.dictionaries(st.sampled_from(NAMES), values, max_size=6))
 def test_any_object_is_an_explanation_or_is_refused(row):
-    for one in (jsonl.explanation, eraser.explanation):
+    for one in (explanation_of, eraser_explanation):
         try:
             assert isinstance(one(row), Explanation)
         except DataError as exc:
@@ -112,6 +113,6 @@ def test_what_python_gives_is_checked_too():
     with pytest.raises(DataError, match="the attribution 'mine' is 5; a file with explanations, numbers or a function"):
         run(texts(2), attributions={"mine": 5})
     with pytest.raises(DataError, match="2 tokens and 1 scores; give one each"):
-        Explanation(np.ones(1), (Piece("a"), Piece("b")))
+        Explanation(np.ones(1), (TextPart("a"), TextPart("b")))
     found = run(texts(2), attributions={"mine": lambda item: torch.ones(item.n_units, requires_grad=True)}, m=3)
     assert found.summary()["n"].tolist() == [2]

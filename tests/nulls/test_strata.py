@@ -10,8 +10,7 @@ from tests.nulls.examples import ITEMS, class_of, item_of
 
 from ice_eval.errors import DataError
 from ice_eval.nulls import matched_sets, unit_counts
-from ice_eval.nulls._strata import Strata
-from ice_eval.nulls.frequency import Frequency
+from ice_eval.nulls.strata import Frequency, Strata
 
 
 @given(st.lists(st.integers(-1, 3), min_size=1, max_size=9), st.data())

@@ -3,9 +3,7 @@ from dataclasses import replace
 import pytest
 
 from ice_eval.errors import CapabilityError
-from ice_eval.operators.mask import Mask
-from ice_eval.operators.mask_pad import MaskPad
-from ice_eval.operators.mask_unk import MaskUnk
+from ice_eval.operators.mask import Mask, MaskPad, MaskUnk
 from ice_eval.records import SpecialIds
 
 WRITES = [(Mask, "mask"), (MaskUnk, "unk"), (MaskPad, "pad")]

@@ -5,7 +5,7 @@ import pytest
 import transformers
 
 from ice_eval.encoding import encode
-from ice_eval.interop import Explanation, Piece, align
+from ice_eval.interop import Explanation, TextPart, align
 from ice_eval.models import load_model
 from ice_eval.records import Example
 from ice_eval.tasks import FileData, Task
@@ -27,5 +27,5 @@ def test_tokens_of_wordpiece_are_found_in_real_texts(shared_data, name):
         tokens = tokenizer.convert_ids_to_tokens(
             tokenizer(fields["text"], truncation=True, max_length=512)["input_ids"]
         )
-        found = align(Explanation(np.ones(len(tokens)), tuple(map(Piece, tokens))), item, fields)
+        found = align(Explanation(np.ones(len(tokens)), tuple(map(TextPart, tokens))), item, fields)
         assert found.covered.mean() > 0.95, (name, place)

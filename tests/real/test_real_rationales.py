@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import ice_eval
-from ice_eval.attributions.human import Human
+from ice_eval.attributions.controls import Human
 from ice_eval.encoding import encode
 from ice_eval.interop import align, of_examples
 from ice_eval.models.toy import Toy

@@ -1,4 +1,4 @@
-"""A number per unit. One file per method."""
+"""Attributions: a number per unit. One file per method or family."""
 
 from ice_eval.attributions._base import (
     LOOKS,
@@ -10,10 +10,8 @@ from ice_eval.attributions._base import (
     method_of,
     one_per_unit,
 )
-from ice_eval.attributions._brought import Computed, Explained, Given, explained
-from ice_eval.attributions._data import DataView
-from ice_eval.attributions._fit import Fit, fit_of
-from ice_eval.attributions._lens import Lens, Observer, PerRow
+from ice_eval.attributions._lens import DataView, Lens, Observer, PerRow
+from ice_eval.attributions.user_supplied import Computed, Explained, Fit, Given, explained, fit_of
 
 __all__ = [
     "LOOKS",

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, TypeVar
 
-from ice_eval._registry import Registry
-from ice_eval._specs import from_spec
+from ice_eval._registry import Registry, from_spec
 from ice_eval.attributions._lens import Lens
 from ice_eval.errors import DataError
 from ice_eval.records import Encoded, PerUnit
@@ -15,11 +14,11 @@ from ice_eval.records import Encoded, PerUnit
 _Class = TypeVar("_Class", bound="type[Attribution]")
 
 OF_EVERY_MODEL = frozenset({"counts", "human", "lexicon", "values"})
-"""What an attribution may declare whatever the model: the data or the run offer it."""
+"""Needs that the data or the run meet, whatever the model."""
 NEEDS = frozenset({"attention_maps", "attentions", "embeddings", "generate", "gradients"}) | OF_EVERY_MODEL
-"""What an attribution may declare."""
+"""Needs that an attribution may declare."""
 LOOKS = frozenset({"attentions", "gradients"})
-"""What one look at an example shows, for all attributions together."""
+"""Needs that one look at an example meets, for all attributions together."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,13 +28,13 @@ class Attribution(ABC):
     needs: ClassVar[frozenset[str]] = frozenset()
     signed: ClassVar[bool] = False
     """Whether negative numbers speak against the explained label, so that support and magnitude rank differently."""
-    brought: ClassVar[bool] = False
+    user_supplied: ClassVar[bool] = False
     """Whether the numbers come from the user, so that a run folder must be checked to hold the same."""
 
     @property
     def has_signs(self) -> bool:
-        """Whether its numbers may be negative against the label: those of signed methods, and what users bring."""
-        return self.signed or self.brought
+        """Whether its numbers may be negative against the label: those of signed methods, and of users."""
+        return self.signed or self.user_supplied
 
     @property
     def sized(self) -> bool:
@@ -44,44 +43,38 @@ class Attribution(ABC):
 
     @property
     def operator(self) -> str:
-        """What happens to units that `lens.values` does not keep; a field where users choose."""
+        """The operator on units that `lens.values` does not keep; a field where users choose."""
         return "delete"
 
     def n_probes(self, n_units: int) -> int:
-        """Rows that the method asks `lens.values` for, so that a run can say how far it is."""
+        """Return the number of rows that the method asks `lens.values` for, for the progress of a run."""
         return 0
 
     def remark(self, n_units: Sequence[int]) -> str | None:
-        """What a user should know before it explains texts of so many units."""
+        """Return a note for the user before it explains texts of so many units."""
         return None
 
     @property
     def passes(self) -> int:
-        """Forward passes that an example costs beside the one look that all methods share; a way back counts as two."""
+        """Forward passes per example beside the one look that all methods share; a backward pass counts as two."""
         return 0
 
     def check(self, lens: Lens, item: Encoded) -> None:
         """Try the method on one example before anything is written; one that looks at no model needs no trial.
 
-        Whatever it raises stops the run. Methods that look many times override this with a shorter trial.
-
-        Raises:
-            ConfigError: A field asks for what the model has not, such as a layer beyond its last.
+        Whatever it raises stops the run, such as `ConfigError` for a layer beyond the last. Methods that look many
+        times override this with a shorter trial.
         """
         if self.needs - OF_EVERY_MODEL and "values" not in self.needs:
             self.attribute(lens, [item])
 
     @abstractmethod
     def attribute(self, lens: Lens, batch: Sequence[Encoded]) -> list[PerUnit]:
-        """One array per example: how much each unit matters."""
+        """Return one array per example: how much each unit matters."""
 
 
 def one_per_unit(name: str, item: Encoded, values: PerUnit, *, advice: str = "") -> PerUnit:
-    """The values, if there is one for every unit; else the error ends with the advice.
-
-    Raises:
-        DataError: There is not; the message shows the units.
-    """
+    """Return the values, if there is one for every unit; else the error shows the units and ends with the advice."""
     if values.shape != (item.n_units,):
         raise DataError(
             f"the attribution '{name}' gave {values.size} numbers for example '{item.example_id}', which has "
@@ -110,21 +103,16 @@ def attribution(name: str, *, needs: set[str] | None = None) -> Callable[[_Class
 
 
 def fields_of(method: Attribution) -> dict[str, Any]:
-    """What a method is and how it is set, as JSON can hold it: its name, and its frozen fields.
+    """Return the name and the settings of a method as JSON can hold them; other values by their type.
 
-    Of what a user brings the class alone is told: its numbers stand in the folder themselves. A field that is neither
-    number, word nor list is told by its type.
+    A user-supplied method is just its class: its numbers are in the folder themselves.
     """
     name = next((name for name, known in attributions.items() if known is type(method)), type(method).__name__)
-    chosen = {} if method.brought else {each.name: getattr(method, each.name) for each in fields(method)}
+    chosen = {} if method.user_supplied else {each.name: getattr(method, each.name) for each in fields(method)}
     plain: dict[str, Any] = json.loads(json.dumps(chosen, default=lambda value: type(value).__name__))
     return {"method": name, **plain}
 
 
 def method_of(spec: str) -> Attribution:
-    """The known attribution that `NAME` or `NAME:option=value:option=value` stands for; options are its fields.
-
-    Raises:
-        ConfigError: There is no such attribution or option, or a value does not fit; the message lists what is known.
-    """
+    """Return the attribution that `NAME` or `NAME:option=value:option=value` names; options are its fields."""
     return from_spec(spec, attributions)

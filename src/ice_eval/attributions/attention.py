@@ -1,4 +1,4 @@
-"""Attention."""
+"""Attention: from the position that answers, followed through the layers, and times its gradient."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,9 +32,10 @@ class Attention(Attribution):
 
     def attribute(self, lens: Lens, batch: Sequence[Encoded]) -> list[PerUnit]:
         if "attention_maps" in self.needs:
-            found = (self._chosen(maps) for maps in lens.attention_maps(batch))
-            return [item.per_unit(weights) for item, weights in zip(batch, found, strict=True)]
-        return [item.per_unit(weights) for item, weights in zip(batch, lens.attentions(batch), strict=True)]
+            found = [self._chosen(maps) for maps in lens.attention_maps(batch)]
+        else:
+            found = lens.attentions(batch)
+        return [item.per_unit(weights) for item, weights in zip(batch, found, strict=True)]
 
     def _chosen(self, maps: AttentionMaps) -> PerToken:
         weights = maps.weights[:, :, maps.position].astype(np.float64)
@@ -49,3 +50,69 @@ class Attention(Attribution):
                 weights = weights.take([index], axis=axis)
         mean: PerToken = weights.mean(axis=(0, 1))
         return mean
+
+
+@attribution("attention-rollout", needs={"attention_maps"})
+@dataclass(frozen=True, kw_only=True)
+class AttentionRollout(Attribution):
+    """Attention followed through the layers to the position that answers, half of it staying in place, per unit.
+
+    Product over layers of `0.5 A + 0.5 I`, A the mean over heads: the half that stays is the residual connection. Abnar
+    & Zuidema, 2020.
+    """
+
+    @property
+    def passes(self) -> int:
+        return 1
+
+    def attribute(self, lens: Lens, batch: Sequence[Encoded]) -> list[PerUnit]:
+        found = zip(batch, lens.attention_maps(batch), strict=True)
+        return [item.per_unit(_rolled_out(maps)) for item, maps in found]
+
+
+def _rolled_out(maps: AttentionMaps) -> PerToken:
+    # Only the row of the answer is asked for: from the last layer down, a vector times a matrix.
+    row: PerToken = np.eye(maps.weights.shape[-1])[maps.position]
+    for heads in maps.weights[::-1]:
+        row = 0.5 * row @ heads.mean(axis=0, dtype=np.float64) + 0.5 * row
+    return row
+
+
+@attribution("attention-x-gradient", needs={"attention_maps"})
+@dataclass(frozen=True, kw_only=True)
+class AttentionXGradient(Attribution):
+    """Attention from the position that answers, times the gradient of the target's log-odds there where it is positive.
+
+    Mean over layers and heads of `relu(A * dA)` (the product of Grad-SAM, Barkan et al., 2021). With `through=true` the
+    products are followed through the layers, `R = R + mean_heads(relu(A * dA)) R` from the first on (Chefer et al.,
+    2021), so that what other tokens hand on counts too.
+    """
+
+    through: bool = False
+    """Whether attention of other positions counts, as far as it reaches the one that answers."""
+
+    @property
+    def passes(self) -> int:
+        return 3
+
+    def attribute(self, lens: Lens, batch: Sequence[Encoded]) -> list[PerUnit]:
+        reduce = _through if self.through else _direct
+        found = zip(batch, lens.attention_maps(batch, gradients=True), strict=True)
+        return [item.per_unit(reduce(maps)) for item, maps in found]
+
+
+def _direct(maps: AttentionMaps) -> PerToken:
+    assert maps.gradients is not None
+    read = np.s_[:, :, maps.position]
+    products = maps.weights[read].astype(np.float64) * maps.gradients[read]
+    mean: PerToken = np.maximum(products, 0).mean(axis=(0, 1))
+    return mean
+
+
+def _through(maps: AttentionMaps) -> PerToken:
+    assert maps.gradients is not None
+    start: PerToken = np.eye(maps.weights.shape[-1])[maps.position]
+    row = start
+    for weights, gradients in zip(maps.weights[::-1], maps.gradients[::-1], strict=True):
+        row = row + row @ np.maximum(weights * gradients, 0).mean(axis=0, dtype=np.float64)
+    return row - start  # the position that answers is no reason for itself

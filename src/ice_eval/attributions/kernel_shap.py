@@ -8,7 +8,7 @@ from scipy.special import binom
 
 from ice_eval.attributions._base import attribution
 from ice_eval.attributions._lens import PerRow
-from ice_eval.attributions._perturbation import Perturbation, all_fit, all_masks, check_samples, random_masks
+from ice_eval.attributions.perturbation import Perturbation, all_fit, all_masks, check_samples, random_masks
 from ice_eval.records import KeepMasks, PerUnit
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from ice_eval.attributions._base import attribution
 from ice_eval.attributions._lens import PerRow
-from ice_eval.attributions._perturbation import Perturbation, all_fit, all_masks, check_samples, random_masks
+from ice_eval.attributions.perturbation import Perturbation, all_fit, all_masks, check_samples, random_masks
 from ice_eval.errors import ConfigError
 from ice_eval.records import KeepMasks, PerUnit
 
@@ -25,7 +25,7 @@ class Lime(Perturbation):
     n_samples: int = 500
     """Probes of an example."""
     kernel_width: float = 0.25
-    """How fast weights fall with the cosine distance from the full text."""
+    """Width of the kernel of weights, in cosine distance from the full text."""
 
     def __post_init__(self) -> None:
         check_samples(self.n_samples, least=2)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from ice_eval._specs import from_spec
+from ice_eval._registry import from_spec
 from ice_eval.cot.answer_steps import AnswerStep, check_policy
 from ice_eval.cot.attributions import StepAttribution, step_attributions
 from ice_eval.cot.operators import Arrangement, Removal, StepOperator, step_operators

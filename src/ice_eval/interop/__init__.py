@@ -1,16 +1,23 @@
-"""Explanations that other tools wrote, read and put into our units. One file per format."""
+"""Explanations that other tools wrote, read and put into our units. One file per format or family."""
 
 from ice_eval.interop._align import Aligned, align
-from ice_eval.interop._checked import placed
-from ice_eval.interop._formats import Format, explanation_format, formats, of_examples, read
-from ice_eval.interop._numbers import numbers
-from ice_eval.interop._records import Explanation, Piece
+from ice_eval.interop._base import (
+    Explanation,
+    Format,
+    TextPart,
+    explanation_format,
+    formats,
+    numbers,
+    of_examples,
+    read,
+)
+from ice_eval.interop._files import placed
 
 __all__ = [
     "Aligned",
     "Explanation",
     "Format",
-    "Piece",
+    "TextPart",
     "align",
     "explanation_format",
     "formats",

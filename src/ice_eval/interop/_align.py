@@ -6,22 +6,17 @@ Pieces of a set have no amount to spread: a unit that one of them touches is in 
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ice_eval.errors import DataError
-from ice_eval.interop._mismatch import side_by_side
-from ice_eval.interop._placing import place
-from ice_eval.interop._records import Explanation, Piece
-from ice_eval.interop._tokens import fold
-from ice_eval.records import Encoded, Ids
-
-Shares = list[tuple[int, Fraction]]  # characters of the joined text, and the share of a piece that each carries
+from ice_eval.interop._base import Explanation, TextPart
+from ice_eval.records import Encoded
+from ice_eval.subjects import Shares, folded, place, side_by_side
 
 
 class Aligned(NamedTuple):
@@ -35,59 +30,8 @@ class Aligned(NamedTuple):
     """Whether the explanation ends before the text does."""
 
 
-@dataclass(frozen=True)
-class _Joined:
-    """The explained fields of an example as one text, and the unit of each of its characters."""
-
-    names: tuple[str, ...]
-    texts: tuple[str, ...]
-    begins: Mapping[str, int]
-    known: Mapping[str, str]
-    """All texts of the example, the explained ones among them."""
-    text: str
-    owner: Ids
-    """-1: a space between units, a protected character, or what was cut."""
-
-    @classmethod
-    def of(cls, item: Encoded, fields: Mapping[str, str]) -> "_Joined":
-        known = item.whole or fields
-        names = tuple(dict.fromkeys(span.field for span in item.spans))
-        texts = tuple(known[name] for name in names)
-        begins = np.cumsum([0, *(len(text) + 1 for text in texts)])[:-1].tolist()
-        begin_of = dict(zip(names, begins, strict=True))
-        text = "\n".join(texts)
-        owner = np.full(len(text) + 1, -1, dtype=np.int64)
-        for unit, span in enumerate(item.spans):
-            owner[begin_of[span.field] + span.start : begin_of[span.field] + span.end] = unit
-        return cls(names, texts, begin_of, known, text, owner)
-
-    def per_unit(self, share: Shares) -> dict[int, Fraction]:
-        """How much of a piece each unit gets; what belongs to none is lost."""
-        found: dict[int, Fraction] = {}
-        for character, part in share:
-            unit = self.unit(character)
-            found[unit] = found.get(unit, Fraction(0)) + part
-        found.pop(-1, None)
-        return found
-
-    def unit(self, character: int) -> int:
-        """The unit of a character; a space between units counts for the one that follows, or for the last."""
-        if self.owner[character] >= 0 or self.text[character : character + 1].strip():
-            return int(self.owner[character])
-        after = self.owner[character:]
-        before = self.owner[: character + 1]
-        known = after[after >= 0] if (after >= 0).any() else before[before >= 0][::-1]
-        return int(known[0]) if known.size else -1
-
-
 def align(explanation: Explanation, item: Encoded, fields: Mapping[str, str], *, name: str = "mine") -> Aligned:
-    """The explanation of an example in its units.
-
-    Args:
-        explanation: What another tool wrote.
-        item: The example as the model sees it.
-        fields: The example's texts.
-        name: What error messages call the attribution.
+    """Put the explanation of an example with these fields into its units; `name` is the attribution's in errors.
 
     Raises:
         DataError: The explanation is of another text; the message shows both tokenisations.
@@ -97,12 +41,17 @@ def align(explanation: Explanation, item: Encoded, fields: Mapping[str, str], *,
         return _counted(explanation, item, where)
     if not explanation.pieces and not explanation.is_set:
         raise DataError(f"{where}: there are no tokens. ours: {' | '.join(item.texts[:20])}")
-    joined = _Joined.of(item, fields)
-    shares, cut = _shares(explanation.pieces, joined, item, where)
+    joined = _JoinedFields(item, item.whole or fields, where)
+    shares, cut = joined.shares(explanation.pieces)
     values = np.zeros((item.n_units, *explanation.scores.shape[1:]))
     covered = np.zeros(item.n_units, dtype=bool)
     for score, share in zip(explanation.scores, shares, strict=True):
-        for unit, part in joined.per_unit(share).items():
+        of_unit: dict[int, Fraction] = {}
+        for character, part in share:
+            unit = joined.unit_of[character]
+            of_unit[unit] = of_unit.get(unit, Fraction(0)) + part
+        of_unit.pop(-1, None)  # the share that belongs to no unit is lost
+        for unit, part in of_unit.items():
             values[unit] += float(part) * score
             covered[unit] = True
     if explanation.is_set:
@@ -111,7 +60,7 @@ def align(explanation: Explanation, item: Encoded, fields: Mapping[str, str], *,
 
 
 def _counted(explanation: Explanation, item: Encoded, where: str) -> Aligned:
-    """One number per unit, or one per token of the model's input."""
+    """Read scores without pieces: one per unit, or one per token of the model's input."""
     scores, everything = explanation.scores, np.ones(item.n_units, dtype=bool)
     if len(scores) == item.n_units:
         return Aligned(scores, everything, False)
@@ -124,88 +73,99 @@ def _counted(explanation: Explanation, item: Encoded, where: str) -> Aligned:
     )
 
 
-def _shares(pieces: Sequence[Piece], joined: _Joined, item: Encoded, where: str) -> tuple[list[Shares], bool]:
-    """The characters of each piece: as it says itself, or found by what the tokens of its field spell."""
-    shares: list[Shares] = [[] for _ in pieces]
-    spelled: dict[str | None, list[int]] = {}
-    for index, piece in enumerate(pieces):
-        if piece.field is not None and piece.field not in joined.begins:
-            _refuse_unknown(piece.field, joined, where)
-        elif piece.start is None or piece.end is None:
-            spelled.setdefault(piece.field, []).append(index)
-        else:
-            shares[index] = _spanned(piece, joined, where)
-    cut = False
-    for field, indices in spelled.items():
-        found, ends_early = _spelled([pieces[index].text or "" for index in indices], field, joined, item, where)
-        cut = cut or ends_early
-        for index, share in zip(indices, found, strict=True):
-            shares[index] = share
-    return shares, cut
+class _JoinedFields:
+    """The explained fields of an example as one text, one per line."""
 
+    def __init__(self, item: Encoded, known: Mapping[str, str], where: str) -> None:
+        self._item, self._known, self._where = item, known, where
+        self._texts = {span.field: known[span.field] for span in item.spans}
+        ends = np.cumsum([0, *(len(text) + 1 for text in self._texts.values())])
+        self._begins = dict(zip(self._texts, ends.tolist(), strict=False))
 
-def _refuse_unknown(field: str, joined: _Joined, where: str) -> None:
-    """A field that is not explained has no units, and nothing is lost; one that is not there is a mistake."""
-    if field not in joined.known:
-        raise DataError(f"{where}: no field '{field}'; the example has {', '.join(joined.known)}.")
+    @cached_property
+    def unit_of(self) -> list[int]:
+        """The unit of each character, and of the end; -1 for a protected character and for what was cut.
 
+        A space between units counts for the one that follows, or for the last.
+        """
+        text = "\n".join(self._texts.values())
+        owner = [-1] * (len(text) + 1)
+        for unit, (field, start, end) in enumerate(self._item.spans):
+            begin = self._begins[field]
+            owner[begin + start : begin + end] = [unit] * (end - start)
+        following = next((unit for unit in reversed(owner) if unit >= 0), -1)
+        for index in reversed(range(len(owner))):
+            if owner[index] >= 0:
+                following = owner[index]
+            elif not text[index : index + 1].strip():
+                owner[index] = following
+        return owner
 
-def _spelled(
-    tokens: Sequence[str], field: str | None, joined: _Joined, item: Encoded, where: str
-) -> tuple[list[Shares], bool]:
-    texts = joined.texts if field is None else (joined.texts[joined.names.index(field)],)
-    begin = 0 if field is None else joined.begins[field]
-    found = place(tokens, "\n".join(texts), texts)
-    if found is None:
-        units = [span for span in item.spans if field in (None, span.field)]
-        ours = [text for text, span in zip(item.texts, item.spans, strict=True) if span in units]
-        raise DataError(f"{where}: the tokens do not spell the text.\n{side_by_side(tokens, ours)}")
-    return [[(begin + character, part) for character, part in share] for share in found.shares], found.cut
+    def shares(self, pieces: Sequence[TextPart]) -> tuple[list[Shares], bool]:
+        """Return the characters of each piece, and whether the text goes on after the last one.
 
+        A piece says where it stands, or it is found by what the tokens of its field spell.
+        """
+        shares: list[Shares] = [[] for _ in pieces]
+        spelled: dict[str | None, list[int]] = {}
+        for index, piece in enumerate(pieces):
+            if piece.field is not None and piece.field not in self._begins:
+                if piece.field not in self._known:  # one that is not explained has no units, and nothing is lost
+                    raise DataError(
+                        f"{self._where}: no field '{piece.field}'; the example has {', '.join(self._known)}."
+                    )
+            elif piece.start is None or piece.end is None:
+                spelled.setdefault(piece.field, []).append(index)
+            else:
+                shares[index] = self._spanned(piece, piece.start, piece.end)
+        cut = False
+        for field, indices in spelled.items():
+            tokens = [pieces[index].text or "" for index in indices]
+            found = place(tokens, list(self._texts.values()) if field is None else [self._texts[field]])
+            if found is None:
+                pairs = zip(self._item.texts, self._item.spans, strict=True)
+                ours = [text for text, span in pairs if field in (None, span.field)]
+                raise DataError(f"{self._where}: the tokens do not spell the text.\n{side_by_side(tokens, ours)}")
+            cut = cut or found.cut
+            begin = 0 if field is None else self._begins[field]
+            for index, share in zip(indices, found.shares, strict=True):
+                shares[index] = [(begin + character, part) for character, part in share]
+        return shares, cut
 
-def _spanned(piece: Piece, joined: _Joined, where: str) -> Shares:
-    """The characters from `start` to `end`, which must be those that the piece spells, if it spells any."""
-    field = piece.field or _only_field(piece, joined, where)
-    text = joined.texts[joined.names.index(field)]
-    start, end = _characters(piece, text, field, where)
-    found = text[start:end]
-    if piece.text is not None and _solid(piece.text) != _solid(found):
+    def _spanned(self, piece: TextPart, start: int, end: int) -> Shares:
+        """Return the characters from `start` to `end`, which must be those that the piece spells, if it spells any."""
+        field = piece.field or self._only_field(piece)
+        text = self._texts[field]
+        words = _words(text) if piece.counted == "words" else ()
+        size = len(words) if piece.counted == "words" else len(text)
+        if not 0 <= start < end <= size:
+            raise DataError(
+                f"{self._where}: the span {start} to {end} does not lie in the field '{field}', which has {size} "
+                f"{piece.counted}."
+            )
+        if words:
+            start, end = words[start][0], words[end - 1][1]
+        if piece.text is not None and folded(piece.text) != folded(text[start:end]):
+            raise DataError(
+                f"{self._where}: characters {start} to {end} of the field '{field}' are not what the explanation says."
+                f"\ntheirs: {piece.text!r}\nours:   {text[start:end]!r}"
+            )
+        solid = [index for index in range(start, end) if not text[index].isspace()] or list(range(start, end))
+        return [(self._begins[field] + index, Fraction(1, len(solid))) for index in solid]
+
+    def _only_field(self, piece: TextPart) -> str:
+        names = list(self._texts)
+        if len(names) == 1:
+            return names[0]
+        if piece.counted == "words":  # a rationale of a document, which is the longest by far
+            return max(names, key=lambda name: len(self._known[name]))
         raise DataError(
-            f"{where}: characters {start} to {end} of the field '{field}' are not what the explanation says.\n"
-            f"theirs: {piece.text!r}\nours:   {found!r}"
+            f"{self._where}: a span without a field, and the explained fields are {', '.join(names)}; say which, as in "
+            f'{{"field": "{names[0]}", "start": 0, "end": 4, "score": 1}}.'
         )
-    solid = [index for index in range(start, end) if not text[index].isspace()] or list(range(start, end))
-    return [(joined.begins[field] + index, Fraction(1, len(solid))) for index in solid]
-
-
-def _only_field(piece: Piece, joined: _Joined, where: str) -> str:
-    if len(joined.names) == 1:
-        return joined.names[0]
-    if piece.counted == "words":  # a rationale of a document, which is the longest by far
-        return max(joined.names, key=lambda name: len(joined.known[name]))
-    raise DataError(
-        f"{where}: a span without a field, and the explained fields are {', '.join(joined.names)}; say which, as in "
-        f'{{"field": "{joined.names[0]}", "start": 0, "end": 4, "score": 1}}.'
-    )
-
-
-def _characters(piece: Piece, text: str, field: str, where: str) -> tuple[int, int]:
-    start, end = piece.start or 0, piece.end or 0
-    words = _words(text) if piece.counted == "words" else ()
-    size = len(words) if piece.counted == "words" else len(text)
-    if not 0 <= start < end <= size:
-        raise DataError(
-            f"{where}: the span {start} to {end} does not lie in the field '{field}', which has {size} {piece.counted}."
-        )
-    return (words[start][0], words[end - 1][1]) if words else (start, end)
 
 
 @lru_cache(maxsize=8)  # all words of a document are looked up in it one after another
 def _words(text: str) -> tuple[tuple[int, int], ...]:
-    """Where the words between spaces begin and end."""
+    """Locate the words between spaces."""
     return tuple(match.span() for match in re.finditer(r"\S+", text))
-
-
-def _solid(text: str) -> str:
-    """What two writings of a piece must share: all but spaces, case, accents and width."""
-    return "".join("".join(map(fold, text)).split())

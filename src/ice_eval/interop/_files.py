@@ -1,9 +1,10 @@
-"""Reading files, compressed by gzip or not, with errors that name them."""
+"""Reading files, compressed by gzip or not, and values out of them; `DataError` names file and place."""
 
 import gzip
 import json
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,21 +13,17 @@ from ice_eval.files import why_no_json
 from ice_eval.tasks import numbered_rows
 
 _GZIP = b"\x1f\x8b"
-"""What a compressed file begins with, whatever it is called."""
+"""The first bytes of a compressed file, whatever it is called."""
 
 
 def ending_of(path: Path) -> str:
-    """What a file's name says of its content: `.json` for `out.json` and for `out.json.gz`."""
+    """Return the type of a file's content by its name: `.json` for `out.json` and for `out.json.gz`."""
     bare = path.with_suffix("") if path.suffix.lower() == ".gz" else path
     return bare.suffix.lower()
 
 
 def bytes_of(path: Path, *, most: int = -1) -> bytes:
-    """The bytes of a file, or the first of them; uncompressed.
-
-    Raises:
-        DataError: It cannot be read.
-    """
+    """Return the bytes of a file, or the first of them; uncompressed."""
     try:
         with path.open("rb") as file:
             compressed = file.read(len(_GZIP)) == _GZIP
@@ -36,12 +33,7 @@ def bytes_of(path: Path, *, most: int = -1) -> bytes:
         raise DataError(f"{path} cannot be read: {getattr(exc, 'strerror', None) or exc}.") from exc
 
 
-def text_of(path: Path) -> str:
-    """The text of a file.
-
-    Raises:
-        DataError: It cannot be read, or is not UTF-8.
-    """
+def _text_of(path: Path) -> str:
     try:
         return bytes_of(path).decode("utf-8-sig")
     except UnicodeDecodeError as exc:
@@ -49,33 +41,40 @@ def text_of(path: Path) -> str:
 
 
 def json_of(path: Path) -> Any:
-    """The content of a JSON file.
-
-    Raises:
-        DataError: It is no JSON.
-    """
+    """Return the content of a JSON file."""
     try:
-        return json.loads(text_of(path))
+        return json.loads(_text_of(path))
     except (ValueError, RecursionError) as exc:
         raise DataError(f"{path} is not JSON ({why_no_json(exc)}).") from exc
 
 
 def rows_of(path: Path) -> Sequence[tuple[str, Any]]:
-    """The objects of a file with one per line, or of one JSON list, each after the place that errors name.
-
-    Raises:
-        DataError: It is neither.
-    """
+    """Return the objects of a file with one per line, or of one JSON list, each after the place that errors name."""
     if ending_of(path) == ".json":
         content = json_of(path)
         several = content if isinstance(content, list) else [content]
         return [(f"{path}, explanation {place}", row) for place, row in enumerate(several)]
-    return [(f"{path}, line {line}", row) for line, row in numbered_rows(text_of(path).split("\n"), str(path))]
+    return [(f"{path}, line {line}", row) for line, row in numbered_rows(_text_of(path).split("\n"), str(path))]
 
 
-def first_row(path: Path) -> Any:
-    """What tells a format: the first object of a file with one per line or a list of them; None where there is none."""
+@contextmanager
+def placed(where: str) -> Iterator[None]:
+    """Put the place in a file before errors that are raised inside."""
     try:
-        return next((row for _, row in rows_of(path)), None)
-    except DataError:
-        return None
+        yield
+    except DataError as exc:
+        raise DataError(f"{where}: {exc}") from exc
+
+
+def listed(value: object, name: str, expected: str = "a list is expected") -> Sequence[Any]:
+    """Return a value that must be a list."""
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise DataError(f"{name} is {value!r:.60}; {expected}.")
+    return value
+
+
+def keyed(value: object, name: str) -> Mapping[str, Any]:
+    """Return a value that must be an object."""
+    if not isinstance(value, Mapping):
+        raise DataError(f"{name} is {value!r:.60}; an object is expected.")
+    return value

@@ -1,4 +1,4 @@
-"""What inseq attributes, in memory or as `FeatureAttributionOutput.save` writes it.
+"""Attributions of inseq, in memory or as `FeatureAttributionOutput.save` writes them.
 
 Scores are (tokens, generated tokens, …). What follows the first two dimensions is joined as inseq does by default, the
 width of embeddings by its norm and layers and heads by their mean; where `aggregate` has joined it already, nothing is
@@ -16,17 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ice_eval.errors import DataError
+from ice_eval.interop._base import Explanation, Format, TextPart, explanation_format, numbers
 from ice_eval.interop._files import bytes_of, ending_of, json_of
-from ice_eval.interop._formats import Format, explanation_format, is_from
-from ice_eval.interop._numbers import numbers
-from ice_eval.interop._records import Explanation, Piece
+from ice_eval.interop.libraries import is_from
 
 _HEAD = 4096
 """Bytes of a file that tell the format."""
 
 
 def is_saved(source: object) -> bool:
-    """Whether a file was written by inseq."""
+    """Return whether a file was written by inseq."""
     if not isinstance(source, Path) or ending_of(source) != ".json":
         return False
     try:
@@ -56,7 +55,7 @@ class Inseq(Format):
 
 @contextmanager
 def _as_saved(where: str) -> Iterator[None]:
-    """Whatever is missed or trips inside means that a file is not as inseq saves it."""
+    """Report any failure inside as a file that is not as inseq saves it."""
     from safetensors import SafetensorError
 
     try:
@@ -75,10 +74,13 @@ def _saved(path: Path) -> Iterator[Explanation]:
 
 
 def _in_file(sequence: Mapping[str, Any]) -> Explanation:
+    from safetensors.torch import load  # NumPy has no float8
+
     content, kind = sequence["attributes"], sequence["__instance_type__"][1]
     side = "target" if content["source_attributions"] is None else "source"
     tokens = [each["attributes"]["token"] for each in content[side]]
-    return _explanation(kind, side, tokens, _tensor(content[f"{side}_attributions"]), content["attr_pos_start"])
+    scores = load(base64.b64decode(content[f"{side}_attributions"]))["attribution"]
+    return _explanation(kind, side, tokens, numbers(scores), content["attr_pos_start"])
 
 
 def _in_memory(sequence: Any) -> Explanation:
@@ -89,25 +91,10 @@ def _in_memory(sequence: Any) -> Explanation:
 
 
 def _explanation(kind: str, side: str, tokens: list[str], scores: NDArray[np.float64], first: int) -> Explanation:
-    """From the class of a sequence, what it explains, and where the first generated token is."""
+    """Make an explanation from the class of a sequence, its explained side, and its first generated token."""
     if side == "target":
         tokens, scores = tokens[:first], scores[:first]
-    return Explanation(_joined(scores, by_norm="Granular" in kind), tuple(map(Piece, tokens)))
-
-
-def _tensor(encoded: str) -> NDArray[np.float64]:
-    from safetensors.torch import load  # NumPy has no float8
-
-    return numbers(load(base64.b64decode(encoded))["attribution"])
-
-
-def _joined(scores: NDArray[np.float64], *, by_norm: bool) -> NDArray[np.float64]:
-    """(tokens, steps, …) -> (tokens,)."""
-    if scores.ndim <= 2:
-        steps = scores
-    elif by_norm:
-        steps = np.linalg.norm(scores, axis=-1)
-    else:
-        steps = scores.mean(axis=tuple(range(2, scores.ndim)))
-    total: NDArray[np.float64] = np.nansum(steps.reshape(len(steps), -1), axis=1)
-    return total
+    if scores.ndim > 2:  # (tokens, steps, …)
+        by_norm = "Granular" in kind
+        scores = np.linalg.norm(scores, axis=-1) if by_norm else scores.mean(axis=tuple(range(2, scores.ndim)))
+    return Explanation(np.nansum(scores.reshape(len(scores), -1), axis=1), tuple(map(TextPart, tokens)))

@@ -1,4 +1,4 @@
-"""Explanations with one JSON object per line."""
+"""Explanations with one JSON object per line: with our own keys, or as the ERASER benchmark has them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -8,14 +8,12 @@ from typing import Any
 import numpy as np
 
 from ice_eval.errors import DataError
-from ice_eval.interop._checked import keyed, listed, placed
-from ice_eval.interop._files import ending_of, rows_of
-from ice_eval.interop._formats import Format, explanation_format
-from ice_eval.interop._numbers import numbers
-from ice_eval.interop._records import Explanation, Piece
+from ice_eval.interop._base import Explanation, Format, TextPart, explanation_format, numbers
+from ice_eval.interop._files import ending_of, keyed, listed, placed, rows_of
+from ice_eval.interop.inseq import is_saved
 
-_KEYS = {"id", "text", "fields", "tokens", "words", "spans", "scores", "classes"}
 _SHAPES = '"tokens" and "scores", "words" and "scores", "spans", or "scores" alone'
+_SOFT, _HARD = "soft_rationale_predictions", "hard_rationale_predictions"
 
 
 @explanation_format("jsonl")
@@ -23,13 +21,10 @@ class JsonLines(Format):
     """One object per line: id or text, and tokens with scores, spans with or without scores, or a score per unit."""
 
     def reads(self, source: object) -> bool:
-        from ice_eval.interop.eraser import is_eraser
-        from ice_eval.interop.inseq import is_saved
-
         if isinstance(source, Mapping):
-            return bool(_KEYS & {"scores", "spans"} & set(source))
+            return bool({"scores", "spans"} & set(source))
         is_file = isinstance(source, Path) and ending_of(source) in {".jsonl", ".json", ".ndjson"}
-        return is_file and not is_eraser(source) and not is_saved(source)
+        return is_file and not _is_eraser(source) and not is_saved(source)
 
     def explanations(self, source: Any) -> Iterator[Explanation]:
         rows = [("the record", source)] if isinstance(source, Mapping) else rows_of(source)
@@ -37,16 +32,12 @@ class JsonLines(Format):
             raise DataError(f"{source} holds no explanations; at least one is needed.")
         for where, row in rows:
             with placed(where):
-                found = explanation(keyed(row, "an explanation"))
+                found = explanation_of(keyed(row, "an explanation"))
             yield found
 
 
-def explanation(row: Mapping[str, Any]) -> Explanation:
-    """One line.
-
-    Raises:
-        DataError: It has not the keys that are needed, or they do not go together.
-    """
+def explanation_of(row: Mapping[str, Any]) -> Explanation:
+    """Read one object with our keys."""
     text, classes = row.get("text"), row.get("classes")
     return replace(
         _content(row),
@@ -64,10 +55,9 @@ def _content(row: Mapping[str, Any]) -> Explanation:
     tokens = row.get("tokens", row.get("words"))
     if tokens is None:
         return Explanation(numbers(row["scores"]))
-    by_field = tokens if isinstance(tokens, Mapping) else {None: tokens}
     pieces = [
-        Piece(token, field=field)
-        for field, each in by_field.items()
+        TextPart(token, field=field)
+        for field, each in (tokens if isinstance(tokens, Mapping) else {None: tokens}).items()
         for token in listed(each, '"tokens"', "a list of texts is expected")
     ]
     return Explanation(numbers(row["scores"]), tuple(pieces))
@@ -84,14 +74,84 @@ def _spans(spans: Sequence[Any], scores: Any) -> Explanation:
     return Explanation(numbers(found), pieces)
 
 
-def _span(span: Any) -> tuple[Piece, Any]:
+def _span(span: Any) -> tuple[TextPart, Any]:
     if isinstance(span, Mapping):
-        piece = Piece(span.get("text"), span.get("start"), span.get("end"), span.get("field"))
+        piece = TextPart(span.get("text"), span.get("start"), span.get("end"), span.get("field"))
         score = span.get("score")
     elif len(listed(span, "a span", "[start, end, score] is expected")) in {2, 3}:
-        piece, score = Piece(None, span[0], span[1]), span[2] if len(span) == 3 else None
+        piece, score = TextPart(None, span[0], span[1]), span[2] if len(span) == 3 else None
     else:
         raise DataError(f"the span {span!r:.60}; [start, end, score] is expected.")
     if type(piece.start) is not int or type(piece.end) is not int:
         raise DataError(f"the span {span!r:.60} has no whole numbers for start and end.")
     return piece, score
+
+
+@explanation_format("eraser")
+class Eraser(Format):
+    """ERASER's annotations (evidences) and predictions (soft or hard rationales), over words between spaces.
+
+    Human rationales are `evidences`; predicted ones are `rationales`, soft (a number per word) or hard (spans of
+    words). Where both are given, the soft ones are taken. Spans are sets: rationales of their own size (DeYoung et al.,
+    2020).
+    """
+
+    def reads(self, source: object) -> bool:
+        return _is_eraser(source)
+
+    def explanations(self, source: Path) -> Iterator[Explanation]:
+        for where, row in rows_of(source):
+            with placed(where):
+                found = eraser_explanation(keyed(row, "an explanation"))
+            yield found
+
+
+def _is_eraser(source: object) -> bool:
+    """Return whether a file holds ERASER's annotations or predictions, by its first object."""
+    if not isinstance(source, Path) or ending_of(source) not in {".jsonl", ".json"}:
+        return False
+    try:
+        row = next((row for _, row in rows_of(source)), None)
+    except DataError:  # a broken file; whoever reads it says so
+        return False
+    return isinstance(row, Mapping) and bool({"evidences", "rationales"} & set(row))
+
+
+def eraser_explanation(row: Mapping[str, Any]) -> Explanation:
+    """Read one object of ERASER."""
+    identity = row.get("annotation_id", row.get("id"))
+    documents = [keyed(each, "a rationale") for each in listed(row.get("rationales", ()), '"rationales"')]
+    scored = [pair for document in documents for pair in _predicted(document)]
+    for group in listed(row.get("evidences", ()), '"evidences"'):  # groups of spans, or spans
+        spans = [group] if isinstance(group, Mapping) else listed(group, "a group of evidences")
+        scored += [(_word_span(keyed(span, "an evidence")), 1.0) for span in spans]
+    return Explanation(
+        numbers([score for _, score in scored]),
+        tuple(piece for piece, _ in scored),
+        id=None if identity is None else str(identity),
+        is_set=not any(document.get(_SOFT) is not None for document in documents),
+    )
+
+
+def _predicted(document: Mapping[str, Any]) -> Iterator[tuple[TextPart, Any]]:
+    if document.get(_SOFT) is not None:
+        for place, score in enumerate(listed(document[_SOFT], _SOFT)):
+            yield TextPart(None, place, place + 1, _field(document.get("docid")), counted="words"), score
+    elif _HARD in document:
+        for span in listed(document[_HARD], _HARD):
+            yield _word_span({**keyed(span, "a span"), "docid": document.get("docid")}), 1.0
+    else:
+        raise DataError(f"neither {_SOFT} nor {_HARD}; the rationale has {', '.join(document)}.")
+
+
+def _word_span(span: Mapping[str, Any]) -> TextPart:
+    start, end = span.get("start_token"), span.get("end_token")
+    if type(start) is not int or type(end) is not int:
+        raise DataError(f"the span {span!r:.80} has no whole numbers for start_token and end_token.")
+    return TextPart(span.get("text"), start, end, _field(span.get("docid")), counted="words")
+
+
+def _field(docid: object) -> str | None:
+    """Return the field of a document: `4705_premise` is the premise; other names say nothing."""
+    ending = str(docid).rpartition("_")[2]
+    return ending if ending in {"premise", "hypothesis"} else None

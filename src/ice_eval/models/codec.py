@@ -9,8 +9,8 @@ import numpy as np
 
 from ice_eval.encoding import Tokens
 from ice_eval.errors import ConfigError, DataError
-from ice_eval.models._alignment import Spans, align, are_plausible
 from ice_eval.records import Ids, SpecialIds
+from ice_eval.subjects import Spans, align, are_plausible
 
 _QUESTION = "\ue000question\ue000"
 """Stands for the last user turn while its frame is looked for; no template and no text holds it."""

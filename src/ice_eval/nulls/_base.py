@@ -4,12 +4,12 @@ A rationale that takes a run of adjacent units may beat scattered sets just for 
 sets that are runs too: where it still wins, it wins by *which* units it takes.
 """
 
-import itertools
 import json
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice, pairwise
 from typing import ClassVar, TypeVar
 
 import numpy as np
@@ -19,7 +19,7 @@ from ice_eval.rationales import Units, in_random_order
 from ice_eval.records import Encoded
 from ice_eval.seeding import rng_for
 
-Key = tuple["int | Key", ...]  # what a class is told by: JSON can write it
+Key = tuple["int | Key", ...]  # identifies a class; JSON can write it
 _Class = TypeVar("_Class", bound="type[Null]")
 
 
@@ -29,12 +29,12 @@ class SetClass(ABC):
     @property
     @abstractmethod
     def key(self) -> Key:
-        """What the sets have in common: two rationales of one example have equal keys if and only if one class."""
+        """The trait that all sets share: rationales of one example have equal keys if and only if one class."""
 
     @property
     @abstractmethod
     def count(self) -> int:
-        """How many sets there are."""
+        """The number of sets."""
 
     @abstractmethod
     def every(self) -> Iterator[Units]:
@@ -47,20 +47,20 @@ class SetClass(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class Null(ABC):
-    """Parts the sets of units of an example into classes, and finds the class of a rationale.
+    """A partition of the sets of units of an example into classes.
 
     A class is decided by the units alone, never by attributions or scores: then a rationale that was picked at random
     ranks uniformly among the sets of its class, whatever the model does.
     """
 
     name: ClassVar[str]
-    """What it is registered as."""
+    """Its name in the registry."""
     needs_counts: ClassVar[bool] = False
     """Whether `class_of` reads how often units occur in the data."""
 
     @abstractmethod
     def class_of(self, item: Encoded, rationale: Units, *, counts: Mapping[str, int]) -> SetClass:
-        """The sets that a rationale is compared with; `counts` are those of `unit_counts`."""
+        """Return the sets that a rationale is compared with; `counts` are those of `unit_counts`."""
 
 
 SIZE = "size"
@@ -82,7 +82,7 @@ def null(name: str) -> Callable[[_Class], _Class]:
 def matched_sets(
     null: str | Null, item: Encoded, rationale: Units, count: int, *, seed: int, counts: Mapping[str, int]
 ) -> list[Units]:
-    """The first `count` sets of the one random order of the rationale's class that differ from it, all if fewer.
+    """Return the first `count` sets of the random order of the rationale's class that differ from it, all if fewer.
 
     The order depends on seed, example, null and class alone: rationales of one class share it, whatever attribution
     they come from, and a larger `count` only makes it longer.
@@ -91,19 +91,24 @@ def matched_sets(
     alike = chosen.class_of(item, rationale, counts=counts)
     rng = rng_for(seed, item.example_id, "matched-sets", chosen.name, json.dumps(alike.key))
     order = in_random_order(alike.count, alike.every, alike.draw, rng=rng)
-    return list(itertools.islice((units for units in order if units != rationale), count))
+    return list(islice((units for units in order if units != rationale), count))
 
 
 def unit_counts(texts: Iterable[Sequence[str]]) -> dict[str, int]:
-    """How often each unit occurs in the data, given the units' texts of each example; case and spaces do not count."""
-    return dict(Counter(bare(text) for units in texts for text in units))
+    """Count units in the data, given the units' texts of each example; case and spaces are ignored."""
+    return dict(Counter(text.casefold().strip() for units in texts for text in units))
 
 
 def counts_of(units: Sequence[str], counts: Mapping[str, int]) -> list[int]:
-    """How often each of some units occurs, by the counts of `unit_counts`."""
-    return [counts.get(bare(text), 0) for text in units]
+    """Look up the counts of some units, as `unit_counts` returns them."""
+    return [counts.get(text.casefold().strip(), 0) for text in units]
 
 
-def bare(text: str) -> str:
-    """The text of a unit as it is counted."""
-    return text.casefold().strip()
+def adjacent_units(item: Encoded) -> list[range]:
+    """Split the units of an example where a field ends: units of two fields are never adjacent.
+
+    A prompt may show a field twice: then the second showing begins a range of its own.
+    """
+    pairs = enumerate(pairwise(item.spans), start=1)
+    ends = [unit for unit, (one, next_) in pairs if next_.field != one.field or next_.start < one.end]
+    return [range(start, end) for start, end in pairwise([0, *ends, item.n_units])] if item.n_units else []

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ice_eval.nulls._base import Key, Null, SetClass, null
-from ice_eval.nulls._lines import lines
+from ice_eval.nulls._base import Key, Null, SetClass, adjacent_units, null
 from ice_eval.rationales import Units
 from ice_eval.records import Encoded
 
@@ -25,17 +24,17 @@ class Contiguity(Null):
     """Sets of as many units in as many runs of adjacent ones; a run never crosses from one field into the next."""
 
     def class_of(self, item: Encoded, rationale: Units, *, counts: Mapping[str, int]) -> "Runs":
-        found = tuple(lines(item))
-        starts, inside = {line.start for line in found}, set(rationale)
+        lines = tuple(adjacent_units(item))
+        starts, inside = {line.start for line in lines}, set(rationale)
         n_runs = sum(unit in starts or unit - 1 not in inside for unit in rationale)
-        return Runs(found, len(rationale), n_runs)
+        return Runs(lines, len(rationale), n_runs)
 
 
 @dataclass(frozen=True)
 class Runs(SetClass):
     """All sets of `size` units in `n_runs` runs, in one or several lines of units.
 
-    What falls into the first line is drawn by how many sets have it so, then what falls into the second, and so on.
+    The share of the first line is drawn by how many sets have it, then that of the second, and so on.
     """
 
     lines: tuple[range, ...]
@@ -69,12 +68,16 @@ class Runs(SetClass):
         for place, line in enumerate(self.lines):
             up_to = np.cumsum(self._ways(place, runs, spare)).tolist() if place else self._first
             r, s = divmod(bisect_right(up_to, _below(up_to[-1], rng)), spare + 1)
-            units += _placed(line, _lengths(r + s, r, rng), _gaps(len(line) - r - s, r, rng)) if r else ()
+            if r:
+                lengths = _lengths(r + s, r, rng)
+                # Gaps differ, or two runs would be one: units left out before each run.
+                gaps = sorted(rng.permutation(len(line) - r - s + 1)[:r].tolist())
+                units += _placed(line, lengths, gaps)
             runs, spare = runs - r, spare - s
         return units
 
     def _ways(self, place: int, runs: int, spare: int) -> _Ways:
-        """How many sets of the lines from `place` on have r runs and s spare units there: entry r * (spare + 1) + s."""
+        """Count sets of the lines from `place` on with r runs and s spare units there: entry r * (spare + 1) + s."""
         here, later = self._alone[place][: runs + 1, : spare + 1], self._later[place][: runs + 1, : spare + 1]
         return np.asarray(here * later[::-1, ::-1]).ravel()
 
@@ -84,7 +87,7 @@ class Runs(SetClass):
 
     @cached_property
     def _alone(self) -> list[_Ways]:
-        """In how many ways each line holds so many runs and spare units."""
+        """The number of ways in which each line holds so many runs and spare units."""
         rows, columns = range(self.n_runs + 1), range(self.size - self.n_runs + 1)
         return [
             np.array([[n_placings(len(line), r + s, r) for s in columns] for r in rows], dtype=object)
@@ -93,44 +96,34 @@ class Runs(SetClass):
 
     @cached_property
     def _later(self) -> list[_Ways]:
-        """In how many ways the lines after each hold them together; after the last, nothing is held in one way."""
+        """The same for all lines after each together; after the last, nothing is held in one way."""
         nothing = np.zeros_like(self._alone[-1])
         nothing[0, 0] = 1
         later = [nothing]
         for alone in self._alone[:0:-1]:
-            later.append(_together(alone, later[-1]))
+            total = np.zeros_like(alone)
+            for r, s in np.argwhere(later[-1]):
+                total[r:, s:] += later[-1][r, s] * alone[: len(alone) - r, : alone.shape[1] - s]
+            later.append(total)
         return later[::-1]
 
 
 def n_placings(n_units: int, size: int, runs: int) -> int:
-    """How many sets of `size` of `n_units` units in a line have so many runs: ways to cut times ways to place."""
+    """Count the sets of `size` of `n_units` units in a line with so many runs: ways to cut times ways to place."""
     if not 0 < runs <= size <= n_units:
         return int(runs == size == 0)
     return math.comb(size - 1, runs - 1) * math.comb(n_units - size + 1, runs)
 
 
-def _together(ways: _Ways, others: _Ways) -> _Ways:
-    """In how many ways two lines hold so many runs and spare units between them."""
-    total = np.zeros_like(ways)
-    for r, s in np.argwhere(others):
-        total[r:, s:] += others[r, s] * ways[: len(ways) - r, : ways.shape[1] - s]
-    return total
-
-
 def _lengths(size: int, runs: int, rng: np.random.Generator) -> Sequence[int]:
-    """Lengths of the runs: `size` cut at `runs - 1` of the `size - 1` places between units."""
-    return _between(0, *sorted(rng.permutation(np.arange(1, size))[: runs - 1].tolist()), size)
-
-
-def _gaps(left_out: int, runs: int, rng: np.random.Generator) -> Sequence[int]:
-    """How many of the units that are left out stand before each run: all different, or two runs would be one."""
-    return sorted(rng.permutation(left_out + 1)[:runs].tolist())
+    """Draw lengths of the runs: `size` cut at `runs - 1` of the `size - 1` places between units."""
+    lengths: list[int] = np.diff([0, *sorted(rng.permutation(np.arange(1, size))[: runs - 1].tolist()), size]).tolist()
+    return lengths
 
 
 def _placed(line: range, lengths: Sequence[int], gaps: Sequence[int]) -> Units:
-    """The units of the runs: before the t-th one in a set stand t others and the units left out."""
-    places = np.arange(sum(lengths)) + np.repeat(gaps, lengths) + line.start
-    return tuple(places.tolist())
+    """Return the units of the runs: before the t-th one in a set stand t others and the units left out."""
+    return tuple((np.arange(sum(lengths)) + np.repeat(gaps, lengths) + line.start).tolist())
 
 
 def _every_placing(line: range, size: int, runs: int) -> Iterator[Units]:
@@ -138,17 +131,13 @@ def _every_placing(line: range, size: int, runs: int) -> Iterator[Units]:
         yield ()
         return
     for cuts in itertools.combinations(range(1, size), runs - 1):
-        lengths = _between(0, *cuts, size)
+        lengths = np.diff([0, *cuts, size]).tolist()
         for gaps in itertools.combinations(range(len(line) - size + 1), runs):
             yield _placed(line, lengths, gaps)
 
 
-def _between(*places: int) -> list[int]:
-    return [end - start for start, end in itertools.pairwise(places)]
-
-
 def _below(bound: int, rng: np.random.Generator) -> int:
-    """A whole number from 0 to `bound` - 1, all equally likely; numpy stops at 64 bits."""
+    """Draw a whole number from 0 to `bound` - 1, all equally likely; numpy stops at 64 bits."""
     bits = bound.bit_length()
     while True:
         number = int.from_bytes(rng.bytes(bits // 8 + 1), "little") & ((1 << bits) - 1)

@@ -5,14 +5,14 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from ice_eval.nulls._base import Key, Null, SetClass, null
-from ice_eval.nulls._lines import lines
-from ice_eval.nulls._strata import Strata
+from ice_eval.nulls._base import Key, Null, SetClass, adjacent_units, null
+from ice_eval.nulls.strata import Strata
 from ice_eval.rationales import Units
-from ice_eval.records import PROTECTED, Encoded
+from ice_eval.records import Encoded
 from ice_eval.words import word_spans
 
 Word = tuple[Units, ...]  # its units of one token, those of two tokens, and so on, where it has such
@@ -25,80 +25,55 @@ Taken = tuple[int, ...]  # how many units of each of these are in a set
 class SubWord(Null):
     """Sets of as many pieces from as many words of as many pieces; with word units, as many words of as many tokens.
 
-    Pieces are told apart by their number of tokens, so that one definition holds for both: what is matched is how many
-    words have one of their three pieces in the set, say, or how many whole words of three tokens are in it.
+    Pieces are distinguished by their number of tokens, so that one definition holds for both: sets are matched on how
+    many words have one of their three pieces in the set, say, or how many whole words of three tokens are in it.
     """
 
     def class_of(self, item: Encoded, rationale: Units, *, counts: Mapping[str, int]) -> "Pieces":
-        tokens = np.bincount(item.unit_of[item.unit_of != PROTECTED], minlength=item.n_units).tolist()
+        tokens = item.unit_lengths().tolist()
         alike: dict[Shape, list[Word]] = {}
         for units in words_of(item):
             shape = tuple(sorted(Counter(tokens[unit] for unit in units).items()))
             word = tuple(tuple(unit for unit in units if tokens[unit] == number) for number, _ in shape)
             alike.setdefault(shape, []).append(word)
-        return Pieces(tuple(WordsAlike.of(shape, alike[shape], rationale) for shape in sorted(alike)))
+        inside, shapes = set(rationale), []
+        for shape, words in sorted(alike.items()):
+            found = Counter(tuple(len(inside.intersection(units)) for units in word) for word in words)
+            taken = tuple((each, found[each]) for each in sorted(found) if any(each))
+            shapes.append(WordsAlike(shape, tuple(words), taken))
+        return Pieces(tuple(shapes))
 
 
 def words_of(item: Encoded) -> list[Units]:
-    """The units of each word: a unit belongs to the word of its first character, and one of spaces stands alone."""
+    """Group units by word: a unit belongs to the word of its first character, and one of spaces stands alone."""
     found: list[Units] = []
-    for line in lines(item):
-        words = itertools.groupby(line, _word_starts(item, line).__getitem__)
-        found += [tuple(units) for _, units in words]
+    for line in adjacent_units(item):
+        # The field as far as the units spell it.
+        text = [" "] * item.spans[line[-1]].end
+        for unit in line:
+            text[item.spans[unit].start : item.spans[unit].end] = item.texts[unit]
+        start_of = {place: start for start, end in word_spans("".join(text)) for place in range(start, end)}
+        words = {unit: start_of.get(item.spans[unit].start, -1 - unit) for unit in line}
+        found += [tuple(units) for _, units in itertools.groupby(line, words.__getitem__)]
     return found
 
 
-def _word_starts(item: Encoded, line: range) -> dict[int, int]:
-    """Where the word of each unit begins in the field, as far as the units spell it; below 0 for no word."""
-    text = [" "] * item.spans[line[-1]].end
-    for unit in line:
-        text[item.spans[unit].start : item.spans[unit].end] = item.texts[unit]
-    start_of = {place: start for start, end in word_spans("".join(text)) for place in range(start, end)}
-    return {unit: start_of.get(item.spans[unit].start, -1 - unit) for unit in line}
-
-
-@dataclass(frozen=True)
-class WordsAlike:
-    """The words of one shape, and what a set takes of them, whichever they are."""
+class WordsAlike(NamedTuple):
+    """The words of one shape, and the units that a set takes of them, whichever they are."""
 
     shape: Shape
     words: tuple[Word, ...]
     taken: tuple[tuple[Taken, int], ...]
-    """What is taken of a word, and of how many words; those of which nothing is taken are left out."""
-
-    @classmethod
-    def of(cls, shape: Shape, words: Sequence[Word], rationale: Units) -> "WordsAlike":
-        inside = set(rationale)
-        found = Counter(tuple(len(inside.intersection(units)) for units in word) for word in words)
-        return cls(shape, tuple(words), tuple((taken, found[taken]) for taken in sorted(found) if any(taken)))
-
-    @property
-    def count(self) -> int:
-        """Ways to choose the words, times ways to choose among the units of each."""
-        left, ways = len(self.words), 1
-        for taken, number in self.taken:
-            ways *= math.comb(left, number) * Strata(self.words[0], taken).count ** number
-            left -= number
-        return ways
-
-    def every(self) -> Iterator[Units]:
-        return _every(self.words, self.taken)
-
-    def draw(self, rng: np.random.Generator) -> Iterator[int]:
-        """The units of one choice, in any order."""
-        order = iter(rng.permutation(len(self.words)).tolist())
-        for taken, number in self.taken:
-            for place in itertools.islice(order, number):
-                yield from Strata(self.words[place], taken).draw(rng)
+    """The units taken of a word, and of how many words; words of which nothing is taken are left out."""
 
 
-def _every(words: Sequence[Word], kinds: Sequence[tuple[Taken, int]]) -> Iterator[Units]:
+def _every_choice(words: Sequence[Word], kinds: Sequence[tuple[Taken, int]]) -> Iterator[Units]:
     if not kinds:
         yield ()
         return
     (taken, number), *others = kinds
     for chosen in itertools.combinations(words, number):
-        rest = list(_every([word for word in words if word not in chosen] if others else [], others))
+        rest = list(_every_choice([word for word in words if word not in chosen] if others else [], others))
         for units in itertools.product(*(Strata(word, taken).every() for word in chosen)):
             yield from (tuple(itertools.chain(*units, more)) for more in rest)
 
@@ -116,11 +91,24 @@ class Pieces(SetClass):
 
     @property
     def count(self) -> int:
-        return math.prod(words.count for words in self.alike)
+        """Ways to choose the words of each shape, times ways to choose among the units of each."""
+        ways = 1
+        for _, words, kinds in self.alike:
+            left = len(words)
+            for taken, number in kinds:
+                ways *= math.comb(left, number) * Strata(words[0], taken).count ** number
+                left -= number
+        return ways
 
     def every(self) -> Iterator[Units]:
-        for chosen in itertools.product(*(words.every() for words in self.alike)):
+        for chosen in itertools.product(*(_every_choice(words, kinds) for _, words, kinds in self.alike)):
             yield tuple(sorted(itertools.chain(*chosen)))
 
     def draw(self, rng: np.random.Generator) -> Units:
-        return tuple(sorted(unit for words in self.alike for unit in words.draw(rng)))
+        units: list[int] = []
+        for _, words, kinds in self.alike:
+            order = iter(rng.permutation(len(words)).tolist())
+            for taken, number in kinds:
+                for place in itertools.islice(order, number):
+                    units += Strata(words[place], taken).draw(rng)
+        return tuple(sorted(units))

@@ -1,8 +1,15 @@
-"""What happens to the units that are not kept. One file per operator."""
+"""Operators: what happens to the units that are not kept. One file per operator or family."""
 
 from ice_eval.operators._base import Operator, operator, operators
-from ice_eval.operators._indicative import TokenCounts, label_indicative
-from ice_eval.operators._pool import POOL_EXAMPLES, Blacklist, DrawnFills, FillPool, PooledUnits
+from ice_eval.operators.infill import (
+    POOL_EXAMPLES,
+    Blacklist,
+    DrawnFills,
+    FillPool,
+    PooledUnits,
+    TokenCounts,
+    label_indicative,
+)
 
 __all__ = [
     "POOL_EXAMPLES",

@@ -1,10 +1,24 @@
-"""Replace every unit that is not kept by a unit of another example."""
+"""Retrieval infill: its operator, the pool of units that it draws from, and the units it must not write."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from ice_eval.errors import DataError
 from ice_eval.operators._base import Operator, operator
-from ice_eval.records import PROTECTED, Encoded, Fills, Inputs, KeepMasks
+from ice_eval.records import PROTECTED, Encoded, Fills, Ids, Inputs, KeepMasks
+
+POOL_EXAMPLES = 2_000
+"""The pool is filled from this many first examples of the data, evaluated or not."""
+_MIN_PIECE = 4
+"""Pieces and derived forms count from this many characters on: 'no' must not block 'know', nor 'neg' 'neglect'."""
+_MIN_COUNT = 5
+"""A token seen less often is too rare to be called label-indicative."""
+_Z_LIMIT = 1.96
+"""Tokens whose log-odds between labels lie further from 0, in standard errors, are label-indicative."""
 
 
 @operator("infill")
@@ -22,3 +36,205 @@ class Infill(Operator):
         # Units are numbered in the order of tokens, so their fills in order line up with the tokens of units.
         replaced[item.unit_of != PROTECTED] = fills
         return item.overwritten(item.tokens_kept(keep), replaced)
+
+
+@dataclass(frozen=True)
+class Blacklist:
+    """Units that infill must not write: words by their text, tokens by their ids."""
+
+    words: frozenset[str]
+    """Label words, casefolded; their pieces and derived forms are blocked too."""
+    lexicon: frozenset[str]
+    """The task's own list of label-indicative words, casefolded; blocked as whole units."""
+    tokens: frozenset[int]
+    """Tokens whose use differs between the gold labels."""
+
+    def blocks(self, text: str, ids: Iterable[int]) -> bool:
+        """Return whether a unit must not be used as a fill."""
+        folded = text.strip().casefold()
+        return (
+            folded in self.lexicon
+            or any(_is_form_of(folded, word) for word in self.words)
+            or not self.tokens.isdisjoint(ids)
+        )
+
+
+def _is_form_of(text: str, word: str) -> bool:
+    """Return whether `text` is `word`, derived from it ('positively') or a sub-word piece of it ('posit', 'ative')."""
+    derived = len(word) >= _MIN_PIECE and word in text
+    piece = len(text) >= _MIN_PIECE and (word.startswith(text) or word.endswith(text))
+    return text == word or derived or piece
+
+
+@dataclass(frozen=True)
+class PooledUnits:
+    """The units that one example gives to the pool."""
+
+    example_id: str
+    gold: int | None
+    units: tuple[tuple[tuple[int, ...], str], ...]
+    """Token ids and characters of each unit."""
+
+    @classmethod
+    def of(cls, item: Encoded, gold: int | None) -> "PooledUnits":
+        ids, end, units = item.content_ids().tolist(), 0, []
+        for length, text in zip(item.unit_lengths().tolist(), item.texts, strict=True):
+            units.append((tuple(ids[end : end + length]), text))
+            end += length
+        return cls(item.example_id, gold, tuple(units))
+
+
+class DrawnFills(NamedTuple):
+    """A replacement for every unit of an example."""
+
+    ids: Fills
+    texts: tuple[str, ...]
+    """The characters of each replacement."""
+
+
+class FillPool:
+    """Units of other examples, bucketed by token count, drawn in constant time.
+
+    In a bucket the units of one example stand together, so leaving an example out is one subtraction:
+
+    ```text
+    bucket of 1-token units   [ex0 ex0 ex0 | ex1 ex1 | ex2 ex2 ex2 ex2]
+    without ex1               draw from 0 … 6, and add 2 from position 3 on
+    ```
+    """
+
+    def __init__(self, pool: Sequence[PooledUnits], *, blacklist: Blacklist) -> None:
+        if len(pool) < 2:
+            raise DataError(
+                f"infill draws from other examples, and the data hold {len(pool)}; give at least 2 examples, "
+                "or use --operators delete."
+            )
+        self.knows_labels = len({entry.gold for entry in pool if entry.gold is not None}) > 1
+        """Whether gold labels show which tokens give a label away."""
+        buckets: dict[int, list[tuple[int, ...]]] = {}
+        self._texts: dict[int, list[str]] = {}
+        self._own: dict[tuple[int, str], tuple[int, int]] = {}
+        """(length, example id) -> where the units of the example begin and end in the bucket."""
+        blocked: dict[tuple[tuple[int, ...], str], bool] = {}
+        for entry in pool:
+            for ids, text in entry.units:
+                if (ids, text) not in blocked:
+                    blocked[ids, text] = blacklist.blocks(text, ids)
+                if not blocked[ids, text]:
+                    bucket = buckets.setdefault(len(ids), [])
+                    start, stop = self._own.get((len(ids), entry.example_id), (len(bucket), len(bucket)))
+                    bucket.append(ids)
+                    self._texts.setdefault(len(ids), []).append(text)
+                    self._own[len(ids), entry.example_id] = (start, stop + 1)
+        self._tables = {length: np.array(bucket, dtype=np.int64) for length, bucket in buckets.items()}
+        """Length -> (units, length): the ids of all units."""
+        if not buckets:
+            raise DataError("infill found no unit that may be written: every unit of the data is on the blacklist.")
+        if len({example_id for _, example_id in self._own}) < 2:
+            raise DataError("infill draws from other examples, and only one example has units that may be written.")
+
+    def can_fill(self, item: Encoded) -> bool:
+        """Return whether other examples have units to fill every unit of this one with."""
+        lengths = set(item.unit_lengths().tolist())
+        return all(self._sizes(length, item.example_id) is not None for length in lengths)
+
+    def draw(self, item: Encoded, rng: np.random.Generator) -> DrawnFills:
+        """Draw one replacement for every unit of `item`, from the other examples."""
+        # One uniform number per token is enough for any composition, and keeps the stream independent of the pool.
+        lengths = item.unit_lengths()
+        numbers, starts = rng.random(int(lengths.sum())), np.cumsum(lengths) - lengths
+        ids, texts = np.zeros(len(numbers), dtype=np.int64), [""] * len(lengths)
+        for length in np.unique(lengths).tolist():
+            sizes = self._sizes(length, item.example_id)
+            if sizes is None:
+                raise DataError(
+                    f"infill found no unit of other examples for example '{item.example_id}': its data are too few."
+                )
+            units, done = np.flatnonzero(lengths == length), 0
+            for number, size in enumerate(sizes):  # one piece, or shorter ones joined, longest first
+                start, stop = self._own.get((size, item.example_id), (0, 0))
+                picked = (numbers[starts[units] + number] * self._available(size, item.example_id)).astype(np.int64)
+                picked += np.where(picked >= start, stop - start, 0)
+                ids[starts[units][:, None] + np.arange(done, done + size)] = self._tables[size][picked]
+                for unit, place in zip(units.tolist(), picked.tolist(), strict=True):
+                    texts[unit] += self._texts[size][place]
+                done += size
+        return DrawnFills(ids, tuple(texts))
+
+    def tokens(self, count: int, rng: np.random.Generator) -> Ids:
+        """Draw units of one token each, of any example."""
+        if 1 not in self._tables:
+            raise DataError("infill found no unit of one token in the data.")
+        ids: Ids = self._tables[1][:, 0]
+        return ids[rng.integers(len(ids), size=count)]
+
+    def _sizes(self, length: int, example_id: str) -> list[int] | None:
+        """Return the token counts of the pooled units that make up `length`, or None where there are none."""
+        sizes: list[int] = []
+        while sum(sizes) < length:
+            left = length - sum(sizes)
+            size = next((n for n in range(left, 0, -1) if self._available(n, example_id)), None)
+            if size is None:
+                return None
+            sizes.append(size)
+        return sizes
+
+    def _available(self, size: int, example_id: str) -> int:
+        start, stop = self._own.get((size, example_id), (0, 0))
+        return len(self._texts.get(size, ())) - (stop - start)
+
+
+@dataclass(frozen=True)
+class TokenCounts:
+    """The tokens of examples whose gold label is known, ready to be counted under these labels or any others."""
+
+    golds: Ids
+    """(examples,)"""
+    example_of: Ids
+    """(tokens,): the example of each token."""
+    type_of: Ids
+    """(tokens,): the index of each in the vocabulary."""
+    vocabulary: Ids
+
+    @classmethod
+    def of(cls, pool: Sequence[PooledUnits]) -> "TokenCounts":
+        known = [(entry.gold, [i for ids, _ in entry.units for i in ids]) for entry in pool if entry.gold is not None]
+        tokens = np.array([i for _, ids in known for i in ids], dtype=np.int64)
+        vocabulary, type_of = np.unique(tokens, return_inverse=True)
+        return cls(
+            golds=np.array([gold for gold, _ in known], dtype=np.int64),
+            example_of=np.repeat(np.arange(len(known)), [len(ids) for _, ids in known]),
+            type_of=type_of,
+            vocabulary=vocabulary,
+        )
+
+    def indicative(
+        self, golds: Ids | None = None, *, min_count: int = _MIN_COUNT, z_limit: float = _Z_LIMIT
+    ) -> frozenset[int]:
+        """Return the tokens that are used more, or less, under one label than under the others.
+
+        Smoothed log-odds of each token between a label and the rest (Monroe et al., 2008, with a flat prior of one
+        half), over its standard error: indicative beyond `z_limit` if the token occurs at least `min_count` times.
+        `golds` replace the labels of the examples.
+        """
+        labels, label_of = np.unique(self.golds if golds is None else golds, return_inverse=True)
+        if len(labels) < 2:
+            return frozenset()
+        cells = label_of[self.example_of] * len(self.vocabulary) + self.type_of
+        counts = np.bincount(cells, minlength=len(labels) * len(self.vocabulary)).reshape(len(labels), -1)
+        called = (counts.sum(axis=0) >= min_count) & (np.abs(_z(counts)) > z_limit).any(axis=0)
+        return frozenset(int(i) for i in self.vocabulary[called])
+
+
+def label_indicative(pool: Sequence[PooledUnits]) -> frozenset[int]:
+    """Return the tokens that differ in use between the gold labels; see `TokenCounts.indicative`."""
+    return TokenCounts.of(pool).indicative()
+
+
+def _z(counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return log-odds over their standard errors, for a (labels, tokens) table of counts."""
+    inside, rest = counts + 0.5, counts.sum(axis=0) - counts + 0.5
+    inside_other, rest_other = inside.sum(axis=1, keepdims=True) - inside, rest.sum(axis=1, keepdims=True) - rest
+    log_odds = np.log(inside / inside_other) - np.log(rest / rest_other)
+    z: NDArray[np.float64] = log_odds / np.sqrt(1 / inside + 1 / rest)
+    return z

@@ -1,4 +1,4 @@
-"""Overwrite every unit that is not kept with the mask token."""
+"""Overwrite every unit that is not kept with a special token: mask, padding or unknown."""
 
 from dataclasses import dataclass
 
@@ -23,3 +23,41 @@ class Mask(Operator):
     def build(self, item: Encoded, keep: KeepMasks, *, fills: Fills) -> Inputs:
         assert item.special.mask is not None, "checked by prepare"
         return item.overwritten(item.tokens_kept(keep), item.special.mask)
+
+
+@operator("mask-pad")
+@dataclass(frozen=True, kw_only=True)
+class MaskPad(Operator):
+    """Units that are not kept become padding tokens with attention on; end-of-text tokens where there is none."""
+
+    def prepare(self, special: SpecialIds) -> list[str]:
+        return _or_end_of_text("mask-pad", special.pad, special)[1]
+
+    def build(self, item: Encoded, keep: KeepMasks, *, fills: Fills) -> Inputs:
+        token, _ = _or_end_of_text("mask-pad", item.special.pad, item.special)
+        return item.overwritten(item.tokens_kept(keep), token)
+
+
+@operator("mask-unk")
+@dataclass(frozen=True, kw_only=True)
+class MaskUnk(Operator):
+    """Units that are not kept become unknown tokens; end-of-text tokens where a model has no unknown one."""
+
+    def prepare(self, special: SpecialIds) -> list[str]:
+        return _or_end_of_text("mask-unk", special.unk, special)[1]
+
+    def build(self, item: Encoded, keep: KeepMasks, *, fills: Fills) -> Inputs:
+        token, _ = _or_end_of_text("mask-unk", item.special.unk, item.special)
+        return item.overwritten(item.tokens_kept(keep), token)
+
+
+def _or_end_of_text(name: str, token: int | None, special: SpecialIds) -> tuple[int, list[str]]:
+    """Return a special token, or the end-of-text token in its place with a flag that says so."""
+    if token is not None:
+        return token, []
+    if special.end is None:
+        raise CapabilityError(
+            f"the operator '{name}' needs a token to write, and this model has no such token, or reads plain text; use "
+            "delete or infill."
+        )
+    return special.end, [f"{name}_writes_end_of_text"]

@@ -124,7 +124,7 @@ def at_end(job: Job, manifest: Manifest) -> Manifest:
         manifest,
         cost=cost,
         attributions={
-            name: {**fields, NUMBERS: numbers_hash(folder, name)} if engine.attributions[name].brought else fields
+            name: {**fields, NUMBERS: numbers_hash(folder, name)} if engine.attributions[name].user_supplied else fields
             for name, fields in manifest.attributions.items()
         },
         noise_guard=_noise(job) if known is None else known,

@@ -305,7 +305,7 @@ def attribute(
         for name in engine.attributions
     }
     missing = {
-        name: [item for item in items if method.brought or item.example_id not in stored[name]]
+        name: [item for item in items if method.user_supplied or item.example_id not in stored[name]]
         for name, method in engine.attributions.items()
     }
     looking = {name for name, todo in missing.items() if todo and engine.attributions[name].needs & LOOKS}

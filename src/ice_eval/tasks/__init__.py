@@ -1,10 +1,12 @@
-"""Data, prompt and label words. One file per task."""
+"""Tasks: data, prompt and label words. One file per task or family."""
 
 from ice_eval.tasks._base import (
     FEW_SHOT,
     STANDARD,
+    Piece,
     Shot,
     Task,
+    Template,
     Wording,
     adhoc_task,
     in_chat,
@@ -13,12 +15,9 @@ from ice_eval.tasks._base import (
     tasks,
     with_file,
 )
-from ice_eval.tasks._columns import data_notes
 from ice_eval.tasks._data import DataSource, FileData, HubData, NoData, PackageData, Records, numbered_rows
-from ice_eval.tasks._draft import draft
-from ice_eval.tasks._file import is_task_file
-from ice_eval.tasks._load import load_task
-from ice_eval.tasks._prompt import Piece, Template
+from ice_eval.tasks._draft import data_notes, draft
+from ice_eval.tasks._file import is_task_file, load_task
 
 __all__ = [
     "FEW_SHOT",

@@ -1,15 +1,65 @@
-"""The record that every task is."""
+"""Tasks: data, prompt and label words of a classification."""
 
+import functools
+import string
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from ice_eval._controls import is_broken
 from ice_eval._registry import Registry, did_you_mean
 from ice_eval.errors import ConfigError
 from ice_eval.records import Example
 from ice_eval.tasks._data import DataSource, FileData
-from ice_eval.tasks._prompt import Piece, Template
+
+
+class Piece(NamedTuple):
+    """A run of characters of a rendered prompt, from the template (`field` is None) or from a field."""
+
+    text: str
+    field: str | None = None
+
+
+@dataclass(frozen=True)
+class Template:
+    """A prompt, parsed. `{{` and `}}` stand for braces."""
+
+    prompt: str
+    parts: tuple[Piece, ...]
+    """Literal text, and fields with their placeholder name."""
+
+    @classmethod
+    @functools.lru_cache(maxsize=256)
+    def parse(cls, prompt: str) -> "Template":
+        """Parse a prompt; raise `ConfigError` if it has no field, or a brace that opens no field."""
+        parts: list[Piece] = []
+        try:
+            for literal, name, spec, conversion in string.Formatter().parse(prompt):
+                parts += [Piece(literal)] if literal else []
+                if name is not None:
+                    if not name.isidentifier() or spec or conversion:
+                        raise ValueError(f"'{{{name}}}' is not a field name")
+                    parts.append(Piece(name, name))
+        except ValueError as exc:
+            raise ConfigError(
+                f"the prompt {prompt!r} cannot be read: {exc}. Write fields as {{text}}, braces as {{{{ and }}}}."
+            ) from exc
+        template = cls(prompt, tuple(parts))
+        if not template.fields:
+            raise ConfigError(
+                f"the prompt {prompt!r} has no field; put the text to explain in it, as in 'Review: {{text}}\\nLabel:'."
+            )
+        return template
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Names of the fields, in order, each once."""
+        return tuple(dict.fromkeys(part.field for part in self.parts if part.field is not None))
+
+    def render(self, fields: Mapping[str, str]) -> list[Piece]:
+        """Return the pieces of the prompt for one example; the text of a field is never read as a template."""
+        return [part if part.field is None else Piece(fields[part.field], part.field) for part in self.parts]
 
 
 @dataclass(frozen=True)
@@ -53,7 +103,7 @@ class Task:
     lexicon: frozenset[str] = frozenset()
     """Words that give the label away, kept out of infill beside the label words."""
     language: str = "und"
-    """Of the texts and the prompt, as BCP 47 writes it (`fr`, `zh`); `und`: nobody said."""
+    """Language of the texts and the prompt, as BCP 47 writes it (`fr`, `zh`); `und`: not given."""
     variants: Mapping[str, Wording] = field(default_factory=dict)
     """Other prompts by name; see `asked`."""
     worked: tuple[Shot, ...] = ()
@@ -77,9 +127,17 @@ class Task:
                     f"the classifier's prompt has '{name}': the prompt has the fields {', '.join(known)}."
                 )
         if not self.explained:
-            raise ConfigError(f"no field to explain; the prompt has {', '.join(self.template.fields)}.")
+            raise ConfigError(f"no field to explain; the prompt has {', '.join(known)}.")
         for shot in self.shots:
-            self._check_shot(shot)
+            missing = [name for name in known if name not in shot.fields]
+            if missing:
+                raise ConfigError(
+                    f"a shot lacks the field '{missing[0]}' of the prompt; it has {', '.join(shot.fields)}."
+                )
+            if shot.label not in self.label_words:
+                raise ConfigError(
+                    f"a shot has the label '{shot.label}', which is none of {', '.join(self.label_words)}."
+                )
         if self.system is not None and not self.chat:
             raise ConfigError("a system prompt needs a chat; give --chat too.")
         if len(self.label_words) < 2:
@@ -89,24 +147,17 @@ class Task:
         if len(set(self.label_words.values())) < len(self.label_words):
             raise ConfigError(f"two labels have the same words: {', '.join(map(repr, self.label_words.values()))}.")
 
-    def _check_shot(self, shot: Shot) -> None:
-        missing = [name for name in self.template.fields if name not in shot.fields]
-        if missing:
-            raise ConfigError(f"a shot lacks the field '{missing[0]}' of the prompt; it has {', '.join(shot.fields)}.")
-        if shot.label not in self.label_words:
-            raise ConfigError(f"a shot has the label '{shot.label}', which is none of {', '.join(self.label_words)}.")
-
     @property
     def labels(self) -> tuple[str, ...]:
         return tuple(self.label_words)
 
     @property
     def ways(self) -> tuple[str, ...]:
-        """What `asked` takes: the names of the prompts, and `few-shot` where there are worked examples."""
+        """Arguments of `asked`: the names of the prompts, and `few-shot` where there are worked examples."""
         return (STANDARD, *self.variants, *((FEW_SHOT,) if self.worked else ()))
 
     def asked(self, *ways: str) -> "Task":
-        """This task in another wording (`minimal`), with worked examples (`few-shot`), or both.
+        """Return this task in another wording (`minimal`), with worked examples (`few-shot`), or both.
 
         The result is named after the ways, `sst2/minimal/few-shot`; the standard one keeps the name of the task.
 
@@ -125,17 +176,21 @@ class Task:
                 f"'{'/'.join((self.name, *ways))}' names several prompts; give one, and '{FEW_SHOT}' once."
             )
         other = [way for way in wordings if way != STANDARD]
-        chosen = self._worded(self.variants[other[0]]) if other else self
-        return replace(chosen, shots=self.worked if few else self.shots, name="/".join((self.name, *other, *few)))
-
-    def _worded(self, wording: Wording) -> "Task":
-        words = self.label_words if wording.label_words is None else wording.label_words
-        if set(words) != set(self.label_words):
-            raise ConfigError(
-                f"the prompt {wording.prompt!r} has words for {', '.join(words)}, not for {', '.join(self.labels)}."
-            )
-        # In the order of the task: labels are known by their place.
-        return replace(self, prompt=wording.prompt, label_words={label: words[label] for label in self.labels})
+        prompt, words = self.prompt, self.label_words
+        if other:
+            wording = self.variants[other[0]]
+            prompt, words = wording.prompt, self.label_words if wording.label_words is None else wording.label_words
+            if set(words) != set(self.label_words):
+                raise ConfigError(
+                    f"the prompt {prompt!r} has words for {', '.join(words)}, not for {', '.join(self.labels)}."
+                )
+        return replace(
+            self,
+            prompt=prompt,
+            label_words={label: words[label] for label in self.labels},  # labels are known by their place
+            shots=self.worked if few else self.shots,
+            name="/".join((self.name, *other, *few)),
+        )
 
     @property
     def template(self) -> Template:
@@ -147,34 +202,37 @@ class Task:
         return self.template.fields if self.explain is None else self.explain
 
     def examples(self, limit: int | None = None) -> list[Example]:
-        """The first `limit` examples, checked."""
+        """Load the first `limit` examples, checked."""
         return self.data.load(self.template.fields, self.labels, limit=limit)
 
     @property
     def answers(self) -> tuple[str, ...]:
-        """What the model would write for each label: in a chat its turn begins with the word, not with a space."""
+        """The text of each label as the model would write it: in a chat without the space before it."""
         return tuple(word.lstrip() if self.chat else word for word in self.label_words.values())
 
     def prompt_pieces(self, fields: Mapping[str, str]) -> list[Piece]:
-        """What a language model reads without a chat: the shots, then the question."""
+        """Return what a language model reads without a chat: the shots, then the question."""
         question = self.template.render(fields)
-        return [Piece(self._shots_text()), *question] if self.shots else question
+        shots = (self._question(shot) + self.label_words[shot.label] + "\n\n" for shot in self.shots)
+        return [Piece("".join(shots)), *question] if self.shots else question
+
+    def _question(self, shot: Shot) -> str:
+        return "".join(piece.text for piece in self.template.render(shot.fields))
 
     def turns(self) -> list[tuple[str, str]]:
-        """Role and text of the turns before the question, in a chat."""
+        """Return role and text of the turns before the question, in a chat."""
         before = [] if self.system is None else [("system", self.system)]
         for shot in self.shots:
-            question = "".join(piece.text for piece in self.template.render(shot.fields))
-            before += [("user", question), ("assistant", self.label_words[shot.label].lstrip())]
+            before += [("user", self._question(shot)), ("assistant", self.label_words[shot.label].lstrip())]
         return before
 
     @property
     def classifier_text(self) -> str:
-        """What stands in the place of the prompt where a sequence classifier reads."""
+        """The prompt of a sequence classifier."""
         return self.classifier_prompt or " ".join(f"{{{name}}}" for name in self.template.fields)
 
     def classifier_pieces(self, fields: Mapping[str, str]) -> tuple[list[Piece], list[Piece]]:
-        """What a sequence classifier reads: the pieces of the text, and those of the text pair (perhaps none).
+        """Return what a sequence classifier reads: the pieces of the text, and those of the text pair (perhaps none).
 
         The first sequence ends with the first field; all that follows is the pair.
         """
@@ -187,24 +245,15 @@ class Task:
             rest = [Piece(rest[0].text.lstrip()), *rest[1:]]
         return pieces[: first + 1], [piece for piece in rest if piece.text or piece.field is not None]
 
-    def _shots_text(self) -> str:
-        return "".join(
-            "".join(piece.text for piece in self.template.render(shot.fields)) + self.label_words[shot.label] + "\n\n"
-            for shot in self.shots
-        )
-
 
 TaskFactory = Callable[[], Task]
 tasks: Registry[TaskFactory] = Registry("task", "ice_eval.tasks")
-
-
-def task(name: str) -> Callable[[TaskFactory], TaskFactory]:
-    """Register a function that returns a `Task`; the first line of its docstring describes the task."""
-    return lambda factory: tasks.add(name, factory)
+task = tasks.register
+"""Register a function that returns a `Task`; the first line of its docstring describes the task."""
 
 
 def relabelled(task: Task, labels: Sequence[str]) -> Task:
-    """A task with other labels in place of its own, in their order; its shots follow."""
+    """Return a task with other labels in place of its own, in their order; its shots follow."""
     if len(labels) != len(task.labels):
         raise ConfigError(f"the task '{task.name}' has {len(task.labels)} labels, and {len(labels)} were given.")
     names = dict(zip(task.labels, labels, strict=True))
@@ -213,19 +262,19 @@ def relabelled(task: Task, labels: Sequence[str]) -> Task:
 
 
 def with_file(task: Task, path: Path) -> Task:
-    """A task with another file in place of its data; where these are a file, its columns are called the same."""
+    """Return a task with another file in place of its data; where these are a file, columns keep their names."""
     return replace(task, data=FileData(path, task.data.columns if isinstance(task.data, FileData) else {}))
 
 
 def in_chat(task: Task, chat: bool | None, system: str | None) -> Task:
-    """A task with its prompt as a turn of a chat or not; None for both: as the task says itself."""
+    """Return a task with its prompt as a turn of a chat or not; None for both: as the task says itself."""
     if chat is None and system is None:
         return task
     return replace(task, chat=task.chat if chat is None else chat, system=system)
 
 
 def label_words_of(prompt: str, labels: Sequence[str]) -> dict[str, str]:
-    """Labels as they would follow a prompt: a space goes before each unless the prompt ends in whitespace."""
+    """Return labels as they would follow a prompt: a space goes before each unless the prompt ends in whitespace."""
     space = "" if prompt[-1:].isspace() else " "
     return {label: space + label for label in labels}
 
@@ -233,7 +282,7 @@ def label_words_of(prompt: str, labels: Sequence[str]) -> dict[str, str]:
 def adhoc_task(
     data: DataSource, *, prompt: str, labels: Sequence[str], explain: Sequence[str] | None = None, name: str = "custom"
 ) -> Task:
-    """A task from flags; `label_words_of` says what becomes of the labels."""
+    """Return a task from flags."""
     return Task(
         data=data,
         prompt=prompt,

@@ -1,21 +1,27 @@
-"""Where examples come from: a file, a file of this package, a hub data set, or records in memory."""
+"""Sources of examples (a file, a file of this package, a hub data set, records in memory), and how rows are read."""
 
 import csv
 import importlib.resources
 import itertools
 import json
+import numbers
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ice_eval._controls import is_broken
 from ice_eval.errors import DataError, require
 from ice_eval.files import as_text, why_no_json
-from ice_eval.records import Example
-from ice_eval.tasks._examples import Row, check_ids, example_of
+from ice_eval.records import Example, Span
 
-_OPTIONAL = frozenset({"id", "label", "group", "rationale"})
+Row = Mapping[str, Any]
+OPTIONAL = frozenset({"id", "label", "group", "rationale"})
+"""Columns that data may have beside the fields of the prompt."""
+_MOST_DIGITS = 10
+"""No index of a label has as many, and Python refuses to read numbers of thousands."""
 
 
 class DataSource(ABC):
@@ -24,11 +30,11 @@ class DataSource(ABC):
     @property
     @abstractmethod
     def origin(self) -> str:
-        """What an error message and the manifest call it."""
+        """Its name in error messages and in the manifest."""
 
     @abstractmethod
     def rows(self) -> Iterable[Row]:
-        """The rows, in order, from the start."""
+        """Return the rows, in order, from the start."""
 
     def load(self, fields: Sequence[str], labels: Sequence[str], *, limit: int | None = None) -> list[Example]:
         """Read and check the first `limit` examples.
@@ -40,7 +46,14 @@ class DataSource(ABC):
         examples = [example_of(row, index, fields, labels, self.origin) for index, row in enumerate(rows)]
         if not examples:
             raise DataError(f"{self.origin} holds no examples; at least one is needed.")
-        check_ids(examples, self.origin)
+        seen: set[str] = set()
+        for example in examples:
+            if example.id in seen:
+                raise DataError(
+                    f"{self.origin}: two examples have the id '{example.id}'; ids must be unique (leave them out to "
+                    "count rows)."
+                )
+            seen.add(example.id)
         return examples
 
 
@@ -68,9 +81,10 @@ class FileData(DataSource):
             raise DataError(f"{self.path} is neither .jsonl nor .csv; convert it to one of them.")
         try:
             with self.path.open(encoding="utf-8-sig", newline="") as lines:
-                rows = (_csv_rows if kind == ".csv" else _jsonl_rows)(lines, self.origin)
-                named = _renamed(rows, self.columns, self.origin)
-                yield from map(_without_blanks, named) if kind == ".csv" else named
+                rows = _csv_rows(lines, self.origin) if kind == ".csv" else _jsonl_rows(lines, self.origin)
+                for row in _renamed(rows, self.columns, self.origin):
+                    blank = {name for name in OPTIONAL if kind == ".csv" and row.get(name) == ""}
+                    yield {name: value for name, value in row.items() if name not in blank}
         except UnicodeDecodeError as exc:
             raise DataError(
                 f"{self.path} is not UTF-8 text ({exc.reason} at byte {exc.start}); save it as UTF-8."
@@ -110,7 +124,7 @@ class Records(DataSource):
 
 @dataclass(frozen=True)
 class NoData(DataSource):
-    """Stands in a task that has a prompt and label words only; the user brings the texts."""
+    """The data of a task that has a prompt and label words only; the user supplies the texts."""
 
     @property
     def origin(self) -> str:
@@ -151,10 +165,10 @@ class HubData(DataSource):
         try:
             data = datasets.load_dataset(self.path, self.config, split=self.split, revision=self._commit())
         except Exception as exc:  # the hub's client raises many types, and all of them mean: not to be had now
+            reason = str(exc).strip().partition("\n")[0][:200]
             raise DataError(
-                f"the data set '{self.origin}' could not be loaded from the hub "
-                f"({type(exc).__name__}: {_first_line(exc)}). "
-                "Give the examples as a file instead: --data FILE.jsonl"
+                f"the data set '{self.origin}' could not be loaded from the hub ({type(exc).__name__}: {reason}). Give "
+                "the examples as a file instead: --data FILE.jsonl"
             ) from exc
         for row in data.shuffle(seed=self.shuffle_seed):
             found = self._row(row)
@@ -168,11 +182,14 @@ class HubData(DataSource):
             raise DataError(f"the data set '{self.origin}' has no column '{missing[0]}'; it has {', '.join(row)}.")
         named = {**row, **{ours: row[theirs] for ours, theirs in self.fields.items()}}
         label: Any = named.get("label")
-        quoted = {} if self.quotes is None else {"rationale": _quoted(named["text"], row[self.quotes])}
-        return {**named, "label": self.labels.get(label, label), **quoted}
+        named["label"] = self.labels.get(label, label)
+        if self.quotes is not None:  # passages that are not in the text to the letter are left out
+            places = [(named["text"].find(quote), len(quote)) for quote in row[self.quotes] if quote]
+            named["rationale"] = [[start, start + length] for start, length in places if start >= 0]
+        return named
 
     def _commit(self) -> str | None:
-        """The full commit that `revision` begins; the hub itself resolves only full ones."""
+        """Return the full commit that `revision` begins; the hub itself resolves only full ones."""
         if Path(self.path).exists():
             return None
         if self.revision is None or len(self.revision) == 40:
@@ -187,27 +204,12 @@ class HubData(DataSource):
         return str(matches[0])
 
 
-def _quoted(text: str, quotes: Iterable[str]) -> list[list[int]]:
-    """Where passages stand in a text; those that are not in it to the letter are left out."""
-    places = [(text.find(quote), len(quote)) for quote in quotes if quote]
-    return [[start, start + length] for start, length in places if start >= 0]
-
-
-def _first_line(exc: Exception) -> str:
-    return str(exc).strip().partition("\n")[0][:200]
-
-
 def _jsonl_rows(lines: Iterable[str], origin: str) -> Iterator[Row]:
-    """The objects of a file with one per line, without their line numbers; see `numbered_rows`."""
     return (row for _, row in numbered_rows(lines, origin))
 
 
 def numbered_rows(lines: Iterable[str], origin: str) -> Iterator[tuple[int, Row]]:
-    """Line number and object of a file with one per line; blank lines count for line numbers only.
-
-    Raises:
-        DataError: A line is no JSON object.
-    """
+    """Yield line number and object of a file with one per line; raise `DataError` where a line is no JSON object."""
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
@@ -225,17 +227,12 @@ def numbered_rows(lines: Iterable[str], origin: str) -> Iterator[tuple[int, Row]
 
 
 def _renamed(rows: Iterable[Row], columns: Mapping[str, str], origin: str) -> Iterator[Row]:
-    """Rows with our names beside their own."""
+    """Yield rows with our names beside their own."""
     for index, row in enumerate(rows):
         for ours, theirs in columns.items():
-            if theirs not in row and (index == 0 or ours not in _OPTIONAL):
+            if theirs not in row and (index == 0 or ours not in OPTIONAL):
                 raise DataError(f"{origin}, example {index}: no column '{theirs}' for {ours}; it has {', '.join(row)}.")
         yield {**row, **{ours: row[theirs] for ours, theirs in columns.items() if theirs in row}}
-
-
-def _without_blanks(row: Row) -> Row:
-    """A row of a table without the cells that are empty and need not be there."""
-    return {name: value for name, value in row.items() if value != "" or name not in _OPTIONAL}
 
 
 def _csv_rows(lines: Iterable[str], origin: str) -> Iterator[Row]:
@@ -249,3 +246,90 @@ def _csv_rows(lines: Iterable[str], origin: str) -> Iterator[Row]:
             yield row
     except csv.Error as exc:
         raise DataError(f"{origin} is not readable as CSV: {exc}.") from exc
+
+
+def example_of(row: Row, index: int, fields: Sequence[str], labels: Sequence[str], origin: str) -> Example:
+    """Return the example of a row, checked."""
+    where = f"{origin}, example {index}"
+    if not isinstance(row, Mapping):
+        raise DataError(f"{where}: fields with names are expected, as {{'text': …}}, not {type(row).__name__}.")
+    missing = [name for name in fields if row.get(name) is None]
+    if missing:
+        raise DataError(
+            f"{where}: the prompt needs the field '{missing[0]}', and the example has "
+            f"{', '.join(map(str, row)) or 'no field'}."
+        )
+    for name in fields:
+        if not isinstance(row[name], str):
+            raise DataError(f"{where}: the field '{name}' holds {type(row[name]).__name__}, and text is expected.")
+    for name in (*fields, "id", "group"):
+        if is_broken(str(row.get(name))):
+            raise DataError(f"{where}: the field '{name}' holds half of a character (a lone surrogate); mend the text.")
+    identity = row.get("id")
+    return Example(
+        id=str(index if identity is None else identity),
+        fields={name: row[name] for name in fields},
+        gold=_gold(row.get("label"), labels, where),
+        group=None if row.get("group") is None else str(row["group"]),
+        human=_human(fields, row, where),
+    )
+
+
+def _gold(label: object, labels: Sequence[str], where: str) -> int | None:
+    """Return the index of a label given by name or by index."""
+    if label is None:
+        return None
+    if isinstance(label, str) and label in labels:
+        return labels.index(label)
+    folded = [name.casefold() for name in labels]
+    if isinstance(label, str) and folded.count(label.strip().casefold()) == 1:
+        return folded.index(label.strip().casefold())
+    index = int(label) if isinstance(label, str) and label.isdecimal() and len(label) < _MOST_DIGITS else label
+    if isinstance(index, numbers.Integral) and not isinstance(index, bool) and 0 <= int(index) < len(labels):
+        return int(index)
+    raise DataError(
+        f"{where}: the label {label!r} is none of {', '.join(labels)}, nor an index below {len(labels)}; see --labels."
+    )
+
+
+def _human(fields: Sequence[str], row: Row, where: str) -> tuple[Span, ...]:
+    """Return the human rationale: characters of `rationale`, or the words of a field F that `highlights_F` counts.
+
+    `rationale` is `[[start, end], …]` in the first field or `[[field, start, end], …]`. Highlights are places of words
+    between spaces, from 0; they are read where there is no rationale.
+    """
+    spans = row.get("rationale")
+    if not isinstance(spans, list | tuple):
+        return tuple(span for name in fields for span in _highlighted(name, row, where))
+    found = [_span(span, fields) for span in spans]
+    for span, given in zip(found, spans, strict=True):
+        if span is None or span.field not in fields or not 0 <= span.start < span.end <= len(row[span.field]):
+            field = fields[0] if span is None else span.field
+            raise DataError(
+                f"{where}: the rationale span {given!r} does not lie in the text of '{field}'; [start, end] in the "
+                "prompt's first field is expected, or [field, start, end]."
+            )
+    return tuple(span for span in found if span is not None)
+
+
+def _highlighted(name: str, row: Row, where: str) -> list[Span]:
+    """Return the words of a field that people marked, by their places."""
+    places = row.get(f"highlights_{name}")
+    if not isinstance(places, list | tuple):
+        return []
+    words = [match.span() for match in re.finditer(r"\S+", row[name])]
+    for place in places:
+        if type(place) is not int or not 0 <= place < len(words):
+            raise DataError(
+                f"{where}: 'highlights_{name}' holds {place!r}, and the place of one of the {len(words)} words of "
+                f"'{name}' is expected, counted from 0."
+            )
+    return [Span(name, *words[place]) for place in places]
+
+
+def _span(given: object, fields: Sequence[str]) -> Span | None:
+    """Read a span as it is written in a file; None where it is none."""
+    if not isinstance(given, list | tuple) or len(given) not in {2, 3}:
+        return None
+    name, start, end = given if len(given) == 3 else (fields[0], *given)
+    return Span(name, start, end) if type(start) is int and type(end) is int else None

@@ -1,27 +1,45 @@
-"""A task as a YAML file: data, prompt and label words, and whatever else a `Task` may have."""
+"""Tasks by name (`sst2/minimal`) or as a YAML file: data, prompt, label words and the other fields of a `Task`."""
 
+import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ice_eval._registry import did_you_mean
 from ice_eval.errors import ConfigError
 from ice_eval.files import home_expanded, read_yaml
-from ice_eval.tasks._base import Shot, Task, Wording, label_words_of
-from ice_eval.tasks._data import DataSource, FileData, NoData
+from ice_eval.tasks._base import Shot, Task, Wording, label_words_of, tasks
+from ice_eval.tasks._data import FileData, NoData
+
+_FILE = re.compile(r"(?P<path>.*?\.ya?ml)(?:/(?P<ways>.*))?", re.IGNORECASE)
+
+
+def load_task(name: str) -> Task:
+    """Return the task of a name (`sst2`) or a file (`mine.yaml`), perhaps in another of its prompts.
+
+    `sst2/minimal` is another wording, `sst2/few-shot` has worked examples before the question, and
+    `sst2/minimal/few-shot` is both; see `Task.asked`.
+
+    Raises:
+        ConfigError: There is no such task, prompt or file, or the file is not as it should be.
+    """
+    file = _FILE.fullmatch(name)
+    if file is not None:
+        return _from_file(Path(file["path"])).asked(*(file["ways"].split("/") if file["ways"] else ()))
+    known, *ways = name.split("/")
+    factory = tasks.get(known)
+    description = (factory.__doc__ or "").strip().partition("\n")[0]
+    return replace(factory(), name=known, description=description).asked(*ways)
 
 
 def is_task_file(name: str) -> bool:
-    """Whether a name is that of a task file."""
+    """Return whether a name is that of a task file."""
     return Path(name).suffix.lower() in {".yaml", ".yml"}
 
 
-def task_from_file(path: Path) -> Task:
-    """The task of a YAML file, named after it. `data` is a path from the file's folder.
-
-    Raises:
-        ConfigError: The file cannot be read, or something in it is not as expected.
-    """
+def _from_file(path: Path) -> Task:
+    """Read the task of a YAML file, named after it. `data` is a path from the file's folder."""
     content = _mapping(read_yaml(path, what="the task file", advice="`ice task new` writes one."), str(path))
     try:
         return _task(content, path)
@@ -37,23 +55,20 @@ def _task(content: Mapping[str, Any], path: Path) -> Task:
         if content.get(key) is None:
             raise ConfigError(f"'{key}' is missing; a task needs a prompt and its labels.")
     given = {key: _READERS[key](value, key) for key, value in content.items() if value is not None}
+    data, columns = given.pop("data", None), given.pop("columns", {})
+    if data is None and columns:
+        raise ConfigError("'columns' says what the data call their columns, and 'data' is missing.")
     prompt, labels = given.pop("prompt"), given.pop("labels")
     task = Task(
-        data=_data(given.pop("data", None), given.pop("columns", {}), path.parent),
+        data=NoData() if data is None else FileData(path.parent / home_expanded(data), columns),
         prompt=prompt,
         label_words=labels if isinstance(labels, dict) else label_words_of(prompt, labels),
         name=path.stem,
         **given,
     )
-    for variant in task.variants:  # a prompt that cannot be used is told now, not when it is asked for
+    for variant in task.variants:  # a prompt that cannot be used is reported now, not when it is asked for
         task.asked(variant)
     return task
-
-
-def _data(given: str | None, columns: Mapping[str, str], folder: Path) -> DataSource:
-    if given is None and columns:
-        raise ConfigError("'columns' says what the data call their columns, and 'data' is missing.")
-    return NoData() if given is None else FileData(folder / home_expanded(given), columns)
 
 
 def _mapping(value: object, where: str) -> Mapping[str, Any]:
@@ -84,22 +99,16 @@ def _texts(value: object, where: str) -> tuple[str, ...]:
 
 
 def _words(value: object, where: str) -> dict[str, str] | tuple[str, ...]:
-    """Label names with the words that the model writes, or names alone."""
-    if isinstance(value, list):
-        return _texts(value, where)
-    return {name: _text(word, f"{where}, {name}") for name, word in _mapping(value, where).items()}
+    """Read label names with the words that the model writes, or names alone."""
+    return _texts(value, where) if isinstance(value, list) else _named_texts(value, where)
 
 
-def _columns(value: object, where: str) -> dict[str, str]:
-    return {name: _text(column, f"{where}, {name}") for name, column in _mapping(value, where).items()}
-
-
-def _variants(value: object, where: str) -> dict[str, Wording]:
-    return {name: _wording(each, f"{where}, {name}") for name, each in _mapping(value, where).items()}
+def _named_texts(value: object, where: str) -> dict[str, str]:
+    return {name: _text(each, f"{where}, {name}") for name, each in _mapping(value, where).items()}
 
 
 def _wording(value: object, where: str) -> Wording:
-    """A prompt alone, or one with labels of its own."""
+    """Read a prompt alone, or one with labels of its own."""
     if isinstance(value, str):
         return Wording(value)
     given = _mapping(value, where)
@@ -115,14 +124,14 @@ def _wording(value: object, where: str) -> Wording:
 def _shots(value: object, where: str) -> tuple[Shot, ...]:
     if not isinstance(value, list):
         raise ConfigError(f"{where}: a list of examples is expected, not {_shown(value)}.")
-    return tuple(_shot(each, where) for each in value)
-
-
-def _shot(value: object, where: str) -> Shot:
-    given = {name: _text(each, f"{where}, {name}") for name, each in _mapping(value, where).items()}
-    if "label" not in given:
-        raise ConfigError(f"{where}: an example has no 'label'; it has {', '.join(given)}.")
-    return Shot({name: each for name, each in given.items() if name != "label"}, given["label"])
+    shots = []
+    for each in value:
+        given = _named_texts(each, where)
+        if "label" not in given:
+            raise ConfigError(f"{where}: an example has no 'label'; it has {', '.join(given)}.")
+        label = given.pop("label")
+        shots.append(Shot(given, label))
+    return tuple(shots)
 
 
 def _shown(value: object) -> str:
@@ -131,7 +140,7 @@ def _shown(value: object) -> str:
 
 _READERS: Mapping[str, Callable[[object, str], Any]] = {
     "data": _text,
-    "columns": _columns,
+    "columns": _named_texts,
     "prompt": _text,
     "labels": _words,
     "explain": _texts,
@@ -140,9 +149,11 @@ _READERS: Mapping[str, Callable[[object, str], Any]] = {
     "lexicon": lambda value, where: frozenset(_texts(value, where)),
     "shots": _shots,
     "worked": _shots,
-    "variants": _variants,
+    "variants": lambda value, where: {
+        name: _wording(each, f"{where}, {name}") for name, each in _mapping(value, where).items()
+    },
     "classifier_prompt": _text,
     "chat": _flag,
     "system": _text,
 }
-"""What a file may hold, and how it is read."""
+"""The keys of a file, and how their values are read."""

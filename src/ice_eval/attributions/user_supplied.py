@@ -1,0 +1,259 @@
+"""User-supplied attributions: as numbers, as a function, or as another tool wrote them; and how they fit a run."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ice_eval.attributions._base import Attribution, one_per_unit
+from ice_eval.attributions._lens import Lens
+from ice_eval.errors import DataError
+from ice_eval.interop import Aligned, Explanation, align, numbers, of_examples, placed
+from ice_eval.models import Labels
+from ice_eval.rationales import Share, set_size
+from ice_eval.records import Answer, Encoded, Example, PerUnit
+
+_ADVICE = """ (Words of your own are matched with these if you give {"words": […], "scores": […]} per example.)"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Computed(Attribution):
+    """A function from an encoded example (its `texts` are the units) to a number per unit."""
+
+    user_supplied: ClassVar[bool] = True
+    function: Callable[[Encoded], ArrayLike]
+
+    def attribute(self, lens: Lens, batch: Sequence[Encoded]) -> list[PerUnit]:
+        return [_checked(lens.name, item, self.function(item)) for item in batch]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Given(Attribution):
+    """Numbers per unit for every example, by example id."""
+
+    user_supplied: ClassVar[bool] = True
+    values: Mapping[str, ArrayLike]
+    has_signs: bool = True
+    sized: bool = False
+    """Whether the units with a positive number are the rationale, whatever k."""
+
+    def attribute(self, lens: Lens, batch: Sequence[Encoded]) -> list[PerUnit]:
+        return [self.of(lens.name, item).values for item in batch]
+
+    def of(self, name: str, item: Encoded, labels: Labels | None = None) -> Aligned:
+        """Return the numbers of one example; raise `DataError` if there are none, or not one per unit."""
+        if item.example_id not in self.values:
+            raise DataError(f"the attribution '{name}' has no values for example '{item.example_id}'.")
+        return Aligned(_checked(name, item, self.values[item.example_id]), np.ones(item.n_units, dtype=bool), False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explained(Attribution):
+    """Explanations of other tools, put into our units by the text they share."""
+
+    user_supplied: ClassVar[bool] = True
+    explanations: Mapping[str, Explanation]
+    """By example id."""
+    fields: Mapping[str, Mapping[str, str]]
+    """The texts of the examples, by their id."""
+    n_given: int
+    """Number of explanations, those of no known example included."""
+    sized: bool = False
+    """Whether they are sets of units, not scores."""
+
+    @property
+    def n_unused(self) -> int:
+        """Explanations that belong to no example."""
+        return self.n_given - len(self.explanations.keys() & self.fields.keys())
+
+    def attribute(self, lens: Lens, batch: Sequence[Encoded]) -> list[PerUnit]:
+        return [self._about_target(lens, item) for item in batch]
+
+    def of(self, name: str, item: Encoded, labels: Labels) -> Aligned:
+        """Return the explanation of one example in its units, if it is of its text and of the labels."""
+        if item.example_id not in self.explanations:
+            raise DataError(
+                f"the attribution '{name}' has no explanation of example '{item.example_id}'; it has "
+                f"{len(self.explanations)}, of {', '.join(list(self.explanations)[:5])} … Explain every example, or "
+                "give a smaller --n."
+            )
+        explanation = self.explanations[item.example_id]
+        found = align(explanation, item, self.fields[item.example_id], name=name)
+        if found.values.ndim == 2:
+            with placed(f"the attribution '{name}', example '{item.example_id}'"):
+                for target in range(len(labels.names)):
+                    column_of(explanation.classes, found.values.shape[1], labels, target)
+        return found
+
+    def _about_target(self, lens: Lens, item: Encoded) -> PerUnit:
+        """Return the numbers for the label that the run explains."""
+        labels, target = lens.label(item)
+        values, covered, _ = self.of(lens.name, item, labels)
+        if not covered.any():
+            lens.note(item, Answer(text=None, tokens=0, problem="its explanation says nothing about the text"))
+        if values.ndim == 1:
+            return values
+        return values[:, column_of(self.explanations[item.example_id].classes, values.shape[1], labels, target)]
+
+
+def explained(name: str, source: object, examples: Sequence[Example]) -> Explained:
+    """Read explanations of examples from a file or from objects of other tools.
+
+    `examples` are all that the run reads, not only those that it evaluates: explanations of the others belong to them.
+    """
+    found, n_given = of_examples(source, examples, name=name)
+    texts = {example.id: example.fields for example in examples}
+    kinds = {each.is_set for each in found.values() if len(each.scores)}  # an empty one may be either
+    if len(kinds) > 1:
+        raise DataError(
+            f"the attribution '{name}': some explanations have scores and others are spans without; all or none of "
+            "them should have scores."
+        )
+    return Explained(explanations=found, fields=texts, n_given=n_given, sized=kinds == {True})
+
+
+def _checked(name: str, item: Encoded, given: ArrayLike) -> PerUnit:
+    try:
+        values = numbers(given)
+    except DataError as exc:
+        raise DataError(f"the attribution '{name}' gave no numbers for example '{item.example_id}': {exc}") from exc
+    return one_per_unit(name, item, values, advice=_ADVICE)
+
+
+def column_of(classes: Sequence[str], n_columns: int, labels: Labels, target: int) -> int:
+    """Return the column of a label: by name where the columns have names, else by its place.
+
+    Names (`classes`, perhaps none) are those of the labels, or those that the model has for its classes. A column is
+    never taken by its place from among names that say something else.
+    """
+    names, known, ours = (
+        [name.strip().casefold() for name in each] for each in (classes, labels.classes, labels.names)
+    )
+    place = labels.ids[target][0] if labels.are_classes else target
+    if names.count(ours[target]) == 1:
+        return names.index(ours[target])
+    if known and sorted(names) == sorted(known) and names.count(known[place]) == 1:
+        return names.index(known[place])
+    shown = ", ".join(labels.names) + (f" (the model's classes: {', '.join(labels.classes)})" if labels.classes else "")
+    if classes:
+        raise DataError(
+            f"the explained classes are {', '.join(classes)}, and the labels are {shown}; name the classes as the "
+            "labels are named."
+        )
+    if n_columns == len(known):
+        return place
+    if n_columns == len(labels.names):
+        return target
+    raise DataError(
+        f"scores of {n_columns} classes without names, and the labels are {shown}; give a score for each, or the names "
+        "of the classes."
+    )
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The fit of user-supplied numbers to the examples of a run."""
+
+    examples: int
+    """Those that a run evaluates."""
+    too_short: int
+    """Examples with one unit or none, which a run skips, so that they need no explanation."""
+    covered: int
+    """Examples whose explanation fits."""
+    units: int
+    """Units of the examples that are covered."""
+    units_covered: int
+    """Those of them that the explanation says something about."""
+    cut: int
+    """Examples whose explanation ends before the text does."""
+    silent: int
+    """Examples whose explanation says nothing about any unit; a run skips them."""
+    constant: int
+    """Examples with the same number for every unit, where a rationale is a random draw."""
+    drawn: int
+    """Others with a score for fewer units than a rationale holds: a draw among those with 0 fills it."""
+    not_finite: int
+    """Examples with a number that is not finite; a run skips them."""
+    missing: tuple[str, ...]
+    """Ids of examples without an explanation."""
+    mismatches: tuple[str, ...]
+    """The error of each example whose explanation does not fit, beginning with its id."""
+
+    @property
+    def fits(self) -> bool:
+        """Whether a run can be made of it: everything fits, and something is left to evaluate."""
+        return not self.missing and not self.mismatches and self.covered > self.silent + self.not_finite
+
+    def remarks(self, name: str) -> Iterator[str]:
+        """Yield notes for the user of an attribution that fits."""
+        remarks = {
+            "ends before the text in {}: the rest counts as 0.": self.cut,
+            "says nothing about any unit of {}, which are skipped.": self.silent,
+            "has the same number for all units in {}: their rationale is a random draw.": self.constant,
+            "has scores for fewer units than a rationale holds in {}: the rest of these rationales is drawn at random "
+            "among the units with 0. Spans without scores are taken as they are, whatever k.": self.drawn,
+            "is not finite in {}, which are skipped.": self.not_finite,
+        }
+        for remark, count in remarks.items():
+            if count:
+                yield f"the attribution '{name}' {remark.format(f'{count} of {self.examples} examples')}"
+
+
+def fit_of(
+    method: Given | Explained,
+    name: str,
+    items: Iterable[Encoded],
+    labels: Labels,
+    *,
+    shares: Sequence[Share] = (),
+    all_of_them: bool = False,
+) -> Fit:
+    """Check user-supplied numbers against the examples of a run, whose k are `shares`.
+
+    The first example without an explanation, or with one that does not fit, raises `DataError`; with `all_of_them`
+    these are collected.
+    """
+    known = method.values if isinstance(method, Given) else method.explanations
+    missing: list[str] = []
+    mismatches: list[str] = []
+    fitting: list[Aligned] = []
+    too_short = 0
+    for item in items:
+        if item.n_units < 2:
+            too_short += 1
+            continue
+        try:
+            fitting.append(method.of(name, item, labels))
+        except DataError as exc:
+            if not all_of_them:
+                raise
+            if item.example_id in known:
+                mismatches.append(str(exc).removeprefix(f"the attribution '{name}', "))
+            else:
+                missing.append(item.example_id)
+    constant = [bool((found.values == found.values[0]).all()) for found in fitting]
+    drawn = [_is_drawn(found, shares) for found in fitting]
+    return Fit(
+        examples=len(fitting) + len(missing) + len(mismatches),
+        too_short=too_short,
+        covered=len(fitting),
+        units=sum(len(found.covered) for found in fitting),
+        units_covered=sum(int(found.covered.sum()) for found in fitting),
+        cut=sum(found.cut for found in fitting),
+        silent=sum(not found.covered.any() for found in fitting),
+        constant=0 if method.sized else sum(constant),
+        drawn=0 if method.sized else sum(d and not c for d, c in zip(drawn, constant, strict=True)),
+        not_finite=sum(bool(found.covered.any() and not np.isfinite(found.values).all()) for found in fitting),
+        missing=tuple(missing),
+        mismatches=tuple(mismatches),
+    )
+
+
+def _is_drawn(found: Aligned, shares: Sequence[Share]) -> bool:
+    """Return whether fewer units have a number other than 0 than a rationale holds, for some k."""
+    if found.values.ndim > 1 or not np.isfinite(found.values).all():
+        return False
+    sizes = [set_size(len(found.values), share) for share in shares if isinstance(share, float)]
+    return bool(np.count_nonzero(found.values) < max(sizes, default=0))

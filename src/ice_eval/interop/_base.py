@@ -1,0 +1,212 @@
+"""Explanations as other tools write them, the seam that every format fills, and whose explanation is whose."""
+
+import unicodedata
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ice_eval._registry import Registry
+from ice_eval.errors import DataError
+from ice_eval.records import Example
+
+_Text = str | frozenset[tuple[str, str]]  # a text, or fields with their texts
+_SHOWN = 3
+
+
+def numbers(values: Any) -> NDArray[np.float64]:
+    """Return an array from an array, a list, or a tensor on any device; raise `DataError` for anything else."""
+    if hasattr(values, "detach"):  # a tensor, perhaps in bfloat16, which NumPy does not know
+        values = values.detach().cpu().double().numpy()
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (ValueError, TypeError, OverflowError) as exc:
+        shown = " ".join(repr(values).split())
+        raise DataError(f"numbers are expected, not {shown:.80} ({exc}).") from exc
+
+
+class TextPart(NamedTuple):
+    """A part of an example's text, by what it spells, by where it stands, or by both."""
+
+    text: str | None = None
+    start: int | None = None
+    end: int | None = None
+    """Exclusive."""
+    field: str | None = None
+    """None: the only field, or all of them one after another."""
+    counted: Literal["characters", "words"] = "characters"
+    """The unit of `start` and `end`; words are what spaces separate."""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """One example's explanation, whoever made it. Every format ends here, so its parts are checked here."""
+
+    scores: NDArray[np.float64]
+    """(pieces,) or (pieces, classes)"""
+    pieces: tuple[TextPart, ...] | None = None
+    """None: the scores are one per unit, or one per token of the model's input."""
+    id: str | None = None
+    """The example's id; without it `text` tells which example is meant, and without both its place does."""
+    text: str | Mapping[str, str] | None = None
+    """The text that was explained, or the fields by name."""
+    classes: tuple[str, ...] = ()
+    """The classes that the columns of `scores` explain, where the tool names them."""
+    is_set: bool = False
+    """Whether the pieces are a rationale as they are, of its own size; their scores are 1 then. It may be empty."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scores", numbers(self.scores))
+        if self.scores.ndim not in {1, 2} or 0 in self.scores.shape[1:]:
+            raise DataError(
+                f"the scores have the shape {self.scores.shape}; a list with a number for each piece is expected, or "
+                "with a list of numbers, one per class."
+            )
+        if self.pieces is not None and len(self.pieces) != len(self.scores):
+            raise DataError(f"{len(self.pieces)} tokens and {len(self.scores)} scores; give one each.")
+        for text, start, end, field, _ in self.pieces or ():
+            if not all(isinstance(each, str | None) for each in (text, field)):
+                raise DataError(f"a piece has {text!r:.60} for a text and {field!r:.60} for a field, not texts.")
+            if not all(isinstance(place, int | np.integer | None) for place in (start, end)):
+                raise DataError(f"a piece begins at {start!r:.60} and ends at {end!r:.60}, not at whole numbers.")
+            if text is None and (start is None or end is None):
+                raise DataError("a piece says neither what it spells nor where it begins and ends.")
+        if self.scores.ndim == 2 and self.classes and len(self.classes) != self.scores.shape[1]:
+            raise DataError(
+                f"{len(self.classes)} classes are named, {list(self.classes)!r:.60}, and each piece has scores of "
+                f"{self.scores.shape[1]}."
+            )
+        texts = self.text.values() if isinstance(self.text, Mapping) else [self.text or ""]
+        if not all(isinstance(text, str) for text in texts):
+            raise DataError(f"the explained text is {self.text!r:.60}; a text is expected, or an object with texts.")
+
+
+class Format(ABC):
+    """A way in which explanations are written: in files, or as objects of a library."""
+
+    @abstractmethod
+    def reads(self, source: object) -> bool:
+        """Return whether a file (a `Path` that exists) or an object looks like this format; import nothing heavy."""
+
+    @abstractmethod
+    def explanations(self, source: Any) -> Iterator[Explanation]:
+        """Yield the explanations in the file or the object; raise `DataError` that says where it is wrong."""
+
+
+formats: Registry[type[Format]] = Registry("format", "ice_eval.interop")
+explanation_format = formats.register
+"""Register a format under a name; the first line of its docstring describes it."""
+
+
+def read(source: object) -> Iterator[Explanation]:
+    """Yield the explanations in a file, in an object of a known library, or in a collection of such or of numbers."""
+    if isinstance(source, Explanation):
+        yield source
+        return
+    known = ", ".join(formats.names())
+    if isinstance(source, str | Path):
+        source = Path(source)
+        if not source.is_file():
+            raise DataError(f"no such file: {source}. A file with explanations is expected ({known}).")
+    found = _format_of(source)
+    if found is not None:
+        yield from found.explanations(source)
+    elif isinstance(source, Path):
+        raise DataError(f"{source} is in no known format. Known: {known}.")
+    elif isinstance(source, Mapping):
+        for identity, each in source.items():
+            yield replace(_one(each), id=str(identity))
+    elif isinstance(source, Sequence) or (isinstance(source, np.ndarray) and source.ndim > 1):
+        yield from map(_one, source)
+    else:
+        raise DataError(f"{type(source).__name__} is no explanation. Known: {known}, numbers, or a function.")
+
+
+def _format_of(source: object) -> Format | None:
+    return next((each() for _, each in formats.items() if each().reads(source)), None)
+
+
+def _one(source: object) -> Explanation:
+    """Read a single explanation: of a known library, or numbers."""
+    if isinstance(source, Explanation):
+        return source
+    if isinstance(source, np.ndarray) or _format_of(source) is None:
+        return Explanation(numbers(source))
+    several = list(read(source))
+    if len(several) != 1:
+        raise DataError(f"{type(source).__name__} holds {len(several)} explanations, where one is expected.")
+    return several[0]
+
+
+class Matched(NamedTuple):
+    """Explanations, and whose they are."""
+
+    by_id: dict[str, Explanation]
+    """By example id, those of examples that are not evaluated included."""
+    n_given: int
+    """All there were, those whose text is that of no example included."""
+
+
+def of_examples(source: object, examples: Sequence[Example], *, name: str) -> Matched:
+    """Match explanations with examples: each belongs to the example with its id, else with its text, else at its place.
+
+    Raises:
+        DataError: Two are of one example, a text is that of several, or not one belongs to an example.
+    """
+    ids_of: dict[_Text, list[str]] = defaultdict(list)
+    for example in examples:  # a text is given as fields by name, or as all of them one after another
+        ids_of[_comparable(example.fields)].append(example.id)
+        ids_of[_comparable(" ".join(example.fields.values()))].append(example.id)
+    found: dict[str, Explanation] = {}
+    given = list(read(source))
+    for place, each in enumerate(given):
+        where = f"the attribution '{name}', explanation {place}"
+        if each.id is not None:
+            identity = each.id
+        elif each.text is not None:
+            owners = ids_of.get(_comparable(each.text), [])
+            if len(owners) > 1:
+                raise DataError(f"{where}: {len(owners)} examples have its text; give ids.")
+            if not owners:
+                continue  # a file may hold more than the run asks for; missing explanations are found later
+            [identity] = owners
+        elif place < len(examples):
+            identity = examples[place].id
+        else:
+            raise DataError(
+                f"the attribution '{name}' has more explanations than the data have examples ({len(examples)}); "
+                "give ids or texts."
+            )
+        if identity in found:
+            raise DataError(f"{where}: a second one of example '{identity}'; one per example is expected.")
+        found[identity] = each
+    if given and not any(example.id in found for example in examples):
+        raise DataError(
+            f"the attribution '{name}': none of its {len(given)} explanations belongs to an example. Theirs: "
+            f"{', '.join(map(_named, given[:_SHOWN]))}; ours: {', '.join(repr(e.id) for e in examples[:_SHOWN])}. Give "
+            "the ids or the texts of the examples; where ids stand in a column of another name, --columns id=NAME."
+        )
+    return Matched(found, len(given))
+
+
+def _named(explanation: Explanation) -> str:
+    """Return an explanation's id, or how its text begins."""
+    if explanation.id is not None:
+        return repr(explanation.id)
+    text = explanation.text or ""
+    return f"{_one_line(text if isinstance(text, str) else ' '.join(text.values())):.40}…"
+
+
+def _comparable(text: str | Mapping[str, str]) -> _Text:
+    """Return a text as it is compared; the order of fields does not count."""
+    return _one_line(text) if isinstance(text, str) else frozenset((name, _one_line(t)) for name, t in text.items())
+
+
+def _one_line(text: str) -> str:
+    """Return a text in one line and in one form of its accents."""
+    return " ".join(unicodedata.normalize("NFC", text).split())

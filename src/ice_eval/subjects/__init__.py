@@ -1,0 +1,29 @@
+"""Subjects: how the units of an input relate to its text."""
+
+from ice_eval.subjects.alignment import (
+    Form,
+    Placed,
+    Shares,
+    Spans,
+    align,
+    are_plausible,
+    folded,
+    normalised,
+    occurrences,
+    place,
+    side_by_side,
+)
+
+__all__ = [
+    "Form",
+    "Placed",
+    "Shares",
+    "Spans",
+    "align",
+    "are_plausible",
+    "folded",
+    "normalised",
+    "occurrences",
+    "place",
+    "side_by_side",
+]
