@@ -14,10 +14,10 @@ import ice_eval
 ROOT = Path(ice_eval.__file__).parent
 
 LAYERS = [
-    {"records", "errors", "_registry", "_seeding", "_extras", "_cache", "_controls", "_files", "_specs"},
+    {"choices", "records", "errors", "_registry", "_seeding", "_extras", "_cache", "_controls", "_files", "_specs"},
     {"tasks", "operators", "rationales", "nulls", "stats", "words", "protocols", "servers"},
     {"models", "encoding", "interop"},
-    {"scoring", "blacklist"},
+    {"scoring", "blacklist", "settings"},
     {"attributions", "executors", "results"},
     {"pipeline", "cot", "analysis", "translation"},
     {"report"},
@@ -35,6 +35,7 @@ SIDEWAYS = {
     ("_registry", "errors"),
     ("_specs", "errors"),
     ("_specs", "_registry"),
+    ("records", "choices"),  # the words that settings may hold load nothing
     ("models", "encoding"),
     ("nulls", "rationales"),  # the random order of sets is the same for sets of one size and for sets of one class
     ("nulls", "words"),  # which units are pieces of one word

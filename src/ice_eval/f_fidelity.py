@@ -12,14 +12,15 @@ from ice_eval.analysis.f_fidelity import Lesson, Removal, Training, adapt, train
 from ice_eval.attributions import Given, method_of
 from ice_eval.errors import ConfigError
 from ice_eval.models import Model
-from ice_eval.pipeline import Adapted, Reporter, RunConfig, Silent, examples_read, finish, prepare, score
-from ice_eval.pipeline.config import identity
+from ice_eval.pipeline import Adapted, Reporter, Silent, examples_read, finish, prepare, score
 from ice_eval.pipeline.engine import Engine
+from ice_eval.pipeline.identity import identity
 from ice_eval.rationales import DYNAMIC
 from ice_eval.records import Example, Inputs
 from ice_eval.results import InputRow, RunFolder
 from ice_eval.results.records import Adaptation
 from ice_eval.scoring import Scorer
+from ice_eval.settings import RunConfig
 from ice_eval.tasks import Task
 
 if TYPE_CHECKING:

@@ -179,7 +179,7 @@ def test_it_looks_at_the_units_of_the_run_that_is_meant(ice, reviews, explained,
 
 
 def test_its_help_names_what_matters_and_nothing_else(ice):
-    told = ice("validate", "--help").out
+    told = ice("validate", "--help-all").out
     assert all(option in told for option in ("--scope", "--system", "--config", "--unit", "--label-scoring"))
     assert not any(option in told for option in ("--operators", "--attributions", "--seed"))
 

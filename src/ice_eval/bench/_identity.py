@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from ice_eval.models import SERVED, Served
-from ice_eval.pipeline.config import ADDABLE
 from ice_eval.results import config_hash, slug
+from ice_eval.settings import SETTINGS
 from ice_eval.tasks import FileData, Task
 
-_NO_ROWS = (*ADDABLE, "eraser", "device", "device_map", "max_memory", "token_budget")
+_NO_ROWS = {each.name for each in SETTINGS.values() if each.role != "rows"}
 """Settings that may change without other rows: what is asked of a run may grow."""
 
 

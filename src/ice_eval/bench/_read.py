@@ -1,11 +1,12 @@
 """What the keys of a grid hold, checked one by one."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ice_eval._registry import did_you_mean
 from ice_eval.errors import ConfigError
 from ice_eval.rationales import DYNAMIC, Share
+from ice_eval.settings import Kind, Setting
 
 Reader = Callable[[object, str], Any]
 
@@ -53,6 +54,21 @@ def flag(value: object, where: str) -> bool:
     if not isinstance(value, bool):
         raise ConfigError(f"{where}: true or false is expected, not {shown(value)}.")
     return value
+
+
+_READERS: Mapping[Kind, Reader] = {
+    "text": text,
+    "names": names,
+    "shares": shares,
+    "count": count,
+    "number": number,
+    "flag": flag,
+}
+
+
+def readers(settings: Iterable[Setting]) -> dict[str, Reader]:
+    """Return the reader of each setting, by its name."""
+    return {each.name: _READERS[each.kind] for each in settings}
 
 
 def mapping(value: object, where: str, known: Mapping[str, Reader]) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from typing import Any, Literal
 from ice_eval._files import DRAFT, alone, read_json, write_json
 from ice_eval.bench.grid import Grid, PlannedRun, grid_of
 from ice_eval.errors import ConfigError
-from ice_eval.pipeline.config import ADDABLE
 from ice_eval.results import SCHEMA, RunFolder
+from ice_eval.settings import ADDABLE
 
 Status = Literal["waiting", "complete", "failed"]
 

@@ -2,7 +2,7 @@
 
 import importlib.resources
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from ice_eval.bench import _read
 from ice_eval.bench._identity import run_name
 from ice_eval.bench.models import OF_MODELS, ModelEntry, models_of
 from ice_eval.errors import ConfigError
-from ice_eval.pipeline import RunConfig
+from ice_eval.settings import RUN, RunConfig, run_config
 from ice_eval.tasks import FEW_SHOT, STANDARD, Task, in_chat, is_task_file, load_task, with_file
 
 ALL_PROMPTS = "all"
@@ -45,7 +45,7 @@ class PlannedRun:
     @property
     def config(self) -> RunConfig:
         """What is asked of it, defaults included."""
-        return config_of(self.settings)
+        return run_config(self.settings)
 
     @cached_property
     def name(self) -> str:
@@ -90,19 +90,7 @@ class Grid:
 
 
 _TASK: Mapping[str, _read.Reader] = {"task": _read.text, "data": _read.text, "optional": _read.flag}
-_SETTINGS: Mapping[str, _read.Reader] = {
-    "attributions": _read.names,
-    "operators": _read.names,
-    "directions": _read.names,
-    "nulls": _read.names,
-    "k": _read.shares,
-    **dict.fromkeys(("n", "m", "seed", "n_fills"), _read.count),
-    **dict.fromkeys(
-        ("adaptive", "unit", "scope", "target", "sign", "fills", "label_scoring", "calibration", "protocol"), _read.text
-    ),
-    "eraser": _read.flag,
-    **OF_MODELS,
-}
+_SETTINGS: Mapping[str, _read.Reader] = {**_read.readers(RUN), **OF_MODELS}
 
 
 def _several(value: object, where: str) -> list[Any]:
@@ -203,16 +191,10 @@ def grid_of(content: object, *, where: str, folder: Path, default_name: str, **c
     )
 
 
-def config_of(settings: Mapping[str, Any]) -> RunConfig:
-    """The configuration of a run; what it does not hold, as `device`, is left out."""
-    known = {field.name for field in fields(RunConfig)}
-    return RunConfig(**{key: value for key, value in settings.items() if key in known})
-
-
 def _check_settings(settings: Mapping[str, Any], models: Sequence[ModelEntry], where: str) -> None:
     """Refuse names and numbers that no run would take, before anything is loaded."""
     try:
-        config = config_of(settings)
+        config = run_config(settings)
         for name in config.attributions:
             method_of(name)
     except ConfigError as exc:

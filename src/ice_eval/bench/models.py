@@ -11,21 +11,13 @@ from ice_eval.bench import _read
 from ice_eval.errors import ConfigError
 from ice_eval.models import SERVED, Served, suite_model
 from ice_eval.models import models as known_models
+from ice_eval.settings import BATCHING, CHAT, LOADING, SERVING, names_of
 
-OF_LOADING = ("device", "dtype", "device_map", "max_memory", "load_in")
+OF_LOADING = names_of(LOADING)
 """Settings that say how a model is loaded."""
-OF_MODELS: Mapping[str, _read.Reader] = {
-    "chat": _read.flag,
-    "system": _read.text,
-    **dict.fromkeys(OF_LOADING, _read.text),
-    "token_budget": _read.count,
-}
+OF_MODELS: Mapping[str, _read.Reader] = _read.readers((*CHAT, *LOADING, *BATCHING))
 """Settings that a grid may give to all of its models, or to one."""
-_OF_SERVERS: Mapping[str, _read.Reader] = {
-    **dict.fromkeys(("base_url", "tokenizer", "api_key_env"), _read.text),
-    **dict.fromkeys(("concurrency", "max_requests"), _read.count),
-    **dict.fromkeys(("max_cost", "price_in", "price_out"), _read.number),
-}
+_OF_SERVERS: Mapping[str, _read.Reader] = _read.readers(SERVING)
 _KEYS: Mapping[str, _read.Reader] = {
     **dict.fromkeys(("model", "name", "base", "tuning"), _read.text),
     **OF_MODELS,

@@ -10,9 +10,9 @@ from ice_eval.bench.grid import Grid, PlannedRun
 from ice_eval.errors import IceError
 from ice_eval.nulls import SIZE
 from ice_eval.operators import operators
-from ice_eval.pipeline import RunConfig
 from ice_eval.rationales import DYNAMIC, ERASER_SHARES, n_sets, set_size
 from ice_eval.records import Example
+from ice_eval.settings import RunConfig
 from ice_eval.words import word_spans
 
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ice_eval.cli._options import names
 from ice_eval.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -23,6 +22,11 @@ class TaskFlags(NamedTuple):
     explain: str | None = None
     columns: str | Mapping[str, str] | None = None
     """As `id=number,text=body`, or a manifest's own mapping."""
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Return the parts of `"a, b"`."""
+    return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def task_of(flags: TaskFlags) -> "Task":
@@ -95,7 +99,7 @@ def task_of_run(run: "RunFolder", flags: TaskFlags) -> "Task":
     Raises:
         ConfigError: Its data are not there, or what the flags name is another task.
     """
-    from ice_eval.pipeline.config import lexicon_hash
+    from ice_eval.pipeline import lexicon_hash
     from ice_eval.tasks import in_chat
 
     manifest = run.manifest()

@@ -6,15 +6,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ice_eval.cli._options import LOAD_IN_HELP, MAP_HELP, MEMORY_HELP, Json, names
+from ice_eval.cli._options import Json, takes
+from ice_eval.cli._output import print_json, print_run, print_text
+from ice_eval.cli._tasks import names
 from ice_eval.errors import ConfigError
+from ice_eval.settings import LOADING, names_of
 
 if TYPE_CHECKING:
     from ice_eval.cot.plan import ChainPlan
 
 app = typer.Typer(no_args_is_help=True)
 
-_SERVER, _MONEY, _MODEL = "Server", "Limits", "Model on this machine"
+_SERVER, _MONEY = "Server", "Limits"
 
 
 @app.callback()
@@ -23,7 +26,9 @@ def _root() -> None:
 
 
 @app.command("run")
+@takes(*names_of(LOADING))
 def run(
+    loading: dict[str, Any],
     model: Annotated[
         str, typer.Option(help="Name of the model behind --base-url; without it a model as `ice run` takes it.")
     ],
@@ -92,11 +97,6 @@ def run(
     price_out: Annotated[
         float | None, typer.Option(help="Price of a million tokens that it writes.", rich_help_panel=_MONEY)
     ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, …", rich_help_panel=_MODEL)] = "auto",
-    dtype: Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.", rich_help_panel=_MODEL)] = "auto",
-    device_map: Annotated[str | None, typer.Option(metavar="MAP", help=MAP_HELP, rich_help_panel=_MODEL)] = None,
-    max_memory: Annotated[str | None, typer.Option(metavar="SIZES", help=MEMORY_HELP, rich_help_panel=_MODEL)] = None,
-    load_in: Annotated[str | None, typer.Option(metavar="BITS", help=LOAD_IN_HELP, rich_help_panel=_MODEL)] = None,
     out: Annotated[
         Path | None, typer.Option(help="Run folder; by default one under ice-runs/ named after the configuration.")
     ] = None,
@@ -110,7 +110,6 @@ def run(
     """
     from ice_eval.api.progress import Bar
     from ice_eval.chains import evaluate_chains, plan_chains
-    from ice_eval.cli._output import print_run
     from ice_eval.servers import Budget, Server
 
     budget = Budget(max_requests=max_requests, max_cost=max_cost, price_in=price_in, price_out=price_out)
@@ -127,7 +126,7 @@ def run(
     if base_url is not None:
         patience: dict[str, Any] = {"concurrency": concurrency, "timeout_s": timeout, "limit_field": limit_field}
         server = Server(base_url=base_url, api_key_env=api_key_env, **patience)
-    asked |= {"device": device, "dtype": dtype, "device_map": device_map, "max_memory": max_memory, "load_in": load_in}
+    asked |= loading
     found = evaluate_chains(model, task, server=server, out=out, default_out=True, reporter=Bar("requests"), **asked)
     found.report()
     print_run(found.folder, as_json=as_json)
@@ -135,8 +134,6 @@ def run(
 
 def _print_plan(plan: "ChainPlan", *, assumed: bool, as_json: bool) -> None:
     """What would be asked; `assumed`: no chain is there yet, and a length was assumed for all."""
-    from ice_eval.cli._output import print_json, print_text
-
     if as_json:
         print_json({**asdict(plan), "tokens": plan.tokens._asdict()})
         return

@@ -5,9 +5,11 @@ from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
 import typer
+from rich.text import Text
 
 from ice_eval._registry import did_you_mean
 from ice_eval.cli._options import Json
+from ice_eval.cli._output import print_json, print_line
 from ice_eval.errors import ConfigError
 
 
@@ -17,7 +19,7 @@ class Entry:
 
     line: str
     more: str = ""
-    """What stands below the line."""
+    """Shown below the line."""
     facts: Mapping[str, Any] | None = None
     """For `--json`, in place of the line alone."""
 
@@ -33,10 +35,6 @@ def listing(
     as_json: Json = False,
 ) -> None:
     """List what is known by name, with a line on each."""
-    from rich.text import Text
-
-    from ice_eval.cli._output import console, print_json, print_line
-
     known = _lists()
     if what not in known:
         raise ConfigError(f"cannot list '{what}'{did_you_mean(what, list(known))} Known: {', '.join(known)}.")
@@ -44,13 +42,13 @@ def listing(
     if as_json:
         print_json({name: entry.line if entry.facts is None else dict(entry.facts) for name, entry in entries.items()})
         return
-    out, width = console(), max(map(len, entries))
+    width = max(map(len, entries))
     for name, entry in entries.items():
-        print_line(out, Text(f"{name:<{width}}  {entry.line}"), indent=width + 2)
+        print_line(f"{name:<{width}}  {entry.line}", indent=width + 2)
         if entry.more:
-            print_line(out, Text(" " * (width + 2) + entry.more, style="dim"), indent=width + 2)
+            print_line(Text(" " * (width + 2) + entry.more, style="dim"), indent=width + 2)
     if what in _BELOW:
-        print_line(out, Text(f"\n{_BELOW[what]}"))
+        print_line(f"\n{_BELOW[what]}")
 
 
 _BELOW = {
@@ -64,6 +62,8 @@ _BELOW = {
 def _lists() -> Mapping[str, Callable[[], Iterator[tuple[str, Entry]]]]:
     from ice_eval.analysis.measures import measures
     from ice_eval.attributions import attributions
+    from ice_eval.bench import presets
+    from ice_eval.cot import cot_tasks
     from ice_eval.cot.attributions import step_attributions
     from ice_eval.cot.operators import step_operators
     from ice_eval.executors import executors
@@ -82,7 +82,13 @@ def _lists() -> Mapping[str, Callable[[], Iterator[tuple[str, Entry]]]]:
         "cot-attributions": step_attributions,
     }
     described = {name: lambda registry=registry: _described(registry) for name, registry in plain.items()}
-    return {"tasks": _tasks, "models": _models, **described, "presets": _presets, "cot-tasks": _cot_tasks}
+    return {
+        "tasks": _tasks,
+        "models": _models,
+        **described,
+        "presets": lambda: ((name, Entry(line)) for name, line in presets().items()),
+        "cot-tasks": lambda: ((name, Entry(make().description)) for name, make in cot_tasks.items()),
+    }
 
 
 def _described(registry: Any) -> Iterator[tuple[str, Entry]]:
@@ -105,20 +111,6 @@ def _tasks() -> Iterator[tuple[str, Entry]]:
             "data": task.data.origin,
         }
         yield name, Entry(task.description, f"{task.language}; prompts: {', '.join(task.ways)}", facts)
-
-
-def _cot_tasks() -> Iterator[tuple[str, Entry]]:
-    from ice_eval.cot import cot_tasks
-
-    for name, make in cot_tasks.items():
-        yield name, Entry(make().description)
-
-
-def _presets() -> Iterator[tuple[str, Entry]]:
-    from ice_eval.bench import presets
-
-    for name, line in presets().items():
-        yield name, Entry(line)
 
 
 def _models() -> Iterator[tuple[str, Entry]]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ice_eval.cli._options import Json
+from ice_eval.cli._output import console, print_json, print_line
 
 if TYPE_CHECKING:
     from ice_eval.results import ExampleView, LedgerRow
@@ -24,7 +25,6 @@ def show(
     In a terminal the strength of an attribution is a shade and the rationale is underlined; elsewhere the rationale
     stands in brackets. The steps of a chain of thought are numbered and shaded by what their removal does.
     """
-    from ice_eval.cli._output import console, print_json, print_line
     from ice_eval.report.example import example_lines
     from ice_eval.results import RunFolder, view_example
 
@@ -35,7 +35,7 @@ def show(
     out = console()
     has_colour = out.color_system is not None and not out.no_color
     for line in example_lines(view, n_random=rows, colour=has_colour):
-        print_line(out, line, indent=4)
+        print_line(line, indent=4, out=out)
 
 
 def _content(view: "ExampleView") -> dict[str, Any]:
@@ -52,7 +52,7 @@ def _content(view: "ExampleView") -> dict[str, Any]:
 
 
 def _steps(view: "ExampleView") -> dict[str, Any]:
-    """What each step of a chain does; nothing for other examples."""
+    """Return the effect of each step of a chain; nothing for other examples."""
     from ice_eval.report.chains import chain_view, is_chain, operator_of
 
     if not is_chain(view) or view.example.skip_reason is not None:

@@ -3,14 +3,14 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ice_eval.choices import LabelScoring as LabelScoring
 from ice_eval.records import Ids, LabelIds, LogScores, PerToken
 
-LabelScoring = Literal["first", "full"]
 Prior = Sequence[float]
 """Log-scores of the labels without a text, which contextual calibration takes off."""
 

@@ -8,7 +8,6 @@ from ice_eval import stats
 from ice_eval.attributions import Attribution, Explained, Given, fields_of, fit_of
 from ice_eval.errors import ConfigError
 from ice_eval.models import Labels, Model
-from ice_eval.pipeline.config import RunConfig
 from ice_eval.pipeline.engine import Engine
 from ice_eval.pipeline.job import Job
 from ice_eval.pipeline.manifest import server_info
@@ -18,6 +17,7 @@ from ice_eval.records import Example, Inputs
 from ice_eval.results import Manifest
 from ice_eval.results.numbers import NUMBERS
 from ice_eval.results.summary import ALPHA
+from ice_eval.settings import RunConfig
 from ice_eval.tasks import data_notes
 
 _SAMPLE = 16

@@ -7,10 +7,10 @@ from ice_eval.attributions import Attribution, DataView
 from ice_eval.encoding import encode
 from ice_eval.models import Model
 from ice_eval.operators import POOL_EXAMPLES, FillPool, Operator
-from ice_eval.pipeline.config import RunConfig
 from ice_eval.records import Encoded, Example
 from ice_eval.results.records import RunSettings
 from ice_eval.scoring import Scorer
+from ice_eval.settings import RunConfig
 from ice_eval.tasks import Task
 
 

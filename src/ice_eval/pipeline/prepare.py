@@ -9,11 +9,11 @@ from ice_eval.errors import CapabilityError, ConfigError
 from ice_eval.models import Model
 from ice_eval.nulls import nulls
 from ice_eval.operators import POOL_EXAMPLES, operators
-from ice_eval.pipeline.config import RunConfig
 from ice_eval.pipeline.data import counts_in, data_view, fill_pool
 from ice_eval.pipeline.engine import Engine
 from ice_eval.records import Example
 from ice_eval.scoring import Scorer
+from ice_eval.settings import RunConfig
 from ice_eval.tasks import Task
 
 

@@ -11,7 +11,6 @@ from ice_eval.attributions import attributions as attribution_registry
 from ice_eval.encoding import shared_prefix
 from ice_eval.errors import CapabilityError, IceError, ModelError
 from ice_eval.models import Model
-from ice_eval.pipeline.config import RunConfig
 from ice_eval.pipeline.engine import Engine
 from ice_eval.pipeline.noise import noise_guard
 from ice_eval.pipeline.part import PartInFlight, start_part
@@ -20,6 +19,7 @@ from ice_eval.records import Example, Inputs
 from ice_eval.results.examples import InputRow
 from ice_eval.results.ledger import Ledger
 from ice_eval.scoring import Progress, Scorer
+from ice_eval.settings import RunConfig
 from ice_eval.tasks import Task
 
 _CHECKED_EXAMPLES = 2

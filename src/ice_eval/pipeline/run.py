@@ -10,8 +10,8 @@ from ice_eval.errors import ConfigError, ModelError
 from ice_eval.models import Model
 from ice_eval.pipeline.adapted import Adapted
 from ice_eval.pipeline.checks import checked, outlook, remarks
-from ice_eval.pipeline.config import RunConfig, identity
 from ice_eval.pipeline.enough_sets import with_enough_sets
+from ice_eval.pipeline.identity import identity
 from ice_eval.pipeline.job import Job
 from ice_eval.pipeline.manifest import at_beginning, at_end, lowered_budgets
 from ice_eval.pipeline.parts import score_parts
@@ -20,6 +20,7 @@ from ice_eval.pipeline.replica import Card, Order, Replica
 from ice_eval.pipeline.replicas import Replicas
 from ice_eval.records import Example
 from ice_eval.results import Manifest, RunFolder, config_hash, now, rescore, slug, stored_run
+from ice_eval.settings import RunConfig
 from ice_eval.tasks import Task
 
 

@@ -8,9 +8,10 @@ from typing import Any
 
 from ice_eval.attributions import method_of
 from ice_eval.errors import ConfigError
-from ice_eval.pipeline import RunConfig, task_identity
+from ice_eval.pipeline import task_identity
 from ice_eval.results import Manifest, RunSettings
 from ice_eval.results.records import ChainInfo, Scalar, ServerInfo
+from ice_eval.settings import RunConfig, run_config
 from ice_eval.tasks import FileData, Task, adhoc_task, load_task, relabelled
 
 CITATION = (
@@ -164,7 +165,7 @@ def _chosen(config: RunSettings) -> dict[str, object]:
     implying: dict[str, Any] = {
         name: getattr(config, name) for name in _IMPLYING if getattr(config, name) not in (None, getattr(usual, name))
     }
-    implied = RunConfig(**implying)
+    implied = run_config(implying)
     names = [field.name for field in fields(RunConfig) if field.name not in _IMPLYING]
     other = {
         name: getattr(config, name) for name in names if getattr(config, name) not in (None, getattr(implied, name))

@@ -16,6 +16,7 @@ from ice_eval.results.columns import Outcomes
 from ice_eval.results.records import Configuration
 from ice_eval.selftest._known import KnownModel
 from ice_eval.selftest._texts import SHARE
+from ice_eval.settings import RunConfig, run_config
 
 DIRECTIONS = ("sufficiency", "necessity")
 
@@ -73,16 +74,8 @@ def trials(
 ) -> dict[About, Trials]:
     """Run the whole pipeline on `n` fresh texts and read its outcomes; `settings` are further ones of a run."""
     task = known.task(n, seed=seed, purpose=purpose)
-    config = pipeline.RunConfig(
-        attributions=tuple(methods),
-        operators=tuple(operators),
-        directions=tuple(directions),
-        k=(SHARE,),
-        n=n,
-        m=m,
-        seed=seed,
-        **settings,
-    )
+    asked = {"attributions": methods, "operators": operators, "directions": directions}
+    config = run_config({**asked, "k": SHARE, "n": n, "m": m, "seed": seed, **settings})
     scored = pipeline.score(
         config, model=known.model, task=task, examples=task.examples(), attributions=methods, out=folder
     )
@@ -96,7 +89,7 @@ def trials(
     return found
 
 
-def _label(cell: Configuration, config: pipeline.RunConfig) -> str:
+def _label(cell: Configuration, config: RunConfig) -> str:
     """The attribution, and how it was tested if in another way than by default."""
     null = "" if cell.null == SIZE else f", null of {cell.null}"
     return f"{cell.attribution}{null}{', sequential' if config.adaptive == 'examples' else ''}"

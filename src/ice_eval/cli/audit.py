@@ -1,35 +1,31 @@
 """`ice audit-infill`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ice_eval.cli._options import Columns, Format, Json, check_format
+from ice_eval.cli._options import TASK, Format, Json, check_format, takes
+from ice_eval.cli._output import print_json, print_tables
 from ice_eval.cli._tasks import TaskFlags, task_of, task_of_run
 from ice_eval.errors import ConfigError
 
 if TYPE_CHECKING:
-    from ice_eval.analysis import FillAudit, InfillAudit
     from ice_eval.models import Model
     from ice_eval.records import Encoded, Unit
     from ice_eval.results import RunFolder, RunSettings
     from ice_eval.tasks import Task
 
 
+@takes(*TASK)
 def audit_infill(
+    values: dict[str, Any],
     folder: Annotated[
         Path | None, typer.Argument(metavar="[RUN]", help="A finished run with infill rows: what it wrote is read too.")
     ] = None,
     model: Annotated[
         str | None, typer.Option(help="Whose tokenizer to use (no weights are read); by default the run's.")
     ] = None,
-    task: Annotated[str | None, typer.Option(help="A name from `ice list tasks`; by default the run's.")] = None,
-    data: Annotated[Path | None, typer.Option(help="A .jsonl or .csv file; by default the run's.")] = None,
-    prompt: Annotated[str | None, typer.Option(help="Prompt with fields, for a file.")] = None,
-    labels: Annotated[str | None, typer.Option(help="Label words, comma-separated, for a file.")] = None,
-    explain: Annotated[str | None, typer.Option(help="Fields to explain, comma-separated.")] = None,
-    columns: Columns = None,
     n: Annotated[
         int | None, typer.Option(min=2, help="Examples that fill the pool; by default 2,000, as in a run.")
     ] = None,
@@ -45,17 +41,19 @@ def audit_infill(
     """Show which label-indicative units infill may still write, and in a finished run whether that mattered.
 
     No model is asked: its tokenizer and the data are enough. With RUN, its fills are read from the ledger, and the win
-    rates of examples with and without label-indicative fills are compared.
+    rates of examples with and without label-indicative fills are compared. Its task and data are the run's, unless
+    others are given.
     """
     from ice_eval.analysis import audit_fills
     from ice_eval.analysis import audit_infill as audited
     from ice_eval.operators import POOL_EXAMPLES
     from ice_eval.protocols import PROTOCOLS
+    from ice_eval.report import audit_notes, audit_tables
 
     check_format(style, json=as_json)
     run = _run(folder, model, n, unit)
     config = None if run is None else run.manifest().config
-    flags = TaskFlags(task, data, prompt, labels, explain, columns)
+    flags = TaskFlags(**values)
     chosen = task_of(flags) if run is None else task_of_run(run, flags)
     listed = None if words is None else _words(words)
     chosen.examples(limit=1)  # a bad file is told before a tokenizer is loaded
@@ -73,11 +71,14 @@ def audit_infill(
         seed=seed,
     )
     fills = None if run is None else audit_fills(run, found, {item.example_id: item for item, _ in items})
-    _print(found, fills, folder, style, as_json=as_json)
+    if as_json:
+        print_json({**found.as_dict(), **({} if fills is None else {"run": str(folder), **fills.as_dict()})})
+    else:
+        print_tables(audit_tables(found, fills), audit_notes(found, fills), style=style)
 
 
 def _run(folder: Path | None, model: str | None, n: int | None, unit: str | None) -> "RunFolder | None":
-    """The run that is audited; None where a model and a task are."""
+    """Return the run that is audited; None where a model and a task are."""
     from ice_eval.results import RunFolder
 
     if unit not in (None, "token", "word"):
@@ -91,20 +92,6 @@ def _run(folder: Path | None, model: str | None, n: int | None, unit: str | None
         raise ConfigError("a run has its own --n and --unit; leave them out.")
     run.require_complete()
     return run
-
-
-def _print(
-    found: "InfillAudit", fills: "FillAudit | None", folder: Path | None, style: str | None, *, as_json: bool
-) -> None:
-    from ice_eval.cli._output import print_formatted, print_json, print_tables
-    from ice_eval.report import audit_notes, audit_tables
-
-    if as_json:
-        print_json({**found.as_dict(), **({} if fills is None else {"run": str(folder), **fills.as_dict()})})
-    elif style is not None:
-        print_formatted(audit_tables(found, fills), style)
-    else:
-        print_tables(audit_tables(found, fills), audit_notes(found, fills))
 
 
 def _refuse_served(run: "RunFolder") -> None:
@@ -121,7 +108,7 @@ def _refuse_served(run: "RunFolder") -> None:
 
 
 def _reader(model: str | None, run: "RunFolder | None") -> "Model":
-    """What reads texts as the model does: the one that is named, or the run's."""
+    """Return a model that reads texts: the one that is named, or the run's."""
     from ice_eval.models import load_reader
 
     if model is not None:
