@@ -2,7 +2,7 @@
 
 The options of `ice run`, `ice plan` and `ice validate`, the keys of `--config` files and grids, the arguments of
 `evaluate`, the manifest, the identity of a run and the reference page follow from the declarations below. A new setting
-of a run is a field of `RunConfig`, and an argument of `evaluate` and `plan`.
+of a run is a field of `RunFields`, and an argument of `evaluate` and `plan`.
 """
 
 import operator
@@ -71,16 +71,22 @@ class Setting:
         return "--" + (self.flag or self.name).replace("_", "-")
 
 
-def setting(default: object, *, depends: bool = False, **declared: Any) -> Any:
-    """Return a dataclass field that declares a `Setting`; with `depends`, users see None as its default."""
-    kind = declared.pop("kind", _KINDS.get(type(default), "text"))
-    offered = None if depends else default
-    return field(default=default, metadata={"default": offered, "kind": kind, "panel": HOW, **declared})
+def setting(value: object, *, depends: bool = False, **declared: Any) -> Any:
+    """Return a dataclass field that declares a `Setting`.
+
+    Args:
+        value: Its default.
+        depends: Whether the default depends on other settings; None stands for it then.
+        declared: Other fields of the `Setting`.
+    """
+    kind = declared.pop("kind", _KINDS.get(type(value), "text"))
+    declared = {"panel": HOW, "kind": kind, "default": None if depends else value, **declared}
+    return field(metadata={"setting": declared, "value": value, "description": declared["help"]})  # for JSON Schemas
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunConfig:
-    """The settings that say what is tested; `run_config` checks them and fills in defaults that depend on others."""
+class RunFields:
+    """The settings that say what is tested."""
 
     attributions: tuple[str, ...] = setting(
         ("attention", "gradient", "random"), panel=WHAT, role="adds", everyday=True, metavar="NAMES", subjects=_BOTH,
@@ -144,12 +150,22 @@ class RunConfig:
         "default", metavar="WORD", help="Whose choices to follow: default, paper, or released (the paper's package)."
     )
 
+
+_USUAL = {each.name: each.metadata["value"] for each in fields(RunFields)}
+
+
+class RunConfig(RunFields):
+    """Settings with defaults; `run_config` checks them and fills in defaults that depend on others."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**{**_USUAL, **given})
+
     @property
     def choices(self) -> Protocol:
         """The choices that the protocol names."""
         return PROTOCOLS[self.protocol]
 
-    def extended_by(self, stored: "RunConfig") -> "RunConfig":
+    def extended_by(self, stored: RunFields) -> "RunConfig":
         """Return this configuration, preceded by what the folder already holds."""
         union: dict[str, Any] = {
             name: tuple(dict.fromkeys([*getattr(stored, name), *getattr(self, name)])) for name in ADDABLE
@@ -157,7 +173,7 @@ class RunConfig:
         return replace(self, **union, eraser=self.eraser or stored.eraser)
 
 
-RUN = tuple(Setting(name=each.name, **each.metadata) for each in fields(RunConfig))
+RUN = tuple(Setting(name=each.name, **each.metadata["setting"]) for each in fields(RunFields))
 SUBJECT = (
     Setting(
         name="model", default=REQUIRED, panel=WHAT, everyday=True, metavar="MODEL", subjects=_BOTH,
@@ -314,7 +330,7 @@ def run_config(values: Mapping[str, Any]) -> RunConfig:
         if each.kind in _NORMAL:
             given[each.name] = _NORMAL[each.kind](each.name, given[each.name])
         _check_words(each, given[each.name])
-    protocol = PROTOCOLS[given.get("protocol", RunConfig.protocol)]
+    protocol = PROTOCOLS[given.get("protocol", "default")]
     of_protocol = {name: getattr(protocol, name) for name in ("scope", "fills", "sign")}
     m = SEQUENTIAL_M if given.get("adaptive") == "examples" else DEFAULT_M
     config = RunConfig(**{**of_protocol, "m": m, **given})
@@ -362,7 +378,7 @@ def _words_in(kind: Any) -> tuple[str, ...]:
     return tuple(word for part in get_args(kind) for word in _words_in(part))
 
 
-_WORDS = {each.name: _words_in(each.type) for each in fields(RunConfig) if each.name != "k"}
+_WORDS = {each.name: _words_in(each.type) for each in fields(RunFields) if each.name != "k"}
 
 
 def _check_words(declared: Setting, value: Any) -> None:
@@ -387,7 +403,7 @@ def _check_together(config: RunConfig) -> None:
             f"m = {config.m}: with adaptive 'examples' m is the most sets that an example may take, at least "
             f"{SEQUENTIAL_M}; most examples take far fewer."
         )
-    if config.choices.own_null and (config.nulls != RunConfig.nulls or config.adaptive is not None):
+    if config.choices.own_null and (config.nulls != ("size",) or config.adaptive is not None):
         raise ConfigError(
             f"the protocol '{config.protocol}' draws random sets of its own: neither another null nor adaptive goes "
             "with it."

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 from ice_eval.nulls import SIZE
 from ice_eval.rationales import Share
 from ice_eval.records import Direction, Unit
-from ice_eval.settings import RunConfig
+from ice_eval.settings import RunFields
 from ice_eval.stats import Crossing, Interval, Reasoning, ReasoningVerdict, Robustness, Side, Taxonomy, Verdict
 
 SCHEMA = 2
@@ -61,7 +61,7 @@ class ChainSettings(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunSettings(RunConfig, Record):
+class RunSettings(RunFields, Record):
     """The settings of a run: those that were given, and defaults."""
 
     model: str
