@@ -8,6 +8,7 @@ import threading
 from typing import Annotated
 
 import typer
+from typer import Option
 
 from ice_eval import __version__
 from ice_eval.cli import audit, bench, cot, f_fidelity, listing, paper, prepare, report, run, selftest, show
@@ -32,7 +33,7 @@ def _version(asked: bool) -> None:
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version and exit.", callback=_version, is_eager=True)
+        bool, Option("--version", help="Print the version and exit.", callback=_version, is_eager=True)
     ] = False,
 ) -> None:
     pass

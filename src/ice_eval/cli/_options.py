@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Option
 
 from ice_eval._files import read_yaml
 from ice_eval._registry import did_you_mean
@@ -21,17 +22,18 @@ if TYPE_CHECKING:
     from ice_eval.models import Served
 
 Command = Callable[..., None]
-Format = Annotated[str | None, typer.Option("--format", help="Print the tables as md, csv or latex.")]
-Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Format = Annotated[str | None, Option("--format", help="Print the tables as md, csv or latex.")]
+Json = Annotated[bool, Option("--json", help="Print the result as JSON.")]
 TASK = TaskFlags._fields
 """Names of the settings that say what the task is."""
 _TYPES: Mapping[str, Any] = {"count": int, "number": float, "flag": bool, "file": Path, "pairs": list[str]}
 
 
-def takes(*settings: str) -> Callable[[Command], Command]:
+def takes(*settings: str, panels: bool = False) -> Callable[[Command], Command]:
     """Give a command the options of some settings; its first parameter gets their values, by name."""
     chosen = [SETTINGS[name] for name in settings]
-    return functools.partial(_with_options, chosen, [_parameter(each) for each in chosen])
+    options = [_parameter(each, panel=each.panel if panels else None) for each in chosen]
+    return functools.partial(_with_options, chosen, options)
 
 
 def takes_evaluation(command: Command, *, relevant: Collection[str] = tuple(SETTINGS)) -> Command:
@@ -39,12 +41,16 @@ def takes_evaluation(command: Command, *, relevant: Collection[str] = tuple(SETT
 
     Settings that are not relevant are accepted too, so that the same configuration fits, but no help shows them.
     """
-    options = [_parameter(each, panel=each.panel if each.name in relevant else "") for each in SETTINGS.values()]
+    options = []
+    for each in SETTINGS.values():
+        is_relevant = each.name in relevant
+        panel = each.panel if is_relevant else None
+        options.append(_parameter(each, panel=panel, hidden=not (is_relevant and each.everyday)))
     return _with_options(SETTINGS.values(), [*options, *_FILES], command)
 
 
-def _parameter(each: Setting, *, panel: str | None = None) -> inspect.Parameter:
-    """Return a setting as an option: under a heading of help, in no help (an empty one), or without headings (None)."""
+def _parameter(each: Setting, *, panel: str | None, hidden: bool = False) -> inspect.Parameter:
+    """Return a setting as an option, under a heading of help."""
     kind = _TYPES.get(each.kind, str)
     default = inspect.Parameter.empty if each.default is REQUIRED else each.default
     if isinstance(default, tuple):
@@ -53,10 +59,7 @@ def _parameter(each: Setting, *, panel: str | None = None) -> inspect.Parameter:
         default = bool(default)
     elif default is None:
         kind = kind | None
-    hidden = panel is not None and (not panel or not each.everyday)
-    option = typer.Option(
-        each.option, help=each.help, metavar=each.metavar, hidden=hidden, rich_help_panel=panel or None
-    )
+    option = Option(each.option, help=each.help, metavar=each.metavar, hidden=hidden, rich_help_panel=panel)
     return _option(each.name, kind, option, default)
 
 
@@ -192,13 +195,13 @@ _FILES = (
     _option(
         "config",
         Path | None,
-        typer.Option(metavar="FILE", help="YAML file with options as keys.", callback=_read_config, is_eager=True),
+        Option(metavar="FILE", help="YAML file with options as keys.", callback=_read_config, is_eager=True),
         None,
     ),
     _option(
         "set_",
         list[str] | None,
-        typer.Option(
+        Option(
             "--set",
             metavar="NAME=VALUE",
             help="Any option of --help-all; may be repeated.",
@@ -210,7 +213,7 @@ _FILES = (
     _option(
         "help_all",
         bool,
-        typer.Option("--help-all", help="Show all options and exit.", callback=_show_all, is_eager=True),
+        Option("--help-all", help="Show all options and exit.", callback=_show_all, is_eager=True),
         False,
     ),
 )

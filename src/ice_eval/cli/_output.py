@@ -10,17 +10,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from rich import box
-from rich.cells import cell_len
-from rich.console import Console, Group, RenderableType
-from rich.style import Style
-from rich.table import Column
-from rich.table import Table as RichTable
-from rich.text import Text
-
 from ice_eval._controls import without_controls
 
 if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.style import Style
+    from rich.text import Text
+
     from ice_eval.report import Table
     from ice_eval.results import Plan, RunFolder, Summary
 
@@ -39,8 +35,10 @@ _UNSAFE = re.compile("[\x7f-\x9f\ud800-\udfff]")
 """Control characters that JSON need not escape, and halves of characters."""
 
 
-def console() -> Console:
+def console() -> "Console":
     """Return standard output; as wide as any table when it is not a terminal."""
+    from rich.console import Console
+
     return Console(highlight=False) if sys.stdout.isatty() else Console(highlight=False, width=_WIDE)
 
 
@@ -49,8 +47,10 @@ def print_text(text: str, *, error: bool = False) -> None:
     print(without_controls(text), file=sys.stderr if error else sys.stdout, flush=error)
 
 
-def print_line(line: Text | str, *, indent: int = 0, out: Console | None = None) -> None:
+def print_line(line: "Text | str", *, indent: int = 0, out: "Console | None" = None) -> None:
     """Print one line; where the terminal is narrower, break it between words and indent the rest."""
+    from rich.text import Text
+
     from ice_eval.report.example import harmless
 
     out = out or console()
@@ -60,7 +60,9 @@ def print_line(line: Text | str, *, indent: int = 0, out: Console | None = None)
     out.print(line, soft_wrap=True)
 
 
-def _broken(line: Text, out: Console, indent: int) -> Text:
+def _broken(line: "Text", out: "Console", indent: int) -> "Text":
+    from rich.text import Text
+
     first = line.wrap(out, out.width)[0]
     rest = line[len(first.plain) :]
     rest = rest[len(rest.plain) - len(rest.plain.lstrip()) :]
@@ -127,8 +129,11 @@ def print_tables(tables: "Sequence[Table]", notes: Sequence[str] = (), *, style:
         print_line(f"• {note}", indent=2, out=out)
 
 
-def fitted(table: "Table", out: Console) -> RenderableType:
+def fitted(table: "Table", out: "Console") -> "RenderableType":
     """Return the table as it fits: whole, without minor columns, in sections, or a line per cell."""
+    from rich.console import Group
+    from rich.text import Text
+
     if not out.is_terminal:
         return _drawn(table, _natural(table))  # readers of a pipe or a file want all of it
     found = table
@@ -149,8 +154,13 @@ def fitted(table: "Table", out: Console) -> RenderableType:
     return _stacked(table)
 
 
-def _drawn(table: "Table", widths: Sequence[int]) -> RenderableType:
+def _drawn(table: "Table", widths: Sequence[int]) -> "RenderableType":
     """Return the table under its title, with columns of these widths."""
+    from rich import box
+    from rich.console import Group
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
     found = RichTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     for name, width in zip(table.header, widths, strict=True):
         found.add_column(Text(name, style="bold"), width=width, overflow="fold")
@@ -161,6 +171,8 @@ def _drawn(table: "Table", widths: Sequence[int]) -> RenderableType:
 
 def _natural(table: "Table") -> list[int]:
     """Return widths at which nothing is broken."""
+    from rich.cells import cell_len
+
     return [max(map(cell_len, column)) for column in zip(table.header, *table.rows, strict=True)]
 
 
@@ -181,13 +193,17 @@ def _widths(table: "Table", room: int) -> list[int] | None:
 
 def _least(column: Sequence[str]) -> int:
     """Return the smallest width of a column: headers and long cells may be broken between words."""
+    from rich.cells import cell_len
+
     words = max(cell_len(word) for cell in column for word in (cell.split() or [""]))
     cells = max((min(cell_len(cell), _LONG) for cell in column[1:]), default=0)
     return max(words, cells)
 
 
-def _style(table: "Table", line: int, place: int) -> Style:
+def _style(table: "Table", line: int, place: int) -> "Style":
     """Return the colours of a cell's word; the best cells are bold."""
+    from rich.style import Style
+
     from ice_eval.report.colours import WORD_COLOURS, WORD_TEXT_COLOURS
 
     word = table.words[line][place] if table.words else None
@@ -218,8 +234,13 @@ def _sections(table: "Table", names: Sequence[str]) -> "Iterator[Table]":
         yield replace(part, title=", ".join([table.title, *head]))
 
 
-def _stacked(table: "Table") -> RenderableType:
+def _stacked(table: "Table") -> "RenderableType":
     """Return a block for every row, with a line for every cell."""
+    from rich.console import Group
+    from rich.table import Column
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
     blocks: list[RenderableType] = [Text(table.title, style="bold")]
     for line, row in enumerate(table.rows):
         block = RichTable.grid(Column(), Column(overflow="fold"), padding=(0, 2))

@@ -3,38 +3,31 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
+from ice_eval.choices import Unit
 from ice_eval.cli._options import TASK, Format, Json, check_format, takes
 from ice_eval.cli._output import print_json, print_tables
 from ice_eval.cli._tasks import TaskFlags, task_of, task_of_run
 from ice_eval.errors import ConfigError
+from ice_eval.settings import RunFields, run_config
 
 if TYPE_CHECKING:
     from ice_eval.models import Model
-    from ice_eval.records import Encoded, Unit
-    from ice_eval.results import RunFolder, RunSettings
-    from ice_eval.tasks import Task
+    from ice_eval.results import RunFolder
 
 
 @takes(*TASK)
 def audit_infill(
     values: dict[str, Any],
-    folder: Annotated[
-        Path | None, typer.Argument(metavar="[RUN]", help="A finished run with infill rows: what it wrote is read too.")
-    ] = None,
-    model: Annotated[
-        str | None, typer.Option(help="Whose tokenizer to use (no weights are read); by default the run's.")
-    ] = None,
-    n: Annotated[
-        int | None, typer.Option(min=2, help="Examples that fill the pool; by default 2,000, as in a run.")
-    ] = None,
-    unit: Annotated[str | None, typer.Option(help="token (by default) or word.")] = None,
+    folder: Annotated[Path | None, Argument(metavar="[RUN]", help="A finished run with infill rows.")] = None,
+    model: Annotated[str | None, Option(help="Whose tokenizer to use; by default the run's.")] = None,
+    n: Annotated[int | None, Option(min=2, help="Examples of the pool; by default 2,000.")] = None,
+    unit: Annotated[str | None, Option(help="token (by default) or word.")] = None,
     words: Annotated[
-        Path | None,
-        typer.Option(help="Text file of words that tell the label, in place of the list for the task's labels."),
+        Path | None, Option(help="Text file of label-indicative words, in place of the task's list.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of the shuffles that show what chance finds.")] = 0,
+    seed: Annotated[int, Option(help="Of the shuffles that show what chance finds.")] = 0,
     style: Format = None,
     as_json: Json = False,
 ) -> None:
@@ -46,30 +39,28 @@ def audit_infill(
     """
     from ice_eval.analysis import audit_fills
     from ice_eval.analysis import audit_infill as audited
+    from ice_eval.encoding import encode
     from ice_eval.operators import POOL_EXAMPLES
     from ice_eval.protocols import PROTOCOLS
     from ice_eval.report import audit_notes, audit_tables
 
     check_format(style, json=as_json)
     run = _run(folder, model, n, unit)
-    config = None if run is None else run.manifest().config
+    config: RunFields = run_config({"n": 1, "unit": unit}) if run is None else run.manifest().config
     flags = TaskFlags(**values)
     chosen = task_of(flags) if run is None else task_of_run(run, flags)
     listed = None if words is None else _words(words)
-    chosen.examples(limit=1)  # a bad file is told before a tokenizer is loaded
+    chosen.examples(limit=1)  # a bad file is reported before a tokenizer is loaded
     reader = _reader(model, run)
-    items = _encoded(
-        reader, chosen, limit=max(n or POOL_EXAMPLES, 0 if config is None else config.n), unit=unit, config=config
-    )
-    found = audited(
-        reader.codec,
-        chosen,
-        items[: n or POOL_EXAMPLES],
-        model=reader.name,
-        words=listed,
-        label_words_only=PROTOCOLS["default" if config is None else config.protocol].label_words_only,
-        seed=seed,
-    )
+    reserve = reader.labels(chosen, scoring=config.label_scoring).reserve
+    cut_into: Unit = "word" if config.unit == "word" else "token"
+    items = [
+        (encode(reader.codec, chosen, each, unit=cut_into, scope=config.scope, reserve=reserve), each.gold)
+        for each in chosen.examples(limit=max(n or POOL_EXAMPLES, config.n))
+    ]
+    alone = PROTOCOLS[config.protocol].label_words_only
+    pool = items[: n or POOL_EXAMPLES]
+    found = audited(reader.codec, chosen, pool, model=reader.name, words=listed, label_words_only=alone, seed=seed)
     fills = None if run is None else audit_fills(run, found, {item.example_id: item for item, _ in items})
     if as_json:
         print_json({**found.as_dict(), **({} if fills is None else {"run": str(folder), **fills.as_dict()})})
@@ -81,8 +72,6 @@ def _run(folder: Path | None, model: str | None, n: int | None, unit: str | None
     """Return the run that is audited; None where a model and a task are."""
     from ice_eval.results import RunFolder
 
-    if unit not in (None, "token", "word"):
-        raise ConfigError(f"unit '{unit}': token or word is expected.")
     if folder is None:
         if model is None:
             raise ConfigError("neither a run nor a model was given: ice audit-infill RUN, or --model M --task T.")
@@ -130,27 +119,3 @@ def _words(path: Path) -> list[str]:
     if not found:
         raise ConfigError(f"{path} holds no words; words with spaces or lines between are expected.")
     return found
-
-
-def _encoded(
-    reader: "Model", task: "Task", *, limit: int, unit: str | None, config: "RunSettings | None"
-) -> "list[tuple[Encoded, int | None]]":
-    """The examples as the model sees them, and their gold labels."""
-    from ice_eval.encoding import encode
-
-    reserve = reader.labels(task, scoring=None if config is None else config.label_scoring).reserve
-    cut_into: Unit = "word" if (unit if config is None else config.unit) == "word" else "token"
-    return [
-        (
-            encode(
-                reader.codec,
-                task,
-                example,
-                unit=cut_into,
-                scope="content" if config is None else config.scope,
-                reserve=reserve,
-            ),
-            example.gold,
-        )
-        for example in task.examples(limit=limit)
-    ]

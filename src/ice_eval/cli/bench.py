@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from ice_eval._files import home_expanded
 from ice_eval.cli._options import Json, takes
@@ -19,21 +20,13 @@ if TYPE_CHECKING:
 @takes(*names_of(EXECUTION))
 def bench(
     execution: dict[str, Any],
-    grid: Annotated[
-        Path | None, typer.Argument(help="A grid as a YAML file, or the folder of one that is to go on.")
-    ] = None,
-    preset: Annotated[
-        str | None, typer.Option(help="A grid that comes with the package; see `ice list presets`.")
-    ] = None,
-    models: Annotated[str | None, typer.Option(help="Models in place of the grid's, comma-separated.")] = None,
-    n: Annotated[int | None, typer.Option(help="Examples of every run, in place of the grid's.")] = None,
-    data_dir: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where tasks find their data: DIR/TASK.jsonl or DIR/TASK.csv.")
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Bench folder; by default one under ice-bench/ named after the grid.")
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and stop.")] = False,
+    grid: Annotated[Path | None, Argument(help="A grid as a YAML file, or a bench folder to continue.")] = None,
+    preset: Annotated[str | None, Option(help="A grid of the package; see `ice list presets`.")] = None,
+    models: Annotated[str | None, Option(help="Models in place of the grid's, comma-separated.")] = None,
+    n: Annotated[int | None, Option(help="Examples of every run, in place of the grid's.")] = None,
+    data_dir: Annotated[Path | None, Option(metavar="DIR", help="Folder of data: TASK.jsonl or TASK.csv.")] = None,
+    out: Annotated[Path | None, Option(help="Bench folder; by default one under ice-bench/.")] = None,
+    dry_run: Annotated[bool, Option("--dry-run", help="Print the plan and stop.")] = False,
     as_json: Json = False,
 ) -> None:
     """Run a grid of models, tasks and prompts, and say what its results have in common.

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from ice_eval.cli._options import TASK, Json, takes
 from ice_eval.cli._output import print_json, print_tables
@@ -16,22 +16,15 @@ if TYPE_CHECKING:
 @takes(*TASK, "device")
 def f_fidelity(
     values: dict[str, Any],
-    run: Annotated[Path, typer.Argument(help="The folder of a finished run of a sequence classifier.")],
-    out: Annotated[Path, typer.Option(help="Folder of the new run, of the adapted copy.")],
-    model: Annotated[
-        str | None, typer.Option(help="The run's model, where its name in the run does not lead to it (a folder).")
-    ] = None,
-    epochs: Annotated[int, typer.Option(help="Passes over the training examples.")] = 3,
-    share: Annotated[
-        float | None,
-        typer.Option(help="Share of units that training removes at most; by default as much as the run's tests do."),
-    ] = None,
-    lr: Annotated[float, typer.Option(help="Learning rate.")] = 5e-5,
-    batch_size: Annotated[int, typer.Option(help="Examples per step of training.")] = 16,
-    seed: Annotated[int, typer.Option(help="Defines what training removes, its order and dropout.")] = 0,
-    save_model: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write the adapted copy there; by default it is not kept.")
-    ] = None,
+    run: Annotated[Path, Argument(help="The folder of a finished run of a sequence classifier.")],
+    out: Annotated[Path, Option(help="Folder of the new run, of the adapted copy.")],
+    model: Annotated[str | None, Option(help="The run's model, if its name does not lead to it.")] = None,
+    epochs: Annotated[int, Option(help="Passes over the training examples.")] = 3,
+    share: Annotated[float | None, Option(help="Largest share of units to remove in training.")] = None,
+    lr: Annotated[float, Option(help="Learning rate.")] = 5e-5,
+    batch_size: Annotated[int, Option(help="Examples per step of training.")] = 16,
+    seed: Annotated[int, Option(help="Defines what training removes, its order and dropout.")] = 0,
+    save_model: Annotated[Path | None, Option(metavar="DIR", help="Where to write the adapted copy.")] = None,
     as_json: Json = False,
 ) -> None:
     """Do a run's tests again on a copy of its classifier that was fine-tuned on inputs with units removed.

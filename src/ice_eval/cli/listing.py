@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
-import typer
-from rich.text import Text
+from typer import Argument
 
 from ice_eval._registry import did_you_mean
 from ice_eval.cli._options import Json
@@ -27,7 +26,7 @@ class Entry:
 def listing(
     what: Annotated[
         str,
-        typer.Argument(
+        Argument(
             help="tasks, models, attributions, operators, nulls, formats, measures, executors, presets, cot-tasks, "
             "cot-operators or cot-attributions."
         ),
@@ -35,6 +34,8 @@ def listing(
     as_json: Json = False,
 ) -> None:
     """List what is known by name, with a line on each."""
+    from rich.text import Text
+
     known = _lists()
     if what not in known:
         raise ConfigError(f"cannot list '{what}'{did_you_mean(what, list(known))} Known: {', '.join(known)}.")

@@ -4,7 +4,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from ice_eval.cli._options import Format, Json, check_format
 from ice_eval.cli._output import print_json, print_line, print_tables, print_text
@@ -15,13 +15,9 @@ DISCREPANCIES = "discrepancies"
 
 
 def paper(
-    table: Annotated[
-        str | None, typer.Argument(help="A table from the list that `ice paper` prints, or 'discrepancies'.")
-    ] = None,
+    table: Annotated[str | None, Argument(help="A table that `ice paper` lists, or 'discrepancies'.")] = None,
     style: Format = None,
-    figures: Annotated[
-        Path | None, typer.Option(help="Redraw the paper's heatmaps and charts as SVG, PDF and PNG in this folder.")
-    ] = None,
+    figures: Annotated[Path | None, Option(help="Redraw the paper's figures into this folder.")] = None,
     as_json: Json = False,
 ) -> None:
     """Print the paper's published tables, and its headline figures computed again from them."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.text import Text
+from typer import Argument, Option
 
 from ice_eval.cli._options import TASK, Json, arguments_of, takes, takes_evaluation
 from ice_eval.cli._output import print_json, print_line, print_text
@@ -29,8 +29,8 @@ def _root() -> None:
 
 @app.command("new")
 def new(
-    file: Annotated[Path, typer.Argument(help="Where to write it, as mine.yaml.")],
-    data: Annotated[Path | None, typer.Option(help="Your .jsonl or .csv: its fields and labels are filled in.")] = None,
+    file: Annotated[Path, Argument(help="Where to write it, as mine.yaml.")],
+    data: Annotated[Path | None, Option(help="Your .jsonl or .csv: its fields and labels are filled in.")] = None,
     as_json: Json = False,
 ) -> None:
     """Write the beginning of a task file, with a comment on each line; an existing file is never overwritten."""
@@ -56,13 +56,8 @@ def new(
 @takes(*(name for name in TASK if name != "task"), "unit", "chat", "device", "device_map", "max_memory", "load_in")
 def check(
     values: dict[str, Any],
-    task: Annotated[
-        str,
-        typer.Argument(
-            help="A name from `ice list tasks` (sst2, sst2/minimal), a task file, or a .jsonl or .csv file."
-        ),
-    ],
-    model: Annotated[str, typer.Option(help="The model that is to read it; see `ice run --help`.")],
+    task: Annotated[str, Argument(help="A name of `ice list tasks`, a task file, or a .jsonl or .csv file.")],
+    model: Annotated[str, Option(help="The model that is to read it; see `ice run --help`.")],
     as_json: Json = False,
 ) -> None:
     """Show three rendered prompts, what is protected in them, the label tokens, and how the model does on 50 rows."""
@@ -87,6 +82,8 @@ _UNIT_STYLES = ("black on cyan", "black on yellow")
 
 
 def _print(found: "TaskCheck") -> None:
+    from rich.text import Text
+
     for number, prompt in enumerate(found.prompts, start=1):
         print_line(Text(f"prompt {number} (units in brackets, the rest is protected)", style="bold"))
         line, units = Text(), itertools.cycle(_UNIT_STYLES)
@@ -129,7 +126,7 @@ _NAMED = 20
 @partial(takes_evaluation, relevant=_RELEVANT)
 def validate(
     values: dict[str, Any],
-    file: Annotated[Path, typer.Argument(help="Explanations: .jsonl, ERASER's .jsonl, or .json saved by inseq.")],
+    file: Annotated[Path, Argument(help="Explanations: .jsonl, ERASER's .jsonl, or .json saved by inseq.")],
     as_json: Json = False,
 ) -> None:
     """Check that explanations in a file fit the examples, before a run: exit 0 if all do, 2 if one does not.
@@ -194,20 +191,16 @@ def _lines(found: "ExplanationCheck") -> Iterator[str]:
 @takes(*names_of(LOADING))
 def translate(
     loading: dict[str, Any],
-    data: Annotated[Path, typer.Option(help=".jsonl or .csv file to translate.")],
-    to: Annotated[str, typer.Option(help="Language as the model writes it: fra_Latn (NLLB), fr (M2M-100, Marian).")],
-    out: Annotated[Path, typer.Option(help="The .jsonl file to write.")],
+    data: Annotated[Path, Option(help=".jsonl or .csv file to translate.")],
+    to: Annotated[str, Option(help="Language as the model writes it: fra_Latn (NLLB), fr (M2M-100, Marian).")],
+    out: Annotated[Path, Option(help="The .jsonl file to write.")],
     model: Annotated[
-        str, typer.Option(help="Hub id (org/name, org/name@revision) or folder of an encoder-decoder that translates.")
+        str, Option(help="Hub id (org/name@revision) or folder of a translation model.")
     ] = "facebook/nllb-200-distilled-600M",
-    source: Annotated[
-        str | None, typer.Option("--from", help="Language of the texts; NLLB takes eng_Latn where none is given.")
-    ] = None,
-    fields: Annotated[
-        str | None, typer.Option(help="Fields to translate, comma-separated; by default all that hold text.")
-    ] = None,
-    beams: Annotated[int, typer.Option(min=1, help="Beams of the search; 1 is greedy.")] = 4,
-    batch: Annotated[int, typer.Option(min=1, help="Rows at a time.")] = 16,
+    source: Annotated[str | None, Option("--from", help="Language of the texts; of NLLB, eng_Latn.")] = None,
+    fields: Annotated[str | None, Option(help="Fields to translate; by default all texts.")] = None,
+    beams: Annotated[int, Option(min=1, help="Beams of the search; 1 is greedy.")] = 4,
+    batch: Annotated[int, Option(min=1, help="Rows at a time.")] = 16,
     as_json: Json = False,
 ) -> None:
     """Translate a data file: the same ids and labels in another language, for a run beside that of the original.

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from ice_eval.cli._options import Format, Json, check_format
 from ice_eval.cli._output import print_json, print_run, print_summaries, print_tables, print_text
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from ice_eval.results import RunFolder, Summary
 
 JSON_LINES = "jsonl"
-Folders = Annotated[list[Path], typer.Argument(help="Run folders, or bench folders with the runs of a grid.")]
+Folders = Annotated[list[Path], Argument(help="Run folders, or bench folders with the runs of a grid.")]
 
 
 def run_folders(paths: Iterable[Path]) -> "list[RunFolder]":
@@ -40,19 +41,17 @@ def run_folders(paths: Iterable[Path]) -> "list[RunFolder]":
 
 def report(
     folders: Folders,
-    html: Annotated[Path | None, typer.Option(help="Write the report as one HTML file.")] = None,
-    figures: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write every figure as SVG, PDF and PNG (300 dpi) into a folder.")
-    ] = None,
+    html: Annotated[Path | None, Option(help="Write the report as one HTML file.")] = None,
+    figures: Annotated[Path | None, Option(metavar="DIR", help="Write figures as SVG, PDF and PNG.")] = None,
     style: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--format", help="Print the tables as md, csv or latex; or, as jsonl, a line for every example and test."
         ),
     ] = None,
     fail_if: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="VERDICT",
             help="Exit with 1 if a verdict holds this word, or a word of this comma-separated list: a word of the "
             "taxonomy, 'not distinguishable from random', 'undetermined' or 'operators disagree'; of chains of thought "
@@ -61,9 +60,7 @@ def report(
     ] = None,
     fail_for: Annotated[
         str | None,
-        typer.Option(
-            help="Attributions that --fail-if is about, comma-separated; by default all but the control `random`."
-        ),
+        Option(help="Attributions that --fail-if is about, comma-separated; by default all but the control `random`."),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -144,13 +141,9 @@ def figure_records(drawn: "Iterable[FigureFiles]") -> list[dict[str, Any]]:
 
 
 def compare(
-    folders: Annotated[list[Path], typer.Argument(help="Two run folders or more; each is compared with the first.")],
-    paper: Annotated[
-        bool, typer.Option("--paper", help="Compare one run with the win rates that the paper publishes.")
-    ] = False,
-    by_id: Annotated[
-        bool, typer.Option("--by-id", help="Pair examples by their ids although their texts differ: translations, say.")
-    ] = False,
+    folders: Annotated[list[Path], Argument(help="Two run folders or more; each is compared with the first.")],
+    paper: Annotated[bool, Option("--paper", help="Compare one run with the paper's win rates.")] = False,
+    by_id: Annotated[bool, Option("--by-id", help="Pair examples by id alone: translations.")] = False,
     style: Format = None,
     as_json: Json = False,
 ) -> None:
@@ -197,9 +190,7 @@ def _compare_with_paper(folders: list[Path], style: str | None, *, as_json: bool
 
 def measures(
     folders: Folders,
-    only: Annotated[
-        str | None, typer.Option(metavar="NAMES", help="Some measures alone, as in 'ice list measures'.")
-    ] = None,
+    only: Annotated[str | None, Option(metavar="NAMES", help="Some measures alone, as in 'ice list measures'.")] = None,
     style: Format = None,
     as_json: Json = False,
 ) -> None:
@@ -225,10 +216,7 @@ def measures(
         print_text(note, error=True)
 
 
-def rescore(
-    folder: Annotated[Path, typer.Argument(help="Run folder.")],
-    as_json: Json = False,
-) -> None:
+def rescore(folder: Annotated[Path, Argument(help="Run folder.")], as_json: Json = False) -> None:
     """Compute all statistics of a run again from its ledger, without a model."""
     from ice_eval.api import Run
 

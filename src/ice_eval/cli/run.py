@@ -4,7 +4,7 @@ import math
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Option
 
 from ice_eval.cli._options import Json, arguments_of, takes_evaluation
 from ice_eval.cli._output import print_plan, print_run
@@ -14,12 +14,8 @@ from ice_eval.errors import ConfigError
 @takes_evaluation
 def run(
     values: dict[str, Any],
-    out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Run folder; by default one under ice-runs/ named after the run.")
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Estimate the cost from a small pilot and stop, as `ice plan`.")
-    ] = False,
+    out: Annotated[Path | None, Option(metavar="DIR", help="Run folder; by default one under ice-runs/.")] = None,
+    dry_run: Annotated[bool, Option("--dry-run", help="Estimate the cost and stop, as `ice plan`.")] = False,
     as_json: Json = False,
 ) -> None:
     """Evaluate explanations of a model against random ones of equal size.
@@ -43,12 +39,10 @@ def run(
 @takes_evaluation
 def plan(
     values: dict[str, Any],
-    width: Annotated[
-        float | None, typer.Option(help="How wide the 95 % intervals may be, as 0.05 for 5 percentage points.")
-    ] = None,
-    detect: Annotated[float | None, typer.Option(help="Smallest win rate to distinguish from chance, as 0.55.")] = None,
-    pilot: Annotated[int, typer.Option(help="Number of examples in the pilot.")] = 32,
-    hourly_price: Annotated[float | None, typer.Option(help="Price of an hour of this machine, in dollars.")] = None,
+    width: Annotated[float | None, Option(help="Wanted width of the 95 % intervals, as 0.05.")] = None,
+    detect: Annotated[float | None, Option(help="Wanted smallest detectable win rate, as 0.55.")] = None,
+    pilot: Annotated[int, Option(help="Number of examples in the pilot.")] = 32,
+    hourly_price: Annotated[float | None, Option(help="Price of an hour of this machine in dollars.")] = None,
     as_json: Json = False,
 ) -> None:
     """Estimate the cost and power of a run: rows, tokens, minutes, memory, and how sure its answer would be.
@@ -65,10 +59,7 @@ def plan(
     print_plan(found, as_json=as_json, hourly_price=hourly_price)
 
 
-def demo(
-    out: Annotated[Path, typer.Option(help="Run folder.")] = Path("ice-demo"),
-    as_json: Json = False,
-) -> None:
+def demo(out: Annotated[Path, Option(help="Run folder.")] = Path("ice-demo"), as_json: Json = False) -> None:
     """Evaluate attention, gradient and a random control on a small language model, end to end.
 
     60 short reviews, SmolLM2 with four worked examples in the prompt, 16 random sets per rationale. A second run

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Option
 
 from ice_eval.cli._options import Json
 from ice_eval.cli._output import print_json, print_line, print_tables
@@ -14,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def selftest(
-    seed: Annotated[int, typer.Option(help="Defines texts, random sets and every other draw.")] = 0,
-    quick: Annotated[bool, typer.Option("--quick", help="A fraction of the examples: gross faults only.")] = False,
-    every: Annotated[bool, typer.Option("--all", help="Print every check, not the worst of each kind.")] = False,
+    seed: Annotated[int, Option(help="Defines texts, random sets and every other draw.")] = 0,
+    quick: Annotated[bool, Option("--quick", help="A fraction of the examples: gross faults only.")] = False,
+    every: Annotated[bool, Option("--all", help="Print every check, not the worst of each kind.")] = False,
     as_json: Json = False,
 ) -> None:
     """Test the method itself, on models whose truth is known.

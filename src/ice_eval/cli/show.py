@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from ice_eval.cli._options import Json
 from ice_eval.cli._output import console, print_json, print_line
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 def show(
-    folder: Annotated[Path, typer.Argument(help="Run folder.")],
-    example: Annotated[str, typer.Option(help="Id of the example; without an id of its own, its row, counted from 0.")],
-    attribution: Annotated[str | None, typer.Option(help="This attribution only.")] = None,
-    operator: Annotated[str | None, typer.Option(help="This operator only.")] = None,
-    rows: Annotated[int, typer.Option(help="Random rows to show per operator; -1 for all.")] = 3,
+    folder: Annotated[Path, Argument(help="Run folder.")],
+    example: Annotated[str, Option(help="Id of the example; without an id of its own, its row, counted from 0.")],
+    attribution: Annotated[str | None, Option(help="This attribution only.")] = None,
+    operator: Annotated[str | None, Option(help="This operator only.")] = None,
+    rows: Annotated[int, Option(help="Random rows to show per operator; -1 for all.")] = 3,
     as_json: Json = False,
 ) -> None:
     """Show one example: its text with each attribution, where its rationales lie in their nulls, and what was scored.
