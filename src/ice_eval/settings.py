@@ -189,7 +189,7 @@ SUBJECT = (
     ),
     Setting(
         name="columns", default=None, panel=WHAT, everyday=True, metavar="NAME=COL",
-        help="Names of its columns, as text=comment,label=mood.",
+        help="Columns of the data, as text=comment,label=mood.",
     ),
     Setting(
         name="prompt", default=None, panel=WHAT, everyday=True, metavar="TEXT",

@@ -46,7 +46,7 @@ def takes_evaluation(command: Command, *, relevant: Collection[str] = tuple(SETT
         is_relevant = each.name in relevant
         panel = each.panel if is_relevant else None
         options.append(_parameter(each, panel=panel, hidden=not (is_relevant and each.everyday)))
-    return _with_options(SETTINGS.values(), [*options, *_FILES], command)
+    return _with_options(SETTINGS.values(), [*options, *inspect.signature(_files).parameters.values()], command)
 
 
 def _parameter(each: Setting, *, panel: str | None, hidden: bool = False) -> inspect.Parameter:
@@ -60,11 +60,9 @@ def _parameter(each: Setting, *, panel: str | None, hidden: bool = False) -> ins
     elif default is None:
         kind = kind | None
     option = Option(each.option, help=each.help, metavar=each.metavar, hidden=hidden, rich_help_panel=panel)
-    return _option(each.name, kind, option, default)
-
-
-def _option(name: str, kind: Any, option: Any, default: Any) -> inspect.Parameter:
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, option])
+    return inspect.Parameter(
+        each.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, option]
+    )
 
 
 def _with_options(settings: Iterable[Setting], options: Sequence[inspect.Parameter], command: Command) -> Command:
@@ -191,45 +189,22 @@ def _show_all(context: typer.Context, asked: bool) -> None:
         raise typer.Exit()
 
 
-_FILES = (
-    _option(
-        "config",
-        Path | None,
-        Option(metavar="FILE", help="YAML file with options as keys.", callback=_read_config, is_eager=True),
-        None,
-    ),
-    _option(
-        "set_",
-        list[str] | None,
-        Option(
-            "--set",
-            metavar="NAME=VALUE",
-            help="Any option of --help-all; may be repeated.",
-            callback=_read_set,
-            is_eager=True,
-        ),
-        None,
-    ),
-    _option(
-        "help_all",
-        bool,
-        Option("--help-all", help="Show all options and exit.", callback=_show_all, is_eager=True),
-        False,
-    ),
-)
+_Config = Annotated[
+    Path | None, Option(metavar="FILE", help="YAML file with options as keys.", callback=_read_config, is_eager=True)
+]
+_SET_HELP = "Any option of --help-all; may be repeated."
+_Set = Annotated[
+    list[str] | None, Option("--set", metavar="NAME=VALUE", help=_SET_HELP, callback=_read_set, is_eager=True)
+]
+_HelpAll = Annotated[bool, Option("--help-all", help="Show all options and exit.", callback=_show_all, is_eager=True)]
+
+
+def _files(*, config: _Config = None, set_: _Set = None, help_all: _HelpAll = False) -> None:
+    """Declare the options that all of these commands have beside settings; their callbacks do the work."""
 
 
 def check_format(style: str | None, *, also: Sequence[str] = (), **others: bool) -> None:
-    """Check that `--format` names a known format, and that no other option takes the place of the tables.
-
-    Args:
-        style: The value of `--format`.
-        also: Formats that only this command has.
-        others: Other options, by name, and whether they are given.
-
-    Raises:
-        ConfigError: It is unknown, or it would be ignored.
-    """
+    """Check that `--format` names a known format, or one of `also`, and that none of the `others` is given with it."""
     from ice_eval.report import FORMATS
 
     if style is None:

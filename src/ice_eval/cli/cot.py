@@ -95,8 +95,8 @@ def run(
         return
     server = None
     if values["base_url"] is not None:
-        reached = {name: values[name] for name in _SERVER if values[name] is not None}
-        server = Server(**reached, timeout_s=timeout, limit_field=limit_field)
+        reached: dict[str, Any] = {name: values[name] for name in _SERVER if values[name] is not None}
+        server = Server(**{**reached, "timeout_s": timeout, "limit_field": limit_field})
     asked |= values_of(LOADING, values)
     found = evaluate_chains(model, task, server=server, out=out, default_out=True, reporter=Bar("requests"), **asked)
     found.report()
