@@ -23,7 +23,6 @@ from ice_eval.settings import (
     SERVING,
     SETTINGS,
     RunConfig,
-    find_setting,
     names_of,
     run_config,
 )
@@ -79,13 +78,6 @@ def test_names_and_options_are_unique():
     assert len({each.option for each in SETTINGS.values()}) == len(SETTINGS)
     assert [name for name, each in SETTINGS.items() if each.default is REQUIRED] == ["model"]
     assert ADDABLE == ("attributions", "operators", "directions", "k", "nulls")
-
-
-@pytest.mark.parametrize("name", ["label_scoring", "label-scoring", "--label-scoring"])
-def test_a_setting_is_found_by_any_of_its_names(name):
-    assert find_setting(name) is SETTINGS["label_scoring"]
-    assert find_setting("direction") is find_setting("directions") is SETTINGS["directions"]
-    assert find_setting("nothing") is None
 
 
 def test_without_anything_given_all_is_default():

@@ -311,12 +311,6 @@ def values_of(settings: Iterable[Setting], given: Mapping[str, Any]) -> dict[str
     return {each.name: given[each.name] for each in settings if each.name in given}
 
 
-def find_setting(name: str) -> Setting | None:
-    """Return the setting of a name as Python, a file or the command line writes it."""
-    plain = name.strip().removeprefix("--").replace("-", "_")
-    return next((each for each in SETTINGS.values() if plain in (each.name, each.flag)), None)
-
-
 def run_config(values: Mapping[str, Any]) -> RunConfig:
     """Check what a user gave and return it as a configuration; what is no field of it is ignored, None is the default.
 

@@ -11,7 +11,7 @@ from ice_eval.errors import ConfigError
 from ice_eval.pipeline import task_identity
 from ice_eval.results import Manifest, RunSettings
 from ice_eval.results.records import ChainInfo, Scalar, ServerInfo
-from ice_eval.settings import RunConfig, run_config
+from ice_eval.settings import SETTINGS, RunConfig, run_config
 from ice_eval.tasks import FileData, Task, adhoc_task, load_task, relabelled
 
 CITATION = (
@@ -130,8 +130,6 @@ def _plain(value: object) -> str:
     return "–" if value is None else str(value)
 
 
-_FLAGS = {"directions": "direction", "nulls": "null"}
-"""Fields whose flag has another name."""
 _IMPLYING = ("adaptive", "protocol")
 """Fields that the defaults of others depend on."""
 
@@ -192,7 +190,7 @@ def _is_method(name: str) -> bool:
 
 
 def _pair(name: str, value: object) -> tuple[str, ...]:
-    flag = "--" + _FLAGS.get(name, name).replace("_", "-")
+    flag = SETTINGS[name].option
     if value is True:
         return (flag,)
     return flag, ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
