@@ -29,7 +29,7 @@ from ice_eval.errors import ConfigError
 from ice_eval.protocols import PROTOCOLS, Protocol
 
 Kind = Literal["text", "names", "shares", "count", "number", "flag", "file", "pairs"]
-"""How a value is written: `names` and `shares` are several with commas, and `pairs` is an option to repeat."""
+"""Form of a value: `names` and `shares` are several with commas, and `pairs` is an option to repeat."""
 Role = Literal["rows", "adds", "computes"]
 """Effect of a setting: it defines rows, may be added to a folder later, or only says how rows are computed."""
 Subject = Literal["text", "chain"]
@@ -51,7 +51,7 @@ class Setting:
     """One setting, wherever it is given."""
 
     name: str
-    """As Python and grid files write it."""
+    """Name in Python and in grid files."""
     default: Any
     """None where the default depends on other settings."""
     help: str
@@ -61,13 +61,13 @@ class Setting:
     kind: Kind = "text"
     metavar: str | None = None
     everyday: bool = False
-    """Whether the short help shows it."""
+    """True if the short help shows it."""
     role: Role = "rows"
     subjects: tuple[Subject, ...] = ("text",)
 
     @property
     def option(self) -> str:
-        """As the command line writes it."""
+        """Return the option of the command line, as `--n-fills`."""
         return "--" + (self.flag or self.name).replace("_", "-")
 
 
@@ -76,7 +76,7 @@ def setting(value: object, *, depends: bool = False, **declared: Any) -> Any:
 
     Args:
         value: Its default.
-        depends: Whether the default depends on other settings; None stands for it then.
+        depends: Whether the default depends on other settings; users give None for it.
         declared: Other fields of the `Setting`.
     """
     kind = declared.pop("kind", _KINDS.get(type(value), "text"))
@@ -102,7 +102,7 @@ class RunFields:
     )  # fmt: skip
     k: tuple[Share, ...] = setting(
         (0.2,), role="adds", kind="shares", everyday=True, metavar="SHARES", subjects=_BOTH,
-        help="Share of units in a rationale, or dynamic.",
+        help="Shares of units in a rationale, or dynamic.",
     )  # fmt: skip
     n: int = setting(500, panel=WHAT, everyday=True, subjects=_BOTH, help="Number of examples, from the first on.")
     m: int = setting(

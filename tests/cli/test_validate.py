@@ -55,7 +55,7 @@ def test_the_first_mismatch_is_shown_side_by_side_and_the_code_is_2(ice, reviews
         "example '1': the tokens do not spell the text.\n"
         "theirs: Ġthe | Ġworst | »Ġmovie« | Ġof | Ġthe | Ġyear | Ġboring | …\n"
         "ours:   the | worst | »film« | of | the | year | boring | …\n\n"
-        'An example with {"id": …, "spans": []} takes no part for this attribution, and is counted as left out.\n'
+        'An example with {"id": …, "spans": []} is skipped for this attribution, and counted as left out.\n'
     )
     found = json.loads(ice("validate", path, *NAMED, "--data", reviews, "--json").out)
     assert (found["fits"], found["covered"], found["missing"]) == (False, 5, ["6", "7"])

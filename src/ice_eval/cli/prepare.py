@@ -185,7 +185,7 @@ def _lines(found: "ExplanationCheck") -> Iterator[str]:
         also = f" (also {', '.join(named)}{' …' if len(fit.mismatches) > _NAMED else ''})" if named else ""
         yield f"mismatch:  {len(fit.mismatches)} do not fit; the first{also}:\n\n{fit.mismatches[0]}\n"
     if fit.missing or fit.mismatches:
-        yield 'An example with {"id": …, "spans": []} takes no part for this attribution, and is counted as left out.'
+        yield 'An example with {"id": …, "spans": []} is skipped for this attribution, and counted as left out.'
 
 
 @takes(*names_of(LOADING))

@@ -23,7 +23,7 @@ def show(
     """Show one example: its text with each attribution, where its rationales lie in their nulls, and what was scored.
 
     In a terminal the strength of an attribution is a shade and the rationale is underlined; elsewhere the rationale
-    stands in brackets. The steps of a chain of thought are numbered and shaded by what their removal does.
+    is in brackets. The steps of a chain of thought are numbered and shaded by what their removal does.
     """
     from ice_eval.report.example import example_lines
     from ice_eval.results import RunFolder, view_example
