@@ -2,7 +2,6 @@
 
 from dataclasses import fields
 
-from ice_eval.pipeline import RunConfig
 from ice_eval.results.records import (
     AgreementLine,
     DataInfo,
@@ -12,6 +11,7 @@ from ice_eval.results.records import (
     Summary,
     SummaryLine,
 )
+from ice_eval.settings import RunConfig
 from ice_eval.stats import NOT_DISTINGUISHABLE, ReasoningVerdict, Verdict
 
 

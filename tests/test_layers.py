@@ -14,10 +14,10 @@ import ice_eval
 ROOT = Path(ice_eval.__file__).parent
 
 LAYERS = [
-    {"records", "errors", "_registry", "seeding", "_controls", "files"},
+    {"choices", "records", "errors", "_registry", "seeding", "_controls", "files"},
     {"tasks", "operators", "rationales", "nulls", "stats", "subjects", "words", "protocols", "servers"},
     {"models", "encoding", "interop", "table"},
-    {"scoring", "blacklist"},
+    {"scoring", "blacklist", "settings"},
     {"attributions", "executors", "results"},
     {"pipeline", "cot", "analysis", "translation"},
     {"report"},
@@ -32,6 +32,7 @@ SIDEWAYS = {
     ("cot", "pipeline"),  # progress is told in the same way
     ("files", "errors"),
     ("_registry", "errors"),
+    ("records", "choices"),  # the words that settings may hold load nothing
     ("models", "encoding"),
     ("nulls", "rationales"),  # the random order of sets is the same for sets of one size and for sets of one class
     ("nulls", "words"),  # which units are pieces of one word

@@ -9,8 +9,9 @@ from ice_eval.attributions import method_of
 from ice_eval.errors import ConfigError, ModelError
 from ice_eval.executors import executor_named
 from ice_eval.models import Served
-from ice_eval.pipeline import RunConfig, load_replicas
+from ice_eval.pipeline import load_replicas
 from ice_eval.pipeline.replicas import Replica, RunSpec
+from ice_eval.settings import RunConfig
 
 
 class Plain(Waves):

@@ -5,7 +5,8 @@ import pytest
 from ice_eval.attributions import attributions
 from ice_eval.models import Pending
 from ice_eval.models.toy import Toy
-from ice_eval.pipeline import RunConfig, finish, score
+from ice_eval.pipeline import finish, score
+from ice_eval.settings import run_config
 from ice_eval.tasks import load_task
 
 
@@ -25,7 +26,7 @@ def test_answers_that_come_later_are_the_same(tmp_path, settings):
     methods = {name: attributions.get(name)() for name in ("gradient", "random")}
     for model, folder in ((Toy(), "now"), (Later(), "later")):
         for names in (("gradient",), ("gradient", "random")):  # the second one is added to a finished run
-            config = RunConfig(attributions=names, n=40, nulls=("size", "position"), **settings)
+            config = run_config({"attributions": names, "n": 40, "nulls": ("size", "position"), **settings})
             out = tmp_path / folder
             finish(score(config, model=model, task=task, examples=task.examples(), attributions=methods, out=out))
     now, later = (

@@ -13,8 +13,10 @@ PAGE = Path(__file__).parents[1] / "docs" / "cli.md"
 _HEAD = """\
 # Command line
 
-This page is written by the program (`make docs`). `ice COMMAND --help` prints the same. Exit codes: 0 done, 1 the run
-failed, 2 bad input. A `--config FILE` is YAML: the other options of its command, by name and without the two dashes.
+This page is written by the program (`make docs`). `ice COMMAND --help` prints the same. For `ice run`, `ice plan` and
+`ice validate` it prints the everyday options, and `--help-all` prints all. Exit codes: 0 done, 1 the run failed, 2 bad
+input. A `--config FILE` is YAML: the other options of its command, by name and without the two dashes.
+`--set NAME=VALUE` takes the same names. Options of the command line precede `--set`, and `--set` precedes the file.
 """
 
 
@@ -33,7 +35,7 @@ def _sections(group: Any, name: str) -> Iterator[str]:
 
 def _section(command: Any, name: str) -> str:
     arguments = [each for each in command.params if each.param_type_name == "argument"]
-    options = [each for each in command.params if each.param_type_name == "option" and not each.hidden]
+    options = [each for each in command.params if each.param_type_name == "option" and _is_shown(each)]
     usage = " ".join([name, *map(_in_usage, arguments), *(["[OPTIONS]"] if options else [])])
     parts = [f"## {name}", _in_markdown(command.help), f"```text\n{usage}\n```"]
     if arguments:
@@ -41,6 +43,11 @@ def _section(command: Any, name: str) -> str:
     if options:
         parts.append(_table("option", [(_flags(each), each) for each in options]))
     return "\n\n".join(parts) + "\n"
+
+
+def _is_shown(option: Any) -> bool:
+    """Tell whether `--help` or `--help-all` shows an option: one that is only for `--help-all` has a heading."""
+    return not option.hidden or option.rich_help_panel is not None
 
 
 def _table(kind: str, rows: list[tuple[str, Any]]) -> str:

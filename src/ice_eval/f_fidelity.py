@@ -16,15 +16,16 @@ from ice_eval.attributions import Given, method_of
 from ice_eval.errors import ConfigError, ModelError
 from ice_eval.models import Labels, Model
 from ice_eval.operators import FillPool, Operator
-from ice_eval.pipeline import Adapted, Reporter, RunConfig, Silent, examples_read, finish, prepare, score
-from ice_eval.pipeline.config import identity
+from ice_eval.pipeline import Adapted, Reporter, Silent, examples_read, finish, prepare, score
 from ice_eval.pipeline.engine import Engine
+from ice_eval.pipeline.identity import identity
 from ice_eval.rationales import DYNAMIC, keep_mask, set_size
 from ice_eval.records import Encoded, Example, Fills, Inputs
 from ice_eval.results import InputRow, RunFolder
 from ice_eval.results.records import Adaptation
 from ice_eval.scoring import Scorer
 from ice_eval.seeding import rng_for
+from ice_eval.settings import RunConfig
 from ice_eval.tasks import Task
 
 if TYPE_CHECKING:

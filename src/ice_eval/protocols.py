@@ -1,13 +1,11 @@
 """Whose choices a run follows: ours, those of the paper's text, or those of the package released with it."""
 
 from dataclasses import dataclass
-from typing import Literal
 
-from ice_eval.records import Scope
-
-FillMode = Literal["shared", "own"]
-Sign = Literal["support", "abs"]
-ProtocolName = Literal["default", "paper", "released"]
+from ice_eval.choices import FillMode as FillMode
+from ice_eval.choices import ProtocolName as ProtocolName
+from ice_eval.choices import Scope
+from ice_eval.choices import Sign as Sign
 
 
 @dataclass(frozen=True, kw_only=True)

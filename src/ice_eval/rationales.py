@@ -4,20 +4,17 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ice_eval.choices import DYNAMIC as DYNAMIC
+from ice_eval.choices import Share as Share
 from ice_eval.errors import DataError
 from ice_eval.records import KeepMask, KeepMasks, PerUnit
 from ice_eval.seeding import rng_for
 
 Units = tuple[int, ...]  # unit indices, ascending
-Share = float | Literal["dynamic"]
-"""Size of a rationale: a share of the units, or as many as the attribution has peaks."""
-
-DYNAMIC: Literal["dynamic"] = "dynamic"
 ERASER_SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)
 """Sizes of rationale that ERASER averages over."""
 

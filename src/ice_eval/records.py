@@ -18,10 +18,14 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from ice_eval.choices import Direction as Direction
+from ice_eval.choices import Scope as Scope
+from ice_eval.choices import Unit as Unit
 
 Ids = NDArray[np.int64]  # (tokens,)
 PerUnit = NDArray[np.float64]  # (units,)
@@ -32,9 +36,6 @@ LogScores = NDArray[np.float64]  # (rows, labels); log-probabilities, normalised
 Fills = NDArray[np.int64]  # (tokens of units,): an id for each token that belongs to a unit, in their order
 LabelIds = tuple[tuple[int, ...], ...]  # token ids of each label word, or the class index of each label
 
-Unit = Literal["token", "word"]
-Scope = Literal["content", "prompt"]
-Direction = Literal["sufficiency", "necessity"]
 PROTECTED = -1
 """`Encoded.unit_of` of a token that no operator may touch."""
 

@@ -27,7 +27,7 @@ from ice_eval.analysis.paper import (
 )
 from ice_eval.errors import ConfigError, DataError
 from ice_eval.models import SUITE
-from ice_eval.pipeline.config import RunConfig
+from ice_eval.settings import run_config
 from ice_eval.tasks import FEW_SHOT, STANDARD, load_task
 
 FOLDER = files("ice_eval.analysis.paper").joinpath("tables")
@@ -222,7 +222,7 @@ def test_another_k_has_a_cell_whose_operator_is_unknown():
 
 def config_of(model, **changes):
     """What the manifest of a run says, and how it would have to be for the paper's."""
-    asked = RunConfig(**{"protocol": "paper", "sign": "abs", **changes})
+    asked = run_config({"protocol": "paper", "sign": "abs", **changes})
     return settings(model=model, task="sst2", **vars(asked))
 
 

@@ -7,7 +7,7 @@ from tests.small_grids import content, write_reviews
 
 from ice_eval.bench import load_grid, preset, presets
 from ice_eval.errors import ConfigError
-from ice_eval.pipeline import RunConfig
+from ice_eval.settings import RunConfig
 from ice_eval.tasks import FileData
 
 

@@ -98,3 +98,48 @@ def test_a_missing_file_exits_2(ice, tmp_path):
     done = ice("run", "--config", tmp_path / "none.yaml")
     assert done.code == 2
     assert "cannot be read: No such file" in done.err
+
+
+RUN = ("run", "--model", "toy", "--task", "demo", "--attributions", "random", "--operators", "delete", "--m", "4")
+
+
+@pytest.mark.parametrize(
+    ("pairs", "field", "expected"),
+    [
+        (("n_fills=2",), "n_fills", 2),
+        (("n-fills=2",), "n_fills", 2),
+        (("directions=necessity,sufficiency",), "directions", ["necessity", "sufficiency"]),
+        (("direction = necessity",), "directions", ["necessity"]),
+        (("eraser=true",), "eraser", True),
+        (("k=0.1,dynamic", "nulls=size"), "k", [0.1, "dynamic"]),
+    ],
+)
+def test_a_setting_may_be_given_by_its_name(ice, tmp_path, pairs, field, expected):
+    chosen = [part for pair in pairs for part in ("--set", pair)]
+    assert ice(*RUN, "--n", "3", *chosen, "--out", "run").code == 0
+    assert json.loads((tmp_path / "run/manifest.json").read_text())["config"][field] == expected
+
+
+def test_options_precede_set_and_set_precedes_a_file(ice, tmp_path):
+    (tmp_path / "config.yaml").write_text("n: 2\nseed: 5\nunit: word\n")
+    for place, order in enumerate(
+        [("--config", "config.yaml", "--set", "n=3"), ("--set", "n=3", "--config", "config.yaml")]
+    ):
+        assert ice(*RUN, *order, "--seed", "7", "--set", "seed=6", "--out", f"run{place}").code == 0
+        config = json.loads((tmp_path / f"run{place}/manifest.json").read_text())["config"]
+        assert (config["n"], config["seed"], config["unit"]) == (3, 7, "word")
+
+
+@pytest.mark.parametrize(
+    ("pair", "message"),
+    [
+        ("scop=prompt", "ice: --set scop=prompt: no option 'scop'; did you mean 'scope'? Known: model, task"),
+        ("scope", "ice: --set scope: NAME=VALUE is expected, as --set n_fills=4."),
+        ("scope=promt", "ice: scope 'promt'; did you mean 'prompt'? Expected: content, prompt."),
+        ("n_fills=many", "Invalid value for '--n-fills'"),
+    ],
+)
+def test_a_wrong_name_or_value_is_refused(ice, tmp_path, pair, message):
+    done = ice(*RUN, "--set", pair, "--out", "run")
+    assert (done.code, done.out) == (2, "") and message in done.err
+    assert list(tmp_path.iterdir()) == []

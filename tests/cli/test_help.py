@@ -1,12 +1,12 @@
 """`ice --help`, and what is no command."""
 
-import inspect
+import re
 
 import pytest
 
 import ice_eval
 from ice_eval.cli import app
-from ice_eval.cli._evaluation import PANELS, evaluation
+from ice_eval.settings import HOW, SERVER, SETTINGS, WHAT, WHERE
 
 
 @pytest.mark.parametrize(
@@ -50,8 +50,30 @@ def test_every_command_has_help_and_prints_json_if_asked(ice, command):
     assert done.code == 0 and f"Usage: ice {' '.join(command)}" in done.out and "--json" in done.out
 
 
-def test_every_option_of_a_run_stands_under_one_heading(ice):
-    named = [name for names in PANELS.values() for name in names.split()]
-    assert sorted(named) == sorted(set(inspect.signature(evaluation).parameters) - {"config"})
-    shown = ice("run", "--help").out
-    assert all(f"─ {panel} " in shown for panel in PANELS)
+def shown_options(text):
+    return set(re.findall(r"^│ [*]? *(--[a-z-]+)", text, re.MULTILINE))
+
+
+OF_RUN = {"--config", "--set", "--help-all", "--help", "--out", "--dry-run", "--json"}
+EVERYDAY = {each.option for each in SETTINGS.values() if each.everyday}
+
+
+@pytest.mark.parametrize("command", ["run", "plan", "validate"])
+def test_short_help_fits_on_two_screens(ice, monkeypatch, command):
+    monkeypatch.setenv("COLUMNS", "100")
+    short = ice(command, "--help").out
+    assert len(short.splitlines()) <= (54 if command == "plan" else 50)  # four options of its own
+    assert shown_options(short) <= EVERYDAY | OF_RUN | {"--width", "--detect", "--pilot", "--hourly-price"}
+
+
+def test_short_help_shows_everyday_options_and_the_long_one_all(ice):
+    assert shown_options(ice("run", "--help").out) == EVERYDAY | OF_RUN
+    whole = ice("run", "--help-all")
+    assert whole.code == 0
+    assert shown_options(whole.out) == {each.option for each in SETTINGS.values()} | OF_RUN
+    assert all(f"─ {panel} " in whole.out for panel in (WHAT, HOW, WHERE, SERVER))
+
+
+def test_help_of_validate_shows_what_matters_to_it(ice):
+    whole = shown_options(ice("validate", "--help-all").out)
+    assert {"--scope", "--load-in"} < whole and not whole & {"--m", "--operators", "--max-cost"}

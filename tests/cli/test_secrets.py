@@ -132,7 +132,7 @@ def test_an_unforeseen_error_shows_no_variables(ice, nowhere, monkeypatch):
     with pytest.raises(ZeroDivisionError) as caught:
         ice("run", "--model", "toy", "--task", "demo")
     nowhere("".join(traceback.format_exception(caught.value)))
-    assert not ice_eval.cli._app.app.pretty_exceptions_enable
+    assert not ice_eval.cli.app.pretty_exceptions_enable
 
 
 def test_the_search_would_find_a_key(nowhere, tmp_path):

@@ -55,7 +55,7 @@ def test_the_first_mismatch_is_shown_side_by_side_and_the_code_is_2(ice, reviews
         "example '1': the tokens do not spell the text.\n"
         "theirs: Ġthe | Ġworst | »Ġmovie« | Ġof | Ġthe | Ġyear | Ġboring | …\n"
         "ours:   the | worst | »film« | of | the | year | boring | …\n\n"
-        'An example with {"id": …, "spans": []} takes no part for this attribution, and is counted as left out.\n'
+        'An example with {"id": …, "spans": []} is skipped for this attribution, and counted as left out.\n'
     )
     found = json.loads(ice("validate", path, *NAMED, "--data", reviews, "--json").out)
     assert (found["fits"], found["covered"], found["missing"]) == (False, 5, ["6", "7"])
@@ -179,7 +179,7 @@ def test_it_looks_at_the_units_of_the_run_that_is_meant(ice, reviews, explained,
 
 
 def test_its_help_names_what_matters_and_nothing_else(ice):
-    told = ice("validate", "--help").out
+    told = ice("validate", "--help-all").out
     assert all(option in told for option in ("--scope", "--system", "--config", "--unit", "--label-scoring"))
     assert not any(option in told for option in ("--operators", "--attributions", "--seed"))
 

@@ -1,9 +1,6 @@
-"""What a notebook user sees: `evaluate`, `plan`, `Run`, `randomization_test`."""
+"""The Python interface: `evaluate`, `plan`, `Run`, `randomization_test`."""
 
-from ice_eval.api.evaluation import evaluate
-from ice_eval.api.given import AttributionSpec
-from ice_eval.api.planning import plan
-from ice_eval.api.randomization import randomization_test
-from ice_eval.api.run import Run
+from ice_eval.api.evaluation import AttributionSpec, evaluate, plan
+from ice_eval.api.run import Run, randomization_test
 
 __all__ = ["AttributionSpec", "Run", "evaluate", "plan", "randomization_test"]

@@ -1,112 +1,164 @@
-"""`evaluate`: from what a user asks to a finished run."""
+"""`evaluate` and `plan`: from the arguments of a user to a finished run, or to an estimate of its cost."""
 
 import contextlib
+import functools
+import inspect
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, ParamSpec, TypeVar
 
-from ice_eval.api.given import AttributionSpec, methods_of, specs_of
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ice_eval._registry import did_you_mean
 from ice_eval.api.progress import watched
 from ice_eval.api.run import Run
-from ice_eval.api.settings import config_of, task_of
+from ice_eval.attributions import Attribution, Computed, Given, explained, method_of
+from ice_eval.choices import (
+    Adaptive,
+    Calibration,
+    Direction,
+    FillMode,
+    LabelScoring,
+    ProtocolName,
+    Scope,
+    Share,
+    Sign,
+    Target,
+    Unit,
+)  # fmt: skip
+from ice_eval.errors import ConfigError, DataError
 from ice_eval.executors import Executor, executor_named
-from ice_eval.models import DeviceMap, MaxMemory, ModelRef
+from ice_eval.interop import Explanation
+from ice_eval.interop import formats as explanation_formats
+from ice_eval.models import DeviceMap, MaxMemory, ModelRef, Served
 from ice_eval.pipeline import Replicas, Reporter, Scored, examples_read, finish, load_replicas, score
-from ice_eval.rationales import Share
-from ice_eval.tasks import DataSource, Task, in_chat
+from ice_eval.records import Example
+from ice_eval.results import Plan
+from ice_eval.results import plan as plan_from
+from ice_eval.results.planning import PILOT_SETS
+from ice_eval.settings import LOADING, run_config, values_of
+from ice_eval.tasks import DataSource, Task, in_chat, load_task, with_file
+
+AttributionSpec = Attribution | ArrayLike | Callable[..., ArrayLike] | str | Path | Explanation | None
+"""Beside these, objects of the libraries that `ice_eval.interop` knows, and sequences or mappings of any of them."""
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
+def _suggests_names(function: Callable[P, R]) -> Callable[P, R]:
+    """Make a function refuse an unknown keyword with a `ConfigError` that lists the known ones."""
+    known = list(inspect.signature(function).parameters)
+
+    @functools.wraps(function)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+        for name in (name for name in kwargs if name not in known):
+            raise ConfigError(
+                f"{function.__name__}() got an unexpected keyword argument '{name}'{did_you_mean(name, known)} "
+                f"Its settings are {', '.join(known)}."
+            )
+        return function(*args, **kwargs)
+
+    return checked
+
+
+@_suggests_names
 def evaluate(
     model: ModelRef | Replicas,
     task: str | Task,
     *,
-    attributions: str | Sequence[str] | Mapping[str, AttributionSpec] = ("attention", "gradient", "random"),
-    operators: str | Sequence[str] = ("delete", "infill"),
-    k: Share | Sequence[Share] = 0.2,
-    n: int = 500,
-    m: int | None = None,
-    seed: int = 0,
     data: str | Path | DataSource | None = None,
     chat: bool | None = None,
     system: str | None = None,
+    attributions: str | Sequence[str] | Mapping[str, AttributionSpec] = ("attention", "gradient", "random"),
+    operators: str | Sequence[str] = ("delete", "infill"),
+    directions: Direction | Sequence[Direction] = "sufficiency",
+    k: Share | Sequence[Share] = 0.2,
+    n: int = 500,
+    m: int | None = None,
+    nulls: str | Sequence[str] = "size",
+    adaptive: Adaptive | None = None,
+    seed: int = 0,
+    unit: Unit = "token",
+    scope: Scope | None = None,
+    target: Target = "predicted",
+    sign: Sign | None = None,
+    fills: FillMode | None = None,
+    n_fills: int = 1,
+    label_scoring: LabelScoring | None = None,
+    calibration: Calibration = "none",
+    eraser: bool = False,
+    protocol: ProtocolName = "default",
     device: str = "auto",
     dtype: str = "auto",
     device_map: DeviceMap | None = None,
     max_memory: MaxMemory | None = None,
     load_in: str | None = None,
     token_budget: int | None = None,
-    out: str | Path | None = None,
-    default_out: bool = False,
     executor: str = "local",
     address: str | None = None,
     gpus_per_worker: float | None = None,
+    out: str | Path | None = None,
+    default_out: bool = False,
     reporter: Reporter | None = None,
-    **settings: Any,
 ) -> Run:
     """Compare explanations of a model with random ones of equal size, under several operators.
 
-    Args:
+    The other settings are those of the command line: `ice run --help-all` describes each.
+
+    Main arguments:
         model: A hub id, a folder, a `.gguf` file, a known name (`smollm2`, `gpt2-xl`), a pair of a transformers
             model and its tokenizer, or a model behind a server (`Served`).
         task: A known task (`sst2`), perhaps in another of its prompts (`sst2/minimal`, `sst2/minimal/few-shot`), a task
             file (`mine.yaml`), or a `Task`.
+        data: A `.jsonl` or `.csv` file in place of the task's own data, or a `FileData` that names its columns.
+        chat: Make the prompt a user turn of the model's chat template; by default as the task says.
         attributions: Names (`"attention"`, or with options `"attention:layer=-1"`), or a mapping from names to None
             (the known method of that name), to numbers (a sequence with an array per example, or a mapping from example
             ids to arrays), to a function that takes an encoded example and returns a number per unit (`item.texts` are
             its units), to a file with explanations, or to what shap, captum, ferret or interpreto returned: tokens are
             matched with the units by the text they share.
-        operators: What happens to the units that are not kept.
+        directions: `sufficiency` keeps the rationale, `necessity` removes it.
         k: Share of units in a rationale, or `"dynamic"`: one for each peak of the attribution. Several are evaluated
             side by side.
-        n: Examples, from the first on.
         m: Random sets that each rationale is compared with: 50 by default. With `adaptive` the most of them.
-        seed: Defines random sets, fills and the random control.
-        data: A `.jsonl` or `.csv` file to use instead of the task's own data, or a `FileData` with what it calls its
-            columns.
-        chat: Make the prompt a user turn of the model's chat template; by default as the task says.
-        system: System turn of the chat.
-        device: `auto`, `cpu`, `cuda`, …
-        dtype: `auto` (bfloat16 on a GPU, else float32), `float32`, `bfloat16`, `float16`.
         device_map: Spread the model over several devices in place of one: `auto`, `balanced`, `balanced_low_0` or
             `sequential`, a JSON file, or a mapping from modules to devices (a GPU's number, `cpu`, `disk`).
         max_memory: What such a map may put on each device, as `"0=20GiB,cpu=60GiB"`.
-        load_in: Quantise the weights: `8bit`, `4bit` (bitsandbytes), `torchao-8bit`, `quanto-8bit`, `quanto-4bit`.
-        token_budget: Tokens per batch; by default what suits the device.
+        executor: `local` (this process) or `ray` (replicas on the nodes of a Ray cluster); scores do not depend on it.
         out: The run folder, continued if it holds the same run. By default a temporary one that goes with the result.
         default_out: Without `out`, use a folder under `ice-runs/` that is named after the configuration.
-        executor: Where the model computes: `local` (this process) or `ray` (replicas on the nodes of a Ray cluster).
-            Scores do not depend on it.
-        address: Of a Ray cluster that is there; by default what `$RAY_ADDRESS` says, else one is started here.
-        gpus_per_worker: GPUs of each replica on the cluster, or a share of one; by default 1 where it has GPUs, else 0.
         reporter: Gets progress and messages; by default a terminal and a notebook show them, and nothing else does.
-        **settings: Further fields of `RunConfig`: `directions`, `unit`, `scope`, `target`, `sign`, `fills`,
-            `n_fills`, `label_scoring`, `calibration`, `protocol`, `nulls`, `adaptive`, `eraser`.
 
     Raises:
         ConfigError: What was asked cannot be done; nothing has been written.
         ModelError: The model failed, or no example could be evaluated.
     """
-    config = config_of(attributions=attributions, operators=operators, k=k, n=n, m=m, seed=seed, **settings)
+    given = dict(locals())
+    config = run_config(given)
     place = executor_named(executor, address=address, gpus_per_worker=gpus_per_worker)
-    chosen = in_chat(task_of(task, data), chat, system)
-    specs = specs_of(config.attributions, attributions)
-    loading = {"device": device, "dtype": dtype, "device_map": device_map, "max_memory": max_memory, "load_in": load_in}
+    asked = in_chat(_task_of(task, data), chat, system)
+    specs = {name: attributions[name] if isinstance(attributions, Mapping) else None for name in config.attributions}
+    for name in (name for name, spec in specs.items() if spec is None):
+        method_of(name)
     temporary = _Temporary() if out is None and not default_out else None
     reporter = reporter or watched(continues=temporary is None)
 
     def scored() -> Scored:
-        """Score all rows; examples and model are gone when statistics are computed."""
-        examples = chosen.examples(limit=examples_read(n))
+        """Score all rows; examples and model are released before statistics are computed."""
+        examples = asked.examples(limit=examples_read(n))
         # User-supplied attributions are read before a model is loaded: a wrong file should not take minutes to show.
-        methods = methods_of(specs, examples)
-        with _replicas(model, place, loading, reporter) as replicas:
+        methods = _Methods({name: _method(name, spec, examples) for name, spec in specs.items()})
+        with _replicas(model, place, values_of(LOADING, given), reporter) as replicas:
             return score(
                 config,
                 model=replicas,
-                task=chosen,
+                task=asked,
                 examples=examples,
                 attributions=methods,
                 out=temporary.path / "run" if temporary is not None else None if out is None else Path(out),
@@ -114,17 +166,90 @@ def evaluate(
                 reporter=reporter,
             )
 
-    folder = finish(scored())
-    run = Run(folder.path)
+    run = Run(finish(scored()).path)
     run.folder.keeps = temporary  # a temporary folder lives as long as somebody looks into it
     return run
 
 
+@_suggests_names
+def plan(
+    model: ModelRef, task: str | Task, *, width: float | None = None, detect: float | None = None, pilot: int = 32,
+    data: str | Path | DataSource | None = None, chat: bool | None = None, system: str | None = None,
+    attributions: str | Sequence[str] | Mapping[str, AttributionSpec] = ("attention", "gradient", "random"),
+    operators: str | Sequence[str] = ("delete", "infill"), directions: Direction | Sequence[Direction] = "sufficiency",
+    k: Share | Sequence[Share] = 0.2, n: int = 500, m: int | None = None, nulls: str | Sequence[str] = "size",
+    adaptive: Adaptive | None = None, seed: int = 0, unit: Unit = "token", scope: Scope | None = None,
+    target: Target = "predicted", sign: Sign | None = None, fills: FillMode | None = None, n_fills: int = 1,
+    label_scoring: LabelScoring | None = None, calibration: Calibration = "none", eraser: bool = False,
+    protocol: ProtocolName = "default", device: str = "auto", dtype: str = "auto", device_map: DeviceMap | None = None,
+    max_memory: MaxMemory | None = None, load_in: str | None = None, token_budget: int | None = None,
+    executor: str = "local", address: str | None = None, gpus_per_worker: float | None = None,
+    reporter: Reporter | None = None,
+) -> Plan:  # fmt: skip
+    """Estimate the cost and the power of an evaluation from a small pilot, which is not kept.
+
+    With `width`, the wanted width of the 95 % intervals (as 0.05), or `detect`, the wanted smallest detectable win rate
+    (as 0.55), it also finds how many examples and sets these take at the least cost. `pilot` is the number of examples
+    of the pilot. All other arguments are those of `evaluate`.
+
+    Raises:
+        ConfigError: What was asked cannot be done.
+    """
+    given = {name: value for name, value in locals().items() if name not in ("width", "detect", "pilot")}
+    asked = run_config(given)
+    _check_goals(pilot, width, detect)
+    chosen = _task_of(task, data)
+    limit = examples_read(n)
+    n_examples = len(chosen.examples(limit=limit))
+    shown = reporter or watched(continues=False)
+    if isinstance(model, Served):
+        shown.say(f"the pilot asks {model.base_url}: its answers are charged for, and are not kept.")
+    given |= {"task": chosen, "data": None, "adaptive": None, "reporter": _without_messages(shown)}
+    # One random set shows no spread.
+    given |= {"n": min(n, pilot), "m": min(max(asked.m, 2), PILOT_SETS)}
+    found = evaluate(**given)
+    for message in found.folder.manifest().messages:
+        shown.say(message)
+    return plan_from(
+        found.folder,
+        n=min(n, n_examples),
+        m=asked.m,
+        adaptive=asked.adaptive,
+        width=width,
+        detect=detect,
+        available=n_examples if n_examples < limit else None,
+    )
+
+
+def _without_messages(shown: Reporter) -> Any:
+    """Return a reporter of progress alone: messages about the few examples of a pilot say nothing about the run."""
+    progress = {name: getattr(shown, name) for name in ("start", "advance", "correct", "stop", "asked_to_stop")}
+    return SimpleNamespace(say=lambda message: None, **progress)
+
+
+def _check_goals(pilot: int, width: float | None, detect: float | None) -> None:
+    if pilot < 2:
+        raise ConfigError(f"pilot = {pilot}: at least 2 examples are needed.")
+    for name, goal, low, usual in (("width", width, 0.0, 0.05), ("detect", detect, 0.5, 0.55)):
+        if goal is not None and not low < goal < 1:
+            raise ConfigError(
+                f"{name} = {goal}: a number between {low:g} and 1 is expected, as {usual} for {100 * usual:.0f} %."
+            )
+
+
+def _task_of(task: str | Task, data: str | Path | DataSource | None) -> Task:
+    """Return a known or user-supplied task, with other data in place of its own if some are given."""
+    chosen = load_task(task) if isinstance(task, str) else task
+    if data is None:
+        return chosen
+    return replace(chosen, data=data) if isinstance(data, DataSource) else with_file(chosen, Path(data))
+
+
 @contextlib.contextmanager
 def _replicas(
-    model: ModelRef | Replicas, place: Executor, loading: Mapping[str, Any], reporter: Reporter | None
+    model: ModelRef | Replicas, place: Executor, loading: Mapping[str, Any], reporter: Reporter
 ) -> Iterator[Replicas]:
-    """The model where it computes, as long as it is needed; replicas that are given stay."""
+    """Load a model where it computes, and release it afterwards; replicas of a caller are left loaded."""
     if isinstance(model, Replicas):
         yield model
         return
@@ -137,8 +262,75 @@ def _replicas(
 
 
 class _Temporary:
-    """A folder that goes when the last reference to it goes, or with the program."""
+    """A folder that is removed with the last reference to it, or with the program."""
 
     def __init__(self) -> None:
         self.path = Path(tempfile.mkdtemp(prefix="ice-"))
         weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+
+
+class _Methods(dict[str, Attribution]):
+    """Attributions by name, and every known method: one that a folder already holds needs not be named again."""
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or _is_known(str(name))
+
+    def __missing__(self, name: str) -> Attribution:
+        return method_of(name)
+
+
+def _is_known(name: str) -> bool:
+    try:
+        method_of(name)
+    except ConfigError:
+        return False
+    return True
+
+
+_EXPECTED = "a file with explanations, numbers or a function are expected, or None for a known method"
+
+
+def _method(name: str, spec: AttributionSpec, examples: Sequence[Example]) -> Attribution:
+    """Return the user's value for a name as an `Attribution`.
+
+    Raises:
+        ConfigError: The name belongs to a known method.
+        DataError: The value cannot be read.
+    """
+    if spec is None:
+        return method_of(name)
+    if isinstance(spec, Attribution):
+        return spec
+    if _is_known(name.partition(":")[0]):
+        raise ConfigError(
+            f"'{name}' is the name of a known attribution, and what was given is not computed by it; choose another "
+            "name, so that nobody takes one for the other."
+        )
+    if isinstance(spec, str | Path) and not Path(spec).is_file():
+        raise DataError(f"the attribution '{name}' is '{spec}', and there is no such file; {_EXPECTED}.")
+    if _is_explanation(spec):
+        return explained(name, spec, examples)
+    if callable(spec):
+        return Computed(function=spec)
+    if isinstance(spec, Mapping):
+        return Given(values={str(identity): values for identity, values in spec.items()})
+    if not isinstance(spec, Iterable):
+        raise DataError(f"the attribution '{name}' is {spec!r:.60}; {_EXPECTED}.")
+    rows = list(spec)
+    if len(rows) > len(examples):
+        raise DataError(f"the attribution '{name}' has {len(rows)} arrays, and the data hold {len(examples)} examples.")
+    return Given(values={example.id: row for example, row in zip(examples, rows, strict=False)})
+
+
+def _is_explanation(spec: object) -> bool:
+    """Tell whether it is a file or an object of a known library, alone or several in a sequence or mapping."""
+    if isinstance(spec, str | Path) or _is_readable(spec):
+        return True
+    several = list(spec.values()) if isinstance(spec, Mapping) else spec
+    return isinstance(several, list | tuple) and bool(several) and _is_readable(several[0])
+
+
+def _is_readable(spec: object) -> bool:
+    if isinstance(spec, Explanation | np.ndarray):
+        return isinstance(spec, Explanation)
+    return any(known().reads(spec) for _, known in explanation_formats.items())

@@ -1,4 +1,4 @@
-"""Progress that fits where it goes, to whoever is watching, and what Ctrl-C does meanwhile."""
+"""Progress of a run on standard error, and its answer to Ctrl-C."""
 
 import signal
 import sys
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 Counted = Literal["rows", "requests"]
 
-_TELLING_ROWS, _TELLING_SHARE = 100, 0.05
-"""Rows, or the share of all, after whose scoring progress says how long the rest takes."""
+_ENOUGH_ROWS, _ENOUGH_SHARE = 100, 0.05
+"""Scored rows, or their share of all, from which on the time left is estimated."""
 _NONE_LEFT = {
     "rows": "nothing left to score: all rows are in the folder.",
     "requests": "nothing left to ask: all replies are in the folder.",
@@ -26,21 +26,19 @@ _NONE_LEFT = {
 
 
 def watched(counted: Counted = "rows", *, continues: bool) -> Reporter:
-    """What tells progress by default: a `Bar` in a terminal or a notebook, where somebody is watching, else nothing.
+    """Return the default reporter: a `Bar` in a terminal or a notebook, else `Silent`.
 
-    Args:
-        counted: What is counted.
-        continues: Whether what is finished before Ctrl-C is kept, so that it is worth waiting for.
+    With `continues`, what is finished before Ctrl-C is kept, so that it is worth waiting for.
     """
-    somebody = sys.stderr.isatty() or "ipykernel" in sys.modules
-    return Bar(counted, continues=continues) if somebody else Silent()
+    is_watched = sys.stderr.isatty() or "ipykernel" in sys.modules
+    return Bar(counted, continues=continues) if is_watched else Silent()
 
 
 class Bar:
     """Progress on standard error: a bar in a terminal, a line every ten seconds elsewhere.
 
-    The first Ctrl-C lets the part in hand be finished where someone asks, part by part, whether to stop; the second one
-    stops at once, as does the first where nobody asks.
+    The first Ctrl-C finishes the current part if the caller asks `asked_to_stop` between parts; the second one stops at
+    once, as does the first if nobody asks.
     """
 
     def __init__(self, counted: Counted = "rows", *, continues: bool = True) -> None:
@@ -50,7 +48,7 @@ class Bar:
         self._progress: Progress | None = None
         self._task: TaskID | None = None
         self._total = self._done = self._scored = 0
-        self._started = self._told = 0.0
+        self._started = self._printed = 0.0
         self._asked_to_stop = False
         self._handler: Any = None
 
@@ -59,9 +57,13 @@ class Bar:
 
     def start(self, total: int) -> None:
         self._total, self._done, self._scored, self._started = total, 0, 0, time.monotonic()
-        self._told = self._started
+        self._printed = self._started
         if not self._plain:
-            self._progress = _progress(self._console)
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+            texts = TextColumn("{task.description}"), TextColumn("{task.fields[rate]}")
+            columns = texts[0], BarColumn(), MofNCompleteColumn(), texts[1], TimeRemainingColumn()
+            self._progress = Progress(*columns, console=self._console, transient=True)
             self._task = self._progress.add_task(self._counted, total=total, rate="")
             self._progress.start()
 
@@ -70,8 +72,8 @@ class Bar:
         self._scored += rows if scored else 0
         if self._progress is not None and self._task is not None:
             self._progress.update(self._task, completed=self._done, rate=self._pace())
-        elif self._plain and time.monotonic() - self._told > 10:
-            self._told = time.monotonic()
+        elif self._plain and time.monotonic() - self._printed > 10:
+            self._printed = time.monotonic()
             self.say(f"{self._done}/{self._total} {self._counted}{self._outlook()}")
 
     def correct(self, total: int) -> None:
@@ -80,23 +82,23 @@ class Bar:
             self._progress.update(self._task, total=total)
 
     def asked_to_stop(self) -> bool:
-        deaf = not self._continues or threading.current_thread() is not threading.main_thread()
-        if not deaf and self._handler is None and not self._asked_to_stop:
+        can_handle = self._continues and threading.current_thread() is threading.main_thread()
+        if can_handle and self._handler is None and not self._asked_to_stop:
             self._handler = signal.signal(signal.SIGINT, self._interrupted)
         return self._asked_to_stop
 
     def _interrupted(self, number: int, frame: object) -> None:
         self._asked_to_stop = True
-        self._hear_as_before()
+        self._restore_handler()
         self.say("interrupted: the part in hand is finished (Ctrl-C again: at once); the same command again continues.")
 
-    def _hear_as_before(self) -> None:
+    def _restore_handler(self) -> None:
         if self._handler is not None:
             signal.signal(signal.SIGINT, self._handler)
             self._handler = None
 
     def stop(self) -> None:
-        self._hear_as_before()
+        self._restore_handler()
         if self._progress is not None:
             self._progress.stop()
         if self._scored:
@@ -105,8 +107,8 @@ class Bar:
             self.say(_NONE_LEFT[self._counted])
 
     def _outlook(self) -> str:
-        """Rate and time left; nothing before enough rows are scored, for attributions come before the first ones."""
-        if not self._scored or self._scored < min(_TELLING_ROWS, _TELLING_SHARE * self._total):
+        """Return rate and time left; nothing before enough rows are scored, as attributions precede the first rows."""
+        if not self._scored or self._scored < min(_ENOUGH_ROWS, _ENOUGH_SHARE * self._total):
             return ""
         left = (self._total - self._done) / self._rate()
         return f", {self._pace()}, about {left:.0f} s left"
@@ -116,16 +118,3 @@ class Bar:
 
     def _rate(self) -> float:
         return self._scored / max(time.monotonic() - self._started, 1e-6)
-
-
-def _progress(out: Console) -> "Progress":
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
-        TimeRemainingColumn(),
-    )
-    return Progress(*columns, console=out, transient=True)

@@ -1,12 +1,19 @@
-"""A finished evaluation, as a notebook looks at it."""
+"""The result of an evaluation, and the test of a single rationale."""
 
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ice_eval import stats
 from ice_eval.cot import rescore_chains
+from ice_eval.errors import ConfigError, DataError
+from ice_eval.rationales import keep_mask, null_of, random_sets
 from ice_eval.results import RunFolder, differences, rescore, view_example
 from ice_eval.results.json_files import as_json
-from ice_eval.results.records import flat
+from ice_eval.results.records import Record, flat
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,22 +37,18 @@ class Run:
         return self.folder.path
 
     def summary(self) -> "pd.DataFrame":
-        """One row per configuration."""
+        """Return a table with a row per configuration."""
         import pandas as pd
 
         return pd.DataFrame([flat(line) for line in self.folder.summary().configurations])
 
     def agreement(self) -> "pd.DataFrame":
-        """One row per attribution and pair of operators."""
-        import pandas as pd
-
-        return pd.DataFrame([as_json(line) for line in self.folder.summary().agreement])
+        """Return a table with a row per attribution and pair of operators."""
+        return _frame(self.folder.summary().agreement)
 
     def examples(self) -> "pd.DataFrame":
-        """One row per example and configuration."""
-        import pandas as pd
-
-        return pd.DataFrame([as_json(line) for line in self.folder.examples()])
+        """Return a table with a row per example and configuration."""
+        return _frame(self.folder.examples())
 
     def example(
         self,
@@ -57,7 +60,7 @@ class Run:
         k: float | None = None,
         null: str | None = None,
     ) -> "ShownExample":
-        """One example, under all configurations or those that are chosen.
+        """Return one example, under all configurations or those that are chosen.
 
         A notebook shows its text with every attribution as shades and the rationale outlined, win rate, p-value and the
         scores of the null; elsewhere it prints as lines of text.
@@ -71,7 +74,7 @@ class Run:
         return ShownExample(view_example(self.folder, str(example_id), **chosen))  # type: ignore[arg-type]
 
     def compare(self, other: "Run | str | Path", *, by_id: bool = False) -> "pd.DataFrame":
-        """What changed from this run to another: one row per configuration that both have, as `ice compare`.
+        """Return the changes from this run to another: a row per configuration that both have, as `ice compare`.
 
         `difference` is the other's mean win rate less this run's, with its 95 % interval and a test: paired over the
         examples that both hold (same id, same text), unpaired where these are less than half of the smaller run. With
@@ -105,3 +108,54 @@ class Run:
         from ice_eval.report import summary_html
 
         return summary_html(self.folder)
+
+
+def _frame(lines: Iterable[Record]) -> "pd.DataFrame":
+    import pandas as pd
+
+    return pd.DataFrame([as_json(line) for line in lines])
+
+
+def randomization_test(
+    score_masks: Callable[[NDArray[np.bool_]], ArrayLike],
+    *,
+    n_units: int,
+    rationale: Sequence[int],
+    m: int = 50,
+    seed: int = 0,
+) -> stats.Comparison:
+    """Test one rationale of any model, in any modality.
+
+    Args:
+        score_masks: Takes a bool matrix of keep-masks (rows, units) and returns a score per row, larger for a better
+            kept input.
+        n_units: Number of units (words, patches, frames, …) of the input.
+        rationale: The units that the explanation names.
+        m: Random sets to compare with; all sets, and an exact test, where there are no more than m + 1.
+        seed: Defines the random sets.
+
+    Returns:
+        Win rate, p-values and the null they were computed from.
+
+    Raises:
+        DataError: The rationale is not a set of units, leaves no other set, or a score is not finite.
+    """
+    units = tuple(sorted({int(unit) for unit in rationale}))
+    if len(units) != len(list(rationale)) or not units or units[0] < 0 or units[-1] >= n_units:
+        raise DataError(f"the rationale {list(rationale)} is not a set of units 0 … {n_units - 1}.")
+    if m < 1:
+        raise ConfigError(f"m = {m}: at least 1 is needed.")
+    sets = random_sets(n_units, len(units), m + 1, seed=seed, example_id="")
+    chosen = keep_mask(units, n_units)
+    null = sets[null_of(chosen, sets, m)]
+    if not len(null):
+        raise DataError(
+            f"the rationale holds all {n_units} units, so there is no other set of its size to compare with."
+        )
+    masks = np.concatenate([chosen[None], null])
+    scores = np.asarray(score_masks(masks), dtype=np.float64)
+    if scores.shape != (len(masks),):
+        raise DataError(
+            f"score_masks returned shape {scores.shape} for {len(masks)} rows; one score per row is expected."
+        )
+    return stats.compare(float(scores[0]), scores[1:])

@@ -1,11 +1,12 @@
 """Readers of the keys of a grid: each checks one kind of value."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ice_eval._registry import did_you_mean
 from ice_eval.errors import ConfigError
 from ice_eval.rationales import DYNAMIC, Share
+from ice_eval.settings import Kind, Setting
 
 Reader = Callable[[object, str], Any]
 
@@ -51,6 +52,21 @@ def flag(value: object, where: str) -> bool:
     if not isinstance(value, bool):
         raise _wrong(where, "true or false is expected", value)
     return value
+
+
+_READERS: Mapping[Kind, Reader] = {
+    "text": text,
+    "names": names,
+    "shares": shares,
+    "count": count,
+    "number": number,
+    "flag": flag,
+}
+
+
+def readers(settings: Iterable[Setting]) -> dict[str, Reader]:
+    """Return the reader of each setting, by its name."""
+    return {each.name: _READERS[each.kind] for each in settings}
 
 
 def mapping(value: object, where: str, known: Mapping[str, Reader]) -> dict[str, Any]:

@@ -12,11 +12,11 @@ from ice_eval.analysis.measures import Found, Missing
 from ice_eval.bench.grid import Grid, PlannedRun, grid_of
 from ice_eval.errors import ConfigError
 from ice_eval.files import DRAFT, exclusive, read_json, write_json
-from ice_eval.pipeline import ADDABLE
 from ice_eval.results import SCHEMA, RunFolder
 from ice_eval.results.agreements import kappas
 from ice_eval.results.json_files import as_json
 from ice_eval.results.summary import adjusted_jointly
+from ice_eval.settings import ADDABLE
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import hashlib
 import importlib.resources
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,27 +16,18 @@ from ice_eval.errors import ConfigError
 from ice_eval.files import home_expanded, read_yaml
 from ice_eval.models import SERVED, Served, suite_model
 from ice_eval.models import models as known_models
-from ice_eval.pipeline import ADDABLE, RunConfig
 from ice_eval.results import config_hash, slug
+from ice_eval.settings import BATCHING, CHAT, LOADING, RUN, SERVING, SETTINGS, RunConfig, names_of, run_config
 from ice_eval.tasks import FEW_SHOT, STANDARD, FileData, Task, in_chat, is_task_file, load_task, with_file
 
 ALL_PROMPTS = "all"
 DATA_FILES = (".jsonl", ".csv")
 
-OF_LOADING = ("device", "dtype", "device_map", "max_memory", "load_in")
+OF_LOADING = names_of(LOADING)
 """Settings that say how a model is loaded."""
-OF_MODELS: Mapping[str, _read.Reader] = {
-    "chat": _read.flag,
-    "system": _read.text,
-    **dict.fromkeys(OF_LOADING, _read.text),
-    "token_budget": _read.count,
-}
+OF_MODELS: Mapping[str, _read.Reader] = _read.readers((*CHAT, *LOADING, *BATCHING))
 """Settings that a grid may give to all of its models, or to one."""
-_OF_SERVERS: Mapping[str, _read.Reader] = {
-    **dict.fromkeys(("base_url", "tokenizer", "api_key_env"), _read.text),
-    **dict.fromkeys(("concurrency", "max_requests"), _read.count),
-    **dict.fromkeys(("max_cost", "price_in", "price_out"), _read.number),
-}
+_OF_SERVERS: Mapping[str, _read.Reader] = _read.readers(SERVING)
 _MODEL: Mapping[str, _read.Reader] = {
     **dict.fromkeys(("model", "name", "base", "tuning"), _read.text),
     **OF_MODELS,
@@ -45,20 +36,8 @@ _MODEL: Mapping[str, _read.Reader] = {
 
 
 _TASK: Mapping[str, _read.Reader] = {"task": _read.text, "data": _read.text, "optional": _read.flag}
-_SETTINGS: Mapping[str, _read.Reader] = {
-    "attributions": _read.names,
-    "operators": _read.names,
-    "directions": _read.names,
-    "nulls": _read.names,
-    "k": _read.shares,
-    **dict.fromkeys(("n", "m", "seed", "n_fills"), _read.count),
-    **dict.fromkeys(
-        ("adaptive", "unit", "scope", "target", "sign", "fills", "label_scoring", "calibration", "protocol"), _read.text
-    ),
-    "eraser": _read.flag,
-    **OF_MODELS,
-}
-_NO_ROWS = (*ADDABLE, "eraser", "device", "device_map", "max_memory", "token_budget")
+_SETTINGS: Mapping[str, _read.Reader] = {**_read.readers(RUN), **OF_MODELS}
+_NO_ROWS = {each.name for each in SETTINGS.values() if each.role != "rows"}
 """Settings that may change without other rows."""
 
 
@@ -110,7 +89,7 @@ class PlannedRun:
     @property
     def config(self) -> RunConfig:
         """The configuration, defaults included."""
-        return config_of(self.settings)
+        return run_config(self.settings)
 
     @cached_property
     def name(self) -> str:
@@ -281,16 +260,10 @@ def grid_of(content: object, *, where: str, folder: Path, default_name: str, **c
     )
 
 
-def config_of(settings: Mapping[str, Any]) -> RunConfig:
-    """The configuration of a run; what it does not hold, as `device`, is left out."""
-    known = {field.name for field in fields(RunConfig)}
-    return RunConfig(**{key: value for key, value in settings.items() if key in known})
-
-
 def _check_settings(settings: Mapping[str, Any], models: Sequence[ModelEntry], where: str) -> None:
     """Refuse names and numbers that no run would take, before anything is loaded."""
     try:
-        config = config_of(settings)
+        config = run_config(settings)
         for name in config.attributions:
             method_of(name)
     except ConfigError as exc:

@@ -16,12 +16,13 @@ from ice_eval.errors import IceError, MissingExtraError
 from ice_eval.executors import Executor, Local
 from ice_eval.nulls import SIZE
 from ice_eval.operators import operators
-from ice_eval.pipeline import Replicas, Reporter, RunConfig, Silent, load_replicas
+from ice_eval.pipeline import Replicas, Reporter, Silent, load_replicas
 from ice_eval.rationales import DYNAMIC, ERASER_SHARES, n_sets, set_size
 from ice_eval.records import Example
 from ice_eval.report import write_html
 from ice_eval.results import SummaryLine
 from ice_eval.results.outcomes import ALL
+from ice_eval.settings import RunConfig
 from ice_eval.tasks import Task
 from ice_eval.words import word_spans
 

@@ -1,30 +1,19 @@
 """The commands, put together. Heavy packages are imported when a command runs, so `ice --help` is instant."""
 
+import io
+import os
+import signal
+import sys
+import threading
 from typing import Annotated
 
 import typer
+from typer import Option
 
 from ice_eval import __version__
-from ice_eval.cli import (
-    audit_infill,
-    bench,
-    compare,
-    cot,
-    demo,
-    f_fidelity,
-    listing,
-    measures,
-    paper,
-    plan,
-    report,
-    rescore,
-    run,
-    selftest,
-    show,
-    task,
-    translate,
-    validate,
-)
+from ice_eval.cli import audit, bench, cot, f_fidelity, listing, paper, prepare, report, run, selftest, show
+from ice_eval.cli._output import print_text
+from ice_eval.errors import ConfigError, IceError
 
 app = typer.Typer(
     name="ice",
@@ -37,35 +26,83 @@ app = typer.Typer(
 
 def _version(asked: bool) -> None:
     if asked:
-        typer.echo(f"ice-eval {__version__}")
+        print_text(f"ice-eval {__version__}")
         raise typer.Exit()
 
 
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version and exit.", callback=_version, is_eager=True)
+        bool, Option("--version", help="Print the version and exit.", callback=_version, is_eager=True)
     ] = False,
 ) -> None:
     pass
 
 
 _RUN, _READ, _PREPARE, _KNOW = "Evaluate", "Read a run", "Prepare a run", "Know the method"
-app.command("demo", rich_help_panel=_RUN)(demo.demo)
+app.command("demo", rich_help_panel=_RUN)(run.demo)
 app.command("run", rich_help_panel=_RUN)(run.run)
 app.add_typer(cot.app, name="cot", rich_help_panel=_RUN)
 app.command("bench", rich_help_panel=_RUN)(bench.bench)
 app.command("f-fidelity", rich_help_panel=_RUN)(f_fidelity.f_fidelity)
 app.command("report", rich_help_panel=_READ)(report.report)
 app.command("show", rich_help_panel=_READ)(show.show)
-app.command("compare", rich_help_panel=_READ)(compare.compare)
-app.command("measures", rich_help_panel=_READ)(measures.measures)
-app.command("audit-infill", rich_help_panel=_READ)(audit_infill.audit_infill)
-app.command("rescore", rich_help_panel=_READ)(rescore.rescore)
-app.add_typer(task.app, name="task", rich_help_panel=_PREPARE)
-app.command("plan", rich_help_panel=_PREPARE)(plan.plan)
-app.command("validate", rich_help_panel=_PREPARE)(validate.validate)
-app.command("translate", rich_help_panel=_PREPARE)(translate.translate)
+app.command("compare", rich_help_panel=_READ)(report.compare)
+app.command("measures", rich_help_panel=_READ)(report.measures)
+app.command("audit-infill", rich_help_panel=_READ)(audit.audit_infill)
+app.command("rescore", rich_help_panel=_READ)(report.rescore)
+app.add_typer(prepare.app, name="task", rich_help_panel=_PREPARE)
+app.command("plan", rich_help_panel=_PREPARE)(run.plan)
+app.command("validate", rich_help_panel=_PREPARE)(prepare.validate)
+app.command("translate", rich_help_panel=_PREPARE)(prepare.translate)
 app.command("list", rich_help_panel=_KNOW)(listing.listing)
 app.command("selftest", rich_help_panel=_KNOW)(selftest.selftest)
 app.command("paper", rich_help_panel=_KNOW)(paper.paper)
+
+
+def main() -> None:
+    """Run the command line: exit 0 when done, 1 when a run failed, 2 for bad input."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # texts have characters that a locale may not know
+    interrupts = list[int]()
+
+    def interrupted(number: int, frame: object) -> None:
+        interrupts.append(number)
+        print_text("\ninterrupted; the same command again continues where it was.", error=True)
+        sys.exit(128 + number)
+
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, interrupted)
+        if hasattr(signal, "SIGPIPE"):
+            # `ice report … | head`: end quietly with the reader, as other tools do, instead of failing.
+            signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    try:
+        _check_arguments()
+        app(prog_name="ice")
+    except ConfigError as exc:
+        _fail(exc, code=2)
+    except IceError as exc:
+        _fail(exc, code=1)
+    except OSError as exc:
+        if exc.errno is None:  # raised by a library, not by the system
+            raise
+        where = "" if exc.filename is None else f"{exc.filename}: "
+        _fail(f"{where}{exc.strerror}; the same command again continues.", code=1)
+    except SystemExit:
+        if interrupts:  # libraries that wait for other processes may end with an exit of their own
+            sys.exit(128 + interrupts[0])
+        raise
+
+
+def _check_arguments() -> None:
+    """Refuse an argument that is not UTF-8: nothing that names it could be written to a file or shown."""
+    for argument in sys.argv[1:]:
+        try:
+            os.fsencode(argument).decode("utf-8")  # whatever the locale made of its bytes
+        except UnicodeError:
+            raise ConfigError(f"{argument!r} is not UTF-8 text; rename the file, or use a UTF-8 terminal.") from None
+
+
+def _fail(reason: object, *, code: int) -> None:
+    print_text(f"ice: {reason}", error=True)
+    sys.exit(code)

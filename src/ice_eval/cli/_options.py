@@ -1,75 +1,210 @@
-"""Options that several commands share."""
+"""Settings as options of a command: on the command line, with `--set`, and in a `--config` file."""
 
-from collections.abc import Sequence
+import functools
+import inspect
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Option
 
 from ice_eval._registry import did_you_mean
+from ice_eval.choices import DYNAMIC
+from ice_eval.cli._output import print_text
+from ice_eval.cli._tasks import TaskFlags, names, task_of
 from ice_eval.errors import ConfigError
 from ice_eval.files import read_yaml
+from ice_eval.settings import REQUIRED, SERVING, SETTINGS, SUBJECT, Setting, names_of, values_of
 
-ExecutorName = Annotated[
-    str,
-    typer.Option(
-        "--executor",
-        help="Where models compute: local, or ray (replicas on the nodes of a cluster); see `ice list executors`.",
-    ),
+if TYPE_CHECKING:
+    from ice_eval.choices import Share
+    from ice_eval.models import Served
+
+Command = Callable[..., None]
+Format = Annotated[str | None, Option("--format", help="Print the tables as md, csv or latex.")]
+Json = Annotated[bool, Option("--json", help="Print the result as JSON.")]
+TASK = TaskFlags._fields
+"""Names of the settings that say what the task is."""
+_TYPES: Mapping[str, Any] = {"count": int, "number": float, "flag": bool, "file": Path, "pairs": list[str]}
+
+
+def takes(*settings: str, panels: bool = False) -> Callable[[Command], Command]:
+    """Give a command the options of some settings; its first parameter gets their values, by name."""
+    chosen = [SETTINGS[name] for name in settings]
+    options = [_parameter(each, panel=each.panel if panels else None) for each in chosen]
+    return functools.partial(_with_options, chosen, options)
+
+
+def takes_evaluation(command: Command, *, relevant: Collection[str] = tuple(SETTINGS)) -> Command:
+    """Give a command all settings of a run, `--config`, `--set` and `--help-all`; its first parameter gets them.
+
+    Settings that are not relevant are accepted too, so that the same configuration fits, but no help shows them.
+    """
+    options = []
+    for each in SETTINGS.values():
+        is_relevant = each.name in relevant
+        panel = each.panel if is_relevant else None
+        options.append(_parameter(each, panel=panel, hidden=not (is_relevant and each.everyday)))
+    return _with_options(SETTINGS.values(), [*options, *inspect.signature(_files).parameters.values()], command)
+
+
+def _parameter(each: Setting, *, panel: str | None, hidden: bool = False) -> inspect.Parameter:
+    """Return a setting as an option, under a heading of help."""
+    kind = _TYPES.get(each.kind, str)
+    default = inspect.Parameter.empty if each.default is REQUIRED else each.default
+    if isinstance(default, tuple):
+        default = ",".join(map(str, default))
+    elif each.kind == "flag":
+        default = bool(default)
+    elif default is None:
+        kind = kind | None
+    option = Option(each.option, help=each.help, metavar=each.metavar, hidden=hidden, rich_help_panel=panel)
+    return inspect.Parameter(
+        each.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, option]
+    )
+
+
+def _with_options(settings: Iterable[Setting], options: Sequence[inspect.Parameter], command: Command) -> Command:
+    """Return a command with these options in place of its first parameter, which gets the values of the settings."""
+    _, *own = inspect.signature(command).parameters.values()
+
+    @functools.wraps(command)
+    def with_options(**given: Any) -> None:
+        values = {each.name: _parsed(each, given[each.name]) for each in settings}
+        command(values, **{each.name: given[each.name] for each in own})
+
+    together = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in (*options, *own)]
+    with_options.__signature__ = inspect.Signature(together)  # type: ignore[attr-defined]
+    with_options.__annotations__ = {each.name: each.annotation for each in together}
+    return with_options
+
+
+def _parsed(each: Setting, value: Any) -> Any:
+    """Return a value of the command line as Python takes it."""
+    if each.kind == "names":
+        return names(value)
+    if each.kind == "shares":
+        return _shares(each, value)
+    return (value or None) if each.kind == "flag" and each.default is None else value
+
+
+def _shares(each: Setting, text: str) -> "list[Share]":
+    try:
+        return [DYNAMIC if part == DYNAMIC else float(part) for part in names(text)]
+    except ValueError as exc:
+        expected = f"numbers between 0 and 1 or {DYNAMIC} are expected, such as 0.2 or 0.1,0.2,{DYNAMIC}"
+        raise ConfigError(f"{each.option} {text}: {expected}.") from exc
+
+
+def arguments_of(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of `evaluate`, from the values of all settings."""
+    apart = names_of((*SUBJECT, *SERVING))
+    served = {name: value for name, value in values_of(SERVING, values).items() if value is not None}
+    return {
+        **{name: value for name, value in values.items() if name not in apart},
+        "model": _model(values["model"], served),
+        "task": task_of(TaskFlags(*(values[name] for name in TASK))),
+        "attributions": _attributions(values["attributions"], values["attribution_file"] or []),
+    }
+
+
+def _model(name: str, served: dict[str, Any]) -> "str | Served":
+    """Return the name of a model, or one behind a server with all that was said of it."""
+    if not name.startswith("openai:"):
+        for given in served:
+            raise ConfigError(
+                f"{SETTINGS[given].option} is about a model behind a server, and --model {name} is none; write "
+                f"--model openai:{name} if a server has it."
+            )
+        return name
+    from ice_eval.models import SERVED, Served
+
+    if "base_url" not in served:
+        raise ConfigError(f"--model {name} is behind a server; say where: --base-url http://localhost:8000/v1.")
+    return Served(name.removeprefix(SERVED), **served)
+
+
+def _attributions(known: tuple[str, ...], files: list[str]) -> tuple[str, ...] | dict[str, Path | None]:
+    """Return known methods, and files given as NAME=FILE; a name stands for one attribution."""
+    found: dict[str, Path | None] = dict.fromkeys(known)
+    for each in files:
+        name, _, file = (part.strip() for part in each.partition("="))
+        if not name or not file:
+            raise ConfigError(f"--attribution-file {each}: NAME=FILE is expected, as mine=explanations.jsonl.")
+        if name in found:
+            raise ConfigError(f"--attribution-file {each}: another attribution is named '{name}'; choose another name.")
+        found[name] = Path(file)
+    return found if files else known
+
+
+def _read_config(context: typer.Context, path: Path | None) -> Path | None:
+    """Take values of options from a YAML file; those of the command line and of `--set` come first."""
+    if path is not None:
+        content = read_yaml(path)
+        if not isinstance(content, dict):
+            raise ConfigError(f"{path}: keys and values are expected, as in 'model: smollm2'.")
+        values = [_named(context, str(path), str(key), value) for key, value in content.items()]
+        context.default_map = {**dict(values), **(context.default_map or {})}
+    return path
+
+
+def _read_set(context: typer.Context, pairs: list[str] | None) -> list[str] | None:
+    """Take values of options from NAME=VALUE; those that are given as options of their own come first."""
+    for pair in pairs or ():
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise ConfigError(f"--set {pair}: NAME=VALUE is expected, as --set n_fills=4.")
+        name, found = _named(context, f"--set {pair}", key.strip(), value.strip())
+        context.default_map = {**(context.default_map or {}), name: found}
+    return pairs
+
+
+def _named(context: typer.Context, where: str, key: str, value: Any) -> tuple[str, Any]:
+    """Return the option of a name as Python or the command line writes it, and its value as the command line has it.
+
+    Raises:
+        ConfigError: No option has the name.
+    """
+    apart = (None, "config", "set_", "help_all", "as_json")
+    options = {str(each.opts[0]).removeprefix("--"): each for each in context.command.params if each.name not in apart}
+    plain = key.replace("_", "-")
+    found = options.get(plain) or next((each for each in options.values() if each.name == key.replace("-", "_")), None)
+    if found is None:
+        suggestion = did_you_mean(plain, list(options))
+        raise ConfigError(f"{where}: no option '{key}'{suggestion} Known: {', '.join(options)}.")
+    if getattr(found, "multiple", False):
+        return str(found.name), list(map(str, value if isinstance(value, list) else [value]))
+    if isinstance(value, dict):
+        value = ",".join(f"{name}={each}" for name, each in value.items())
+    return str(found.name), ",".join(map(str, value)) if isinstance(value, list) else value
+
+
+def _show_all(context: typer.Context, asked: bool) -> None:
+    if asked:
+        for each in context.command.params:
+            if getattr(each, "rich_help_panel", None):
+                each.hidden = False  # type: ignore[attr-defined]
+        print_text(context.get_help())
+        raise typer.Exit()
+
+
+_Config = Annotated[
+    Path | None, Option(metavar="FILE", help="YAML file with options as keys.", callback=_read_config, is_eager=True)
 ]
-Address = Annotated[
-    str | None,
-    typer.Option(
-        help="Of a Ray cluster that is there, or auto; by default what $RAY_ADDRESS says, else one is started here."
-    ),
+_SET_HELP = "Any option of --help-all; may be repeated."
+_Set = Annotated[
+    list[str] | None, Option("--set", metavar="NAME=VALUE", help=_SET_HELP, callback=_read_set, is_eager=True)
 ]
-GpusPerWorker = Annotated[
-    float | None,
-    typer.Option(
-        help="GPUs of each replica on the cluster, or a share of one; by default 1 where there are GPUs, else 0."
-    ),
-]
-Columns = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME=COLUMN",
-        help="Columns of the data that have other names, as text=comment,label=sentiment,id=review_id.",
-    ),
-]
-Format = Annotated[str | None, typer.Option("--format", help="Print the tables as md, csv or latex.")]
-JSON_LINES = "jsonl"
-Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+_HelpAll = Annotated[bool, Option("--help-all", help="Show all options and exit.", callback=_show_all, is_eager=True)]
 
 
-MAP_HELP = (
-    "Spread a large model over GPUs, memory and disk: auto, balanced, balanced_low_0, sequential, or a JSON file that "
-    "says where each module goes."
-)
-MEMORY_HELP = "What --device-map auto may use, as 0=20GiB,cpu=60GiB."
-LOAD_IN_HELP = "Quantise the weights: 8bit or 4bit (bitsandbytes), torchao-8bit, quanto-8bit, quanto-4bit."
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda, …")]
-Dtype = Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")]
-DeviceMap = Annotated[str | None, typer.Option(metavar="MAP", help=MAP_HELP)]
-MaxMemory = Annotated[str | None, typer.Option(metavar="SIZES", help=MEMORY_HELP)]
-LoadIn = Annotated[str | None, typer.Option(metavar="BITS", help=LOAD_IN_HELP)]
-
-
-def names(text: str) -> tuple[str, ...]:
-    """`"a, b"` as a tuple."""
-    return tuple(part.strip() for part in text.split(",") if part.strip())
+def _files(*, config: _Config = None, set_: _Set = None, help_all: _HelpAll = False) -> None:
+    """Declare the options that all of these commands have beside settings; their callbacks do the work."""
 
 
 def check_format(style: str | None, *, also: Sequence[str] = (), **others: bool) -> None:
-    """Check that `--format` names a known format, and that no other option takes the place of the tables.
-
-    Args:
-        style: The value of `--format`.
-        also: Formats that only this command has.
-        others: Other options, by name, and whether they are given.
-
-    Raises:
-        ConfigError: It is unknown, or it would be ignored.
-    """
+    """Check that `--format` names a known format, or one of `also`, and that none of the `others` is given with it."""
     from ice_eval.report import FORMATS
 
     if style is None:
@@ -79,40 +214,3 @@ def check_format(style: str | None, *, also: Sequence[str] = (), **others: bool)
         raise ConfigError(f"no format '{style}'; use {', '.join(known)}.")
     for name in (name for name, given in others.items() if given):
         raise ConfigError(f"--format and --{name} exclude each other; give one of them.")
-
-
-def read_config(context: typer.Context, path: Path | None) -> Path | None:
-    """Take the defaults of a command's options from a YAML file; what is given on the command line comes first.
-
-    Raises:
-        ConfigError: The file is not there, is no mapping, or has a key that is no option.
-    """
-    if path is None:
-        return None
-    known = {option.name: option for option in context.command.params if option.name not in {None, "config", "as_json"}}
-    values: dict[str, Any] = {}
-    for key, value in _mapping(path).items():
-        name = str(key).replace("-", "_")
-        if name not in known:
-            flags = [str(option).replace("_", "-") for option in known]
-            raise ConfigError(f"{path}: no option '{key}'{did_you_mean(str(key), flags)} Known: {', '.join(flags)}.")
-        if getattr(known[name], "multiple", False):
-            values[name] = list(map(str, value if isinstance(value, list) else [value]))
-        else:
-            values[name] = _as_flag(value)
-    context.default_map = {**(context.default_map or {}), **values}
-    return path
-
-
-def _as_flag(value: Any) -> Any:
-    """A value of a YAML file as the command line writes it: lists and mappings with commas."""
-    if isinstance(value, dict):
-        return ",".join(f"{name}={each}" for name, each in value.items())
-    return ",".join(map(str, value)) if isinstance(value, list) else value
-
-
-def _mapping(path: Path) -> dict[str, Any]:
-    content = read_yaml(path)
-    if not isinstance(content, dict):
-        raise ConfigError(f"{path}: keys and values are expected, as in 'model: smollm2'.")
-    return content

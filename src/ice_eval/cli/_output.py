@@ -1,48 +1,84 @@
-"""Printing: tables for people, JSON for programs."""
+"""Printing: tables that fit the terminal for people, JSON for programs.
+
+All that commands print goes through this module: names, ids and paths may hold characters that a terminal would obey.
+"""
 
 import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
-
-from rich.console import Console
-from rich.text import Text
 
 from ice_eval._controls import without_controls
 
 if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.style import Style
+    from rich.text import Text
+
     from ice_eval.report import Table
     from ice_eval.results import Plan, RunFolder, Summary
 
-
+MINOR = (
+    "tokens of probes", "disk", "disagree", "rank corr. (ceiling)", "same word", "checks", "median effect", "tokens",
+    "steps taken", "SRC 95 % CI", "noise floor", "word (estimate)", "n", "p", "spread", "where",
+)  # fmt: skip
+"""Columns that a narrow terminal does not show, the least important first."""
+NAMING = ("run", "model", "task", "direction", "k", "null")
+"""Columns that become headings above the rows, where these still do not fit."""
+_LONG = 18
+"""Cells up to this width stay on one line; longer ones may be broken between words, into lines no narrower."""
+_GAP = 2
 _WIDE = 10_000
 _UNSAFE = re.compile("[\x7f-\x9f\ud800-\udfff]")
 """Control characters that JSON need not escape, and halves of characters."""
 
 
-def console() -> Console:
-    """Standard output; as wide as any table when it is not a terminal."""
+def console() -> "Console":
+    """Return standard output; as wide as any table when it is not a terminal."""
+    from rich.console import Console
+
     return Console(highlight=False) if sys.stdout.isatty() else Console(highlight=False, width=_WIDE)
 
 
 def print_text(text: str, *, error: bool = False) -> None:
-    """Lines on standard output or error, without what a terminal would obey.
-
-    All that commands print goes through this module: names, ids and paths may hold anything.
-    """
+    """Print lines on standard output or error."""
     print(without_controls(text), file=sys.stderr if error else sys.stdout, flush=error)
 
 
+def print_line(line: "Text | str", *, indent: int = 0, out: "Console | None" = None) -> None:
+    """Print one line; where the terminal is narrower, break it between words and indent the rest."""
+    from rich.text import Text
+
+    from ice_eval.report.example import harmless
+
+    out = out or console()
+    line = harmless(Text(line) if isinstance(line, str) else line)
+    if out.is_terminal:
+        line = Text("\n").join(_broken(part, out, indent) for part in line.split("\n", allow_blank=True))
+    out.print(line, soft_wrap=True)
+
+
+def _broken(line: "Text", out: "Console", indent: int) -> "Text":
+    from rich.text import Text
+
+    first = line.wrap(out, out.width)[0]
+    rest = line[len(first.plain) :]
+    rest = rest[len(rest.plain) - len(rest.plain.lstrip()) :]
+    further = list(rest.wrap(out, max(out.width - indent, 1))) if rest.plain else list[Text]()
+    return Text("\n" + " " * indent).join([first, *further])
+
+
 def print_json(content: Any) -> None:
-    """JSON, with escapes in place of what a terminal would obey; what is read from it is the same."""
+    """Print JSON, with escapes in place of what a terminal would obey; what is read from it is the same."""
     any_character = sys.stdout.encoding.lower().startswith("utf")
     text = json.dumps(content, indent=2, ensure_ascii=not any_character, allow_nan=False)
     print(_UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
 def print_run(folder: "RunFolder", *, as_json: bool) -> None:
-    """The result of a run: the summary as it is in the file, or its tables."""
+    """Print the result of a run: the summary as it is in the file, or its tables."""
     from ice_eval.results.json_files import as_json as json_of
 
     if as_json:
@@ -58,7 +94,7 @@ def print_run(folder: "RunFolder", *, as_json: bool) -> None:
 
 
 def print_summaries(summaries: "Sequence[Summary]", names: Sequence[str] = ()) -> None:
-    """Tables and notes of some runs; `names` says which they are, where the tables number them."""
+    """Print tables and notes of some runs; `names` are those of the runs, where the tables number them."""
     from ice_eval.report import notes, tables
 
     found = tables(summaries)
@@ -68,7 +104,7 @@ def print_summaries(summaries: "Sequence[Summary]", names: Sequence[str] = ()) -
 
 
 def print_plan(plan: "Plan", *, as_json: bool, hourly_price: float | None = None) -> None:
-    """What a run would take: as JSON, or as a table and a few lines."""
+    """Print the estimate of a run's cost: as JSON, or as a table and a few lines."""
     from ice_eval.report import plan_notes, plan_table
 
     if as_json:
@@ -78,38 +114,137 @@ def print_plan(plan: "Plan", *, as_json: bool, hourly_price: float | None = None
     print_tables([plan_table(plan, hourly_price=hourly_price)], plan_notes(plan))
 
 
-def print_tables(tables: "Sequence[Table]", notes: Sequence[str] = ()) -> None:
-    """Tables as they fit the terminal, and a line or more for every note."""
-    from ice_eval.cli._tables import fitted
+def print_tables(tables: "Sequence[Table]", notes: Sequence[str] = (), *, style: str | None = None) -> None:
+    """Print tables as they fit the terminal, and their notes; with a style of `--format`, the tables alone."""
+    if style is not None:
+        from ice_eval.report import formatted
 
+        print_text("\n\n".join(formatted(table, style) for table in tables))
+        return
     out = console()
     for table in tables:
         out.print(fitted(table, out))
         out.print()
     for note in notes:
-        print_line(out, Text(f"• {note}"), indent=2)
+        print_line(f"• {note}", indent=2, out=out)
 
 
-def print_formatted(tables: "Sequence[Table]", style: str) -> None:
-    """Tables as md, csv or latex, as `--format` asks for, with an empty line between each two."""
-    from ice_eval.report import formatted
+def fitted(table: "Table", out: "Console") -> "RenderableType":
+    """Return the table as it fits: whole, without minor columns, in sections, or a line per cell."""
+    from rich.console import Group
+    from rich.text import Text
 
-    print_text("\n\n".join(formatted(table, style) for table in tables))
+    if not out.is_terminal:
+        return _drawn(table, _natural(table))  # readers of a pipe or a file want all of it
+    found = table
+    for name in (name for name in MINOR if name in table.header):
+        if _widths(found, out.width) is not None:
+            break
+        others = [place for place, each in enumerate(found.header) if each != name]
+        found = _part(found, range(len(found.rows)), others)
+    left_out = [name for name in table.header if name not in found.header]
+    note = [Text(f"not shown at this width: {', '.join(left_out)}", style="dim italic")] if left_out else []
+    for naming in ((), NAMING, (*NAMING, "attribution")):
+        sections = list(_sections(found, naming))
+        widths = [_widths(section, out.width) for section in sections]
+        parts = [_drawn(section, width) for section, width in zip(sections, widths, strict=True) if width is not None]
+        if len(parts) == len(sections):
+            spaced = [each for part in parts for each in (Text(), part)][1:]
+            return Group(*spaced, *note)
+    return _stacked(table)
 
 
-def print_line(out: Console, line: Text, *, indent: int = 0) -> None:
-    """One line, without what a terminal would obey; broken between words where it is wider, the rest indented."""
-    from ice_eval.report.example import harmless
+def _drawn(table: "Table", widths: Sequence[int]) -> "RenderableType":
+    """Return the table under its title, with columns of these widths."""
+    from rich import box
+    from rich.console import Group
+    from rich.table import Table as RichTable
+    from rich.text import Text
 
-    line = harmless(line)
-    if out.is_terminal:
-        line = Text("\n").join(_broken(part, out, indent) for part in line.split("\n", allow_blank=True))
-    out.print(line, soft_wrap=True)
+    found = RichTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    for name, width in zip(table.header, widths, strict=True):
+        found.add_column(Text(name, style="bold"), width=width, overflow="fold")
+    for line, row in enumerate(table.rows):
+        found.add_row(*(Text(cell, style=_style(table, line, place)) for place, cell in enumerate(row)))
+    return Group(Text(table.title, style="bold"), found)  # a title of the table's own would be broken at its width
 
 
-def _broken(line: Text, out: Console, indent: int) -> Text:
-    first = line.wrap(out, out.width)[0]
-    rest = line[len(first.plain) :]
-    rest = rest[len(rest.plain) - len(rest.plain.lstrip()) :]
-    further = list(rest.wrap(out, max(out.width - indent, 1))) if rest.plain else list[Text]()
-    return Text("\n" + " " * indent).join([first, *further])
+def _natural(table: "Table") -> list[int]:
+    """Return widths at which nothing is broken."""
+    from rich.cells import cell_len
+
+    return [max(map(cell_len, column)) for column in zip(table.header, *table.rows, strict=True)]
+
+
+def _widths(table: "Table", room: int) -> list[int] | None:
+    """Return widths that fit into the room, long cells broken between words; None where there are none."""
+    natural = _natural(table)
+    widths = [_least(column) for column in zip(table.header, *table.rows, strict=True)]
+    spare = room - sum(widths) - _GAP * (len(widths) - 1)
+    if spare < 0:
+        return None
+    for place in sorted(range(len(widths)), key=lambda place: widths[place] - natural[place]):
+        missing = natural[place] - widths[place]
+        # Half of what a header lacks would break it in an odd place; lines of long cells are better a little longer.
+        more = min(spare, missing) if missing <= spare or widths[place] >= _LONG else 0
+        widths[place], spare = widths[place] + more, spare - more
+    return widths
+
+
+def _least(column: Sequence[str]) -> int:
+    """Return the smallest width of a column: headers and long cells may be broken between words."""
+    from rich.cells import cell_len
+
+    words = max(cell_len(word) for cell in column for word in (cell.split() or [""]))
+    cells = max((min(cell_len(cell), _LONG) for cell in column[1:]), default=0)
+    return max(words, cells)
+
+
+def _style(table: "Table", line: int, place: int) -> "Style":
+    """Return the colours of a cell's word; the best cells are bold."""
+    from rich.style import Style
+
+    from ice_eval.report.colours import WORD_COLOURS, WORD_TEXT_COLOURS
+
+    word = table.words[line][place] if table.words else None
+    colours = Style() if word not in WORD_COLOURS else Style(color=WORD_TEXT_COLOURS[word], bgcolor=WORD_COLOURS[word])
+    return colours + Style(bold=(line, place) in table.best)
+
+
+def _part(table: "Table", lines: Sequence[int], places: Sequence[int]) -> "Table":
+    """Return some rows and columns of a table."""
+    return replace(
+        table,
+        header=tuple(table.header[place] for place in places),
+        rows=tuple(tuple(table.rows[line][place] for place in places) for line in lines),
+        best=frozenset(
+            (i, j) for i, line in enumerate(lines) for j, place in enumerate(places) if (line, place) in table.best
+        ),
+        words=tuple(tuple(table.words[line][place] for place in places) for line in lines) if table.words else (),
+    )
+
+
+def _sections(table: "Table", names: Sequence[str]) -> "Iterator[Table]":
+    """Yield a table for every run, model, … instead of columns that name them."""
+    naming = [place for place, name in enumerate(table.header) if name in names]
+    others = [place for place in range(len(table.header)) if place not in naming]
+    heads = [tuple(f"{table.header[place]} {row[place]}" for place in naming) for row in table.rows]
+    for head in dict.fromkeys(heads):
+        part = _part(table, [line for line, each in enumerate(heads) if each == head], others)
+        yield replace(part, title=", ".join([table.title, *head]))
+
+
+def _stacked(table: "Table") -> "RenderableType":
+    """Return a block for every row, with a line for every cell."""
+    from rich.console import Group
+    from rich.table import Column
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    blocks: list[RenderableType] = [Text(table.title, style="bold")]
+    for line, row in enumerate(table.rows):
+        block = RichTable.grid(Column(), Column(overflow="fold"), padding=(0, 2))
+        for place, cell in enumerate(row):
+            block.add_row(Text(table.header[place], style="bold"), Text(cell, style=_style(table, line, place)))
+        blocks += [block, Text()]
+    return Group(*blocks)

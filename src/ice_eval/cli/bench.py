@@ -4,34 +4,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
-from ice_eval.cli._options import Address, ExecutorName, GpusPerWorker, Json, names
+from ice_eval.cli._options import Json, takes
+from ice_eval.cli._output import print_json, print_tables, print_text
+from ice_eval.cli._tasks import names
 from ice_eval.errors import ConfigError
 from ice_eval.files import home_expanded
+from ice_eval.settings import EXECUTION, names_of
 
 if TYPE_CHECKING:
     from ice_eval.bench import BenchFolder, Grid
 
 
+@takes(*names_of(EXECUTION))
 def bench(
-    grid: Annotated[
-        Path | None, typer.Argument(help="A grid as a YAML file, or the folder of one that is to go on.")
-    ] = None,
-    preset: Annotated[
-        str | None, typer.Option(help="A grid that comes with the package; see `ice list presets`.")
-    ] = None,
-    models: Annotated[str | None, typer.Option(help="Models in place of the grid's, comma-separated.")] = None,
-    n: Annotated[int | None, typer.Option(help="Examples of every run, in place of the grid's.")] = None,
-    data_dir: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where tasks find their data: DIR/TASK.jsonl or DIR/TASK.csv.")
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Bench folder; by default one under ice-bench/ named after the grid.")
-    ] = None,
-    executor: ExecutorName = "local",
-    address: Address = None,
-    gpus_per_worker: GpusPerWorker = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and stop.")] = False,
+    execution: dict[str, Any],
+    grid: Annotated[Path | None, Argument(help="A grid as a YAML file, or a bench folder to continue.")] = None,
+    preset: Annotated[str | None, Option(help="A grid of the package; see `ice list presets`.")] = None,
+    models: Annotated[str | None, Option(help="Models in place of the grid's, comma-separated.")] = None,
+    n: Annotated[int | None, Option(help="Examples of every run, in place of the grid's.")] = None,
+    data_dir: Annotated[Path | None, Option(metavar="DIR", help="Folder of data: TASK.jsonl or TASK.csv.")] = None,
+    out: Annotated[Path | None, Option(help="Bench folder; by default one under ice-bench/.")] = None,
+    dry_run: Annotated[bool, Option("--dry-run", help="Print the plan and stop.")] = False,
     as_json: Json = False,
 ) -> None:
     """Run a grid of models, tasks and prompts, and say what its results have in common.
@@ -41,12 +36,12 @@ def bench(
     """
     from ice_eval.api.progress import Bar
     from ice_eval.bench import plan_grid, run_grid
-    from ice_eval.cli._output import print_json, print_tables
     from ice_eval.executors import executor_named
     from ice_eval.report import grid_plan_notes, grid_plan_table
 
-    place = executor_named(executor, address=address, gpus_per_worker=gpus_per_worker)
-    chosen, folder = _grid(grid, preset, out, models=_models(models), n=n, data_dir=_absolute(data_dir))
+    place = executor_named(execution.pop("executor"), **execution)
+    absolute = None if data_dir is None else str(home_expanded(data_dir).resolve())
+    chosen, folder = _grid(grid, preset, out, models=_models(models), n=n, data_dir=absolute)
     lines = [line.as_dict() for line in plan_grid(chosen, folder)]
     if dry_run and as_json:
         print_json({"grid": chosen.name, "folder": str(folder.path), "left_out": list(chosen.left_out), "runs": lines})
@@ -64,7 +59,7 @@ def bench(
 
 
 def _grid(path: Path | None, preset: str | None, out: Path | None, **changes: Any) -> "tuple[Grid, BenchFolder]":
-    """The grid that is meant, and where it is run."""
+    """Return the chosen grid and its bench folder."""
     from ice_eval.bench import BenchFolder, load_grid
     from ice_eval.bench import preset as load_preset
     from ice_eval.results import slug
@@ -84,16 +79,12 @@ def _grid(path: Path | None, preset: str | None, out: Path | None, **changes: An
 
 
 def _models(given: str | None) -> list[str] | None:
-    """Those of the command line; paths are meant from here, not from where the grid lies."""
+    """Return the models of the command line; their paths start here, not in the folder of the grid."""
     from ice_eval.models import models
 
     if given is None:
         return None
     return [name if name in models or not Path(name).exists() else str(Path(name).resolve()) for name in names(given)]
-
-
-def _absolute(path: Path | None) -> str | None:
-    return None if path is None else str(home_expanded(path).resolve())
 
 
 def _left_out(grid: "Grid") -> list[str]:
@@ -103,7 +94,6 @@ def _left_out(grid: "Grid") -> list[str]:
 
 def _print(folder: "BenchFolder", grid: "Grid", *, as_json: bool) -> None:
     from ice_eval.bench import answers, finished_runs, results_of
-    from ice_eval.cli._output import print_json, print_tables, print_text
     from ice_eval.report import answer_notes, answer_tables, grid_runs_table, grid_table, grid_table_note
 
     summary = folder.summary()

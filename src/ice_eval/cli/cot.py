@@ -5,16 +5,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Option
 
-from ice_eval.cli._options import LOAD_IN_HELP, MAP_HELP, MEMORY_HELP, Json, names
+from ice_eval.cli._options import Json, takes
+from ice_eval.cli._output import print_json, print_run, print_text
+from ice_eval.cli._tasks import names
 from ice_eval.errors import ConfigError
+from ice_eval.settings import LOADING, names_of, values_of
 
 if TYPE_CHECKING:
     from ice_eval.cot.plan import ChainPlan
 
 app = typer.Typer(no_args_is_help=True)
-
-_SERVER, _MONEY, _MODEL = "Server", "Limits", "Model on this machine"
+_SERVER = ("base_url", "api_key_env", "concurrency")
+_LIMITS = ("max_requests", "max_cost", "price_in", "price_out")
 
 
 @app.callback()
@@ -23,84 +27,51 @@ def _root() -> None:
 
 
 @app.command("run")
+@takes(*_SERVER, *_LIMITS, *names_of(LOADING), panels=True)
 def run(
+    values: dict[str, Any],
     model: Annotated[
-        str, typer.Option(help="Name of the model behind --base-url; without it a model as `ice run` takes it.")
+        str, Option(help="Name of the model behind --base-url; without it a model as `ice run` takes it.")
     ],
     task: Annotated[
-        str | None, typer.Option(help="Reasoning task (`ice list cot-tasks`); may be left out with --responses.")
+        str | None, Option(help="Reasoning task (`ice list cot-tasks`); may be left out with --responses.")
     ] = None,
-    data: Annotated[Path | None, typer.Option(help=".jsonl or .csv file of problems, in the task's fields.")] = None,
+    data: Annotated[Path | None, Option(help=".jsonl or .csv file of problems, in the task's fields.")] = None,
     responses: Annotated[
         Path | None,
-        typer.Option(help=".jsonl file of chains that are there already: question, steps or response, final, gold."),
+        Option(help=".jsonl file of chains that are there already: question, steps or response, final, gold."),
     ] = None,
-    n: Annotated[int, typer.Option(min=1, help="Problems, from the first on.")] = 100,
-    p: Annotated[int, typer.Option(min=1, help="Random sets of steps of each size; all where there are no more.")] = 20,
-    k: Annotated[str, typer.Option(help="Shares of steps that are removed or retained, comma-separated.")] = "0.2",
+    n: Annotated[int, Option(min=1, help="Problems, from the first on.")] = 100,
+    p: Annotated[int, Option(min=1, help="Random sets of steps of each size; all where there are no more.")] = 20,
+    k: Annotated[str, Option(help="Shares of steps that are removed or retained, comma-separated.")] = "0.2",
     operators: Annotated[
-        str, typer.Option(help="delete, replace, shuffle, truncate (`ice list cot-operators`), comma-separated.")
+        str, Option(help="delete, replace, shuffle, truncate (`ice list cot-operators`), comma-separated.")
     ] = "delete",
     attributions: Annotated[
-        str,
-        typer.Option(help="Who says which steps matter (`ice list cot-attributions`), comma-separated; or none."),
+        str, Option(help="Who says which steps matter (`ice list cot-attributions`), comma-separated; or none.")
     ] = "self-report,position,length,random",
     answer_step: Annotated[
-        str, typer.Option(help="Steps that state the final answer: drop or keep. Kept, every chain looks sufficient.")
+        str, Option(help="Steps that state the final answer: drop or keep. Kept, every chain looks sufficient.")
     ] = "drop",
-    repeats: Annotated[int, typer.Option(min=1, help="How often the full chain is asked, for the noise floor.")] = 3,
-    temperature: Annotated[str, typer.Option(help="Of all requests; 'server' leaves it to the server.")] = "0",
-    max_tokens: Annotated[int, typer.Option(min=1, help="Longest chain, in tokens.")] = 1024,
-    answer_tokens: Annotated[int, typer.Option(min=1, help="Longest reply to some of the steps, in tokens.")] = 128,
+    repeats: Annotated[int, Option(min=1, help="How often the full chain is asked, for the noise floor.")] = 3,
+    temperature: Annotated[str, Option(help="Of all requests; 'server' leaves it to the server.")] = "0",
+    max_tokens: Annotated[int, Option(min=1, help="Longest chain, in tokens.")] = 1024,
+    answer_tokens: Annotated[int, Option(min=1, help="Longest reply to some of the steps, in tokens.")] = 128,
     levels: Annotated[
-        bool,
-        typer.Option("--levels", help="Also test attention and gradient in tokens beside steps (no server)."),
+        bool, Option("--levels", help="Also test attention and gradient in tokens beside steps (no server).")
     ] = False,
     worked_example: Annotated[
-        bool,
-        typer.Option("--worked-example", help="Show a solved problem before every question: small models need it."),
+        bool, Option("--worked-example", help="Show a solved problem before every question: small models need it.")
     ] = False,
-    seed: Annotated[int, typer.Option(help="Of random sets, replacements and ties.")] = 0,
-    base_url: Annotated[
-        str | None,
-        typer.Option(help="OpenAI-compatible server, as http://localhost:8000/v1.", rich_help_panel=_SERVER),
-    ] = None,
-    api_key_env: Annotated[
-        str | None,
-        typer.Option(help="Environment variable with the key; by default OPENAI_API_KEY.", rich_help_panel=_SERVER),
-    ] = None,
-    concurrency: Annotated[
-        int, typer.Option(min=1, help="Requests under way at once, at most.", rich_help_panel=_SERVER)
-    ] = 16,
-    timeout: Annotated[float, typer.Option(help="Seconds that one attempt may take.", rich_help_panel=_SERVER)] = 300.0,
+    seed: Annotated[int, Option(help="Of random sets, replacements and ties.")] = 0,
+    timeout: Annotated[float, Option(help="Seconds that one attempt may take.")] = 300.0,
     limit_field: Annotated[
-        str,
-        typer.Option(
-            help="How the server calls the limit of tokens: max_tokens or max_completion_tokens.",
-            rich_help_panel=_SERVER,
-        ),
+        str, Option(help="How the server calls the limit of tokens: max_tokens or max_completion_tokens.")
     ] = "max_tokens",
-    max_requests: Annotated[
-        int | None, typer.Option(min=1, help="Most requests over all runs of the folder.", rich_help_panel=_MONEY)
-    ] = None,
-    max_cost: Annotated[
-        float | None, typer.Option(help="Most that they may cost; needs both prices.", rich_help_panel=_MONEY)
-    ] = None,
-    price_in: Annotated[
-        float | None, typer.Option(help="Price of a million tokens that the model reads.", rich_help_panel=_MONEY)
-    ] = None,
-    price_out: Annotated[
-        float | None, typer.Option(help="Price of a million tokens that it writes.", rich_help_panel=_MONEY)
-    ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, …", rich_help_panel=_MODEL)] = "auto",
-    dtype: Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.", rich_help_panel=_MODEL)] = "auto",
-    device_map: Annotated[str | None, typer.Option(metavar="MAP", help=MAP_HELP, rich_help_panel=_MODEL)] = None,
-    max_memory: Annotated[str | None, typer.Option(metavar="SIZES", help=MEMORY_HELP, rich_help_panel=_MODEL)] = None,
-    load_in: Annotated[str | None, typer.Option(metavar="BITS", help=LOAD_IN_HELP, rich_help_panel=_MODEL)] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Run folder; by default one under ice-runs/ named after the configuration.")
+        Path | None, Option(help="Run folder; by default one under ice-runs/ named after the configuration.")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be asked, and ask nothing.")] = False,
+    dry_run: Annotated[bool, Option("--dry-run", help="Say what would be asked, and ask nothing.")] = False,
     as_json: Json = False,
 ) -> None:
     """Does the model use its reasoning? Removes steps of its chains of thought and looks whether the answer changes.
@@ -110,10 +81,9 @@ def run(
     """
     from ice_eval.api.progress import Bar
     from ice_eval.chains import evaluate_chains, plan_chains
-    from ice_eval.cli._output import print_run
     from ice_eval.servers import Budget, Server
 
-    budget = Budget(max_requests=max_requests, max_cost=max_cost, price_in=price_in, price_out=price_out)
+    budget = Budget(**{name: values[name] for name in _LIMITS})
     asked: dict[str, Any] = {
         "data": data, "responses": responses, "budget": budget, "n": n, "p": p, "k": _shares(k), "seed": seed,
         "operators": names(operators), "attributions": () if attributions == "none" else names(attributions),
@@ -124,19 +94,17 @@ def run(
         _print_plan(plan_chains(model, task, **asked), assumed=responses is None, as_json=as_json)
         return
     server = None
-    if base_url is not None:
-        patience: dict[str, Any] = {"concurrency": concurrency, "timeout_s": timeout, "limit_field": limit_field}
-        server = Server(base_url=base_url, api_key_env=api_key_env, **patience)
-    asked |= {"device": device, "dtype": dtype, "device_map": device_map, "max_memory": max_memory, "load_in": load_in}
+    if values["base_url"] is not None:
+        reached: dict[str, Any] = {name: values[name] for name in _SERVER if values[name] is not None}
+        server = Server(**{**reached, "timeout_s": timeout, "limit_field": limit_field})
+    asked |= values_of(LOADING, values)
     found = evaluate_chains(model, task, server=server, out=out, default_out=True, reporter=Bar("requests"), **asked)
     found.report()
     print_run(found.folder, as_json=as_json)
 
 
 def _print_plan(plan: "ChainPlan", *, assumed: bool, as_json: bool) -> None:
-    """What would be asked; `assumed`: no chain is there yet, and a length was assumed for all."""
-    from ice_eval.cli._output import print_json, print_text
-
+    """Print the requests of a run; `assumed`: no chains exist yet, and a length was assumed for all."""
     if as_json:
         print_json({**asdict(plan), "tokens": plan.tokens._asdict()})
         return

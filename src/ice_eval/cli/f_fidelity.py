@@ -1,47 +1,37 @@
 """`ice f-fidelity`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
-from ice_eval.cli._options import Columns, Device, Json
+from ice_eval.cli._options import TASK, Json, takes
+from ice_eval.cli._output import print_json, print_tables
 from ice_eval.cli._tasks import TaskFlags, task_of_run
 
 if TYPE_CHECKING:
     from ice_eval.results import RunFolder
 
 
+@takes(*TASK, "device")
 def f_fidelity(
-    run: Annotated[Path, typer.Argument(help="The folder of a finished run of a sequence classifier.")],
-    out: Annotated[Path, typer.Option(help="Folder of the new run, of the adapted copy.")],
-    model: Annotated[
-        str | None, typer.Option(help="The run's model, where its name in the run does not lead to it (a folder).")
-    ] = None,
-    epochs: Annotated[int, typer.Option(help="Passes over the training examples.")] = 3,
-    share: Annotated[
-        float | None,
-        typer.Option(help="Share of units that training removes at most; by default as much as the run's tests do."),
-    ] = None,
-    lr: Annotated[float, typer.Option(help="Learning rate.")] = 5e-5,
-    batch_size: Annotated[int, typer.Option(help="Examples per step of training.")] = 16,
-    seed: Annotated[int, typer.Option(help="Defines what training removes, its order and dropout.")] = 0,
-    save_model: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write the adapted copy there; by default it is not kept.")
-    ] = None,
-    task: Annotated[str | None, typer.Option(help="The run's task, where its manifest does not lead to it.")] = None,
-    data: Annotated[Path | None, typer.Option(help="The run's data, likewise.")] = None,
-    prompt: Annotated[str | None, typer.Option(help="The run's prompt, likewise.")] = None,
-    labels: Annotated[str | None, typer.Option(help="The run's labels, likewise.")] = None,
-    explain: Annotated[str | None, typer.Option(help="The fields that the run explains, likewise.")] = None,
-    columns: Columns = None,
-    device: Device = "auto",
+    values: dict[str, Any],
+    run: Annotated[Path, Argument(help="The folder of a finished run of a sequence classifier.")],
+    out: Annotated[Path, Option(help="Folder of the new run, of the adapted copy.")],
+    model: Annotated[str | None, Option(help="The run's model, if its name does not lead to it.")] = None,
+    epochs: Annotated[int, Option(help="Passes over the training examples.")] = 3,
+    share: Annotated[float | None, Option(help="Largest share of units to remove in training.")] = None,
+    lr: Annotated[float, Option(help="Learning rate.")] = 5e-5,
+    batch_size: Annotated[int, Option(help="Examples per step of training.")] = 16,
+    seed: Annotated[int, Option(help="Defines what training removes, its order and dropout.")] = 0,
+    save_model: Annotated[Path | None, Option(metavar="DIR", help="Where to write the adapted copy.")] = None,
     as_json: Json = False,
 ) -> None:
     """Do a run's tests again on a copy of its classifier that was fine-tuned on inputs with units removed.
 
     Removing units gives inputs that a model was not trained on; the copy was (F-Fidelity, Zheng et al. 2025).
-    Explanations, explained labels, random sets and fills are those of the run.
+    Explanations, explained labels, random sets and fills are those of the run. So is the task: give --task, --data,
+    --prompt, --labels, --explain or --columns only where its manifest does not lead to it.
     """
     from ice_eval.api.progress import Bar
     from ice_eval.f_fidelity import f_fidelity as adapted_run
@@ -53,7 +43,8 @@ def f_fidelity(
     deployed = RunFolder.existing(run)
     require_adaptable(deployed)
     manifest = deployed.manifest()
-    chosen = task_of_run(deployed, TaskFlags(task, data, prompt, labels, explain, columns))
+    device = values.pop("device")
+    chosen = task_of_run(deployed, TaskFlags(**values))
     loaded = load_model(model or manifest.config.model, device=device, dtype=str(manifest.identity["dtype"]))
     found = adapted_run(
         deployed,
@@ -71,7 +62,6 @@ def f_fidelity(
 
 def _print(deployed: "RunFolder", found: "RunFolder", *, as_json: bool) -> None:
     from ice_eval.analysis.answers import answered
-    from ice_eval.cli._output import print_json, print_tables
     from ice_eval.report import adaptation_notes, adaptation_table, difference_notes, difference_tables
     from ice_eval.results import differences
     from ice_eval.results.json_files import as_json as json_of

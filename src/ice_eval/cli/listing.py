@@ -1,57 +1,16 @@
 """`ice list`."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
-from typing import Annotated, Any
+from dataclasses import asdict
+from functools import partial
+from typing import Annotated, Any, NamedTuple
 
-import typer
+from typer import Argument
 
 from ice_eval._registry import did_you_mean
 from ice_eval.cli._options import Json
+from ice_eval.cli._output import print_json, print_line
 from ice_eval.errors import ConfigError
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One line of a list."""
-
-    line: str
-    more: str = ""
-    """What stands below the line."""
-    facts: Mapping[str, Any] | None = None
-    """For `--json`, in place of the line alone."""
-
-
-def listing(
-    what: Annotated[
-        str,
-        typer.Argument(
-            help="tasks, models, attributions, operators, nulls, formats, measures, executors, presets, cot-tasks, "
-            "cot-operators or cot-attributions."
-        ),
-    ],
-    as_json: Json = False,
-) -> None:
-    """List what is known by name, with a line on each."""
-    from rich.text import Text
-
-    from ice_eval.cli._output import console, print_json, print_line
-
-    known = _lists()
-    if what not in known:
-        raise ConfigError(f"cannot list '{what}'{did_you_mean(what, list(known))} Known: {', '.join(known)}.")
-    entries = dict(known[what]())
-    if as_json:
-        print_json({name: entry.line if entry.facts is None else dict(entry.facts) for name, entry in entries.items()})
-        return
-    out, width = console(), max(map(len, entries))
-    for name, entry in entries.items():
-        print_line(out, Text(f"{name:<{width}}  {entry.line}"), indent=width + 2)
-        if entry.more:
-            print_line(out, Text(" " * (width + 2) + entry.more, style="dim"), indent=width + 2)
-    if what in _BELOW:
-        print_line(out, Text(f"\n{_BELOW[what]}"))
-
 
 _BELOW = {
     "models": "Any hub id, folder of transformers, or .gguf file works too.",
@@ -59,11 +18,48 @@ _BELOW = {
     "tasks": "Another prompt is --task sst2/minimal, and worked examples before it --task sst2/minimal/few-shot. A "
     "task of your own is a YAML file, which `ice task new` writes.",
 }
+_KINDS = (
+    "tasks, models, attributions, operators, nulls, formats, measures, executors, presets, cot-tasks, cot-operators or "
+    "cot-attributions."
+)
 
 
-def _lists() -> Mapping[str, Callable[[], Iterator[tuple[str, Entry]]]]:
+class Entry(NamedTuple):
+    """One line of a list."""
+
+    name: str
+    line: str
+    more: str = ""
+    """Shown below the line."""
+    facts: Mapping[str, Any] | None = None
+    """For `--json`, in place of the line alone."""
+
+
+def listing(what: Annotated[str, Argument(help=_KINDS)], as_json: Json = False) -> None:
+    """List what is known by name, with a line on each."""
+    from rich.text import Text
+
+    known = _lists()
+    if what not in known:
+        raise ConfigError(f"cannot list '{what}'{did_you_mean(what, list(known))} Known: {', '.join(known)}.")
+    entries = list(known[what]())
+    if as_json:
+        print_json({each.name: each.line if each.facts is None else dict(each.facts) for each in entries})
+        return
+    width = max(len(each.name) for each in entries)
+    for each in entries:
+        print_line(f"{each.name:<{width}}  {each.line}", indent=width + 2)
+        if each.more:
+            print_line(Text(" " * (width + 2) + each.more, style="dim"), indent=width + 2)
+    if what in _BELOW:
+        print_line(f"\n{_BELOW[what]}")
+
+
+def _lists() -> Mapping[str, Callable[[], Iterator[Entry]]]:
     from ice_eval.analysis.measures import measures
     from ice_eval.attributions import attributions
+    from ice_eval.bench import presets
+    from ice_eval.cot import cot_tasks
     from ice_eval.cot.attributions import step_attributions
     from ice_eval.cot.operators import step_operators
     from ice_eval.executors import executors
@@ -81,16 +77,21 @@ def _lists() -> Mapping[str, Callable[[], Iterator[tuple[str, Entry]]]]:
         "cot-operators": step_operators,
         "cot-attributions": step_attributions,
     }
-    described = {name: lambda registry=registry: _described(registry) for name, registry in plain.items()}
-    return {"tasks": _tasks, "models": _models, **described, "presets": _presets, "cot-tasks": _cot_tasks}
+    return {
+        "tasks": _tasks,
+        "models": _models,
+        **{name: partial(_described, registry) for name, registry in plain.items()},
+        "presets": lambda: (Entry(name, line) for name, line in presets().items()),
+        "cot-tasks": lambda: (Entry(name, make().description) for name, make in cot_tasks.items()),
+    }
 
 
-def _described(registry: Any) -> Iterator[tuple[str, Entry]]:
+def _described(registry: Any) -> Iterator[Entry]:
     for name, item in registry.items():
-        yield name, Entry((item.__doc__ or "").strip().partition("\n")[0])
+        yield Entry(name, (item.__doc__ or "").strip().partition("\n")[0])
 
 
-def _tasks() -> Iterator[tuple[str, Entry]]:
+def _tasks() -> Iterator[Entry]:
     from ice_eval.tasks import load_task, tasks
 
     for name in tasks.names():
@@ -104,27 +105,13 @@ def _tasks() -> Iterator[tuple[str, Entry]]:
             "prompts": task.ways,
             "data": task.data.origin,
         }
-        yield name, Entry(task.description, f"{task.language}; prompts: {', '.join(task.ways)}", facts)
+        yield Entry(name, task.description, f"{task.language}; prompts: {', '.join(task.ways)}", facts)
 
 
-def _cot_tasks() -> Iterator[tuple[str, Entry]]:
-    from ice_eval.cot import cot_tasks
-
-    for name, make in cot_tasks.items():
-        yield name, Entry(make().description)
-
-
-def _presets() -> Iterator[tuple[str, Entry]]:
-    from ice_eval.bench import presets
-
-    for name, line in presets().items():
-        yield name, Entry(line)
-
-
-def _models() -> Iterator[tuple[str, Entry]]:
+def _models() -> Iterator[Entry]:
     from ice_eval.models import SUITE, models
 
-    for name, entry in _described(models):
-        yield name, Entry(entry.line, facts={"description": entry.line})
+    for entry in _described(models):
+        yield entry._replace(facts={"description": entry.line})
     for model in SUITE:
-        yield model.name, Entry(model.line, facts={"description": model.line, **asdict(model)})
+        yield Entry(model.name, model.line, facts={"description": model.line, **asdict(model)})

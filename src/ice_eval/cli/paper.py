@@ -2,27 +2,22 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
-from ice_eval.cli._options import Json, check_format
+from ice_eval.cli._options import Format, Json, check_format
+from ice_eval.cli._output import print_json, print_line, print_tables, print_text
+from ice_eval.cli.report import figure_records
 from ice_eval.errors import ConfigError
-
-if TYPE_CHECKING:
-    from ice_eval.report import Table
 
 DISCREPANCIES = "discrepancies"
 
 
 def paper(
-    table: Annotated[
-        str | None, typer.Argument(help="A table from the list that `ice paper` prints, or 'discrepancies'.")
-    ] = None,
-    style: Annotated[str | None, typer.Option("--format", help="Print the table as md, csv or latex.")] = None,
-    figures: Annotated[
-        Path | None, typer.Option(help="Redraw the paper's heatmaps and charts as SVG, PDF and PNG in this folder.")
-    ] = None,
+    table: Annotated[str | None, Argument(help="A table that `ice paper` lists, or 'discrepancies'.")] = None,
+    style: Format = None,
+    figures: Annotated[Path | None, Option(help="Redraw the paper's figures into this folder.")] = None,
     as_json: Json = False,
 ) -> None:
     """Print the paper's published tables, and its headline figures computed again from them."""
@@ -39,7 +34,6 @@ def paper(
 
 def _overview(style: str | None, *, as_json: bool) -> None:
     from ice_eval.analysis.paper import claims, discrepancies, headline, paper_tables, step_capacities
-    from ice_eval.cli._output import print_json
     from ice_eval.report import claims_table, paper_index
     from ice_eval.stats import reasoning_word
 
@@ -58,24 +52,19 @@ def _overview(style: str | None, *, as_json: bool) -> None:
             }
         )
         return
-    _print([paper_index(list(paper_tables().values())), claims_table(claims())], style)
+    print_tables([paper_index(list(paper_tables().values())), claims_table(claims())], style=style)
     if style is None:
-        _say(f"`ice paper TABLE` prints a table, `ice paper {DISCREPANCIES}` where the paper contradicts itself.")
+        print_line(f"`ice paper TABLE` prints a table, `ice paper {DISCREPANCIES}` where the paper contradicts itself.")
 
 
 def _figures(folder: Path, *, as_json: bool) -> None:
-    from ice_eval.cli._output import print_json, print_text
+    from ice_eval.cli._output import print_json
     from ice_eval.report import paper_figures
     from ice_eval.report.figures import write_figures
 
     written = write_figures(paper_figures(), folder)
     if as_json:
-        print_json(
-            [
-                {"name": each.figure.name, "caption": each.figure.caption, "files": [str(path) for path in each.paths]}
-                for each in written
-            ]
-        )
+        print_json(figure_records(written))
         return
     for each in written:
         print_text("\n".join(map(str, each.paths)))
@@ -83,7 +72,6 @@ def _figures(folder: Path, *, as_json: bool) -> None:
 
 def _one(name: str, style: str | None, *, as_json: bool) -> None:
     from ice_eval.analysis.paper import discrepancies, paper_table
-    from ice_eval.cli._output import print_json
     from ice_eval.report import discrepancies_table, paper_layout
 
     if name == DISCREPANCIES:
@@ -96,24 +84,6 @@ def _one(name: str, style: str | None, *, as_json: bool) -> None:
     if as_json:
         print_json(content)
         return
-    _print([shown], style)
+    print_tables([shown], style=style)
     if note and style is None:
-        _say(note)
-
-
-def _say(line: str) -> None:
-    from rich.text import Text
-
-    from ice_eval.cli._output import console, print_line
-
-    print_line(console(), Text(line))
-
-
-def _print(tables: "list[Table]", style: str | None) -> None:
-    from ice_eval.cli._output import print_formatted, print_tables
-
-    if style is not None:
-        print_formatted(tables, style)
-        return
-    for table in tables:
-        print_tables([table])
+        print_line(note)

@@ -1,34 +1,57 @@
-"""`ice report`."""
+"""Finished runs as tables, pages and figures: `ice report`, `ice compare`, `ice measures`, `ice rescore`."""
 
+import json
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
-from ice_eval.cli._folders import run_folders
-from ice_eval.cli._options import JSON_LINES, Json, check_format, names
+from ice_eval.cli._options import Format, Json, check_format
+from ice_eval.cli._output import print_json, print_run, print_summaries, print_tables, print_text
+from ice_eval.cli._tasks import names
 from ice_eval.errors import ConfigError
 
 if TYPE_CHECKING:
     from ice_eval.report.figures import FigureFiles
     from ice_eval.results import RunFolder, Summary
 
+JSON_LINES = "jsonl"
+Folders = Annotated[list[Path], Argument(help="Run folders, or bench folders with the runs of a grid.")]
+
+
+def run_folders(paths: Iterable[Path]) -> "list[RunFolder]":
+    """Return the runs of some folders; a bench folder stands for all its finished runs.
+
+    Raises:
+        ConfigError: A folder holds neither a run nor a grid, or no run of the grid is finished.
+    """
+    from ice_eval.bench import BenchFolder
+    from ice_eval.results import RunFolder
+
+    found = []
+    for path in paths:
+        runs = BenchFolder(path).finished() if BenchFolder.is_one(path) else [RunFolder.existing(path)]
+        if not runs:
+            raise ConfigError(f"no run of the grid in {path} is finished; `ice bench {path}` goes on with it.")
+        found += runs
+    return found
+
 
 def report(
-    folders: Annotated[list[Path], typer.Argument(help="Run folders, or bench folders with the runs of a grid.")],
-    html: Annotated[Path | None, typer.Option(help="Write the report as one HTML file.")] = None,
-    figures: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write every figure as SVG, PDF and PNG (300 dpi) into a folder.")
-    ] = None,
+    folders: Folders,
+    html: Annotated[Path | None, Option(help="Write the report as one HTML file.")] = None,
+    figures: Annotated[Path | None, Option(metavar="DIR", help="Write figures as SVG, PDF and PNG.")] = None,
     style: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--format", help="Print the tables as md, csv or latex; or, as jsonl, a line for every example and test."
         ),
     ] = None,
     fail_if: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="VERDICT",
             help="Exit with 1 if a verdict holds this word, or a word of this comma-separated list: a word of the "
             "taxonomy, 'not distinguishable from random', 'undetermined' or 'operators disagree'; of chains of thought "
@@ -37,15 +60,14 @@ def report(
     ] = None,
     fail_for: Annotated[
         str | None,
-        typer.Option(
-            help="Attributions that --fail-if is about, comma-separated; by default all but the control `random`."
-        ),
+        Option(help="Attributions that --fail-if is about, comma-separated; by default all but the control `random`."),
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Print the tables of one or several runs, or write them as a page or as figures."""
-    from ice_eval.cli._output import print_text
     from ice_eval.report import failures, words_of, write_html
+    from ice_eval.report.figures import figures as figures_of
+    from ice_eval.report.figures import write_figures
 
     others = {"json": as_json, "html": html is not None, "figures": figures is not None}
     check_format(style, also=(JSON_LINES,), **others)
@@ -57,7 +79,7 @@ def report(
     failed = failures(summaries, unwanted, attributions=names(fail_for or ""))
     for damage in (each for folder in found for each in folder.damage()):
         print_text(f"ice: {damage}", error=True)
-    drawn = [] if figures is None else _draw(found, figures)
+    drawn = [] if figures is None else write_figures(figures_of(found), figures)
     if html is not None:
         write_html(found, html)
     if style == JSON_LINES:
@@ -65,15 +87,14 @@ def report(
     elif html is not None or figures is not None:
         _print_written(html, drawn, as_json=as_json)
     else:
-        _print_tables(summaries, [str(folder.path) for folder in found], style, as_json=as_json)
+        _print_summaries(summaries, [str(folder.path) for folder in found], style, as_json=as_json)
     for line in failed:
         print_text(f"ice: {line}", error=True)
     if failed:
         raise typer.Exit(1)
 
 
-def _print_tables(summaries: "list[Summary]", folders: list[str], style: str | None, *, as_json: bool) -> None:
-    from ice_eval.cli._output import print_formatted, print_json, print_summaries
+def _print_summaries(summaries: "list[Summary]", folders: list[str], style: str | None, *, as_json: bool) -> None:
     from ice_eval.report import tables
     from ice_eval.results.json_files import as_json as json_of
     from ice_eval.results.summary import adjusted_jointly
@@ -82,16 +103,13 @@ def _print_tables(summaries: "list[Summary]", folders: list[str], style: str | N
         together = zip(folders, adjusted_jointly(summaries), strict=True)
         print_json([{"folder": name, **json_of(summary)} for name, summary in together])
     elif style is not None:
-        print_formatted(tables(summaries), style)
+        print_tables(tables(summaries), style=style)
     else:
         print_summaries(summaries, folders)
 
 
 def _print_examples(folders: "list[RunFolder]") -> None:
     """Print every example under every configuration, a line each."""
-    import json
-
-    from ice_eval.cli._output import print_text
     from ice_eval.results.json_files import as_json
 
     for folder in folders:
@@ -100,27 +118,110 @@ def _print_examples(folders: "list[RunFolder]") -> None:
             print_text(json.dumps(content, ensure_ascii=False, allow_nan=False))
 
 
-def _draw(folders: "list[RunFolder]", target: Path) -> "list[FigureFiles]":
-    from ice_eval.report.figures import figures, write_figures
-
-    return write_figures(figures(folders), target)
-
-
 def _print_written(html: Path | None, drawn: "list[FigureFiles]", *, as_json: bool) -> None:
-    """The paths of what was written; figures as JSON carry their captions."""
-    from ice_eval.cli._output import print_json, print_text
-
+    """Print the paths of what was written; figures as JSON have their captions."""
     if as_json:
-        records = [
-            {
-                "name": each.figure.name,
-                "title": each.figure.title,
-                "caption": each.figure.caption,
-                "files": [str(path) for path in each.paths],
-            }
-            for each in drawn
-        ]
-        print_json({"html": None if html is None else str(html), "figures": records})
+        print_json({"html": None if html is None else str(html), "figures": figure_records(drawn)})
         return
     for path in [*([] if html is None else [html]), *(path for each in drawn for path in each.paths)]:
         print_text(str(path))
+
+
+def figure_records(drawn: "Iterable[FigureFiles]") -> list[dict[str, Any]]:
+    """Return figures that were written as JSON holds them."""
+    return [
+        {
+            "name": each.figure.name,
+            "title": each.figure.title,
+            "caption": each.figure.caption,
+            "files": [str(path) for path in each.paths],
+        }
+        for each in drawn
+    ]
+
+
+def compare(
+    folders: Annotated[list[Path], Argument(help="Two run folders or more; each is compared with the first.")],
+    paper: Annotated[bool, Option("--paper", help="Compare one run with the paper's win rates.")] = False,
+    by_id: Annotated[bool, Option("--by-id", help="Pair examples by id alone: translations.")] = False,
+    style: Format = None,
+    as_json: Json = False,
+) -> None:
+    """Show what changed from one run to another: settings, win rates with the interval of their difference, verdicts.
+
+    Differences are paired over the examples that both runs hold (same id, same text), and unpaired where they share
+    less than half of the smaller run. With --by-id the id alone decides. With --paper, one run is set
+    beside the published tables.
+    """
+    from ice_eval.report import difference_notes, difference_tables
+    from ice_eval.results import RunFolder, differences
+
+    check_format(style, json=as_json)
+    if paper:
+        _compare_with_paper(folders, style, as_json=as_json)
+        return
+    if len(folders) < 2:
+        raise ConfigError(f"one run ({folders[0]}) was given; two or more are expected: ice compare DIR DIR.")
+    first, *others = (RunFolder.existing(path) for path in folders)
+    found = differences(first, others, by_id=by_id)
+    if as_json:
+        print_json({"first": str(first.path), "comparisons": [each.as_dict() for each in found]})
+    else:
+        print_tables(difference_tables(found), difference_notes(found), style=style)
+
+
+def _compare_with_paper(folders: list[Path], style: str | None, *, as_json: bool) -> None:
+    from ice_eval.analysis.paper import beside_paper
+    from ice_eval.report import beside_notes, beside_table
+    from ice_eval.results import RunFolder
+
+    if len(folders) != 1:
+        raise ConfigError(f"{len(folders)} runs were given; --paper takes one: ice compare DIR --paper.")
+    folder = RunFolder.existing(folders[0])
+    found = beside_paper(folder.summary(), folder.manifest().config)
+    table = beside_table(found)
+    if as_json:
+        print_json({"run": str(folder.path), **found.as_dict()})
+    elif table.rows:
+        print_tables([table], beside_notes(found), style=style)
+    else:
+        print_tables([], beside_notes(found))
+
+
+def measures(
+    folders: Folders,
+    only: Annotated[str | None, Option(metavar="NAMES", help="Some measures alone, as in 'ice list measures'.")] = None,
+    style: Format = None,
+    as_json: Json = False,
+) -> None:
+    """Print measures of finished runs beside win rates, such as agreement with human rationales; no model is needed.
+
+    Every measure that the folders allow gets its tables, and every other one a line that says what is missing.
+    """
+    from ice_eval.analysis.measures import measured
+    from ice_eval.analysis.measures import measures as known
+    from ice_eval.report import measure_notes, measure_tables
+
+    check_format(style, json=as_json)
+    asked = {name: known.get(name)() for name in (known.names() if only is None else names(only))}
+    found = run_folders(folders)
+    for folder in found:
+        folder.require_complete()
+    results = measured(asked, found)
+    if as_json:
+        print_json({"folders": [str(folder.path) for folder in found], "measures": [r.as_dict() for r in results]})
+        return
+    notes = measure_notes(results, found)
+    print_tables(measure_tables(results, found), notes, style=style)
+    for note in notes if style is not None else ():
+        print_text(note, error=True)
+
+
+def rescore(folder: Annotated[Path, Argument(help="Run folder.")], as_json: Json = False) -> None:
+    """Compute all statistics of a run again from its ledger, without a model."""
+    from ice_eval.api import Run
+
+    run = Run(folder)
+    run.rescore()
+    run.report()
+    print_run(run.folder, as_json=as_json)

@@ -1,38 +1,73 @@
-"""`ice run`."""
+"""`ice run`, `ice plan` and `ice demo`."""
 
+import math
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Option
 
-from ice_eval.cli._evaluation import takes_evaluation
-from ice_eval.cli._options import Json
+from ice_eval.cli._options import Json, arguments_of, takes_evaluation
+from ice_eval.cli._output import print_plan, print_run
+from ice_eval.errors import ConfigError
 
 
 @takes_evaluation
 def run(
-    arguments: dict[str, Any],
-    out: Annotated[
-        Path | None, typer.Option(help="Run folder; by default one under ice-runs/ named after the configuration.")
-    ] = None,
-    dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="Score a small pilot only and say what the run would take, as `ice plan`."),
-    ] = False,
+    values: dict[str, Any],
+    out: Annotated[Path | None, Option(metavar="DIR", help="Run folder; by default one under ice-runs/.")] = None,
+    dry_run: Annotated[bool, Option("--dry-run", help="Estimate the cost and stop, as `ice plan`.")] = False,
     as_json: Json = False,
 ) -> None:
     """Evaluate explanations of a model against random ones of equal size.
 
-    The same command again continues. Attributions, operators, directions, nulls, k and --eraser may be added later and
-    score only what is missing; any other change needs another folder.
+    The same command again continues. Attributions, operators, directions, nulls, k and
+    --eraser may be added later and score only what is missing; other changes need another folder.
     """
-    from ice_eval.api import evaluate, plan
+    from ice_eval.api import evaluate
+    from ice_eval.api import plan as make_plan
     from ice_eval.api.progress import Bar
-    from ice_eval.cli._output import print_plan, print_run
 
+    arguments = arguments_of(values)
     if dry_run:
-        print_plan(plan(**arguments, reporter=Bar()), as_json=as_json)
+        print_plan(make_plan(**arguments, reporter=Bar()), as_json=as_json)
         return
     result = evaluate(**arguments, out=out, default_out=True, reporter=Bar())
     result.report()
     print_run(result.folder, as_json=as_json)
+
+
+@takes_evaluation
+def plan(
+    values: dict[str, Any],
+    width: Annotated[float | None, Option(help="Wanted width of the 95 % intervals, as 0.05.")] = None,
+    detect: Annotated[float | None, Option(help="Wanted smallest detectable win rate, as 0.55.")] = None,
+    pilot: Annotated[int, Option(help="Number of examples in the pilot.")] = 32,
+    hourly_price: Annotated[float | None, Option(help="Price of an hour of this machine in dollars.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Estimate the cost and power of a run: rows, tokens, minutes, memory, and how sure its answer would be.
+
+    Takes the options of `ice run`, scores a small pilot with them, and keeps nothing. With --width or --detect it also
+    says how many examples and random sets give what is wanted at the least cost.
+    """
+    from ice_eval.api import plan as make_plan
+    from ice_eval.api.progress import Bar
+
+    if hourly_price is not None and not 0 <= hourly_price < math.inf:
+        raise ConfigError(f"--hourly-price {hourly_price}: dollars are expected, such as 2.5.")
+    found = make_plan(**arguments_of(values), width=width, detect=detect, pilot=pilot, reporter=Bar())
+    print_plan(found, as_json=as_json, hourly_price=hourly_price)
+
+
+def demo(out: Annotated[Path, Option(help="Run folder.")] = Path("ice-demo"), as_json: Json = False) -> None:
+    """Evaluate attention, gradient and a random control on a small language model, end to end.
+
+    60 short reviews, SmolLM2 with four worked examples in the prompt, 16 random sets per rationale. A second run
+    continues the first: all rows are in the folder, so only the tables are printed again.
+    """
+    from ice_eval.api import evaluate
+    from ice_eval.api.progress import Bar
+
+    found = evaluate("smollm2", "demo", n=60, m=16, out=out, reporter=Bar())
+    found.report()
+    print_run(found.folder, as_json=as_json)

@@ -4,8 +4,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Option
 
 from ice_eval.cli._options import Json
+from ice_eval.cli._output import print_json, print_line, print_tables
 
 if TYPE_CHECKING:
     from ice_eval.report import Table
@@ -13,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def selftest(
-    seed: Annotated[int, typer.Option(help="Defines texts, random sets and every other draw.")] = 0,
-    quick: Annotated[bool, typer.Option("--quick", help="A fraction of the examples: gross faults only.")] = False,
-    every: Annotated[bool, typer.Option("--all", help="Print every check, not the worst of each kind.")] = False,
+    seed: Annotated[int, Option(help="Defines texts, random sets and every other draw.")] = 0,
+    quick: Annotated[bool, Option("--quick", help="A fraction of the examples: gross faults only.")] = False,
+    every: Annotated[bool, Option("--all", help="Print every check, not the worst of each kind.")] = False,
     as_json: Json = False,
 ) -> None:
     """Test the method itself, on models whose truth is known.
@@ -27,7 +29,6 @@ def selftest(
     """
     from ice_eval import selftest as tests
     from ice_eval.api.progress import Bar
-    from ice_eval.cli._output import print_json
 
     report = tests.selftest(seed=seed, sizes=tests.QUICK if quick else tests.FULL, say=Bar().say)
     if as_json:
@@ -39,22 +40,15 @@ def selftest(
 
 
 def _print(report: "Report", *, every: bool) -> None:
-    from rich.text import Text
-
-    from ice_eval.cli._output import console, print_line, print_tables
-
-    out = console()
-    for title, checks in (
-        ("Guarantees", report.guarantees),
-        ("Measured", [check for check in report.checks if not check.is_guarantee]),
-    ):
+    measured = [check for check in report.checks if not check.is_guarantee]
+    for title, checks in (("Guarantees", report.guarantees), ("Measured", measured)):
         print_tables([_table(title, [[check] for check in checks] if every else list(_alike(checks)))])
     for line in (*report.skipped, *_conclusion(report)):
-        print_line(out, Text(line), indent=2)
+        print_line(line, indent=2)
 
 
 def _alike(checks: "Sequence[Check]") -> "Iterator[list[Check]]":
-    """Checks of the same name, model and attribution, the worst first."""
+    """Yield checks of the same name, model and attribution, the worst first."""
     groups: dict[tuple[str, str, str], list[Check]] = {}
     for check in checks:
         groups.setdefault((check.name, check.about.model, check.about.attribution), []).append(check)
@@ -68,36 +62,17 @@ def _table(title: str, groups: "Sequence[Sequence[Check]]") -> "Table":
     from ice_eval.report import Table
 
     promised = title == "Guarantees"
-    header = (
-        "model",
-        "explanation",
-        "what",
-        "checks",
-        "expected",
-        "worst",
-        "95 % CI",
-        "where",
-    )
-    rows = [_row(group, promised=promised) for group in groups]
-    return Table(title, (*header, "n", *(("p", "holds") if promised else ())), tuple(rows))
+    header = ("model", "explanation", "what", "checks", "expected", "worst", "95 % CI", "where", "n")
+    rows = tuple(_row(group, promised=promised) for group in groups)
+    return Table(title, (*header, *(("p", "holds") if promised else ())), rows)
 
 
 def _row(group: "Sequence[Check]", *, promised: bool) -> tuple[str, ...]:
     worst = group[0]
-    about = worst.about
+    about, where = worst.about, f"{worst.about.operator}, {worst.about.direction}"
     end = (_p_value(worst.p), "yes" if all(check.ok for check in group) else "NO") if promised else ()
-    return (
-        about.model,
-        about.attribution,
-        worst.name,
-        str(len(group)),
-        worst.bound,
-        _observed(worst),
-        _interval(worst),
-        f"{about.operator}, {about.direction}",
-        str(worst.n),
-        *end,
-    )
+    named = (about.model, about.attribution, worst.name, str(len(group)), worst.bound)
+    return (*named, _observed(worst), _interval(worst), where, str(worst.n), *end)
 
 
 def _observed(check: "Check") -> str:

@@ -3,28 +3,28 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from ice_eval.cli._options import Json
+from ice_eval.cli._output import console, print_json, print_line
 
 if TYPE_CHECKING:
     from ice_eval.results import ExampleView, LedgerRow
 
 
 def show(
-    folder: Annotated[Path, typer.Argument(help="Run folder.")],
-    example: Annotated[str, typer.Option(help="Id of the example; without an id of its own, its row, counted from 0.")],
-    attribution: Annotated[str | None, typer.Option(help="This attribution only.")] = None,
-    operator: Annotated[str | None, typer.Option(help="This operator only.")] = None,
-    rows: Annotated[int, typer.Option(help="Random rows to show per operator; -1 for all.")] = 3,
+    folder: Annotated[Path, Argument(help="Run folder.")],
+    example: Annotated[str, Option(help="Id of the example; without an id of its own, its row, counted from 0.")],
+    attribution: Annotated[str | None, Option(help="This attribution only.")] = None,
+    operator: Annotated[str | None, Option(help="This operator only.")] = None,
+    rows: Annotated[int, Option(help="Random rows to show per operator; -1 for all.")] = 3,
     as_json: Json = False,
 ) -> None:
     """Show one example: its text with each attribution, where its rationales lie in their nulls, and what was scored.
 
     In a terminal the strength of an attribution is a shade and the rationale is underlined; elsewhere the rationale
-    stands in brackets. The steps of a chain of thought are numbered and shaded by what their removal does.
+    is in brackets. The steps of a chain of thought are numbered and shaded by what their removal does.
     """
-    from ice_eval.cli._output import console, print_json, print_line
     from ice_eval.report.example import example_lines
     from ice_eval.results import RunFolder, view_example
 
@@ -35,7 +35,7 @@ def show(
     out = console()
     has_colour = out.color_system is not None and not out.no_color
     for line in example_lines(view, n_random=rows, colour=has_colour):
-        print_line(out, line, indent=4)
+        print_line(line, indent=4, out=out)
 
 
 def _content(view: "ExampleView") -> dict[str, Any]:
@@ -52,7 +52,7 @@ def _content(view: "ExampleView") -> dict[str, Any]:
 
 
 def _steps(view: "ExampleView") -> dict[str, Any]:
-    """What each step of a chain does; nothing for other examples."""
+    """Return the effect of each step of a chain; nothing for other examples."""
     from ice_eval.report.chains import chain_view, is_chain, operator_of
 
     if not is_chain(view) or view.example.skip_reason is not None:

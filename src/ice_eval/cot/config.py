@@ -9,10 +9,10 @@ from ice_eval.cot.attributions import StepAttribution, step_attributions
 from ice_eval.cot.operators import Arrangement, Removal, StepOperator, step_operators
 from ice_eval.cot.tasks import Worked
 from ice_eval.errors import ConfigError
-from ice_eval.nulls import SIZE
 from ice_eval.records import Direction
 from ice_eval.results import RunSettings, content_hash
 from ice_eval.results.records import ChainSettings, Scalar
+from ice_eval.settings import RunConfig
 from ice_eval.stats import REFERENCE_SHARE
 
 ADDABLE = ("attributions", "operators", "k")
@@ -106,28 +106,19 @@ class CotConfig:
 
     def settings(self) -> RunSettings:
         """Return the settings of the run as its manifest holds them; `m` is the number of random sets."""
-        return RunSettings(
-            model=self.model,
-            task=self.task,
+        shared = RunConfig(
             attributions=self.attributions,
             operators=tuple(self.removals()),
             directions=DIRECTIONS,
             k=self.k,
             n=self.n,
             m=self.p,
-            nulls=(SIZE,),
-            adaptive=None,
             seed=self.seed,
-            unit="step",
-            scope="content",
-            target="predicted",
-            sign="support",
-            fills="shared",
-            n_fills=1,
-            label_scoring=None,
-            calibration="none",
-            eraser=False,
-            protocol="default",
+        )
+        return RunSettings(
+            model=self.model,
+            task=self.task,
+            **{**vars(shared), "unit": "step"},
             own_size=(),
             by_magnitude=(),
             chain=ChainSettings(

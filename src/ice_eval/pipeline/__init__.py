@@ -1,21 +1,20 @@
 """From a configuration to a run folder."""
 
-from ice_eval.pipeline.config import ADDABLE, RunConfig, task_identity
 from ice_eval.pipeline.engine import examples_read, prepare
+from ice_eval.pipeline.identity import lexicon_hash, task_identity
 from ice_eval.pipeline.progress import Reporter, Silent
 from ice_eval.pipeline.replicas import Adapted, Replicas, load_replicas
 from ice_eval.pipeline.run import Scored, finish, score
 
 __all__ = [
-    "ADDABLE",
     "Adapted",
     "Replicas",
     "Reporter",
-    "RunConfig",
     "Scored",
     "Silent",
     "examples_read",
     "finish",
+    "lexicon_hash",
     "load_replicas",
     "prepare",
     "score",

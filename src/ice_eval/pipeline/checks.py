@@ -8,7 +8,6 @@ from ice_eval import stats
 from ice_eval.attributions import Attribution, Explained, Given, fields_of, fit_of
 from ice_eval.errors import ConfigError
 from ice_eval.models import Labels, Model
-from ice_eval.pipeline.config import RunConfig
 from ice_eval.pipeline.engine import Engine, estimated_rows
 from ice_eval.pipeline.manifest import server_info
 from ice_eval.pipeline.replicas import Job, Replica
@@ -16,6 +15,7 @@ from ice_eval.records import Example, Inputs
 from ice_eval.results import Manifest
 from ice_eval.results.identity import NUMBERS
 from ice_eval.results.summary import ALPHA
+from ice_eval.settings import RunConfig
 from ice_eval.tasks import data_notes
 
 _SAMPLE = 16

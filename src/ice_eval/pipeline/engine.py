@@ -11,11 +11,11 @@ from ice_eval.errors import CapabilityError, ConfigError
 from ice_eval.models import PART_SIZE, Model
 from ice_eval.nulls import SIZE, nulls, unit_counts
 from ice_eval.operators import POOL_EXAMPLES, Blacklist, FillPool, Operator, PooledUnits, label_indicative, operators
-from ice_eval.pipeline.config import RunConfig
 from ice_eval.rationales import DYNAMIC, ERASER_SHARES
 from ice_eval.records import Encoded, Example
 from ice_eval.results.records import RunSettings
 from ice_eval.scoring import Scorer
+from ice_eval.settings import RunConfig
 from ice_eval.tasks import Task
 
 

@@ -17,7 +17,6 @@ from ice_eval.encoding import shared_prefix
 from ice_eval.errors import CapabilityError, ConfigError, IceError, ModelError
 from ice_eval.executors import Executor, Local, LocalWorkers, Workers
 from ice_eval.models import Labels, LoadSettings, Model, ModelRef, Served, load_model, load_reader
-from ice_eval.pipeline.config import RunConfig
 from ice_eval.pipeline.engine import Engine, prepare
 from ice_eval.pipeline.progress import Reporter, Silent
 from ice_eval.records import Example, Inputs, Kind
@@ -27,6 +26,7 @@ from ice_eval.results.ledger import Ledger
 from ice_eval.results.records import Adaptation
 from ice_eval.scoring import Scorer
 from ice_eval.seeding import rng_for
+from ice_eval.settings import RunConfig
 from ice_eval.tasks import Task
 
 _CHECKED_EXAMPLES = 2

@@ -10,8 +10,8 @@ from ice_eval.attributions import Attribution
 from ice_eval.errors import ConfigError, DamagedPartError, ModelError
 from ice_eval.models import PART_SIZE, Model
 from ice_eval.pipeline.checks import checked, outlook, remarks
-from ice_eval.pipeline.config import RunConfig, identity
 from ice_eval.pipeline.engine import estimated_rows
+from ice_eval.pipeline.identity import identity
 from ice_eval.pipeline.manifest import at_beginning, at_end, lowered_budgets
 from ice_eval.pipeline.part import names_of, start_part
 from ice_eval.pipeline.progress import Reporter, Silent
@@ -22,6 +22,7 @@ from ice_eval.results.examples import InputRow
 from ice_eval.results.ledger import Ledger, Names
 from ice_eval.results.planning import PILOT_EXAMPLES, PILOT_SETS, cost_of, sets_for, spreads_of
 from ice_eval.results.records import PlannedSets
+from ice_eval.settings import RunConfig
 from ice_eval.tasks import Task
 
 

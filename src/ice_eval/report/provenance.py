@@ -8,9 +8,10 @@ from typing import Any
 
 from ice_eval.attributions import method_of
 from ice_eval.errors import ConfigError
-from ice_eval.pipeline import RunConfig, task_identity
+from ice_eval.pipeline import task_identity
 from ice_eval.results import Manifest, RunSettings
 from ice_eval.results.records import ChainInfo, ServerInfo
+from ice_eval.settings import SETTINGS, RunConfig, run_config
 from ice_eval.tasks import FileData, Task, adhoc_task, load_task, relabelled
 
 CITATION = (
@@ -114,8 +115,6 @@ def _plain(value: object) -> str:
     return "–" if value is None else str(value)
 
 
-_FLAGS = {"directions": "direction", "nulls": "null"}
-"""Fields whose flag has another name."""
 _IMPLYING = ("adaptive", "protocol")
 """Fields that the defaults of others depend on."""
 
@@ -163,11 +162,11 @@ def _chosen(config: RunSettings) -> dict[str, object]:
 
     implying = unlike(RunConfig(), _IMPLYING)
     others = [field.name for field in fields(RunConfig) if field.name not in _IMPLYING]
-    return unlike(RunConfig(**implying), others) | implying
+    return unlike(run_config(implying), others) | implying
 
 
 def _pair(name: str, value: object) -> tuple[str, ...]:
-    flag = "--" + _FLAGS.get(name, name).replace("_", "-")
+    flag = SETTINGS[name].option
     if value is True:
         return (flag,)
     return flag, ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)

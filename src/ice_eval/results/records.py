@@ -10,9 +10,9 @@ from math import nan
 from typing import Any, Literal, NamedTuple
 
 from ice_eval.nulls import SIZE
-from ice_eval.protocols import FillMode, ProtocolName, Sign
 from ice_eval.rationales import Share
-from ice_eval.records import Direction, Scope, Unit
+from ice_eval.records import Direction, Unit
+from ice_eval.settings import RunFields
 from ice_eval.stats import Crossing, Interval, Reasoning, ReasoningVerdict, Robustness, Side, Taxonomy, Verdict
 
 SCHEMA = 2
@@ -20,9 +20,6 @@ SCHEMA = 2
 
 Scalar = str | int | float | bool | None
 Status = Literal["running", "complete"]
-Target = Literal["predicted", "gold"]
-Calibration = Literal["none", "contextual"]
-Adaptive = Literal["dataset", "examples"]
 LabelScoring = Literal["first", "full", "answer"]
 """How labels are scored; `answer`: the labels say whether a reply gives the chain's own answer."""
 AnswerStep = Literal["drop", "keep"]
@@ -64,32 +61,12 @@ class ChainSettings(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunSettings(Record):
+class RunSettings(RunFields, Record):
     """The settings of a run: those that were given, and defaults."""
 
     model: str
     task: str
-    attributions: tuple[str, ...]
-    operators: tuple[str, ...]
-    directions: tuple[Direction, ...]
-    k: tuple[Share, ...]
-    n: int
-    m: int
-    """Random sets; the most of them where `adaptive` is set."""
-    nulls: tuple[str, ...]
-    adaptive: Adaptive | None
-    seed: int
-    unit: Unit | Literal["step"]
-    scope: Scope
-    target: Target
-    sign: Sign
-    fills: FillMode
-    n_fills: int
-    label_scoring: Literal["first", "full"] | None
-    """As it was asked for; None: as suits the labels."""
-    calibration: Calibration
-    eraser: bool
-    protocol: ProtocolName
+    unit: Unit | Literal["step"]  # type: ignore[assignment]  # wider than in a configuration: chains have steps
     own_size: tuple[str, ...]
     """Attributions whose rationales have sizes of their own, whatever k."""
     by_magnitude: tuple[str, ...]

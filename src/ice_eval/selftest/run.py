@@ -19,6 +19,7 @@ from ice_eval.seeding import rng_for
 from ice_eval.selftest import checks
 from ice_eval.selftest.checks import About, Check, Trials
 from ice_eval.selftest.known import SHARE, KnownModel, planted, toy
+from ice_eval.settings import RunConfig, run_config
 
 DIRECTIONS = ("sufficiency", "necessity")
 M = 19
@@ -213,21 +214,13 @@ class _Bench:
         if n:
             self.say(f"{self.known.name}: {', '.join(methods)} ({purpose}), {n} texts …")
         for index, group in enumerate(groups if n else ()):
-            config = pipeline.RunConfig(
-                attributions=tuple(methods),
-                operators=tuple(group),
-                directions=tuple(directions),
-                k=(SHARE,),
-                n=n,
-                m=m,
-                seed=self.seed,
-                **settings,
-            )
+            asked = {"attributions": methods, "operators": group, "directions": directions, "k": SHARE}
+            config = run_config({**asked, "n": n, "m": m, "seed": self.seed, **settings})
             found |= self._trials(config, methods, purpose, self.folder / f"{purpose}-{index}")
         return found
 
     def _trials(
-        self, config: pipeline.RunConfig, methods: Mapping[str, Attribution], purpose: str, folder: Path
+        self, config: RunConfig, methods: Mapping[str, Attribution], purpose: str, folder: Path
     ) -> dict[About, Trials]:
         model, task = self.known.model, self.known.task(config.n, seed=config.seed, purpose=purpose)
         scored = pipeline.score(

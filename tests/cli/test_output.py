@@ -9,7 +9,7 @@ from rich.console import Console
 from tests import made_records
 from tests.made_records import summary_line, verdict_of
 
-from ice_eval.cli._tables import MINOR, fitted
+from ice_eval.cli._output import MINOR, fitted
 from ice_eval.report import Table, summary_table
 from ice_eval.report.colours import TAXONOMY_COLOURS, word_of_rate, word_of_verdict
 from ice_eval.stats import Interval

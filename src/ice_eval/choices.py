@@ -1,0 +1,18 @@
+"""The words that settings may hold. Nothing is imported here, so that the command line can show them at once."""
+
+from typing import Literal
+
+Unit = Literal["token", "word"]
+Scope = Literal["content", "prompt"]
+Direction = Literal["sufficiency", "necessity"]
+Target = Literal["predicted", "gold"]
+Sign = Literal["support", "abs"]
+FillMode = Literal["shared", "own"]
+LabelScoring = Literal["first", "full"]
+Calibration = Literal["none", "contextual"]
+Adaptive = Literal["dataset", "examples"]
+ProtocolName = Literal["default", "paper", "released"]
+Share = float | Literal["dynamic"]
+"""Size of a rationale: a share of the units, or as many as the attribution has peaks."""
+
+DYNAMIC: Literal["dynamic"] = "dynamic"

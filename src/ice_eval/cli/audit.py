@@ -1,0 +1,121 @@
+"""`ice audit-infill`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Argument, Option
+
+from ice_eval.choices import Unit
+from ice_eval.cli._options import TASK, Format, Json, check_format, takes
+from ice_eval.cli._output import print_json, print_tables
+from ice_eval.cli._tasks import TaskFlags, task_of, task_of_run
+from ice_eval.errors import ConfigError
+from ice_eval.settings import RunFields, run_config
+
+if TYPE_CHECKING:
+    from ice_eval.models import Model
+    from ice_eval.results import RunFolder
+
+
+@takes(*TASK)
+def audit_infill(
+    values: dict[str, Any],
+    folder: Annotated[Path | None, Argument(metavar="[RUN]", help="A finished run with infill rows.")] = None,
+    model: Annotated[str | None, Option(help="Whose tokenizer to use; by default the run's.")] = None,
+    n: Annotated[int | None, Option(min=2, help="Examples of the pool; by default 2,000.")] = None,
+    unit: Annotated[str | None, Option(help="token (by default) or word.")] = None,
+    words: Annotated[
+        Path | None, Option(help="Text file of label-indicative words, in place of the task's list.")
+    ] = None,
+    seed: Annotated[int, Option(help="Of the shuffles that show what chance finds.")] = 0,
+    style: Format = None,
+    as_json: Json = False,
+) -> None:
+    """Show which label-indicative units infill may still write, and in a finished run whether that mattered.
+
+    No model is asked: its tokenizer and the data are enough. With RUN, its fills are read from the ledger, and the win
+    rates of examples with and without label-indicative fills are compared. Its task and data are the run's, unless
+    others are given.
+    """
+    from ice_eval.analysis import audit_fills
+    from ice_eval.analysis import audit_infill as audited
+    from ice_eval.encoding import encode
+    from ice_eval.operators import POOL_EXAMPLES
+    from ice_eval.protocols import PROTOCOLS
+    from ice_eval.report import audit_notes, audit_tables
+
+    check_format(style, json=as_json)
+    run = _run(folder, model, n, unit)
+    config: RunFields = run_config({"n": 1, "unit": unit}) if run is None else run.manifest().config
+    flags = TaskFlags(**values)
+    chosen = task_of(flags) if run is None else task_of_run(run, flags)
+    listed = None if words is None else _words(words)
+    chosen.examples(limit=1)  # a bad file is reported before a tokenizer is loaded
+    reader = _reader(model, run)
+    reserve = reader.labels(chosen, scoring=config.label_scoring).reserve
+    cut_into: Unit = "word" if config.unit == "word" else "token"
+    items = [
+        (encode(reader.codec, chosen, each, unit=cut_into, scope=config.scope, reserve=reserve), each.gold)
+        for each in chosen.examples(limit=max(n or POOL_EXAMPLES, config.n))
+    ]
+    alone = PROTOCOLS[config.protocol].label_words_only
+    pool = items[: n or POOL_EXAMPLES]
+    found = audited(reader.codec, chosen, pool, model=reader.name, words=listed, label_words_only=alone, seed=seed)
+    fills = None if run is None else audit_fills(run, found, {item.example_id: item for item, _ in items})
+    if as_json:
+        print_json({**found.as_dict(), **({} if fills is None else {"run": str(folder), **fills.as_dict()})})
+    else:
+        print_tables(audit_tables(found, fills), audit_notes(found, fills), style=style)
+
+
+def _run(folder: Path | None, model: str | None, n: int | None, unit: str | None) -> "RunFolder | None":
+    """Return the run that is audited; None where a model and a task are."""
+    from ice_eval.results import RunFolder
+
+    if folder is None:
+        if model is None:
+            raise ConfigError("neither a run nor a model was given: ice audit-infill RUN, or --model M --task T.")
+        return None
+    run = RunFolder.existing(folder)
+    if n is not None or unit is not None:
+        raise ConfigError("a run has its own --n and --unit; leave them out.")
+    run.require_complete()
+    return run
+
+
+def _refuse_served(run: "RunFolder") -> None:
+    """A model behind a server reads texts as its tokenizer does, if the run had one, and as words otherwise."""
+    server = run.manifest().server
+    if server is None:
+        return
+    if server.tokenizer is not None:
+        raise ConfigError(f"{run.path} is of a served model; give its tokenizer: --model {server.tokenizer}.")
+    raise ConfigError(
+        f"{run.path} is of a model behind a server that was evaluated without --tokenizer, and its fills are no tokens "
+        "that could be audited; `ice audit-infill --model M --task T` audits the data as another model reads them."
+    )
+
+
+def _reader(model: str | None, run: "RunFolder | None") -> "Model":
+    """Return a model that reads texts: the one that is named, or the run's."""
+    from ice_eval.models import load_reader
+
+    if model is not None:
+        return load_reader(model)
+    assert run is not None, "without a run a model is given"
+    _refuse_served(run)
+    name = run.manifest().config.model
+    try:
+        return load_reader(name)
+    except ConfigError as exc:  # that of a folder does not say where it is
+        raise ConfigError(f"the run's model '{name}' was not found by its name; give --model ({exc})") from exc
+
+
+def _words(path: Path) -> list[str]:
+    try:
+        found = path.read_text(encoding="utf-8").replace(",", " ").split()
+    except (OSError, UnicodeDecodeError) as exc:
+        raise ConfigError(f"{path} cannot be read as text: {exc}.") from exc
+    if not found:
+        raise ConfigError(f"{path} holds no words; words with spaces or lines between are expected.")
+    return found

@@ -1,0 +1,410 @@
+"""Every setting of a run, declared once.
+
+The options of `ice run`, `ice plan` and `ice validate`, the keys of `--config` files and grids, the arguments of
+`evaluate`, the manifest, the identity of a run and the reference page follow from the declarations below. A new setting
+of a run is a field of `RunFields`, and an argument of `evaluate` and `plan`.
+"""
+
+import operator
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, get_args, get_origin
+
+from ice_eval._registry import did_you_mean
+from ice_eval.choices import (
+    DYNAMIC,
+    Adaptive,
+    Calibration,
+    Direction,
+    FillMode,
+    LabelScoring,
+    ProtocolName,
+    Scope,
+    Share,
+    Sign,
+    Target,
+    Unit,
+)
+from ice_eval.errors import ConfigError
+from ice_eval.protocols import PROTOCOLS, Protocol
+
+Kind = Literal["text", "names", "shares", "count", "number", "flag", "file", "pairs"]
+"""Form of a value: `names` and `shares` are several with commas, and `pairs` is an option to repeat."""
+Role = Literal["rows", "adds", "computes"]
+"""Effect of a setting: it defines rows, may be added to a folder later, or only says how rows are computed."""
+Subject = Literal["text", "chain"]
+
+WHAT, HOW, WHERE, SERVER = (
+    "What is evaluated", "How it is tested", "Where the model computes", "A model behind a server",
+)  # fmt: skip
+"""Headings of help."""
+REQUIRED: Any = ...
+"""Default of a setting that must be given."""
+DEFAULT_M, SEQUENTIAL_M = 50, 499
+"""Default number of random sets, and the smallest limit of a sequential test: p-values down to 0.002."""
+_KINDS: Mapping[type, Kind] = {bool: "flag", int: "count", float: "number", tuple: "names"}
+_BOTH: tuple[Subject, ...] = ("text", "chain")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """One setting, wherever it is given."""
+
+    name: str
+    """Name in Python and in grid files."""
+    default: Any
+    """None where the default depends on other settings."""
+    help: str
+    panel: str
+    flag: str = ""
+    """Name on the command line, where it is another."""
+    kind: Kind = "text"
+    metavar: str | None = None
+    everyday: bool = False
+    """True if the short help shows it."""
+    role: Role = "rows"
+    subjects: tuple[Subject, ...] = ("text",)
+
+    @property
+    def option(self) -> str:
+        """Return the option of the command line, as `--n-fills`."""
+        return "--" + (self.flag or self.name).replace("_", "-")
+
+
+def setting(value: object, *, depends: bool = False, **declared: Any) -> Any:
+    """Return a dataclass field that declares a `Setting`.
+
+    Args:
+        value: Its default.
+        depends: Whether the default depends on other settings; users give None for it.
+        declared: Other fields of the `Setting`.
+    """
+    kind = declared.pop("kind", _KINDS.get(type(value), "text"))
+    declared = {"panel": HOW, "kind": kind, "default": None if depends else value, **declared}
+    return field(metadata={"setting": declared, "value": value, "description": declared["help"]})  # for JSON Schemas
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunFields:
+    """The settings that say what is tested."""
+
+    attributions: tuple[str, ...] = setting(
+        ("attention", "gradient", "random"), panel=WHAT, role="adds", everyday=True, metavar="NAMES", subjects=_BOTH,
+        help="NAME or NAME:option=value; see `ice list attributions`.",
+    )  # fmt: skip
+    operators: tuple[str, ...] = setting(
+        ("delete", "infill"), role="adds", everyday=True, metavar="NAMES", subjects=_BOTH,
+        help="With commas; see `ice list operators`.",
+    )  # fmt: skip
+    directions: tuple[Direction, ...] = setting(
+        ("sufficiency",), role="adds", flag="direction", everyday=True, metavar="NAMES",
+        help="sufficiency (keep) and/or necessity (remove).",
+    )  # fmt: skip
+    k: tuple[Share, ...] = setting(
+        (0.2,), role="adds", kind="shares", everyday=True, metavar="SHARES", subjects=_BOTH,
+        help="Shares of units in a rationale, or dynamic.",
+    )  # fmt: skip
+    n: int = setting(500, panel=WHAT, everyday=True, subjects=_BOTH, help="Number of examples, from the first on.")
+    m: int = setting(
+        DEFAULT_M, depends=True, everyday=True, subjects=_BOTH,
+        help=f"Random sets per rationale, {DEFAULT_M} by default; the most, with --adaptive.",
+    )  # fmt: skip
+    nulls: tuple[str, ...] = setting(
+        ("size",), role="adds", flag="null", metavar="NAMES",
+        help="What the random sets share with the rationale, comma-separated; see `ice list nulls`.",
+    )  # fmt: skip
+    adaptive: Adaptive | None = setting(
+        None, metavar="WORD",
+        help="Fewer random sets: dataset (a pilot finds how many) or examples (as many as each test needs, at most "
+        f"{SEQUENTIAL_M} by default).",
+    )  # fmt: skip
+    seed: int = setting(
+        0, everyday=True, subjects=_BOTH, help="Defines random sets, fills and the random control."
+    )  # fmt: skip
+    unit: Unit = setting("token", everyday=True, metavar="WORD", help="What is kept or removed: token or word.")
+    scope: Scope = setting(
+        "content", depends=True, metavar="WORD",
+        help="What may be removed: content (by default) or prompt (the template's tokens too).",
+    )  # fmt: skip
+    target: Target = setting("predicted", metavar="WORD", help="Label to explain: predicted or gold.")
+    sign: Sign = setting(
+        "support", depends=True, metavar="WORD",
+        help="Signed attributions rank units by support of that label (by default) or by magnitude: abs.",
+    )  # fmt: skip
+    fills: FillMode = setting(
+        "shared", depends=True, metavar="WORD",
+        help="Infill: shared (by default: one fill per unit for all rows) or own (one for each row).",
+    )  # fmt: skip
+    n_fills: int = setting(1, help="Fills per unit, averaged as probabilities.")
+    label_scoring: LabelScoring | None = setting(
+        None, metavar="WORD", help="first (token) or full (chain rule); by default whichever decides."
+    )
+    calibration: Calibration = setting(
+        "none", metavar="WORD",
+        help="contextual divides the label prior of the empty input out of every score; or none.",
+    )  # fmt: skip
+    eraser: bool = setting(
+        False, role="adds", help="Score the rows of ERASER's measures too; `ice measures` prints them."
+    )
+    protocol: ProtocolName = setting(
+        "default", metavar="WORD", help="Whose choices to follow: default, paper, or released (the paper's package)."
+    )
+
+
+_USUAL = {each.name: each.metadata["value"] for each in fields(RunFields)}
+
+
+class RunConfig(RunFields):
+    """Settings with defaults; `run_config` checks them and fills in defaults that depend on others."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**{**_USUAL, **given})
+
+    @property
+    def choices(self) -> Protocol:
+        """The choices that the protocol names."""
+        return PROTOCOLS[self.protocol]
+
+    def extended_by(self, stored: RunFields) -> "RunConfig":
+        """Return this configuration, preceded by what the folder already holds."""
+        union: dict[str, Any] = {
+            name: tuple(dict.fromkeys([*getattr(stored, name), *getattr(self, name)])) for name in ADDABLE
+        }
+        return replace(self, **union, eraser=self.eraser or stored.eraser)
+
+
+RUN = tuple(Setting(name=each.name, **each.metadata["setting"]) for each in fields(RunFields))
+SUBJECT = (
+    Setting(
+        name="model", default=REQUIRED, panel=WHAT, everyday=True, metavar="MODEL", subjects=_BOTH,
+        help="Hub id, folder, .gguf file, python:module:function, openai:NAME or a name of `ice list models`.",
+    ),
+    Setting(
+        name="task", default=None, panel=WHAT, everyday=True, metavar="TASK", subjects=_BOTH,
+        help="A name of `ice list tasks` (sst2, sst2/minimal) or a task file; or give --data, --prompt and --labels.",
+    ),
+    Setting(
+        name="data", default=None, panel=WHAT, kind="file", everyday=True, metavar="FILE", subjects=_BOTH,
+        help=".jsonl or .csv with the fields, `label`, `id`, `group`.",
+    ),
+    Setting(
+        name="columns", default=None, panel=WHAT, everyday=True, metavar="NAME=COL",
+        help="Columns of the data, as text=comment,label=mood.",
+    ),
+    Setting(
+        name="prompt", default=None, panel=WHAT, everyday=True, metavar="TEXT",
+        help="Prompt with fields, as 'Review: {text}\\nSentiment:'.",
+    ),
+    Setting(
+        name="labels", default=None, panel=WHAT, everyday=True, metavar="WORDS",
+        help="Label words with commas, in the order of their indices.",
+    ),
+    Setting(
+        name="explain", default=None, panel=WHAT, metavar="FIELDS",
+        help="Fields to explain, comma-separated; by default all of the prompt's.",
+    ),
+    Setting(
+        name="attribution_file", default=None, panel=WHAT, kind="pairs", everyday=True, metavar="NAME=FILE",
+        role="adds", help="Explanations of another tool; may be repeated.",
+    ),
+)  # fmt: skip
+CHAT = (
+    Setting(
+        name="chat", default=None, panel=WHAT, kind="flag",
+        help="Make the prompt a user turn of the model's chat template.",
+    ),
+    Setting(name="system", default=None, panel=WHAT, metavar="TEXT", help="System turn of the chat."),
+)  # fmt: skip
+LOADING = (
+    Setting(
+        name="device", default="auto", panel=WHERE, everyday=True, metavar="NAME", role="computes", subjects=_BOTH,
+        help="auto, cpu, cuda, …",
+    ),
+    Setting(
+        name="dtype", default="auto", panel=WHERE, everyday=True, metavar="NAME", subjects=_BOTH,
+        help="auto, float32, bfloat16 or float16.",
+    ),
+    Setting(
+        name="device_map", default=None, panel=WHERE, metavar="MAP", role="computes", subjects=_BOTH,
+        help="Spread a large model over GPUs, memory and disk: auto, balanced, balanced_low_0, sequential, or a JSON "
+        "file that says where each module goes.",
+    ),
+    Setting(
+        name="max_memory", default=None, panel=WHERE, metavar="SIZES", role="computes", subjects=_BOTH,
+        help="What --device-map auto may use, as 0=20GiB,cpu=60GiB.",
+    ),
+    Setting(
+        name="load_in", default=None, panel=WHERE, metavar="BITS", subjects=_BOTH,
+        help="Quantise the weights: 8bit or 4bit (bitsandbytes), torchao-8bit, quanto-8bit, quanto-4bit.",
+    ),
+)  # fmt: skip
+BATCHING = (
+    Setting(
+        name="token_budget", default=None, panel=WHERE, kind="count", role="computes",
+        help="Tokens per batch; by default what suits the device.",
+    ),
+)  # fmt: skip
+EXECUTION = (
+    Setting(
+        name="executor", default="local", panel=WHERE, metavar="NAME", role="computes",
+        help="Where models compute: local, or ray (replicas on the nodes of a cluster); see `ice list executors`.",
+    ),
+    Setting(
+        name="address", default=None, panel=WHERE, metavar="ADDRESS", role="computes",
+        help="Of a Ray cluster that is running, or auto; by default $RAY_ADDRESS, else one is started here.",
+    ),
+    Setting(
+        name="gpus_per_worker", default=None, panel=WHERE, kind="number", role="computes",
+        help="GPUs of each replica on the cluster, or a share of one; by default 1 where there are GPUs, else 0.",
+    ),
+)  # fmt: skip
+SERVING = (
+    Setting(
+        name="base_url", default=None, panel=SERVER, everyday=True, metavar="URL", role="computes", subjects=_BOTH,
+        help="Server of openai:NAME, as http://localhost:8000/v1.",
+    ),
+    Setting(
+        name="tokenizer", default=None, panel=SERVER, metavar="MODEL",
+        help="Hub id or folder of the served model: prompts are token ids then, if the server takes any.",
+    ),
+    Setting(
+        name="api_key_env", default=None, panel=SERVER, metavar="NAME", role="computes", subjects=_BOTH,
+        help="Environment variable with the server's key; by default OPENAI_API_KEY.",
+    ),
+    Setting(
+        name="concurrency", default=None, panel=SERVER, kind="count", role="computes", subjects=_BOTH,
+        help="Requests to the server under way at once, at most; 16 by default.",
+    ),
+    Setting(
+        name="max_requests", default=None, panel=SERVER, kind="count", role="computes", subjects=_BOTH,
+        help="Requests to the server that may be charged; the run stops there and continues.",
+    ),
+    Setting(
+        name="max_cost", default=None, panel=SERVER, kind="number", role="computes", subjects=_BOTH,
+        help="What the server may cost, in the currency of the prices.",
+    ),
+    Setting(
+        name="price_in", default=None, panel=SERVER, kind="number", role="computes", subjects=_BOTH,
+        help="Price of a million tokens that the server reads.",
+    ),
+    Setting(
+        name="price_out", default=None, panel=SERVER, kind="number", role="computes", subjects=_BOTH,
+        help="Price of a million tokens that it writes.",
+    ),
+)  # fmt: skip
+
+SETTINGS: Mapping[str, Setting] = {
+    each.name: each for each in (*SUBJECT, *CHAT, *RUN, *LOADING, *BATCHING, *EXECUTION, *SERVING)
+}
+"""All of them by name, in the order of help."""
+ADDABLE = tuple(each.name for each in RUN if each.role == "adds" and each.kind in ("names", "shares"))
+"""Lists that a later command may extend. All other settings must be as the folder has them, except `eraser`."""
+
+
+def names_of(settings: Iterable[Setting]) -> tuple[str, ...]:
+    """Return the names of some settings."""
+    return tuple(each.name for each in settings)
+
+
+def values_of(settings: Iterable[Setting], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the given values of some settings."""
+    return {each.name: given[each.name] for each in settings if each.name in given}
+
+
+def run_config(values: Mapping[str, Any]) -> RunConfig:
+    """Check what a user gave and return it as a configuration; what is no field of it is ignored, None is the default.
+
+    One name stands for a list of one, as does one share.
+
+    Raises:
+        ConfigError: A value is not as expected, or two do not go together.
+    """
+    given = {name: value for name, value in values_of(RUN, values).items() if value is not None}
+    for each in (SETTINGS[name] for name in given):
+        if each.kind in _NORMAL:
+            given[each.name] = _NORMAL[each.kind](each.name, given[each.name])
+        _check_words(each, given[each.name])
+    protocol = PROTOCOLS[given.get("protocol", "default")]
+    of_protocol = {name: getattr(protocol, name) for name in ("scope", "fills", "sign")}
+    m = SEQUENTIAL_M if given.get("adaptive") == "examples" else DEFAULT_M
+    config = RunConfig(**{**of_protocol, "m": m, **given})
+    _check_together(config)
+    return config
+
+
+def _several(name: str, value: Any) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
+def _shares(name: str, value: Any) -> tuple[Share, ...]:
+    import numpy as np
+
+    try:
+        several = (value,) if isinstance(value, str) or np.ndim(value) == 0 else tuple(value)
+        found = tuple(DYNAMIC if each == DYNAMIC else float(each) for each in several)
+    except (TypeError, ValueError) as exc:
+        raise ConfigError(
+            f"{name} = {value!r}: a share between 0 and 1 or '{DYNAMIC}' is expected, or several."
+        ) from exc
+    for share in found:
+        if share != DYNAMIC and not 0 < share < 1:
+            raise ConfigError(f"{name} = {share}: a share between 0 and 1 is expected, such as 0.2, or {DYNAMIC}.")
+    return found
+
+
+def _count(name: str, value: Any) -> int:
+    try:
+        found = operator.index(value)  # whole numbers of numpy too, but no fractions
+    except TypeError as exc:
+        raise ConfigError(f"{name} = {value!r}: a whole number is expected.") from exc
+    if found < 1 and name != "seed":
+        raise ConfigError(f"{name} = {found}: at least 1 is needed.")
+    return found
+
+
+_NORMAL: Mapping[Kind, Any] = {"names": _several, "shares": _shares, "count": _count}
+
+
+def _words_in(kind: Any) -> tuple[str, ...]:
+    """Return the words that a type allows, also within a tuple or beside None; empty where it allows any."""
+    if get_origin(kind) is Literal:
+        return get_args(kind)
+    return tuple(word for part in get_args(kind) for word in _words_in(part))
+
+
+_WORDS = {each.name: _words_in(each.type) for each in fields(RunFields) if each.name != "k"}
+
+
+def _check_words(declared: Setting, value: Any) -> None:
+    allowed = _WORDS.get(declared.name, ())
+    for word in (value if isinstance(value, tuple) else (value,)) if allowed else ():
+        if word not in allowed:
+            name = declared.option.removeprefix("--")
+            suggestion = did_you_mean(str(word), list(allowed))
+            raise ConfigError(f"{name} '{word}'{suggestion} Expected: {', '.join(allowed)}.")
+
+
+def _check_together(config: RunConfig) -> None:
+    from ice_eval.nulls import nulls
+    from ice_eval.operators import operators
+
+    for name in config.operators:
+        operators.get(name)
+    for name in config.nulls:
+        nulls.get(name)
+    if config.adaptive == "examples" and config.m < SEQUENTIAL_M:
+        raise ConfigError(
+            f"m = {config.m}: with adaptive 'examples' m is the most sets that an example may take, at least "
+            f"{SEQUENTIAL_M}; most examples take far fewer."
+        )
+    if config.choices.own_null and (config.nulls != ("size",) or config.adaptive is not None):
+        raise ConfigError(
+            f"the protocol '{config.protocol}' draws random sets of its own: neither another null nor adaptive goes "
+            "with it."
+        )
+    for name in ADDABLE:
+        values = getattr(config, name)
+        if not values:
+            raise ConfigError(f"no {name} given; at least one is needed.")
+        if len(set(values)) < len(values):
+            raise ConfigError(f"{name} names something twice: {', '.join(map(str, values))}.")
