@@ -15,7 +15,7 @@ from ice_eval.attributions import Attribution, Lens
 from ice_eval.errors import CapabilityError, ConfigError
 from ice_eval.models.toy import BIAS, WEIGHTS, Toy
 from ice_eval.operators import FillPool
-from ice_eval.pipeline import probes as probes_module
+from ice_eval.pipeline import queue as queue_module
 from ice_eval.pipeline import rows as rows_module
 from ice_eval.records import Encoded, PerUnit
 from ice_eval.results.folder import CHECKSUMS
@@ -289,7 +289,7 @@ def test_with_the_fills_of_the_evaluation_nothing_would_seem_faithful(monkeypatc
     def reused(engine, item, name):
         return rows_module._draw_fills(engine, item, 0).ids
 
-    monkeypatch.setattr(probes_module, "probe_fills", reused)
+    monkeypatch.setattr(queue_module, "probe_fills", reused)
     assert without_signal() > 0.9
 
 

@@ -1,7 +1,6 @@
 """`evaluate` and `plan`: from the arguments of a user to a finished run, or to an estimate of its cost."""
 
 import contextlib
-import functools
 import inspect
 import shutil
 import tempfile
@@ -10,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Never
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,7 +36,7 @@ from ice_eval.executors import Executor, executor_named
 from ice_eval.interop import Explanation
 from ice_eval.interop import formats as explanation_formats
 from ice_eval.models import DeviceMap, MaxMemory, ModelRef, Served
-from ice_eval.pipeline import Replicas, Reporter, Scored, examples_read, finish, load_replicas, score
+from ice_eval.pipeline import Replicas, Reporter, examples_read, finish, load_replicas, score
 from ice_eval.records import Example
 from ice_eval.results import Plan
 from ice_eval.results import plan as plan_from
@@ -47,27 +46,18 @@ from ice_eval.tasks import DataSource, Task, in_chat, load_task, with_file
 
 AttributionSpec = Attribution | ArrayLike | Callable[..., ArrayLike] | str | Path | Explanation | None
 """Beside these, objects of the libraries that `ice_eval.interop` knows, and sequences or mappings of any of them."""
-P = ParamSpec("P")
-R = TypeVar("R")
 
 
-def _suggests_names(function: Callable[P, R]) -> Callable[P, R]:
-    """Make a function refuse an unknown keyword with a `ConfigError` that lists the known ones."""
-    known = list(inspect.signature(function).parameters)
-
-    @functools.wraps(function)
-    def checked(*args: P.args, **kwargs: P.kwargs) -> R:
-        for name in (name for name in kwargs if name not in known):
-            raise ConfigError(
-                f"{function.__name__}() got an unexpected keyword argument '{name}'{did_you_mean(name, known)} "
-                f"Its settings are {', '.join(known)}."
-            )
-        return function(*args, **kwargs)
-
-    return checked
+def _refuse(unknown: Mapping[str, object], function: Callable[..., object]) -> None:
+    """Raise if a keyword argument is unknown; the message lists the known ones."""
+    known = [name for name in inspect.signature(function).parameters if name != "unknown"]
+    for name in unknown:
+        raise ConfigError(
+            f"{function.__name__}() got an unexpected keyword argument '{name}'{did_you_mean(name, known)} "
+            f"Its settings are {', '.join(known)}."
+        )
 
 
-@_suggests_names
 def evaluate(
     model: ModelRef | Replicas,
     task: str | Task,
@@ -106,6 +96,7 @@ def evaluate(
     out: str | Path | None = None,
     default_out: bool = False,
     reporter: Reporter | None = None,
+    **unknown: Never,
 ) -> Run:
     """Compare explanations of a model with random ones of equal size, under several operators.
 
@@ -139,7 +130,8 @@ def evaluate(
         ConfigError: What was asked cannot be done; nothing has been written.
         ModelError: The model failed, or no example could be evaluated.
     """
-    given = dict(locals())
+    _refuse(unknown, evaluate)
+    given = {name: value for name, value in locals().items() if name != "unknown"}
     config = run_config(given)
     place = executor_named(executor, address=address, gpus_per_worker=gpus_per_worker)
     asked = in_chat(_task_of(task, data), chat, system)
@@ -149,29 +141,26 @@ def evaluate(
     temporary = _Temporary() if out is None and not default_out else None
     reporter = reporter or watched(continues=temporary is None)
 
-    def scored() -> Scored:
-        """Score all rows; examples and model are released before statistics are computed."""
-        examples = asked.examples(limit=examples_read(n))
-        # User-supplied attributions are read before a model is loaded: a wrong file should not take minutes to show.
-        methods = _Methods({name: _method(name, spec, examples) for name, spec in specs.items()})
-        with _replicas(model, place, values_of(LOADING, given), reporter) as replicas:
-            return score(
-                config,
-                model=replicas,
-                task=asked,
-                examples=examples,
-                attributions=methods,
-                out=temporary.path / "run" if temporary is not None else None if out is None else Path(out),
-                token_budget=token_budget,
-                reporter=reporter,
-            )
-
-    run = Run(finish(scored()).path)
+    examples = asked.examples(limit=examples_read(n))
+    # User-supplied attributions are read before a model is loaded: a wrong file should not take minutes to show.
+    methods = _Methods({name: _method(name, spec, examples) for name, spec in specs.items()})
+    with _replicas(model, place, values_of(LOADING, given), reporter) as replicas:
+        scored = score(
+            config,
+            model=replicas,
+            task=asked,
+            examples=examples,
+            attributions=methods,
+            out=temporary.path / "run" if temporary is not None else None if out is None else Path(out),
+            token_budget=token_budget,
+            reporter=reporter,
+        )
+    del examples, methods, replicas, specs, given  # released before statistics are computed
+    run = Run(finish(scored).path)
     run.folder.keeps = temporary  # a temporary folder lives as long as somebody looks into it
     return run
 
 
-@_suggests_names
 def plan(
     model: ModelRef, task: str | Task, *, width: float | None = None, detect: float | None = None, pilot: int = 32,
     data: str | Path | DataSource | None = None, chat: bool | None = None, system: str | None = None,
@@ -185,6 +174,7 @@ def plan(
     max_memory: MaxMemory | None = None, load_in: str | None = None, token_budget: int | None = None,
     executor: str = "local", address: str | None = None, gpus_per_worker: float | None = None,
     reporter: Reporter | None = None,
+    **unknown: Never,
 ) -> Plan:  # fmt: skip
     """Estimate the cost and the power of an evaluation from a small pilot, which is not kept.
 
@@ -195,7 +185,8 @@ def plan(
     Raises:
         ConfigError: What was asked cannot be done.
     """
-    given = {name: value for name, value in locals().items() if name not in ("width", "detect", "pilot")}
+    _refuse(unknown, plan)
+    given = {name: value for name, value in locals().items() if name not in ("width", "detect", "pilot", "unknown")}
     asked = run_config(given)
     _check_goals(pilot, width, detect)
     chosen = _task_of(task, data)
