@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from string import ascii_uppercase
 from typing import TypeVar
@@ -12,7 +13,7 @@ from ice_eval.files import as_text
 from ice_eval.report.chains import chain_difference_table, cot_tables
 from ice_eval.report.colours import word_of_rate, word_of_verdict
 from ice_eval.results import Manifest, Plan, RunDifference, RunFolder, Summary, SummaryLine, WinRateDifference
-from ice_eval.results.records import AgreementLine, RobustnessLine
+from ice_eval.results.records import AgreementLine, Measures, RobustnessLine
 from ice_eval.results.summary import adjusted_jointly
 from ice_eval.table import EMPTY, Column, Table, naming, table_of, written
 
@@ -81,7 +82,7 @@ def _sides(line: RobustnessLine) -> str | None:
 _SUMMARY = (
     *naming("model", "task", "attribution", "null", "operator", "direction", "k", "n"),
     Column("win_rate", "win rate", "percent", word=lambda line: word_of_rate(line.win_rate, line.verdict)),
-    Column("win_rate_ci", "95 % CI", "percent interval"),
+    *(Column(each.name, *each.metadata["column"]) for each in fields(Measures) if "column" in each.metadata),
     # The mean is in summary.json: a null with next to no spread makes it arbitrarily large.
     Column("effect_size_median", "median effect", "text", get=_effect),
     # A single example tests nothing about a mean: its value of 1 would read like a result.

@@ -14,6 +14,7 @@ from ice_eval.rationales import Share
 from ice_eval.records import Direction, Unit
 from ice_eval.settings import RunFields
 from ice_eval.stats import Crossing, Interval, Reasoning, ReasoningVerdict, Robustness, Side, Taxonomy, Verdict
+from ice_eval.table import CellKind
 
 SCHEMA = 2
 """Version of the format; it moves only when the format of a file does."""
@@ -289,13 +290,18 @@ class LineHead(Record):
         return Configuration(self.attribution, self.operator, self.direction, self.k, self.null)
 
 
+def measure(header: str, kind: CellKind) -> Any:
+    """Declare a number that has a column of its own in summary tables, after the win rate."""
+    return field(default=None, metadata={"column": (header, kind)})
+
+
 @dataclass(frozen=True, kw_only=True)
 class Measures(Record):
     """The numbers and words of one configuration; all None without an example."""
 
     win_rate: float | None = None
     """Mean over examples."""
-    win_rate_ci: Interval | None = None
+    win_rate_ci: Interval | None = measure("95 % CI", "percent interval")
     """95 % BCa interval; None where it is undefined."""
     win_rate_strict: float | None = None
     """With ties lost."""
