@@ -15,6 +15,7 @@ from tests.small_runs import Waves, lines_of, results_of, rows_of, run, texts
 
 import ice_eval
 from ice_eval.errors import DataError, ModelError
+from ice_eval.models import toy
 from ice_eval.models.toy import Toy, ToyCodec
 from ice_eval.results import identity
 
@@ -132,7 +133,7 @@ class Lying(ToyCodec):
 
 
 def test_a_tokenizer_that_points_beyond_the_text_is_refused_before_anything_is_written(tmp_path, monkeypatch):
-    monkeypatch.setattr(Toy, "codec", Lying())
+    monkeypatch.setattr(toy, "ToyCodec", Lying)
     with pytest.raises(DataError, match="places token 0 beyond the end of the text"):
         run(GOOD, m=5, out=tmp_path / "run")
     assert not (tmp_path / "run").exists()

@@ -220,6 +220,8 @@ class GrowingOutcomes:
 
     def add(self, outcomes: Mapping[Configuration, Outcomes]) -> None:
         """Append the next examples, under every configuration."""
+        if not outcomes:  # a run of chains may have no explanation
+            return
         first, *others = outcomes.values()
         shared = {
             name: values
