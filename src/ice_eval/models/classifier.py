@@ -144,8 +144,10 @@ class SequenceClassifier(HFModel):
                 logits = self.model.score(states[rows, self._scoring_position(padded)])
             else:
                 logits = self.model(**arguments).logits
-        classes = np.array([index for (index,) in labels.ids])
-        return logits.to(self.device).index_select(1, self._put(classes)).float()  # type: ignore[no-any-return]
+        logits, classes = logits.to(self.device), [index for (index,) in labels.ids]
+        if classes != list(range(logits.shape[1])):
+            logits = logits.index_select(1, self._put(np.array(classes)))
+        return logits.float()  # type: ignore[no-any-return]
 
     def _scoring_position(self, padded: PaddedBatch) -> torch.Tensor:
         if not self._last:
