@@ -94,7 +94,7 @@ def test_a_batch_is_padded_and_copied_once(tiny, reviews, monkeypatch):
 
     monkeypatch.setattr(transformer, "to_device", counted)
     model.log_scores(rows, labels)
-    assert copied == [(3, len(rows), rows.lengths.max())]  # the rows, and the classes of the labels
+    assert copied == [(3, len(rows), rows.lengths.max())]
 
 
 def test_kernels_that_plan_for_every_shape_are_off_during_a_pass_alone(tiny, reviews, monkeypatch):
