@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ice_eval.cot import rescore_chains
 from ice_eval.results import RunFolder, differences, rescore, view_example
 from ice_eval.results.json_files import as_json
 from ice_eval.results.records import flat
+from ice_eval.subjects.chain import rescore_chains
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,7 +10,7 @@ from ice_eval.cli._options import LOAD_IN_HELP, MAP_HELP, MEMORY_HELP, Json, nam
 from ice_eval.errors import ConfigError
 
 if TYPE_CHECKING:
-    from ice_eval.cot.plan import ChainPlan
+    from ice_eval.subjects.chain import ChainPlan
 
 app = typer.Typer(no_args_is_help=True)
 

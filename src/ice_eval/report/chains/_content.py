@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ice_eval.cot.measures import SHORT
 from ice_eval.results import Summary
 from ice_eval.results.records import CapacityLine, ChainSummary, Stratum
 from ice_eval.stats import REFERENCE_SHARE
+from ice_eval.subjects.chain.summary import SHORT
 
 CHAINS: Mapping[Stratum, str] = {"long": f"{SHORT} steps or more", "short": f"fewer than {SHORT} steps", "all": "all"}
 """What the names of the lengths stand for."""

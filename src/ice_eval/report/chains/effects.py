@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ice_eval.cot.ledger import ANSWER, CHAIN, GOLD, LABELS, QUESTION, Flags, changed
 from ice_eval.records import Kind
 from ice_eval.results import ExampleView, InputRow, LedgerRow
+from ice_eval.subjects.chain.summary import ANSWER, CHAIN, GOLD, LABELS, QUESTION, Flags, changed
 
 MOST_REPLIES = 3
 """Different replies that are shown of one step."""

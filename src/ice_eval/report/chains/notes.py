@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from ice_eval.cot.measures import SHORT
 from ice_eval.report.chains._content import (
     CHAINS,
     ENOUGH,
@@ -16,6 +15,7 @@ from ice_eval.report.tables import percent
 from ice_eval.results import Summary
 from ice_eval.results.records import CapacityLine, ChainSummary
 from ice_eval.stats import REFERENCE_SHARE, WEAKLY_FAITHFUL
+from ice_eval.subjects.chain.summary import SHORT
 
 _MANY_UNREAD = 0.05
 

@@ -1,0 +1,1 @@
+"""What is explained: texts, chains of thought, and the units of both."""
