@@ -15,11 +15,11 @@ ROOT = Path(ice_eval.__file__).parent
 
 LAYERS = [
     {"records", "errors", "_registry", "seeding", "_controls", "files", "_specs"},
-    {"tasks", "operators", "rationales", "nulls", "stats", "words", "protocols", "servers"},
+    {"tasks", "operators", "rationales", "nulls", "stats", "subjects", "words", "protocols", "servers"},
     {"models", "encoding", "interop"},
     {"scoring", "blacklist"},
     {"attributions", "executors", "results"},
-    {"pipeline", "subjects", "analysis", "translation"},
+    {"pipeline", "subjects.chain", "analysis", "translation"},
     {"report"},
     {"api", "bench", "selftest", "f_fidelity", "chains"},
     {"__main__", "cli"},
@@ -29,7 +29,7 @@ SIDEWAYS = {
     ("__main__", "cli"),
     ("chains", "api"),  # what a finished run looks like
     ("bench", "api"),  # a run of a grid is an evaluation like any other
-    ("subjects", "pipeline"),  # progress is told in the same way
+    ("subjects.chain", "pipeline"),  # progress is told in the same way
     ("files", "errors"),
     ("_registry", "errors"),
     ("_specs", "errors"),
@@ -44,9 +44,10 @@ FACADE = "ice_eval"
 
 
 def part_of(module):
-    """`ice_eval.models.toy` -> `models`."""
-    names = module.split(".")
-    return names[1] if len(names) > 1 else FACADE
+    """`ice_eval.models.toy` -> `models`; sub-packages with a layer of their own keep both names."""
+    names = module.split(".")[1:]
+    own = ".".join(names[:2])
+    return own if own in LAYER_OF else names[0] if names else FACADE
 
 
 def is_module(module, root=ROOT):
@@ -79,8 +80,8 @@ def allowed(importer, imported):
 def files(root=ROOT):
     """Every source file, and the part that it belongs to."""
     for path in sorted(root.rglob("*.py")):
-        first = path.relative_to(root).parts[0].removesuffix(".py")
-        yield path, FACADE if first == "__init__" else first
+        names = path.relative_to(root).with_suffix("").parts
+        yield path, FACADE if names == ("__init__",) else part_of(".".join(["ice_eval", *names]))
 
 
 def upward(root=ROOT):

@@ -9,8 +9,7 @@ from rich.text import Text
 from ice_eval._controls import without_controls
 from ice_eval.nulls import SIZE
 from ice_eval.records import Answer, Kind
-from ice_eval.report.chains.effects import is_chain
-from ice_eval.report.chains.lines import chain_lines
+from ice_eval.report.chains import chain_lines, is_chain
 from ice_eval.report.highlight import Piece, histogram, pieces
 from ice_eval.report.written import numbers_of, quoted, shade, title_of
 from ice_eval.results import Compared, ExampleView, LedgerRow

@@ -7,7 +7,7 @@ from typing import Any
 import altair as alt
 
 from ice_eval.analysis.paper import paper_table
-from ice_eval.report.chains._content import capacities, chains_of, headlines
+from ice_eval.report.chains.tables import capacities, chains_of, headlines
 from ice_eval.report.drawing import OF_CHAINS
 from ice_eval.report.figures._base import (
     FAINT,
