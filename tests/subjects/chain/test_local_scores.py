@@ -10,7 +10,7 @@ from tests.subjects.chain.plain_scores import PROBLEM, answer_ids, one_by_one
 from ice_eval.errors import CapabilityError, ConfigError, DataError
 from ice_eval.models import load_model
 from ice_eval.records import PROTECTED
-from ice_eval.subjects.chain import AnswerScorer, encode_chain, summed_attributions
+from ice_eval.subjects.chain import AnswerScorer, encode_chain
 from ice_eval.subjects.chain.rows import ask_prompt
 
 STEPS = ("3 films.", "And 4 more.", "3 + 4 = 7")
@@ -77,7 +77,7 @@ def test_attributions_of_steps_are_sums_over_their_tokens_of_what_plain_transfor
     model = load_model(str(tiny_folder("llama")), device="cpu")
     ids, within = read(model, head := f"{ask_prompt(PROBLEM)}\n\n")
     chain, scorer = encode_chain(model, PROBLEM, STEPS, answer), AnswerScorer(model)
-    found = summed_attributions(scorer, chain)
+    found = scorer.attributions(chain)["step"]
     assert list(found) == ["attention", "gradient"]
 
     plain = transformers.AutoModelForCausalLM.from_pretrained(tiny_folder("llama"), attn_implementation="eager")
@@ -97,7 +97,7 @@ def test_attributions_of_steps_are_sums_over_their_tokens_of_what_plain_transfor
             if span is not None:
                 sums[np.searchsorted(starts, len(head) + max(span[0], 0), side="right") - 1] += value
         assert found[name] == pytest.approx(sums, rel=1e-4)
-        tokens = scorer.attributions(chain, [name]).per_unit(name, unit="token")
+        tokens = scorer.attributions(chain, [name], units=["token"])["token"][name]
         own = [value for value, span in zip(values, within, strict=False) if span is not None]
         assert tokens == pytest.approx(own, rel=1e-4)
 
@@ -105,20 +105,19 @@ def test_attributions_of_steps_are_sums_over_their_tokens_of_what_plain_transfor
 def test_one_look_serves_all_attributions_and_units(chatty, monkeypatch):
     chain, looks, observe = encode_chain(chatty, PROBLEM, STEPS, "7"), [], chatty.observe
     monkeypatch.setattr(chatty, "observe", lambda *how, **more: looks.append(1) or observe(*how, **more))
-    found = AnswerScorer(chatty).attributions(chain, ["attention", "gradient"])
-    for name in ("attention", "gradient"):
-        found.per_unit(name, unit="token")
-        found.per_unit(name, unit="step")
+    found = AnswerScorer(chatty).attributions(chain, ["attention", "gradient"], units=["token", "step"])
+    assert {unit: list(values) for unit, values in found.items()} == dict.fromkeys(
+        ["token", "step"], ["attention", "gradient"]
+    )
     assert len(looks) == 1
 
 
 def test_methods_that_probe_ask_for_the_same_score(chatty):
     chain, scorer = encode_chain(chatty, PROBLEM, STEPS, "7"), AnswerScorer(chatty)
     [full, *without] = scorer.scores(chain, np.vstack([np.ones((1, 3), bool), ~np.eye(3, dtype=bool)]), unit="step")
-    assert summed_attributions(scorer, chain, names=["occlusion"])["occlusion"] == pytest.approx(
-        full - np.array(without)
-    )
-    paths = scorer.attributions(chain, ["integrated-gradients"]).per_unit("integrated-gradients", unit="token")
+    [occluded] = scorer.attributions(chain, ["occlusion"])["step"].values()
+    assert occluded == pytest.approx(full - np.array(without))
+    [paths] = scorer.attributions(chain, ["integrated-gradients"], units=["token"])["token"].values()
     assert np.isfinite(paths).all() and np.abs(paths).sum() > 0
 
 

@@ -69,7 +69,7 @@ def test_steps_are_compared_with_all_other_sets_scored_one_by_one(chatty, scorer
     assert test.effect_size == pytest.approx(distance if direction == "sufficiency" else -distance, rel=1e-3)
     assert test.score_full == pytest.approx(kept_score(chatty, chain.steps, every), abs=2e-5)
     assert test.score_empty == pytest.approx(kept_score(chatty, chain.steps, set()), abs=2e-5)
-    top = np.argsort(scorer.attributions(chain, ["gradient"]).per_unit("gradient", unit="step"))[-2:]
+    top = np.argsort(scorer.attributions(chain, ["gradient"])["step"]["gradient"])[-2:]
     assert test.rationale == tuple(sorted(top))
 
 

@@ -19,7 +19,7 @@ from ice_eval.subjects.chain.attributions import (
     step_attributions,
 )
 from ice_eval.subjects.chain.levels import answer_tests
-from ice_eval.subjects.chain.local import AnswerScorer, LocalChat, encode_chain, summed_attributions
+from ice_eval.subjects.chain.local import AnswerScorer, LocalChat, encode_chain
 from ice_eval.subjects.chain.numbers import NumberAnswer
 from ice_eval.subjects.chain.operators import (
     StepArrangement,
@@ -97,5 +97,4 @@ __all__ = [
     "step_attributions",
     "step_operator",
     "step_operators",
-    "summed_attributions",
 ]

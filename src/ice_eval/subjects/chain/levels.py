@@ -112,18 +112,27 @@ def answer_tests(
 
     Args:
         scorer: Scores with one model.
-        chain: What is explained.
+        chain: The chain that is explained.
         attributions: Names of methods.
         k: Shares of units in a rationale.
-        directions: Whether rationales are kept, or removed, or both.
-        units: What is kept or removed.
+        directions: Directions; rationales are kept, or removed.
+        units: Units that are kept or removed.
         m: Random sets per test.
         seed: Of the sets, and of what decides ties.
 
     Raises:
         DataError: Numbers of an attribution, or scores, are not finite.
     """
-    families = list(_families(scorer, chain, attributions, k, directions, units, m, seed))
+    problem = chain.problem_id
+    counts = {unit: n_units for unit in units if (n_units := chain.cut_in(unit).n_units) > 1}
+    vectors = scorer.attributions(chain, attributions, units=list(counts), seed=seed)
+    families = []
+    for unit, n_units in counts.items():
+        for size in dict.fromkeys(set_size(n_units, share) for share in k):
+            drawn = random_sets(n_units, size, m + 1, seed=seed, example_id=problem)
+            rngs = {name: rng_for(seed, problem, "ties", name) for name in attributions}
+            tops = {name: top_k(vectors[unit][name], size, rng=rng) for name, rng in rngs.items()}
+            families += [_Family(unit, direction, n_units, size, drawn, tops) for direction in directions]
     if not families:
         return []
     all_or_none = np.array([[True], [False]]).repeat(chain.steps.n_units, axis=1)
@@ -134,29 +143,6 @@ def answer_tests(
     tests = [test for family, own in by_family for test in _tests(chain, family, own, k, m, float(full), float(empty))]
     order = {key: place for place, key in enumerate(itertools.product(units, attributions, directions, k))}
     return sorted(tests, key=lambda test: order[test.unit, test.attribution, test.direction, test.k])
-
-
-def _families(
-    scorer: AnswerScorer,
-    chain: EncodedChain,
-    names: Sequence[str],
-    k: Sequence[float],
-    directions: Sequence[Direction],
-    units: Sequence[ChainUnit],
-    m: int,
-    seed: int,
-) -> Iterator[_Family]:
-    found, problem = scorer.attributions(chain, names, seed=seed), chain.problem_id
-    for unit in units:
-        n_units = chain.cut_in(unit).n_units
-        if n_units < 2:
-            continue
-        vectors = {name: found.per_unit(name, unit=unit) for name in names}
-        for size in dict.fromkeys(set_size(n_units, share) for share in k):
-            drawn = random_sets(n_units, size, m + 1, seed=seed, example_id=problem)
-            tops = {name: top_k(vectors[name], size, rng=rng_for(seed, problem, "ties", name)) for name in names}
-            for direction in directions:
-                yield _Family(unit, direction, n_units, size, drawn, tops)
 
 
 def _sign(direction: str) -> float:

@@ -61,7 +61,7 @@ class EncodedChain:
     steps: Encoded
     """The same ids, with its steps as units; a line break belongs to the step before it."""
     answer: Labels
-    """What is scored: the tokens of the answer, each after those before it."""
+    """The tokens that are scored, each after those before it."""
 
     @property
     def problem_id(self) -> str:
@@ -72,13 +72,13 @@ class EncodedChain:
 
 
 def encode_chain(model: Model, problem: Problem, steps: Sequence[str], answer: str) -> EncodedChain:
-    """A chain as a model read it.
+    """Encode a chain as the model read it.
 
     Args:
         model: A language model. Without a chat template the prompt is plain text, and the chain follows it.
-        problem: What was asked.
+        problem: The question.
         steps: The steps that are judged, in their order.
-        answer: What the model wrote behind `Answer:`.
+        answer: Text that the model wrote behind `Answer:`.
 
     Raises:
         CapabilityError: The model is no language model.
@@ -105,7 +105,7 @@ def encode_chain(model: Model, problem: Problem, steps: Sequence[str], answer: s
 
 
 def _in_steps(tokens: Encoded, steps: Sequence[str]) -> Encoded:
-    """The units joined: each belongs to the step that it begins in."""
+    """Join the units: each belongs to the step that it begins in."""
     starts = np.cumsum([0, *(len(step) + 1 for step in steps[:-1])])
     step_of = np.searchsorted(starts, [span.start for span in tokens.spans], side="right") - 1
     without = set(range(len(steps))) - set(step_of.tolist())
@@ -117,9 +117,9 @@ def _in_steps(tokens: Encoded, steps: Sequence[str]) -> Encoded:
 
 
 STEP_ATTRIBUTIONS = ("attention", "gradient")
-"""What a model shows of its own chain at the price of one look."""
+"""Attributions that need one forward and backward pass."""
 _OFFERED = frozenset({"attention_maps", "attentions", "embeddings", "gradients", "values"})
-"""What attributions may ask of a chain; there are no other texts to count words in."""
+"""Needs of attributions that a chain offers; there are no other texts to count words in."""
 _NO_FILLS: Fills = np.zeros(0, dtype=np.int64)
 
 
@@ -133,25 +133,55 @@ class AnswerScorer:
     def __init__(self, model: Model) -> None:
         self.model = model
         self.notes: list[str] = []
-        """What a user should know of how the model is used; filled by the first chain."""
+        """Remarks for the user on how the model is run; filled by the first chain."""
         self._checked = False
 
     def scores(self, chain: EncodedChain, keep: KeepMasks, *, unit: ChainUnit) -> PerRow:
-        """(rows,): log-probability of the answer when the units of each row stay."""
+        """Return the log-probability of the answer when the units of each row stay, (rows,)."""
         return self.scores_of(chain, [(unit, keep)])
 
     def scores_of(self, chain: EncodedChain, rows: Sequence[tuple[ChainUnit, KeepMasks]]) -> PerRow:
-        """The same for rows in several units, one after the other, in one stream of batches."""
+        """Return the same for rows in several units, one after the other, in one stream of batches."""
         self._check(chain)
         inputs = Inputs.join([Delete().build(chain.cut_in(unit), keep, fills=_NO_FILLS) for unit, keep in rows])
         scorer = Scorer(self.model, chain.answer, budget=self.model.default_budget())
         found: PerRow = scorer.score(inputs, prefix=chain.tokens.content.start)[:, 0]
         return found
 
-    def attributions(self, chain: EncodedChain, names: Sequence[str], *, seed: int = 0) -> "ChainAttributions":
-        """Return the attributions of a chain; see `ChainAttributions`."""
+    def attributions(
+        self,
+        chain: EncodedChain,
+        names: Sequence[str] = STEP_ATTRIBUTIONS,
+        *,
+        units: Sequence[ChainUnit] = ("step",),
+        seed: int = 0,
+    ) -> dict[ChainUnit, dict[str, PerUnit]]:
+        """Return a number per token, or per step, where those of its tokens are summed, by unit and method.
+
+        Attention is that of the last token before the answer. Gradients are those of the answer's log-probability. All
+        methods and units share one forward and backward pass. Methods that probe (`occlusion`, `lime`) remove units of
+        the kind asked for.
+
+        Raises:
+            ConfigError: A method is not known, or asks for what a chain does not offer.
+        """
         self._check(chain)
-        return ChainAttributions(self, chain, names, seed=seed)
+        methods = {name: method_of(name) for name in names}
+        for name, method in methods.items():
+            if method.needs - _OFFERED or method.sized:
+                raise ConfigError(f"the attribution '{name}' cannot be asked about a chain of thought.")
+        needs = frozenset[str]().union(*(method.needs for method in methods.values()))
+        observer = Observer(self.model, chain.answer, {chain.problem_id: 0}, needs & {"attentions", "gradients"})
+        found: dict[ChainUnit, dict[str, PerUnit]] = {unit: {} for unit in units}
+        for unit in units:
+
+            def probe(_: Sequence[Encoded], masks: Sequence[KeepMasks], unit: ChainUnit = unit) -> list[PerRow]:
+                return [self.scores(chain, np.asarray(keep), unit=unit) for keep in masks]
+
+            for name, method in methods.items():
+                lens = Lens(observer, method.needs, seed, name, prober=probe)
+                [found[unit][name]] = method.attribute(lens, [chain.cut_in(unit)])
+        return found
 
     def _check(self, chain: EncodedChain) -> None:
         """Compare fast and plain scores once before anything depends on them."""
@@ -161,64 +191,17 @@ class AnswerScorer:
             self.notes = self.model.check(rows, chain.answer, prefix=item.content.start)
 
 
-class ChainAttributions:
-    """Attributions of one chain: a number per token, or per step, where those of its tokens are summed.
-
-    Attention is that of the last token before the answer. Gradients are those of the answer's log-probability. All
-    methods share one look at the chain. Methods that probe (`occlusion`, `lime`) remove units of the kind asked for.
+def summed_over_steps(scorer: AnswerScorer, case: Case, name: str, *, seed: int) -> PerUnit:
+    """Return a token attribution of the model's own answer after its own chain, summed over each step.
 
     Raises:
-        ConfigError: A method is not known, or asks for what a chain does not offer.
+        Unexplained: The chain is too long for the model.
     """
-
-    def __init__(self, scorer: AnswerScorer, chain: EncodedChain, names: Sequence[str], *, seed: int) -> None:
-        self._scorer, self._chain, self._seed = scorer, chain, seed
-        self._methods = {name: method_of(name) for name in names}
-        for name, method in self._methods.items():
-            if method.needs - _OFFERED or method.sized:
-                raise ConfigError(f"the attribution '{name}' cannot be asked about a chain of thought.")
-        needs = frozenset[str]().union(*(method.needs for method in self._methods.values()))
-        self._observer = Observer(
-            scorer.model, chain.answer, {chain.problem_id: 0}, needs & {"attentions", "gradients"}
-        )
-
-    def per_unit(self, name: str, *, unit: ChainUnit) -> PerUnit:
-        """Return a number per token, or per step, by one method."""
-        method, item = self._methods[name], self._chain.cut_in(unit)
-        lens = Lens(self._observer, method.needs, self._seed, name, prober=self._prober(unit))
-        [values] = method.attribute(lens, [item])
-        return values
-
-    def _prober(self, unit: ChainUnit) -> Callable[[Sequence[Encoded], Sequence[KeepMasks]], list[PerRow]]:
-        return lambda _, masks: [self._scorer.scores(self._chain, np.asarray(keep), unit=unit) for keep in masks]
-
-
-def summed_attributions(
-    scorer: AnswerScorer, chain: EncodedChain, *, names: Sequence[str] = STEP_ATTRIBUTIONS, seed: int = 0
-) -> dict[str, PerUnit]:
-    """Name -> a number per step: by default attention, and norms of gradients, summed over the tokens of each step."""
-    found = scorer.attributions(chain, names, seed=seed)
-    return {name: found.per_unit(name, unit="step") for name in names}
-
-
-class ChainExplainer:
-    """Attributions of the log-probability of the model's own answer, after its own chain."""
-
-    def __init__(self, model: Model, *, seed: int) -> None:
-        self._model, self._seed = model, seed
-        self._scorer = AnswerScorer(model)
-
-    def summed_over_steps(self, case: Case) -> Callable[[str], PerUnit]:
-        """Return a function from the name of a token attribution to its sum over each step of a case."""
-
-        def summed(name: str) -> PerUnit:
-            try:
-                chain = encode_chain(self._model, case.problem, case.texts, case.own.value)
-            except DataError as exc:  # too long for the model's window
-                raise Unexplained(str(exc)) from exc
-            return summed_attributions(self._scorer, chain, names=(name,), seed=self._seed)[name]
-
-        return summed
+    try:
+        chain = encode_chain(scorer.model, case.problem, case.texts, case.own.value)
+    except DataError as exc:
+        raise Unexplained(str(exc)) from exc
+    return scorer.attributions(chain, (name,), seed=seed)["step"][name]
 
 
 class LocalChat:
@@ -245,23 +228,23 @@ class LocalChat:
         self._keep_requests = keep_requests
 
     def plan(self, requests: Iterable[Request]) -> Plan:
-        """What asking would take at most; asks nothing. There are no prices."""
+        """Estimate the cost of some requests; asks nothing. There are no prices."""
         return plan_requests(requests, self._store, Budget())
 
     def ask(
         self, requests: Iterable[Request], *, progress: Callable[[Progress], None] | None = None
     ) -> dict[str, Response]:
-        """The response to every request, by its key, from the store or from the model.
+        """Return the response to every request, by its key, from the store or from the model.
 
         Repeats of a request that nothing is drawn for have one answer, which is computed once. A chat that leaves no
         room for an answer gets a response with the status `error`.
 
         Args:
-            requests: What to ask.
+            requests: Requests, in any order.
             progress: Called after every response.
 
         Raises:
-            ConfigError: A request asks for what a model on this machine has not.
+            ConfigError: A request has fields that only servers know, or a negative temperature.
         """
         distinct = {request.key: request for request in requests}
         missing = self._store.missing(distinct)
@@ -322,7 +305,7 @@ class LocalChat:
 
 
 def _draws(request: Request) -> bool:
-    """Whether tokens are drawn, so that repeats differ."""
+    """Return whether tokens are drawn, so that repeats differ."""
     return bool(request.temperature)
 
 

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -29,7 +30,7 @@ from ice_eval.servers import RESPONSES, Plan, Progress, Request, Response, Respo
 from ice_eval.subjects.chain.answers import FinalAnswer, Unreadable
 from ice_eval.subjects.chain.attributions import RATE, StepLens, StepProbe, Unexplained
 from ice_eval.subjects.chain.levels import write_levels
-from ice_eval.subjects.chain.local import ChainExplainer
+from ice_eval.subjects.chain.local import AnswerScorer, summed_over_steps
 from ice_eval.subjects.chain.problems import (
     Case,
     GivenChain,
@@ -254,7 +255,7 @@ class Rounds:
 
     def __init__(self, config: CotConfig, model: Model | None, asker: Asker, reporter: Reporter) -> None:
         self._config, self._asker, self._reporter = config, asker, reporter
-        self._explainer = None if model is None else ChainExplainer(model, seed=config.seed)
+        self._scorer = None if model is None else AnswerScorer(model)
         self._replies: dict[str, Response] = {}
         self._read: Counter[str] = Counter()
         self._explained: dict[str, CaseAttributions] = {}
@@ -359,7 +360,9 @@ class Rounds:
 
     def _explain(self, case: Case, probes: Mapping[str, Sequence[StepProbe]]) -> CaseAttributions:
         vectors, answers = {}, {}
-        inside = None if self._explainer is None else self._explainer.summed_over_steps(case)
+        inside = None
+        if self._scorer is not None:
+            inside = partial(summed_over_steps, self._scorer, case, seed=self._config.seed)
         for name, method in self._config.methods().items():
             replies = [self._replies[probe_request(case, probe, self._config).key] for probe in probes[name]]
             lens = StepLens(replies, rng_for(self._config.seed, case.id, f"attribution:{name}"), inside)
