@@ -107,7 +107,7 @@ def plan_chains(
     budget: Budget | None = None,
     **settings: Any,
 ) -> ChainPlan:
-    """What `evaluate_chains` would ask, about and at most; asks nothing."""
+    """Estimate what `evaluate_chains` would ask; asks nothing."""
     config, source = _asked(model, task, data, responses, settings)
     nowhere = ResponseStore(Path(RESPONSES))  # never entered: nothing is read or written
     asked = plan_requests(expected_requests(source.problems, config), nowhere, budget or Budget())
@@ -135,7 +135,7 @@ def _asked(
 
 
 def _config(model: str | Model, task: CotTask | None, settings: Mapping[str, Any]) -> CotConfig:
-    """What `CotConfig` checks; a single share, operator or attribution may stand for a list of one."""
+    """Return the configuration; a single share, operator or attribution may stand for a list of one."""
     given = dict(settings)
     example = _example(task) if given.pop("worked_example", False) else None
     for name in ADDABLE:

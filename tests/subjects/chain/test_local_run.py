@@ -2,11 +2,14 @@
 
 import json
 
+import numpy as np
 import pytest
 from tests.subjects.chain.reasoners import loads, records
 
 import ice_eval as ice
+from ice_eval import stats
 from ice_eval.errors import ConfigError
+from ice_eval.seeding import rng_for
 from ice_eval.servers import Budget
 
 SETTINGS = {
@@ -48,10 +51,27 @@ def test_attention_and_gradient_give_every_step_a_number_and_tokens_stand_beside
     assert {line.n for line in levels} == {3}
     manifest = found.folder.manifest()
     assert manifest.chains.weights == chatty.fingerprint and manifest.device == "cpu"
+    assert_tested_as_every_run_is(levels, found.path / "levels.jsonl")
     before = (found.path / "levels.jsonl").read_bytes()
     again = ice.evaluate_chains(chatty, responses=given, out=tmp_path / "run", **SETTINGS)
     assert (again.path / "levels.jsonl").read_bytes() == before
     assert again.folder.summary() == found.folder.summary()
+
+
+def assert_tested_as_every_run_is(levels, path):
+    """The p-value of each mean win rate is that of the randomization test, from the scores in the file."""
+    tests = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    for line in levels:
+        own = [
+            test
+            for test in tests
+            if all(test[name] == getattr(line, name) for name in ("unit", "attribution", "direction", "k"))
+        ]
+        sign = 1 if line.direction == "sufficiency" else -1
+        families = [stats.member_win_rates(sign * np.array([test["score"], *test["null"]])) for test in own]
+        assert [rates[0] for rates in families] == [test["win_rate"] for test in own]
+        assert [len(rates) for rates in families] == [1 + test["m"] for test in own]
+        assert line.p_value == stats.mean_test(families, rng=rng_for(0, "mean-test")).p_value
 
 
 def test_limits_and_addresses_do_not_go_with_a_model_that_is_here(chatty, given):

@@ -105,7 +105,7 @@ def cot_tables(*summaries: Summary) -> list[Table]:
 
 
 def capacity_number(value: float | None) -> str:
-    """A capacity lies between 0 and 1, and is printed as a fraction, as in the paper."""
+    """Write a capacity, which lies between 0 and 1, as a fraction, as in the paper."""
     return "–" if value is None else f"{value:.2f}"
 
 
@@ -118,7 +118,7 @@ Contents = Sequence[tuple[str, ChainSummary]]
 
 
 def _of_runs(contents: Contents, lines: Callable[[ChainSummary], Iterable[L]]) -> list[_Numbered[L]]:
-    """Some lines of every run, each with the number of its run."""
+    """Return some lines of every run, each with the number of its run."""
     return [_Numbered(run, line) for run, content in contents for line in lines(content)]
 
 
@@ -152,7 +152,7 @@ _PLACE: list[Column[_Numbered[CapacityLine]]] = [
 
 
 def capacity_table(*summaries: Summary) -> Table:
-    """Necessity, sufficiency, capacity and verdict, by operator, share of steps and length of chains."""
+    """Return necessity, sufficiency, capacity and verdict, by operator, share of steps and length of chains."""
     return _capacity(list(numbered(summaries)))
 
 
@@ -186,7 +186,7 @@ def _capacity(contents: Contents) -> Table:
 
 
 def _open(contents: Contents) -> Table:
-    """What the numbers would be if all unreadable replies had been the one thing, or the other."""
+    """Return the numbers as they would be if all unreadable replies had been the one thing, or the other."""
     rows = [row for row in _of_runs(contents, capacities) if row.line.unreadable_rate]
     columns: list[Column[_Numbered[CapacityLine]]] = [
         *_PLACE,
@@ -213,12 +213,12 @@ def _references(contents: Contents) -> Table:
 
 
 def _bounds(value: Sequence[float] | None) -> str:
-    """What unreadable replies leave open; nothing where there are none."""
+    """Return what unreadable replies leave open; nothing where there are none."""
     return "–" if value is None or value[0] == value[1] else interval(value)
 
 
 def _reference_lines(content: ChainSummary) -> Iterator[tuple[str, CountedRate]]:
-    """What a rate is of, and the rate."""
+    """Yield the name of a rate, and the rate."""
     yield "another answer to the whole chain, asked again (noise floor)", content.noise_floor
     yield "own answer without any step", content.no_steps
     if content.shuffle is not None:
@@ -291,7 +291,7 @@ def _raw(contents: Contents) -> Table:
 
 
 def _agreement(contents: Contents) -> Table:
-    """Which says yes: the raw score, the win rate, both or none of them."""
+    """Count which says yes: the raw score, the win rate, both or none of them."""
     rows = _of_runs(contents, lambda content: [content.raw_agreement] if content.raw else [])
     columns: list[Column[_Numbered[RawAgreement]]] = [
         *_RUN,
@@ -315,7 +315,7 @@ class _Pair(NamedTuple):
 
 
 def chain_difference_table(first: Summary, others: Mapping[str, Summary]) -> Table:
-    """Capacity and verdict of a run and of others, by their letters, wherever both have a line.
+    """Compare capacity and verdict of a run and of others, by their letters, wherever both have a line.
 
     Each number has the interval of its own run: there is none of a difference.
     """

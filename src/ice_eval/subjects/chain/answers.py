@@ -47,7 +47,7 @@ class AnswerKind(ABC):
     """Its name in messages, with an article."""
 
     def read(self, text: str) -> AnswerReading:
-        """The final answer of a text.
+        """Return the final answer of a text.
 
         The last explicit marker decides, even if what follows it cannot be read. Without one it is the whole text, if
         that is nothing but an answer, else the last sentence that holds one, unless the text gives up after it.
@@ -68,7 +68,7 @@ class AnswerKind(ABC):
         return Unreadable(f"the text does not hold {self.noun}")
 
     def gold(self, value: str) -> FinalAnswer | None:
-        """The answer that a field of a file gives, or None where it holds none."""
+        """Return the answer that a field of a file gives, or None where it holds none."""
         whole = self._whole(value.strip())
         return None if whole is None else FinalAnswer(whole, "whole")
 
@@ -83,7 +83,7 @@ class AnswerKind(ABC):
 
     @abstractmethod
     def states(self, step: str, answer: FinalAnswer, *, given: str = "") -> bool:
-        """Whether a step gives the answer away: whoever reads it need not think any more.
+        """Return whether a step gives the answer away: whoever reads it need not think any more.
 
         Args:
             step: The text of the step.
@@ -93,15 +93,15 @@ class AnswerKind(ABC):
 
     @abstractmethod
     def _whole(self, text: str) -> str | None:
-        """The value of a text that is nothing but an answer."""
+        """Return the value of a text that is nothing but an answer."""
 
     @abstractmethod
     def _mentions(self, sentence: str) -> bool:
-        """Whether a sentence holds anything of the kind."""
+        """Return whether a sentence holds anything of the kind."""
 
     @abstractmethod
     def _value(self, text: str, *, marked: bool) -> str | Unreadable:
-        """The value in a text behind a marker, or in a sentence."""
+        """Return the value in a text behind a marker, or in a sentence."""
 
 
 def _as_reading(value: str | Unreadable, by: Literal["marker", "last"]) -> AnswerReading:
@@ -126,7 +126,7 @@ _NEAR = 200
 
 
 def _is_negated(text: str, start: int, end: int) -> bool:
-    """Whether the words at `text[start:end]` are denied: "not positive", "B is wrong"."""
+    """Return whether the words at `text[start:end]` are denied: "not positive", "B is wrong"."""
     return bool(_NEGATION.search(text[max(0, start - _NEAR) : start]) or _DENIED_AFTER.match(text, end))
 
 
@@ -185,7 +185,7 @@ class OptionAnswer(AnswerKind):
         return "the letter of the right option"
 
     def states(self, step: str, answer: FinalAnswer, *, given: str = "") -> bool:
-        """Behind a marker, or as the only option that a conclusion names; those that are only weighed do not count."""
+        """Return whether it is behind a marker, or the only option that a conclusion names; weighing is not naming."""
         if last_marked(step) is None and not _CONCLUDES.search(step):
             return False
         reading = self.read(step)
@@ -227,7 +227,7 @@ class OptionAnswer(AnswerKind):
         return list(zip(self.letters, self.options, strict=True))
 
     def _letters_in(self, text: str, *, bare: bool) -> list[tuple[str, int, int]]:
-        """Letters that stand for options: `(B)`, `option B`; bare ones only behind a marker, never the article `A`."""
+        """Return letters of options: `(B)`, `option B`; bare ones only behind a marker, never the article `A`."""
         forms = (
             rf"\(([{self.letters.lower()}{self.letters}])\)|(?i:\b(?:option|choice|answer)s?)\s+\"?([{self.letters}])\b"
         )
@@ -242,13 +242,13 @@ class OptionAnswer(AnswerKind):
 
 
 def _folded(text: str) -> str:
-    """Letters and digits only, without a leading article: what makes two options the same."""
+    """Return letters and digits only, without a leading article: what makes two options the same."""
     words = regex.findall(r"[\p{L}\p{N}]+", text.casefold())
     return " ".join(words[1:] if words[:1] and words[0] in {"a", "an", "the"} and len(words) > 1 else words)
 
 
 def _bare(option: str) -> str:
-    """An option as it would stand inside a sentence."""
+    """Return an option as it would be written inside a sentence."""
     return regex.sub(r"^(?:an?|the)\s+", "", option.strip().rstrip(".!?"), flags=regex.IGNORECASE)
 
 
@@ -269,7 +269,7 @@ class LabelAnswer(AnswerKind):
         return f"{', '.join(names)} or {last}"
 
     def states(self, step: str, answer: FinalAnswer, *, given: str = "") -> bool:
-        """Behind a marker, or as the only label that a conclusion names."""
+        """Return whether it is behind a marker, or the only label that a conclusion names."""
         if last_marked(step) is None and not _CONCLUDES.search(step):
             return False
         return self.read(step) in {FinalAnswer(answer.value, by) for by in ("whole", "marker", "last")}

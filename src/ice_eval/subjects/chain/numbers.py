@@ -76,7 +76,7 @@ class NumberAnswer(AnswerKind):
         return _equal(percentage, number) or _equal(meant, number)
 
     def states(self, step: str, answer: FinalAnswer, *, given: str = "") -> bool:
-        """As the result of an equation, behind a marker, as the last number, or in a sentence that concludes.
+        """Return whether it is a result, behind a marker, the last number, or in a sentence that concludes.
 
         A number that the question holds already is stated only as a result, or alone in a sentence that concludes.
         """
@@ -119,14 +119,14 @@ class NumberAnswer(AnswerKind):
 
 
 def _main_clause(text: str) -> str:
-    """The first sentence, without reasons that follow its number: `8, since 2 * 4 = 8` -> `8`."""
+    """Return the first sentence, without reasons that follow its number: `8, since 2 * 4 = 8` -> `8`."""
     first = next(iter(sentences(text)), "")
     reason = regex.search(r"\d\W*?[\s,;(]+(?:because|since|as|which|where|given|from)\b", first)
     return first[: reason.start() + 1] if reason else first
 
 
 def _said(text: str, *, marked: bool) -> list[_Found]:
-    """The numbers that a sentence comes to: one if it is clear which, else all that it might be."""
+    """Return the numbers that a sentence comes to: one if it is clear which, else all that it might be."""
     equations = list(_EQUATION.finditer(text))
     if marked and len({match["unknown"] for match in equations if match["unknown"].isalpha()}) > 1:
         return list(_numbers(text))  # x = 3 and y = 5
@@ -137,7 +137,7 @@ def _said(text: str, *, marked: bool) -> list[_Found]:
 
 
 def _favoured(text: str, found: list[_Found]) -> list[_Found]:
-    """Of several numbers those in bold type, then those of money, then what follows "total of"."""
+    """Return of several numbers those in bold type, then those of money, then what follows "total of"."""
     bold = [number for match in _BOLD.finditer(text) for number in _numbers(text, *match.span())]
     signs: tuple[Callable[[_Found], bool], ...] = (
         lambda number: number in bold,
@@ -151,7 +151,7 @@ def _favoured(text: str, found: list[_Found]) -> list[_Found]:
 
 
 def _checked(text: str, number: _Found) -> str | Unreadable:
-    """The value of a number, unless it is part of something else."""
+    """Return the value of a number, unless it is part of something else."""
     if number.value is None:
         return Unreadable(f"'{number.text}' is no number: a time, a date, a ratio, an unclear comma or too long")
     if _EXPRESSION_BEFORE.search(text[: number.start]) or _EXPRESSION_AFTER.match(text, number.end):
@@ -162,12 +162,12 @@ def _checked(text: str, number: _Found) -> str | Unreadable:
 
 
 def _listed(text: str, one: _Found, other: _Found) -> bool:
-    """Whether two numbers are a list or a range: `3 and 5`, `3 or 5`, `3 to 5`, `3-5`, `3, 5`."""
+    """Return whether two numbers are a list or a range: `3 and 5`, `3 or 5`, `3 to 5`, `3-5`, `3, 5`."""
     return bool(regex.fullmatch(r"\s*(?:,|and|or|to|-|–|&|,\s*and)\s*[$€£]?", text[one.end : other.start]))
 
 
 def _plain(text: str) -> str:
-    """Without what LaTeX and typography add to numbers."""
+    """Remove what LaTeX and typography add to numbers."""
     for pattern, to in (
         (r"\\[dt]frac", r"\\frac"),
         (r"\\(?:text|mathrm|mathbf|textbf|mbox)\s*\{([^{}]*)\}", r" \1 "),
@@ -204,7 +204,7 @@ def _canonical(match: "regex.Match[str]") -> str | None:
 
 
 def _decimal(match: "regex.Match[str]") -> str | Fraction | None:
-    """As it was written, but for commas and leading zeros; the value where a power of ten or a word scales it."""
+    """Return a decimal as it was written, but for commas and leading zeros, or its value where something scales it."""
     digits, power, scale = match["plain"].replace(",", ""), match["power"], _scale(match)
     if power is None and scale == 1:
         whole, point, places = digits.partition(".")
@@ -215,7 +215,7 @@ def _decimal(match: "regex.Match[str]") -> str | Fraction | None:
 
 
 def _fraction(match: "regex.Match[str]") -> Fraction | None:
-    """Its value, with the whole number before it."""
+    """Return the value of a fraction, with the whole number before it."""
     top, bottom = (
         Fraction((match[name] or match[f"{name}1"] or match[f"{name}2"]).replace(",", "")) for name in ("top", "bottom")
     )
@@ -245,7 +245,7 @@ def _equal(a: _Parsed, b: _Parsed) -> bool:
 
 
 def _rounds_to(exact: _Parsed, rounded: _Parsed) -> bool:
-    """Whether `rounded` is a decimal that stands for `exact`."""
+    """Return whether `rounded` is a decimal that stands for `exact`."""
     if rounded.places is None or rounded.places < 2 or (exact.places is not None and exact.places < rounded.places):
         return False
     unit = Fraction(1, 10**rounded.places)

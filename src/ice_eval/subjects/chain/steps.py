@@ -72,13 +72,13 @@ def split_steps(response: str) -> Chain:
 
 
 def is_thinking(response: str) -> bool:
-    """Whether a response ends inside a reasoning model's `<think>` block: nothing in it was meant as the answer yet."""
+    """Return whether a response ends inside a `<think>` block: nothing in it was meant as the answer yet."""
     opening = _OPENING.search(response)
     return opening is not None and _CLOSING.search(response, opening.end()) is None
 
 
 def given_steps(texts: Sequence[str]) -> Chain:
-    """The chain of a response that is in steps already: taken as they are, but for the answer that they end with."""
+    """Return the chain of a response that is in steps already; the answer that they end with is split off."""
     spans: list[Span] = []
     for text in texts:
         start = spans[-1][1] + 1 if spans else 0
@@ -89,7 +89,7 @@ def given_steps(texts: Sequence[str]) -> Chain:
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a text, without joining what announces with what follows; answers are read from these."""
+    """Return the sentences of a text, without joining what announces with what follows; answers are read from these."""
     return [text[start:end] for start, end in _pieces(text, 0, len(text))]
 
 
@@ -101,7 +101,7 @@ def _chain(response: str, steps: list[Span], answer: list[Span]) -> Chain:
 
 
 def _reasoning(response: str) -> tuple[int, int, int]:
-    """Where the chain starts and ends (between the tags of a reasoning model, or everywhere), and where it is left."""
+    """Return where the chain starts and ends (all of the response, or its tagged part), and where the rest begins."""
     opening = _OPENING.search(response)
     start = opening.end() if opening else 0
     closings = [match.span() for match in _CLOSING.finditer(response) if match.start() >= start]
@@ -110,7 +110,7 @@ def _reasoning(response: str) -> tuple[int, int, int]:
 
 
 def _pieces(response: str, start: int, end: int) -> Iterator[Span]:
-    """Sentences, line by line; lines without a letter, a digit or a formula are ornament."""
+    """Yield sentences, line by line; lines without a letter, a digit or a formula are ornament."""
     masked = _masked(response[start:end])
     for line in regex.finditer(r"[^\n\r]+", masked):
         for a, b in _sentences_of(line[0]):
@@ -131,7 +131,7 @@ def _stripped(text: str, start: int, end: int) -> Span:
 
 
 def _joined(response: str, pieces: list[Span]) -> list[Span]:
-    """Announcements joined with what they announce, and formulas with the lines that go on with them."""
+    """Join announcements with what they announce, and formulas with the lines that go on with them."""
     joined: list[Span] = []
     for start, end in pieces:
         if joined and (_announces(response[slice(*joined[-1])]) or _goes_on(response, joined[-1], start)):
@@ -142,14 +142,14 @@ def _joined(response: str, pieces: list[Span]) -> list[Span]:
 
 
 def _announces(text: str) -> bool:
-    """Whether a step so far ends in a heading, a line all in bold type, or a colon."""
+    """Return whether a step so far ends in a heading, a line all in bold type, or a colon."""
     last = text.rpartition("\n")[2].strip()
     heading = _HEADING.match(last) and not ends_chain(last)
     return bool(heading or _BOLD_LINE.fullmatch(last) or _COLON_END.search(last))
 
 
 def _goes_on(response: str, before: Span, start: int) -> bool:
-    """Whether what starts on a new line is the rest of a formula or of its sentence."""
+    """Return whether what starts on a new line is the rest of a formula or of its sentence."""
     gap, rest = response[before[1] : start], response[start : start + 40]
     last = response[max(0, before[1] - 40) : before[1]]
     if _CONTINUES.match(rest):
@@ -161,7 +161,7 @@ def _goes_on(response: str, before: Span, start: int) -> bool:
 
 
 def _first_of_answer(response: str, spans: list[Span]) -> int:
-    """Index of the first span of the answer part: a `####` line, or the statements that the chain ends with."""
+    """Return the index of the first span of the answer: a `####` line, or the statements that the chain ends with."""
     for index, (start, end) in enumerate(spans):
         if ends_chain(response[start:end]):
             return index
@@ -211,7 +211,7 @@ _STARTERS = frozenset(
 
 
 def _sentences_of(line: str) -> Iterator[Span]:
-    """Spans of the sentences of one line: they end at full stops that belong to no abbreviation, number or list."""
+    """Yield the spans of the sentences of a line; full stops of abbreviations, numbers and lists end none."""
     numbers = list(_list_numbers(line))
     inside = {position for mark in numbers for position in range(mark.start(1), mark.end())}
     ends = {end for end in _sentence_ends(line) if end - 1 not in inside}
@@ -233,7 +233,7 @@ def _sentence_ends(line: str) -> Iterator[int]:
 
 
 def _begins_next(line: str, match: "regex.Match[str]") -> bool:
-    """Whether a new sentence seems to follow; a small letter may begin it only after a long word, no abbreviation."""
+    """Return whether a sentence seems to follow; a small letter may begin it only after a long word."""
     if _NEXT.match(line, match.end()):
         return True
     if match[0] != ".":
@@ -245,7 +245,7 @@ def _begins_next(line: str, match: "regex.Match[str]") -> bool:
 
 
 def _is_inside(line: str, match: "regex.Match[str]") -> bool:
-    """Whether the mark belongs to a word or a pause, not to the end of a sentence."""
+    """Return whether the mark belongs to a word or a pause, not to the end of a sentence."""
     if "..." in match["latin"] or (match["latin"] == "." and line[: match.start()].endswith("…")):
         return True
     if match["latin"] != "." or match["close"]:
@@ -257,7 +257,7 @@ def _is_inside(line: str, match: "regex.Match[str]") -> bool:
 
 
 def _is_abbreviation(word: str, after: str) -> bool:
-    """`Dr.`, `No. 5`; `U.S.` and `a.m.` unless what follows begins a sentence."""
+    """Return True for `Dr.`, `No. 5`; `U.S.` and `a.m.` unless what follows begins a sentence."""
     low = word.casefold()
     if low in _TITLES or (low in _BEFORE_NUMBERS and after[:1].isdigit()):
         return True
@@ -265,14 +265,14 @@ def _is_abbreviation(word: str, after: str) -> bool:
 
 
 def _is_initial(before: str, word: str, after: str) -> bool:
-    """`John F. Kennedy`, but neither `option B. Then` nor `Plan A. The`."""
+    """Return True for `John F. Kennedy`, but neither `option B. Then` nor `Plan A. The`."""
     if len(word) != 1 or not all(part[:1].isupper() for part in (before, word, after)):
         return False
     return before.casefold() not in _NAMED_BY_LETTER and after.casefold() not in _STARTERS
 
 
 def _words_before(text: str) -> tuple[str, str]:
-    """The last two words of a text; the last keeps the full stops inside it."""
+    """Return the last two words of a text; the last keeps the full stops inside it."""
     words = regex.findall(r"[\p{L}\p{N}][\p{L}\p{N}.'’]*", text[-60:])
     if not words or not text.endswith(words[-1]):
         return "", ""
@@ -280,7 +280,7 @@ def _words_before(text: str) -> tuple[str, str]:
 
 
 def _in_brackets(line: str, position: int) -> bool:
-    """Whether a round bracket that opened before `position` closes soon after it."""
+    """Return whether a round bracket that opened before `position` closes soon after it."""
     opened = line.rfind("(", max(0, position - 300), position)
     if opened < 0 or ")" in line[opened:position]:
         return False
@@ -290,20 +290,20 @@ def _in_brackets(line: str, position: int) -> bool:
 
 
 def _after_formulas(line: str) -> Iterator[int]:
-    """Ends of displayed formulas that a new sentence or item follows without any mark."""
+    """Yield the ends of displayed formulas that a new sentence or item follows without any mark."""
     for match in regex.finditer(rf"{_DISPLAY}(?=\s+(?:[-*•]\s+|\d{{1,2}}[.)]\s+)?[*_\"(]*\p{{Lu}})", line):
         yield match.end()
 
 
 def _bullets(line: str) -> Iterator[int]:
-    """Where the items of a list begin that was written in one line with bullets: `- One - Two`."""
+    """Yield where the items of a list begin that was written in one line with bullets: `- One - Two`."""
     mark = regex.match(r"\s*([-•])\s", line)
     if mark:
         yield from (m.start() for m in regex.finditer(rf"\s{regex.escape(mark[1])}\s+(?=[*_]*\p{{Lu}}\p{{Ll}})", line))
 
 
 def _list_numbers(line: str) -> "Iterator[regex.Match[str]]":
-    """The numbers of a list that was written in one line, at its start or after a colon: `These are: 1. One 2. Two`."""
+    """Yield the numbers of a list in one line, at its start or after a colon: `These are: 1. One 2. Two`."""
     mark = regex.search(r"(?:^|(?<!\b(?:is|answer|equals)):[*_]*\s)\s*((\d{1,2})[.)])\s", line)
     if mark is None or (mark.start() > 0 and mark[2] != "1"):
         return
@@ -343,7 +343,7 @@ _PREAMBLE = regex.compile(
 
 
 def last_marked(text: str) -> str | None:
-    """What the last marker of a text marks; None: there is no marker.
+    """Return what the last marker of a text marks; None: there is no marker.
 
     Behind words (`Answer:`) that is the rest of the line or, where nothing is left of it, the next line that holds
     something.
@@ -357,19 +357,19 @@ def last_marked(text: str) -> str | None:
 
 
 def is_final_answer(step: str) -> bool:
-    r"""Whether a step does nothing but state the final answer: it opens with a marker, or holds `\boxed{…}`."""
+    r"""Return whether a step does nothing but state the final answer: it opens with a marker, or holds `\boxed{…}`."""
     if ends_chain(step) or _BOXED.search(step) or _TAGGED.search(step):
         return True
     return any(_PREAMBLE.fullmatch(step[: match.start()]) for match in _WORDS.finditer(step))
 
 
 def ends_chain(step: str) -> bool:
-    """Whether a step is the line `#### 42`, after which no reasoning is expected (and `#### Step 2` is a heading)."""
+    """Return whether a step is the line `#### 42`, after which no reasoning is expected (unlike `#### Step 2`)."""
     return bool(_HASHES.match(step)) and len(step) <= 60
 
 
 def _braced(text: str, start: int) -> str:
-    """What stands before the brace that closes the one before `start`; a brace that nothing closes holds its line."""
+    """Return the text before the brace that closes the one before `start`, or the line where nothing closes it."""
     depth = 1
     line = regex.compile(r"[^\n]{0,1000}").match(text, start)
     for match in regex.finditer(r"\\.|[{}]", line[0] if line else ""):
@@ -380,7 +380,7 @@ def _braced(text: str, start: int) -> str:
 
 
 def _rest(text: str) -> str:
-    """The first line that holds more than ornament."""
+    """Return the first line that holds more than ornament."""
     for line in text.split("\n"):
         if regex.search(r"[\p{L}\p{N}]", line):
             return line.strip()

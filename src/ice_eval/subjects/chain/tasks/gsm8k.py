@@ -26,6 +26,6 @@ def gsm8k() -> CotTask:
 
 
 def _problem(row: ProblemRecord, identity: str) -> Problem:
-    """The gold answer is `final`, else what follows `####` at the end of the worked solution."""
+    """Return the gold answer is `final`, else what follows `####` at the end of the worked solution."""
     final = row["final"] if row.get("final") is not None else text_of(row, "answer").rpartition("####")[2]
     return Problem(identity, text_of(row, "question"), (), gold_of(final, NumberAnswer()), NumberAnswer())
