@@ -2,8 +2,6 @@
 
 from ice_eval.subjects.chain.answers import (
     AnswerKind,
-    AnswerReading,
-    AnswerStep,
     FinalAnswer,
     LabelAnswer,
     OptionAnswer,
@@ -52,9 +50,7 @@ from ice_eval.subjects.chain.summary import rescore_chains
 __all__ = [
     "ADDABLE",
     "AnswerKind",
-    "AnswerReading",
     "AnswerScorer",
-    "AnswerStep",
     "Asker",
     "Chain",
     "ChainPlan",

@@ -80,6 +80,10 @@ class CotConfig:
         """Return the operators that show steps in an order of their own, by name."""
         return {name: each for name, each in self._chosen() if isinstance(each, StepArrangement)}
 
+    def needing_fills(self) -> list[str]:
+        """Return the names of the operators that write steps of other problems."""
+        return [name for name, operator in self.removals().items() if operator.needs_fills]
+
     def _chosen(self) -> list[tuple[str, StepOperator]]:
         return [(name, step_operators.get(name)()) for name in self.operators]
 
@@ -218,13 +222,6 @@ def _removals(case: Case, config: CotConfig, fills: Sequence[str], key: RowKey, 
         for direction, kept in (("sufficiency", chosen), ("necessity", case.without(*chosen))):
             own = key._replace(operator=name, direction=direction, size=len(chosen), draw=0)
             yield StepRow(own, kept, tuple(operator.show(case.texts, kept, fills)))
-
-
-def fills_of(cases: Sequence[Case], config: CotConfig) -> Mapping[str, tuple[str, ...]]:
-    """Return `step_fills` where an operator needs them, else none."""
-    if not any(operator.needs_fills for operator in config.removals().values()):
-        return {case.id: () for case in cases}
-    return step_fills(cases, seed=config.seed)
 
 
 def step_fills(cases: Sequence[Case], *, seed: int) -> Mapping[str, tuple[str, ...]]:

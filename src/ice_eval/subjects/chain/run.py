@@ -47,12 +47,12 @@ from ice_eval.subjects.chain.rows import (
     StepRow,
     chain_request,
     expected_requests,
-    fills_of,
     first_rows,
     probe_request,
     probe_rows,
     rationale_rows,
     row_request,
+    step_fills,
 )
 from ice_eval.subjects.chain.summary import (
     ANSWER,
@@ -196,7 +196,7 @@ def _check(config: CotConfig, source: ProblemSource, backend: ChatBackend) -> No
     if backend.model is None and (inner or config.levels):
         what = f"the step attribution '{inner[0]}' looks" if inner else "tokens and steps side by side need a look"
         raise CapabilityError(f"{what} into the model, which a server does not show; load it here, without a server.")
-    needing = [name for name, operator in config.removals().items() if operator.needs_fills]
+    needing = config.needing_fills()
     if needing and len(source.problems) < 2:
         raise ConfigError(
             f"the operator '{needing[0]}' takes steps of other problems, and there is one problem only; evaluate more, "
@@ -266,7 +266,7 @@ class Rounds:
         config = self._config
         cases = self._cases(problems)
         used = evaluated(cases)
-        fills = fills_of(used, config)
+        fills = step_fills(used, seed=config.seed) if config.needing_fills() else {case.id: () for case in used}
         rows = {case.id: list(first_rows(case, config, fills[case.id])) for case in used}
         probes = {case.id: {name: method.probes(case) for name, method in config.methods().items()} for case in used}
         about = [
