@@ -67,9 +67,13 @@ def chain_verdict(summary: Summary) -> ChainVerdict:
     if content is None:
         raise ConfigError("the run is not about chains of thought: there is no verdict on steps.")
     lines = headlines(content)
+    verdicts = [line.verdict or _UNDETERMINED for line in lines]
     return ChainVerdict(
-        title=_title([line.verdict or _UNDETERMINED for line in lines]),
-        operators=tuple(_of_operator(line) for line in lines),
+        title=_title(verdicts),
+        operators=tuple(
+            OperatorVerdict(line.operator, str(verdict), verdict.lowest, _text(line))
+            for line, verdict in zip(lines, verdicts, strict=True)
+        ),
         silence=(
             "It does not say that the steps are correct, that the model thinks in this way, or that people would "
             "reason so; and it speaks of these problems, prompts and ways of taking steps away."
@@ -90,11 +94,6 @@ def _title(verdicts: Sequence[ReasoningVerdict]) -> str:
     if len(set(verdicts)) > 1:
         return "What may be said depends on how steps are taken away."
     return plain_words(verdicts[0])
-
-
-def _of_operator(line: CapacityLine) -> OperatorVerdict:
-    verdict = line.verdict or _UNDETERMINED
-    return OperatorVerdict(line.operator, str(verdict), verdict.lowest, _text(line))
 
 
 _ACTS = {"delete": "deleted", "replace": "replaced by steps of other problems"}
@@ -147,8 +146,8 @@ def cot_notes(*summaries: Summary) -> list[str]:
     """Return sentences about the chains of some runs, each once; runs of other kinds have none."""
     found = []
     for run, content in numbered(summaries):
-        prefix = f"Run {run}: " if run else ""
-        found += [f"{prefix}{note}" for note in _said(content)]
+        prefix, lines = f"Run {run}: " if run else "", headlines(content)
+        found += [f"{prefix}{note}" for note in (*_about_verdict(content, lines), *_about_replies(content, lines))]
     contents = [content for _, content in numbered(summaries)]
     if contents:
         found += _READING
@@ -170,34 +169,21 @@ _RAW = (
 )
 
 
-def _said(content: ChainSummary) -> Iterator[str]:
-    lines = headlines(content)
+def _about_verdict(content: ChainSummary, lines: list[CapacityLine]) -> Iterator[str]:
     if not lines:
         yield "No chain could be evaluated."
+        return
     for line in lines:
         if line.verdict is not None:
-            yield f"{plain_words(line.verdict)[:-1]} ({_place(line)})."
+            place = f"{line.operator}, k = {line.k:g}, chains: {CHAINS[line.chains]}, n = {line.n}"
+            yield f"{plain_words(line.verdict)[:-1]} ({place})."
     if any(line.verdict is not None and len(line.verdict.words) > 1 for line in lines):
         yield "A verdict is a range where its 95 % interval covers more than one word: more problems narrow it."
-    yield from _about_sizes(lines)
-    yield from _about_lengths(content, lines)
-    yield from _about_noise(content)
-    yield from _about_reading(content, lines)
-
-
-def _place(line: CapacityLine) -> str:
-    return f"{line.operator}, k = {line.k:g}, chains: {CHAINS[line.chains]}, n = {line.n}"
-
-
-def _about_sizes(lines: list[CapacityLine]) -> Iterator[str]:
-    if lines and max(line.n for line in lines) < ENOUGH:
+    if max(line.n for line in lines) < ENOUGH:
         yield f"Fewer than {ENOUGH} chains: the intervals are rough."
-    if lines and lines[0].k != REFERENCE_SHARE:
+    if lines[0].k != REFERENCE_SHARE:
         yield f"The words are defined at k = {REFERENCE_SHARE:g}, which this run does not have."
-
-
-def _about_lengths(content: ChainSummary, lines: list[CapacityLine]) -> Iterator[str]:
-    there = [line for line in capacities(content) if lines and line.k == lines[0].k]
+    there = [line for line in capacities(content) if line.k == lines[0].k]
     lengths = {line.chains for line in there}
     if any(line.chains == "all" for line in lines):
         yield (
@@ -212,15 +198,12 @@ def _about_lengths(content: ChainSummary, lines: list[CapacityLine]) -> Iterator
         )
 
 
-def _about_noise(content: ChainSummary) -> Iterator[str]:
+def _about_replies(content: ChainSummary, lines: list[CapacityLine]) -> Iterator[str]:
     floor, empty = content.noise_floor.rate, content.no_steps.rate
     if floor:
         yield f"Asked again, the whole chain gives another answer in {percent(floor)} of the replies."
     if empty:
         yield f"Without any step the model gives the chain's own answer to {percent(empty)} of the problems."
-
-
-def _about_reading(content: ChainSummary, lines: list[CapacityLine]) -> Iterator[str]:
     for reason, count in content.problems.skipped.items():
         yield f"Skipped: {count} {'problem' if count == 1 else 'problems'} ({reason})."
     unread = max((line.unreadable_rate or 0 for line in lines), default=0)

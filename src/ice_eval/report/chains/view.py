@@ -130,7 +130,8 @@ def chain_lines(view: ExampleView, compared: Sequence[Compared], *, n_random: in
     operator = operator_of(view)
     found = chain_view(view.example, view.rows, operator)
     yield Text(f"question: {found.question}")
-    yield Text(f"own answer: {found.answer}{_judged(found)}")
+    judged = {None: "", True: " (right)", False: f" (wrong: {found.gold})"}[found.is_right]
+    yield Text(f"own answer: {found.answer}{judged}")
     yield from _reply_lines("whole chain", found.whole)
     yield from _reply_lines("no steps", found.empty)
     for name, said in view.example.answers.items():
@@ -159,12 +160,6 @@ def operator_of(view: ExampleView) -> str:
     return next((name for name in [*chosen, *scored] if name), "delete")
 
 
-def _judged(found: ChainView) -> str:
-    if found.is_right is None:
-        return ""
-    return " (right)" if found.is_right else f" (wrong: {found.gold})"
-
-
 def _reply_lines(name: str, replies: Sequence[ChainReply]) -> Iterator[Text]:
     for reply in replies[:_MOST_REPLIES]:
         times = f", {reply.times} times" if reply.times > 1 else ""
@@ -191,14 +186,10 @@ def _random(view: ExampleView, operator: str, n_random: int) -> Iterator[Text]:
         some = there if n_random < 0 else there[:n_random]
         yield Text()
         yield Text(f"{len(some)} of {len(there)} random rows under {operator}, {direction}", style="bold")
-        yield from (_row(row, len(view.example.spans)) for row in some)
-
-
-def _row(row: LedgerRow, n_steps: int) -> Text:
-    if row.key.direction == "sufficiency":
-        return Text(f"  {_numbers(row.kept)} alone: {_reply(row)}")
-    gone = [step for step in range(n_steps) if step not in row.kept]
-    return Text(f"  {_numbers(gone)} removed: {_reply(row)}")
+        for row in some:
+            gone = [step for step in range(len(view.example.spans)) if step not in row.kept]
+            what = f"{_numbers(row.kept)} alone" if direction == "sufficiency" else f"{_numbers(gone)} removed"
+            yield Text(f"  {what}: {_reply(row)}")
 
 
 def _reply(row: LedgerRow) -> str:

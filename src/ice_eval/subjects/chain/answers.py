@@ -174,15 +174,12 @@ class OptionAnswer(AnswerKind):
     """One of the options of a multiple-choice question, by letter or by text; its value is its letter."""
 
     noun = "an option"
+    form = "the letter of the right option"
     options: tuple[str, ...]
 
     @property
     def letters(self) -> str:
         return string.ascii_uppercase[: len(self.options)]
-
-    @property
-    def form(self) -> str:
-        return "the letter of the right option"
 
     def states(self, step: str, answer: FinalAnswer, *, given: str = "") -> bool:
         """Return whether it is behind a marker, or the only option that a conclusion names; weighing is not naming."""

@@ -61,11 +61,7 @@ class NumberAnswer(AnswerKind):
     equals both the number before its sign and the fraction that it means, since data sets write either.
     """
 
-    noun = "a number"
-
-    @property
-    def form(self) -> str:
-        return "a number"
+    noun = form = "a number"
 
     def same(self, one: FinalAnswer, other: FinalAnswer) -> bool:
         (a, a_percent), (b, b_percent) = _parsed(one.value), _parsed(other.value)
