@@ -19,7 +19,7 @@ LAYERS = [
     {"models", "encoding", "interop", "table"},
     {"scoring", "blacklist", "settings"},
     {"attributions", "executors", "results"},
-    {"pipeline", "cot", "analysis", "translation"},
+    {"pipeline", "subjects.chain", "analysis", "translation"},
     {"report"},
     {"api", "bench", "selftest", "f_fidelity", "chains"},
     {"__main__", "cli"},
@@ -29,7 +29,7 @@ SIDEWAYS = {
     ("__main__", "cli"),
     ("chains", "api"),  # what a finished run looks like
     ("bench", "api"),  # a run of a grid is an evaluation like any other
-    ("cot", "pipeline"),  # progress is told in the same way
+    ("subjects.chain", "pipeline"),  # progress is told in the same way
     ("files", "errors"),
     ("_registry", "errors"),
     ("records", "choices"),  # the words that settings may hold load nothing
@@ -44,9 +44,10 @@ FACADE = "ice_eval"
 
 
 def part_of(module):
-    """`ice_eval.models.toy` -> `models`."""
-    names = module.split(".")
-    return names[1] if len(names) > 1 else FACADE
+    """`ice_eval.models.toy` -> `models`; sub-packages with a layer of their own keep both names."""
+    names = module.split(".")[1:]
+    own = ".".join(names[:2])
+    return own if own in LAYER_OF else names[0] if names else FACADE
 
 
 def is_module(module, root=ROOT):
@@ -79,8 +80,8 @@ def allowed(importer, imported):
 def files(root=ROOT):
     """Every source file, and the part that it belongs to."""
     for path in sorted(root.rglob("*.py")):
-        first = path.relative_to(root).parts[0].removesuffix(".py")
-        yield path, FACADE if first == "__init__" else first
+        names = path.relative_to(root).with_suffix("").parts
+        yield path, FACADE if names == ("__init__",) else part_of(".".join(["ice_eval", *names]))
 
 
 def upward(root=ROOT):
@@ -168,7 +169,11 @@ def test_an_import_that_points_down_is_no_fault(tmp_path, file, line):
     assert upward(tmp_path) == []
 
 
-PACKAGES = ["ice_eval", *(f"ice_eval.{m.name}" for m in pkgutil.iter_modules(ice_eval.__path__) if m.ispkg)]
+PACKAGES = [
+    "ice_eval",
+    "ice_eval.subjects.chain",
+    *(f"ice_eval.{m.name}" for m in pkgutil.iter_modules(ice_eval.__path__) if m.ispkg),
+]
 
 
 @pytest.mark.parametrize("package", [package for package in PACKAGES if package != "ice_eval.stats"])  # has its own

@@ -77,12 +77,6 @@ EVERY_KIND = """
     from ice_eval.analysis.measures import Found, Measure, measure
     from ice_eval.attributions import attribution
     from ice_eval.attributions.controls import LongestWords
-    from ice_eval.cot.attributions import step_attribution
-    from ice_eval.cot.attributions.length import Length
-    from ice_eval.cot.operators import step_operator
-    from ice_eval.cot.operators.shuffle import Shuffle
-    from ice_eval.cot.tasks import cot_task
-    from ice_eval.cot.tasks.gsm8k import gsm8k
     from ice_eval.executors import Local, executor
     from ice_eval.interop import Format, explanation_format
     from ice_eval.models import model
@@ -91,6 +85,10 @@ EVERY_KIND = """
     from ice_eval.nulls.strata import Position
     from ice_eval.operators import operator
     from ice_eval.operators.delete import Delete
+    from ice_eval.subjects.chain import cot_task, step_attribution, step_operator
+    from ice_eval.subjects.chain.attributions import StepLength
+    from ice_eval.subjects.chain.operators import StepShuffle
+    from ice_eval.subjects.chain.tasks.gsm8k import gsm8k
     from ice_eval.tasks import task
     from ice_eval.tasks.english import demo
 
@@ -113,8 +111,8 @@ EVERY_KIND = """
     executor("mine")(type("Another", (Local,), {}))
     null("mine")(type("Another", (Position,), {}))
     operator("mine")(type("Another", (Delete,), {}))
-    step_attribution("mine")(type("Another", (Length,), {}))
-    step_operator("mine")(type("Another", (Shuffle,), {}))
+    step_attribution("mine")(type("Another", (StepLength,), {}))
+    step_operator("mine")(type("Another", (StepShuffle,), {}))
     cot_task("mine")(gsm8k)
     model("mine")(lambda how: Toy())
     task("mine")(demo)
@@ -128,7 +126,7 @@ KINDS = [
 def test_every_kind_of_plug_in_may_come_from_another_package(package, tmp_path):
     beside = package("mine", EVERY_KIND, dict.fromkeys(KINDS, "mine = mine"))
     code = f"""
-        import ice_eval.api, ice_eval.analysis.measures, ice_eval.cot
+        import ice_eval.api, ice_eval.analysis.measures, ice_eval.subjects.chain
         from ice_eval._registry import Registry
         import gc
         known = {{each.kind + "s": each for each in gc.get_objects() if isinstance(each, Registry)}}

@@ -108,8 +108,8 @@ def _run_chains(out: Path) -> None:
     import ice_eval as ice
 
     sys.path.insert(0, str(HERE))
-    from tests.cot.reasoners import Reasoner, records
     from tests.servers.chat_server import ChatServer
+    from tests.subjects.chain.reasoners import Reasoner, records
 
     with ChatServer(Reasoner(genuine=0.5, ratings=lambda step: step)) as server:
         ice.evaluate_chains(

@@ -8,16 +8,26 @@ from typing import Any
 
 from ice_eval.api import Run
 from ice_eval.api.progress import watched
-from ice_eval.cot import Backend, CotConfig, CotTask, Source, cot_tasks, execute_chains, read_given
-from ice_eval.cot.config import ADDABLE
-from ice_eval.cot.plan import ChainPlan, skipped_chains
-from ice_eval.cot.requests import expected_requests
-from ice_eval.cot.tasks import Worked
 from ice_eval.errors import ConfigError
 from ice_eval.models import DeviceMap, MaxMemory, Model, load_model
 from ice_eval.pipeline import Reporter
 from ice_eval.results.records import ChainInfo
 from ice_eval.servers import RESPONSES, Budget, Chat, ResponseStore, Server, plan_requests
+from ice_eval.subjects.chain import (
+    ADDABLE,
+    ChainPlan,
+    ChatBackend,
+    CotConfig,
+    CotTask,
+    LocalChat,
+    ProblemSource,
+    WorkedExample,
+    cot_tasks,
+    execute_chains,
+    expected_requests,
+    read_given,
+    skipped_chains,
+)
 from ice_eval.tasks import DataSource, FileData
 
 _NO_TASK = "given"
@@ -97,7 +107,7 @@ def plan_chains(
     budget: Budget | None = None,
     **settings: Any,
 ) -> ChainPlan:
-    """What `evaluate_chains` would ask, about and at most; asks nothing."""
+    """Estimate what `evaluate_chains` would ask; asks nothing."""
     config, source = _asked(model, task, data, responses, settings)
     nowhere = ResponseStore(Path(RESPONSES))  # never entered: nothing is read or written
     asked = plan_requests(expected_requests(source.problems, config), nowhere, budget or Budget())
@@ -110,22 +120,22 @@ def _asked(
     data: str | Path | DataSource | None,
     responses: str | Path | None,
     settings: Mapping[str, Any],
-) -> tuple[CotConfig, Source]:
+) -> tuple[CotConfig, ProblemSource]:
     found = cot_tasks.get(task)() if isinstance(task, str) else task
     config = _config(model, found, settings)
     if responses is not None:
         if data is not None:
             raise ConfigError("problems and chains cannot both be given: --responses holds its questions itself.")
         given = read_given(Path(responses), kind=None if found is None else found.kind)
-        return config, Source(given[: config.n], str(responses))
+        return config, ProblemSource(given[: config.n], str(responses))
     if found is None:
         raise ConfigError(f"no task is named; choose one of {', '.join(cot_tasks.names())}, or bring chains.")
     source = found.source(FileData(Path(data)) if isinstance(data, str | Path) else data)
-    return config, Source(found.problems(source, limit=config.n), source.origin)
+    return config, ProblemSource(found.problems(source, limit=config.n), source.origin)
 
 
 def _config(model: str | Model, task: CotTask | None, settings: Mapping[str, Any]) -> CotConfig:
-    """What `CotConfig` checks; a single share, operator or attribution may stand for a list of one."""
+    """Return the configuration; a single share, operator or attribution may stand for a list of one."""
     given = dict(settings)
     example = _example(task) if given.pop("worked_example", False) else None
     for name in ADDABLE:
@@ -139,7 +149,7 @@ def _config(model: str | Model, task: CotTask | None, settings: Mapping[str, Any
     )
 
 
-def _example(task: CotTask | None) -> Worked:
+def _example(task: CotTask | None) -> WorkedExample:
     if task is None or task.example is None:
         raise ConfigError("a worked example comes from a task, and none with one is named; choose one with --task.")
     return task.example
@@ -151,15 +161,15 @@ def _server(base_url: str | None, server: Server | None) -> Server | None:
     return Server(base_url=base_url) if base_url is not None else server
 
 
-def _backend(model: str | Model, server: Server | None, budget: Budget | None, loading: Mapping[str, Any]) -> Backend:
+def _backend(
+    model: str | Model, server: Server | None, budget: Budget | None, loading: Mapping[str, Any]
+) -> ChatBackend:
     if server is not None:
         if not isinstance(model, str):
             raise ConfigError("behind a server a model goes by its name; a loaded one needs no server.")
-        return Backend(lambda store: Chat(server, store, budget=budget), ChainInfo(base_url=server.base_url))
+        return ChatBackend(lambda store: Chat(server, store, budget=budget), ChainInfo(base_url=server.base_url))
     if budget is not None and budget != Budget():
         raise ConfigError("a limit on requests or cost needs a server; a model on this machine costs nothing.")
-    from ice_eval.cot.local_chat import LocalChat
-
     loaded = load_model(model, **loading)
     about = ChainInfo(device=loaded.devices, weights=loaded.fingerprint)
-    return Backend(lambda store: LocalChat(loaded, store), about, loaded)
+    return ChatBackend(lambda store: LocalChat(loaded, store), about, loaded)

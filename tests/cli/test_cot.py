@@ -5,8 +5,8 @@ import re
 
 import pytest
 from tests.cli.commands import assert_refused
-from tests.cot.reasoners import Reasoner, loads, records
 from tests.servers.chat_server import ChatServer
+from tests.subjects.chain.reasoners import Reasoner, loads, records
 
 FEW = ("--n", "6", "--attributions", "position,random")
 

@@ -5,8 +5,8 @@ import logging
 import traceback
 
 import pytest
-from tests.cot.reasoners import Reasoner, records
 from tests.servers.chat_server import ChatServer, Say, completion, error
+from tests.subjects.chain.reasoners import Reasoner, records
 
 import ice_eval
 from ice_eval.errors import IceError

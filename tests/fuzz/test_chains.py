@@ -7,16 +7,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.fuzz.odd_texts import broken_texts, texts
 
-from ice_eval.cot.answer_steps import reasoning_steps
-from ice_eval.cot.answers import Answer, Label, Number, Option, Unreadable
-from ice_eval.cot.steps import given_steps, split_steps
+from ice_eval.subjects.chain import (
+    FinalAnswer,
+    LabelAnswer,
+    NumberAnswer,
+    OptionAnswer,
+    Unreadable,
+    given_steps,
+    reasoning_steps,
+    split_steps,
+)
 
 N_RESPONSES = {"ordinary": 80, "slow": 2_000}
 KINDS = (
-    Number(),
-    Option(("cat", "a dog", "the (big) one.", "[")),
-    Option(("1", "2", "3", "4")),
-    Label({"positive": ("good",), "negative": ()}),
+    NumberAnswer(),
+    OptionAnswer(("cat", "a dog", "the (big) one.", "[")),
+    OptionAnswer(("1", "2", "3", "4")),
+    LabelAnswer({"positive": ("good",), "negative": ()}),
 )
 PIECES = [
     "Add 3. ", "\n", "\n\n", " ", "\r\n", "1. ", "2) ", "- ", "A. ", "(", ")", ":", "...", "e.g. ", "U.S. ", "# H\n",
@@ -41,9 +48,9 @@ def check(response, question):
     ]
     for kind in KINDS:
         found = kind.read(response)
-        assert isinstance(found, Answer | Unreadable)
-        assert isinstance(kind.gold(response), Answer | None)
-        if isinstance(found, Answer):
+        assert isinstance(found, FinalAnswer | Unreadable)
+        assert isinstance(kind.gold(response), FinalAnswer | None)
+        if isinstance(found, FinalAnswer):
             assert kind.same(found, found)
         assert set(reasoning_steps(chain, found, kind, question=question)) <= set(chain.steps)
 

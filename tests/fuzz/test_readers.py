@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from tests.fuzz.odd_texts import broken_texts, texts
 
 from ice_eval.bench.grid import load_grid
-from ice_eval.cot.given import read_given
 from ice_eval.errors import ConfigError
 from ice_eval.interop import read
+from ice_eval.subjects.chain import read_given
 from ice_eval.tasks import FileData, Records, Template, load_task
 
 N_FILES = {"ordinary": 100, "slow": 1_000}

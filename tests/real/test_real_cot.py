@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from ice_eval.cot import (
-    Answer,
-    Number,
-    Option,
+from ice_eval.subjects.chain import (
+    FinalAnswer,
+    NumberAnswer,
+    OptionAnswer,
     ask_prompt,
     conclude_prompt,
     cot_tasks,
@@ -66,9 +66,9 @@ def test_lines_that_models_wrote_as_steps_are_steps(records):
 def test_final_answers_are_read_or_found_unreadable(records, name):
     equal, unreadable, other = set(), set(), set()
     for index, record in enumerate(records[name]):
-        kind = Option(tuple(record["choices"])) if "choices" in record else Number()
+        kind = OptionAnswer(tuple(record["choices"])) if "choices" in record else NumberAnswer()
         reading, final = kind.read(whole(record, name)), kind.gold(record["final"])
-        if not isinstance(reading, Answer):
+        if not isinstance(reading, FinalAnswer):
             unreadable.add(index)
         elif kind.same(reading, final):
             equal.add(index)
@@ -84,7 +84,7 @@ def test_final_answers_are_read_or_found_unreadable(records, name):
 def test_the_files_are_read_as_given_responses(shared_data, name, n):
     given = read_given(shared_data / f"{name}.jsonl")
     assert len(given) == n
-    assert all(isinstance(record.final, Answer) and record.problem.gold for record in given)
+    assert all(isinstance(record.final, FinalAnswer) and record.problem.gold for record in given)
     for record in given:
         kept = reasoning_steps(record.chain, record.final, record.problem.kind, question=record.problem.question)
         assert set(kept) <= set(record.chain.steps)
@@ -99,4 +99,4 @@ def test_every_record_becomes_a_problem_that_can_be_asked(shared_data, name):
         assert problem.question in ask_prompt(problem)
         assert all(option in conclude_prompt(problem, ["One.", "Two."]) for option in problem.options)
         answer = problem.kind.read(f"One step. Another one.\nAnswer: {problem.gold.value}")
-        assert answer == Answer(problem.gold.value, "marker")
+        assert answer == FinalAnswer(problem.gold.value, "marker")

@@ -1,11 +1,11 @@
 """Step-level runs with known steps, for reports: texts that hold markup, and a step that no answer rests on."""
 
-from tests.cot.reasoners import Reasoner, records
 from tests.servers.chat_server import ChatServer, completion
+from tests.subjects.chain.reasoners import Reasoner, records
 
-from ice_eval.cot import Backend, CotConfig, Source, cot_tasks, execute_chains
 from ice_eval.results.records import ChainInfo
 from ice_eval.servers import Chat, Server
+from ice_eval.subjects.chain import ChatBackend, CotConfig, ProblemSource, cot_tasks, execute_chains
 from ice_eval.tasks import Records
 
 SCRIPT = "<script>alert('{}')</script>"
@@ -43,5 +43,5 @@ def chain_run(out, *, behave=None, count=5, steps=5, **fields):
     config = CotConfig(model="scripted", task="gsm8k", n=count, **settings)
     with ChatServer(behave or Marked(steps=steps)) as asked:
         server = Server(base_url=asked.url)
-        backend = Backend(lambda store: Chat(server, store), ChainInfo(base_url=server.base_url))
-        return execute_chains(config, Source(problems, "records"), backend, out=out)
+        backend = ChatBackend(lambda store: Chat(server, store), ChainInfo(base_url=server.base_url))
+        return execute_chains(config, ProblemSource(problems, "records"), backend, out=out)

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ice_eval import stats
-from ice_eval.cot import rescore_chains
 from ice_eval.errors import ConfigError, DataError
 from ice_eval.rationales import keep_mask, null_of, random_sets
 from ice_eval.results import RunFolder, differences, rescore, view_example
 from ice_eval.results.json_files import as_json
 from ice_eval.results.records import Record, flat
+from ice_eval.subjects.chain import rescore_chains
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,7 +14,7 @@ from ice_eval.errors import ConfigError
 from ice_eval.settings import LOADING, names_of, values_of
 
 if TYPE_CHECKING:
-    from ice_eval.cot.plan import ChainPlan
+    from ice_eval.subjects.chain import ChainPlan
 
 app = typer.Typer(no_args_is_help=True)
 _SERVER = ("base_url", "api_key_env", "concurrency")

@@ -59,13 +59,11 @@ def _lists() -> Mapping[str, Callable[[], Iterator[Entry]]]:
     from ice_eval.analysis.measures import measures
     from ice_eval.attributions import attributions
     from ice_eval.bench import presets
-    from ice_eval.cot import cot_tasks
-    from ice_eval.cot.attributions import step_attributions
-    from ice_eval.cot.operators import step_operators
     from ice_eval.executors import executors
     from ice_eval.interop import formats
     from ice_eval.nulls import nulls
     from ice_eval.operators import operators
+    from ice_eval.subjects.chain import cot_tasks, step_attributions, step_operators
 
     plain = {
         "attributions": attributions,

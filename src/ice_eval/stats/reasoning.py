@@ -28,7 +28,7 @@ _TAILS = np.array([0.025, 0.975])
 
 
 def step_reasoning_capacity(necessity: float, sufficiency: float) -> float:
-    """`Nec * (1 - Suf)`: high where removing steps changes the answer and a few steps alone do not give it.
+    """Return `Nec * (1 - Suf)`: high where removing steps changes the answer and a few steps alone do not give it.
 
     Args:
         necessity: Share of random removals of steps that change the answer.
@@ -43,7 +43,7 @@ def step_reasoning_capacity(necessity: float, sufficiency: float) -> float:
 
 
 def adjusted_capacity(necessity: float, sufficiency: float, floor: float) -> float | None:
-    """The capacity beyond the noise floor F, at which the answer changes although nothing was removed.
+    """Return the capacity beyond the noise floor F, at which the answer changes although nothing was removed.
 
     `max(0, (Nec - F) / (1 - F)) * max(0, 1 - Suf / (1 - F))`; None at F = 1, where nothing can be told from noise.
 
@@ -73,7 +73,7 @@ class Capacity:
 def capacity(
     necessity: Values, sufficiency: Values, floor: Values, *, rng: np.random.Generator, n_resamples: int = 9999
 ) -> Capacity:
-    """The capacity of a set of problems, with 95 % BCa intervals over problems.
+    """Return the capacity of a set of problems, with 95 % BCa intervals over problems.
 
     A column that is 0 or 1 for every problem has no spread to resample; it enters the ends of the intervals at its
     exact limit (as in `mean_interval`) that moves them outwards. So twenty problems without a single change do not
@@ -106,7 +106,7 @@ def capacity(
 
 
 def reasoning_word(capacity: float) -> Reasoning:
-    """The paper's word for a capacity: decorative [0, .15), scaffolding [.15, .4], genuine (.4, 1].
+    """Return the paper's word for a capacity: decorative [0, .15), scaffolding [.15, .4], genuine (.4, 1].
 
     Raises:
         DataError: If `capacity` is not in [0, 1].
@@ -146,13 +146,13 @@ def reasoning_verdict(interval: Interval | None) -> ReasoningVerdict:
 
 
 def _plain(means: Values) -> Values:
-    """Capacities of (rows, 3) means of necessity, sufficiency and noise floor."""
+    """Return the capacities of (rows, 3) means of necessity, sufficiency and noise floor."""
     result: Values = means[:, 0] * (1 - means[:, 1])
     return result
 
 
 def _adjusted(means: Values) -> Values:
-    """The same beyond the noise floor; 0 where that is 1."""
+    """Return the same beyond the noise floor; 0 where that is 1."""
     necessity, sufficiency, floor = means.T
     steady = np.maximum(1 - floor, ROUND_OFF)
     result: Values = np.clip((necessity - floor) / steady, 0, 1) * np.clip(1 - sufficiency / steady, 0, 1)
@@ -160,7 +160,7 @@ def _adjusted(means: Values) -> Values:
 
 
 def _interval(sample: Values, means: Values, statistic: Callable[[Values], Values]) -> Interval | None:
-    """BCa limits; columns without spread stand at their own limits: both statistics rise with necessity alone.
+    """Return BCa limits; columns without spread stand at their own limits: both statistics rise with necessity alone.
 
     Where no resample differs (few problems, cut off at 0 in each) the data do not say how far off the statistic may be,
     and all columns stand at their limits.
@@ -182,7 +182,7 @@ def _end(
     *,
     end: int,
 ) -> float:
-    """The lower or the upper end, with the `fixed` columns at those of their limits that move it outwards."""
+    """Return the lower or the upper end, with the `fixed` columns at those of their limits that move it outwards."""
     outward = (end, 1 - end, 1 - end)
     sample, means = sample.copy(), means.copy()
     for column, (limit, is_fixed) in enumerate(zip(limits, fixed, strict=True)):
@@ -194,7 +194,7 @@ def _end(
 
 
 def _limits(sample: Values, means: Values, statistic: Callable[[Values], Values]) -> Values:
-    """BCa limits of a function of means; plain percentiles where it is flat, as where it is cut off at 0."""
+    """Return BCa limits of a function of means; plain percentiles where it is flat, as where it is cut off at 0."""
     resampled, estimate = statistic(means), float(statistic(sample.mean(axis=0)[None])[0])
     jackknife = statistic((sample.sum(axis=0) - sample) / (len(sample) - 1))
     deviations = jackknife.mean() - jackknife

@@ -1,13 +1,68 @@
-"""What step-level runs say of chains, as tables."""
+"""Tables of chains of thought: capacities, references, operators, levels, raw scores; and two runs side by side."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from ice_eval.report.chains._content import CHAINS, capacities, numbered
 from ice_eval.report.colours import word_of_verdict
 from ice_eval.results import Summary
-from ice_eval.results.records import ChainSummary, CountedRate
+from ice_eval.results.records import CapacityLine, ChainSummary, CountedRate, Stratum
+from ice_eval.stats import REFERENCE_SHARE
+from ice_eval.subjects.chain.summary import SHORT
 from ice_eval.table import Column, Table, naming, table_of
+
+CHAINS: Mapping[Stratum, str] = {"long": f"{SHORT} steps or more", "short": f"fewer than {SHORT} steps", "all": "all"}
+"""Strata of chains by length, in words."""
+ENOUGH = 50
+"""Chains from which on an interval is not rough, so that long ones can speak for themselves."""
+
+
+def numbered(summaries: Sequence[Summary]) -> Iterator[tuple[str, ChainSummary]]:
+    """Yield the chain summary of each step-level run, with the number of the run where there are several."""
+    for number, summary in enumerate(summaries, start=1):
+        if summary.chains is not None:
+            yield str(number) if len(summaries) > 1 else "", summary.chains
+
+
+def capacities(content: ChainSummary) -> list[CapacityLine]:
+    """Return the lines of the lengths that occur; all chains together only where both do."""
+    there = {line.chains for line in content.capacity if line.k_effective is not None}
+    shown = there if {"long", "short"} <= there else there - {"all"}
+    return [line for line in content.capacity if line.chains in shown]
+
+
+def chains_of(line: CapacityLine) -> str:
+    """Return the chains that a line is about, within a sentence."""
+    return f"chains of {'any length' if line.chains == 'all' else CHAINS[line.chains]}"
+
+
+def headlines(content: ChainSummary) -> list[CapacityLine]:
+    """Return a line for every operator, at the share of steps that the capacity is defined for where the run has it.
+
+    Long chains lead where they are most of the chains, or enough: of short ones a fifth is less than one step. Where
+    they are few, all chains lead together, since a verdict on one chain of fourteen is none on the run.
+    """
+    lines = capacities(content)
+    if not lines:
+        return []
+    shares = [line.k for line in lines]
+    share = REFERENCE_SHARE if REFERENCE_SHARE in shares else shares[0]
+    there = [line for line in lines if line.k == share]
+    length = _leading(there)
+    return [line for line in there if line.chains == length]
+
+
+def count_of(lines: Sequence[CapacityLine], length: Stratum) -> int:
+    """Return the number of chains of a length, under the operator whose replies could be read for most of them."""
+    return max((line.n for line in lines if line.chains == length), default=0)
+
+
+def _leading(lines: Sequence[CapacityLine]) -> Stratum:
+    """Return the length of chains that leads, by their number alone, whatever they say."""
+    lengths = [name for name in CHAINS if any(line.chains == name for line in lines)]
+    if "all" not in lengths:
+        return lengths[0]
+    n_long = count_of(lines, "long")
+    return "long" if n_long >= ENOUGH or 2 * n_long > count_of(lines, "all") else "all"
 
 
 def cot_tables(*summaries: Summary) -> list[Table]:
@@ -186,3 +241,57 @@ def _agreement(contents: Contents) -> Table:
         lambda content: [content.raw_agreement] if content.raw else [],
         columns,
     )
+
+
+class _Pair(NamedTuple):
+    """The same line of two runs."""
+
+    run: str
+    """Letter of the second run."""
+    first: CapacityLine
+    second: CapacityLine
+
+
+def chain_difference_table(first: Summary, others: Mapping[str, Summary]) -> Table:
+    """Capacity and verdict of a run and of others, by their letters, wherever both have a line.
+
+    Each number has the interval of its own run: there is none of a difference.
+    """
+    pairs = [
+        pair
+        for letter, other in others.items()
+        if first.chains is not None and other.chains is not None
+        for pair in _shared(letter, first.chains, other.chains)
+    ]
+    second = next(iter(others)) if len(others) == 1 else "other"
+    columns = (
+        Column("run", "run", "text"),
+        Column("first.operator", "operator", "text"),
+        Column("first.k", "k", "share"),
+        Column("first.chains", "chains", "text", get=lambda pair: CHAINS[pair.first.chains]),
+        Column("n", "n", "text", get=lambda pair: f"{pair.first.n}, {pair.second.n}"),
+        *_of_run("A", "first"),
+        *_of_run(second, "second"),
+    )
+    return table_of("Do the steps carry the answer?", pairs, columns)
+
+
+def _of_run(name: str, which: str) -> tuple[Column, ...]:
+    def word(pair: _Pair) -> str | None:
+        verdict = getattr(pair, which).verdict
+        return None if verdict is None else str(verdict.lowest)
+
+    return (
+        Column(f"{which}.src_adjusted", f"SRC adj. {name}", "fraction"),
+        Column(f"{which}.src_adjusted_ci", f"95 % CI {name}", "fraction interval"),
+        Column(f"{which}.verdict", f"verdict {name}", "text", word=word),
+    )
+
+
+def _shared(letter: str, first: ChainSummary, second: ChainSummary) -> list[_Pair]:
+    known = {(line.operator, line.k, line.chains): line for line in capacities(second)}
+    return [
+        _Pair(letter, line, known[place])
+        for line in capacities(first)
+        if (place := (line.operator, line.k, line.chains)) in known
+    ]

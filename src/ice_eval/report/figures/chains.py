@@ -7,7 +7,7 @@ from typing import Any
 import altair as alt
 
 from ice_eval.analysis.paper import paper_table
-from ice_eval.report.chains._content import capacities, chains_of, headlines
+from ice_eval.report.chains.tables import capacities, chains_of, headlines
 from ice_eval.report.figures.figure import (
     FAINT,
     INK,
@@ -48,7 +48,7 @@ Named = tuple[str, ChainSummary]
 
 
 def chain_figures(folders: Sequence[RunFolder]) -> list[Figure]:
-    """The figures of the step-level runs among some; those that their data do not allow are left out."""
+    """Return the figures of the step-level runs among some; those that their data do not allow are left out."""
     found = [(folder, chains) for folder in folders if (chains := folder.summary().chains) is not None]
     names = run_names([folder for folder, _ in found])
     runs = [(f"{model} on {task}", chains) for (model, task), (_, chains) in zip(names, found, strict=True)]
@@ -58,7 +58,7 @@ def chain_figures(folders: Sequence[RunFolder]) -> list[Figure]:
 
 
 def _capacity(runs: Sequence[Named], models: Sequence[str], tasks: Sequence[str]) -> Figure | None:
-    """SRC against accuracy: of several runs, or of one beside the models that the paper publishes."""
+    """Draw SRC against accuracy: of several runs, or of one beside the models that the paper publishes."""
     own = [
         ChainOfThought(
             model=model,
@@ -151,7 +151,7 @@ def _share_rows(run: str, content: ChainSummary) -> Iterator[dict[str, Any]]:
 
 
 def _early(runs: Sequence[Named]) -> Figure | None:
-    """How often a beginning of the chain gives its answer; needs the operator `truncate`."""
+    """Draw how often a beginning of the chain gives its answer; needs the operator `truncate`."""
     rows = [
         {"run": name, "share": cut.share, "rate": cut.rate, **ends(cut.rate_ci), "row": "", "column": ""}
         for name, content in runs

@@ -1,0 +1,318 @@
+"""Final answers: read from what a model wrote, compared, or found unreadable; and the steps that state them."""
+
+import string
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Literal, get_args
+
+import regex
+
+from ice_eval.errors import ConfigError
+from ice_eval.subjects.chain.steps import Chain, Step, last_marked, sentences
+
+
+@dataclass(frozen=True)
+class FinalAnswer:
+    """An answer that was read."""
+
+    value: str
+    """In the form of its kind: `3/4`, `-1234.50`, `25%`, `B`, `positive`."""
+    by: Literal["whole", "marker", "last"]
+    """How: the text is nothing else, an explicit marker stands before it, or it is what the text says last."""
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """No answer could be read: neither right nor wrong, and counted apart."""
+
+    reason: str
+
+
+AnswerReading = FinalAnswer | Unreadable
+
+_GIVES_UP = regex.compile(
+    r"\b(?:cannot|can't|can not|could not|couldn't|unable to)\s+(?:be\s+)?(?:\w+\s+)?"
+    r"(?:determine|tell|answer|say|know|solve|calculate|find|decide)"
+    r"|not enough information|insufficient information|impossible to (?:say|tell|determine|know)"
+    r"|\bI(?: do not|'m not| don't| am not) (?:know|sure)\b",
+    regex.IGNORECASE,
+)
+
+
+class AnswerKind(ABC):
+    """One kind of answer: how it is read, and when two are the same."""
+
+    noun: ClassVar[str]
+    """Its name in messages, with an article."""
+
+    def read(self, text: str) -> AnswerReading:
+        """Return the final answer of a text.
+
+        The last explicit marker decides, even if what follows it cannot be read. Without one it is the whole text, if
+        that is nothing but an answer, else the last sentence that holds one, unless the text gives up after it.
+        """
+        marked = last_marked(text)
+        if marked is not None:
+            return _as_reading(self._value(marked, marked=True), "marker")
+        if not text.strip():
+            return Unreadable("the text is empty")
+        whole = self._whole(text.strip())
+        if whole is not None:
+            return FinalAnswer(whole, "whole")
+        for sentence in reversed(sentences(text)):
+            if _GIVES_UP.search(sentence):
+                return Unreadable("the text says that there is no answer to be had")
+            if self._mentions(sentence):
+                return _as_reading(self._value(sentence, marked=False), "last")
+        return Unreadable(f"the text does not hold {self.noun}")
+
+    def gold(self, value: str) -> FinalAnswer | None:
+        """Return the answer that a field of a file gives, or None where it holds none."""
+        whole = self._whole(value.strip())
+        return None if whole is None else FinalAnswer(whole, "whole")
+
+    @property
+    @abstractmethod
+    def form(self) -> str:
+        """The form in which a model is asked to write it, behind `Answer:`."""
+
+    def same(self, one: FinalAnswer, other: FinalAnswer) -> bool:
+        """Return whether two answers mean the same."""
+        return one.value == other.value
+
+    @abstractmethod
+    def states(self, step: str, answer: FinalAnswer, *, given: str = "") -> bool:
+        """Return whether a step gives the answer away: whoever reads it need not think any more.
+
+        Args:
+            step: The text of the step.
+            answer: The final answer of the chain.
+            given: The question; what it holds already gives nothing away.
+        """
+
+    @abstractmethod
+    def _whole(self, text: str) -> str | None:
+        """Return the value of a text that is nothing but an answer."""
+
+    @abstractmethod
+    def _mentions(self, sentence: str) -> bool:
+        """Return whether a sentence holds anything of the kind."""
+
+    @abstractmethod
+    def _value(self, text: str, *, marked: bool) -> str | Unreadable:
+        """Return the value in a text behind a marker, or in a sentence."""
+
+
+def _as_reading(value: str | Unreadable, by: Literal["marker", "last"]) -> AnswerReading:
+    return value if isinstance(value, Unreadable) else FinalAnswer(value, by)
+
+
+_NEGATION = regex.compile(
+    r"(?:\b(?:not|no|never|neither|nor|hardly|cannot|without|incorrect|wrong|rather than|instead of|less|un|non)"
+    r"|n't|n’t)[\s-]*(?:\w+\s+){0,3}[(\[\"'“*]*\Z",
+    regex.IGNORECASE,
+)
+_DENIED_AFTER = regex.compile(
+    r"[)\]\"'”*.:]*\s*(?:\w+\s+)?(?:is|are|was|would be|can be|does|do|seems?)\s*"
+    r"(?:not\b|n't|n’t|incorrect|wrong|false|ruled)",
+    regex.IGNORECASE,
+)
+
+
+_DENIED = " is named only to deny it"
+_NEAR = 200
+"""Characters before some words in which they may be denied: a long text is not searched again for each of its words."""
+
+
+def _is_negated(text: str, start: int, end: int) -> bool:
+    """Return whether the words at `text[start:end]` are denied: "not positive", "B is wrong"."""
+    return bool(_NEGATION.search(text[max(0, start - _NEAR) : start]) or _DENIED_AFTER.match(text, end))
+
+
+_CONCLUDES = regex.compile(
+    r"\b(?:therefore|thus|hence|so|answer|correct|conclu\w+|overall|best|most|must be|in summary|consequently|based on|"
+    r"given|analysis|choose|select\w*|sentiment|label|topic|category|categor\w+|classif\w+|belongs?)\b",
+    regex.IGNORECASE,
+)
+"""Words that a sentence with a conclusion holds: options and labels are also named where they are only weighed."""
+
+
+def _contained(needles: Iterable[str], text: str) -> list[tuple[str, int, int]]:
+    """Return the places of the needles in a text, as whole words, none inside a longer one; case does not matter."""
+    found = [
+        (needle, match.start(), match.end())
+        for needle in needles
+        if needle
+        for match in regex.finditer(rf"(?<!\w){regex.escape(needle)}(?!\w)", text, regex.IGNORECASE)
+    ]
+    found.sort(key=lambda hit: (hit[1], -hit[2]))
+    outer: list[tuple[str, int, int]] = []
+    for hit in found:
+        if not outer or hit[2] > outer[-1][2] or hit[1:] == outer[-1][1:]:
+            outer.append(hit)
+    return outer
+
+
+def _only_one(hits: list[tuple[str, int, int]], text: str, kind: AnswerKind) -> str | Unreadable:
+    """Return the one value that a text names, unless it names none or several, or denies it."""
+    noun = kind.noun.split()[-1]
+    if not hits:
+        return Unreadable(f"no {noun} follows the marker")
+    if any(_is_negated(text, start, end) for _, start, end in hits):
+        return Unreadable(f"{kind.noun}{_DENIED}")
+    values = sorted({value for value, _, _ in hits})
+    return values[0] if len(values) == 1 else Unreadable(f"several {noun}s: {', '.join(values)}")
+
+
+_MOST = 0.75
+"""Share of an option's words that name it."""
+
+
+@dataclass(frozen=True)
+class OptionAnswer(AnswerKind):
+    """One of the options of a multiple-choice question, by letter or by text; its value is its letter."""
+
+    noun = "an option"
+    form = "the letter of the right option"
+    options: tuple[str, ...]
+
+    @property
+    def letters(self) -> str:
+        return string.ascii_uppercase[: len(self.options)]
+
+    def states(self, step: str, answer: FinalAnswer, *, given: str = "") -> bool:
+        """Return whether it is behind a marker, or the only option that a conclusion names; weighing is not naming."""
+        if last_marked(step) is None and not _CONCLUDES.search(step):
+            return False
+        reading = self.read(step)
+        if isinstance(reading, FinalAnswer):
+            return reading.value == answer.value
+        if reading.reason.endswith(_DENIED):
+            return False
+        # The option in the words of the sentence: most of its words, and more than of any other.
+        words = set(_folded(step).split())
+        shares = [len(words & set(option)) / len(option) for option in map(str.split, map(_folded, self.options))]
+        own = shares.pop(self.letters.index(answer.value))
+        return own >= _MOST and own > max(shares)
+
+    def _whole(self, text: str) -> str | None:
+        letter = regex.fullmatch(rf"\W*([{self.letters}])\W*", text, regex.IGNORECASE)
+        if letter:
+            return letter[1].upper()
+        named = regex.match(rf"\W*(?:option\s+)?([{self.letters}])\s*[).:\]]", text)
+        rest = _folded(text[named.end() :]) if named else ""
+        texts = [letter for letter, option in self._texts() if _folded(option) in (_folded(text), rest)]
+        if named and (not rest or texts == [named[1]]):
+            return named[1]
+        return texts[0] if len(texts) == 1 and not named else None
+
+    def _mentions(self, sentence: str) -> bool:
+        return bool(self._letters_in(sentence, bare=False) or self._texts_in(sentence))
+
+    def _value(self, text: str, *, marked: bool) -> str | Unreadable:
+        whole = self._whole(text)
+        if whole is not None:
+            return whole
+        letters, texts = self._letters_in(text, bare=marked), self._texts_in(text)
+        if marked and letters:  # `B, since A is too small`: the first one is what the marker marks
+            letters = letters[:1]
+            texts = [hit for hit in texts if regex.fullmatch(r"(?i)\W*(?:an?|the)?\W*", text[letters[0][2] : hit[1]])]
+        return _only_one(letters + texts, text, self)
+
+    def _texts(self) -> list[tuple[str, str]]:
+        return list(zip(self.letters, self.options, strict=True))
+
+    def _letters_in(self, text: str, *, bare: bool) -> list[tuple[str, int, int]]:
+        """Return letters of options: `(B)`, `option B`; bare ones only behind a marker, never the article `A`."""
+        forms = (
+            rf"\(([{self.letters.lower()}{self.letters}])\)|(?i:\b(?:option|choice|answer)s?)\s+\"?([{self.letters}])\b"
+        )
+        if bare:
+            forms += rf"|(?<!\w)([{self.letters}])(?!\w|['’]\w)(?!\s+\p{{Ll}}(?<=A\s+\p{{Ll}}))"
+        found = regex.finditer(forms, text)
+        return [((m[1] or m[2] or (m[3] if bare else "")).upper(), m.start(), m.end()) for m in found]
+
+    def _texts_in(self, text: str) -> list[tuple[str, int, int]]:
+        letter_of = {_bare(option): letter for letter, option in self._texts()}
+        return [(letter_of[needle], start, end) for needle, start, end in _contained(letter_of, text)]
+
+
+def _folded(text: str) -> str:
+    """Return letters and digits only, without a leading article: what makes two options the same."""
+    words = regex.findall(r"[\p{L}\p{N}]+", text.casefold())
+    return " ".join(words[1:] if words[:1] and words[0] in {"a", "an", "the"} and len(words) > 1 else words)
+
+
+def _bare(option: str) -> str:
+    """Return an option as it would be written inside a sentence."""
+    return regex.sub(r"^(?:an?|the)\s+", "", option.strip().rstrip(".!?"), flags=regex.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class LabelAnswer(AnswerKind):
+    """One of the labels of a classification, by name; each may go by several words.
+
+    A word that is denied ("not positive") is unreadable, not the opposite: the writer may mean another label, or none.
+    """
+
+    noun = "a label"
+    words: Mapping[str, tuple[str, ...]]
+    """Label -> the words that stand for it; its own name counts too."""
+
+    @property
+    def form(self) -> str:
+        *names, last = self.words
+        return f"{', '.join(names)} or {last}"
+
+    def states(self, step: str, answer: FinalAnswer, *, given: str = "") -> bool:
+        """Return whether it is behind a marker, or the only label that a conclusion names."""
+        if last_marked(step) is None and not _CONCLUDES.search(step):
+            return False
+        return self.read(step) in {FinalAnswer(answer.value, by) for by in ("whole", "marker", "last")}
+
+    def _whole(self, text: str) -> str | None:
+        bare = text.strip(" \t\n.,:;!?*_\"'“”‘’()[]`").casefold()
+        return next((label for word, label in self._labels().items() if word.casefold() == bare), None)
+
+    def _mentions(self, sentence: str) -> bool:
+        return bool(_contained(self._labels(), sentence))
+
+    def _value(self, text: str, *, marked: bool) -> str | Unreadable:
+        labels = self._labels()
+        hits = [(labels[word], start, end) for word, start, end in _contained(labels, text)]
+        return _only_one(hits, text, self)
+
+    def _labels(self) -> dict[str, str]:
+        return {word: label for label, words in self.words.items() for word in (label, *words)}
+
+
+AnswerStep = Literal["drop", "keep"]
+"""Treatment of steps that state the final answer.
+
+Whoever is shown "so 560 + 280 = 840" can answer 840 without any of the other steps: the measure would say where the
+answer was written, not whether the reasoning carried it. So such steps are dropped by default. The price is that a last
+step which both reasons and concludes is lost with its reasoning, and that chains get shorter.
+"""
+
+
+def check_policy(policy: str) -> None:
+    """Raise `ConfigError` for an unknown treatment of steps that state the answer."""
+    if policy not in get_args(AnswerStep):
+        raise ConfigError(f"--answer-step '{policy}': {' or '.join(get_args(AnswerStep))} is expected.")
+
+
+def reasoning_steps(
+    chain: Chain, answer: AnswerReading, kind: AnswerKind, *, policy: AnswerStep = "drop", question: str = ""
+) -> tuple[Step, ...]:
+    """Return the steps that are evaluated: all (`keep`), or those that do not state the answer (`drop`).
+
+    An unreadable answer is stated nowhere, so all steps stay. Numbers that the question holds count only as results.
+
+    Raises:
+        ConfigError: There is no such policy.
+    """
+    check_policy(policy)
+    if policy == "keep" or not isinstance(answer, FinalAnswer):
+        return chain.steps
+    return tuple(step for step in chain.steps if not kind.states(step.text, answer, given=question))

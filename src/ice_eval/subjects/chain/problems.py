@@ -1,0 +1,334 @@
+"""Problems, the tasks that make them of records, and the chains that were written for them."""
+
+import functools
+import itertools
+import string
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import regex
+
+from ice_eval._registry import Registry
+from ice_eval.errors import DataError
+from ice_eval.servers import Response
+from ice_eval.subjects.chain.answers import (
+    AnswerKind,
+    AnswerReading,
+    AnswerStep,
+    FinalAnswer,
+    OptionAnswer,
+    Unreadable,
+    reasoning_steps,
+)
+from ice_eval.subjects.chain.numbers import NumberAnswer
+from ice_eval.subjects.chain.steps import Chain, Step, given_steps, is_thinking, split_steps
+from ice_eval.tasks import DataSource, HubData, numbered_rows
+
+FEWEST_STEPS = 2
+"""A single step cannot be told from the whole chain."""
+
+ProblemRecord = Mapping[str, Any]
+"""One record of a data set or of a file of chains."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One question with the answer that is held to be right."""
+
+    id: str
+    question: str
+    options: tuple[str, ...]
+    """Options to choose from; empty where the question has none."""
+    gold: FinalAnswer | None
+    kind: AnswerKind
+
+    @property
+    def shown(self) -> str:
+        """The question with its options, each behind its letter."""
+        options = zip(string.ascii_uppercase, self.options, strict=False)
+        return "\n".join([self.question, *(f"{letter}. {option}" for letter, option in options)])
+
+
+@dataclass(frozen=True)
+class WorkedExample:
+    """A problem with its solution, to show a model how to write one."""
+
+    problem: Problem
+    steps: tuple[str, ...]
+    answer: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class CotTask:
+    """The way in which records of a data set become problems."""
+
+    read: Callable[[ProblemRecord, str], Problem]
+    """Record and id -> problem; raises `DataError` without saying where, since the caller knows."""
+    kind: AnswerKind | None = None
+    """The kind of the answers; None where every problem has options of its own."""
+    example: WorkedExample | None = None
+    """Shown before the first question on request."""
+    hub: HubData | None = None
+    """The data that are used if no file is given."""
+    name: str = "custom"
+    description: str = ""
+
+    def source(self, given: DataSource | None) -> DataSource:
+        """Return the given data, or the task's own.
+
+        Raises:
+            DataError: There is neither.
+        """
+        source = given or self.hub
+        if source is None:
+            raise DataError(f"the task '{self.name}' has no data of its own; give them as a file: --data FILE.jsonl")
+        return source
+
+    def problems(self, source: DataSource | None = None, *, limit: int | None = None) -> list[Problem]:
+        """Return the first `limit` problems of a file, or of the hub.
+
+        Raises:
+            DataError: There are no data; or a record lacks a field or holds an answer that cannot be read, or two have
+                one id.
+        """
+        source = self.source(source)
+        made: dict[str, Problem] = {}
+        for index, row in enumerate(itertools.islice(source.rows(), limit)):
+            identity = str(index if row.get("id") is None else row["id"])
+            if identity in made:
+                raise DataError(f"{source.origin}: two records have the id '{identity}'; ids must be unique.")
+            try:
+                made[identity] = self.read(row, identity)
+            except DataError as exc:
+                raise DataError(f"{source.origin}, record {index}: {exc}") from exc
+        if not made:
+            raise DataError(f"{source.origin} holds no records; at least one is needed.")
+        return list(made.values())
+
+
+CotTaskFactory = Callable[[], CotTask]
+cot_tasks: Registry[CotTaskFactory] = Registry("cot_task", "ice_eval.subjects.chain.tasks")
+
+
+def cot_task(name: str) -> Callable[[CotTaskFactory], CotTaskFactory]:
+    """Register a function that returns a `CotTask`; it gets its name, and its description from the docstring."""
+
+    def register(factory: CotTaskFactory) -> CotTaskFactory:
+        described = (factory.__doc__ or "").strip().partition("\n")[0]
+
+        @functools.wraps(factory)  # so that a message about two of one name can say where they are
+        def named() -> CotTask:
+            return replace(factory(), name=name, description=described)
+
+        cot_tasks.add(name, named)
+        return factory
+
+    return register
+
+
+def text_of(row: ProblemRecord, name: str) -> str:
+    """Return a field that must hold text."""
+    value = row.get(name)
+    if not isinstance(value, str) or not value.strip():
+        held = "is missing" if value is None else f"holds {value!r}"
+        raise DataError(f"the field '{name}' {held}, and text is expected; the record has {', '.join(map(str, row))}.")
+    return value
+
+
+def gold_of(value: object, kind: AnswerKind) -> FinalAnswer:
+    """Return the answer that a record holds to be right."""
+    gold = kind.gold(str(value))
+    if gold is None:
+        raise DataError(f"the answer {value!r} cannot be read as {kind.noun}.")
+    return gold
+
+
+@dataclass(frozen=True)
+class GivenChain:
+    """A user-supplied chain: the problem that it was written for, and the final answer that it came to."""
+
+    problem: Problem
+    chain: Chain
+    final: AnswerReading
+
+
+def read_given(path: Path, *, kind: AnswerKind | None = None) -> list[GivenChain]:
+    """Read a file of chains.
+
+    Args:
+        path: A `.jsonl` file. Each record has `question`; `steps` (texts) or `response` (which is split); `final`,
+            which may be missing beside a response that states it; perhaps `gold`, `id`, and `choices` (texts).
+        kind: The kind of the answers; None: options where a record has `choices`, else numbers.
+
+    Raises:
+        DataError: The file or a line of it has another shape; the message names the line.
+    """
+    try:
+        with Path(path).open(encoding="utf-8-sig") as lines:
+            rows = list(numbered_rows(lines, str(path)))
+    except UnicodeDecodeError as exc:
+        raise DataError(f"{path} is not UTF-8 text ({exc.reason} at byte {exc.start}); save it as UTF-8.") from exc
+    except OSError as exc:
+        raise DataError(f"{path} cannot be read: {exc.strerror}. A .jsonl file is expected.") from exc
+    if not rows:
+        raise DataError(f"{path} holds no records; at least one is needed.")
+    seen: dict[str, int] = {}
+    records = []
+    for index, (number, row) in enumerate(rows):
+        try:
+            record = _given(row, str(index), kind)
+        except DataError as exc:
+            raise DataError(f"{path}, line {number}: {exc}") from exc
+        first = seen.setdefault(record.problem.id, number)
+        if first != number:
+            raise DataError(f"{path}, line {number}: the id '{record.problem.id}' was given in line {first} already.")
+        records.append(record)
+    return records
+
+
+def _given(row: ProblemRecord, index: str, kind: AnswerKind | None) -> GivenChain:
+    question = row.get("question")
+    if not isinstance(question, str) or not question.strip():
+        raise DataError(f"'question' must be a text; the record has {', '.join(row) or 'no fields'}.")
+    options = _texts(row, "choices") if row.get("choices") is not None else ()
+    kind = kind or (OptionAnswer(options) if options else NumberAnswer())
+    chain = _chain(row)
+    gold = None
+    if row.get("gold") is not None:
+        gold = kind.gold(_written(row, "gold"))
+        if gold is None:
+            raise DataError(f"'gold' holds {row['gold']!r}, which cannot be read as {kind.noun}.")
+    if row.get("final") is not None:
+        final = kind.read(_written(row, "final"))
+    elif row.get("response") is not None:
+        final = _final_of(chain, kind)
+    else:
+        raise DataError("'final' is missing: steps alone do not say which answer they came to.")
+    identity = index if row.get("id") is None else str(row["id"])
+    return GivenChain(Problem(identity, question, options, gold, kind), chain, final)
+
+
+def _chain(row: ProblemRecord) -> Chain:
+    if (row.get("steps") is None) == (row.get("response") is None):
+        raise DataError(f"either 'steps' or 'response' is expected; the record has {', '.join(row)}.")
+    if row.get("steps") is not None:
+        return given_steps(_texts(row, "steps"))
+    if not isinstance(row["response"], str):
+        raise DataError(f"'response' holds {type(row['response']).__name__}, and text is expected.")
+    return split_steps(row["response"])
+
+
+def _written(row: ProblemRecord, name: str) -> str:
+    value = row[name]
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise DataError(f"'{name}' holds {value!r}, and a text or a number is expected.")
+    return str(value)
+
+
+def _texts(row: ProblemRecord, name: str) -> tuple[str, ...]:
+    value = row[name]
+    if not isinstance(value, list) or not value or not all(isinstance(text, str) and text.strip() for text in value):
+        raise DataError(f"'{name}' must be a list of texts, none of them empty, and holds {value!r:.80}.")
+    return tuple(text.strip() for text in value)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A problem, its chain, the answer that this came to, and the steps that are kept or removed."""
+
+    problem: Problem
+    chain: Chain
+    answer: AnswerReading
+    steps: tuple[Step, ...]
+    """The units; steps that state the answer are not among them unless they are to be kept."""
+    skip_reason: str | None = None
+    """The reason why the problem is skipped; None for those that are evaluated."""
+
+    @property
+    def id(self) -> str:
+        return self.problem.id
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The texts of the steps."""
+        return tuple(step.text for step in self.steps)
+
+    @property
+    def own(self) -> FinalAnswer:
+        """The answer of a case that is evaluated: it was read."""
+        assert isinstance(self.answer, FinalAnswer), self.skip_reason
+        return self.answer
+
+    @property
+    def is_right(self) -> bool | None:
+        """Whether the answer is the right one; None where that is not known, or it could not be read."""
+        if self.problem.gold is None or not isinstance(self.answer, FinalAnswer):
+            return None
+        return self.problem.kind.same(self.answer, self.problem.gold)
+
+    def without(self, *steps: int) -> tuple[int, ...]:
+        """Return all steps but these."""
+        return tuple(step for step in range(len(self.steps)) if step not in steps)
+
+
+def evaluated(cases: Sequence[Case]) -> list[Case]:
+    """Return the cases that are not skipped."""
+    return [case for case in cases if case.skip_reason is None]
+
+
+def case_of(problem: Problem, chain: Chain, answer: AnswerReading, *, policy: AnswerStep = "drop") -> Case:
+    """Return the case that a chain makes, with a reason where it is skipped."""
+    steps = reasoning_steps(chain, answer, problem.kind, policy=policy, question=problem.question)
+    reason = None
+    if isinstance(answer, Unreadable):
+        reason = f"the answer cannot be read: {answer.reason}"
+    elif len(steps) < FEWEST_STEPS:
+        reason = f"fewer than {FEWEST_STEPS} steps"
+        if len(chain.steps) >= FEWEST_STEPS:
+            reason += " besides those that state the answer"
+    return Case(problem, chain, answer, steps, reason)
+
+
+def given_case(given: GivenChain, *, policy: AnswerStep = "drop") -> Case:
+    """Return the case of a user-supplied chain."""
+    return case_of(given.problem, given.chain, given.final, policy=policy)
+
+
+def written_case(problem: Problem, response: Response, *, policy: AnswerStep = "drop") -> Case:
+    """Return the case of a chain that a model has just written."""
+    text = response.text
+    if response.reasoning:  # a field of its own at some servers; the tags of reasoning models mean the same
+        text = f"<think>{response.reasoning}</think>\n{text}"
+    return case_of(problem, split_steps(text), reading_of(response, problem.kind), policy=policy)
+
+
+_NO_ANSWER = {"refusal": "the model declined", "empty": "the reply is empty", "error": "no reply arrived"}
+
+
+def reading_of(response: Response, kind: AnswerKind) -> AnswerReading:
+    """Read the answer in a reply; one that was cut off counts only if it had stated its answer explicitly before."""
+    if response.status in _NO_ANSWER:
+        return Unreadable(_NO_ANSWER[response.status])
+    found = _final_of(split_steps(response.text), kind)
+    if response.status == "truncated" and not _is_complete(found, response, kind):
+        return Unreadable("the reply was cut off")
+    return found
+
+
+def whole_words(response: Response) -> str:
+    """Return the text of a reply, without its last word where it was cut off: that may be a part of another."""
+    return regex.sub(r"\S+\Z", "", response.text) if response.status == "truncated" else response.text
+
+
+def _final_of(chain: Chain, kind: AnswerKind) -> AnswerReading:
+    """Read the answer that a chain states, in its answer part if it has one."""
+    return kind.read(chain.answer.text if chain.answer else chain.response)
+
+
+def _is_complete(found: AnswerReading, response: Response, kind: AnswerKind) -> bool:
+    """Return whether a reply that was cut off states its answer for good."""
+    if not isinstance(found, FinalAnswer) or found.by != "marker" or is_thinking(response.text):
+        return False
+    return _final_of(split_steps(whole_words(response)), kind) == found

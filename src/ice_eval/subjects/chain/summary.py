@@ -1,0 +1,366 @@
+"""All statistics of a step-level run, from its folder: those of every run, and those of chains only.
+
+Replies are scores, so the ledger has the columns of every other run. The labels are `same` and `changed`, the target is
+`same`. A reply gives its label all of the probability; one that cannot be read gives each a half: it is neither, and
+any fixed score keeps the comparison with random sets valid.
+"""
+
+import itertools
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ice_eval import stats
+from ice_eval.rationales import DYNAMIC, set_size
+from ice_eval.records import Kind
+from ice_eval.results import InputRow, LedgerRow, RunFolder, RunSettings, Summary, rescore
+from ice_eval.results.json_files import write_record
+from ice_eval.results.ledger import NO_NAMES
+from ice_eval.results.records import (
+    CapacityLine,
+    ChainSummary,
+    CountedRate,
+    CutRate,
+    DependenceLine,
+    MeanRate,
+    ProblemCounts,
+    RawAgreement,
+    RawLine,
+    StepCounts,
+    Stratum,
+    Truncation,
+)
+from ice_eval.results.summary import outcomes_by_configuration
+from ice_eval.seeding import rng_for
+from ice_eval.stats import Interval
+from ice_eval.subjects.chain.levels import level_lines
+
+LABELS = ("same", "changed")
+CHAIN, QUESTION, ANSWER, GOLD = "chain", "question", "answer", "gold"
+"""Fields of an input row."""
+_NEVER = -1000.0
+"""Log-score of what was not answered: its probability is exactly 0, and the number is finite."""
+SAME, CHANGED, UNREAD = (0.0, _NEVER), (_NEVER, 0.0), (math.log(0.5), math.log(0.5))
+SHORT = 5
+"""Chains of fewer steps are reported apart: a fifth of them is less than one step, and one is always taken."""
+_STRATA: Mapping[Stratum, Callable[[int], bool]] = {
+    "long": lambda n_steps: n_steps >= SHORT,
+    "short": lambda n_steps: n_steps < SHORT,
+    "all": lambda n_steps: True,
+}
+_CUTS = (0.0, 0.25, 0.5, 0.75, 1.0)
+"""Shares of the chain at which early answers are reported."""
+_RAW_THRESHOLD = 0.5
+"""Raw scores from here on count as evidence for an explanation, as win rates do from `stats.WEAKLY_FAITHFUL` on."""
+
+Flags = NDArray[np.float64]  # (rows,): 1 changed, 0 same, NaN unreadable
+
+
+def changed(rows: Sequence[LedgerRow]) -> Flags:
+    """Return whether each reply is another answer than the chain's own."""
+    scores = np.array([row.scores for row in rows], dtype=np.float64).reshape(-1, 2)
+    return np.select([scores[:, 0] > scores[:, 1], scores[:, 0] < scores[:, 1]], [0.0, 1.0], np.nan)
+
+
+def rescore_chains(folder: RunFolder) -> Summary:
+    """Compute all statistics again from inputs and ledger, and return the summary."""
+    summary, config = rescore(folder), folder.manifest().config
+    assert config.chain is not None, "the folder holds a step-level run"
+    inputs, chains = _read(folder)
+    arranged, raw = config.chain.arrangements, tuple(_raw(folder, config, summary))
+    shuffled = [_rate(changed(rows)) for chain in chains if (rows := chain.arranged("shuffle"))]
+    content = ChainSummary(
+        problems=_problems(inputs),
+        steps=_steps(chains),
+        noise_floor=_counted([chain.floor for chain in chains], config),
+        no_steps=_counted([chain.empty for chain in chains], config),
+        capacity=tuple(_capacity_lines(chains, config)),
+        operator_dependence=tuple(_dependence(chains, config)),
+        shuffle=_counted(shuffled, config) if "shuffle" in arranged else None,
+        truncate=_truncated(chains, config) if "truncate" in arranged else None,
+        levels=tuple(level_lines(folder, seed=config.seed)) if config.chain.levels else None,
+        raw=raw,
+        raw_agreement=_agreement(raw),
+    )
+    # The accuracy is that of the chains: rows have no right answer of their own.
+    lines = tuple(replace(line, accuracy=content.problems.accuracy) for line in summary.configurations)
+    summary = replace(summary, configurations=lines, chains=content)
+    write_record(folder.path / "summary.json", summary)
+    return summary
+
+
+class _ReplyRate(NamedTuple):
+    """A share of replies; unreadable ones give bounds, and are left out of the estimate."""
+
+    low: float
+    point: float
+    """NaN where no reply could be read."""
+    high: float
+    n_rows: int
+    n_unread: int
+
+    @property
+    def complement(self) -> "_ReplyRate":
+        """The share of all others."""
+        return _ReplyRate(1 - self.high, 1 - self.point, 1 - self.low, self.n_rows, self.n_unread)
+
+
+def _rate(flags: Flags) -> _ReplyRate:
+    unread, hits = int(np.isnan(flags).sum()), float(np.nansum(flags))
+    n = flags.size
+    return _ReplyRate(hits / n, hits / (n - unread) if n > unread else np.nan, (hits + unread) / n, n, unread)
+
+
+def _mean_rate(rates: Sequence[_ReplyRate], seed: int) -> MeanRate:
+    """Return the mean over chains with a readable reply, its interval, and the bounds that unreadable ones leave."""
+    points = np.array([rate.point for rate in rates if not np.isnan(rate.point)])
+    interval = stats.mean_interval(points, rng=rng_for(seed, "bootstrap")) if points.size else None
+    bounds = None
+    if rates:
+        bounds = float(np.mean([rate.low for rate in rates])), float(np.mean([rate.high for rate in rates]))
+    return MeanRate(rate=float(points.mean()) if points.size else None, rate_ci=interval, rate_bounds=bounds)
+
+
+def _counted(rates: Sequence[_ReplyRate], config: RunSettings) -> CountedRate:
+    return CountedRate(**vars(_mean_rate(rates, config.seed)), n=len(rates))
+
+
+class _ChainRows:
+    """One evaluated chain with its replies."""
+
+    def __init__(self, example: InputRow, rows: Sequence[LedgerRow]) -> None:
+        self.n_steps = len(example.spans)
+        self._rows = sorted(rows, key=lambda row: row.key.set or 0)
+        self._random: Mapping[tuple[str | None, str | None, int | None], list[LedgerRow]] = defaultdict(list)
+        for row in self._of(Kind.RANDOM):
+            self._random[row.key.operator, row.key.direction, row.key.size].append(row)
+
+    @property
+    def floor(self) -> _ReplyRate:
+        """The share of other answers to the full chain, asked again."""
+        return _rate(changed([*self._of(Kind.FULL), *self._of(Kind.AGAIN)]))
+
+    @property
+    def empty(self) -> _ReplyRate:
+        """The share of own answers without any step."""
+        return _rate(changed(self._of(Kind.EMPTY))).complement
+
+    def necessity(self, operator: str, k: float, p: int) -> _ReplyRate:
+        """Return the share of the first P random removals that change the answer."""
+        return _rate(changed(self._random[operator, "necessity", set_size(self.n_steps, k)][:p]))
+
+    def sufficiency(self, operator: str, k: float, p: int) -> _ReplyRate:
+        """Return the share of the first P random retained sets that keep it."""
+        return _rate(changed(self._random[operator, "sufficiency", set_size(self.n_steps, k)][:p])).complement
+
+    def arranged(self, name: str) -> list[LedgerRow]:
+        """Return the rows of an arrangement, in their order."""
+        return [row for row in self._of(Kind.ARRANGED) if row.key.operator == name]
+
+    def kept_when_cut(self) -> Flags:
+        """Return whether the chain cut off after 0, 1, … n steps gives its own answer (1, 0, NaN)."""
+        return 1 - changed([*self._of(Kind.EMPTY), *self.arranged("truncate"), *self._of(Kind.FULL)])
+
+    def _of(self, kind: Kind) -> list[LedgerRow]:
+        return [row for row in self._rows if row.key.kind == kind]
+
+
+def _read(folder: RunFolder) -> tuple[list[InputRow], list[_ChainRows]]:
+    inputs, chains = [], []
+    for part in folder.parts():
+        rows: Mapping[str, list[LedgerRow]] = defaultdict(list)
+        for row in folder.ledger(part, NO_NAMES).records():
+            rows[row.key.example_id].append(row)
+        for example in folder.inputs(part):
+            inputs.append(example)
+            if example.skip_reason is None:
+                chains.append(_ChainRows(example, rows[example.example_id]))
+    return inputs, chains
+
+
+def _problems(inputs: Sequence[InputRow]) -> ProblemCounts:
+    right = [example.gold == 0 for example in inputs if example.gold is not None]
+    skipped = Counter(example.skip_reason for example in inputs if example.skip_reason is not None)
+    return ProblemCounts(
+        n=len(inputs),
+        n_evaluated=len(inputs) - sum(skipped.values()),
+        skipped=dict(skipped.most_common()),
+        n_unreadable=sum(ANSWER not in example.fields for example in inputs),
+        n_gold=len(right),
+        accuracy=float(np.mean(right)) if right else None,
+    )
+
+
+def _steps(chains: Sequence[_ChainRows]) -> StepCounts:
+    counts = [chain.n_steps for chain in chains]
+    if not counts:
+        return StepCounts()
+    return StepCounts(mean=float(np.mean(counts)), median=float(np.median(counts)), least=min(counts), most=max(counts))
+
+
+def _shares(config: RunSettings) -> list[float]:
+    return [k for k in config.k if k != DYNAMIC]
+
+
+class _CapacityRates(NamedTuple):
+    """The rates that the capacity of one chain is made of."""
+
+    necessity: _ReplyRate
+    sufficiency: _ReplyRate
+    floor: _ReplyRate
+
+    @property
+    def is_read(self) -> bool:
+        """Whether each of them has a reply that could be read."""
+        return not any(np.isnan(rate.point) for rate in self)
+
+
+def _capacity_lines(chains: Sequence[_ChainRows], config: RunSettings) -> Iterator[CapacityLine]:
+    """Yield necessity, sufficiency and capacity for every operator, share, and length of chains."""
+    seed, p = config.seed, config.m
+    for operator, k, stratum in itertools.product(config.operators, _shares(config), _STRATA):
+        chosen = [chain for chain in chains if _STRATA[stratum](chain.n_steps)]
+        rates = [
+            _CapacityRates(each.necessity(operator, k, p), each.sufficiency(operator, k, p), each.floor)
+            for each in chosen
+        ]
+        asked = [rate for each in rates for rate in (each.necessity, each.sufficiency)]
+        n_rows = sum(rate.n_rows for rate in asked)
+        shares = [set_size(chain.n_steps, k) / chain.n_steps for chain in chosen]
+        removed = _mean_rate([each.necessity for each in rates], seed)
+        kept = _mean_rate([each.sufficiency for each in rates], seed)
+        line = CapacityLine(
+            operator=operator,
+            k=k,
+            chains=stratum,
+            n=sum(each.is_read for each in rates),
+            k_effective=float(np.mean(shares)) if shares else None,
+            necessity=removed.rate,
+            necessity_ci=removed.rate_ci,
+            necessity_bounds=removed.rate_bounds,
+            sufficiency=kept.rate,
+            sufficiency_ci=kept.rate_ci,
+            sufficiency_bounds=kept.rate_bounds,
+            noise_floor=_mean_rate([each.floor for each in rates], seed).rate,
+            unreadable_rate=sum(rate.n_unread for rate in asked) / n_rows if n_rows else None,
+        )
+        yield _with_capacity(line, rates, seed)
+
+
+def _with_capacity(line: CapacityLine, rates: Sequence[_CapacityRates], seed: int) -> CapacityLine:
+    """Add capacity, the bounds that unreadable replies leave, and the words; nothing where no reply was read."""
+    read = [each for each in rates if each.is_read]
+    if not read:
+        return line
+    found = _capacity(read, ("point", "point", "point"), seed)
+    # Every unreadable reply counted so that the capacity is lowest, or highest; of chains without a readable one, too.
+    low = _capacity(rates, ("low", "high", "high"), seed)
+    high = _capacity(rates, ("high", "low", "low"), seed)
+    widest = None
+    if low.adjusted_ci is not None and high.adjusted_ci is not None:
+        widest = Interval(low.adjusted_ci.low, high.adjusted_ci.high)
+    noise_only = stats.ReasoningVerdict(reason=stats.NOISE_ONLY)
+    return replace(
+        line,
+        src=found.src,
+        src_ci=found.src_ci,
+        src_bounds=(low.src, high.src),
+        src_product=found.product,
+        src_adjusted=found.adjusted,
+        src_adjusted_ci=found.adjusted_ci,
+        src_adjusted_bounds=None if low.adjusted is None or high.adjusted is None else (low.adjusted, high.adjusted),
+        taxonomy=None if found.adjusted is None else stats.reasoning_word(found.adjusted),
+        verdict=noise_only if found.adjusted is None else stats.reasoning_verdict(widest),
+    )
+
+
+def _capacity(chains: Sequence[_CapacityRates], ends: tuple[str, str, str], seed: int) -> stats.Capacity:
+    """Return the capacity at the given end of each of the three rates."""
+    columns = [
+        np.array([getattr(rates[column], end) for rates in chains], dtype=np.float64) for column, end in enumerate(ends)
+    ]
+    return stats.capacity(*columns, rng=rng_for(seed, "capacity"))
+
+
+_MEASURES: tuple[Literal["necessity", "sufficiency"], ...] = ("necessity", "sufficiency")
+
+
+def _dependence(chains: Sequence[_ChainRows], config: RunSettings) -> Iterator[DependenceLine]:
+    """Compare necessity and sufficiency between operators, over the same chains."""
+    pairs = itertools.combinations(config.operators, 2)
+    for k, pair, measure in itertools.product(_shares(config), pairs, _MEASURES):
+        rates = [[getattr(chain, measure)(name, k, config.m).point for name in pair] for chain in chains]
+        known = np.array([each for each in rates if not np.isnan(each).any()]).reshape(-1, 2)
+        gap, interval = None, None
+        if len(known):
+            first, second = known.T
+            gap = float((first - second).mean())
+            interval = stats.difference_interval(first, second, rng=rng_for(config.seed, "bootstrap"))
+        yield DependenceLine(k=k, operators=pair, measure=measure, n=len(known), gap=gap, gap_ci=interval)
+
+
+def _truncated(chains: Sequence[_ChainRows], config: RunSettings) -> Truncation:
+    """Return how often a part of the chain gives its answer, and the share of steps from which on it is settled."""
+    flags = [chain.kept_when_cut() for chain in chains]
+    kept = tuple(
+        CutRate(
+            share=share,
+            **vars(_mean_rate([_rate(each[[int(share * (len(each) - 1) + 1e-9)]]) for each in flags], config.seed)),
+        )
+        for share in _CUTS
+    )
+    known = np.array([share for each in flags if (share := _settled(each)) is not None])
+    interval = stats.mean_interval(known, rng=rng_for(config.seed, "bootstrap")) if known.size else None
+    return Truncation(
+        kept=kept, settled=float(known.mean()) if known.size else None, settled_ci=interval, n=int(known.size)
+    )
+
+
+def _settled(kept: Flags) -> float | None:
+    """Return the share of steps after which every cut gives the chain's own answer; None where all steps do not."""
+    if np.isnan(kept).any() or not kept[-1]:
+        return None
+    missed = np.flatnonzero(kept == 0)
+    return float((missed[-1] + 1 if missed.size else 0) / (len(kept) - 1))
+
+
+def _raw(folder: RunFolder, config: RunSettings, summary: Summary) -> Iterator[RawLine]:
+    """Yield ERASER's raw scores beside win rates: a large score may be one that random steps have, too."""
+    lines = {line.configuration: line for line in summary.configurations}
+    for cell, outcomes in outcomes_by_configuration(folder, config).items():
+        used = outcomes.select(outcomes.sound)
+        if not len(used):
+            continue
+        sufficient, kept = cell.direction == "sufficiency", used.column("score")
+        raw = float(np.mean(kept if sufficient else used.column("score_full") - kept))
+        win_rate = lines[cell].win_rate
+        assert win_rate is not None and isinstance(cell.k, float), "a configuration of steps with examples"
+        yield RawLine(
+            attribution=cell.attribution,
+            operator=cell.operator,
+            k=cell.k,
+            measure="sufficiency" if sufficient else "comprehensiveness",
+            n=len(used),
+            raw=raw,
+            win_rate=win_rate,
+            raw_positive=raw >= _RAW_THRESHOLD,
+            win_rate_positive=win_rate >= stats.WEAKLY_FAITHFUL,
+        )
+
+
+def _agreement(lines: Sequence[RawLine]) -> RawAgreement:
+    """Count how often raw scores and win rates agree, and which is the more generous where they do not."""
+    return RawAgreement(
+        n=len(lines),
+        agree=sum(line.agree for line in lines),
+        both=sum(line.raw_positive and line.win_rate_positive for line in lines),
+        raw_only=sum(line.raw_positive and not line.win_rate_positive for line in lines),
+        win_rate_only=sum(line.win_rate_positive and not line.raw_positive for line in lines),
+        raw_threshold=_RAW_THRESHOLD,
+        win_rate_threshold=stats.WEAKLY_FAITHFUL,
+    )

@@ -1,0 +1,192 @@
+import pytest
+
+from ice_eval.errors import ConfigError
+from ice_eval.subjects.chain import (
+    FinalAnswer,
+    LabelAnswer,
+    NumberAnswer,
+    OptionAnswer,
+    Unreadable,
+    reasoning_steps,
+    split_steps,
+)
+
+PARTICLES = OptionAnswer(("a proton.", "a neutron.", "a nucleus.", "an electron."))
+TOOLS = OptionAnswer(("saw", "see saw", "nails", "B vitamins", "the hammer"))
+GROWTH = OptionAnswer(("It will stay the same as births equal deaths.", "It will grow as births exceed deaths."))
+SENTIMENT = LabelAnswer({"negative": (), "positive": ()})
+TOPIC = LabelAnswer(
+    {"World": (), "Sports": ("sport",), "Business": (), "Sci/Tech": ("technology", "science and technology")}
+)
+
+
+def read(kind, text):
+    reading = kind.read(text)
+    return reading.value if isinstance(reading, FinalAnswer) else reading
+
+
+@pytest.mark.parametrize(
+    ("text", "letter"),
+    [
+        ("B", "B"),
+        ("b", "B"),
+        ("B.", "B"),
+        ("(B)", "B"),
+        ("**B**", "B"),
+        ("B) a neutron", "B"),
+        ("(B) a neutron.", "B"),
+        ("a neutron", "B"),
+        ("A neutron.", "B"),
+        ("The neutron", "B"),
+        ("Answer: B", "B"),
+        ("Answer: (b)", "B"),
+        ("The answer is B, since A is too heavy.", "B"),
+        ("The answer is B because a proton is heavier.", "B"),
+        ("The answer is A.", "A"),
+        ("The answer is A neutron.", "B"),
+        ("The correct answer is a neutron.", "B"),
+        ("The correct option is (D): an electron.", "D"),
+        ("So the best choice is \\boxed{D}.", "D"),
+        ("\\boxed{(C) a nucleus.}", "C"),
+        ("\\boxed{\\text{C}}", "C"),
+        ("#### D", "D"),
+        ("<answer>D</answer>", "D"),
+        ("I first thought the answer is A. But the answer is D.", "D"),
+        ("Protons are heavy. Therefore it must be option D.", "D"),
+        ("Protons are heavy. So it would lose an electron.", "D"),
+        ("答案是 D", "D"),
+        ("Réponse : D", "D"),
+    ],
+)
+def test_options_are_read_by_letter_or_by_text(text, letter):
+    assert read(PARTICLES, text) == letter
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "empty"),
+        ("E", "does not hold an option"),
+        ("I like quarks.", "does not hold an option"),
+        ("The answer is quarks.", "no option follows"),
+        ("The answer is not B.", "deny"),
+        ("It is not a neutron.", "deny"),
+        ("So it is a proton or an electron.", "several options: A, D"),
+        ("The answer is either a proton or an electron.", "several options: A, D"),
+        ("The answer is (B) a proton.", "several options: A, B"),
+        ("Option B is wrong.", "deny"),
+        ("It could be an electron. But I cannot tell.", "no answer to be had"),
+    ],
+)
+def test_options_that_are_denied_or_several_are_unreadable(text, reason):
+    reading = read(PARTICLES, text)
+    assert isinstance(reading, Unreadable)
+    assert reason in reading.reason
+
+
+def test_an_option_inside_a_longer_one_is_not_read():
+    assert read(TOOLS, "Children play on the see saw.") == "B"
+    assert read(TOOLS, "He cut it with a saw.") == "A"
+    assert read(TOOLS, "The answer is hammer.") == "E"
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("positive", "positive"),
+        ("Positive.", "positive"),
+        ("**POSITIVE**", "positive"),
+        ("Sentiment: negative", "negative"),
+        ("The sentiment is positive.", "positive"),
+        ("Answer: Positive", "positive"),
+        ("It praises the cast. Overall, the review is positive.", "positive"),
+        ("The word 'negative' occurs, but the answer is positive.", "positive"),
+        ("First I thought it was negative.\nAnswer: positive", "positive"),
+    ],
+)
+def test_labels_are_read(text, label):
+    assert read(SENTIMENT, text) == label
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("not positive", "deny"),
+        ("The sentiment is not positive.", "deny"),
+        ("The sentiment isn't really positive.", "deny"),
+        ("It is neither positive nor negative.", "deny"),
+        ("non-negative", "deny"),
+        ("Answer: positive or negative", "several labels"),
+        ("Answer: mixed", "no label follows"),
+        ("It is a film.", "does not hold a label"),
+        ("The numbers are positively large.", "does not hold a label"),
+    ],
+)
+def test_labels_that_are_denied_or_several_are_unreadable(text, reason):
+    reading = read(SENTIMENT, text)
+    assert isinstance(reading, Unreadable)
+    assert reason in reading.reason
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("Topic: Sci/Tech", "Sci/Tech"),
+        ("science and technology", "Sci/Tech"),
+        ("Answer: Sport", "Sports"),
+        ("world", "World"),
+    ],
+)
+def test_labels_may_go_by_other_words(text, label):
+    assert read(TOPIC, text) == label
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "step", "states"),
+    [
+        (PARTICLES, "D", "Therefore, it would lose an electron.", True),
+        (PARTICLES, "D", "The correct answer is (D).", True),
+        (PARTICLES, "D", "(D) an electron: it is very light.", False),
+        (PARTICLES, "D", "An electron has little mass.", False),
+        (PARTICLES, "D", "So it is either a proton or an electron.", False),
+        (PARTICLES, "D", "Thus it is not an electron.", False),
+        (PARTICLES, "D", "Therefore, it would lose a proton.", False),
+        (GROWTH, "A", "Therefore, the number of deer will stay the same as births equal deaths.", True),
+        (GROWTH, "B", "Therefore, the number of deer will stay the same as births equal deaths.", False),
+        (SENTIMENT, "positive", "So the sentiment is positive.", True),
+        (SENTIMENT, "positive", "Overall this is positive.", True),
+        (SENTIMENT, "positive", "The word 'charming' is positive.", False),
+        (SENTIMENT, "positive", "So the sentiment is not positive.", False),
+        (SENTIMENT, "negative", "So the sentiment is positive.", False),
+    ],
+)
+def test_a_step_states_an_option_or_a_label_only_as_a_conclusion(kind, value, step, states):
+    assert kind.states(step, FinalAnswer(value, "marker")) == states
+
+
+QUESTION = "One site publishes 20 articles a day, another one 10. How many in 28 days?"
+RESPONSE = "The first has 20*28 = 560.\nThe other has 10*28 = 280.\nIn total, 560+280 = 840 appear.\n#### 840"
+
+
+def kept(policy="drop", answer=None):
+    chain = split_steps(RESPONSE)
+    answer = answer or NumberAnswer().read(RESPONSE)
+    steps = reasoning_steps(chain, answer, NumberAnswer(), policy=policy, question=QUESTION)
+    return [step.text for step in steps]
+
+
+def test_steps_that_state_the_answer_are_dropped_by_default():
+    assert kept() == ["The first has 20*28 = 560.", "The other has 10*28 = 280."]
+
+
+def test_steps_that_state_the_answer_stay_if_asked_for():
+    assert kept("keep") == [*kept(), "In total, 560+280 = 840 appear."]
+
+
+def test_an_unreadable_answer_drops_nothing():
+    assert kept(answer=Unreadable("no number")) == kept("keep")
+
+
+def test_another_policy_is_refused():
+    with pytest.raises(ConfigError, match="'mark': drop or keep is expected"):
+        kept("mark")
