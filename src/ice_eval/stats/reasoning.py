@@ -1,4 +1,4 @@
-"""Step-level reasoning capacity: whether the steps of a chain of thought carry its answer."""
+"""Step-level reasoning capacity: dependence of an answer on the steps of its chain of thought."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ from ice_eval.stats.verdict import range_text, reaches
 
 Reasoning = Literal["decorative", "scaffolding", "genuine"]
 REASONING: tuple[Reasoning, ...] = get_args(Reasoning)
-"""From no capacity to a high one."""
+"""From lowest to highest capacity."""
 
 REFERENCE_SHARE = 0.2
-"""Share of steps at which the capacity is defined and gets its word."""
+"""Share of steps at which the capacity is defined and classified."""
 ReasoningReason = Literal["too few examples", "the whole chain gives another answer, too"]
 NOISE_ONLY: ReasoningReason = "the whole chain gives another answer, too"
-"""Reason for no words where the noise floor is 1: no removal can change more."""
+"""Reason for no words if the noise floor is 1: no removal can change more."""
 SCAFFOLDING = 0.15
 """Capacities from here on are at least scaffolding."""
 GENUINE = 0.4
@@ -28,14 +28,11 @@ _TAILS = np.array([0.025, 0.975])
 
 
 def step_reasoning_capacity(necessity: float, sufficiency: float) -> float:
-    """`Nec * (1 - Suf)`: high where removing steps changes the answer and a few steps alone do not give it.
+    """Return `Nec * (1 - Suf)`: high if removing steps changes the answer and a few steps alone do not give it.
 
     Args:
         necessity: Share of random removals of steps that change the answer.
         sufficiency: Share of random retained subsets of the same size that keep it.
-
-    Raises:
-        DataError: If one is not in [0, 1].
     """
     if not (0 <= necessity <= 1 and 0 <= sufficiency <= 1):  # NaN fails this too
         raise DataError(f"necessity and sufficiency lie in [0, 1], got {necessity} and {sufficiency}")
@@ -43,12 +40,9 @@ def step_reasoning_capacity(necessity: float, sufficiency: float) -> float:
 
 
 def adjusted_capacity(necessity: float, sufficiency: float, floor: float) -> float | None:
-    """The capacity beyond the noise floor F, at which the answer changes although nothing was removed.
+    """Return the capacity beyond the noise floor F, the rate at which the answer changes without any removal.
 
-    `max(0, (Nec - F) / (1 - F)) * max(0, 1 - Suf / (1 - F))`; None at F = 1, where nothing can be told from noise.
-
-    Raises:
-        DataError: If one is not in [0, 1].
+    `max(0, (Nec - F) / (1 - F)) * max(0, 1 - Suf / (1 - F))`; None at F = 1, where nothing differs from noise.
     """
     step_reasoning_capacity(necessity, sufficiency)
     if not 0 <= floor <= 1:
@@ -58,7 +52,7 @@ def adjusted_capacity(necessity: float, sufficiency: float, floor: float) -> flo
 
 @dataclass(frozen=True)
 class Capacity:
-    """The capacity of a set of problems; intervals are None where they are undefined, as for a single problem."""
+    """Capacity of a set of problems; intervals are None if undefined, as for a single problem."""
 
     src: float
     """`mean(Nec) * (1 - mean(Suf))`."""
@@ -66,28 +60,25 @@ class Capacity:
     product: float
     """Mean of the products of single problems."""
     adjusted: float | None
-    """Beyond the noise floor; None where answers change all the time."""
+    """Capacity beyond the noise floor; None if answers always change."""
     adjusted_ci: Interval | None
 
 
 def capacity(
     necessity: Values, sufficiency: Values, floor: Values, *, rng: np.random.Generator, n_resamples: int = 9999
 ) -> Capacity:
-    """The capacity of a set of problems, with 95 % BCa intervals over problems.
+    """Compute the capacity of a set of problems, with 95 % BCa intervals over problems.
 
-    A column that is 0 or 1 for every problem has no spread to resample; it enters the ends of the intervals at its
-    exact limit (as in `mean_interval`) that moves them outwards. So twenty problems without a single change do not
-    prove a capacity of 0.
+    A column that is 0 or 1 for every problem has no spread to resample. It enters each end of the intervals at the
+    exact limit (as in `mean_interval`) that widens them, so twenty problems without a change do not prove a capacity of
+    0.
 
     Args:
         necessity: One rate per problem.
         sufficiency: One rate per problem.
-        floor: Rate at which the full chain, asked again, gives another answer; one per problem.
+        floor: Rate at which the repeated full chain gives another answer, one per problem.
         rng: Source of the resamples.
         n_resamples: Number of resamples.
-
-    Raises:
-        DataError: If the three differ in length, are empty, or hold something outside [0, 1].
     """
     columns = [rates_vector(values, what="rate") for values in (necessity, sufficiency, floor)]
     if len({values.size for values in columns}) > 1:
@@ -106,11 +97,7 @@ def capacity(
 
 
 def reasoning_word(capacity: float) -> Reasoning:
-    """The paper's word for a capacity: decorative [0, .15), scaffolding [.15, .4], genuine (.4, 1].
-
-    Raises:
-        DataError: If `capacity` is not in [0, 1].
-    """
+    """Return the paper's word for a capacity: decorative [0, .15), scaffolding [.15, .4], genuine (.4, 1]."""
     if not 0 <= capacity <= 1:
         raise DataError(f"a step-level reasoning capacity lies in [0, 1], got {capacity}")
     if not reaches(capacity, SCAFFOLDING):
@@ -120,16 +107,15 @@ def reasoning_word(capacity: float) -> Reasoning:
 
 @dataclass(frozen=True, kw_only=True)
 class ReasoningVerdict:
-    """The words that the interval of a capacity covers, or why there are none."""
+    """The words that the interval of a capacity covers, or the reason why there are none."""
 
     lowest: Reasoning | None = None
     highest: Reasoning | None = None
     reason: ReasoningReason | None = None
-    """Why there are no words; None where there are."""
 
     @property
     def words(self) -> tuple[Reasoning, ...]:
-        """All words that the interval covers, from no capacity to a high one."""
+        """All words that the interval covers, from lowest to highest capacity."""
         if self.lowest is None or self.highest is None:
             return ()
         return REASONING[REASONING.index(self.lowest) : REASONING.index(self.highest) + 1]
@@ -139,20 +125,20 @@ class ReasoningVerdict:
 
 
 def reasoning_verdict(interval: Interval | None) -> ReasoningVerdict:
-    """Return one word if the whole interval lies in its band, else the range of words that it covers."""
+    """Return one word if the whole interval is in its band, else the range of words that it covers."""
     if interval is None:
         return ReasoningVerdict(reason="too few examples")
     return ReasoningVerdict(lowest=reasoning_word(interval.low), highest=reasoning_word(interval.high))
 
 
 def _plain(means: Values) -> Values:
-    """Capacities of (rows, 3) means of necessity, sufficiency and noise floor."""
+    """Return capacities from (rows, 3) means of necessity, sufficiency and noise floor."""
     result: Values = means[:, 0] * (1 - means[:, 1])
     return result
 
 
 def _adjusted(means: Values) -> Values:
-    """The same beyond the noise floor; 0 where that is 1."""
+    """Return capacities beyond the noise floor; 0 if that is 1."""
     necessity, sufficiency, floor = means.T
     steady = np.maximum(1 - floor, ROUND_OFF)
     result: Values = np.clip((necessity - floor) / steady, 0, 1) * np.clip(1 - sufficiency / steady, 0, 1)
@@ -160,10 +146,10 @@ def _adjusted(means: Values) -> Values:
 
 
 def _interval(sample: Values, means: Values, statistic: Callable[[Values], Values]) -> Interval | None:
-    """BCa limits; columns without spread stand at their own limits: both statistics rise with necessity alone.
+    """Return BCa limits, with columns without spread at their exact limits.
 
-    Where no resample differs (few problems, cut off at 0 in each) the data do not say how far off the statistic may be,
-    and all columns stand at their limits.
+    Both statistics rise with necessity alone. If no resample differs (few problems, each clipped at 0), the data do not
+    show the error of the statistic, and all columns are put at their limits.
     """
     if len(sample) < 2:
         return None
@@ -182,7 +168,7 @@ def _end(
     *,
     end: int,
 ) -> float:
-    """The lower or the upper end, with the `fixed` columns at those of their limits that move it outwards."""
+    """Return the lower or upper end, with the `fixed` columns at the limits that widen the interval."""
     outward = (end, 1 - end, 1 - end)
     sample, means = sample.copy(), means.copy()
     for column, (limit, is_fixed) in enumerate(zip(limits, fixed, strict=True)):
@@ -194,7 +180,7 @@ def _end(
 
 
 def _limits(sample: Values, means: Values, statistic: Callable[[Values], Values]) -> Values:
-    """BCa limits of a function of means; plain percentiles where it is flat, as where it is cut off at 0."""
+    """Return BCa limits of a function of means; plain percentiles where it is flat, as when clipped at 0."""
     resampled, estimate = statistic(means), float(statistic(sample.mean(axis=0)[None])[0])
     jackknife = statistic((sample.sum(axis=0) - sample) / (len(sample) - 1))
     deviations = jackknife.mean() - jackknife
