@@ -69,7 +69,7 @@ def audit_infill(
 
 
 def _run(folder: Path | None, model: str | None, n: int | None, unit: str | None) -> "RunFolder | None":
-    """Return the run that is audited; None where a model and a task are."""
+    """Return the run to audit; None if a model and a task are given."""
     from ice_eval.results import RunFolder
 
     if folder is None:
@@ -84,7 +84,7 @@ def _run(folder: Path | None, model: str | None, n: int | None, unit: str | None
 
 
 def _refuse_served(run: "RunFolder") -> None:
-    """A model behind a server reads texts as its tokenizer does, if the run had one, and as words otherwise."""
+    """Raise ConfigError for a served model without a tokenizer."""
     server = run.manifest().server
     if server is None:
         return
@@ -97,7 +97,7 @@ def _refuse_served(run: "RunFolder") -> None:
 
 
 def _reader(model: str | None, run: "RunFolder | None") -> "Model":
-    """Return a model that reads texts: the one that is named, or the run's."""
+    """Return a model that reads texts: the named one, or the run's."""
     from ice_eval.models import load_reader
 
     if model is not None:

@@ -82,7 +82,7 @@ def _compared(
 
 
 def disagreements(outcomes: Sequence[ExampleOutcome]) -> list[bool]:
-    """Return a mask of outcomes (of one example) whose operators lie on opposite sides of 1/2, beyond null noise."""
+    """Return a mask of one example's outcomes whose operators are on opposite sides of one half, beyond null noise."""
     groups: dict[Configuration, list[ExampleOutcome]] = {}
     for line in outcomes:
         if line.operator != ALL and line.error is None:
