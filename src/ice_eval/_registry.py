@@ -105,11 +105,7 @@ class Registry(Generic[T]):
             raise
 
     def _load(self, entry: importlib.metadata.EntryPoint) -> None:
-        """Import the plug-in of another package, which registers itself under the name of its entry point.
-
-        Raises:
-            ConfigError: This fails for any reason; the message names the plug-in and its package.
-        """
+        """Import the plug-in of another package, which registers itself; raise ConfigError with its name on failure."""
         try:
             entry.load()
         except ConfigError as exc:

@@ -17,8 +17,7 @@ def blacklist_of(
 ) -> Blacklist:
     """Return label words in all forms, the task's lexicon, special tokens, and tokens that gold labels use differently.
 
-    `units` give the counts of tokens by gold label; with `label_words_only`, only label words and special tokens are
-    excluded.
+    With `label_words_only`, only label words and special tokens.
     """
     words = label_words(task)
     lexicon = frozenset(word.casefold() for word in task.lexicon if not label_words_only)

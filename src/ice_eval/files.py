@@ -94,11 +94,7 @@ def sync_folder(folder: Path) -> None:
 
 @contextlib.contextmanager
 def exclusive(path: Path) -> Iterator[None]:
-    """Lock a file or folder against a second writing process. The lock ends with the process, even if it is killed.
-
-    Raises:
-        ConfigError: Another process holds the lock, or the lock file cannot be written.
-    """
+    """Hold a lock against other writers, or raise ConfigError. It ends with the process, even if that is killed."""
     import filelock
 
     # A file of its own: on Windows a lock on the data would keep readers out too.
@@ -143,15 +139,9 @@ def why_no_json(exc: ValueError | RecursionError) -> str:
 
 
 def read_yaml(path: Path, *, what: str = "", advice: str = "") -> object:
-    """Read a YAML file as plain values, never as an object that could run code.
+    """Return the plain values of a YAML file, or raise ConfigError; no tag can run code.
 
-    Args:
-        path: The file.
-        what: Name of the file in messages, before its path.
-        advice: End of the message if it does not exist.
-
-    Raises:
-        ConfigError: The file cannot be read, is no YAML, or contains itself.
+    Messages call the file `what`, and end with `advice` if it does not exist.
     """
     import yaml
 
@@ -169,7 +159,7 @@ def read_yaml(path: Path, *, what: str = "", advice: str = "") -> object:
 
 
 def _n_values(content: object, known: dict[int, int]) -> int:
-    """Return the number of values with every alias expanded; infinite for a part that contains itself."""
+    """Return the number of values with every alias expanded; above `MOST_VALUES` for a part that contains itself."""
     if not isinstance(content, dict | list):
         return 1
     if id(content) not in known:

@@ -23,7 +23,7 @@ _ENUMERATE = 10_000
 _SPARE = 8
 """Extra sets drawn to replace repeats."""
 _FLOYD, _LOW = 10_000, np.uint64(2**32 - 1)
-"""Largest number of units for which `Generator.choice` uses Floyd's algorithm at any size; mask of the lower 32 bits."""
+"""Largest number of units for which `Generator.choice` always uses Floyd's algorithm; mask of the lower 32 bits."""
 
 
 def set_size(n_units: int, k: float) -> int:
@@ -33,7 +33,7 @@ def set_size(n_units: int, k: float) -> int:
 
 
 def rationale_size(attribution: ArrayLike, k: Share | None, *, magnitude: bool = False) -> int:
-    """Return the size of a rationale: the top `k` share, one per peak, or without k all units with a positive number.
+    """Return the size of a rationale: the top `k` share, one per peak, or without k all with a positive number.
 
     With `magnitude`, units rank by absolute value.
     """

@@ -71,10 +71,7 @@ class Setting:
 
 
 def setting(value: object, *, depends: bool = False, **declared: Any) -> Any:
-    """Return a dataclass field that declares a `Setting`.
-
-    With `depends`, the default depends on other settings, and users give None for it.
-    """
+    """Return a dataclass field that declares a `Setting`; with `depends`, users give None for its default."""
     kind = declared.pop("kind", _KINDS.get(type(value), "text"))
     declared = {"panel": HOW, "kind": kind, "default": None if depends else value, **declared}
     return field(metadata={"setting": declared, "value": value, "description": declared["help"]})  # for JSON Schemas

@@ -93,14 +93,8 @@ def table_of(
 ) -> Table:
     """Return lines as a table, without identifying columns that have the same value in every row.
 
-    A null, direction or k that is not the usual one is always shown.
-
-    Args:
-        title: Title of the table.
-        lines: One for each row.
-        columns: The columns, from left to right.
-        runs: Name of the run of every line, shown as the first column.
-        best: Header of a column, and the lines printed in bold there.
+    A null, direction or k that is not the usual one is always shown. `runs` are the names of the lines' runs, shown as
+    the first column; `best` is the header of a column and the lines printed in bold there.
     """
     found = [(column, [column.cell(line) for line in lines]) for column in columns]
     if runs:

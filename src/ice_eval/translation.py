@@ -131,11 +131,7 @@ def _head(row: Mapping[str, Any], place: int) -> dict[str, Any]:
 def _lines_before(
     partial: Path, sources: Sequence[Mapping[str, str]], heads: Sequence[Mapping[str, Any]], provenance: Provenance
 ) -> int:
-    """Count the lines of whole batches that an interrupted translation left, and cut off the rest.
-
-    Raises:
-        ConfigError: They are lines of another translation.
-    """
+    """Count the lines of whole batches from an interrupted run and cut off the rest; raise ConfigError for others."""
     if not partial.is_file():
         return 0
     lines = partial.read_bytes().splitlines(keepends=True)

@@ -44,10 +44,7 @@ def runs_on(before: str, after: str) -> bool:
 
 
 def character_starts(text: str) -> NDArray[np.int64]:
-    """Return, for each code point, the start of its character.
-
-    A character may be several code points: a letter and its accents, an emoji and its skin tone.
-    """
+    """Return, for each code point, the start of its character: a letter with accents, an emoji with its skin tone."""
     starts = np.arange(len(text))
     if text.isascii():
         return starts  # "\r\n" is one character to Unicode, but nobody minds it split

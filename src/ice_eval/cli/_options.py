@@ -37,10 +37,7 @@ def takes(*settings: str, panels: bool = False) -> Callable[[Command], Command]:
 
 
 def takes_evaluation(command: Command, *, relevant: Collection[str] = tuple(SETTINGS)) -> Command:
-    """Add all settings of a run, `--config`, `--set` and `--help-all` to a command; its first parameter gets them.
-
-    Settings that are not relevant are accepted, so that the same configuration fits, but hidden in help.
-    """
+    """Add all settings of a run, `--config`, `--set` and `--help-all` to a command; irrelevant ones are hidden."""
     options = []
     for each in SETTINGS.values():
         is_relevant = each.name in relevant

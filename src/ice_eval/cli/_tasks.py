@@ -79,11 +79,7 @@ def _columns(given: str | Mapping[str, str]) -> Mapping[str, str]:
 
 
 def task_of_run(run: "RunFolder", flags: TaskFlags) -> "Task":
-    """Return the task of a finished run; missing options are read from its manifest.
-
-    Raises:
-        ConfigError: Its data do not exist, or the options name another task.
-    """
+    """Return the task of a finished run, with missing options from its manifest, or raise ConfigError."""
     from ice_eval.pipeline import lexicon_hash
     from ice_eval.tasks import in_chat, load_task
 

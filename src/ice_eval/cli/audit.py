@@ -84,7 +84,6 @@ def _run(folder: Path | None, model: str | None, n: int | None, unit: str | None
 
 
 def _refuse_served(run: "RunFolder") -> None:
-    """Raise ConfigError for a served model without a tokenizer."""
     server = run.manifest().server
     if server is None:
         return

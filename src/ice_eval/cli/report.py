@@ -22,11 +22,7 @@ Folders = Annotated[list[Path], Argument(help="Run folders, or bench folders wit
 
 
 def run_folders(paths: Iterable[Path]) -> "list[RunFolder]":
-    """Return the runs of some folders; a bench folder yields all its finished runs.
-
-    Raises:
-        ConfigError: A folder holds neither a run nor a grid, or no run of the grid is finished.
-    """
+    """Return the runs of some folders, and all finished runs of bench folders; raise ConfigError if there is none."""
     from ice_eval.bench import BenchFolder
     from ice_eval.results import RunFolder
 

@@ -87,11 +87,7 @@ def executor(name: str) -> Callable[[type[Executor]], type[Executor]]:
 
 
 def executor_named(name: str, **options: Any) -> Executor:
-    """Return the executor of that name; options that are None keep their defaults.
-
-    Raises:
-        ConfigError: The executor or an option is unknown.
-    """
+    """Return the executor of that name, or raise ConfigError; options that are None keep their defaults."""
     chosen = executors.get(name)
     given = {key: value for key, value in options.items() if value is not None}
     for key in given:

@@ -130,11 +130,7 @@ def prepare(
     attributions: Mapping[str, Attribution],
     examples: Sequence[Example],
 ) -> Engine:
-    """Return the objects that a configuration names.
-
-    Raises:
-        ConfigError: It does not fit the model or the data.
-    """
+    """Return the objects that a configuration names, or raise ConfigError if it does not fit the model or the data."""
     chosen = _attributions(config, attributions, model)
     if config.unit not in model.units:
         raise CapabilityError(

@@ -245,10 +245,7 @@ def _input_row(
 
 
 def _fill_texts(engine: Engine, rows: ExampleRows, before: Mapping[str, InputRow]) -> tuple[FillTexts, ...]:
-    """Return the replacement texts of an example by operator.
-
-    Operators that remove units have none. If every row has its own fills, the rows hold the texts.
-    """
+    """Return the replacement texts of an example by operator; rows with their own fills hold their texts themselves."""
     item = rows.item
     held = before[item.example_id].fills if item.example_id in before else ()
     known = {(fill.operator, fill.draw): fill for fill in held}
@@ -333,10 +330,7 @@ def _looked(
 
 
 def attribution_tokens(engine: Engine, items: Sequence[Encoded], before: Mapping[str, InputRow]) -> int:
-    """Return the tokens of observing methods: one pass for all of them, three if one needs gradients.
-
-    Methods that do more than observe report their own tokens.
-    """
+    """Return the tokens of observing methods: one pass for all of them, three if one needs gradients."""
     total = 0
     for item in items:
         stored = before[item.example_id].attributions if item.example_id in before else {}

@@ -42,13 +42,8 @@ class AskedRows:
 class RowQueue:
     """Queue of a part's rows for the model.
 
-    An input is scored once per part: a second score would differ by rounding and break a tie.
-
-    Args:
-        scorer: The scorer of the model.
-        prefix: Number of tokens that all inputs of the part begin with.
-        known: Stored rows of the part, with their inputs.
-        progress: Called with the number of rows that were answered or sent.
+    An input is scored once per part: a second score would differ by rounding and break a tie. All inputs share their
+    first `prefix` tokens; `known` are the stored rows.
     """
 
     def __init__(self, scorer: Scorer, prefix: int, known: Ledger, progress: Progress) -> None:

@@ -122,11 +122,7 @@ class Replica:
         return self._engine[1]
 
     def checked(self, spec: RunSpec) -> tuple[str, ...]:
-        """Compare fast and plain scores on a few rows, once, and return the messages.
-
-        Raises:
-            ModelError: The weights are not those of the run, or another replica got another result.
-        """
+        """Compare fast and plain scores on a few rows, once; raise ModelError if the weights or the result differ."""
         if self._checked is None or self._checked[0] != spec.key:
             if self.info().fingerprint != spec.weights:
                 raise ModelError(
@@ -143,12 +139,7 @@ class Replica:
         return found
 
     def try_attributions(self, spec: RunSpec, done: Collection[str]) -> None:
-        """Run every attribution on one short example, so that incompatibilities stop the run early.
-
-        Raises:
-            CapabilityError: The model does not provide what an attribution needs.
-            ConfigError: An option is out of the model's range.
-        """
+        """Run every attribution on one short example, so that incompatible ones stop the run before its first row."""
         engine = self.engine(spec)
         first = spec.examples[: spec.config.n][:_TRIED_EXAMPLES]
         items = [item for item in map(engine.encode, first) if item.n_units > 1]
@@ -229,14 +220,7 @@ def load_replicas(
     reporter: Reporter | None = None,
     **loading: Any,
 ) -> Replicas:
-    """Load a model where an executor computes.
-
-    Args:
-        ref: The model, as the user names it.
-        executor: The executor that computes.
-        name: Name to use in place of the model's own.
-        reporter: Receives messages.
-        **loading: Arguments of `load_model`, for the machine that computes.
+    """Load a model where an executor computes; `loading` are arguments of `load_model` for that machine.
 
     Raises:
         ConfigError: The model does not exist, cannot be read, or computes behind a server.
@@ -316,10 +300,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Adapted:
-    """Adaptation of a model from the deployed one, and the labels that the deployed model's run explains.
-
-    The copy may predict other labels; the explained label is the deployed model's prediction.
-    """
+    """Adaptation of a model from the deployed one; the explained labels are the deployed model's predictions."""
 
     how: str
     """Part of the run's identity, which distinguishes it from runs of the deployed model and of other copies."""

@@ -88,10 +88,7 @@ def _own_empty(engine: Engine, item: Encoded, operator: str) -> Inputs:
 
 
 class Stream(NamedTuple):
-    """The random sets of one null and size under one operator and direction, scored from the first on.
-
-    Names are codes: indices into the run's lists of nulls, attributions, operators and directions.
-    """
+    """The random sets of one null and size under one operator and direction; names are codes of the run."""
 
     size: int
     null: int

@@ -108,11 +108,7 @@ class Scored(NamedTuple):
 
 
 def finish(scored: Scored) -> RunFolder:
-    """Compute all statistics and mark the run as complete.
-
-    Raises:
-        ModelError: No example could be evaluated.
-    """
+    """Compute all statistics and mark the run as complete; raise ModelError if no example could be evaluated."""
     folder = scored.folder
     with folder.opened():
         summary = rescore(folder)

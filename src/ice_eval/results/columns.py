@@ -60,17 +60,10 @@ class Outcomes:
         rationales: Sequence[tuple[int, ...]],
         shared: Mapping[str, Column],
     ) -> "Outcomes":
-        """Return the outcomes of `examples`.
+        """Return the outcomes of `examples`; `numbers`, `families`, `members` and `rationales` cover the sound ones only.
 
-        Args:
-            examples: All examples, evaluated or not.
-            sound: Mask of the examples that have numbers; the arguments below cover only these.
-            numbers: Name -> column.
-            families: Win rates of all scored sets, that of the rationale first.
-            members: Number of sets in each family.
-            errors: Example -> reason why it has no numbers.
-            rationales: Units of each rationale.
-            shared: Columns that are the same under all configurations, of all examples.
+        `families` are the win rates of all scored sets, that of the rationale first, and `members` their numbers;
+        `shared` are columns of all examples that are the same under all configurations.
         """
         columns: dict[str, _Packed | Column] = {}
         for name, values in numbers.items():

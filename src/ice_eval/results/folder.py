@@ -114,11 +114,7 @@ class RunFolder:
 
     @classmethod
     def existing(cls, path: Path) -> "RunFolder":
-        """Return a folder that holds a run.
-
-        Raises:
-            ConfigError: There is no run, its format has another version, or its manifest is damaged.
-        """
+        """Return a folder that holds a run of this format version, or raise ConfigError."""
         if not (path / "manifest.json").is_file():
             inside = sorted(found.parent.name for found in path.glob("*/manifest.json"))
             hint = f"; a folder in it does: {path / inside[0]}" if inside else ""
@@ -221,14 +217,9 @@ class RunFolder:
         inputs: bool = False,
         kinds: Sequence[Kind] | None = None,
     ) -> Ledger:
-        """Return the rows of a part.
+        """Return the rows of a part, or those of some `kinds`; `names` as in `Ledger.read`.
 
-        Args:
-            index: The part.
-            names: Names of the codes; see `Ledger.read`.
-            kept: True to read the units that rows keep.
-            inputs: True to read the inputs of the model.
-            kinds: Kinds of rows; None for all.
+        `kept` reads the units that rows keep, `inputs` the inputs of the model.
         """
         columns, found = columns_to_read(kept=kept or inputs, inputs=inputs), list[Ledger]()
         for path in self._files("ledger", index):

@@ -56,11 +56,7 @@ def write_record(path: Path, record: Record) -> None:
 
 
 def read_record(path: Path, kind: type[R]) -> R:
-    """Read a JSON file that has a `schema`.
-
-    Raises:
-        ConfigError: The file cannot be read, its format has another version, or a field is missing or wrong.
-    """
+    """Read a JSON file that has a `schema`, or raise ConfigError."""
     content = read_json(path)
     _check_format(path.parent, content)
     try:

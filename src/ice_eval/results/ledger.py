@@ -130,10 +130,7 @@ class Ledger:
 
     @classmethod
     def read(cls, table: pa.Table, names: Names) -> "Ledger":
-        """Return the rows of a table; columns that were not read are empty.
-
-        Codes are indices into `names`, extended by names that only the table has.
-        """
+        """Return the rows of a table; codes are indices into `names`, extended by new ones; unread columns are empty."""
         head = np.full(len(table), NOT_SET, dtype=ROW)
         for name, column in _CODED.items():
             head[name], known = _codes(table.column(column), names.of(name))

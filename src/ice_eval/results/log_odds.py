@@ -14,9 +14,7 @@ Values = NDArray[np.float64]
 def log_odds(scores: LogScores, target: Ids | int) -> Values:
     """Return `z_y - logsumexp(z_others)` of every row: ordered as the probability, without its saturation.
 
-    Args:
-        scores: (rows, labels).
-        target: The label of every row, or one for all; a negative label gives NaN.
+    `scores` is (rows, labels); a negative target gives NaN.
     """
     labels = np.broadcast_to(np.asarray(target, dtype=np.int64), len(scores))
     rows, chosen = np.arange(len(scores)), np.maximum(labels, 0)
@@ -46,10 +44,7 @@ def logit(probability: Values) -> Values:
 def clipped_nsr(probability: Values, full: Values, empty: Values) -> Values:
     """Return `(s - s(∅)) / (s(x) - s(∅))` as in the released package: clipped to [-2, 2], and 0 for a weak signal.
 
-    Args:
-        probability: (examples, rows).
-        full: (examples,): probability in the full input.
-        empty: (examples,): probability in the empty input.
+    `probability` is (examples, rows); `full` and `empty` are (examples,).
     """
     signal = (full - empty)[:, None]
     with np.errstate(divide="ignore", invalid="ignore"):

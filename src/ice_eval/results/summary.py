@@ -152,10 +152,7 @@ class _Inference(NamedTuple):
 
 
 class _Inferences:
-    """Intervals, tests and verdicts of all configurations, in the order of scores and of NSR.
-
-    All configurations share one stream of draws; configurations of the same examples are drawn once.
-    """
+    """Intervals, tests and verdicts of all configurations, by score and by NSR; all share one stream of draws."""
 
     def __init__(self, used: Mapping[Configuration, Outcomes], config: RunSettings) -> None:
         protocol = _protocol(config)

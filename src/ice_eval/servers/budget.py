@@ -23,6 +23,7 @@ class Budget:
     max_requests: int | None = None
     """Number of charged requests, with or without an answer."""
     max_cost: float | None = None
+    """In the currency of the prices."""
     price_in: float | None = None
     """Price of a million prompt tokens."""
     price_out: float | None = None
@@ -175,10 +176,7 @@ class Limiter:
 
 
 def backoff_s(attempt: int, *, first_s: float, most_s: float, rng: random.Random) -> float:
-    """Return the seconds to wait after a failed attempt (from 1): doubled each time, the latter half random.
-
-    Without randomness, all requests that failed together would be repeated together.
-    """
+    """Return the pause after a failed attempt (from 1): doubled each time, its latter half random to spread repeats."""
     whole = min(most_s, first_s * 2.0 ** min(attempt - 1, 100))  # beyond, a float overflows
     return whole * rng.uniform(0.5, 1.0)
 

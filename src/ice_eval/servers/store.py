@@ -72,11 +72,7 @@ class ResponseStore:
         return [request for key, request in requests.items() if not self.has_answer(key)]
 
     def add(self, response: Response) -> None:
-        """Append a response; on return it is on disk.
-
-        Raises:
-            StorageError: The disk is full or failing.
-        """
+        """Append a response and flush it to disk."""
         line = json.dumps(response.to_json(), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         # A lone surrogate is no text that UTF-8 can write.
         self._append(line.encode("utf-8", errors="backslashreplace") + b"\n")

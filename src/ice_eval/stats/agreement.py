@@ -71,14 +71,8 @@ def agreement(
 ) -> Agreement:
     """Compare the win rates of the same examples under two operators, by paired resamples.
 
-    Args:
-        first: Win rate of each example under the first operator.
-        second: Win rate of each example under the second operator.
-        rng: Source of the resamples.
-        threshold: Win rate that divides the two sides; it belongs to the upper one.
-        n_resamples: Number of resamples.
-        groups: One label per example, to resample whole groups.
-        means: Resampled means of both, (B, 2); if given, nothing is drawn.
+    The `threshold` itself belongs to the upper side. If `means`, the resampled means of both, (B, 2), are given,
+    nothing is drawn.
     """
     left, right = paired_vectors(first, second, what="win rate")
     rates = np.stack([left, right], axis=1)
@@ -109,19 +103,12 @@ def robustness(
     groups: Groups | None = None,
     means: NDArray[np.float64] | None = None,
 ) -> RobustnessResult:
-    """Test if all operators put an attribution on the same side of the threshold.
+    """Test if all operators put an attribution on the same side of the threshold; `win_rates` is (examples, operators).
 
     An operator is above if its one-sided 95 % lower bound reaches the threshold, and below if its upper bound does not,
     by the same paired resamples and bounds as in `agreement`. Two operators are operator-dependent if their crossing is
-    confirmed. Each bound errs 5 % of the time; bounds are not widened for the number of operators.
-
-    Args:
-        win_rates: (examples, operators), with at least two operators.
-        rng: Source of the resamples.
-        threshold: Win rate that divides the two sides; it belongs to the upper one.
-        n_resamples: Number of resamples.
-        groups: One label per example, to resample whole groups.
-        means: Resampled means, one column per operator; if given, nothing is drawn.
+    confirmed. Each bound errs 5 % of the time; bounds are not widened for the number of operators. If `means`, the
+    resampled means, one column per operator, are given, nothing is drawn.
     """
     rates = np.asarray(win_rates, dtype=np.float64)
     if rates.ndim != 2 or rates.shape[1] < 2:
@@ -135,13 +122,8 @@ def robustness(
 def kappa(first: Sequence[str], second: Sequence[str], *, categories: Sequence[str] = TAXONOMY) -> float | None:
     """Return Cohen's kappa with linear weights of two operators' words for the same configurations.
 
-    Args:
-        first: Word of each configuration under the first operator.
-        second: Word of each configuration under the second operator.
-        categories: The possible words, in order; neighbours disagree least.
-
-    Returns:
-        1 for full agreement, 0 for agreement by chance; None without configurations or if all have the same word.
+    1 is full agreement, 0 agreement by chance; None without configurations or if all have the same word. `categories`
+    are the possible words in order: neighbours disagree least.
     """
     if len(first) != len(second):
         raise DataError(f"need the same configurations on both sides, got {len(first)} and {len(second)} words")
@@ -185,14 +167,8 @@ def sides_differ(
 ) -> NDArray[np.bool_]:
     """Return a mask of examples that two operators put on opposite sides of chance, beyond sampling noise.
 
-    An example disagrees if the 95 % Wilson interval of its win rate is above one half under one operator and below
-    under the other. The interval covers the sampling of the null and nothing else.
-
-    Args:
-        win_rate_a: Win rate of each example under the first operator.
-        win_rate_b: Win rate of each example under the second operator.
-        m_a: Number of random sets behind each first win rate, or one number for all.
-        m_b: Number of random sets behind each second win rate, or one number for all.
+    An example disagrees if the 95 % Wilson interval of its win rate, over m random sets, is above one half under one
+    operator and below under the other. The interval covers the sampling of the null and nothing else.
     """
     first, second = paired_vectors(win_rate_a, win_rate_b, what="win rate")
     return np.asarray(_clear_signs(first, m_a) * _clear_signs(second, m_b) < 0)

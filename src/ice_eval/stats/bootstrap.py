@@ -42,21 +42,14 @@ def resampled_means(
     batch: int | None = None,
     groups: Groups | None = None,
 ) -> NDArray[np.float64]:
-    """Return the means of resamples of `values` drawn with replacement, (B,) or (B, c).
+    """Return the means of resamples of `values`, (N,) or (N, c), drawn with replacement: (B,) or (B, c).
 
-    The draws equal those of `scipy.stats.bootstrap` with the same generator. Memory is bounded: batches change no
-    number.
+    Rows are drawn whole, so columns stay paired. The draws equal those of `scipy.stats.bootstrap` with the same
+    generator; `batch` bounds the memory and changes no number.
 
     With `groups`, G whole groups are drawn with replacement, and the mean of a resample is its sum over its number of
     examples (the cluster bootstrap). Groups must be independent and alike, sizes included; with a dozen groups or
     fewer, intervals are too short.
-
-    Args:
-        values: One value per example, (N,), or one row, (N, c); rows are drawn whole, so columns stay paired.
-        rng: Source of the resamples.
-        n_resamples: Number of resamples, B.
-        batch: Number of resamples in memory at once.
-        groups: One label per example.
     """
     sample = np.asarray(values, dtype=np.float64)
     if sample.ndim not in (1, 2):
@@ -88,11 +81,8 @@ def _resampled_means(
 class JointMeans:
     """Resampled means of many columns, each equal to `resampled_means` with its own generator.
 
-    Columns with the same number of examples and the same groups are resampled together, on first use.
-
-    Args:
-        rng: Returns a new generator in the same state for every column.
-        n_resamples: Number of resamples.
+    Columns with the same number of examples and the same groups are resampled together, on first use. `rng` must return
+    a new generator in the same state at every call.
     """
 
     def __init__(self, rng: Callable[[], np.random.Generator], *, n_resamples: int = 9999) -> None:
@@ -136,16 +126,8 @@ def mean_interval(
     N, `((1 - level) / 2) ** (1 / N)`, and its mirror image if all equal 0. With `groups` (see `resampled_means`), N is
     the number of groups, and the acceleration leaves out whole groups.
 
-    Args:
-        values: One rate per example.
-        rng: Source of the resamples.
-        n_resamples: Number of resamples.
-        level: Two-sided confidence level; each limit alone holds with confidence `(1 + level) / 2`.
-        method: Bias-corrected and accelerated, or plain percentiles.
-        groups: One label per example.
-
-    Returns:
-        The interval. None for one example or group, or if all rates (or group means) are equal and neither 0 nor 1.
+    `level` is two-sided: each limit alone holds with confidence `(1 + level) / 2`. None for one example or group, or if
+    all rates (or group means) are equal and neither 0 nor 1.
     """
     means = resampled_means(finite_vector(values, what="value"), rng=rng, n_resamples=n_resamples, groups=groups)
     return interval_from_means(values, means, level=level, method=method, groups=groups)
@@ -178,10 +160,7 @@ def difference_interval(
     method: Method = "bca",
     groups: Groups | None = None,
 ) -> Interval | None:
-    """Return a paired confidence interval of `mean(first) - mean(second)`; see `mean_interval`.
-
-    None for one example or group, or if the difference is the same for all.
-    """
+    """Return a paired confidence interval of `mean(first) - mean(second)`, as `mean_interval`; None without spread."""
     differences = paired_differences(first, second)
     means = resampled_means(differences, rng=rng, n_resamples=n_resamples, groups=groups)
     return difference_interval_from_means(differences, means, level=level, method=method, groups=groups)
@@ -240,11 +219,8 @@ def _limits(sample: Values, means: Values, grouping: Grouping, *, level: float, 
 def bca_shares(estimate: float, resampled: Values, deviations: Values, *, tails: Values) -> Values:
     """Return the quantiles of resampled estimates that are BCa limits (Efron & Tibshirani, 1993, eq. 14.9 to 14.15).
 
-    Args:
-        estimate: Estimate from the whole sample.
-        resampled: Estimate from every resample.
-        deviations: Mean of the leave-one-out estimates minus each of them, at any scale; not all 0.
-        tails: The plain percentiles to correct.
+    `deviations` are the mean of the leave-one-out estimates minus each of them, at any scale but not all 0; `tails` are
+    the plain percentiles to correct.
     """
     # Ties count one half, as in scipy; with slack, because win rates are discrete and many resamples share the mean.
     share_below = mid_rank(count_against(estimate, resampled))

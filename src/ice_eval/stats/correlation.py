@@ -42,20 +42,10 @@ def correlate(
 ) -> Correlation:
     """Return Pearson's r or Spearman's rho of the pairs, with its interval and p-value.
 
-    The interval is Fisher's, `tanh(atanh(r) ± z * se)`, with the variance `1 / (n - 3)`, or for ranks
-    `(1 + r² / 2) / (n - 3)` (Bonett & Wright, 2000). With groups, whole groups are resampled (percentiles) and there is
-    no p-value. Pairs on a line have no interval; their p-value is the share of pairings that are as extreme.
-
-    Args:
-        x: One number per example.
-        y: Another number per example.
-        rng: Source of the resamples; used only with groups.
-        coefficient: `pearson` for numbers, `spearman` for ranks.
-        level: Two-sided level of the interval.
-        groups: One label per example.
-
-    Returns:
-        The correlation; undefined if a side is constant or there are fewer than four pairs or groups.
+    The interval is Fisher's, `tanh(atanh(r) ± z * se)`, with the variance `1 / (n - 3)`, or for ranks `(1 + r² / 2) /
+    (n - 3)` (Bonett & Wright, 2000). With groups, whole groups are resampled (percentiles) and there is no p-value;
+    only then is `rng` used. Pairs on a line have no interval; their p-value is the share of pairings that are as
+    extreme. The correlation is undefined if a side is constant or there are fewer than four pairs or groups.
     """
     first, second = paired_vectors(x, y)
     check_level(level)

@@ -37,13 +37,6 @@ def paired_difference(
     Under the null, either of an example's two values could have come first. Each draw therefore flips the sign of every
     example's difference at random. The observed mean difference counts as one draw, so the test holds its level at
     every number of examples. Examples of one group flip together.
-
-    Args:
-        first: One value per example.
-        second: The other value of each example.
-        rng: Source of the draws.
-        n_draws: Number of draws of the interval and of the test.
-        groups: One label per example.
     """
     differences = paired_differences(second, first)
     return Difference(

@@ -63,14 +63,10 @@ def adjusted_known(p_values: Sequence[float | None]) -> list[float | None]:
 def significant_rate(p_values: NDArray[np.float64], *, floor: float, alpha: float = 0.10) -> SignificantRate:
     """Return the share of rejected examples, or the reason why none could be rejected.
 
-    No p-value is smaller than `floor`. Benjamini-Hochberg rejects j of N examples only if their p-values are at most
-    `alpha * j / N`, so fewer than a share `floor / alpha` of examples is never rejected, however strong their signal.
-
-    Args:
-        p_values: One tail's p-values, one per example; the other tail is a separate family.
-        floor: Smallest possible p-value, 1 / (M + 1). Examples with fewer sets have a higher one; the share needed is
-            then larger than the one reported.
-        alpha: False-discovery rate.
+    No p-value is smaller than `floor`, 1 / (M + 1). Benjamini-Hochberg rejects j of N examples only if their p-values
+    are at most `alpha * j / N`, so fewer than a share `floor / alpha` of examples is never rejected, however strong
+    their signal. Examples with fewer sets have a higher floor; the share needed is then larger than the one reported.
+    Test each tail as a separate family.
     """
     if not 0 < floor <= 1:
         raise DataError(f"the smallest possible p-value lies in (0, 1], got {floor}; pass 1 / (M + 1)")
@@ -84,16 +80,12 @@ def significant_rate(p_values: NDArray[np.float64], *, floor: float, alpha: floa
 
 
 def nonnull_share(p_values: NDArray[np.float64], n_values: NDArray[np.int64]) -> NonnullShare:
-    """Return Storey's estimate of the share of non-null examples, with lambda = 1/2, for discrete p-values.
+    """Return Storey's estimate of the share of non-null examples, with lambda = 1/2, for discrete p-values of one tail.
 
-    Under the null, p-value i is uniform on `1/n_i, 2/n_i, ..., 1`, and exceeds 1/2 with a known probability, which is
-    not 1/2 if n_i is odd. The null share is the observed count above 1/2 over the count expected if all were null. The
-    bound uses the Clopper-Pearson upper limit of the observed count. Ties make null p-values larger, and both numbers
-    smaller.
-
-    Args:
-        p_values: One tail's p-values, one per example.
-        n_values: Number of values that each p-value can take, M_i + 1.
+    Under the null, p-value i is uniform on `1/n_i, 2/n_i, ..., 1` (`n_values`, n_i = M_i + 1), and exceeds 1/2 with a
+    known probability, which is not 1/2 if n_i is odd. The null share is the observed count above 1/2 over the count
+    expected if all were null. The bound uses the Clopper-Pearson upper limit of the observed count. Ties make null
+    p-values larger, and both numbers smaller.
     """
     p = _checked(p_values)
     n = np.asarray(n_values)

@@ -48,15 +48,10 @@ def spread_of(
 
     `within` is the mean of `(w (1 - w) - t / 4) m / (m - 1)`, t the share of ties, which count one half: unbiased for
     independent draws. `between` is the variance of the win rates minus the mean of each example's part of that over its
-    m. Draws without replacement from few sets add less noise: `within` is then too large, and `between` too small.
+    m. Draws without replacement from few sets add less noise: `within` is then too large, and `between` too small. With
+    `groups`, `between` makes `(between + within / M) / N` the variance of a mean of whole groups of such sizes.
 
-    Args:
-        win_rates: One win rate per example, at least two.
-        m: Number of random sets behind each win rate, at least two unless exact, or one number for all.
-        exact: Mask of examples that were compared with all sets, and so have no sampling noise.
-        tie_rates: Share of ties behind each win rate; none if None.
-        groups: One label per example: `between` then makes `(between + within / M) / N` the variance of a mean of whole
-            groups of such sizes.
+    `exact` marks examples that were compared with all sets and have no sampling noise; others need m >= 2.
     """
     rates = rates_vector(win_rates, what="win rate")
     if rates.size < _FEWEST_EXAMPLES:
@@ -73,10 +68,7 @@ def spread_of(
 
 
 def _variance(rates: Values, grouping: Grouping) -> float:
-    """Return N times the variance of the mean.
-
-    Few groups cannot show how much they differ; then the examples of a group are treated as copies of each other.
-    """
+    """Return N times the variance of the mean; with too few groups, examples of a group count as copies."""
     if grouping.order is not None and grouping.n < _FEW_GROUPS:
         return float(rates.var(ddof=1)) * float((grouping.counts**2).sum()) / rates.size
     return float(grouping.standard_errors((rates - rates.mean())[None])[0]) ** 2 * rates.size
@@ -92,17 +84,9 @@ def standard_error(spread: Spread, *, n: int, m: float) -> float:
 def cheapest_m(spread: Spread, *, cost_example: float, cost_set: float) -> float:
     """Return the number of random sets per example that minimises the standard error at a given total cost.
 
-    An example costs `cost_example + M * cost_set`, so the cost of a standard error is proportional to
-    `(cost_example + M * cost_set) * (between + within / M)`, which is smallest at
-    `sqrt(within / between * cost_example / cost_set)`.
-
-    Args:
-        spread: Spread of the win rates.
-        cost_example: Cost of an example before its first random set: attributions, the full and the empty input.
-        cost_set: Cost of scoring one random set, in the same unit.
-
-    Returns:
-        The number, not rounded: infinite if examples do not differ, 0 if random sets add no noise.
+    An example costs `cost_example + M * cost_set`, so the cost of a standard error is proportional to `(cost_example +
+    M * cost_set) * (between + within / M)`, which is smallest at `sqrt(within / between * cost_example / cost_set)`.
+    The number is not rounded: infinite if examples do not differ, 0 if random sets add no noise.
     """
     if not (0 < cost_example < math.inf and 0 < cost_set < math.inf):
         raise DataError(f"costs are positive and finite, got cost_example={cost_example} and cost_set={cost_set}")

@@ -50,16 +50,12 @@ class Comparison:
 
 
 def compare(observed: float, null: Draws) -> Comparison:
-    """Compare `observed` with the scores of random sets of the same size.
+    """Compare `observed` with the scores of random sets of the same size, without the rationale's own.
 
     `p_value` is `(1 + #{null >= observed}) / (M + 1)`: the observed set counts as one draw, so the test is valid at any
     M and its value is never 0 (Phipson & Smyth, 2010). When `null` holds *all* other sets of that size, M + 1 is the
     number C of sets and the same formula is the exact test, `#{S : s_S >= s_observed} / C`, the observed set included.
     Ties are decided with a slack of 100 machine epsilons of the largest magnitude.
-
-    Args:
-        observed: Score of the rationale.
-        null: Scores of the random sets, without the rationale's own.
     """
     draws = _checked(observed, null)
     found = compare_all(np.array([observed], dtype=np.float64), draws[None], np.array([draws.size]))
@@ -80,12 +76,9 @@ class Comparisons:
 
 
 def compare_all(observed: Draws, null: Matrix, n: Counts) -> Comparisons:
-    """Compare the rationales of many examples with their nulls; see `compare`.
+    """Compare many rationales, (examples,), with their nulls, (examples, sets); see `compare`.
 
-    Args:
-        observed: (examples,): score of each rationale.
-        null: (examples, sets): scores of its random sets, padded with NaN at the end.
-        n: (examples,): number of sets of each example, at least one.
+    Rows of `null` are padded with NaN at the end; `n` >= 1 is the number of sets of each example.
     """
     largest = np.where(np.isnan(null), 0.0, np.abs(null)).max(axis=1, initial=0.0)
     slack = ROUND_OFF * np.maximum(largest, np.abs(observed))
@@ -132,10 +125,7 @@ def effect_sizes(observed: Draws, null: Matrix, n: Counts) -> Draws:
 
 
 def null_means(null: Matrix, n: Counts) -> Draws:
-    """Return the mean of each row, summed one value after the other so that padding does not change it.
-
-    Arguments are as in `compare_all`.
-    """
+    """Return the mean of each row, summed sequentially so that padding does not change it; see `compare_all`."""
     if not null.shape[1]:
         return np.full(len(n), np.nan)
     sums = np.cumsum(np.where(np.isnan(null), 0.0, null), axis=1)
@@ -144,13 +134,10 @@ def null_means(null: Matrix, n: Counts) -> Draws:
 
 
 def member_win_rates(values: Draws) -> Draws:
-    """Return the win rate of each member of a scored family against all the others.
+    """Return the win rate of each member of a scored family (the M + 1 sets of an example) against all the others.
 
     Entry 0 is `compare(values[0], values[1:]).win_rate`. Two members tie if they differ by at most the slack of the
     family. Ties are pairwise, as in `compare`: two members are never tied through a third.
-
-    Args:
-        values: Scores of the M + 1 sets of one example.
     """
     scores = finite_vector(values, what="score")
     if scores.size < 2:
@@ -160,12 +147,7 @@ def member_win_rates(values: Draws) -> Draws:
 
 
 def all_member_win_rates(values: Matrix, n: Counts) -> Matrix:
-    """Return the win rates of the members of many families; see `member_win_rates`.
-
-    Args:
-        values: (examples, members): scores of each family, padded with NaN at the end.
-        n: (examples,): members of each family, at least two.
-    """
+    """Return `member_win_rates` of many families, (examples, members), padded with NaN at the end; `n` >= 2 members."""
     slack = ROUND_OFF * np.where(np.isnan(values), 0.0, np.abs(values)).max(axis=1, initial=0.0)
     order = np.argsort(values, axis=1)  # NaN comes last
     ordered = np.take_along_axis(values, order, axis=1)
@@ -205,13 +187,7 @@ class Families:
 
     @classmethod
     def of(cls, rates: Matrix, members: Counts, sizes: NDArray[np.integer[Any]]) -> "Families":
-        """Return families from win rates, (families, members), padded at the end.
-
-        Args:
-            rates: The win rates.
-            members: Number of members of each family.
-            sizes: Number of members of every example, 0 for those without a family.
-        """
+        """Return families from padded win rates, (families, members); `sizes` covers all examples, 0 for no family."""
         inside = np.arange(rates.shape[1]) < members[:, None]
         twice = np.rint(2 * (members[:, None] - 1) * rates)[inside]
         return cls(twice.astype(np.min_scalar_type(int(twice.max(initial=0)))), sizes)
@@ -254,22 +230,16 @@ def mean_test(
 ) -> MeanTest:
     """Two-sided studentized randomization test of "the mean win rate is one half".
 
-    Under the null, a rationale could have been any member of its family. In each draw, every example's rationale is
-    swapped for a uniformly chosen member of its own family, and `T = (mean - 1/2) / (sd / sqrt(N))` of the observed
-    rationales is compared with T of the draws. The observed one counts as a draw: the p-value is never 0, and the test
-    holds its level at every N and M, with ties and unequal families too.
+    `families` holds `member_win_rates` of each example, the rationale first. Under the null, a rationale could have
+    been any member of its family. In each draw, every example's rationale is swapped for a uniformly chosen member of
+    its own family, and `T = (mean - 1/2) / (sd / sqrt(N))` of the observed rationales is compared with T of the draws.
+    The observed one counts as a draw: the p-value is never 0, and the test holds its level at every N and M, with ties
+    and unequal families too. `batch` bounds the memory and changes no number.
 
     With `groups`, rationales are still swapped example by example, but T uses the cluster-robust standard error. Groups
     must be independent. The level is no longer exact, because a swap does not reproduce dependence within a group: it
     requires that T has nearly the same distribution either way, as it does for about twenty or more groups of similar
     size. A single group has p = 1, or nearly.
-
-    Args:
-        families: For each example `member_win_rates` of its scored sets, the rationale first; lengths may differ.
-        rng: Source of the draws.
-        n_draws: Number of draws.
-        batch: Number of draws in memory at once; the result does not depend on it.
-        groups: One label per example.
     """
     [found] = mean_tests([families], rng=lambda: rng, n_draws=n_draws, batch=batch, groups=groups)
     return found

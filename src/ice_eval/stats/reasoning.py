@@ -30,9 +30,8 @@ _TAILS = np.array([0.025, 0.975])
 def step_reasoning_capacity(necessity: float, sufficiency: float) -> float:
     """Return `Nec * (1 - Suf)`: high if removing steps changes the answer and a few steps alone do not give it.
 
-    Args:
-        necessity: Share of random removals of steps that change the answer.
-        sufficiency: Share of random retained subsets of the same size that keep it.
+    Necessity is the share of random removals of steps that change the answer, sufficiency the share of random retained
+    subsets of the same size that keep it.
     """
     if not (0 <= necessity <= 1 and 0 <= sufficiency <= 1):  # NaN fails this too
         raise DataError(f"necessity and sufficiency lie in [0, 1], got {necessity} and {sufficiency}")
@@ -71,14 +70,7 @@ def capacity(
 
     A column that is 0 or 1 for every problem has no spread to resample. It enters each end of the intervals at the
     exact limit (as in `mean_interval`) that widens them, so twenty problems without a change do not prove a capacity of
-    0.
-
-    Args:
-        necessity: One rate per problem.
-        sufficiency: One rate per problem.
-        floor: Rate at which the repeated full chain gives another answer, one per problem.
-        rng: Source of the resamples.
-        n_resamples: Number of resamples.
+    0. `floor` is the rate at which the repeated full chain gives another answer, one per problem.
     """
     columns = [rates_vector(values, what="rate") for values in (necessity, sufficiency, floor)]
     if len({values.size for values in columns}) > 1:

@@ -31,22 +31,17 @@ def compare_sequentially(
 ) -> SequentialComparison | None:
     """Compare `observed` with random sets that are scored one after the other; None until both tails have stopped.
 
-    Each tail stops at the draw that is the h-th to do at least (at most) as well. Stopped at draw l, its p-value is
-    `h / l`; at the end of the stream with g < h such draws it is `(g + 1) / (M + 1)`, as in `compare`. Both tails are
-    valid at every h and M, with ties and with sets drawn without replacement too: `p <= h / l` means that `observed` is
-    among the h best of itself and the first l - 1 draws (Besag & Clifford, 1991, "Sequential Monte Carlo p-values").
+    Each tail stops at the draw that is the h-th (h >= 2) to do at least (at most) as well. Stopped at draw l, its
+    p-value is `h / l`; at the end of the stream with g < h such draws it is `(g + 1) / (M + 1)`, as in `compare`. Both
+    tails are valid at every h and M, with ties and with sets drawn without replacement too: `p <= h / l` means that
+    `observed` is among the h best of itself and the first l - 1 draws (Besag & Clifford, 1991, "Sequential Monte Carlo
+    p-values"). `whole` means that the stream has reached its end: M sets, or all other sets.
 
     The win rate is over the draws before the later of the two stops, *without* the stopping draw; over all draws if a
     tail ran to the end. The rule determines the last draw, so counting it would bias the win rate towards one half.
     Given the stop and the last draw, every order of the draws before it is equally likely, so their mean has the
     expectation of the first draw: it is unbiased (Girshick, Mosteller & Savage, 1946; Besag & Clifford, 1991). The null
     of `effect_size` is the same draws. Draws after the stop never change a number.
-
-    Args:
-        observed: Score of the rationale.
-        stream: Scores of the random sets so far, in their fixed order, without the rationale's own.
-        whole: True if the stream has reached its end: M sets, or all other sets.
-        h: Number of draws at least as good (as bad) that stops a tail, at least 2.
     """
     if h < 2:
         raise DataError(
@@ -90,14 +85,7 @@ class SequentialComparisons:
 def compare_all_sequentially(
     observed: Draws, stream: Matrix, n: Counts, *, h: int = STOP_AFTER
 ) -> SequentialComparisons:
-    """Compare the rationales of many examples with their streams of random sets; see `compare_sequentially`.
-
-    Args:
-        observed: (examples,): score of each rationale.
-        stream: (examples, sets): scores of the random sets so far, padded with NaN at the end.
-        n: (examples,): number of sets of each example.
-        h: Number of draws at least as good (as bad) that stops a tail.
-    """
+    """Compare many rationales with their streams of random sets; see `compare_sequentially` and `compare_all`."""
     # Pair by pair: a slack that grew with the largest draw so far could undo a tie, or a stop, that is already settled.
     slack = ROUND_OFF * np.maximum(np.abs(stream), np.maximum(1.0, np.abs(observed))[:, None])
     at_least, at_most = stream >= observed[:, None] - slack, stream <= observed[:, None] + slack

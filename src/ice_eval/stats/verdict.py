@@ -104,15 +104,10 @@ def verdict(
     """Return the verdict on a mean win rate, given its interval and the test of one half.
 
     One word only if the whole interval is in that word's band, else the range of words that it covers. An interval that
-    covers one half says nothing about direction and is never called anti-faithful. Nor is one that the test does not
-    support: if most win rates are equal and a few are far off, as when most sets tie, a bootstrap of few examples is
-    too narrow and would call one random explanation in five anti-faithful; the test holds its level.
-
-    Args:
-        win_rate: Mean win rate over examples.
-        interval: Its 95 % interval; None if undefined.
-        p_value: Of the two-sided test of a mean of one half; None to ignore it.
-        without: Reason to give without an interval, unless all win rates are one half (`reason_without_interval`).
+    covers one half gives no direction and is never called anti-faithful. Nor is one that the test does not support: if
+    most win rates are equal and a few are far off, as when most sets tie, a bootstrap of few examples is too narrow and
+    would call one random explanation in five anti-faithful; the test holds its level. `without` is the reason to give
+    without an interval, unless all win rates are one half (`reason_without_interval`).
     """
     outside = excludes_chance(interval)
     if interval is None:
