@@ -112,7 +112,7 @@ def _encoded(
         explained, whole = WHOLE, {name: text for name, text in zip(WHOLE, texts, strict=True) if text}
         pieces = [[Piece(text, name)] for name, text in zip(WHOLE, texts, strict=True)]
         # Special tokens that the prompt writes out stay: what is left must still be an input of this model. The unknown
-        # token stands for a piece of the text.
+        # token represents a piece of the text.
         control = np.isin(tokens.ids, list(codec.special.every - {codec.special.unk}))
         tokens = replace(tokens, sequence=np.where(control, -1, tokens.sequence))
     found = _with_units(codec, tokens, _Source.of(pieces, explained, unit), unit, {**fields, **whole})
@@ -278,7 +278,7 @@ def _content_groups(groups: _TokenGroups, source: _Source) -> _Content:
     field[own[firsts]] = kind[chosen[firsts]]
     same = chosen[kind[chosen] == field[own]]
     lasts = np.flatnonzero(np.append(group[same][1:] != group[same][:-1], True))
-    # A span begins with a whole character: an accent may stand on a space that the tokenizer dropped.
+    # A span begins with a whole character: an accent may be on a space that the tokenizer dropped.
     first = source.atom[character[chosen[firsts]]]
     # Nor does a span end inside a character: tokenizers that compose an accent report the letter alone.
     changes = (np.diff(source.atom) != 0) | (np.diff(source.kind) != 0)

@@ -136,7 +136,7 @@ def adapt(
     import torch
 
     deployed = trainable(model)
-    # Half-precision weights would swallow the small steps of training.
+    # Half-precision weights would round off the small steps of training.
     copy = deployed.copied(name=deployed.name, dtype="float32")
     weights = [each.requires_grad_(True) for each in copy.model.parameters()]
     optimizer = torch.optim.AdamW(weights, lr=training.lr, weight_decay=_WEIGHT_DECAY)

@@ -138,7 +138,7 @@ def _all_sets(n_units: int, size: int) -> KeepMasks:
     chosen = np.array(list(itertools.combinations(range(n_units), size)), dtype=np.int64).reshape(-1, size)
     masks = np.zeros((len(chosen), n_units), dtype=bool)
     masks[np.arange(len(chosen))[:, None], chosen] = True
-    masks.flags.writeable = False  # it is shared by all who ask
+    masks.flags.writeable = False  # it is shared by all callers
     return masks
 
 

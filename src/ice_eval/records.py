@@ -210,14 +210,14 @@ NOT_SET = -1
 """Value of a column that does not apply to a row."""
 ROW = np.dtype(
     [
-        ("example", np.int32),  # place of the example in the part
+        ("example", np.int32),  # index of the example in the part
         ("kind", np.int8),  # Kind
         ("attribution", np.int16),  # whose rationale, probe or own null it is; not set for a null shared by all
         ("null", np.int16),  # of random sets: which null they belong to
         ("operator", np.int16),
-        ("direction", np.int8),  # place in DIRECTIONS
+        ("direction", np.int8),  # index in DIRECTIONS
         ("size", np.int32),  # units in the set
-        ("set", np.int32),  # place of the set in the order of its null; of a rationale: where its null has the same set
+        ("set", np.int32),  # index of the set in its null; of a rationale: index of the same set
         ("draw", np.int32),  # which fill, where an operator needs one
     ]
 )

@@ -79,7 +79,7 @@ def setting(value: object, *, depends: bool = False, **declared: Any) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class RunFields:
-    """The settings that say what is tested."""
+    """The settings that define what is tested."""
 
     attributions: tuple[str, ...] = setting(
         ("attention", "gradient", "random"), panel=WHAT, role="adds", everyday=True, metavar="NAMES", subjects=_BOTH,

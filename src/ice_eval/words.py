@@ -47,7 +47,7 @@ def character_starts(text: str) -> NDArray[np.int64]:
     """Return, for each code point, the start of its character: a letter with accents, an emoji with its skin tone."""
     starts = np.arange(len(text))
     if text.isascii():
-        return starts  # "\r\n" is one character to Unicode, but nobody minds it split
+        return starts  # "\r\n" is one character to Unicode, but may be split
     for match in _CLUSTER.finditer(text):
         starts[match.start() : match.end()] = match.start()
     return starts

@@ -156,7 +156,7 @@ def evaluate(
         )
     del examples, methods, replicas, specs, given  # released before statistics are computed
     run = Run(finish(scored).path)
-    run.folder.keeps = temporary  # a temporary folder lives as long as somebody looks into it
+    run.folder.keeps = temporary  # a temporary folder exists as long as the run object
     return run
 
 

@@ -106,7 +106,7 @@ def _reader(model: str | None, run: "RunFolder | None") -> "Model":
     name = run.manifest().config.model
     try:
         return load_reader(name)
-    except ConfigError as exc:  # that of a folder does not say where it is
+    except ConfigError as exc:  # the name of a folder does not include its path
         raise ConfigError(f"the run's model '{name}' was not found by its name; give --model ({exc})") from exc
 
 

@@ -80,10 +80,10 @@ class Ray(Executor):
             yield
             return
         address = self.address or os.environ.get("RAY_ADDRESS", "")
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # of a cluster that is started here
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # for a cluster started here
         try:
             host, colon, port = address.rpartition("//")[2].rpartition(":")
-            if colon and port.isdigit():  # fails at once where nobody listens; Ray itself would try for minutes
+            if colon and port.isdigit():  # fails at once without a listener; Ray itself would try for minutes
                 socket.create_connection((host, int(port)), timeout=_CONNECT_S).close()
             ray.init(address=self.address, include_dashboard=False, logging_level="error", log_to_driver=False)
         except (ConnectionError, ValueError, RuntimeError, OSError) as exc:
@@ -234,7 +234,7 @@ class RayWorkers(Workers[W]):
                 if not waiting and not self._busy:
                     return
                 wanted = min(capacity, len(waiting) + len(self._busy))
-                # After several failed starts the others go on alone, but one worker is always tried.
+                # After several failed starts the others continue alone, but one worker is always tried.
                 while len(self._handles) < wanted and (self._failed_starts < _LOSSES or not self._handles):
                     actor = self._actor_class.remote(self._make)
                     self._handles.append(_Handle(actor, actor.location.remote()))
@@ -252,7 +252,7 @@ class RayWorkers(Workers[W]):
                     progress(-handle.reported)
                     waiting.extendleft(self._lost(handle, message))
         finally:
-            for handle in self._busy:  # nobody waits for their results
+            for handle in self._busy:  # their results are not needed
                 self._remove(handle)
 
     @property

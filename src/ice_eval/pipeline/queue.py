@@ -125,7 +125,7 @@ def changed(name: str, example_id: str) -> ConfigError:
 def _keys(head: NDArray[Any]) -> Sequence[bytes]:
     """Return a key per row that is unique within its part."""
     own = head.copy()
-    own["set"][own["kind"] == Kind.RATIONALE] = NOT_SET  # where a null has the same set says nothing of which row it is
+    own["set"][own["kind"] == Kind.RATIONALE] = NOT_SET  # does not identify the row
     content, width = own.tobytes(), own.dtype.itemsize
     return [content[start : start + width] for start in range(0, len(content), width)]
 

@@ -157,7 +157,7 @@ class Replica:
                 if not isinstance(exc, CapabilityError):
                     raise
                 raise _unable(name, engine.model, str(exc)) from exc
-            except Exception as exc:  # models fail in their own ways when they are asked for what they do not foresee
+            except Exception as exc:  # models raise any error for unsupported requests
                 told = str(exc).strip().partition("\n")[0]
                 raise _unable(name, engine.model, f"{type(exc).__name__}: {told}") from exc
 
@@ -234,7 +234,7 @@ def load_replicas(
             f"'{ref.name}' computes behind a server, so there is nothing to spread; use --executor local, and "
             "--concurrency for more requests at once."
         )
-    LoadSettings(**loading)  # what cannot be is told before anybody loads
+    LoadSettings(**loading)  # validated before weights are loaded
     reader = _named(load_reader(ref), name)
     make = partial(_replica, ref, name, os.getcwd(), loading)
     workers = executor.workers(make, threads=reader.use_threads(None), say=(reporter or Silent()).say)

@@ -60,10 +60,11 @@ class Outcomes:
         rationales: Sequence[tuple[int, ...]],
         shared: Mapping[str, Column],
     ) -> "Outcomes":
-        """Return the outcomes of `examples`; `numbers`, `families`, `members` and `rationales` cover the sound ones only.
+        """Return the outcomes of `examples`.
 
-        `families` are the win rates of all scored sets, that of the rationale first, and `members` their numbers;
-        `shared` are columns of all examples that are the same under all configurations.
+        `numbers`, `families` (win rates of all scored sets, that of the rationale first), `members` (their numbers) and
+        `rationales` cover the sound examples only. `shared` are columns of all examples that do not depend on the
+        configuration.
         """
         columns: dict[str, _Packed | Column] = {}
         for name, values in numbers.items():

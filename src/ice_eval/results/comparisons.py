@@ -161,7 +161,7 @@ class ScoredExamples:
     def _log_odds(self) -> Values:
         """(rows,): log-odds of the target, calibrated if the run is."""
         if not len(self.ledger):
-            return np.full(1, np.nan)  # what any place of an empty ledger points to
+            return np.full(1, np.nan)  # target of any index into an empty ledger
         scores, example = self.ledger.scores, self.ledger.head["example"]
         if self.reading.calibrated:  # contextual calibration (Zhao et al., 2021)
             prior = self._references(Kind.EMPTY)
@@ -378,7 +378,7 @@ class ScoredExamples:
         used = _select(found, sound)
         n_used, null = used.n, used.measure[:, 1:]
         if self.reading.sequential:
-            # A stream of a finished run is as long as its test asked for: one that decides nothing has no further set.
+            # In a finished run, an undecided stream has no further set.
             tests = compare_all_sequentially(used.order[:, 0], used.order[:, 1:], used.n)
             rates, n_rated, n_used = tests.rates, tests.n_rated, tests.n_used
         else:

@@ -35,8 +35,8 @@ INPUTS = pa.schema(
         pa.field("truncated", pa.bool_(), nullable=False),
         pa.field("skip_reason", pa.string()),
         pa.field("attributions", pa.map_(pa.string(), pa.list_(pa.float64())), nullable=False),
-        pa.field("answers", pa.map_(pa.string(), _ANSWER), nullable=False),  # attribution -> what the model said
-        pa.field("fills", pa.list_(_FILL), nullable=False),  # what operators write in place of each unit
+        pa.field("answers", pa.map_(pa.string(), _ANSWER), nullable=False),  # attribution -> answer of the model
+        pa.field("fills", pa.list_(_FILL), nullable=False),  # replacement text of each unit, by operator
     ]
 )
 

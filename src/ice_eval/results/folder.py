@@ -57,7 +57,7 @@ class Checksums:
         if self._known is None:
             content = self._path.read_bytes() if self._path.exists() else b""
             lines = content.decode("utf-8", errors="replace").splitlines()
-            found = (_CHECKSUM_LINE.fullmatch(line) for line in lines)  # a kill may have torn a line: it is ignored
+            found = (_CHECKSUM_LINE.fullmatch(line) for line in lines)  # a line cut off by a kill is ignored
             self._known = {match[2]: match[1] for match in found if match}
         return self._known
 

@@ -29,13 +29,13 @@ LEDGER = pa.schema(
         pa.field("operator", _names_type(16)),  # null for the rows that no operator touched: full and empty
         pa.field("direction", _names_type(8)),
         pa.field("size", pa.int32()),  # units in the set
-        pa.field("set", pa.int32()),  # place in the order of the null; of a rationale where the null has the same set
+        pa.field("set", pa.int32()),  # index in the order of the null; of a rationale: index of the same set
         pa.field("draw", pa.int32()),  # which fill, where an operator needs one
         pa.field("kept", pa.list_(pa.int32()), nullable=False),  # units that the input keeps
         pa.field("input_ids", pa.list_(pa.int64()), nullable=False),
         pa.field("segment_ids", pa.list_(pa.int8())),  # null for models that read one text
         pa.field("scores", pa.list_(pa.float64()), nullable=False),  # log-probability of each label, manifest order
-        pa.field("text", pa.string()),  # what was shown or said, where units and fills do not tell it
+        pa.field("text", pa.string()),  # text of the row, if units and fills do not determine it
     ]
 )
 
@@ -130,7 +130,7 @@ class Ledger:
 
     @classmethod
     def read(cls, table: pa.Table, names: Names) -> "Ledger":
-        """Return the rows of a table; codes are indices into `names`, extended by new ones; unread columns are empty."""
+        """Return the rows of a table; codes are indices into `names`, extended by new ones."""
         head = np.full(len(table), NOT_SET, dtype=ROW)
         for name, column in _CODED.items():
             head[name], known = _codes(table.column(column), names.of(name))

@@ -31,15 +31,15 @@ OUTCOMES = pa.schema(
     [
         pa.field("example_id", _NAME, nullable=False),
         *(pa.field(name, _NAME, nullable=False) for name in ("attribution", "operator", "direction")),
-        pa.field("k", pa.string()),  # a share, `dynamic`, or null: a size of its own
+        pa.field("k", pa.string()),  # a share, `dynamic`, or null: set by the attribution
         pa.field("null", _NAME, nullable=False),
         pa.field("n_units", pa.int32(), nullable=False),
         pa.field("target", pa.int32()),
         pa.field("gold", pa.int32()),
-        pa.field("error", pa.string()),  # why there are no numbers
+        pa.field("error", pa.string()),  # reason for missing numbers
         pa.field("predicted", pa.int32()),
-        pa.field("m", pa.int32()),  # random sets that were looked at
-        pa.field("exact", pa.bool_()),  # whether they were all there are
+        pa.field("m", pa.int32()),  # random sets used
+        pa.field("exact", pa.bool_()),  # true if they are all sets of the size
         *(pa.field(name, pa.float64()) for name in _REAL),
         *(pa.field(name, pa.bool_()) for name in FLAGS),
         pa.field("rationale", pa.list_(pa.int32())),

@@ -138,7 +138,7 @@ def _field_text(
 def _chosen(folder: RunFolder, config: RunSettings, wanted: Mapping[str, object]) -> set[Configuration]:
     cells = [cell for cell, _ in configurations(config)]
     for name, value in wanted.items():
-        # A rationale of its own size has no k: it is chosen by its attribution.
+        # A rationale that sets its own size has no k: it is selected by its attribution.
         known = [each for each in dict.fromkeys(getattr(cell, name) for cell in cells) if each is not None]
         if value not in known:
             names = [str(each) for each in known]

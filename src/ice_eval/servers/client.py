@@ -399,7 +399,7 @@ class _Session:
             body = body.get("message") or body.get("detail") or body
         reason = f"status {status}: {one_line(str(body), self._key) or 'no message'}"
         pause_s = retry_after_s(exc.response.headers) or 0.0
-        # Some say "too many requests" for an empty account, where waiting does not help.
+        # Some servers report "too many requests" for an empty account, where waiting does not help.
         if status in _BUSY and code != "insufficient_quota":
             return _Failure("busy", reason, pause_s)
         if status in _TRANSIENT or status >= 500:

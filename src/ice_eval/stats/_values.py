@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ice_eval.errors import DataError
 
-Values = NDArray[np.float64]  # (n,) unless said otherwise
+Values = NDArray[np.float64]  # (n,) unless stated otherwise
 
 ROUND_OFF = 100 * float(np.finfo(np.float64).eps)
 """Relative distance within which two numbers are equal."""

@@ -188,7 +188,7 @@ def paired_differences(first: NDArray[np.float64], second: NDArray[np.float64]) 
 
 def _means_of_rows(sums: Values, grouping: Grouping, *, rows: NDArray[np.int64]) -> Values:
     """Return the mean over the groups drawn by each row of indices, (b, G), from sums (c, G); overwrites `rows`."""
-    # How often each group is drawn, (b, G), serves all columns.
+    # The number of draws of each group, (b, G), serves all columns.
     n_rows, n_groups = rows.shape
     rows += np.arange(n_rows)[:, None] * n_groups
     drawn = np.bincount(rows.ravel(), minlength=rows.size).reshape(rows.shape).astype(np.float64)
@@ -206,7 +206,7 @@ def _exact_limits(rate: float, *, n: int, level: float) -> Interval | None:
 
 
 def _limits(sample: Values, means: Values, grouping: Grouping, *, level: float, method: Method) -> Interval | None:
-    # Groups with the same mean have no spread between them, whatever lies within: every resample has that mean too.
+    # Groups with the same mean have no spread between them, whatever is within: every resample has that mean too.
     if grouping.n < 2 or is_constant(grouping.means(sample)):
         return None
     tails = np.array([(1 - level) / 2, (1 + level) / 2])
@@ -224,7 +224,7 @@ def bca_shares(estimate: float, resampled: Values, deviations: Values, *, tails:
     """
     # Ties count one half, as in scipy; with slack, because win rates are discrete and many resamples share the mean.
     share_below = mid_rank(count_against(estimate, resampled))
-    margin = 0.5 / resampled.size  # with few resamples all may lie on one side, and the correction would be infinite
+    margin = 0.5 / resampled.size  # with few resamples all may be on one side, and the correction would be infinite
     bias = float(ndtri(np.clip(share_below, margin, 1 - margin)))
     acceleration = float((deviations**3).sum() / (6 * (deviations**2).sum() ** 1.5))
     shifted = bias + ndtri(tails)

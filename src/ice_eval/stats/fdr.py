@@ -38,7 +38,7 @@ def significant(p_values: NDArray[np.float64], *, alpha: float = 0.10) -> NDArra
     """Return a mask of the p-values that Benjamini-Hochberg rejects at false-discovery rate `alpha`."""
     if not 0 < alpha < 1:
         raise DataError(f"a false-discovery rate lies between 0 and 1, got {alpha}; 0.10 is usual")
-    # p-values of a permutation test lie on a grid that can meet alpha exactly.
+    # p-values of a permutation test are on a grid that can meet alpha exactly.
     return np.asarray(adjusted(p_values, method="bh") <= alpha * (1 + ROUND_OFF))
 
 

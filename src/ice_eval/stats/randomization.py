@@ -228,7 +228,7 @@ def mean_test(
     batch: int | None = None,
     groups: Groups | None = None,
 ) -> MeanTest:
-    """Two-sided studentized randomization test of "the mean win rate is one half".
+    """Run a two-sided studentized randomization test of "the mean win rate is one half".
 
     `families` holds `member_win_rates` of each example, the rationale first. Under the null, a rationale could have
     been any member of its family. In each draw, every example's rationale is swapped for a uniformly chosen member of

@@ -54,7 +54,7 @@ def compare_sequentially(
         return None
     found = compare_all_sequentially(np.array([observed]), draws[None], np.array([draws.size]), h=h)
     n_used, n_rated = int(found.n_used[0]), int(found.n_rated[0])
-    # What lies after the stop is not looked at: whether others asked for more must not matter.
+    # Draws after the stop are ignored: requests of other tests must not matter.
     null = finite_vector(draws[:n_used], what="null score")
     if not (found.stopped[0] or whole):
         return None

@@ -111,7 +111,7 @@ def verdict(
     """
     outside = excludes_chance(interval)
     if interval is None:
-        # Without an interval all win rates (or group means) are equal, so the mean says whether each is one half.
+        # Without an interval all win rates (or group means) are equal, so the mean shows if each is one half.
         return Verdict(reason=NOT_DISTINGUISHABLE if abs(win_rate - CHANCE) <= ROUND_OFF else without)
     if not outside or (p_value is not None and p_value > _TEST_LEVEL + ROUND_OFF):
         return Verdict(excludes_chance=outside, reason=NOT_DISTINGUISHABLE)
