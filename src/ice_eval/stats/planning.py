@@ -98,7 +98,7 @@ def cheapest_m(spread: Spread, *, cost_example: float, cost_set: float) -> float
 
 
 def m_for_width(spread: Spread, *, m: int, wider: float) -> int:
-    """Return the smallest number of random sets whose interval is at most `wider` (0.06: 6 %) wider than with `m`."""
+    """Return the smallest number of random sets, at most `m`, that widens the interval by at most a share `wider`."""
     if not wider >= 0:
         raise DataError(f"the share by which an interval may grow is not negative, got {wider}")
     allowed = (1 + wider) ** 2 * spread.variance(m) - spread.between

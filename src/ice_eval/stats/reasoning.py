@@ -104,6 +104,7 @@ class ReasoningVerdict:
     lowest: Reasoning | None = None
     highest: Reasoning | None = None
     reason: ReasoningReason | None = None
+    """Reason why there are no words."""
 
     @property
     def words(self) -> tuple[Reasoning, ...]:
