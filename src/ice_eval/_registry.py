@@ -1,4 +1,4 @@
-"""Plug-ins by name: a decorator registers, a folder is discovered, `lime:n_samples=200` sets options."""
+"""Plug-ins by name: registered by a decorator, discovered in a folder; `lime:n_samples=200` sets options."""
 
 import difflib
 import importlib
@@ -14,19 +14,19 @@ from ice_eval.errors import ConfigError
 T = TypeVar("T")
 _Item = TypeVar("_Item")
 _GROUP = "ice_eval."
-"""Prefix of the groups of entry points; the kind of plug-in follows, in the plural."""
+"""Prefix of entry-point groups, followed by the kind of plug-in in the plural."""
 
 
 class Registry(Generic[T]):
     """Plug-ins of one kind by name.
 
     The modules of `package` are imported on first use, then the entry points of the group `ice_eval.<kind>s`, so a
-    plug-in is one file in the folder or one line in another package's `pyproject.toml`. A plug-in that cannot be
-    loaded ends every use with the same message: results without it would look like those of a complete installation.
+    plug-in is one file in the folder or one line in another package's `pyproject.toml`. A plug-in that cannot be loaded
+    makes every use fail: results without it would look like those of a complete installation.
     """
 
     def __init__(self, kind: str, package: str, *, skip: Collection[str] = ()) -> None:
-        """Name the kind, the package to discover, and modules of it that hold no plug-in."""
+        """Set the kind, the package to discover, and its modules without plug-ins."""
         self.kind = kind
         self._package = package
         self._skip = skip
@@ -35,11 +35,11 @@ class Registry(Generic[T]):
 
     @property
     def noun(self) -> str:
-        """The kind as messages write it."""
+        """The kind as written in messages."""
         return self.kind.replace("_", " ")
 
     def add(self, name: str, item: T) -> T:
-        """Register `item`; a name is given once."""
+        """Register `item` under a new name."""
         if name in self._items:
             homes = [getattr(each, "__module__", None) for each in (self._items[name], item)]
             where = f" (in {homes[0]} and {homes[1]})" if all(homes) else ""
@@ -48,7 +48,7 @@ class Registry(Generic[T]):
         return item
 
     def register(self, name: str) -> Callable[[_Item], _Item]:
-        """Return a decorator that registers a plug-in under `name` and leaves its type as it is."""
+        """Return a decorator that registers a plug-in under `name` and keeps its type."""
 
         def decorate(item: _Item) -> _Item:
             self.add(name, cast(T, item))
@@ -60,8 +60,7 @@ class Registry(Generic[T]):
         """Return the plug-in of that name.
 
         Raises:
-            ConfigError: There is none; the message suggests the nearest name and lists the known ones. Kinds that take
-                options part them from the name beforehand, so one that comes with options here takes none.
+            ConfigError: The name is unknown; the message suggests the nearest one and lists all.
         """
         self._discover()
         if name not in self._items:
@@ -106,11 +105,7 @@ class Registry(Generic[T]):
             raise
 
     def _load(self, entry: importlib.metadata.EntryPoint) -> None:
-        """Import the plug-in of another package, which registers itself under the name of its entry point.
-
-        Raises:
-            ConfigError: It fails to, in whatever way; the message names it and its package.
-        """
+        """Import the plug-in of another package, which registers itself; raise ConfigError with its name on failure."""
         try:
             entry.load()
         except ConfigError as exc:
@@ -129,10 +124,10 @@ class Registry(Generic[T]):
 
 
 def from_spec(spec: str, registry: Registry[type[T]]) -> T:
-    """Return the plug-in that `NAME` or `NAME:option=value:option=value` names; options are the fields of a dataclass.
+    """Return the plug-in of `NAME` or `NAME:option=value:option=value`; options are the fields of a dataclass.
 
     Raises:
-        ConfigError: There is no such name or option, or a value does not fit; the message lists what is known.
+        ConfigError: The name, an option or a value is invalid; the message lists the valid ones.
     """
     name, *given = spec.split(":")
     cls = registry.get(name)
@@ -149,7 +144,7 @@ def from_spec(spec: str, registry: Registry[type[T]]) -> T:
 
 
 def _value(method: str, option: str, text: str, kinds: Mapping[str, Any]) -> Any:
-    """Return the written value of an option as a value of its type."""
+    """Return the text of an option as a value of its type."""
     for kind in _alternatives(kinds[option]):
         try:
             return _WRITTEN[kind][text.casefold()] if kind in _WRITTEN else kind(text)
@@ -165,7 +160,7 @@ _WRITTEN: dict[Any, dict[str, Any]] = {bool: {"true": True, "false": False}, Non
 
 
 def _alternatives(kind: Any) -> tuple[Any, ...]:
-    """Split `int | None` into its parts; the words of a `Literal` are no types."""
+    """Return the parts of `int | None`; the words of a `Literal` are no types."""
     return () if get_origin(kind) is Literal else get_args(kind) or (kind,)
 
 
@@ -181,12 +176,12 @@ def _options(kinds: Mapping[str, Any]) -> str:
 
 
 def plugin_packages() -> list[str]:
-    """Return the other packages with plug-ins, of whatever kind, sorted."""
+    """Return the names of other packages with plug-ins of any kind, sorted."""
     installed = importlib.metadata.distributions()
     return sorted({each.name for each in installed if any(e.group.startswith(_GROUP) for e in each.entry_points)})
 
 
 def did_you_mean(name: str, known: list[str]) -> str:
-    """Return the part of an error message that suggests the nearest known name, or just a full stop."""
+    """Return the end of an error message that suggests the nearest known name, or a full stop."""
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     return f"; did you mean '{close[0]}'?" if close else "."

@@ -9,7 +9,7 @@ from ice_eval.operators import Blacklist, PooledUnits, label_indicative
 from ice_eval.tasks import Task
 
 _MIN_PIECE = 3
-"""Characters from which on a piece of a label word is kept out of infill: 'neg' is, 'N' is not."""
+"""Length from which a piece of a label word is excluded from infill: 'neg' is, 'N' is not."""
 
 
 def blacklist_of(
@@ -17,8 +17,7 @@ def blacklist_of(
 ) -> Blacklist:
     """Return label words in all forms, the task's lexicon, special tokens, and tokens that gold labels use differently.
 
-    `units` give the counts of tokens by gold label; with `label_words_only`, label words and special tokens alone are
-    kept out.
+    With `label_words_only`, only label words and special tokens.
     """
     words = label_words(task)
     lexicon = frozenset(word.casefold() for word in task.lexicon if not label_words_only)
@@ -32,7 +31,7 @@ def label_words(task: Task) -> frozenset[str]:
 
 
 def _forms(codec: Codec, words: Collection[str]) -> frozenset[int]:
-    """Return tokens of the label words in every casing, with and without a space before, but for short pieces."""
+    """Return tokens of the label words in every casing, with and without a leading space, except short pieces."""
     casings = {form for word in words for form in (word, word.upper(), word.capitalize())}
     found = [codec.tokenize(space + form) for form in casings for space in ("", " ")]
     ids = {int(i) for tokens in found for i in tokens.ids[tokens.sequence >= 0]}

@@ -1,4 +1,4 @@
-"""The words that settings may hold. Nothing is imported here, so that the command line can show them at once."""
+"""The words that settings may hold. Nothing is imported here, so that the command line starts fast."""
 
 from typing import Literal
 

@@ -1,6 +1,6 @@
 r"""Task + example + tokenizer -> `Encoded`: ids, protected tokens, units.
 
-The rendered prompt is tokenised once. Every character knows where it comes from, so every token does:
+The rendered prompt is tokenised once. The source of every character, and so of every token, is known:
 
 ```text
 characters   R e v i e w : _ a _ g o r g e o u s _ f i l m \n S e n t …
@@ -29,10 +29,10 @@ from ice_eval.tasks import Piece, Task
 from ice_eval.words import character_starts, word_spans
 
 MAX_CONTENT_TOKENS = 512
-"""Longer texts are cut, as in the paper."""
+"""Longer texts are truncated, as in the paper."""
 
 WHOLE = ("whole prompt", "whole pair")
-"""Fields of the spans when all of the prompt may be removed: no real name of a field has a space in it."""
+"""Fields of the spans if all of the prompt may be removed; real field names contain no space."""
 
 _TEMPLATE, _TEMPLATE_SPACE = -1, -2
 
@@ -44,26 +44,26 @@ class Tokens:
     ids: Ids
     segments: Ids
     sequence: Ids
-    """0 or 1: the text the token comes from; -1 for special tokens."""
+    """Text of each token, 0 or 1; -1 for special tokens."""
     start: Ids
-    """First character of the token in its text."""
+    """First character of each token in its text."""
     end: Ids
 
 
 class Codec(Protocol):
-    """The tokenizer of a model, as far as the encoding needs it."""
+    """The part of a model's tokenizer that the encoding needs."""
 
     reads_pairs: bool
     """True if the model takes a text and a text pair (a sequence classifier) rather than one prompt."""
     max_tokens: int
-    """Longest input that the model takes."""
+    """Longest input of the model."""
     special: SpecialIds
 
     def tokenize(self, text: str, pair: str | None = None, *, framed: bool = False) -> Tokens:
-        """Ids with special tokens by the model's own convention, and the characters behind each.
+        """Return ids with special tokens by the model's convention, and the characters behind each.
 
-        A `framed` text has its special tokens written out, and gets no others but the one that every text of the model
-        begins with. In any other text, the name of a special token is just characters.
+        A `framed` text has its special tokens written out; only the model's usual first token is added. In any other
+        text, the name of a special token is plain text.
         """
         ...
 
@@ -72,11 +72,11 @@ class Codec(Protocol):
         ...
 
     def chat_frame(self, turns: Sequence[tuple[str, str]]) -> tuple[str, str]:
-        """Text of the chat template before and after a last user turn that follows `turns`."""
+        """Return the chat template's text before and after a last user turn that follows `turns`."""
         ...
 
     def decode(self, rows: Sequence[Ids]) -> list[str]:
-        """Text of each row of ids."""
+        """Return the text of each row of ids."""
         ...
 
 
@@ -85,9 +85,9 @@ def encode(
 ) -> Encoded:
     """Tokenise the rendered prompt of one example and find its units.
 
-    Texts beyond `MAX_CONTENT_TOKENS`, or beyond what the model takes less `reserve` tokens, lose the end of their
-    longest explained field, never a part of the template. With `scope="prompt"` the template's tokens are units like
-    those of the text, and only special tokens are protected.
+    Texts beyond `MAX_CONTENT_TOKENS`, or beyond the model's limit less `reserve` tokens, lose the end of their longest
+    explained field, never a part of the template. With `scope="prompt"`, template tokens are units too, and only
+    special tokens are protected.
 
     Raises:
         DataError: The template alone does not fit.
@@ -112,7 +112,7 @@ def _encoded(
         explained, whole = WHOLE, {name: text for name, text in zip(WHOLE, texts, strict=True) if text}
         pieces = [[Piece(text, name)] for name, text in zip(WHOLE, texts, strict=True)]
         # Special tokens that the prompt writes out stay: what is left must still be an input of this model. The unknown
-        # token stands for a piece of the text.
+        # token represents a piece of the text.
         control = np.isin(tokens.ids, list(codec.special.every - {codec.special.unk}))
         tokens = replace(tokens, sequence=np.where(control, -1, tokens.sequence))
     found = _with_units(codec, tokens, _Source.of(pieces, explained, unit), unit, {**fields, **whole})
@@ -120,10 +120,7 @@ def _encoded(
 
 
 def encode_text(codec: Codec, pieces: Sequence[Piece], *, example_id: str, framed: bool) -> Encoded:
-    """Tokenise a text that belongs to no task: the tokens of its fields are units, the rest is protected.
-
-    Nothing is cut. A `framed` text has its special tokens written out (see `Codec.tokenize`).
-    """
+    """Tokenise a text without a task: the tokens of its fields are units, the rest is protected; nothing is cut."""
     fields = {piece.field: piece.text for piece in pieces if piece.field is not None}
     tokens = codec.tokenize(_joined(pieces), framed=framed)
     found = _with_units(codec, tokens, _Source.of([pieces], tuple(fields), "token"), "token", fields)
@@ -141,12 +138,12 @@ def _joined(pieces: Sequence[Piece]) -> str:
 
 
 def _is_framed(codec: Codec, task: Task) -> bool:
-    """Return True if the prompt has its special tokens written out: by a chat template, or by hand."""
+    """Return True if the prompt has its special tokens written out, by a chat template or by hand."""
     return task.chat or any(part.field is None and codec.writes_special(part.text) for part in task.template.parts)
 
 
 def rendered(codec: Codec, task: Task, fields: Mapping[str, str]) -> tuple[list[Piece], list[Piece]]:
-    """Pieces of the prompt or of a classifier's text, and those of its pair (perhaps none)."""
+    """Return the pieces of the prompt or of a classifier's text, and those of its pair (perhaps none)."""
     if codec.reads_pairs:
         return task.classifier_pieces(fields)
     if not task.chat:
@@ -157,16 +154,15 @@ def rendered(codec: Codec, task: Task, fields: Mapping[str, str]) -> tuple[list[
 
 @dataclass(frozen=True)
 class _Source:
-    """Origin of each character of a rendered text, and of its pair after it."""
+    """Origin of each character of a rendered text, followed by its pair."""
 
     kind: Ids
     """Index into `fields`, or `_TEMPLATE` / `_TEMPLATE_SPACE`."""
     offset: Ids
-    """Position of the character in its field."""
     atom: Ids
-    """Start of what must not be split: the character that a code point is part of, or the word. Ascending."""
+    """Start of the character or word that must not be split, for each code point. Ascending."""
     blank: NDArray[np.bool_]
-    """True if the character is a space."""
+    """True for spaces."""
     fields: tuple[str, ...]
     starts: tuple[int, ...]
     """Start of the text, start of its pair, and the end of both."""
@@ -196,7 +192,7 @@ _NO: NDArray[np.bool_] = np.zeros(0, dtype=bool)
 
 @functools.lru_cache(maxsize=256)  # pieces of the template are the same for all examples
 def _characters(text: str, by_word: bool) -> tuple[Ids, NDArray[np.bool_]]:
-    """For each character the start of its character or word, and whether it is a space."""
+    """Return for each code point the start of its character or word, and a mask of spaces."""
     starts = character_starts(text)
     for start, end in word_spans(text) if by_word else ():
         starts[start:end] = start
@@ -208,10 +204,9 @@ class _TokenGroups(NamedTuple):
 
     tokens: Ids
     group_of: Ids
-    """(tokens,): the group of each token."""
     start: Ids
     end: Ids
-    """(groups,): first character, and the one after the last."""
+    """(groups,): end of the character range, exclusive."""
 
 
 def _groups(tokens: Tokens, source: _Source) -> _TokenGroups:
@@ -232,7 +227,7 @@ def _groups(tokens: Tokens, source: _Source) -> _TokenGroups:
 
 
 def _units(tokens: Tokens, source: _Source, unit: Unit) -> tuple[Ids, tuple[Span, ...]]:
-    """Return the unit of each token, `PROTECTED` for those of the template, and the spans of units in the fields."""
+    """Return the unit of each token, `PROTECTED` for template tokens, and the spans of units in the fields."""
     unit_of = np.full(len(tokens.ids), PROTECTED, dtype=np.int64)
     groups = _groups(tokens, source)
     found = _content_groups(groups, source)
@@ -256,11 +251,11 @@ class _Content(NamedTuple):
 
 
 def _content_groups(groups: _TokenGroups, source: _Source) -> _Content:
-    """Find the groups that may be removed: some characters belong to a field, and none to the words of the template.
+    """Find the removable groups: some characters belong to a field, and none to the words of the template.
 
-    A space of the template may be removed with the word after it, but not with a space of the text alone: the line
-    break after a text that ends in a space would go with it. The span of a unit leaves out the spaces around it, unless
-    it is all spaces.
+    A space of the template may be removed with the word after it, but not with a space of the text alone: otherwise the
+    line break after a text that ends in a space would go. The span of a unit excludes the spaces around it, unless it
+    is all spaces.
     """
     lengths, n_groups = groups.end - groups.start, len(groups.start)
     group = np.repeat(np.arange(n_groups), lengths)
@@ -283,7 +278,7 @@ def _content_groups(groups: _TokenGroups, source: _Source) -> _Content:
     field[own[firsts]] = kind[chosen[firsts]]
     same = chosen[kind[chosen] == field[own]]
     lasts = np.flatnonzero(np.append(group[same][1:] != group[same][:-1], True))
-    # A span begins with a whole character: an accent may stand on a space that the tokenizer dropped.
+    # A span begins with a whole character: an accent may be on a space that the tokenizer dropped.
     first = source.atom[character[chosen[firsts]]]
     # Nor does a span end inside a character: tokenizers that compose an accent report the letter alone.
     changes = (np.diff(source.atom) != 0) | (np.diff(source.kind) != 0)
@@ -294,7 +289,7 @@ def _content_groups(groups: _TokenGroups, source: _Source) -> _Content:
 
 
 def _cut(encoded: Encoded, max_tokens: int) -> Span | None:
-    """Span of the first unit of the longest field that must be removed, if the input is too long."""
+    """Return the span of the first unit of the longest field that must be cut, if the input is too long."""
     sizes = encoded.unit_lengths()
     excess = max(int(sizes.sum()) - MAX_CONTENT_TOKENS, len(encoded.ids) - max_tokens)
     if excess <= 0:
@@ -315,10 +310,10 @@ def _cut(encoded: Encoded, max_tokens: int) -> Span | None:
 
 
 def label_ids(codec: Codec, task: Task) -> LabelIds:
-    """Token ids of each label word as it follows the prompt.
+    """Return the token ids of each label word as it follows the prompt.
 
     Raises:
-        ConfigError: A label has no token of its own, or its ids are the beginning of another's.
+        ConfigError: A label has no tokens of its own, or its ids are the beginning of another's.
     """
     pieces, _ = rendered(codec, task, {name: "x" for name in task.template.fields})
     body, framed, found = _joined(pieces), _is_framed(codec, task), []
@@ -334,7 +329,7 @@ def label_ids(codec: Codec, task: Task) -> LabelIds:
 
 
 def following_ids(codec: Codec, text: str, more: str, *, framed: bool) -> tuple[int, ...]:
-    """Token ids of what follows a text; if its first characters join the text's last token, those that it has alone."""
+    """Return the token ids of what follows a text; if it merges with the text's last token, its ids when alone."""
     before = codec.tokenize(text, framed=framed).ids.tolist()
     joint = codec.tokenize(text + more, framed=framed).ids.tolist()
     if joint[: len(before)] == before:
@@ -344,7 +339,7 @@ def following_ids(codec: Codec, text: str, more: str, *, framed: bool) -> tuple[
 
 
 def refuse_prefixes(labels: Sequence[str], ids: Sequence[tuple[object, ...]]) -> None:
-    """Raise a `ConfigError` if the tokens of one label are the beginning of another's."""
+    """Raise ConfigError if the tokens of one label are the beginning of another's."""
     for (first, ours), (second, theirs) in itertools.permutations(zip(labels, ids, strict=True), 2):
         if theirs[: len(ours)] == ours:
             raise ConfigError(
@@ -354,7 +349,7 @@ def refuse_prefixes(labels: Sequence[str], ids: Sequence[tuple[object, ...]]) ->
 
 
 def shared_prefix(items: Sequence[Encoded]) -> int:
-    """Number of leading tokens that all examples share before their content: the template, the shots."""
+    """Return the number of leading tokens that all examples share before their content: the template, the shots."""
     heads = [item.ids[: item.content.start] if item.n_units else item.ids for item in items]
     shortest = min((len(head) for head in heads), default=0)
     stacked = np.stack([head[:shortest] for head in heads]) if shortest else np.zeros((len(heads), 0))

@@ -3,13 +3,13 @@
     IceError
     ├── ConfigError         something a person can fix: a flag, a name, a file, a folder
     │   ├── DataError       the data: a missing field, a text that cannot be encoded, numbers that are not finite
-    │   ├── DamagedPartError    a file of a part is not what was written; the command of the run does the part again
-    │   ├── CapabilityError the model cannot give what an attribution or an operator needs
+    │   ├── DamagedPartError    a part file is not as written; the command of the run scores the part again
+    │   ├── CapabilityError the model cannot provide what an attribution or an operator needs
     │   ├── MissingExtraError   an optional package is not installed
-    │   └── RefusedError    a server does not take a request as it is
+    │   └── RefusedError    a server does not accept a request
     ├── ModelError          the model itself failed: it could not be loaded or did not answer
     │   └── OutOfMemoryError    a batch did not fit on the device
-    ├── StorageError        the disk is full or failing; what is there is whole, and the same command continues
+    ├── StorageError        the disk is full or failing; existing files are whole, and the same command continues
     └── BudgetError         a limit on requests or cost is reached; a higher one continues
 
 The command line prints a `ConfigError` without a traceback and exits with 2; any other `IceError` exits with 1.
@@ -25,7 +25,7 @@ class IceError(Exception):
 
 
 class ConfigError(IceError):
-    """What was asked for cannot be done as asked; the message says what to change."""
+    """The request cannot be carried out; the message explains what to change."""
 
 
 class DataError(ConfigError):
@@ -33,12 +33,12 @@ class DataError(ConfigError):
 
 
 class DamagedPartError(ConfigError):
-    """A file of a part is lost, cut off or changed; the command that made the run does that part again."""
+    """A part file is lost, truncated or changed; the command of the run scores that part again."""
 
     def __init__(self, found: str, part: int) -> None:
         super().__init__(found, part)
         self.found = found
-        """The file, and what is wrong with it."""
+        """The file, and the damage."""
         self.part = part
 
     def __str__(self) -> str:
@@ -48,7 +48,7 @@ class DamagedPartError(ConfigError):
 
 
 class CapabilityError(ConfigError):
-    """A model does not offer what an attribution or an operator needs."""
+    """A model does not provide what an attribution or an operator needs."""
 
 
 class MissingExtraError(ConfigError):
@@ -56,11 +56,11 @@ class MissingExtraError(ConfigError):
 
 
 class RefusedError(ConfigError):
-    """A server does not take a request as it is: its message says why, and another request may fare better."""
+    """A server does not accept a request; the message has the reason, and another request may succeed."""
 
 
 class ModelError(IceError):
-    """A model could not be loaded, or failed while it answered."""
+    """A model could not be loaded, or failed while answering."""
 
 
 class OutOfMemoryError(ModelError):
@@ -68,23 +68,20 @@ class OutOfMemoryError(ModelError):
 
 
 class StorageError(IceError):
-    """The disk is full or failing; what was written before is whole."""
+    """The disk is full or failing; earlier writes are whole."""
 
 
 class BudgetError(IceError):
-    """The limit that was set on requests or cost is reached before the work is done; what was paid for is kept."""
+    """A limit on requests or cost is reached before the work is done; paid answers are kept."""
 
 
 def require(module: str, *, install: str, purpose: str) -> ModuleType:
-    """Import an optional module.
+    """Import an optional module, or raise MissingExtraError.
 
     Args:
         module: Name to import, for example `datasets`.
-        install: What pip installs to get it, for example `"ice-eval[hub]"`.
-        purpose: What it is needed for, as the end of a sentence.
-
-    Raises:
-        MissingExtraError: The module is not installed.
+        install: Argument of `pip install`, for example `"ice-eval[hub]"`.
+        purpose: Its use, as the end of a sentence.
     """
     try:
         return importlib.import_module(module)

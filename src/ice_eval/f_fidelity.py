@@ -1,7 +1,7 @@
-"""F-Fidelity (Zheng et al., 2025): a run's tests again, on a copy of its classifier adapted to removed units.
+"""F-Fidelity (Zheng et al., 2025): a run's tests repeated on a copy of its classifier adapted to removed units.
 
-Removing units makes inputs that a model was not trained on, so its answers may say more about odd inputs than about the
-explanation. The copy was fine-tuned on such inputs; the question is whether the same tests come out the same on it.
+Removing units makes inputs that a model was not trained on, so its answers may reflect odd inputs more than the
+explanation. The copy is fine-tuned on such inputs; the tests show if the results hold for it.
 """
 
 import time
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from ice_eval.models.classifier import SequenceClassifier
 
 TRAINING_ROWS = 2000
-"""Examples that a copy is trained on, at most."""
+"""Largest number of examples that a copy is trained on."""
 _ENOUGH = 32
-"""With fewer other examples than this, those that are evaluated are trained on too."""
+"""With fewer other examples, evaluated ones are used for training too."""
 _SAME = ("weights", "dtype", "data", "chat", "system", "prompt", "lexicon")
-"""Parts of model, task and data that must be as the run has them."""
+"""Parts of model, task and data that must equal those of the run."""
 _PURPOSE = "f-fidelity"
 _WEIGHT_DECAY = 0.01
 _LARGEST_GRADIENT = 1.0
@@ -48,7 +48,7 @@ class Training:
     """Settings of the fine-tuning."""
 
     share: float
-    """Share of units that may be removed from an input: from none to this, uniformly."""
+    """Largest share of units removed from an input; shares are drawn uniformly from 0 to this."""
     epochs: int = 3
     lr: float = 5e-5
     batch_size: int = 16
@@ -66,7 +66,7 @@ class Training:
 
 
 class TrainingExample(NamedTuple):
-    """An example to train on, and its label."""
+    """An example with its label."""
 
     item: Encoded
     label: int
@@ -78,7 +78,7 @@ class Removal:
 
     operators: Mapping[str, Operator]
     pool: FillPool | None
-    """None where no operator writes fills."""
+    """None if no operator writes fills."""
     share: float
     seed: int
 
@@ -94,7 +94,7 @@ class Removal:
         return operator.build(item, mask[None], fills=fills)
 
     def can_remove(self, item: Encoded) -> bool:
-        """Tell whether the example has two units, and the run an operator that can remove one."""
+        """Return True if the example has two units, and the run an operator that can remove one."""
         return item.n_units > 1 and bool(self._usable(item))
 
     def _usable(self, item: Encoded) -> list[Operator]:
@@ -103,7 +103,7 @@ class Removal:
 
 
 def trainable(model: Model) -> "SequenceClassifier":
-    """Return the model; raises ConfigError unless it is a sequence classifier whose weights can be trained."""
+    """Return the model; raise ConfigError unless it is a sequence classifier whose weights can be trained."""
     from ice_eval.models.classifier import SequenceClassifier
 
     if not isinstance(model, SequenceClassifier):
@@ -128,15 +128,15 @@ def adapt(
     training: Training,
     progress: Callable[[int], None] = lambda rows: None,
 ) -> tuple["SequenceClassifier", list[float]]:
-    """Fine-tune a copy of a classifier on inputs with units removed; the classifier itself stays as it was.
+    """Fine-tune a copy of a classifier on inputs with units removed; return it and the mean loss of every epoch.
 
-    The loss is the cross-entropy over `labels`; `progress` is called with the number of rows just trained on. Returns
-    the copy, and the mean loss of every epoch. Raises ModelError where training diverges.
+    The loss is the cross-entropy over `labels`; `progress` is called with the number of rows just trained on. Raises
+    ModelError if training diverges.
     """
     import torch
 
     deployed = trainable(model)
-    # Half-precision weights would swallow the small steps of training.
+    # Half-precision weights would round off the small steps of training.
     copy = deployed.copied(name=deployed.name, dtype="float32")
     weights = [each.requires_grad_(True) for each in copy.model.parameters()]
     optimizer = torch.optim.AdamW(weights, lr=training.lr, weight_decay=_WEIGHT_DECAY)
@@ -177,17 +177,17 @@ def f_fidelity(
     save_model: Path | None = None,
     reporter: Reporter | None = None,
 ) -> RunFolder:
-    """Adapt a copy of a run's model, and do the run's tests on it: same explanations, targets, random sets and fills.
+    """Adapt a copy of a run's model, and repeat the run's tests on it: same explanations, targets, sets and fills.
 
     Args:
         run: A finished run of a sequence classifier.
         model: Its model.
         task: Its task.
         out: The folder of the new run.
-        share: Share of units that training may remove; by default as much as the run's tests remove.
+        share: Largest share of units that training removes; by default the largest share that the run's tests remove.
         training: Further fields of `Training`.
-        save_model: Where to write the copy, if anywhere.
-        reporter: Gets progress and messages.
+        save_model: Path for the copy; None to discard it.
+        reporter: Receives progress and messages.
     """
     reporter = reporter or Silent()
     require_adaptable(run)
@@ -236,7 +236,7 @@ def f_fidelity(
 
 
 def require_adaptable(run: RunFolder) -> None:
-    """Refuse an unfinished run, or one with quantised weights, before its model is loaded."""
+    """Raise ConfigError for an unfinished run, or one with quantised weights, before its model is loaded."""
     run.require_complete()
     load_in = run.manifest().identity.get("load_in")
     if load_in is not None:
@@ -247,7 +247,7 @@ def require_adaptable(run: RunFolder) -> None:
 
 
 def _removed(run: RunFolder) -> float:
-    """Return the largest share of units that the tests of a run remove; 1 where rationales choose their own size."""
+    """Return the largest share of units that the tests of a run remove; 1 if rationales set their own size."""
     config = run.manifest().config
     known = [k for k in config.k if k != DYNAMIC]
     if config.own_size or len(known) < len(config.k):
@@ -269,7 +269,7 @@ def _check_same(run: RunFolder, config: RunConfig, model: Model, task: Task, exa
 
 
 def _check_out(out: Path, description: str) -> None:
-    """Refuse a folder of something else before the training."""
+    """Raise ConfigError before the training if the folder holds something else."""
     folder = RunFolder(out)
     if folder.is_foreign:
         raise ConfigError(f"{out} is there and holds no run; choose an --out that is empty or new.")
@@ -281,7 +281,7 @@ def _check_out(out: Path, description: str) -> None:
 
 
 def _stored(name: str, rows: Sequence[InputRow], *, own_size: bool) -> Given:
-    """Return an attribution as the run holds it, ranked as its method ranks; those of skipped examples are unused."""
+    """Return a stored attribution, ranked as its method ranks; those of skipped examples are unused."""
     values = {row.example_id: row.attributions.get(name, np.zeros(len(row.spans))) for row in rows}
     try:
         has_signs = method_of(name).has_signs
@@ -292,17 +292,17 @@ def _stored(name: str, rows: Sequence[InputRow], *, own_size: bool) -> Given:
 
 @dataclass(frozen=True)
 class _TrainingData:
-    """Everything that a copy is trained with."""
+    """Data and settings of the training."""
 
     settings: Training
     examples: Sequence[TrainingExample]
     removal: Removal
     evaluated: bool
-    """Whether evaluated examples are among them."""
+    """True if evaluated examples are among them."""
 
     @property
     def description(self) -> str:
-        """One line that tells this training from others."""
+        """One line that distinguishes this training from others."""
         settings, which = self.settings, "evaluated" if self.evaluated else "other"
         return (
             f"epochs {settings.epochs}, {len(self.examples)} {which} examples, up to {100 * settings.share:.0f} % "
@@ -312,9 +312,9 @@ class _TrainingData:
 
 
 def _training_data(engine: Engine, settings: Training, read: Sequence[Example], *, budget: int) -> _TrainingData:
-    """Choose examples that share neither text nor passage with evaluated ones, or all where these are too few.
+    """Choose examples that share neither text nor passage with evaluated ones, or all if these are too few.
 
-    Their labels are the gold ones, or the deployed model's predictions where the data have none.
+    Labels are the gold ones, or the deployed model's predictions if the data have none.
     """
     evaluated, further = read[: engine.config.n], read[engine.config.n :]
     texts = {tuple(sorted(example.fields.items())) for example in evaluated}

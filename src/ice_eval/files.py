@@ -1,4 +1,4 @@
-"""Files on disk: written whole or not at all, locked while they are written, read as plain values."""
+"""Files on disk: atomic writes, locks, and plain values read from JSON and YAML."""
 
 import contextlib
 import errno
@@ -12,11 +12,11 @@ from typing import Any, BinaryIO
 from ice_eval.errors import ConfigError, StorageError
 
 MOST_VALUES = 100_000
-"""In a YAML file, each counted as often as its aliases repeat it: a few lines can stand for billions."""
+"""Limit of values in a YAML file, aliases expanded: a few lines can expand to billions."""
 DRAFT = ".draft-"
-"""Prefix of files that are being written; one that is left over belongs to a killed run and may be removed."""
+"""Prefix of unfinished files; a left-over one belongs to a killed run and may be removed."""
 _DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
-"""Errors that no other path would have avoided: no space, no quota, a limit on the size of files, a failing disk."""
+"""Errors that are independent of the path: no space, no quota, a limit on file sizes, a failing disk."""
 
 
 def cache_folder() -> Path:
@@ -29,22 +29,18 @@ def cache_folder() -> Path:
 
 
 def home_expanded(path: str | Path) -> Path:
-    """Return the path with the home folder in place of `~`; the name of an unknown user stays as it is."""
+    """Return the path with `~` expanded; the name of an unknown user stays unchanged."""
     return Path(os.path.expanduser(path))
 
 
 def as_text(path: Path) -> str:
-    """Return a path as valid text; its bytes may be none in the locale's encoding."""
+    """Return a path as valid text; its bytes may be invalid in the locale's encoding."""
     return os.fsencode(path).decode("utf-8", errors="replace")
 
 
 @contextlib.contextmanager
 def disk_errors(path: Path) -> Iterator[None]:
-    """Report a full or failing disk in one sentence.
-
-    Raises:
-        StorageError: The disk is full or failing. Other errors pass: the caller knows what they mean for its path.
-    """
+    """Turn errors of a full or failing disk into StorageError; other errors pass, since callers can explain them."""
     try:
         yield
     except OSError as exc:
@@ -79,11 +75,7 @@ def write_atomically(path: Path) -> Iterator[BinaryIO]:
 
 
 def append(path: Path, content: bytes) -> None:
-    """Add to a file; on return it is on disk. A kill may leave the beginning of `content`.
-
-    Raises:
-        StorageError: The disk is full or failing; the beginning of `content` may be written.
-    """
+    """Append to a file and flush to disk; a kill or a StorageError may leave only the beginning of `content`."""
     with disk_errors(path), path.open("ab", buffering=0) as stream:
         while content:
             content = content[stream.write(content) :]
@@ -102,11 +94,7 @@ def sync_folder(folder: Path) -> None:
 
 @contextlib.contextmanager
 def exclusive(path: Path) -> Iterator[None]:
-    """Refuse a second process that writes to a file or folder. The lock ends with the process, however that ends.
-
-    Raises:
-        ConfigError: Another process holds the lock, or the lock file cannot be written.
-    """
+    """Hold a lock against other writers, or raise ConfigError. It ends with the process, even if that is killed."""
     import filelock
 
     # A file of its own: on Windows a lock on the data would keep readers out too.
@@ -132,11 +120,7 @@ def write_json(path: Path, content: Any) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read the object of a JSON file.
-
-    Raises:
-        ConfigError: The file holds no JSON object.
-    """
+    """Return the object of a JSON file, or raise ConfigError."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, OSError, RecursionError) as exc:  # not JSON, not text, or missing
@@ -147,7 +131,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def why_no_json(exc: ValueError | RecursionError) -> str:
-    """Describe an error of `json.loads` in a few words."""
+    """Return a short description of an error of `json.loads`."""
     if isinstance(exc, json.JSONDecodeError):
         where = f"line {exc.lineno}, column {exc.colno}" if exc.lineno > 1 else f"column {exc.colno}"
         return f"{exc.msg} at {where}"
@@ -155,15 +139,9 @@ def why_no_json(exc: ValueError | RecursionError) -> str:
 
 
 def read_yaml(path: Path, *, what: str = "", advice: str = "") -> object:
-    """Read a YAML file: plain values, never an object that could run code.
+    """Return the plain values of a YAML file, or raise ConfigError; no tag can run code.
 
-    Args:
-        path: The file.
-        what: What a message calls it, before its path.
-        advice: What to do where it does not exist.
-
-    Raises:
-        ConfigError: The file cannot be read, is no YAML, or repeats its parts without end.
+    Messages call the file `what`, and end with `advice` if it does not exist.
     """
     import yaml
 
@@ -181,7 +159,7 @@ def read_yaml(path: Path, *, what: str = "", advice: str = "") -> object:
 
 
 def _n_values(content: object, known: dict[int, int]) -> int:
-    """Count the values with every alias written out; a part that contains itself has no end."""
+    """Return the number of values with every alias expanded; above `MOST_VALUES` for a part that contains itself."""
     if not isinstance(content, dict | list):
         return 1
     if id(content) not in known:

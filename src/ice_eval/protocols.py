@@ -1,4 +1,4 @@
-"""Whose choices a run follows: ours, those of the paper's text, or those of the package released with it."""
+"""Protocols of a run: our choices, those of the paper's text, or those of the package released with it."""
 
 from dataclasses import dataclass
 
@@ -10,26 +10,26 @@ from ice_eval.choices import Sign as Sign
 
 @dataclass(frozen=True, kw_only=True)
 class Protocol:
-    """The points where the paper, its package and we differ; the defaults are ours."""
+    """Choices on which the paper, its package and we differ; the defaults are ours."""
 
     scope: Scope = "content"
     """Tokens that may be removed: those of the explained fields, or of the template too."""
     fills: FillMode = "shared"
-    """Infill: the same fill of a unit in every row, or one of its own in each."""
+    """Infill: the same fill of a unit in every row, or a separate one in each."""
     sign: Sign = "support"
-    """Signed attributions: whether units rank by support of the explained label, or by magnitude."""
+    """Ranking by signed attributions: support of the explained label, or magnitude."""
     own_null: bool = False
-    """Whether every attribution draws random sets for itself; they may repeat, and may equal the rationale."""
+    """True if every attribution draws its own random sets; they may repeat, and may equal the rationale."""
     label_words_only: bool = False
-    """Whether infill avoids the label words alone, not all tokens that are used differently under the labels."""
+    """True if infill avoids only the label words, not all tokens that are used differently under the labels."""
     by_clipped_nsr: bool = False
-    """Whether rows are compared by their NSR, cut to [-2, 2] and 0 where the signal is weak, not by their score."""
+    """True if rows are compared by their NSR, clipped to [-2, 2] and 0 for a weak signal, not by their score."""
     own_empty: bool = False
-    """Whether s(∅) is the operator's: one token where tokens are deleted, five of the pool where they are filled in."""
+    """True if s(∅) depends on the operator: one token for deletion, five of the pool for infill."""
     strict: bool = False
-    """Whether a tie counts as lost."""
+    """True if a tie counts as lost."""
     percentile: bool = False
-    """Whether intervals are plain percentiles of 200 resamples."""
+    """True if intervals are plain percentiles of 200 resamples."""
 
 
 PROTOCOLS: dict[str, Protocol] = {
@@ -47,4 +47,4 @@ PROTOCOLS: dict[str, Protocol] = {
         percentile=True,
     ),
 }
-"""By name, as `--protocol` takes them."""
+"""Name in `--protocol` -> protocol."""

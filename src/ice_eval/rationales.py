@@ -1,4 +1,4 @@
-"""From an attribution to its top-k set, and the random sets it is compared with."""
+"""Top-k sets of attributions, and the random sets that they are compared with."""
 
 import functools
 import itertools
@@ -16,26 +16,26 @@ from ice_eval.seeding import rng_for
 
 Units = tuple[int, ...]  # unit indices, ascending
 ERASER_SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)
-"""Sizes of rationale that ERASER averages over."""
+"""Rationale sizes that ERASER averages over."""
 
 _ENUMERATE = 10_000
 """Up to this many sets are listed and shuffled; beyond, sets are drawn and repeats are skipped."""
 _SPARE = 8
-"""Sets drawn beyond those asked for, in place of repeats."""
+"""Extra sets drawn to replace repeats."""
 _FLOYD, _LOW = 10_000, np.uint64(2**32 - 1)
-"""Units up to which `Generator.choice` uses Floyd's algorithm whatever the size; the lower half of a product."""
+"""Largest number of units for which `Generator.choice` always uses Floyd's algorithm; mask of the lower 32 bits."""
 
 
 def set_size(n_units: int, k: float) -> int:
-    """Return the number of units in the top `k` share of `n_units`: `max(1, floor(k * n))`, never all of several."""
+    """Return the number of units in the top `k` share: `max(1, floor(k * n))`, and less than n if n > 1."""
     # 0.3 * 10 is 2.9999999999999996 in floating point: a whole number must not be floored to the one below.
     return max(1, min(math.floor(k * n_units + 1e-9), n_units - 1))
 
 
 def rationale_size(attribution: ArrayLike, k: Share | None, *, magnitude: bool = False) -> int:
-    """Return the size of a rationale: the top `k` share, one for each peak, or without k all with a positive number.
+    """Return the size of a rationale: the top `k` share, one per peak, or without k all with a positive number.
 
-    With `magnitude` units rank by the size of their number, whatever its sign.
+    With `magnitude`, units rank by absolute value.
     """
     values = np.asarray(attribution, dtype=np.float64)
     if k is None:
@@ -46,10 +46,10 @@ def rationale_size(attribution: ArrayLike, k: Share | None, *, magnitude: bool =
 
 
 def n_peaks(attribution: PerUnit) -> int:
-    """Return the number of units that stand out from their neighbours, at least one (Kamp et al., 2023).
+    """Return the number of peaks of an attribution, at least one (Kamp et al., 2023).
 
-    A peak is higher than the unit before it and the unit after it (the first and the last unit have one neighbour), and
-    not below the mean of all. Neighbours with the same number are one peak together.
+    A peak is higher than the unit before and the unit after it (the first and the last unit have one neighbour), and
+    not below the mean. Equal neighbours are one peak together.
     """
     if attribution.size < 2:
         return attribution.size
@@ -60,19 +60,18 @@ def n_peaks(attribution: PerUnit) -> int:
 
 
 def positive(attribution: PerUnit) -> KeepMask:
-    """Return the units with a positive number: the rationale of an attribution that has a size of its own."""
+    """Return the units with a positive number: the rationale of an attribution that sets its own size."""
     return np.greater(attribution, 0)
 
 
 def n_sets(n_units: int, size: int) -> int:
-    """Return the number of sets of that size."""
     return math.comb(n_units, size)
 
 
 def top_k(attribution: PerUnit, size: int, *, rng: np.random.Generator | Callable[[], np.random.Generator]) -> KeepMask:
     """Return the `size` units with the largest attribution; `rng` breaks ties at the boundary, never position.
 
-    A function that makes the `rng` is called only where there is a tie.
+    If `rng` is a function that returns a generator, it is called only for ties.
     """
     if not np.isfinite(attribution).all():
         raise DataError("the attribution holds values that are not finite")
@@ -88,9 +87,9 @@ def top_k(attribution: PerUnit, size: int, *, rng: np.random.Generator | Callabl
 
 
 def random_sets(n_units: int, size: int, count: int, *, seed: int, example_id: str) -> KeepMasks:
-    """Return the first `count` sets of the one random order of (example, size), all of them if there are fewer.
+    """Return the first `count` sets of the random order of (example, size), or all if there are fewer.
 
-    The order is fixed before any rationale is seen and depends on nothing else: a larger `count` only makes it longer.
+    The order does not depend on any rationale: a larger `count` only extends it.
     """
     rng, every = rng_for(seed, example_id, "random-sets", size), n_sets(n_units, size)
     if every <= _ENUMERATE:
@@ -104,7 +103,7 @@ def random_sets(n_units: int, size: int, count: int, *, seed: int, example_id: s
 
 
 def independent_sets(n_units: int, size: int, count: int, *, seed: int, example_id: str, attribution: str) -> KeepMasks:
-    """Return sets drawn one by one for one attribution: they may repeat, and its rationale may be among them."""
+    """Return sets drawn independently for one attribution: they may repeat and may equal its rationale."""
     rng = rng_for(seed, example_id, "independent-sets", f"random:{attribution}", size)
     return _drawn(n_units, size, count, rng)
 
@@ -116,9 +115,9 @@ def in_random_order(
     *,
     rng: np.random.Generator,
 ) -> Iterator[Units]:
-    """Yield each of `count` different sets once, in a random order.
+    """Yield each of `count` distinct sets once, in a random order.
 
-    `every` lists them and is called only where they are few; `draw` returns one of them, all equally likely.
+    `every` lists them and is called only if they are few; `draw` returns one of them, all equally likely.
     """
     if count <= _ENUMERATE:
         listed = list(every())
@@ -139,14 +138,14 @@ def _all_sets(n_units: int, size: int) -> KeepMasks:
     chosen = np.array(list(itertools.combinations(range(n_units), size)), dtype=np.int64).reshape(-1, size)
     masks = np.zeros((len(chosen), n_units), dtype=bool)
     masks[np.arange(len(chosen))[:, None], chosen] = True
-    masks.flags.writeable = False  # it is shared by all who ask
+    masks.flags.writeable = False  # it is shared by all callers
     return masks
 
 
 def _drawn(n_units: int, size: int, count: int, rng: np.random.Generator) -> KeepMasks:
-    """Return `count` sets, those that as many calls of `rng.choice(n_units, size, replace=False)` return.
+    """Return the sets of `count` calls of `rng.choice(n_units, size, replace=False)`, computed at once.
 
-    All at once, from the same random words (Floyd's algorithm; Lemire's way to a number below a bound):
+    The random words are the same (Floyd's algorithm; Lemire's bounded numbers):
 
     ```text
     words of one set    u_1 … u_size           u_size+1 … u_2·size-1
@@ -174,7 +173,7 @@ def _drawn(n_units: int, size: int, count: int, rng: np.random.Generator) -> Kee
 
 
 def place_of(rationale: KeepMask, sets: KeepMasks) -> int | None:
-    """Return the place of a rationale among sets; None where it is not one of them."""
+    """Return the index of a rationale among sets; None if it is not one of them."""
     same = np.flatnonzero((sets == rationale).all(axis=1))
     return int(same[0]) if same.size else None
 
@@ -182,7 +181,7 @@ def place_of(rationale: KeepMask, sets: KeepMasks) -> int | None:
 def null_of(rationale: KeepMask, sets: KeepMasks, m: int) -> NDArray[np.int64]:
     """Return the indices of the first `m` sets that differ from the rationale: its null.
 
-    `sets` are the first m + 1 of the order, or all there are; then this is every other set and the test is exact.
+    `sets` are the first m + 1 of the order, or all sets; then the null is every other set and the test is exact.
     """
     return np.flatnonzero((sets != rationale).any(axis=1))[:m]
 
@@ -193,7 +192,6 @@ def units_of(mask: KeepMask) -> Units:
 
 
 def keep_mask(units: Iterable[int], n_units: int) -> KeepMask:
-    """Return the row that keeps just these units."""
     mask = np.zeros(n_units, dtype=bool)
     mask[list(units)] = True
     return mask

@@ -1,4 +1,4 @@
-"""Rows in, log-scores out, in the same order: de-duplicated, sorted by length, batched by a token budget."""
+"""Scoring of rows: de-duplicated, sorted by length, batched by a token budget; results in the original order."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ Progress = Callable[[int], None]
 """Called with the number of rows just sent to the model."""
 
 _UNEVEN = 4
-"""A batch may take this many times its budget if all its rows were as long as the longest: attention pads."""
+"""Largest ratio of padded batch size to budget, since attention pads rows to the longest."""
 
 
 @dataclass
@@ -22,11 +22,11 @@ class Counts:
     """Costs of scoring so far."""
 
     rows: int = 0
-    """Rows that were asked for."""
+    """Requested rows."""
     forwards: int = 0
-    """Rows that went through the model: duplicates are answered once."""
+    """Rows computed by the model, without duplicates."""
     tokens: int = 0
-    """Tokens computed: those that rows share, the prefix above all, count once or not at all."""
+    """Computed tokens; shared ones such as the prefix count at most once."""
 
 
 @dataclass
@@ -34,12 +34,12 @@ class Submitted:
     """Rows that are being scored."""
 
     place: Ids
-    """(rows,): index of each among the distinct rows."""
+    """(rows,): index of each row among the distinct ones."""
     n_labels: int
     batches: list[tuple[Ids, Pending]] = field(default_factory=list)
 
     def collect(self) -> LogScores:
-        """Wait for the log-scores of all rows."""
+        """Wait for the log-scores of all rows and return them."""
         n_distinct = int(self.place.max(initial=-1)) + 1
         scores = np.full((n_distinct, self.n_labels), np.nan)
         for batch, pending in self.batches:
@@ -48,21 +48,21 @@ class Submitted:
 
 
 class Scorer:
-    """One stream of rows through one model."""
+    """Scores rows with one model."""
 
     def __init__(self, model: Model, labels: Labels, *, budget: int, lowered: Mapping[int, int] | None = None) -> None:
         self.model = model
         self.labels = labels
         self.budget = budget
-        """Tokens in a batch, without the shared prefix; a batch holds one row at least."""
+        """Tokens per batch, without the shared prefix; a batch holds at least one row."""
         self.lowered = dict(lowered or {})
-        """Largest length (a power of two) -> budget, where memory ran out with the first one, perhaps earlier."""
+        """Largest length (a power of two) -> budget lowered after running out of memory, perhaps in an earlier run."""
         self.counts = Counts()
         self.halvings = 0
         """Number of out-of-memory retries, each with half the budget."""
 
     def score(self, rows: Inputs, *, prefix: int = 0, progress: Progress | None = None) -> LogScores:
-        """Log-scores of `rows`, whose first `prefix` ids are all the same."""
+        """Return the log-scores of `rows`, which share their first `prefix` ids."""
         return self.submit(rows, prefix=prefix, progress=progress).collect()
 
     def submit(self, rows: Inputs, *, prefix: int = 0, progress: Progress | None = None) -> Submitted:
@@ -91,7 +91,7 @@ class Scorer:
         return submitted
 
     def _batches(self, rows: Inputs, prefix: int) -> Iterator[Ids]:
-        """Indices of rows, longest first, so that memory runs out early or not at all and little is padded."""
+        """Yield indices of rows, longest first, so that memory runs out early or not at all and padding is small."""
         order = _order(rows, prefix)
         lengths = np.maximum(1, rows.lengths[order] - prefix)
         ends, cuts, start = np.cumsum(lengths), _cuts(lengths, self.model.pass_tokens, self.budget), 0
@@ -122,10 +122,7 @@ class Scorer:
 
 
 def _order(rows: Inputs, prefix: int) -> Ids:
-    """Indices of the rows: longest first, those of equal length by their ids after the prefix.
-
-    So rows that begin alike are neighbours: a model may compute once what they share.
-    """
+    """Return the order of rows: longest first, then by ids, so that rows with a common start are neighbours."""
     # Bytes compare as the numbers do where the highest byte comes first.
     ids = rows.ids.astype(">i8").tobytes()
     keys = [ids[8 * (start + prefix) : 8 * end] for start, end in pairwise(rows.offsets.tolist())]
@@ -135,7 +132,7 @@ def _order(rows: Inputs, prefix: int) -> Ids:
 
 
 def _cuts(lengths: Ids, pass_tokens: int, budget: int) -> Ids:
-    """Ends of the cheapest groups of rows, sorted by length; the cost is padded tokens, and `pass_tokens` a pass."""
+    """Return the ends of the cheapest batches of sorted rows; the cost is padded tokens plus `pass_tokens` per pass."""
     if not pass_tokens:
         return np.array([len(lengths)])
     starts = np.flatnonzero(np.diff(lengths, prepend=0))
@@ -154,5 +151,5 @@ def _cuts(lengths: Ids, pass_tokens: int, budget: int) -> Ids:
 
 
 def _bucket(length: int) -> int:
-    """The smallest power of two that is no shorter."""
+    """Return the smallest power of two that is at least `length`."""
     return 1 << (length - 1).bit_length()

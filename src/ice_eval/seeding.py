@@ -1,4 +1,4 @@
-"""Random numbers that depend on what they are for, never on when they are drawn."""
+"""Random numbers that depend on their purpose, never on the order of draws."""
 
 import hashlib
 import json
@@ -7,10 +7,10 @@ import numpy as np
 
 
 def rng_for(seed: int, *keys: str | int) -> np.random.Generator:
-    """An independent generator for one purpose.
+    """Return an independent generator for one purpose.
 
-    The stream depends on `seed` and `keys` alone, so batch size, order of examples, executor and the presence of
-    other attributions never change a draw.
+    The stream depends only on `seed` and `keys`, so batch size, order of examples, executor and other attributions
+    never change a draw.
 
     Example:
         >>> rng_for(0, "example-7", "sets").integers(10) == rng_for(0, "example-7", "sets").integers(10)

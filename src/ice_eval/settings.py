@@ -29,9 +29,9 @@ from ice_eval.errors import ConfigError
 from ice_eval.protocols import PROTOCOLS, Protocol
 
 Kind = Literal["text", "names", "shares", "count", "number", "flag", "file", "pairs"]
-"""Form of a value: `names` and `shares` are several with commas, and `pairs` is an option to repeat."""
+"""Form of a value: `names` and `shares` are comma-separated lists, and `pairs` is a repeatable option."""
 Role = Literal["rows", "adds", "computes"]
-"""Effect of a setting: it defines rows, may be added to a folder later, or only says how rows are computed."""
+"""Effect of a setting: it defines rows, may be added to a folder later, or only changes how rows are computed."""
 Subject = Literal["text", "chain"]
 
 WHAT, HOW, WHERE, SERVER = (
@@ -39,7 +39,7 @@ WHAT, HOW, WHERE, SERVER = (
 )  # fmt: skip
 """Headings of help."""
 REQUIRED: Any = ...
-"""Default of a setting that must be given."""
+"""Default of a required setting."""
 DEFAULT_M, SEQUENTIAL_M = 50, 499
 """Default number of random sets, and the smallest limit of a sequential test: p-values down to 0.002."""
 _KINDS: Mapping[type, Kind] = {bool: "flag", int: "count", float: "number", tuple: "names"}
@@ -48,16 +48,15 @@ _BOTH: tuple[Subject, ...] = ("text", "chain")
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """One setting, wherever it is given."""
+    """One setting of a run."""
 
     name: str
-    """Name in Python and in grid files."""
     default: Any
-    """None where the default depends on other settings."""
+    """None if the default depends on other settings."""
     help: str
     panel: str
     flag: str = ""
-    """Name on the command line, where it is another."""
+    """Name on the command line, if it differs."""
     kind: Kind = "text"
     metavar: str | None = None
     everyday: bool = False
@@ -67,18 +66,12 @@ class Setting:
 
     @property
     def option(self) -> str:
-        """Return the option of the command line, as `--n-fills`."""
+        """The option of the command line, as `--n-fills`."""
         return "--" + (self.flag or self.name).replace("_", "-")
 
 
 def setting(value: object, *, depends: bool = False, **declared: Any) -> Any:
-    """Return a dataclass field that declares a `Setting`.
-
-    Args:
-        value: Its default.
-        depends: Whether the default depends on other settings; users give None for it.
-        declared: Other fields of the `Setting`.
-    """
+    """Return a dataclass field that declares a `Setting`; with `depends`, users give None for its default."""
     kind = declared.pop("kind", _KINDS.get(type(value), "text"))
     declared = {"panel": HOW, "kind": kind, "default": None if depends else value, **declared}
     return field(metadata={"setting": declared, "value": value, "description": declared["help"]})  # for JSON Schemas
@@ -86,7 +79,7 @@ def setting(value: object, *, depends: bool = False, **declared: Any) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class RunFields:
-    """The settings that say what is tested."""
+    """The settings that define what is tested."""
 
     attributions: tuple[str, ...] = setting(
         ("attention", "gradient", "random"), panel=WHAT, role="adds", everyday=True, metavar="NAMES", subjects=_BOTH,
@@ -162,11 +155,11 @@ class RunConfig(RunFields):
 
     @property
     def choices(self) -> Protocol:
-        """The choices that the protocol names."""
+        """The choices of the protocol."""
         return PROTOCOLS[self.protocol]
 
     def extended_by(self, stored: RunFields) -> "RunConfig":
-        """Return this configuration, preceded by what the folder already holds."""
+        """Return this configuration, preceded by the stored one's lists."""
         union: dict[str, Any] = {
             name: tuple(dict.fromkeys([*getattr(stored, name), *getattr(self, name)])) for name in ADDABLE
         }
@@ -296,28 +289,26 @@ SERVING = (
 SETTINGS: Mapping[str, Setting] = {
     each.name: each for each in (*SUBJECT, *CHAT, *RUN, *LOADING, *BATCHING, *EXECUTION, *SERVING)
 }
-"""All of them by name, in the order of help."""
+"""Name -> setting, in the order of help."""
 ADDABLE = tuple(each.name for each in RUN if each.role == "adds" and each.kind in ("names", "shares"))
-"""Lists that a later command may extend. All other settings must be as the folder has them, except `eraser`."""
+"""Lists that a later command may extend. All other settings but `eraser` must equal those of the folder."""
 
 
 def names_of(settings: Iterable[Setting]) -> tuple[str, ...]:
-    """Return the names of some settings."""
     return tuple(each.name for each in settings)
 
 
 def values_of(settings: Iterable[Setting], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the given values of some settings."""
     return {each.name: given[each.name] for each in settings if each.name in given}
 
 
 def run_config(values: Mapping[str, Any]) -> RunConfig:
-    """Check what a user gave and return it as a configuration; what is no field of it is ignored, None is the default.
+    """Check user values and return a configuration; unknown keys are ignored, None is the default.
 
-    One name stands for a list of one, as does one share.
+    A single name or share becomes a list of one.
 
     Raises:
-        ConfigError: A value is not as expected, or two do not go together.
+        ConfigError: A value is invalid, or two conflict.
     """
     given = {name: value for name, value in values_of(RUN, values).items() if value is not None}
     for each in (SETTINGS[name] for name in given):
@@ -366,7 +357,7 @@ _NORMAL: Mapping[Kind, Any] = {"names": _several, "shares": _shares, "count": _c
 
 
 def _words_in(kind: Any) -> tuple[str, ...]:
-    """Return the words that a type allows, also within a tuple or beside None; empty where it allows any."""
+    """Return the words that a type allows, also within a tuple or beside None; empty if it allows any."""
     if get_origin(kind) is Literal:
         return get_args(kind)
     return tuple(word for part in get_args(kind) for word in _words_in(part))

@@ -1,4 +1,4 @@
-"""Tables of text: the one way to declare a column, how values are written in cells, and how lines become a table.
+"""Tables of text: declaration of columns, formatting of cells, and conversion of lines to tables.
 
 The same cells are printed in the terminal, in Markdown, CSV, LaTeX and HTML.
 """
@@ -14,34 +14,33 @@ from ice_eval.nulls import SIZE
 from ice_eval.rationales import Share
 
 EMPTY = "–"
-"""The cell of a value that is missing or undefined."""
+"""Cell of a missing or undefined value."""
 CellKind = Literal[
     "text", "operators", "yes/no", "count", "share", "percent", "points", "width", "effect", "decimal", "fraction",
     "number", "shortest", "rounded", "signed", "p-value",
     "percent interval", "points interval", "fraction interval", "interval", "signed interval",
 ]  # fmt: skip
-"""The ways to write a value. `share` is a share of units as `0.2`, `percent` a rate, `points` a difference of rates in
+"""Formats of a value. `share` is a share of units as `0.2`, `percent` a rate, `points` a difference of rates in
 percentage points, `width` the same without a sign; `decimal`, `fraction` and `number` have one, two and three decimals;
-`shortest` has as many as it needs, `rounded` none; `effect` has two and a sign, `signed` three. Intervals hold two such
-numbers. None is a dash, but `own` for a share."""
+`shortest` has as many as needed, `rounded` none; `effect` has two and a sign, `signed` three. Intervals hold two such
+numbers. None is a dash, but `own` for a share.
+"""
 
 
 @dataclass(frozen=True)
 class Column:
-    """One value of every line of a table."""
+    """One column of a table."""
 
     field: str
-    """Name of the value in a line, which is a mapping or a record; a record's may be dotted. It is also its name in
-    JSON, where lines are written there."""
+    """Name of the value in a line (a mapping or a record, where it may be dotted), and in JSON."""
     header: str
     kind: CellKind = "number"
     get: Callable[[Any], Any] | None = None
-    """Computes the value from the whole line, where it is not a field of it."""
+    """Computes the value from the whole line, if it is not a field."""
     word: Callable[[Any], str | None] | None = None
-    """Returns the word of the taxonomy whose colour the cell of a line has, if any."""
+    """Returns the word of the taxonomy that colours the cell of a line, if any."""
 
     def cell(self, line: Any) -> str:
-        """The text in the cell of a line."""
         if self.get is not None:
             value = self.get(line)
         else:
@@ -50,22 +49,22 @@ class Column:
 
 
 def naming(*fields: str) -> tuple[Column, ...]:
-    """Columns that say what a line is about, headed by the names of their fields."""
+    """Return columns that identify a line, headed by the names of their fields."""
     kinds: dict[str, CellKind] = {"k": "share", "operators": "operators"}
     return tuple(Column(field, field, kinds.get(field, "text")) for field in fields)
 
 
 @dataclass(frozen=True)
 class Table:
-    """A title, a header, and rows of text, without the control characters that names may hold."""
+    """A title, a header, and rows of text without control characters."""
 
     title: str
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     best: frozenset[tuple[int, int]] = frozenset()
-    """Row and column of the cells that are printed bold."""
+    """(row, column) of cells printed in bold."""
     words: tuple[tuple[str | None, ...], ...] = ()
-    """For every cell the word of the taxonomy that colours it, if any; empty where no cell has one."""
+    """Word of the taxonomy that colours each cell, if any; empty if no cell has one."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "title", without_controls(self.title))
@@ -74,14 +73,14 @@ class Table:
 
     @property
     def are_numbers(self) -> list[bool]:
-        """Which columns hold numbers, where there are any: they are aligned on the right."""
+        """For each column, True if it holds numbers; these are right-aligned."""
         columns = zip(*self.rows, strict=True) if self.rows else [() for _ in self.header]
         return [any(cell != EMPTY for cell in cells) and all(map(is_number, cells)) for cells in columns]
 
 
 _OPTIONAL = {"run", "model", "task", "prompt", "language", "null", "direction", "k"}
 _USUAL = {"null": SIZE, "direction": "sufficiency", "k": "0.2"}
-"""Values that a reader assumes of a table that does not name them."""
+"""Values that readers assume if a table does not name them."""
 
 
 def table_of(
@@ -92,16 +91,10 @@ def table_of(
     runs: Sequence[str] = (),
     best: tuple[str, set[int]] | None = None,
 ) -> Table:
-    """Lines as a table, without the columns that name a run, model, … and say the same in every row.
+    """Return lines as a table, without identifying columns that have the same value in every row.
 
-    A null, direction or k that is not the usual one is shown though it is the same in every row.
-
-    Args:
-        title: Of the table.
-        lines: One for each row.
-        columns: Those of the table, from left to right.
-        runs: For every line the name of its run, which is the first column.
-        best: The header of a column, and the lines that stand out in it.
+    A null, direction or k that is not the usual one is always shown. `runs` are the names of the lines' runs, shown as
+    the first column; `best` is the header of a column and the lines printed in bold there.
     """
     found = [(column, [column.cell(line) for line in lines]) for column in columns]
     if runs:
@@ -124,12 +117,12 @@ _NUMBER = re.compile(rf"[<\[]?[+−-]?\d[\d.,]*( %| pp|, [+−-]?[\d.]+\])?|{EMP
 
 
 def is_number(cell: str) -> bool:
-    """True for a cell with a number, a rate, an interval, or a dash where there is none."""
+    """Return True for a cell with a number, a rate, an interval, or a dash for a missing one."""
     return _NUMBER.fullmatch(cell) is not None
 
 
 def written(value: Any, kind: CellKind) -> str:
-    """The text of a value in a cell."""
+    """Return the text of a value in a cell."""
     if value is None:
         return "own" if kind == "share" else EMPTY
     if kind.endswith("interval"):
@@ -139,17 +132,17 @@ def written(value: Any, kind: CellKind) -> str:
 
 
 def percent(rate: float | None) -> str:
-    """`48.1 %`."""
+    """Return a rate as `48.1 %`."""
     return written(rate, "percent")
 
 
 def interval(limits: Sequence[float] | None) -> str:
-    """`[48.1, 55.0]`, in percent."""
+    """Return limits as `[48.1, 55.0]`, in percent."""
     return written(limits, "percent interval")
 
 
 def share(k: Share | None) -> str:
-    """A share of units in a rationale; `own` where rationales have sizes of their own."""
+    """Return a share of units in a rationale; `own` if the attribution sets the size."""
     return written(k, "share")
 
 
@@ -160,7 +153,7 @@ def _p_value(value: float) -> str:
 
 
 def _signed(value: float) -> str:
-    """A number with its sign, which is plus for numbers that round to 0."""
+    """Return a number with its sign, which is plus for numbers that round to 0."""
     return f"{round(value, 3) + 0.0:+.3f}"
 
 

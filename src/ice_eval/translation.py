@@ -1,7 +1,7 @@
 """Translation of examples into a file with their ids and labels, and the source of each text.
 
-Lines are written to `OUT.partial`, a batch at a time, and the file gets its name when it is complete. Batches are cut
-by place, so a translation that was interrupted and continued equals one that was not.
+Lines are written to `OUT.partial`, a batch at a time, and the file is renamed when complete. Batches depend on
+position alone, so a translation that was interrupted and continued equals one that was not.
 """
 
 import json
@@ -21,20 +21,19 @@ PARTIAL = ".partial"
 
 @dataclass(frozen=True, kw_only=True)
 class Provenance:
-    """The source of translated texts; every line has it under `translation`."""
+    """The source of translated texts; stored in every line under `translation`."""
 
     model: str
     to: str
     source: str | None
-    """Language of the original texts, where the model needs it."""
+    """Language of the original texts, if the model needs it."""
     beams: int
     batch: int
     fields: tuple[str, ...]
     load_in: str | None = None
-    """Quantisation of the model's weights, if any; left out of lines otherwise."""
+    """Quantisation of the model's weights; omitted from lines if None."""
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the provenance as lines hold it."""
         content = json.loads(json.dumps(asdict(self)))
         return {name: value for name, value in content.items() if name != "load_in" or value is not None}
 
@@ -46,13 +45,13 @@ class Translated:
     path: Path
     n: int
     n_before: int
-    """Lines of an interrupted run among these."""
+    """Number of lines from an interrupted run."""
     dropped: tuple[str, ...]
-    """Fields that the new file does not have: they may point into the old texts."""
+    """Fields that the new file lacks, since they may point into the old texts."""
 
 
 def translated_fields(data: DataSource, asked: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the fields to translate: those asked for, or every field of the first row that holds text."""
+    """Return the fields to translate: the requested ones, or every field of the first row that holds text."""
     first = next(iter(data.rows()), None)
     if first is None:
         raise DataError(f"{data.origin} holds no examples; at least one is needed.")
@@ -71,13 +70,13 @@ def translate_file(
     *,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Translated:
-    """Translate the rows of some data into a file, or go on where an earlier call was interrupted.
+    """Translate the rows of some data into a file, or continue an interrupted translation.
 
     Args:
         data: The original rows.
         out: A `.jsonl` file that does not exist yet.
-        provenance: How they are translated.
-        load: Returns the function that translates a batch of texts; called when there is something to translate.
+        provenance: Description of the translation.
+        load: Returns the function that translates a batch of texts; called only if texts are left to translate.
         progress: Called with the number of written lines and of all lines.
 
     Raises:
@@ -117,7 +116,6 @@ def _check_out(out: Path) -> None:
 
 
 def _source(row: Mapping[str, Any], place: int, fields: Sequence[str], origin: str) -> dict[str, str]:
-    """Return the texts of a row."""
     missing = [name for name in fields if not isinstance(row.get(name), str)]
     if missing:
         raise DataError(f"{origin}, example {place}: the field '{missing[0]}' holds no text.")
@@ -125,7 +123,7 @@ def _source(row: Mapping[str, Any], place: int, fields: Sequence[str], origin: s
 
 
 def _head(row: Mapping[str, Any], place: int) -> dict[str, Any]:
-    """Return the fields that are kept; the id is the one that a run gives the example: its own, else its row."""
+    """Return the fields that are kept; the id is the one that a run assigns: the example's own, else its row."""
     kept = {name: row[name] for name in _KEPT[1:] if row.get(name) is not None}
     return {"id": str(place if row.get("id") is None else row["id"]), **kept}
 
@@ -133,11 +131,7 @@ def _head(row: Mapping[str, Any], place: int) -> dict[str, Any]:
 def _lines_before(
     partial: Path, sources: Sequence[Mapping[str, str]], heads: Sequence[Mapping[str, Any]], provenance: Provenance
 ) -> int:
-    """Count the lines of whole batches that an interrupted translation left, and cut off the rest.
-
-    Raises:
-        ConfigError: They are lines of another translation.
-    """
+    """Count the lines of whole batches from an interrupted run and cut off the rest; raise ConfigError for others."""
     if not partial.is_file():
         return 0
     lines = partial.read_bytes().splitlines(keepends=True)

@@ -1,4 +1,4 @@
-"""`evaluate` and `plan`: from the arguments of a user to a finished run, or to an estimate of its cost."""
+"""`evaluate` and `plan`: run an evaluation from user arguments, or estimate its cost."""
 
 import contextlib
 import inspect
@@ -45,11 +45,11 @@ from ice_eval.settings import LOADING, run_config, values_of
 from ice_eval.tasks import DataSource, Task, in_chat, load_task, with_file
 
 AttributionSpec = Attribution | ArrayLike | Callable[..., ArrayLike] | str | Path | Explanation | None
-"""Beside these, objects of the libraries that `ice_eval.interop` knows, and sequences or mappings of any of them."""
+"""Also accepted: objects of the libraries that `ice_eval.interop` knows, and sequences or mappings of any of them."""
 
 
 def _refuse(unknown: Mapping[str, object], function: Callable[..., object]) -> None:
-    """Raise if a keyword argument is unknown; the message lists the known ones."""
+    """Raise ConfigError if a keyword argument is unknown; the message lists the known ones."""
     known = [name for name in inspect.signature(function).parameters if name != "unknown"]
     for name in unknown:
         raise ConfigError(
@@ -105,29 +105,28 @@ def evaluate(
     Main arguments:
         model: A hub id, a folder, a `.gguf` file, a known name (`smollm2`, `gpt2-xl`), a pair of a transformers
             model and its tokenizer, or a model behind a server (`Served`).
-        task: A known task (`sst2`), perhaps in another of its prompts (`sst2/minimal`, `sst2/minimal/few-shot`), a task
-            file (`mine.yaml`), or a `Task`.
+        task: A known task (`sst2`), perhaps with another of its prompts (`sst2/minimal`, `sst2/minimal/few-shot`), a
+            task file (`mine.yaml`), or a `Task`.
         data: A `.jsonl` or `.csv` file in place of the task's own data, or a `FileData` that names its columns.
-        chat: Make the prompt a user turn of the model's chat template; by default as the task says.
-        attributions: Names (`"attention"`, or with options `"attention:layer=-1"`), or a mapping from names to None
-            (the known method of that name), to numbers (a sequence with an array per example, or a mapping from example
-            ids to arrays), to a function that takes an encoded example and returns a number per unit (`item.texts` are
-            its units), to a file with explanations, or to what shap, captum, ferret or interpreto returned: tokens are
-            matched with the units by the text they share.
+        chat: True to make the prompt a user turn of the model's chat template; the default depends on the task.
+        attributions: Names (`"attention"`, or with options `"attention:layer=-1"`), or a mapping from names to: None
+            (the known method), numbers (a sequence with an array per example, or a mapping from example ids to
+            arrays), a function that takes an encoded example and returns a number per unit (`item.texts` are its
+            units), a file with explanations, or a result of shap, captum, ferret or interpreto, whose tokens are
+            matched with the units by their text.
         directions: `sufficiency` keeps the rationale, `necessity` removes it.
-        k: Share of units in a rationale, or `"dynamic"`: one for each peak of the attribution. Several are evaluated
-            side by side.
-        m: Random sets that each rationale is compared with: 50 by default. With `adaptive` the most of them.
-        device_map: Spread the model over several devices in place of one: `auto`, `balanced`, `balanced_low_0` or
+        k: Share of units in a rationale, or `"dynamic"`: one unit per peak of the attribution. Several may be given.
+        m: Number of random sets per rationale, 50 by default; with `adaptive` the largest number.
+        device_map: Distribution of the model over several devices: `auto`, `balanced`, `balanced_low_0` or
             `sequential`, a JSON file, or a mapping from modules to devices (a GPU's number, `cpu`, `disk`).
-        max_memory: What such a map may put on each device, as `"0=20GiB,cpu=60GiB"`.
-        executor: `local` (this process) or `ray` (replicas on the nodes of a Ray cluster); scores do not depend on it.
-        out: The run folder, continued if it holds the same run. By default a temporary one that goes with the result.
+        max_memory: Memory limit of each device in such a map, as `"0=20GiB,cpu=60GiB"`.
+        executor: `local` (this process) or `ray` (replicas on a Ray cluster); scores do not depend on it.
+        out: The run folder, continued if it holds the same run. By default a temporary one, deleted with the result.
         default_out: Without `out`, use a folder under `ice-runs/` that is named after the configuration.
-        reporter: Gets progress and messages; by default a terminal and a notebook show them, and nothing else does.
+        reporter: Receives progress and messages; by default only a terminal or a notebook shows them.
 
     Raises:
-        ConfigError: What was asked cannot be done; nothing has been written.
+        ConfigError: The arguments are invalid; nothing has been written.
         ModelError: The model failed, or no example could be evaluated.
     """
     _refuse(unknown, evaluate)
@@ -157,7 +156,7 @@ def evaluate(
         )
     del examples, methods, replicas, specs, given  # released before statistics are computed
     run = Run(finish(scored).path)
-    run.folder.keeps = temporary  # a temporary folder lives as long as somebody looks into it
+    run.folder.keeps = temporary  # a temporary folder exists as long as the run object
     return run
 
 
@@ -179,11 +178,11 @@ def plan(
     """Estimate the cost and the power of an evaluation from a small pilot, which is not kept.
 
     With `width`, the wanted width of the 95 % intervals (as 0.05), or `detect`, the wanted smallest detectable win rate
-    (as 0.55), it also finds how many examples and sets these take at the least cost. `pilot` is the number of examples
+    (as 0.55), it also finds the cheapest numbers of examples and sets that reach it. `pilot` is the number of examples
     of the pilot. All other arguments are those of `evaluate`.
 
     Raises:
-        ConfigError: What was asked cannot be done.
+        ConfigError: The arguments are invalid.
     """
     _refuse(unknown, plan)
     given = {name: value for name, value in locals().items() if name not in ("width", "detect", "pilot", "unknown")}
@@ -213,7 +212,7 @@ def plan(
 
 
 def _without_messages(shown: Reporter) -> Any:
-    """Return a reporter of progress alone: messages about the few examples of a pilot say nothing about the run."""
+    """Return a reporter of progress alone: messages about a pilot do not apply to the run."""
     progress = {name: getattr(shown, name) for name in ("start", "advance", "correct", "stop", "asked_to_stop")}
     return SimpleNamespace(say=lambda message: None, **progress)
 
@@ -229,7 +228,7 @@ def _check_goals(pilot: int, width: float | None, detect: float | None) -> None:
 
 
 def _task_of(task: str | Task, data: str | Path | DataSource | None) -> Task:
-    """Return a known or user-supplied task, with other data in place of its own if some are given."""
+    """Return a known or user-supplied task, with its data replaced if `data` is given."""
     chosen = load_task(task) if isinstance(task, str) else task
     if data is None:
         return chosen
@@ -240,7 +239,7 @@ def _task_of(task: str | Task, data: str | Path | DataSource | None) -> Task:
 def _replicas(
     model: ModelRef | Replicas, place: Executor, loading: Mapping[str, Any], reporter: Reporter
 ) -> Iterator[Replicas]:
-    """Load a model where it computes, and release it afterwards; replicas of a caller are left loaded."""
+    """Load a model where it computes, and release it afterwards; replicas of a caller stay loaded."""
     if isinstance(model, Replicas):
         yield model
         return
@@ -253,7 +252,7 @@ def _replicas(
 
 
 class _Temporary:
-    """A folder that is removed with the last reference to it, or with the program."""
+    """A folder that is deleted with the last reference to it, or at exit."""
 
     def __init__(self) -> None:
         self.path = Path(tempfile.mkdtemp(prefix="ice-"))
@@ -261,7 +260,7 @@ class _Temporary:
 
 
 class _Methods(dict[str, Attribution]):
-    """Attributions by name, and every known method: one that a folder already holds needs not be named again."""
+    """Attributions by name, plus every known method, since stored ones need not be named again."""
 
     def __contains__(self, name: object) -> bool:
         return super().__contains__(name) or _is_known(str(name))
@@ -282,12 +281,7 @@ _EXPECTED = "a file with explanations, numbers or a function are expected, or No
 
 
 def _method(name: str, spec: AttributionSpec, examples: Sequence[Example]) -> Attribution:
-    """Return the user's value for a name as an `Attribution`.
-
-    Raises:
-        ConfigError: The name belongs to a known method.
-        DataError: The value cannot be read.
-    """
+    """Return the user's value for a name as an `Attribution`, or raise ConfigError or DataError."""
     if spec is None:
         return method_of(name)
     if isinstance(spec, Attribution):
@@ -314,7 +308,7 @@ def _method(name: str, spec: AttributionSpec, examples: Sequence[Example]) -> At
 
 
 def _is_explanation(spec: object) -> bool:
-    """Tell whether it is a file or an object of a known library, alone or several in a sequence or mapping."""
+    """Return True for a file or an object of a known library, alone or several in a sequence or mapping."""
     if isinstance(spec, str | Path) or _is_readable(spec):
         return True
     several = list(spec.values()) if isinstance(spec, Mapping) else spec

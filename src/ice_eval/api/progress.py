@@ -1,4 +1,4 @@
-"""Progress of a run on standard error, and its answer to Ctrl-C."""
+"""Progress of a run on standard error, and handling of Ctrl-C."""
 
 import signal
 import sys
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Counted = Literal["rows", "requests"]
 
 _ENOUGH_ROWS, _ENOUGH_SHARE = 100, 0.05
-"""Scored rows, or their share of all, from which on the time left is estimated."""
+"""Number of scored rows, or share of all, needed to estimate the remaining time."""
 _NONE_LEFT = {
     "rows": "nothing left to score: all rows are in the folder.",
     "requests": "nothing left to ask: all replies are in the folder.",
@@ -28,7 +28,7 @@ _NONE_LEFT = {
 def watched(counted: Counted = "rows", *, continues: bool) -> Reporter:
     """Return the default reporter: a `Bar` in a terminal or a notebook, else `Silent`.
 
-    With `continues`, what is finished before Ctrl-C is kept, so that it is worth waiting for.
+    With `continues`, finished work is kept on Ctrl-C, so the current part is worth finishing.
     """
     is_watched = sys.stderr.isatty() or "ipykernel" in sys.modules
     return Bar(counted, continues=continues) if is_watched else Silent()
@@ -37,8 +37,8 @@ def watched(counted: Counted = "rows", *, continues: bool) -> Reporter:
 class Bar:
     """Progress on standard error: a bar in a terminal, a line every ten seconds elsewhere.
 
-    The first Ctrl-C finishes the current part if the caller asks `asked_to_stop` between parts; the second one stops at
-    once, as does the first if nobody asks.
+    The first Ctrl-C finishes the current part if the caller checks `asked_to_stop` between parts; the second one stops
+    at once, as does the first without such checks.
     """
 
     def __init__(self, counted: Counted = "rows", *, continues: bool = True) -> None:
@@ -107,7 +107,7 @@ class Bar:
             self.say(_NONE_LEFT[self._counted])
 
     def _outlook(self) -> str:
-        """Return rate and time left; nothing before enough rows are scored, as attributions precede the first rows."""
+        """Return rate and time left; empty before enough rows are scored, since attributions run first."""
         if not self._scored or self._scored < min(_ENOUGH_ROWS, _ENOUGH_SHARE * self._total):
             return ""
         left = (self._total - self._done) / self._rate()

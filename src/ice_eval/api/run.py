@@ -60,10 +60,10 @@ class Run:
         k: float | None = None,
         null: str | None = None,
     ) -> "ShownExample":
-        """Return one example, under all configurations or those that are chosen.
+        """Return one example, under all or the selected configurations.
 
-        A notebook shows its text with every attribution as shades and the rationale outlined, win rate, p-value and the
-        scores of the null; elsewhere it prints as lines of text.
+        A notebook shows attributions as shades and the rationale outlined, with win rate, p-value and the scores of the
+        null; elsewhere it prints as text.
 
         Raises:
             ConfigError: The run holds no such example or configuration.
@@ -76,9 +76,9 @@ class Run:
     def compare(self, other: "Run | str | Path", *, by_id: bool = False) -> "pd.DataFrame":
         """Return the changes from this run to another: a row per configuration that both have, as `ice compare`.
 
-        `difference` is the other's mean win rate less this run's, with its 95 % interval and a test: paired over the
-        examples that both hold (same id, same text), unpaired where these are less than half of the smaller run. With
-        `by_id` the id alone decides, as for translations. The settings that differ are in `attrs["settings"]`.
+        `difference` is the other's mean win rate minus this run's, with its 95 % interval and a test. It is paired over
+        the examples that both hold (same id, same text), and unpaired if these are less than half of the smaller run.
+        With `by_id`, examples match by id alone, as for translations. Differing settings are in `attrs["settings"]`.
         """
         import pandas as pd
 
@@ -95,7 +95,7 @@ class Run:
         return write_html([self.folder], Path(path) if path is not None else self.path / "report.html")
 
     def rescore(self) -> None:
-        """Compute all statistics again from the ledger, without a model."""
+        """Recompute all statistics from the ledger, without a model."""
         self.folder.require_complete()
         compute = rescore_chains if self.folder.manifest().chains is not None else rescore
         with self.folder.opened():
@@ -130,12 +130,9 @@ def randomization_test(
         score_masks: Takes a bool matrix of keep-masks (rows, units) and returns a score per row, larger for a better
             kept input.
         n_units: Number of units (words, patches, frames, …) of the input.
-        rationale: The units that the explanation names.
-        m: Random sets to compare with; all sets, and an exact test, where there are no more than m + 1.
-        seed: Defines the random sets.
-
-    Returns:
-        Win rate, p-values and the null they were computed from.
+        rationale: Indices of the units that the explanation selects.
+        m: Number of random sets; if at most m + 1 sets exist, all are used and the test is exact.
+        seed: Seed of the random sets.
 
     Raises:
         DataError: The rationale is not a set of units, leaves no other set, or a score is not finite.

@@ -1,4 +1,4 @@
-"""The commands, put together. Heavy packages are imported when a command runs, so `ice --help` is instant."""
+"""Assembly of the commands. Heavy packages are imported when a command runs, so `ice --help` is fast."""
 
 import io
 import os
@@ -95,7 +95,7 @@ def main() -> None:
 
 
 def _check_arguments() -> None:
-    """Refuse an argument that is not UTF-8: nothing that names it could be written to a file or shown."""
+    """Raise ConfigError for an argument that is not UTF-8, which could not be written to a file or shown."""
     for argument in sys.argv[1:]:
         try:
             os.fsencode(argument).decode("utf-8")  # whatever the locale made of its bytes

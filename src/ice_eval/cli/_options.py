@@ -25,22 +25,19 @@ Command = Callable[..., None]
 Format = Annotated[str | None, Option("--format", help="Print the tables as md, csv or latex.")]
 Json = Annotated[bool, Option("--json", help="Print the result as JSON.")]
 TASK = TaskFlags._fields
-"""Names of the settings that say what the task is."""
+"""Names of the settings that define the task."""
 _TYPES: Mapping[str, Any] = {"count": int, "number": float, "flag": bool, "file": Path, "pairs": list[str]}
 
 
 def takes(*settings: str, panels: bool = False) -> Callable[[Command], Command]:
-    """Give a command the options of some settings; its first parameter gets their values, by name."""
+    """Add the options of some settings to a command; its first parameter gets their values, by name."""
     chosen = [SETTINGS[name] for name in settings]
     options = [_parameter(each, panel=each.panel if panels else None) for each in chosen]
     return functools.partial(_with_options, chosen, options)
 
 
 def takes_evaluation(command: Command, *, relevant: Collection[str] = tuple(SETTINGS)) -> Command:
-    """Give a command all settings of a run, `--config`, `--set` and `--help-all`; its first parameter gets them.
-
-    Settings that are not relevant are accepted too, so that the same configuration fits, but no help shows them.
-    """
+    """Add all settings of a run, `--config`, `--set` and `--help-all` to a command; irrelevant ones are hidden."""
     options = []
     for each in SETTINGS.values():
         is_relevant = each.name in relevant
@@ -50,7 +47,7 @@ def takes_evaluation(command: Command, *, relevant: Collection[str] = tuple(SETT
 
 
 def _parameter(each: Setting, *, panel: str | None, hidden: bool = False) -> inspect.Parameter:
-    """Return a setting as an option, under a heading of help."""
+    """Return a setting as an option under a help heading."""
     kind = _TYPES.get(each.kind, str)
     default = inspect.Parameter.empty if each.default is REQUIRED else each.default
     if isinstance(default, tuple):
@@ -81,7 +78,7 @@ def _with_options(settings: Iterable[Setting], options: Sequence[inspect.Paramet
 
 
 def _parsed(each: Setting, value: Any) -> Any:
-    """Return a value of the command line as Python takes it."""
+    """Return the Python value of a command-line value."""
     if each.kind == "names":
         return names(value)
     if each.kind == "shares":
@@ -98,7 +95,7 @@ def _shares(each: Setting, text: str) -> "list[Share]":
 
 
 def arguments_of(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of `evaluate`, from the values of all settings."""
+    """Return the arguments of `evaluate` from the values of all settings."""
     apart = names_of((*SUBJECT, *SERVING))
     served = {name: value for name, value in values_of(SERVING, values).items() if value is not None}
     return {
@@ -110,7 +107,7 @@ def arguments_of(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _model(name: str, served: dict[str, Any]) -> "str | Served":
-    """Return the name of a model, or one behind a server with all that was said of it."""
+    """Return the name of a model, or a served model if a server is given."""
     if not name.startswith("openai:"):
         for given in served:
             raise ConfigError(
@@ -126,7 +123,7 @@ def _model(name: str, served: dict[str, Any]) -> "str | Served":
 
 
 def _attributions(known: tuple[str, ...], files: list[str]) -> tuple[str, ...] | dict[str, Path | None]:
-    """Return known methods, and files given as NAME=FILE; a name stands for one attribution."""
+    """Return known methods, and files given as NAME=FILE; names must be unique."""
     found: dict[str, Path | None] = dict.fromkeys(known)
     for each in files:
         name, _, file = (part.strip() for part in each.partition("="))
@@ -139,7 +136,7 @@ def _attributions(known: tuple[str, ...], files: list[str]) -> tuple[str, ...] |
 
 
 def _read_config(context: typer.Context, path: Path | None) -> Path | None:
-    """Take values of options from a YAML file; those of the command line and of `--set` come first."""
+    """Read option values from a YAML file; the command line and `--set` take precedence."""
     if path is not None:
         content = read_yaml(path)
         if not isinstance(content, dict):
@@ -150,7 +147,7 @@ def _read_config(context: typer.Context, path: Path | None) -> Path | None:
 
 
 def _read_set(context: typer.Context, pairs: list[str] | None) -> list[str] | None:
-    """Take values of options from NAME=VALUE; those that are given as options of their own come first."""
+    """Read option values from NAME=VALUE; explicit options take precedence."""
     for pair in pairs or ():
         key, equals, value = pair.partition("=")
         if not equals:
@@ -161,11 +158,7 @@ def _read_set(context: typer.Context, pairs: list[str] | None) -> list[str] | No
 
 
 def _named(context: typer.Context, where: str, key: str, value: Any) -> tuple[str, Any]:
-    """Return the option of a name as Python or the command line writes it, and its value as the command line has it.
-
-    Raises:
-        ConfigError: No option has the name.
-    """
+    """Return the option for a key in Python or command-line spelling, and its value; raise ConfigError if unknown."""
     apart = (None, "config", "set_", "help_all", "as_json")
     options = {str(each.opts[0]).removeprefix("--"): each for each in context.command.params if each.name not in apart}
     plain = key.replace("_", "-")
@@ -200,11 +193,11 @@ _HelpAll = Annotated[bool, Option("--help-all", help="Show all options and exit.
 
 
 def _files(*, config: _Config = None, set_: _Set = None, help_all: _HelpAll = False) -> None:
-    """Declare the options that all of these commands have beside settings; their callbacks do the work."""
+    """Declare the options that all these commands have beside settings; their callbacks do the work."""
 
 
 def check_format(style: str | None, *, also: Sequence[str] = (), **others: bool) -> None:
-    """Check that `--format` names a known format, or one of `also`, and that none of the `others` is given with it."""
+    """Check that `--format` is a known format, or one of `also`, and that none of the `others` is given with it."""
     from ice_eval.report import FORMATS
 
     if style is None:

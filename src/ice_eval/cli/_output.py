@@ -1,6 +1,6 @@
 """Printing: tables that fit the terminal for people, JSON for programs.
 
-All that commands print goes through this module: names, ids and paths may hold characters that a terminal would obey.
+All output goes through this module: names, ids and paths may hold terminal control characters.
 """
 
 import json
@@ -24,31 +24,30 @@ MINOR = (
     "tokens of probes", "disk", "disagree", "rank corr. (ceiling)", "same word", "checks", "median effect", "tokens",
     "steps taken", "SRC 95 % CI", "noise floor", "word (estimate)", "n", "p", "spread", "where",
 )  # fmt: skip
-"""Columns that a narrow terminal does not show, the least important first."""
+"""Columns that a narrow terminal omits, least important first."""
 NAMING = ("run", "model", "task", "direction", "k", "null")
-"""Columns that become headings above the rows, where these still do not fit."""
+"""Columns that become headings above the rows if these still do not fit."""
 _LONG = 18
-"""Cells up to this width stay on one line; longer ones may be broken between words, into lines no narrower."""
+"""Cells up to this width are not broken; longer ones may be, between words, into lines no narrower."""
 _GAP = 2
 _WIDE = 10_000
 _UNSAFE = re.compile("[\x7f-\x9f\ud800-\udfff]")
-"""Control characters that JSON need not escape, and halves of characters."""
+"""Control characters that JSON need not escape, and lone surrogates."""
 
 
 def console() -> "Console":
-    """Return standard output; as wide as any table when it is not a terminal."""
+    """Return standard output; as wide as any table if it is not a terminal."""
     from rich.console import Console
 
     return Console(highlight=False) if sys.stdout.isatty() else Console(highlight=False, width=_WIDE)
 
 
 def print_text(text: str, *, error: bool = False) -> None:
-    """Print lines on standard output or error."""
     print(without_controls(text), file=sys.stderr if error else sys.stdout, flush=error)
 
 
 def print_line(line: "Text | str", *, indent: int = 0, out: "Console | None" = None) -> None:
-    """Print one line; where the terminal is narrower, break it between words and indent the rest."""
+    """Print one line; if the terminal is narrower, wrap it between words and indent the rest."""
     from rich.text import Text
 
     from ice_eval.report.example import harmless
@@ -71,14 +70,14 @@ def _broken(line: "Text", out: "Console", indent: int) -> "Text":
 
 
 def print_json(content: Any) -> None:
-    """Print JSON, with escapes in place of what a terminal would obey; what is read from it is the same."""
+    """Print JSON with control characters escaped; parsed content is the same."""
     any_character = sys.stdout.encoding.lower().startswith("utf")
     text = json.dumps(content, indent=2, ensure_ascii=not any_character, allow_nan=False)
     print(_UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
 def print_run(folder: "RunFolder", *, as_json: bool) -> None:
-    """Print the result of a run: the summary as it is in the file, or its tables."""
+    """Print the summary of a run as JSON, or as tables."""
     from ice_eval.results.json_files import as_json as json_of
 
     if as_json:
@@ -94,7 +93,7 @@ def print_run(folder: "RunFolder", *, as_json: bool) -> None:
 
 
 def print_summaries(summaries: "Sequence[Summary]", names: Sequence[str] = ()) -> None:
-    """Print tables and notes of some runs; `names` are those of the runs, where the tables number them."""
+    """Print tables and notes of some runs; `names` are the names of runs that the tables number."""
     from ice_eval.report import notes, tables
 
     found = tables(summaries)
@@ -104,7 +103,7 @@ def print_summaries(summaries: "Sequence[Summary]", names: Sequence[str] = ()) -
 
 
 def print_plan(plan: "Plan", *, as_json: bool, hourly_price: float | None = None) -> None:
-    """Print the estimate of a run's cost: as JSON, or as a table and a few lines."""
+    """Print the estimated cost of a run as JSON, or as a table with notes."""
     from ice_eval.report import plan_notes, plan_table
 
     if as_json:
@@ -115,7 +114,7 @@ def print_plan(plan: "Plan", *, as_json: bool, hourly_price: float | None = None
 
 
 def print_tables(tables: "Sequence[Table]", notes: Sequence[str] = (), *, style: str | None = None) -> None:
-    """Print tables as they fit the terminal, and their notes; with a style of `--format`, the tables alone."""
+    """Print tables that fit the terminal, and their notes; with a style of `--format`, the tables alone."""
     if style is not None:
         from ice_eval.report import formatted
 
@@ -130,7 +129,7 @@ def print_tables(tables: "Sequence[Table]", notes: Sequence[str] = (), *, style:
 
 
 def fitted(table: "Table", out: "Console") -> "RenderableType":
-    """Return the table as it fits: whole, without minor columns, in sections, or a line per cell."""
+    """Return the table in the form that fits: whole, without minor columns, in sections, or a line per cell."""
     from rich.console import Group
     from rich.text import Text
 
@@ -155,7 +154,7 @@ def fitted(table: "Table", out: "Console") -> "RenderableType":
 
 
 def _drawn(table: "Table", widths: Sequence[int]) -> "RenderableType":
-    """Return the table under its title, with columns of these widths."""
+    """Return the titled table with columns of these widths."""
     from rich import box
     from rich.console import Group
     from rich.table import Table as RichTable
@@ -170,14 +169,14 @@ def _drawn(table: "Table", widths: Sequence[int]) -> "RenderableType":
 
 
 def _natural(table: "Table") -> list[int]:
-    """Return widths at which nothing is broken."""
+    """Return widths at which no cell is broken."""
     from rich.cells import cell_len
 
     return [max(map(cell_len, column)) for column in zip(table.header, *table.rows, strict=True)]
 
 
 def _widths(table: "Table", room: int) -> list[int] | None:
-    """Return widths that fit into the room, long cells broken between words; None where there are none."""
+    """Return widths that fit into the room, with long cells broken between words; None if there are none."""
     natural = _natural(table)
     widths = [_least(column) for column in zip(table.header, *table.rows, strict=True)]
     spare = room - sum(widths) - _GAP * (len(widths) - 1)
@@ -192,7 +191,7 @@ def _widths(table: "Table", room: int) -> list[int] | None:
 
 
 def _least(column: Sequence[str]) -> int:
-    """Return the smallest width of a column: headers and long cells may be broken between words."""
+    """Return the smallest width of a column if headers and long cells are broken between words."""
     from rich.cells import cell_len
 
     words = max(cell_len(word) for cell in column for word in (cell.split() or [""]))
@@ -201,7 +200,7 @@ def _least(column: Sequence[str]) -> int:
 
 
 def _style(table: "Table", line: int, place: int) -> "Style":
-    """Return the colours of a cell's word; the best cells are bold."""
+    """Return the style of a cell: the colour of its word, bold for the best."""
     from rich.style import Style
 
     from ice_eval.report.colours import WORD_COLOURS, WORD_TEXT_COLOURS
@@ -212,7 +211,6 @@ def _style(table: "Table", line: int, place: int) -> "Style":
 
 
 def _part(table: "Table", lines: Sequence[int], places: Sequence[int]) -> "Table":
-    """Return some rows and columns of a table."""
     return replace(
         table,
         header=tuple(table.header[place] for place in places),
@@ -225,7 +223,7 @@ def _part(table: "Table", lines: Sequence[int], places: Sequence[int]) -> "Table
 
 
 def _sections(table: "Table", names: Sequence[str]) -> "Iterator[Table]":
-    """Yield a table for every run, model, … instead of columns that name them."""
+    """Yield one table per run, model, … in place of columns that name them."""
     naming = [place for place, name in enumerate(table.header) if name in names]
     others = [place for place in range(len(table.header)) if place not in naming]
     heads = [tuple(f"{table.header[place]} {row[place]}" for place in naming) for row in table.rows]
@@ -235,7 +233,7 @@ def _sections(table: "Table", names: Sequence[str]) -> "Iterator[Table]":
 
 
 def _stacked(table: "Table") -> "RenderableType":
-    """Return a block for every row, with a line for every cell."""
+    """Return a block for every row, with one line per cell."""
     from rich.console import Group
     from rich.table import Column
     from rich.table import Table as RichTable

@@ -1,4 +1,4 @@
-"""The task that a command is about: from its options, or from a finished run."""
+"""The task of a command: from its options, or from a finished run."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class TaskFlags(NamedTuple):
-    """The options that describe a task; None for those that are not given."""
+    """The options that describe a task; None if not given."""
 
     task: str | None = None
     data: Path | None = None
@@ -21,7 +21,7 @@ class TaskFlags(NamedTuple):
     labels: str | None = None
     explain: str | None = None
     columns: str | Mapping[str, str] | None = None
-    """As `id=number,text=body`, or a manifest's own mapping."""
+    """As `id=number,text=body`, or a manifest's mapping."""
 
 
 def names(text: str) -> tuple[str, ...]:
@@ -30,7 +30,7 @@ def names(text: str) -> tuple[str, ...]:
 
 
 def task_of(flags: TaskFlags) -> "Task":
-    """Return a known task with what was given in place of its own, or one made of a file, a prompt and labels."""
+    """Return a known task with the given parts replaced, or one built from a file, a prompt and labels."""
     from ice_eval.tasks import NoData, adhoc_task, load_task, relabelled
 
     prompt = None if flags.prompt is None else flags.prompt.replace("\\n", "\n").replace("\\t", "\t")
@@ -54,7 +54,7 @@ def task_of(flags: TaskFlags) -> "Task":
 
 
 def _data(flags: TaskFlags, own: "DataSource") -> "DataSource":
-    """Return the given file, or the task's own data, with the given columns or else those of the task's own file."""
+    """Return the given file, or the task's own data, with the given columns or else those of the task's file."""
     from ice_eval.tasks import FileData
 
     known = own.columns if isinstance(own, FileData) else {}
@@ -79,11 +79,7 @@ def _columns(given: str | Mapping[str, str]) -> Mapping[str, str]:
 
 
 def task_of_run(run: "RunFolder", flags: TaskFlags) -> "Task":
-    """Return the task of a finished run; what the options do not say is taken from its manifest.
-
-    Raises:
-        ConfigError: Its data do not exist, or the options name another task.
-    """
+    """Return the task of a finished run, with missing options from its manifest, or raise ConfigError."""
     from ice_eval.pipeline import lexicon_hash
     from ice_eval.tasks import in_chat, load_task
 
@@ -114,7 +110,7 @@ def task_of_run(run: "RunFolder", flags: TaskFlags) -> "Task":
 
 
 def _data_of(run: "RunFolder", known: "Task | None") -> Path | None:
-    """Return the file that a run read; None where its task has data of its own."""
+    """Return the file that a run read; None if its task has its own data."""
     origin = run.manifest().data.origin
     if known is not None and origin == known.data.origin:
         return None

@@ -69,7 +69,7 @@ def audit_infill(
 
 
 def _run(folder: Path | None, model: str | None, n: int | None, unit: str | None) -> "RunFolder | None":
-    """Return the run that is audited; None where a model and a task are."""
+    """Return the run to audit; None if a model and a task are given."""
     from ice_eval.results import RunFolder
 
     if folder is None:
@@ -84,7 +84,6 @@ def _run(folder: Path | None, model: str | None, n: int | None, unit: str | None
 
 
 def _refuse_served(run: "RunFolder") -> None:
-    """A model behind a server reads texts as its tokenizer does, if the run had one, and as words otherwise."""
     server = run.manifest().server
     if server is None:
         return
@@ -97,7 +96,7 @@ def _refuse_served(run: "RunFolder") -> None:
 
 
 def _reader(model: str | None, run: "RunFolder | None") -> "Model":
-    """Return a model that reads texts: the one that is named, or the run's."""
+    """Return a model that reads texts: the named one, or the run's."""
     from ice_eval.models import load_reader
 
     if model is not None:
@@ -107,7 +106,7 @@ def _reader(model: str | None, run: "RunFolder | None") -> "Model":
     name = run.manifest().config.model
     try:
         return load_reader(name)
-    except ConfigError as exc:  # that of a folder does not say where it is
+    except ConfigError as exc:  # the name of a folder does not include its path
         raise ConfigError(f"the run's model '{name}' was not found by its name; give --model ({exc})") from exc
 
 

@@ -79,7 +79,7 @@ def _grid(path: Path | None, preset: str | None, out: Path | None, **changes: An
 
 
 def _models(given: str | None) -> list[str] | None:
-    """Return the models of the command line; their paths start here, not in the folder of the grid."""
+    """Return the models of the command line; their paths are relative to this folder, not to that of the grid."""
     from ice_eval.models import models
 
     if given is None:

@@ -104,7 +104,7 @@ def run(
 
 
 def _print_plan(plan: "ChainPlan", *, assumed: bool, as_json: bool) -> None:
-    """Print the requests of a run; `assumed`: no chains exist yet, and a length was assumed for all."""
+    """Print the requests of a run; `assumed`: no chains exist yet, and their length is assumed."""
     if as_json:
         print_json({**asdict(plan), "tokens": plan.tokens._asdict()})
         return

@@ -78,7 +78,7 @@ def check(
 
 
 _UNIT_STYLES = ("black on cyan", "black on yellow")
-"""In turn, so that neighbours are told apart."""
+"""Alternating styles that distinguish neighbouring units."""
 
 
 def _print(found: "TaskCheck") -> None:
@@ -118,9 +118,9 @@ def _facts(found: "TaskCheck") -> list[str]:
 _RELEVANT = (
     *names_of((*SUBJECT[:-1], *CHAT, *LOADING)), "n", "k", "unit", "scope", "protocol", "label_scoring",
 )  # fmt: skip
-"""Settings that decide which units an example has, and how many are chosen."""
+"""Settings that define the units of an example and the size of rationales."""
 _NAMED = 20
-"""Examples that are named where they do not fit."""
+"""Largest number of listed examples that do not fit."""
 
 
 @partial(takes_evaluation, relevant=_RELEVANT)

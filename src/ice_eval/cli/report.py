@@ -22,11 +22,7 @@ Folders = Annotated[list[Path], Argument(help="Run folders, or bench folders wit
 
 
 def run_folders(paths: Iterable[Path]) -> "list[RunFolder]":
-    """Return the runs of some folders; a bench folder stands for all its finished runs.
-
-    Raises:
-        ConfigError: A folder holds neither a run nor a grid, or no run of the grid is finished.
-    """
+    """Return the runs of some folders, and all finished runs of bench folders; raise ConfigError if there is none."""
     from ice_eval.bench import BenchFolder
     from ice_eval.results import RunFolder
 
@@ -109,7 +105,7 @@ def _print_summaries(summaries: "list[Summary]", folders: list[str], style: str 
 
 
 def _print_examples(folders: "list[RunFolder]") -> None:
-    """Print every example under every configuration, a line each."""
+    """Print one line per example and configuration."""
     from ice_eval.results.json_files import as_json
 
     for folder in folders:
@@ -119,7 +115,7 @@ def _print_examples(folders: "list[RunFolder]") -> None:
 
 
 def _print_written(html: Path | None, drawn: "list[FigureFiles]", *, as_json: bool) -> None:
-    """Print the paths of what was written; figures as JSON have their captions."""
+    """Print the paths of written files; figures as JSON have their captions."""
     if as_json:
         print_json({"html": None if html is None else str(html), "figures": figure_records(drawn)})
         return
@@ -128,7 +124,7 @@ def _print_written(html: Path | None, drawn: "list[FigureFiles]", *, as_json: bo
 
 
 def figure_records(drawn: "Iterable[FigureFiles]") -> list[dict[str, Any]]:
-    """Return figures that were written as JSON holds them."""
+    """Return written figures as JSON content."""
     return [
         {
             "name": each.figure.name,

@@ -1,4 +1,4 @@
-"""Where the work of a run is done: an executor makes identical workers and gives them items to work on."""
+"""Executors create identical workers and distribute the items of a run among them."""
 
 import contextlib
 from abc import ABC, abstractmethod
@@ -17,14 +17,14 @@ Result_co = TypeVar("Result_co", covariant=True)
 
 
 class PendingResult(Protocol[Result_co]):
-    """Work that a device may still be busy with."""
+    """A result that a device may still be computing."""
 
     @property
     def may_wait(self) -> bool:
-        """Whether the next item may be started before this one is finished."""
+        """True if the next item may be started before this one is finished."""
 
     def finish(self) -> Result_co:
-        """Wait for the result."""
+        """Wait for the result and return it."""
 
 
 Work = Callable[[W, Item, Progress], PendingResult[Result]]
@@ -32,7 +32,7 @@ Work = Callable[[W, Item, Progress], PendingResult[Result]]
 
 
 class FinishedItem(NamedTuple, Generic[Item, Result]):
-    """An item, its result, and the time that a worker took."""
+    """An item, its result, and the worker's time."""
 
     item: Item
     result: Result
@@ -44,37 +44,37 @@ class Workers(ABC, Generic[W]):
 
     @abstractmethod
     def ask(self, question: Callable[[W], Result]) -> Result:
-        """Call a function with some worker."""
+        """Call a function with one of the workers and return its result."""
 
     @abstractmethod
     def map(
         self, work: Work[W, Item, Result], items: Iterable[Item], progress: Progress
     ) -> Iterator[FinishedItem[Item, Result]]:
-        """Give every item to some worker, once; yields them in the order in which they are finished."""
+        """Process every item once with some worker; yield results in order of completion."""
 
     @abstractmethod
     def release(self) -> None:
-        """Stop the workers, busy or not."""
+        """Stop the workers, even busy ones."""
 
 
 class Executor(ABC):
-    """Makes workers. Its fields are options that a user may give."""
+    """Factory of workers. Its fields are options that users may set."""
 
     @abstractmethod
     def workers(
         self, make: Callable[[], W], *, threads: int | None = None, say: Callable[[str], None] | None = None
     ) -> Workers[W]:
-        """Return workers, each made by `make` when it is first needed.
+        """Return workers, each created by `make` when it is first needed.
 
         Args:
             make: Called in the process of the worker.
-            threads: Threads that each of them computes with, where that is known.
-            say: Called with lines for the user.
+            threads: Threads of each worker, if known.
+            say: Called with messages for the user.
         """
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[None]:
-        """Set up what workers need, and shut it down at the end."""
+        """Set up what workers need, and shut it down on exit."""
         yield
 
 
@@ -87,11 +87,7 @@ def executor(name: str) -> Callable[[type[Executor]], type[Executor]]:
 
 
 def executor_named(name: str, **options: Any) -> Executor:
-    """Return the executor of that name; options that are None were not given.
-
-    Raises:
-        ConfigError: There is none, or it has no such option.
-    """
+    """Return the executor of that name, or raise ConfigError; options that are None keep their defaults."""
     chosen = executors.get(name)
     given = {key: value for key, value in options.items() if value is not None}
     for key in given:

@@ -20,7 +20,7 @@ class Local(Executor):
 
 
 class LocalWorkers(Workers[W]):
-    """A worker that is already made."""
+    """An existing worker."""
 
     def __init__(self, worker: W) -> None:
         self._worker = worker
@@ -31,7 +31,7 @@ class LocalWorkers(Workers[W]):
     def map(
         self, work: Work[W, Item, Result], items: Iterable[Item], progress: Progress
     ) -> Iterator[FinishedItem[Item, Result]]:
-        """Finish items in order; where work may wait, the next item is started before the last one is finished."""
+        """Yield results in order; if work may wait, the next item starts before the last one is finished."""
         last, waiting = time.monotonic(), list[tuple[Item, PendingResult[Result]]]()
 
         def finished() -> FinishedItem[Item, Result]:

@@ -1,4 +1,4 @@
-"""Workers on the nodes of a Ray cluster. Items that are lost with a worker or its node go to another worker."""
+"""Workers on the nodes of a Ray cluster. Items lost with a worker or node go to another worker."""
 
 import contextlib
 import itertools
@@ -18,32 +18,27 @@ from ice_eval.scoring import Progress
 
 _CONNECT_S = 10.0
 _LOSSES = 3
-"""How often an item may be lost with its worker, or workers may fail to start, before the run ends."""
+"""Number of times an item may be lost with its worker, or workers may fail to start, before the run ends."""
 _POLL_S = 2.0
-"""Interval at which busy workers are asked for their progress."""
+"""Interval at which busy workers are polled for progress."""
 _PATIENCE = 10
-"""Polls after which a user is told that workers wait for resources."""
+"""Number of polls after which the user is informed that workers wait for resources."""
 _STATUS_GROUP = "status"
-"""The threads of workers that report progress while they work."""
+"""Concurrency group of the threads that report progress."""
 _CONTINUES = "the same command again continues where it was."
 
 
 def ray_package() -> ModuleType:
-    """Import Ray.
-
-    Raises:
-        MissingExtraError: It is not installed.
-    """
+    """Import Ray, or raise MissingExtraError."""
     return require("ray", install="ice-eval[ray]", purpose="to spread a run over a cluster (--executor ray)")
 
 
 def _alive_nodes() -> list[dict[str, float]]:
-    """Return the resources of all nodes."""
     return [node["Resources"] for node in ray_package().nodes() if node["Alive"]]
 
 
 class Resources(NamedTuple):
-    """CPUs and GPUs that a worker needs, or a node has."""
+    """CPUs and GPUs of a worker or a node."""
 
     cpus: float
     gpus: float
@@ -53,7 +48,7 @@ class Resources(NamedTuple):
         return cls(node.get("CPU", 0.0), node.get("GPU", 0.0))
 
     def fit_into(self, node: dict[str, float]) -> int:
-        """Return how many such workers a node can hold."""
+        """Return the number of such workers that a node can hold."""
         has = Resources.of(node)
         by_cpus = has.cpus // self.cpus
         return int(min(by_cpus, (has.gpus + 1e-9) // self.gpus) if self.gpus else by_cpus)
@@ -68,9 +63,9 @@ class Ray(Executor):
     """Workers on the nodes of a Ray cluster: one per GPU, or one for as many CPUs as it has threads."""
 
     address: str | None = None
-    """Of an existing cluster; None: $RAY_ADDRESS, else one that is started here."""
+    """Address of an existing cluster; None: $RAY_ADDRESS, else a cluster started here."""
     gpus_per_worker: float | None = None
-    """GPUs of each worker, or a share of one; None: 1 where the cluster has GPUs, else 0."""
+    """GPUs of each worker, possibly a fraction; None: 1 if the cluster has GPUs, else 0."""
 
     def __post_init__(self) -> None:
         gpus = self.gpus_per_worker
@@ -79,16 +74,16 @@ class Ray(Executor):
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[None]:
-        """Join the cluster, unless this process has joined one, and leave it at the end."""
+        """Join the cluster unless this process has already, and leave it on exit."""
         ray = ray_package()
         if ray.is_initialized():
             yield
             return
         address = self.address or os.environ.get("RAY_ADDRESS", "")
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # of a cluster that is started here
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # for a cluster started here
         try:
             host, colon, port = address.rpartition("//")[2].rpartition(":")
-            if colon and port.isdigit():  # fails at once where nobody listens; Ray itself would try for minutes
+            if colon and port.isdigit():  # fails at once without a listener; Ray itself would try for minutes
                 socket.create_connection((host, int(port)), timeout=_CONNECT_S).close()
             ray.init(address=self.address, include_dashboard=False, logging_level="error", log_to_driver=False)
         except (ConnectionError, ValueError, RuntimeError, OSError) as exc:
@@ -120,7 +115,7 @@ class Ray(Executor):
 
 
 class WorkerResult(NamedTuple):
-    """What a worker sends back for an item."""
+    """Message of a worker about a finished item."""
 
     value: Any
     rows: int
@@ -128,7 +123,7 @@ class WorkerResult(NamedTuple):
 
 
 class WorkerHost(NamedTuple):
-    """Node and host of a worker, and the version of ice-eval there."""
+    """Node and host of a worker, and its version of ice-eval."""
 
     node: str
     host: str
@@ -136,7 +131,7 @@ class WorkerHost(NamedTuple):
 
 
 class RayWorker(Generic[W]):
-    """The actor in the process of a worker. Its worker is made with the first call."""
+    """The Ray actor of a worker, which is created on the first call."""
 
     def __init__(self, make: Callable[[], W]) -> None:
         self._make = make
@@ -148,7 +143,7 @@ class RayWorker(Generic[W]):
         return WorkerHost(ray.get_runtime_context().get_node_id(), ray.util.get_node_ip_address(), __version__)
 
     def n_scored(self) -> int:
-        """Return the rows of the current item so far; runs in a thread of its own."""
+        """Return the rows of the current item so far; runs in a separate thread."""
         return self._rows
 
     def work(self, function: Callable[[W, Any, Progress], Any], item: Any) -> WorkerResult:
@@ -165,29 +160,27 @@ class RayWorker(Generic[W]):
 
 @dataclass(eq=False)
 class _Job:
-    """An item to be processed."""
-
     item: Any
     lost_on: list[str] = field(default_factory=list)
-    """Nodes whose worker died over it."""
+    """Nodes on which a worker died while processing it."""
 
 
 @dataclass(eq=False)
 class _Handle:
-    """A worker as the driver sees it."""
+    """The driver's view of a worker."""
 
     actor: Any
     awaited: Any
-    """Reference to its next message: its location, then the results of its jobs; None while it is idle."""
+    """Reference to its next message: its location, then the results of its jobs; None while idle."""
     location: WorkerHost | None = None
     """None until it has started."""
     job: _Job | None = None
     reported: int = 0
-    """Rows of the job that progress was told of."""
+    """Rows of the job already reported as progress."""
 
 
 class RayWorkers(Workers[W]):
-    """As many workers as there are items and resources for; those that die are replaced."""
+    """As many workers as items and resources allow; workers that die are replaced."""
 
     def __init__(self, make: Callable[[], W], needs: Resources, say: Callable[[str], None]) -> None:
         self._needs, self._say = needs, say
@@ -207,7 +200,7 @@ class RayWorkers(Workers[W]):
         self._make = ray_package().put(make)
         self._handles: list[_Handle] = []
         self._failed_starts = 0
-        """Workers that died before they had started, since the last one that started."""
+        """Workers that died while starting, since the last successful start."""
 
     def ask(self, question: Callable[[W], Result]) -> Result:
         [(_, found)] = self._process(lambda worker, item, progress: question(worker), [None], lambda rows: None)
@@ -230,7 +223,7 @@ class RayWorkers(Workers[W]):
     def _process(
         self, function: Callable[[W, Item, Progress], Any], items: Iterable[Item], progress: Progress
     ) -> Iterator[tuple[Item, WorkerResult]]:
-        """Give every item to a free worker; an item that is lost with its worker is the first to be given again."""
+        """Give every item to a free worker; lost items are given again first."""
         shared, source, waiting = ray_package().put(function), map(_Job, items), deque[_Job]()
         try:
             while True:
@@ -241,7 +234,7 @@ class RayWorkers(Workers[W]):
                 if not waiting and not self._busy:
                     return
                 wanted = min(capacity, len(waiting) + len(self._busy))
-                # After several failed starts the others go on alone, but one worker is always tried.
+                # After several failed starts the others continue alone, but one worker is always tried.
                 while len(self._handles) < wanted and (self._failed_starts < _LOSSES or not self._handles):
                     actor = self._actor_class.remote(self._make)
                     self._handles.append(_Handle(actor, actor.location.remote()))
@@ -259,7 +252,7 @@ class RayWorkers(Workers[W]):
                     progress(-handle.reported)
                     waiting.extendleft(self._lost(handle, message))
         finally:
-            for handle in self._busy:  # nobody waits for their results
+            for handle in self._busy:  # their results are not needed
                 self._remove(handle)
 
     @property
@@ -267,21 +260,21 @@ class RayWorkers(Workers[W]):
         return [handle for handle in self._handles if handle.job is not None]
 
     def _capacity(self) -> int:
-        """Return how many workers the cluster can hold now; nodes come and go."""
+        """Return the number of workers that the cluster can hold now; nodes come and go."""
         capacity = sum(map(self._needs.fit_into, _alive_nodes()))
         if not capacity:
             raise ModelError(f"no node of the Ray cluster has room for a worker any more ({self._needs}); {_CONTINUES}")
         return capacity
 
     def _job_for(self, handle: _Handle, waiting: Iterable[_Job]) -> _Job | None:
-        """Return the first job for an idle worker that was not lost on its node, unless there is no other node."""
+        """Return the first job that was not lost on this worker's node, unless there is no other node."""
         if handle.location is None or handle.job is not None:
             return None
         node, nodes = handle.location.node, {each.location.node for each in self._handles if each.location is not None}
         return next((job for job in waiting if node not in job.lost_on or nodes <= set(job.lost_on)), None)
 
     def _next_ready(self, progress: Progress) -> _Handle:
-        """Wait for a worker that has sent a message, and report progress meanwhile."""
+        """Wait for a worker's message, and report progress meanwhile."""
         by_message = {handle.awaited: handle for handle in self._handles if handle.awaited is not None}
         for n_polls in itertools.count(1):
             ready, _ = ray_package().wait(list(by_message), timeout=_POLL_S)
@@ -293,7 +286,7 @@ class RayWorkers(Workers[W]):
         return by_message[ready[0]]
 
     def _poll(self, progress: Progress) -> None:
-        """Ask busy workers for their progress; one that does not answer in time is asked again later."""
+        """Poll busy workers for progress; one that does not answer in time is polled again later."""
         ray = ray_package()
         asked = {each.actor.n_scored.options(concurrency_group=_STATUS_GROUP).remote(): each for each in self._busy}
         ready, _ = ray.wait(list(asked), num_returns=len(asked), timeout=_POLL_S) if asked else ([], [])
@@ -304,7 +297,7 @@ class RayWorkers(Workers[W]):
                 handle.reported = rows
 
     def _receive(self, handle: _Handle) -> WorkerResult | WorkerHost | Exception:
-        """Return the message of a worker, or the exception with which it was lost; raise any other error it met."""
+        """Return the message of a worker, or the exception with which it was lost; raise any other error."""
         ray = ray_package()
         awaited, handle.awaited = handle.awaited, None
         try:
@@ -324,11 +317,7 @@ class RayWorkers(Workers[W]):
         return message
 
     def _lost(self, handle: _Handle, why: Exception) -> list[_Job]:
-        """Remove a lost worker and return its job, to be given again.
-
-        Raises:
-            ModelError: That happened too often.
-        """
+        """Remove a lost worker and return its job, or raise ModelError after too many losses."""
         self._remove(handle)
         if handle.job is None or handle.location is None:
             self._failed_starts += 1

@@ -1,4 +1,4 @@
-"""What is checked before the first row is scored, and what a user should know by then."""
+"""Checks and messages before the first row is scored."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -19,17 +19,13 @@ from ice_eval.settings import RunConfig
 from ice_eval.tasks import data_notes
 
 _SAMPLE = 16
-"""Examples that show what rows cost."""
+"""Number of examples used to estimate the cost of rows."""
 _RANDOM = stats.Spread(between=1 / 12, within=1 / 6)
-"""Of win rates of random rationales, which are uniform: what to expect before anything is scored."""
+"""Spread of the uniform win rates of random rationales: the prior before anything is scored."""
 
 
 def checked(job: Job) -> tuple[Job, list[str]]:
-    """The job once what was brought, the model and its attributions are found fit, and what is to be noted of them.
-
-    Raises:
-        ConfigError: Something does not fit the model, the data or the folder.
-    """
+    """Return the validated job and its messages for the user, or raise ConfigError."""
     _refuse_other_fields(job.engine.attributions, job.stored)
     _refuse_other_server(job.engine.model, job.stored)
     _refuse_other_classes(job.engine.scorer.labels, job.stored)
@@ -46,7 +42,7 @@ def checked(job: Job) -> tuple[Job, list[str]]:
 
 
 def _refuse_other_fields(methods: Mapping[str, Attribution], stored: Manifest | None) -> None:
-    """Raise if a name that the folder holds now means another method, or other fields."""
+    """Raise ConfigError if a name in the folder now means another method, or other fields."""
     for name, before in ({} if stored is None else stored.attributions).items():
         now = fields_of(methods[name])
         differ = [
@@ -62,7 +58,7 @@ def _refuse_other_fields(methods: Mapping[str, Attribution], stored: Manifest | 
 
 
 def _refuse_other_server(model: Model, stored: Manifest | None) -> None:
-    """The rows of a run reach the model in one way; the address and its patience may change."""
+    """Raise ConfigError if the rows would be sent to the model differently; address and timeouts may change."""
     if stored is None or stored.server is None or model.server is None:
         return
     now = server_info(model.server)
@@ -76,7 +72,7 @@ def _refuse_other_server(model: Model, stored: Manifest | None) -> None:
 
 
 def _refuse_other_classes(labels: Labels, stored: Manifest | None) -> None:
-    """Raise if a label was another class of the classifier in the rows that the folder holds."""
+    """Raise ConfigError if a label was another class of the classifier in the stored rows."""
     now = tuple(tuple(ids) for ids in labels.ids)
     if labels.are_classes and stored is not None and stored.label_ids != now:
         raise ConfigError(
@@ -87,7 +83,7 @@ def _refuse_other_classes(labels: Labels, stored: Manifest | None) -> None:
 
 
 def _check_given(engine: Engine, examples: Sequence[Example]) -> list[str]:
-    """What a user brings must fit the units and the labels, and is checked before the first row is scored."""
+    """Check that user-supplied attributions fit the units and labels, and return messages about them."""
     given = {name: method for name, method in engine.attributions.items() if isinstance(method, Given | Explained)}
     remarks = list(_unused(given))
     for name, method in given.items():
@@ -97,7 +93,7 @@ def _check_given(engine: Engine, examples: Sequence[Example]) -> list[str]:
 
 
 def _unused(given: Mapping[str, Given | Explained]) -> Iterator[str]:
-    """Explanations that belong to no example: further ones of long data, or those of other data."""
+    """Yield a message about explanations that belong to no example."""
     for name, method in given.items():
         if isinstance(method, Explained) and method.n_unused:
             yield (
@@ -107,14 +103,14 @@ def _unused(given: Mapping[str, Given | Explained]) -> Iterator[str]:
 
 
 def _about_methods(engine: Engine, examples: Sequence[Example]) -> list[str]:
-    """What a user should know of the methods that ask for scores, on texts of these lengths."""
+    """Return messages about methods that request scores, for texts of these lengths."""
     lengths = [engine.encode(example).n_units for example in examples] if engine.probing else []
     found = {name: engine.attributions[name].remark(lengths) for name in engine.probing}
     return [f"the attribution '{name}': {remark}" for name, remark in found.items() if remark]
 
 
 def remarks(manifest: Manifest, config: RunConfig) -> Iterator[str]:
-    """What a user should know before the first row."""
+    """Yield messages for the user before the first row."""
     n_examples = manifest.data.examples
     if n_examples < config.n:
         yield f"{config.n} examples were asked for, and the data hold {n_examples}: all of them are used."
@@ -133,7 +129,7 @@ def remarks(manifest: Manifest, config: RunConfig) -> Iterator[str]:
 
 
 def outlook(engine: Engine, examples: Sequence[Example]) -> list[str]:
-    """What the run will cost, where somebody else charges for it."""
+    """Return messages about the cost of the run, if a server charges for it."""
     items = [item for item in map(engine.encode, examples[:_SAMPLE]) if item.n_units > 1]
     inputs = Inputs.join([item.full() for item in items])
     return engine.model.outlook(estimated_rows(engine, examples), inputs) if items else []

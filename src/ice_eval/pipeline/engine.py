@@ -1,4 +1,4 @@
-"""What every part of a run needs."""
+"""The objects and data that every part of a run needs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,7 +21,7 @@ from ice_eval.tasks import Task
 
 @dataclass(frozen=True)
 class Engine:
-    """A configuration, and all that it names."""
+    """A configuration and the objects that it names."""
 
     config: RunConfig
     task: Task
@@ -30,34 +30,34 @@ class Engine:
     operators: Mapping[str, Operator]
     attributions: Mapping[str, Attribution]
     pool: FillPool | None
-    """None where no operator writes fills."""
+    """None if no operator writes fills."""
     unit_counts: Mapping[str, int] = field(default_factory=dict, repr=False)
-    """How often units occur in the data; empty where no null asks."""
+    """Frequency of units in the data; empty if no null needs it."""
     data: DataView = field(default_factory=DataView, repr=False)
-    """What attributions may know of the data; empty where none asks."""
+    """Data statistics for attributions; empty if none needs them."""
     probing: Mapping[str, Operator] = field(default_factory=dict)
-    """Attribution -> what happens to the units that its probes do not keep."""
+    """Attribution -> operator that its probes use."""
     targets: Mapping[str, int] | None = field(default=None, repr=False)
-    """Labels to explain, by example id, where the run of another model decided them."""
+    """Example id -> label to explain, if the run of another model defined them."""
     longest: int = 0
-    """Random sets that the orders of examples are drawn for; a pilot scores fewer of them."""
+    """Number of random sets that the order of each example is drawn for; a pilot scores fewer."""
     spelled: dict[bytes, str] = field(default_factory=dict, repr=False)
-    """Token ids -> the text they spell, of those that operators write."""
+    """Cache: token ids that operators write -> their text."""
     _encoded: dict[str, Encoded] = field(default_factory=dict, repr=False)
 
     @property
     def in_turns(self) -> bool:
-        """Whether the model is asked for words in turns of a chat."""
+        """True if the model is prompted with chat turns."""
         return self.task.chat or self.model.writes_in_turns
 
     @property
     def own_size(self) -> list[str]:
-        """Attributions whose rationales have sizes of their own, whatever k."""
+        """Attributions that set the sizes of their rationales, whatever k."""
         return [name for name, method in self.attributions.items() if method.sized]
 
     @property
     def by_magnitude(self) -> list[str]:
-        """Attributions that rank units by the size of their numbers, whatever the sign."""
+        """Attributions that rank units by absolute value."""
         return [
             name
             for name, method in self.attributions.items()
@@ -65,7 +65,7 @@ class Engine:
         ]
 
     def settings(self, *, model: str) -> RunSettings:
-        """Return the settings as the manifest holds them."""
+        """Return the settings for the manifest."""
         return RunSettings(
             model=model,
             task=self.task.name,
@@ -75,7 +75,7 @@ class Engine:
         )
 
     def encode(self, example: Example) -> Encoded:
-        """An example as this run's model sees it; those of the pool are kept, for they are needed twice."""
+        """Return an example as this run's model reads it; those of the pool are cached, since they are needed twice."""
         if example.id in self._encoded:
             return self._encoded[example.id]
         found = encode(
@@ -92,16 +92,16 @@ class Engine:
 
 
 _USUAL_SEQUENTIAL = 85
-"""Sets that a sequential test takes on average where the rationale is no better than random."""
+"""Mean number of sets of a sequential test if the rationale is no better than random."""
 
 
 def estimated_rows(engine: Engine, examples: Sequence[Example]) -> int:
-    """Rows that some examples will take, about."""
+    """Return the approximate number of rows of some examples."""
     return len(examples) * (_rows_per_example(engine) + _probes_per_example(engine, examples[:PART_SIZE]))
 
 
 def _rows_per_example(engine: Engine) -> int:
-    """Rows of an example that has more sets than it needs; short texts have fewer."""
+    """Return the number of rows of an example with enough sets; short texts have fewer."""
     config, n_own = engine.config, len(engine.own_size)
     by_share = len(config.attributions) - n_own
     rationales = by_share * len(config.k) + n_own
@@ -117,7 +117,7 @@ def _rows_per_example(engine: Engine) -> int:
 
 
 def _probes_per_example(engine: Engine, examples: Sequence[Example]) -> int:
-    """Rows that attributions ask for, about, from the lengths of some examples."""
+    """Return the approximate number of probes per example, from the lengths of some examples."""
     asking = [engine.attributions[name] for name in engine.probing]
     lengths = [engine.encode(example).n_units for example in examples] if asking else []
     return sum(method.n_probes(n) for method in asking for n in lengths) // max(len(lengths), 1)
@@ -130,11 +130,7 @@ def prepare(
     attributions: Mapping[str, Attribution],
     examples: Sequence[Example],
 ) -> Engine:
-    """All that a configuration names, as `execute` takes it.
-
-    Raises:
-        ConfigError: It does not fit the model or the data.
-    """
+    """Return the objects that a configuration names, or raise ConfigError if it does not fit the model or the data."""
     chosen = _attributions(config, attributions, model)
     if config.unit not in model.units:
         raise CapabilityError(
@@ -157,7 +153,7 @@ def prepare(
 
 
 def _attributions(config: RunConfig, given: Mapping[str, Attribution], model: Model) -> dict[str, Attribution]:
-    """The attributions of a run; one that the model cannot support stops it here, not after an hour."""
+    """Return the attributions of a run, or raise if the model cannot support one."""
     for name in config.attributions:
         if name not in given:
             raise ConfigError(
@@ -177,12 +173,12 @@ def _supported(model: Model) -> list[str]:
 
 
 def examples_read(n: int) -> int:
-    """How many examples a run of `n` reads: those to evaluate, and those that fill the pool of infill."""
+    """Return the number of examples that a run of `n` reads, including those that fill the pool of infill."""
     return max(n, POOL_EXAMPLES)
 
 
 def fill_pool(engine: Engine, examples: Sequence[Example]) -> FillPool:
-    """What infill may write: units of the data, without those that give the label away."""
+    """Return the units that infill may write: units of the data that do not reveal the label."""
     units = _units(engine, examples)
     alone = engine.config.choices.label_words_only
     blacklist = blacklist_of(engine.model.codec, engine.task, units, label_words_only=alone)
@@ -190,16 +186,12 @@ def fill_pool(engine: Engine, examples: Sequence[Example]) -> FillPool:
 
 
 def counts_in(engine: Engine, examples: Sequence[Example]) -> dict[str, int]:
-    """How often units occur in the first examples."""
+    """Return the frequency of units in the first examples."""
     return unit_counts(engine.encode(example).texts for example in examples[:POOL_EXAMPLES])
 
 
 def data_view(engine: Engine, examples: Sequence[Example]) -> DataView:
-    """What the attributions of a run need to know of the data.
-
-    Raises:
-        CapabilityError: The data do not say it.
-    """
+    """Return the data statistics that attributions need, or raise CapabilityError if the data lack them."""
     names = {need: name for name, method in engine.attributions.items() for need in method.needs}
     view = DataView(
         counts=(engine.unit_counts or counts_in(engine, examples)) if "counts" in names else {},
@@ -230,7 +222,7 @@ def _check_human(name: str, engine: Engine, examples: Sequence[Example]) -> None
 
 
 def _giveaways(engine: Engine, examples: Sequence[Example]) -> Blacklist:
-    """The units that give a label away."""
+    """Return the units that reveal a label."""
     lexicon = frozenset(word.casefold() for word in engine.task.lexicon)
     return Blacklist(label_words(engine.task), lexicon, label_indicative(_units(engine, examples)))
 

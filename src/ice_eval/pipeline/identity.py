@@ -13,7 +13,7 @@ from ice_eval.tasks import Task
 def identity(
     config: RunConfig, *, model: Mapping[str, str | None], task: Task, examples: Sequence[Example]
 ) -> dict[str, Any]:
-    """Everything that defines rows: two runs with the same identity score the same inputs."""
+    """Return everything that defines rows: two runs with the same identity score the same inputs."""
     plain = {each.name: getattr(config, each.name) for each in RUN if each.role == "rows"}
     return {
         "model": model["id"],
@@ -27,7 +27,7 @@ def identity(
 
 
 def task_identity(task: Task) -> dict[str, Any]:
-    """Everything that defines a task, apart from its data."""
+    """Return everything that defines a task, apart from its data."""
     return {
         "task": task.name,
         "task_version": task.version,
@@ -47,5 +47,5 @@ def task_identity(task: Task) -> dict[str, Any]:
 
 
 def lexicon_hash(task: Task) -> str:
-    """Return a hash of the words that a task keeps out of infill."""
+    """Return the hash of the words that a task excludes from infill."""
     return content_hash(sorted(task.lexicon))

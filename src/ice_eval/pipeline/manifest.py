@@ -1,4 +1,4 @@
-"""The manifest of a run: what is known at its beginning, and what is added at its end."""
+"""The manifest of a run, at its beginning and its end."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -32,15 +32,7 @@ _COUNTED = ("rows", "forwards", "tokens", "attribution_tokens")
 def at_beginning(
     job: Job, info: ModelInfo, asked: Mapping[str, Scalar], *, notes: Sequence[str], adapted: Adapted | None
 ) -> Manifest:
-    """Return the manifest of a run whose first row is not scored yet.
-
-    Args:
-        job: The run.
-        info: Its model.
-        asked: What defines its rows.
-        notes: What a user is told of the model and of what was brought.
-        adapted: Where the model is an adapted copy of another one.
-    """
+    """Return the manifest of a new run; `asked` is its identity, `notes` are messages for the user."""
     engine, spec, stored = job.engine, job.spec, job.stored
     task, labels = engine.task, engine.scorer.labels
     return Manifest(
@@ -71,7 +63,6 @@ def at_beginning(
 
 
 def server_info(server: Mapping[str, Any], *, rows_without_score: int | None = None) -> ServerInfo:
-    """Return what a model says of its server as a record."""
     listed = ("base_urls", "label_tokens")
     plain = {name: value for name, value in server.items() if name not in (*listed, "said")}
     return ServerInfo(
@@ -84,12 +75,12 @@ def server_info(server: Mapping[str, Any], *, rows_without_score: int | None = N
 
 
 def _columns(data: DataSource) -> dict[str, str]:
-    """Names of a file's columns that differ from those used here."""
+    """Return the columns of a file whose names differ from ours."""
     return dict(data.columns) if isinstance(data, FileData) and data.columns else {}
 
 
 def _flags(engine: Engine) -> list[str]:
-    """What a reader of the numbers must know of how they came about."""
+    """Return flags that readers need to interpret the numbers."""
     acts = (*engine.operators.values(), *engine.probing.values())
     flags = list(dict.fromkeys(flag for act in acts for flag in act.prepare(engine.model.codec.special)))
     if engine.config.protocol != "default":
@@ -106,7 +97,7 @@ def _flags(engine: Engine) -> list[str]:
 
 
 def at_end(job: Job, manifest: Manifest) -> Manifest:
-    """Return the manifest with the cost of the run, the rounding of its scores, and flags raised on the way."""
+    """Return the manifest with cost, noise guard and the flags raised during the run."""
     folder, engine, costs = job.folder, job.engine, job.folder.costs()
     flags = list(manifest.flags)
     cost = _sums(costs, list(engine.attributions), peak_memory=job.workers.ask(Replica.peak_memory))
@@ -134,7 +125,7 @@ def at_end(job: Job, manifest: Manifest) -> Manifest:
 
 
 def _sums(costs: Sequence[Mapping[str, Any]], names: Sequence[str], *, peak_memory: int | None) -> RunCost:
-    """Sum up the costs of all parts."""
+    """Return the summed cost of all parts."""
     kinds = sorted({kind for cost in costs for kind in cost["rows_by_kind"]})
     return RunCost(
         **{name: sum(cost[name] for cost in costs) for name in _COUNTED},
@@ -157,19 +148,19 @@ def _noise(job: Job) -> NoiseGuard | None:
 
 
 def _by_name(costs: Sequence[Mapping[str, Any]], field: str) -> dict[str, int]:
-    """Sum up one cost of every attribution."""
+    """Return one summed cost of every attribution."""
     names = dict.fromkeys(name for cost in costs for name in cost[field])
     return {name: sum(cost[field].get(name, 0) for cost in costs) for name in names}
 
 
 def _n_unscored(folder: RunFolder) -> int:
-    """Return the number of rows of which a label is not known."""
+    """Return the number of rows without the score of a label."""
     scores = (folder.ledger(part, NO_NAMES, kept=False).scores for part in folder.parts())
     return sum(int(np.count_nonzero(~np.isfinite(each).all(axis=1))) for each in scores)
 
 
 def lowered_budgets(folder: RunFolder) -> dict[int, int]:
-    """Budgets that memory did not reach for, by length of row."""
+    """Return the token budgets lowered after out-of-memory errors, by length of row."""
     found: dict[int, int] = {}
     for cost in folder.costs(sound_only=True):
         for length, budget in cost["lowered_budgets"].items():

@@ -32,18 +32,18 @@ _NO_FILLS: Fills = np.zeros(0, dtype=np.int64)
 
 @dataclass
 class PartResult:
-    """What a part adds to the folder."""
+    """New data of a part."""
 
     inputs: list[InputRow] = field(default_factory=list)
     ledger: Ledger = field(default_factory=lambda: Ledger.empty(NO_NAMES))
     cost: dict[str, Any] = field(default_factory=dict)
     n_wanted: int = 0
-    """Logical rows of the part, including those that the folder held before."""
+    """Number of logical rows of the part, stored ones included."""
 
 
 @dataclass
 class PendingPart:
-    """A part whose last rows may still be on their way through the model."""
+    """A part whose last rows may still be in the model."""
 
     engine: Engine
     result: PartResult
@@ -51,16 +51,16 @@ class PendingPart:
     before: Mapping[str, InputRow]
 
     def __len__(self) -> int:
-        """Return the number of rows that the folder did not hold."""
+        """Return the number of new rows."""
         return sum(len(asked.rows) for asked in self.queue.asked)
 
     @property
     def may_wait(self) -> bool:
-        """Whether the device works on it by itself, so that the host may start the next part."""
+        """True if the device computes asynchronously, so that the host may start the next part."""
         return self.engine.model.works_ahead
 
     def finish(self) -> PartResult:
-        """Wait for the scores, and return every row for the ledger."""
+        """Wait for the scores and return every row for the ledger."""
         rows = Rows.join([asked.rows for asked in self.queue.asked])
         scores = np.concatenate([asked.scores() for asked in self.queue.asked])
         self.result.ledger = Ledger.of(self.queue.known.names, rows, scores)
@@ -74,24 +74,24 @@ class PendingPart:
 
 @dataclass(frozen=True)
 class Attributed:
-    """What the attributions of a part came to."""
+    """Results of the attributions of a part."""
 
     vectors: dict[tuple[str, str], PerUnit] = field(default_factory=dict)
     """(attribution, example) -> a number per unit."""
     answers: dict[tuple[str, str], Answer] = field(default_factory=dict)
-    """(attribution, example) -> what the model said, where it was asked now."""
+    """(attribution, example) -> new answer of the model."""
     seconds: dict[str, float] = field(default_factory=dict)
-    """Attribution -> what it took; the look that several share is divided among them equally."""
+    """Attribution -> duration; a shared observation is divided equally."""
 
     @property
     def answer_tokens(self) -> dict[str, int]:
-        """Tokens of questions and answers of each attribution."""
+        """Attribution -> tokens of its questions and answers."""
         names = dict.fromkeys(name for name, _ in self.answers)
         return {name: sum(each.tokens for (own, _), each in self.answers.items() if own == name) for name in names}
 
 
 def names_of(engine: Engine, examples: Sequence[Example]) -> Names:
-    """Return what the codes of a part's rows stand for."""
+    """Return the names of the codes in a part's rows."""
     config = engine.config
     probed = (engine.attributions[name].operator for name in engine.probing)
     operators = tuple(dict.fromkeys([*config.operators, *probed]))
@@ -99,7 +99,7 @@ def names_of(engine: Engine, examples: Sequence[Example]) -> Names:
 
 
 def start_part(replica: Replica, part: Part, progress: Progress, *, spec: RunSpec) -> PendingPart:
-    """Send what is missing of a part to the model."""
+    """Submit the missing rows of a part to the model."""
     replica.checked(spec)
     engine, examples, known = replace(replica.engine(spec), config=part.config), part.examples, part.ledger
     before = {row.example_id: row for row in part.inputs}
@@ -145,7 +145,7 @@ def start_part(replica: Replica, part: Part, progress: Progress, *, spec: RunSpe
 
 
 def _full_and_empty(rows: Rows, scores: LogScores) -> tuple[dict[int, LogScores], dict[int, LogScores]]:
-    """Return the scores of the full and the empty input of every example, by the example's place."""
+    """Return the scores of the full and the empty input, by index of the example."""
     plain = rows.head["operator"] == NOT_SET
     found: list[dict[int, LogScores]] = []
     for kind in (Kind.FULL, Kind.EMPTY):
@@ -155,15 +155,7 @@ def _full_and_empty(rows: Rows, scores: LogScores) -> tuple[dict[int, LogScores]
 
 
 def _cost(engine: Engine, counts: Counts, found: Attributed, probes: Probes, looked: int) -> dict[str, Any]:
-    """Return what the part cost so far.
-
-    Args:
-        engine: The run.
-        counts: What its scorer had counted before the part.
-        found: The attributions of the part.
-        probes: What they asked for.
-        looked: Tokens that they sent through the model themselves.
-    """
+    """Return the cost of the part; `counts` are from before it, `looked` the tokens of observations."""
     probe_tokens, answer_tokens = sum(probes.tokens.values()), found.answer_tokens
     return {
         "forwards": engine.scorer.counts.forwards - counts.forwards,
@@ -179,7 +171,7 @@ def _cost(engine: Engine, counts: Counts, found: Attributed, probes: Probes, loo
 
 
 def _further_rounds(queue: RowQueue, wanted: Sequence[ExampleRows], inputs: Sequence[InputRow]) -> None:
-    """Go on with the examples that a sequential test has not decided."""
+    """Score further sets of examples with undecided sequential tests."""
     while wanted:
         asked = [Ledger.of(queue.known.names, each.rows, each.scores()) for each in queue.asked]
         scored = Ledger.join([queue.known, *asked], queue.known.names)
@@ -253,10 +245,7 @@ def _input_row(
 
 
 def _fill_texts(engine: Engine, rows: ExampleRows, before: Mapping[str, InputRow]) -> tuple[FillTexts, ...]:
-    """Return what each operator writes in place of the units of an example, as a person reads it.
-
-    An operator that removes units writes nothing. Where every row has fills of its own, the rows keep their texts.
-    """
+    """Return the replacement texts of an example by operator; rows with their own fills hold their texts themselves."""
     item = rows.item
     held = before[item.example_id].fills if item.example_id in before else ()
     known = {(fill.operator, fill.draw): fill for fill in held}
@@ -272,7 +261,7 @@ def _fill_texts(engine: Engine, rows: ExampleRows, before: Mapping[str, InputRow
 
 
 def _spelled(engine: Engine, item: Encoded, ids: Any) -> list[str]:
-    """Return what ids that stand in the places of an example's tokens spell, unit by unit."""
+    """Return the text of replacement ids, unit by unit."""
     inside = item.unit_of != PROTECTED
     units = np.split(ids[inside], np.cumsum(item.unit_lengths())[:-1])
     keys = [unit.tobytes() for unit in units]
@@ -288,18 +277,7 @@ def attribute(
     before: Mapping[str, InputRow],
     probes: Probes,
 ) -> Attributed:
-    """Compute the attributions that are missing; what a user brings must be what the folder holds of it.
-
-    Args:
-        engine: The run.
-        items: The examples that take part.
-        targets: The label to explain of each.
-        before: What the folder holds of them.
-        probes: Asks for scores, for methods that want any.
-
-    Raises:
-        ConfigError: What was brought is not what the folder holds.
-    """
+    """Compute missing attributions; raise ConfigError if user-supplied ones differ from those stored in `before`."""
     stored = {
         name: {e: np.array(row.attributions[name]) for e, row in before.items() if name in row.attributions}
         for name in engine.attributions
@@ -334,7 +312,7 @@ def _looked(
     missing: Mapping[str, Sequence[Encoded]],
     probes: Probes,
 ) -> tuple[Observer, float]:
-    """One look into the model for all methods that want one, and the seconds that it took."""
+    """Observe the model once for all methods that need it; return the observer and the seconds."""
     needs = {need for name in missing for need in engine.attributions[name].needs}
     observer = Observer(
         engine.model,
@@ -352,10 +330,7 @@ def _looked(
 
 
 def attribution_tokens(engine: Engine, items: Sequence[Encoded], before: Mapping[str, InputRow]) -> int:
-    """Tokens that attributions sent through the model: one pass for all that look, three for those that go back too.
-
-    Methods that do more than look say so themselves.
-    """
+    """Return the tokens of observing methods: one pass for all of them, three if one needs gradients."""
     total = 0
     for item in items:
         stored = before[item.example_id].attributions if item.example_id in before else {}

@@ -1,32 +1,32 @@
-"""Where a run tells how far it is."""
+"""Progress reporting."""
 
 from typing import Protocol
 
 
 class Reporter(Protocol):
-    """Where a run tells how far it is."""
+    """Receiver of progress and messages."""
 
     def say(self, message: str) -> None:
-        """A line for the user."""
+        """Show a message to the user."""
 
     def start(self, total: int) -> None:
-        """Rows of the whole run, an estimate."""
+        """Begin with an estimate of the total number of rows."""
 
     def advance(self, rows: int, *, scored: bool = True) -> None:
-        """Rows that were just scored, or found in the folder."""
+        """Count rows that were just scored, or found in the folder."""
 
     def correct(self, total: int) -> None:
-        """A better estimate of the total."""
+        """Replace the estimate of the total."""
 
     def stop(self) -> None:
-        """The last row is scored, or the run ended early."""
+        """End progress: the last row is scored, or the run ended early."""
 
     def asked_to_stop(self) -> bool:
-        """Whether to begin no further part; what has begun is finished and written."""
+        """Return True if no further part should be started; started parts are finished and written."""
 
 
 class Silent:
-    """A reporter that tells nothing."""
+    """A reporter that ignores everything."""
 
     def say(self, message: str) -> None: ...
     def start(self, total: int) -> None: ...

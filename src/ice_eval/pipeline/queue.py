@@ -1,4 +1,4 @@
-"""The rows of a part on their way to the model, except those that the folder holds."""
+"""Submission of a part's new rows to the model."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,18 +20,18 @@ from ice_eval.seeding import rng_for
 
 @dataclass(eq=False)
 class AskedRows:
-    """Rows that the folder does not hold, and their scores as soon as the model has them."""
+    """New rows, and their scores as soon as the model has them."""
 
     rows: Rows
     new: Ids
-    """Rows whose input had no answer before."""
+    """Rows whose input was not scored before."""
     _submitted: Submitted
     _known: LogScores
-    """(rows, labels): answers of the other rows."""
+    """(rows, labels): scores of the other rows."""
     _scores: LogScores | None = None
 
     def scores(self) -> LogScores:
-        """Return the scores of all rows; waits for the model."""
+        """Wait for the model and return the scores of all rows."""
         if self._scores is None:
             scores = self._known.copy()
             scores[self.new] = self._submitted.collect()
@@ -40,15 +40,10 @@ class AskedRows:
 
 
 class RowQueue:
-    """Sends the rows of a part to the model.
+    """Queue of a part's rows for the model.
 
-    An input is scored once per part: twice would differ by rounding, and untie a tie.
-
-    Args:
-        scorer: The model's.
-        prefix: Tokens that all inputs of the part begin with.
-        known: What the folder holds of the part, with its inputs.
-        progress: Called with the number of rows that were answered or sent.
+    An input is scored once per part: a second score would differ by rounding and break a tie. All inputs share their
+    first `prefix` tokens; `known` are the stored rows.
     """
 
     def __init__(self, scorer: Scorer, prefix: int, known: Ledger, progress: Progress) -> None:
@@ -60,7 +55,7 @@ class RowQueue:
         self._unread: AskedRows | None = None
 
     def ask(self, rows: Rows) -> AskedRows:
-        """Send the rows that the folder does not hold; inputs that were scored before are not sent again."""
+        """Submit rows that are not stored; inputs that were scored before are not sent again."""
         self._read_answers()
         missing = rows.take(self._missing(rows)) if self._places else rows
         labels = len(self._scorer.labels.names)
@@ -79,7 +74,7 @@ class RowQueue:
         return self._unread
 
     def scored(self, rows: Rows) -> LogScores:
-        """Return the scores of rows that were asked for, or that the folder holds."""
+        """Return the scores of submitted or stored rows."""
         self._read_answers()
         scores = [
             self.known.scores[self._places[key]] if key in self._places else self._answers[seen]
@@ -88,18 +83,14 @@ class RowQueue:
         return np.array(scores).reshape(len(rows), len(self._scorer.labels.names))
 
     def _read_answers(self) -> None:
-        """Note the answers of the last rows that were sent, for rows with the same inputs."""
+        """Store the scores of the last submitted rows, for rows with the same inputs."""
         if self._unread is not None:
             rows, scores = self._unread.rows, self._unread.scores()
             self._answers.update(zip(rows.inputs.keys(), scores, strict=True))
             self._unread = None
 
     def _missing(self, rows: Rows) -> Ids:
-        """Return the rows that the folder does not hold.
-
-        Raises:
-            ConfigError: It holds another set under the name of one of them.
-        """
+        """Return rows that are not stored, or raise ConfigError if another set is stored under the same key."""
         missing, start = [], 0
         for row, (key, count) in enumerate(zip(_keys(rows.head), rows.n_kept.tolist(), strict=True)):
             place, kept = self._places.get(key), rows.kept[start : start + count]
@@ -124,7 +115,7 @@ class RowQueue:
 
 
 def changed(name: str, example_id: str) -> ConfigError:
-    """Return the error of an attribution whose numbers are not those that the folder holds."""
+    """Return the error for an attribution whose numbers differ from the stored ones."""
     return ConfigError(
         f"the folder holds other values of the attribution '{name}' for example '{example_id}'; give it another "
         "name, or use another folder."
@@ -132,9 +123,9 @@ def changed(name: str, example_id: str) -> ConfigError:
 
 
 def _keys(head: NDArray[Any]) -> Sequence[bytes]:
-    """Return what makes a row unique within its part."""
+    """Return a key per row that is unique within its part."""
     own = head.copy()
-    own["set"][own["kind"] == Kind.RATIONALE] = NOT_SET  # where a null has the same set says nothing of which row it is
+    own["set"][own["kind"] == Kind.RATIONALE] = NOT_SET  # does not identify the row
     content, width = own.tobytes(), own.dtype.itemsize
     return [content[start : start + width] for start in range(0, len(content), width)]
 
@@ -144,24 +135,24 @@ _NO_FILLS: Fills = np.zeros(0, dtype=np.int64)
 
 @dataclass
 class Probes:
-    """The rows that attributions of a part ask for, and what they cost."""
+    """Rows that attributions request, and their cost."""
 
     engine: Engine
     queue: RowQueue
     places: Mapping[str, int]
-    """Example id -> its place in the part."""
+    """Example id -> index in the part."""
     targets: Mapping[str, int]
     priors: Mapping[str, Prior]
     """Log-scores of each example's empty input."""
     rows: dict[str, int] = field(default_factory=dict)
-    """Attribution -> rows that the folder did not hold."""
+    """Attribution -> number of new rows."""
     tokens: dict[str, int] = field(default_factory=dict)
-    """Attribution -> tokens that went through the model for them."""
+    """Attribution -> number of tokens computed for them."""
     _given: dict[tuple[str, str], int] = field(default_factory=dict)
-    """(attribution, example) -> probes so far: one may ask several times."""
+    """(attribution, example) -> number of probes so far, since a method may request several times."""
 
     def values(self, name: str, batch: Sequence[Encoded], masks: Sequence[KeepMasks]) -> list[PerRow]:
-        """Return log-odds of the explained label for the keep-masks of each example, all examples in one stream."""
+        """Return log-odds of the explained label for the keep-masks of each example, scored together."""
         rows = [self._rows(name, item, np.asarray(keep)) for item, keep in zip(batch, masks, strict=True)]
         joined = Rows.join([each for each in rows if each is not None])
         before = self.engine.scorer.counts.tokens
@@ -180,7 +171,7 @@ class Probes:
         return found
 
     def calibration(self) -> Mapping[str, Prior] | None:
-        """Return what contextual calibration takes off every score; None without it."""
+        """Return the scores that contextual calibration subtracts; None without it."""
         return self.priors if self.engine.config.calibration == "contextual" else None
 
     def _rows(self, name: str, item: Encoded, keep: KeepMasks) -> Rows | None:
@@ -206,7 +197,7 @@ class Probes:
 
 
 def _readable(item: Encoded, seen: Inputs) -> Inputs:
-    """Replace inputs without a token: a model must read something, also where all of the text is deleted."""
+    """Replace inputs without a token: a model must read something, even if all text is deleted."""
     lengths = seen.lengths
     if lengths.all():
         return seen
@@ -216,8 +207,8 @@ def _readable(item: Encoded, seen: Inputs) -> Inputs:
 def probe_fills(engine: Engine, item: Encoded, name: str) -> Fills:
     """Draw the fills of an attribution's own probes, never those of the evaluation.
 
-    With the same fills a method learns what they do, and not what the text does: on a model without any signal its
-    rationales would win nearly always.
+    With the same fills, a method would learn the effect of the fills instead of the text, and its rationales would win
+    nearly always on a model without any signal.
     """
     assert engine.pool is not None, "an operator that needs fills has a pool"
     return engine.pool.draw(item, rng_for(engine.config.seed, item.example_id, "probe-fills", name)).ids

@@ -1,4 +1,4 @@
-"""A model where it computes, and what a run asks of it there. A run has one, or several that are alike."""
+"""Replicas of a model on the devices that compute, and the run data they need."""
 
 import contextlib
 import itertools
@@ -31,11 +31,11 @@ from ice_eval.tasks import Task
 
 _CHECKED_EXAMPLES = 2
 _TRIED_EXAMPLES = 16
-"""The shortest of these is tried."""
+"""Attributions are tried on the shortest of this many examples."""
 
 
 class ModelInfo(NamedTuple):
-    """What a run notes of its model."""
+    """Facts about the model for the manifest."""
 
     name: str
     fingerprint: str
@@ -45,54 +45,52 @@ class ModelInfo(NamedTuple):
     budget: int
     """Tokens per batch that suit the device."""
     part_size: int
-    """Examples of a part."""
 
     @property
     def identity(self) -> dict[str, str | None]:
-        """What of the model defines rows."""
+        """Fields of the model that define rows."""
         return {"id": self.name, "fingerprint": self.fingerprint, "dtype": self.dtype, "load_in": self.load_in}
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunSpec:
-    """A run as a replica must know it, whatever process it lives in."""
+    """The run as a replica needs it, in any process."""
 
     config: RunConfig
     task: Task
     examples: Sequence[Example] = field(repr=False)
-    """Those to evaluate, and those that fill the pool of infill."""
+    """Examples to evaluate, and those that fill the pool of infill."""
     attributions: Mapping[str, Attribution] = field(repr=False)
     budget: int
-    """Tokens per batch."""
     part_size: int
-    """Examples of a part; a run that is continued keeps it."""
+    """Examples per part; does not change when a run is continued."""
     lowered: Mapping[int, int]
-    """Smaller budgets for rows of some lengths."""
+    """Length of row -> smaller token budget."""
     threads: int | None
     targets: Mapping[str, int] | None = field(repr=False)
-    """Labels to explain, by example id, where the run of another model decided them."""
+    """Example id -> label to explain, if the run of another model defined them."""
     weights: str
-    """Fingerprint of the weights that the run is of."""
+    """Fingerprint of the run's weights."""
     checked: tuple[str, ...] | None = None
-    """What the check of the model said, once one replica did it."""
+    """Result of the model check, after one replica ran it."""
     key: str = field(default_factory=lambda: uuid.uuid4().hex)
-    """Distinguishes this run from others."""
+    """Unique id of this run."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """Consecutive examples, and what the folder holds of them."""
+    """Consecutive examples and their stored rows."""
 
     index: int
     config: RunConfig
-    """What is asked for: a pilot asks for fewer sets than its run."""
+    """Configuration of this part: a pilot uses fewer sets than its run."""
     examples: Sequence[Example]
     inputs: Sequence[InputRow]
     ledger: Ledger
 
 
 class Replica:
-    """A model, and what it needs for the run at hand."""
+    """A loaded model and the engine of its current run."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -101,7 +99,7 @@ class Replica:
         self._checked: tuple[str, tuple[str, ...]] | None = None
 
     def info(self) -> ModelInfo:
-        """What the model is; the weights are read through once."""
+        """Return facts about the model; reads all weights once."""
         if self._info is None:
             model = self.model
             self._info = ModelInfo(
@@ -116,7 +114,7 @@ class Replica:
         return self._info
 
     def engine(self, spec: RunSpec) -> Engine:
-        """All that a run names, put together once."""
+        """Return the engine of a run, built once."""
         if self._engine is None or self._engine[0] != spec.key:
             engine = prepare(spec.config, self.model, spec.task, spec.attributions, spec.examples)
             scorer = Scorer(self.model, engine.scorer.labels, budget=spec.budget, lowered=spec.lowered)
@@ -124,11 +122,7 @@ class Replica:
         return self._engine[1]
 
     def checked(self, spec: RunSpec) -> tuple[str, ...]:
-        """Compare fast and plain scores on a few rows, once, before anything depends on them, and say what was found.
-
-        Raises:
-            ModelError: The weights are not those of the run, or another replica found otherwise.
-        """
+        """Compare fast and plain scores on a few rows, once; raise ModelError if the weights or the result differ."""
         if self._checked is None or self._checked[0] != spec.key:
             if self.info().fingerprint != spec.weights:
                 raise ModelError(
@@ -145,12 +139,7 @@ class Replica:
         return found
 
     def try_attributions(self, spec: RunSpec, done: Collection[str]) -> None:
-        """Every attribution looks at one short example: what it cannot do with this model stops the run here.
-
-        Raises:
-            CapabilityError: The model does not show what an attribution needs.
-            ConfigError: An option is out of the model's range.
-        """
+        """Run every attribution on one short example, so that incompatible ones stop the run before its first row."""
         engine = self.engine(spec)
         first = spec.examples[: spec.config.n][:_TRIED_EXAMPLES]
         items = [item for item in map(engine.encode, first) if item.n_units > 1]
@@ -168,19 +157,19 @@ class Replica:
                 if not isinstance(exc, CapabilityError):
                     raise
                 raise _unable(name, engine.model, str(exc)) from exc
-            except Exception as exc:  # models fail in their own ways when they are asked for what they do not foresee
+            except Exception as exc:  # models raise any error for unsupported requests
                 told = str(exc).strip().partition("\n")[0]
                 raise _unable(name, engine.model, f"{type(exc).__name__}: {told}") from exc
 
     def notes(self) -> list[str]:
-        """What a user should know of how the model is used."""
+        """Return messages about how the model is used."""
         return list(self.model.notes)
 
     def peak_memory(self) -> int | None:
         return self.model.peak_memory()
 
     def noise(self, spec: RunSpec, ledger: Ledger) -> dict[str, Any] | None:
-        """Return how far scores move when their rows are scored alone."""
+        """Return the largest change of scores when their rows are scored alone."""
         return noise_guard(self.model, self.engine(spec).scorer.labels, ledger, seed=spec.config.seed)
 
 
@@ -203,22 +192,21 @@ def _unable(name: str, model: Model, why: str) -> CapabilityError:
 
 @dataclass(frozen=True)
 class Replicas:
-    """A model as a run sees it: something that reads texts here, and workers that compute, here or elsewhere."""
+    """A model of a run: a local reader of texts, and workers that compute, locally or remotely."""
 
     reader: Replica
-    """Encodes texts and names labels; where replicas compute elsewhere it needs no weights."""
+    """Encodes texts and names labels; needs no weights if replicas compute elsewhere."""
     workers: Workers[Replica]
     owned: bool = True
-    """Whether the model was loaded for them, and does not belong to a caller who goes on with it."""
+    """True if the model was loaded for this run; False if it belongs to the caller."""
 
     @classmethod
     def here(cls, model: Model, *, owned: bool = False) -> "Replicas":
-        """A model of this process, which reads and computes."""
+        """Return the replicas of a model in this process."""
         replica = Replica(model)
         return cls(replica, LocalWorkers(replica), owned)
 
     def release(self) -> None:
-        """Let go of all of them."""
         self.workers.release()
         if self.owned:
             self.reader.model.release()
@@ -232,18 +220,11 @@ def load_replicas(
     reporter: Reporter | None = None,
     **loading: Any,
 ) -> Replicas:
-    """Load a model where an executor computes.
-
-    Args:
-        ref: What a user calls the model.
-        executor: Where it is to compute.
-        name: What to call it, in place of its own name.
-        reporter: Gets messages.
-        **loading: What `load_model` takes: `device`, `dtype` and others, of the machine that computes.
+    """Load a model where an executor computes; `loading` are arguments of `load_model` for that machine.
 
     Raises:
-        ConfigError: There is no such model, it is of a kind that cannot be read, or it computes behind a server.
-        ModelError: It is there but failed to load.
+        ConfigError: The model does not exist, cannot be read, or computes behind a server.
+        ModelError: The model failed to load.
     """
     owned = not isinstance(ref, Model)
     if isinstance(executor, Local):
@@ -253,7 +234,7 @@ def load_replicas(
             f"'{ref.name}' computes behind a server, so there is nothing to spread; use --executor local, and "
             "--concurrency for more requests at once."
         )
-    LoadSettings(**loading)  # what cannot be is told before anybody loads
+    LoadSettings(**loading)  # validated before weights are loaded
     reader = _named(load_reader(ref), name)
     make = partial(_replica, ref, name, os.getcwd(), loading)
     workers = executor.workers(make, threads=reader.use_threads(None), say=(reporter or Silent()).say)
@@ -261,7 +242,7 @@ def load_replicas(
 
 
 def _replica(ref: ModelRef, name: str | None, folder: str, loading: Mapping[str, Any]) -> Replica:
-    """A replica in the process of a worker; paths are meant from the folder where the command was given."""
+    """Return a replica in a worker process; paths are relative to `folder`."""
     with contextlib.chdir(folder) if os.path.isdir(folder) else contextlib.nullcontext():
         return Replica(_named(load_model(ref, **loading), name))
 
@@ -276,11 +257,7 @@ _ROWS = 8
 
 
 def noise_guard(model: Model, labels: Labels, ledger: Ledger, *, seed: int) -> dict[str, Any] | None:
-    """Score a sample of rows again, each alone, and compare.
-
-    Returns:
-        The number of rows, and the largest difference of a log-score and of a probability; None without a finite row.
-    """
+    """Score a sample of rows again, each alone; return the number of rows and the largest differences."""
     compared = ~np.isin(ledger.head["kind"], (Kind.PROBE, Kind.ERASER, Kind.LEAVE_ONE_OUT))
     finite = np.flatnonzero(np.isfinite(ledger.scores).all(axis=1) & compared)
     if not finite.size:
@@ -296,7 +273,7 @@ def noise_guard(model: Model, labels: Labels, ledger: Ledger, *, seed: int) -> d
 
 
 def _common(inputs: Inputs) -> int:
-    """Return how many ids all rows begin with."""
+    """Return the number of leading ids that all rows share."""
     shortest = int(inputs.lengths.min())
     heads = np.stack([inputs.row(row)[:shortest] for row in range(len(inputs))])
     differ = np.flatnonzero((heads != heads[:1]).any(axis=0))
@@ -305,17 +282,14 @@ def _common(inputs: Inputs) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """What all stages of a run share."""
+    """Data shared by all stages of a run."""
 
     folder: RunFolder
     workers: Workers[Replica]
-    """Computes the scores."""
     spec: RunSpec
-    """The run as the workers know it."""
     engine: Engine
-    """The run as this process knows it."""
     stored: Manifest | None
-    """The manifest of the run that is continued; None for a new one."""
+    """The manifest of the run to continue; None for a new run."""
     reporter: Reporter
 
     @property
@@ -326,14 +300,10 @@ class Job:
 
 @dataclass(frozen=True)
 class Adapted:
-    """How a model came from the deployed one, and the labels that the deployed one's run explains.
-
-    The copy may answer otherwise than the deployed model; what is explained is the deployed model's answer.
-    """
+    """Adaptation of a model from the deployed one; the explained labels are the deployed model's predictions."""
 
     how: str
-    """Part of the run's identity, so that it is never taken for a run of the deployed model, or of another copy."""
+    """Part of the run's identity, which distinguishes it from runs of the deployed model and of other copies."""
     targets: Mapping[str, int] = field(repr=False)
-    """By example id; examples without one are skipped."""
+    """Example id -> label; examples without one are skipped."""
     record: Adaptation = field(repr=False)
-    """For the manifest."""

@@ -1,4 +1,4 @@
-"""The rows of an example: references, rationales and random sets. Only here is decided what is compared with what."""
+"""The rows of an example: references, rationales and random sets. Only this module defines what is compared."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -46,12 +46,12 @@ from ice_eval.results.summary import configurations
 from ice_eval.seeding import rng_for
 
 _BEGIN = FIRST_SETS + 1
-"""Sets that a sequential test begins with: one may be the rationale."""
+"""Initial number of sets of a sequential test: one may be the rationale."""
 _SPARE = 1
-"""Sets beyond m that are scored of a null that all attributions share: a rationale may be one of them."""
+"""Extra sets scored of a shared null, since a rationale may be one of its sets."""
 _GROWTH = 1.5
 _EMPTY_WORDS = 5
-"""Tokens of an empty input of the released package, where tokens are filled in."""
+"""Number of tokens in an empty input of the released package, if tokens are filled in."""
 _NO_FILLS: Fills = np.zeros(0, dtype=np.int64)
 
 Vectors = Mapping[tuple[str, str], PerUnit]
@@ -59,7 +59,7 @@ Vectors = Mapping[tuple[str, str], PerUnit]
 
 
 def reference_rows(engine: Engine, items: Mapping[int, Encoded]) -> Rows:
-    """Return what every score is measured against: the full input of each example, and the empty one."""
+    """Return the full and the empty input of each example."""
     found = []
     for place, item in items.items():
         every = np.ones((1, item.n_units), dtype=bool)
@@ -73,12 +73,11 @@ def reference_rows(engine: Engine, items: Mapping[int, Encoded]) -> Rows:
 
 
 def n_references(engine: Engine) -> int:
-    """Return the number of reference rows of an example."""
     return 2 + (len(engine.operators) if engine.config.choices.own_empty else 0)
 
 
 def _own_empty(engine: Engine, item: Encoded, operator: str) -> Inputs:
-    """Return what the released package calls empty: special tokens or one of them, or a few words of the data."""
+    """Return the empty input of the released package: special tokens, or a few words of the data."""
     bare, content = item.unit_of == PROTECTED, item.content
     if engine.pool is not None and engine.operators[operator].needs_fills:
         words = engine.pool.tokens(_EMPTY_WORDS, rng_for(engine.config.seed, "empty", operator))
@@ -89,22 +88,19 @@ def _own_empty(engine: Engine, item: Encoded, operator: str) -> Inputs:
 
 
 class Stream(NamedTuple):
-    """The random sets of one null and size under one operator and direction, scored from the first on as far as asked.
-
-    Names are codes: places in the run's lists of nulls, attributions, operators and directions.
-    """
+    """The random sets of one null and size under one operator and direction; names are codes of the run."""
 
     size: int
     null: int
     attribution: int
-    """Whose null it is; `NOT_SET` where all attributions share it."""
+    """The attribution that the null belongs to; `NOT_SET` if all share it."""
     operator: int
     direction: int
 
 
 @dataclass(frozen=True)
 class _Family:
-    """The sets of one null and size: a slice of the example's sets."""
+    """The sets of one null and size, as a slice of the example's sets."""
 
     size: int
     null: int
@@ -119,14 +115,14 @@ class _Family:
 class ExampleRows:
     """The rows of one example.
 
-    With a fixed number of sets every stream is scored to its end. A sequential test begins with a few sets of each, and
-    the streams that have decided nothing yet grow.
+    With a fixed number of sets, every stream is scored to its end. A sequential test begins with a few sets of each
+    stream, and undecided streams grow.
     """
 
     def __init__(self, engine: Engine, place: int, item: Encoded, vectors: Vectors) -> None:
         self.engine, self.place, self.item = engine, place, item
         self.fills: dict[tuple[str, int], DrawnFills] = {}
-        """(operator, draw) -> what was written for each unit, where all rows share it."""
+        """(operator, draw) -> fill of each unit, if all rows share it."""
         self._vectors = vectors
         self._directions = [DIRECTIONS.index(name) for name in engine.config.directions]
         self._families: list[_Family] = []
@@ -137,14 +133,14 @@ class ExampleRows:
         self._n_eraser = 0
 
     def __len__(self) -> int:
-        """Return the number of rows asked for so far."""
+        """Return the number of rows requested so far."""
         draws = [self._n_draws(name) for name in self.engine.operators]
         n_rationales = len(self._rationales) * len(self._directions)
         n_random = sum(reach * draws[stream.operator] for stream, reach in self._reach.items())
         return n_rationales * sum(draws) + n_random + self._n_eraser
 
     def new(self) -> list[Rows]:
-        """Return the rows asked for since the last call."""
+        """Return the rows requested since the last call."""
         found = []
         for operator in range(len(self.engine.operators)):
             for direction in self._directions:
@@ -159,19 +155,19 @@ class ExampleRows:
         return found
 
     def has(self, stream: Stream) -> bool:
-        """Return whether there is such a stream; an attribution that is not finite has none of its own."""
+        """Return True if the stream exists; an attribution that is not finite has none."""
         return stream in self._reach
 
     def reach(self, stream: Stream) -> int:
-        """Return how many sets of a stream have been asked for."""
+        """Return the number of requested sets of a stream."""
         return self._reach[stream]
 
     def at_end(self, stream: Stream) -> bool:
-        """Return whether a stream has no further set."""
+        """Return True if a stream has no further set."""
         return self._reach[stream] == len(self._family(stream))
 
     def grow(self, stream: Stream) -> None:
-        """Ask for half as many sets again: few rounds, and at most a third of all sets beyond the one that decides."""
+        """Request half as many sets again: few rounds, and at most a third of all sets beyond the deciding one."""
         longest = len(self._family(stream))
         self._reach[stream] = min(math.ceil(_GROWTH * self._reach[stream]), longest)
 
@@ -184,7 +180,7 @@ class ExampleRows:
         return next(each for each in self._families if stream[:3] == (each.size, each.null, each.attribution))
 
     def _begin(self, family: _Family) -> int:
-        """Return how many sets are scored at first; a pilot scores the first of an order drawn for the whole run."""
+        """Return the initial number of sets; a pilot scores the first of an order drawn for the whole run."""
         config = self.engine.config
         fixed = config.m + (_SPARE if family.attribution == NOT_SET else 0)
         return min(_BEGIN if config.adaptive == "examples" else fixed, len(family))
@@ -193,7 +189,7 @@ class ExampleRows:
         return self.engine.config.n_fills if self.engine.operators[operator].needs_fills else 1
 
     def _drawn(self) -> tuple[Ids, KeepMasks, NDArray[Any]]:
-        """Draw the sets of every size: which of them are rationales, their masks, and their heads."""
+        """Draw the sets of every size; return the indices of rationales, the masks and the heads."""
         sizes: dict[int, dict[int, KeepMask]] = {}
         for code, mask in self._chosen(self.engine.config.k):
             sizes.setdefault(int(np.count_nonzero(mask)), {})[code] = mask
@@ -220,7 +216,7 @@ class ExampleRows:
         return places, np.concatenate(masks), head
 
     def _chosen(self, shares: Sequence[Share]) -> Iterator[tuple[int, KeepMask]]:
-        """Yield the rationales of each attribution: the top k units for every k, or those that it marks."""
+        """Yield the rationales of each attribution: the top k units for every k, or its own choice."""
         config, n_units = self.engine.config, self.item.n_units
         for code, (name, method) in enumerate(self.engine.attributions.items()):
             vector = self._vectors[name, self.item.example_id]
@@ -238,9 +234,9 @@ class ExampleRows:
                 yield code, top_k(vector, size, rng=ties)
 
     def _shared_sets(self, size: int) -> KeepMasks | None:
-        """Return the sets that all attributions share; None where the protocol draws them for each.
+        """Return the sets that all attributions share; None if the protocol draws them for each.
 
-        They are drawn even if the run has another null: where a rationale stands among them must not depend on that.
+        They are drawn even if the run has another null: a rationale's index among them must not depend on that.
         """
         engine, item = self.engine, self.item
         if engine.config.choices.own_null:
@@ -253,7 +249,7 @@ class ExampleRows:
     ) -> Iterator[tuple[int, int, KeepMasks]]:
         """Yield the random sets of one size by null: one order for all attributions, or one for each.
 
-        A null of one attribution never holds its rationale, unless its protocol draws sets independently.
+        The null of one attribution never holds its rationale, unless the protocol draws sets independently.
         """
         engine, item, names = self.engine, self.item, tuple(self.engine.attributions)
         seed, m = engine.config.seed, engine.longest
@@ -272,7 +268,7 @@ class ExampleRows:
                 yield code, attribution, sets.reshape(-1, item.n_units)
 
     def _new_sets(self, operator: int, direction: int) -> Ids:
-        """Return which of the example's sets are asked for now."""
+        """Return the indices of newly requested sets."""
         found = [self._rationales] if self._wants_first else []
         for family in self._families:
             stream = Stream(family.size, family.null, family.attribution, operator, direction)
@@ -316,7 +312,7 @@ class ExampleRows:
         return self.fills[operator, draw].ids
 
     def _with_own_fills(self, act: Any, head: NDArray[Any], keep: KeepMasks) -> Rows:
-        """Return rows of which each has fills of its own."""
+        """Return rows that each have their own fills."""
         item, inputs, texts = self.item, [], {}
         for row, mask in enumerate(keep):
             drawn = _draw_fills(self.engine, item, *self._purpose(head[row]))
@@ -325,7 +321,7 @@ class ExampleRows:
         return Rows.of(head, keep, Inputs.join(inputs), texts)
 
     def _purpose(self, row: Any) -> tuple[str | int | None, ...]:
-        """Return what the fills of one row are drawn for; seeds depend on these words, so they never change."""
+        """Return the seed keys of one row's fills; changing these words would change the draws."""
         name = self.engine.config.attributions[row["attribution"]] if row["attribution"] != NOT_SET else ""
         null = self.engine.config.nulls[row["null"]] if row["null"] != NOT_SET else ""
         words = {
@@ -341,7 +337,7 @@ class ExampleRows:
 
 
 def _draw_fills(engine: Engine, item: Encoded, *purpose: str | int | None) -> DrawnFills:
-    """Draw one replacement per unit for a purpose: a draw shared by all rows, or one row alone."""
+    """Draw one replacement per unit for a purpose: a draw shared by all rows, or a single row."""
     assert engine.pool is not None, "an operator that needs fills has a pool"
     return engine.pool.draw(item, rng_for(engine.config.seed, item.example_id, "fills", *(str(p) for p in purpose)))
 
@@ -349,15 +345,10 @@ def _draw_fills(engine: Engine, item: Encoded, *purpose: str | int | None) -> Dr
 def undecided(
     inputs: Sequence[InputRow], wanted: Sequence[ExampleRows], scored: Ledger
 ) -> list[tuple[ExampleRows, set[Stream]]]:
-    """Return the examples that go on, each with the streams that have a further set and are asked for one.
+    """Return the examples with undecided tests, each with the streams to extend.
 
-    Every attribution has a stopping time of its own under every operator; the average over operators looks at the sets
-    that all of them have scored, so its shortest streams grow.
-
-    Args:
-        inputs: The examples of the part.
-        wanted: Those whose tests are not all decided.
-        scored: All rows of the part that have been scored.
+    Every attribution has its own stopping time under every operator. The average over operators uses the sets that all
+    of them have scored, so its shortest streams grow.
     """
     engine = wanted[0].engine
     config = engine.settings(model=engine.model.name)

@@ -1,4 +1,4 @@
-"""The whole pipeline: from a configuration to a finished run folder."""
+"""The whole pipeline, from a configuration to a finished run folder."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -38,24 +38,24 @@ def score(
     reporter: Reporter | None = None,
     adapted: Adapted | None = None,
 ) -> "Scored":
-    """Score all rows of a run that its folder does not hold; `finish` computes the statistics.
+    """Score all rows of a run that its folder lacks; `finish` computes the statistics.
 
-    In between a caller can let go of examples and model.
+    A caller can release examples and model in between.
 
     Args:
-        config: What to evaluate.
+        config: The configuration.
         model: A loaded model, or replicas of one.
-        task: Its data and prompt.
+        task: Data and prompt.
         examples: The first examples of the task: those to evaluate, and those that fill the pool of infill.
         attributions: The attributions of `config`, by name, and any that the folder may hold.
-        out: The run folder; by default one under `ice-runs/` whose name tells the configuration, so that the same
-            command continues.
-        token_budget: Tokens per batch; by default what suits the device.
-        reporter: Gets progress and messages.
-        adapted: Where the model is an adapted copy of another one: how, and the labels to explain.
+        out: The run folder; by default one under `ice-runs/` named after the configuration, so that the same command
+            continues.
+        token_budget: Tokens per batch; by default chosen for the device.
+        reporter: Receives progress and messages.
+        adapted: Adaptation record and labels to explain, if the model is an adapted copy.
 
     Raises:
-        ConfigError: Something is wrong with what was asked; nothing has been written.
+        ConfigError: The arguments are invalid; nothing has been written.
         ModelError: No example could be evaluated, or the model failed.
     """
     reporter = reporter or Silent()
@@ -101,18 +101,14 @@ def score(
 
 
 class Scored(NamedTuple):
-    """A run whose rows are all written, and nothing else yet."""
+    """A run whose rows are all written, without statistics."""
 
     folder: RunFolder
     manifest: Manifest
 
 
 def finish(scored: Scored) -> RunFolder:
-    """Compute all statistics, and call the run complete.
-
-    Raises:
-        ModelError: No example could be evaluated.
-    """
+    """Compute all statistics and mark the run as complete; raise ModelError if no example could be evaluated."""
     folder = scored.folder
     with folder.opened():
         summary = rescore(folder)
@@ -126,12 +122,12 @@ def finish(scored: Scored) -> RunFolder:
 
 
 def _part_size(info: ModelInfo, n_examples: int) -> int:
-    """Return the number of examples of a part: what suits the model, but no more than a quarter of the run."""
+    """Return the number of examples per part: what suits the model, but at most a quarter of the run."""
     return min(info.part_size, max(PART_SIZE, n_examples // 4))
 
 
 def _budget(asked: int | None, info: ModelInfo, stored: Manifest | None, reporter: Reporter) -> int:
-    """Tokens per batch; they stay the same when a run is continued, or scores would move by rounding."""
+    """Return the tokens per batch; unchanged when a run is continued, since scores would change by rounding."""
     if asked is not None and asked < 1:
         raise ConfigError(f"token budget = {asked}: at least 1 is needed.")
     if stored is None:
@@ -144,15 +140,10 @@ def _budget(asked: int | None, info: ModelInfo, stored: Manifest | None, reporte
 
 
 def score_parts(job: Job, examples: Sequence[Example], manifest: Manifest) -> None:
-    """Score what is missing of every part; whoever scores, all files are written here.
-
-    Args:
-        job: The run.
-        examples: All that are to be evaluated, or the first of them.
-        manifest: What the folder is told when something is added to it.
+    """Score the missing rows of every part; all files are written by this process.
 
     Raises:
-        KeyboardInterrupt: The user asked to stop; what had begun is written.
+        KeyboardInterrupt: The user stopped the run; started parts are written.
     """
     estimate, reporter = estimated_rows(job.engine, examples), job.reporter
     per_example = estimate // max(len(examples), 1)
@@ -176,7 +167,7 @@ def score_parts(job: Job, examples: Sequence[Example], manifest: Manifest) -> No
 
 
 def _parts(job: Job, examples: Sequence[Example], manifest: Manifest) -> Iterator[Part]:
-    """Part after part, until the user asks to stop."""
+    """Yield parts until the user stops the run."""
     size = job.spec.part_size
     for index, start in enumerate(range(0, len(examples), size)):
         if job.reporter.asked_to_stop():
@@ -187,7 +178,7 @@ def _parts(job: Job, examples: Sequence[Example], manifest: Manifest) -> Iterato
 
 
 def _known(job: Job, index: int, names: Names, manifest: Manifest) -> tuple[list[InputRow], Ledger]:
-    """Return what the folder holds of a part; a damaged one is discarded, to be scored again as a whole."""
+    """Return the stored rows of a part; a damaged part is discarded, to be scored again as a whole."""
     try:
         return job.folder.inputs(index), job.folder.ledger(index, names, inputs=True)
     except DamagedPartError as exc:
@@ -198,10 +189,10 @@ def _known(job: Job, index: int, names: Names, manifest: Manifest) -> tuple[list
 
 
 def with_enough_sets(job: Job, manifest: Manifest) -> tuple[Job, Manifest]:
-    """The same run with as many random sets as its first examples show to be enough for the data set.
+    """Return the run with as many random sets as its first examples show to be enough for the data set.
 
-    The sets of an example have one order, so those that the pilot scored are not lost. How many are enough depends on
-    how win rates spread, which is the same for an explanation and for its opposite: the choice favours neither.
+    The sets of an example have one order, so those that the pilot scored are reused. The number depends on the spread
+    of win rates, which is the same for an explanation and for its opposite: the choice favours neither.
     """
     found = None if job.stored is None else job.stored.planned
     if found is None:

@@ -1,4 +1,4 @@
-"""Agreement between the operators of a run about an attribution, on the same examples."""
+"""Agreement between the operators of a run on the same attribution and examples."""
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ from ice_eval.results.records import (
 from ice_eval.seeding import rng_for
 
 N_NAMED = 20
-"""Examples that disagree are named, those with the largest gap first, up to this many."""
+"""Largest number of disagreeing examples that are listed; those with the largest gap come first."""
 
 _NO_DOUBT = 1e12
 
@@ -82,10 +82,7 @@ def _compared(
 
 
 def disagreements(outcomes: Sequence[ExampleOutcome]) -> list[bool]:
-    """Return for each outcome of one example whether two operators put its attribution on opposite sides of one half.
-
-    Win rates that the noise of the null may explain do not count, as in `disagree_rate` of a summary.
-    """
+    """Return a mask of one example's outcomes whose operators are on opposite sides of one half, beyond null noise."""
     groups: dict[Configuration, list[ExampleOutcome]] = {}
     for line in outcomes:
         if line.operator != ALL and line.error is None:
@@ -101,7 +98,7 @@ def _differ(*pair: ExampleOutcome) -> bool:
 
 
 def robustness(grouped: Grouped, config: RunSettings, joint: stats.JointMeans) -> Iterator[RobustnessLine]:
-    """Yield for every attribution one word about all its operators: robust, operator-dependent or inconclusive."""
+    """Yield one line per attribution: robust, operator-dependent or inconclusive over all its operators."""
     for head, by_operator in _by_operator(grouped):
         shared = _shared(list(by_operator.values()))
         if len(by_operator) < 2:
@@ -117,11 +114,7 @@ def robustness(grouped: Grouped, config: RunSettings, joint: stats.JointMeans) -
 
 
 def kappas(runs: Sequence[Sequence[SummaryLine]]) -> list[KappaLine]:
-    """Compute Cohen's kappa of the taxonomy for every pair of operators, over all configurations that have both.
-
-    Args:
-        runs: The summary lines of each run.
-    """
+    """Compute Cohen's kappa of the taxonomy for every pair of operators, over the configurations that have both."""
     words: dict[str, dict[tuple[object, ...], str]] = {}
     for run, lines in enumerate(runs):
         for line in lines:
@@ -152,6 +145,6 @@ def _shared(several: Sequence[Outcomes]) -> list[Outcomes]:
 
 
 def _named(head: Configuration, config: RunSettings) -> dict[str, Any]:
-    """Return the fields that name a line."""
+    """Return the identifying fields of a line."""
     named = {name: value for name, value in head._asdict().items() if name != "operator"}
     return {"model": config.model, "task": config.task, **named}

@@ -1,4 +1,4 @@
-"""Outcomes as columns of numbers: about a hundred bytes for an example and configuration, however many there are."""
+"""Outcomes as columns of numbers: about a hundred bytes per example and configuration."""
 
 from collections.abc import Container, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ _BLOCK_BYTES = 2**20
 
 @dataclass(frozen=True, eq=False)
 class _Packed:
-    """A column with few different numbers, such as rates and counts: a code for each, and the numbers."""
+    """A column with few distinct numbers, stored as codes into `numbers`."""
 
     codes: NDArray[np.uint16]
     numbers: Column
@@ -40,13 +40,13 @@ class Outcomes:
     sound: NDArray[np.bool_]
     """False for examples without numbers."""
     errors: Mapping[int, str] = field(repr=False)
-    """Example -> why it has none."""
+    """Example -> reason why it has no numbers."""
     rationales: Sequence[tuple[int, ...]] = field(repr=False)
     """Units of the rationale of each sound example; empty where they were not read."""
     _numbers: Mapping[str, "_Packed | Column"] = field(repr=False)
     _families: Families = field(repr=False)
     _known: dict[str, Column] = field(default_factory=dict, repr=False)
-    """Columns that are asked for often."""
+    """Cache of columns that are read often."""
 
     @classmethod
     def of(
@@ -60,17 +60,11 @@ class Outcomes:
         rationales: Sequence[tuple[int, ...]],
         shared: Mapping[str, Column],
     ) -> "Outcomes":
-        """Return the outcomes of examples.
+        """Return the outcomes of `examples`.
 
-        Args:
-            examples: All of them.
-            sound: Which have numbers.
-            numbers: Columns of the sound ones.
-            families: Win rates of all scored sets of the sound ones, the rationale's first.
-            members: Number of these sets.
-            errors: Why others have no numbers.
-            rationales: Units of the rationales of the sound ones.
-            shared: Columns that are the same under all configurations.
+        `numbers`, `families` (win rates of all scored sets, that of the rationale first), `members` (their numbers) and
+        `rationales` cover the sound examples only. `shared` are columns of all examples that do not depend on the
+        configuration.
         """
         columns: dict[str, _Packed | Column] = {}
         for name, values in numbers.items():
@@ -93,7 +87,7 @@ class Outcomes:
         return len(self.ids)
 
     def column(self, name: str) -> Column:
-        """Return one number of every outcome; NaN where there is none."""
+        """Return one number of every outcome; NaN where it is missing."""
         if name in self._known:
             return self._known[name]
         found = self._derived(name)
@@ -112,21 +106,20 @@ class Outcomes:
         return _plain(self._numbers[name])
 
     def known(self, name: str) -> Column:
-        """Return the numbers of a column that are there."""
+        """Return the numbers of a column that are not NaN."""
         values = self.column(name)
         return values[~np.isnan(values)]
 
     def flag(self, name: str) -> NDArray[np.bool_]:
-        """Return a column of yes and no."""
+        """Return a column as booleans."""
         return np.equal(self.column(name), 1)
 
     @property
     def families(self) -> Families:
-        """Win rates of all scored sets of each sound example, the rationale's first."""
+        """Win rates of all scored sets of each sound example, that of the rationale first."""
         return self._families
 
     def select(self, chosen: NDArray[np.bool_]) -> "Outcomes":
-        """Return some of the outcomes."""
         if chosen.all():
             return self
         places = np.flatnonzero(chosen).tolist()
@@ -145,7 +138,7 @@ class Outcomes:
 _FEW = {
     "m", "exact", "win_rate", "win_rate_strict", "tie_rate", "p_value", "p_lower", "first_half", "second_half",
 }  # fmt: skip
-"""Columns with few different numbers."""
+"""Columns with few distinct numbers."""
 
 
 def _chosen(column: "_Packed | Column", chosen: NDArray[np.bool_]) -> "_Packed | Column":
@@ -153,7 +146,7 @@ def _chosen(column: "_Packed | Column", chosen: NDArray[np.bool_]) -> "_Packed |
 
 
 class _Blocks:
-    """An array that grows by blocks of a megabyte: small arrays would leave holes in memory as large as themselves."""
+    """An array that grows by blocks of a megabyte; many small arrays would fragment memory."""
 
     def __init__(self) -> None:
         self._blocks: list[NDArray[Any]] = []
@@ -170,7 +163,7 @@ class _Blocks:
             values, self._n_free = values[n:], self._n_free - n
 
     def joined(self) -> NDArray[Any]:
-        """Return the array; nothing can be added any more."""
+        """Return the array and close it: nothing can be added afterwards."""
         self._close()
         found = np.concatenate(self._blocks) if self._blocks else np.zeros(0)
         self._blocks.clear()
@@ -183,7 +176,7 @@ class _Blocks:
 
 
 class _GrowingColumn:
-    """A column of floats that is filled part by part; few different numbers are held as codes."""
+    """A column of floats that is filled part by part; stored as codes while it has few distinct numbers."""
 
     def __init__(self, *, few: bool) -> None:
         self._blocks, self._codes = _Blocks(), dict[int, int]()
@@ -206,12 +199,12 @@ class _GrowingColumn:
         return _Packed(codes, np.array(list(self._codes), dtype=np.int64).view(np.float64))
 
     def column(self) -> "_Packed | Column":
-        """Return the whole column; nothing can be added any more."""
+        """Return the whole column and close it: nothing can be added afterwards."""
         return self._packed() if self._few else self._blocks.joined()
 
 
 class GrowingOutcomes:
-    """Outcomes of a run under all configurations, gathered some examples at a time; rationales are not held."""
+    """Outcomes of a run under all configurations, collected some examples at a time, without rationales."""
 
     def __init__(self) -> None:
         self._ids, self._groups = list[str](), list[str | None]()
@@ -236,7 +229,7 @@ class GrowingOutcomes:
         self._groups += first.groups
 
     def joined(self) -> dict[Configuration, Outcomes]:
-        """Return the outcomes of all examples; nothing can be added any more."""
+        """Return the outcomes of all examples and close: nothing can be added afterwards."""
         shared = {name: column.column() for name, column in self._shared.items()}
         return {cell: self._own.pop(cell).joined(self._ids, self._groups, shared) for cell in list(self._own)}
 
@@ -272,7 +265,7 @@ def _plain(values: "_Packed | Column") -> Column:
 
 
 def groups_of(used: Outcomes) -> Groups:
-    """Return which examples share a passage; one without a group stands for itself."""
+    """Return the group of each example; an example without one is its own group. None if no two share a group."""
     if all(group is None for group in used.groups):
         return None
     labels = [(group, name if group is None else "") for name, group in zip(used.ids, used.groups, strict=True)]

@@ -1,4 +1,4 @@
-"""Rationales against their nulls, from inputs and ledger alone: one matrix of examples × sets per configuration."""
+"""Comparison of rationales with their nulls: one matrix of examples × sets per configuration."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -29,26 +29,25 @@ from ice_eval.stats import (
 )
 
 FIRST_SETS = 2 * STOP_AFTER
-"""Sets that a sequential test looks at in any case: no fewer decide both tails, unless they tie."""
+"""Fewest sets that a sequential test reads: without ties, fewer cannot decide both tails."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """How the rows of a run are compared."""
+    """Settings that define how rows are compared."""
 
     m: int
-    """Sets of a null, at most."""
+    """Largest number of sets in a null."""
     protocol: Protocol = PROTOCOLS["default"]
     calibrated: bool = False
-    """Whether the score of the empty input is taken off every other."""
+    """True if the score of the empty input is subtracted from every other."""
     sequential: bool = False
-    """Whether every example has as many sets as its test needed."""
+    """True if every example has as many sets as its test needed."""
     by_magnitude: tuple[str, ...] = ()
     """Attributions that rank units by magnitude."""
 
     @classmethod
     def of(cls, config: RunSettings) -> "Reading":
-        """Return how the rows of a run with these settings are compared."""
         return cls(
             m=config.m,
             protocol=PROTOCOLS[config.protocol],
@@ -60,21 +59,21 @@ class Reading:
 
 @dataclass(frozen=True, eq=False)
 class Compared:
-    """What is compared under one configuration; the first column is the rationale, the others are its null.
+    """Scores under one configuration: the rationale in the first column, its null in the others.
 
-    Rows of examples without numbers hold NaN, and `n` is 0 there.
+    Examples without numbers have rows of NaN and `n` = 0.
     """
 
     order: Matrix
-    """(examples, 1 + sets): what rows are compared by; larger means a better rationale."""
+    """(examples, 1 + sets): values that rank the sets; larger means a better rationale."""
     measure: Matrix
-    """What effect sizes are measured in; larger means a better rationale."""
+    """(examples, 1 + sets): values that effect sizes are computed from; larger means a better rationale."""
     probability: Matrix
     log_odds: Matrix
     n: Ids
-    """(examples,): sets of each null."""
+    """(examples,): number of sets in each null."""
     sets: Ids
-    """(examples, sets): their places in the order of the null."""
+    """(examples, sets): position of each set in the order of the null."""
     rationale: Ids
     """(examples,): the row of the rationale under the first operator."""
     null_rows: Ids
@@ -83,11 +82,11 @@ class Compared:
     """(examples,): probability of the target in the full input."""
     empty: Values
     errors: Mapping[int, str]
-    """Example -> why it has no numbers."""
+    """Example -> reason why it has no numbers."""
 
 
 class _Groups:
-    """Rows of one kind, null, attribution, operator and direction: by example and size, sets and draws in order."""
+    """Rows of one kind, null, attribution, operator and direction, sorted by example, size, set and draw."""
 
     def __init__(self, order: Ids, head: NDArray[Any]) -> None:
         self._order = order
@@ -97,14 +96,13 @@ class _Groups:
         self._counts = np.diff(np.append(starts, len(place)))
 
     def find(self, sizes: Ids) -> tuple[Ids, Ids]:
-        """Return first row (in order) and number of rows of every example's group; 0 rows where there is none."""
+        """Return the first row (in order) and the number of rows of every example's group."""
         wanted = np.arange(len(sizes), dtype=np.int64) * _LARGEST + sizes
         at = np.minimum(np.searchsorted(self._places, wanted), len(self._places) - 1)
         found = self._places[at] == wanted
         return self._starts[at], np.where(found, self._counts[at], 0)
 
     def rows(self, places: Ids) -> Ids:
-        """Return ledger rows by their places in this group."""
         return self._order[np.minimum(places, len(self._order) - 1)]
 
 
@@ -112,15 +110,14 @@ _LARGEST = 2**31
 
 
 class _Found(NamedTuple):
-    """Where the rows of every example are in a group."""
+    """Position of every example's rows in a group."""
 
     starts: Ids
     counts: Ids
-    """Rows of each example; 0 where there are none."""
     groups: _Groups | None
 
     def rows(self, places: Ids) -> Ids:
-        """Return ledger rows by their places after the first; of examples without rows any."""
+        """Return ledger rows by their offset from the first; arbitrary for examples without rows."""
         return np.zeros_like(places) if self.groups is None else self.groups.rows(self.starts_like(places) + places)
 
     def starts_like(self, places: Ids) -> Ids:
@@ -135,11 +132,11 @@ class _UnderOperator(NamedTuple):
     null: _Found
     n_draws: int
     is_shared: bool
-    """Whether all attributions share the null, so that a rationale may be one of its sets."""
+    """True if all attributions share the null, so that a rationale may be one of its sets."""
 
 
 class ScoredExamples:
-    """Examples with their rows, ready to be compared."""
+    """Examples with their scored rows."""
 
     def __init__(self, examples: Examples, ledger: Ledger, reading: Reading) -> None:
         self.examples, self.ledger, self.reading = examples, ledger, reading
@@ -162,9 +159,9 @@ class ScoredExamples:
 
     @cached_property
     def _log_odds(self) -> Values:
-        """(rows,): log-odds of the target, calibrated where the run says so."""
+        """(rows,): log-odds of the target, calibrated if the run is."""
         if not len(self.ledger):
-            return np.full(1, np.nan)  # what any place of an empty ledger points to
+            return np.full(1, np.nan)  # target of any index into an empty ledger
         scores, example = self.ledger.scores, self.ledger.head["example"]
         if self.reading.calibrated:  # contextual calibration (Zhao et al., 2021)
             prior = self._references(Kind.EMPTY)
@@ -172,7 +169,7 @@ class ScoredExamples:
         return log_odds(scores, self.examples.target[example])
 
     def _references(self, kind: Kind, operator: int = NOT_SET) -> Ids:
-        """(examples,): the full or empty row of each example; `NOT_SET` where there is none."""
+        """Return the full or empty row of each example, (examples,); `NOT_SET` where it is missing."""
         groups = self._groups.get((kind, NOT_SET, NOT_SET, operator, NOT_SET))
         if groups is None:
             return np.full(len(self.examples), NOT_SET, dtype=np.int64)
@@ -180,7 +177,7 @@ class ScoredExamples:
         return np.where(counts > 0, groups.rows(starts), NOT_SET)
 
     def predicted(self) -> Ids:
-        """(examples,): the label that the model gives the full input."""
+        """Return the label that the model predicts for each full input, (examples,)."""
         if not len(self.ledger):
             return np.zeros(len(self.examples), dtype=np.int64)
         full = self._references(Kind.FULL)
@@ -191,14 +188,14 @@ class ScoredExamples:
         return predicted
 
     def probability_of(self, kind: Kind, operator: str, direction: str, sizes: Ids, attribution: str | None) -> Values:
-        """(examples,): probability of the target in the row of a kind, mean over draws; NaN where there is none."""
+        """Return the probability of the target per example, (examples,), mean over draws; NaN without a row."""
         found = self._find(kind, NOT_SET, self._code(attribution), operator, direction, sizes)
         draws = np.broadcast_to(np.arange(int(found.counts.max(initial=1))), (len(sizes), found.counts.max(initial=1)))
         values: Values = sigmoid(self._log_odds[found.rows(draws)]).mean(axis=1)
         return np.where(found.counts > 0, values, np.nan)
 
     def reference_probability(self, kind: Kind) -> Values:
-        """(examples,): probability of the target in the full or the empty input; NaN where there is none."""
+        """Return the probability of the target in the full or empty input, (examples,); NaN without a row."""
         rows = self._references(kind)
         return np.where(rows >= 0, sigmoid(self._log_odds[np.maximum(rows, 0)]), np.nan)
 
@@ -225,7 +222,7 @@ class ScoredExamples:
         return _Found(*groups.find(sizes), groups)
 
     def compared(self, cell: Configuration, operators: Sequence[str]) -> Compared:
-        """Return the scores of every example's rationale and of its null; `operators` are averaged over.
+        """Return the scores of every rationale and its null, averaged over `operators`.
 
         Raises:
             ConfigError: A rationale has no row.
@@ -264,7 +261,7 @@ class ScoredExamples:
             )
 
     def _log_odds_of(self, found: _UnderOperator, sets: Ids, inside: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """(examples, 1 + sets, draws): log-odds of rationale and null under one operator, NaN where there is none."""
+        """Return log-odds of rationale and null under one operator, (examples, 1 + sets, draws); NaN where missing."""
         draws = np.arange(found.n_draws)
         first = found.rationale.rows(np.broadcast_to(draws, (len(sets), 1, found.n_draws)))
         null = found.null.rows(sets[:, :, None] * found.n_draws + draws)
@@ -282,7 +279,7 @@ class ScoredExamples:
         rows: tuple[Ids, Ids],
         sizes: Ids,
     ) -> Compared:
-        """Average over draws and operators as probabilities where there are several, and find what has no numbers."""
+        """Average over draws and operators, as probabilities if there are several, and record missing numbers."""
         full, empty = (self.reference_probability(kind) for kind in (Kind.FULL, Kind.EMPTY))
         # One answer per set: compared as log-odds, which do not saturate. Several: averaged as probabilities.
         single = len(operators) == 1 and by_operator[0].shape[2] == 1
@@ -313,13 +310,13 @@ class ScoredExamples:
         return self._sound(compared, cell, sizes)
 
     def _empty_of(self, operator: str) -> Values:
-        """(examples,): probability of the target in an operator's own empty input, else in the common one."""
+        """Return the probability of the target in the operator's empty input, else in the common one, (examples,)."""
         own = self._references(Kind.EMPTY, self.ledger.names.operators.index(operator))
         rows = np.where(own >= 0, own, self._references(Kind.EMPTY))
         return np.where(rows >= 0, sigmoid(self._log_odds[np.maximum(rows, 0)]), np.nan)
 
     def _sound(self, found: Compared, cell: Configuration, sizes: Ids) -> Compared:
-        """Note the examples that have no numbers, and why."""
+        """Record the examples without numbers, with the reason."""
         n = self._looked_at(found.order, found.n) if self.reading.sequential else found.n
         inside = np.arange(found.order.shape[1]) <= n[:, None]
         finite = np.where(inside, np.isfinite(found.order), True).all(axis=1)
@@ -351,10 +348,9 @@ class ScoredExamples:
         )
 
     def _looked_at(self, order: Matrix, n: Ids) -> Ids:
-        """Return the sets before the first that is not finite, where a sequential test is decided by them.
+        """Return the number of sets before the first non-finite one, if these already decide a sequential test.
 
-        Others may have asked for those rows, or the stream grew beyond the stop: they must not spoil a test that is
-        over.
+        Later rows may belong to other tests: a failure among them must not spoil a test that has stopped.
         """
         bad = ~np.isfinite(order) & (np.arange(order.shape[1]) <= n[:, None])
         before = np.where(bad.any(axis=1), bad.argmax(axis=1) - 1, n)
@@ -366,7 +362,7 @@ class ScoredExamples:
         return np.where(stopped, before, n)
 
     def decided(self, cell: Configuration, operators: Sequence[str]) -> NDArray[np.bool_]:
-        """(examples,): whether a sequential test has seen enough sets, or can see none."""
+        """Return a mask of examples whose sequential test has stopped or can see no further set, (examples,)."""
         found = self.compared(cell, operators)
         decided: NDArray[np.bool_] = np.equal(found.n, 0)
         some = ~decided
@@ -376,13 +372,13 @@ class ScoredExamples:
         return decided
 
     def outcomes(self, cell: Configuration, operators: Sequence[str]) -> Outcomes:
-        """Compare the rationale of every example with its null; `operators` are averaged over."""
+        """Compare every rationale with its null, averaged over `operators`."""
         found = self.compared(cell, operators)
         sound = found.n > 0
         used = _select(found, sound)
         n_used, null = used.n, used.measure[:, 1:]
         if self.reading.sequential:
-            # A stream of a finished run is as long as its test asked for: one that decides nothing has no further set.
+            # In a finished run, an undecided stream has no further set.
             tests = compare_all_sequentially(used.order[:, 0], used.order[:, 1:], used.n)
             rates, n_rated, n_used = tests.rates, tests.n_rated, tests.n_used
         else:
@@ -433,7 +429,7 @@ class ScoredExamples:
         }
 
     def _rationales(self, cell: Configuration, rows: Ids) -> list[tuple[int, ...]]:
-        """Return the units of each rationale: what its row keeps, or what it removes."""
+        """Return the units that each rationale's row keeps or removes."""
         if not len(self.ledger.n_kept):
             return []
         ends, found = np.cumsum(self.ledger.n_kept), []
@@ -456,7 +452,7 @@ def _select(found: Compared, chosen: NDArray[np.bool_]) -> Compared:
 def _halves(
     observed: Values, null: Matrix, n: Ids, rates: Comparisons, exact: NDArray[np.bool_]
 ) -> tuple[Values, Values]:
-    """Return win rates against two halves of the null; a null of all sets there are has no second one, and no noise."""
+    """Return win rates against two halves of the null; an exhaustive null has no noise and is used twice."""
     whole = exact | (n < 2)
     halves = []
     for start in (0, 1):

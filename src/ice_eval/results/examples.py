@@ -1,4 +1,4 @@
-"""The examples of a run as they went in: one record each, or column by column for the statistics."""
+"""The examples of a run: as records, or as columns for the statistics."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -35,14 +35,14 @@ INPUTS = pa.schema(
         pa.field("truncated", pa.bool_(), nullable=False),
         pa.field("skip_reason", pa.string()),
         pa.field("attributions", pa.map_(pa.string(), pa.list_(pa.float64())), nullable=False),
-        pa.field("answers", pa.map_(pa.string(), _ANSWER), nullable=False),  # attribution -> what the model said
-        pa.field("fills", pa.list_(_FILL), nullable=False),  # what operators write in place of each unit
+        pa.field("answers", pa.map_(pa.string(), _ANSWER), nullable=False),  # attribution -> answer of the model
+        pa.field("fills", pa.list_(_FILL), nullable=False),  # replacement text of each unit, by operator
     ]
 )
 
 
 class FillTexts(NamedTuple):
-    """What one operator writes in place of each unit of an example, as text."""
+    """Texts that one operator writes in place of each unit of an example."""
 
     operator: str
     draw: int
@@ -51,7 +51,7 @@ class FillTexts(NamedTuple):
 
 @dataclass(frozen=True)
 class InputRow:
-    """One example, as it went into the run."""
+    """One example as evaluated."""
 
     example_id: str
     fields: Mapping[str, str]
@@ -62,16 +62,16 @@ class InputRow:
     human: tuple[Span, ...] = ()
     truncated: bool = False
     skip_reason: str | None = None
-    """Why the example is skipped; None for those that are evaluated."""
+    """None for evaluated examples."""
     attributions: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     """Attribution -> a number per unit."""
     answers: Mapping[str, Answer] = field(default_factory=dict)
-    """Attribution -> what the model said, where it was asked."""
+    """Attribution -> answer of the model, for attributions that ask it."""
     fills: tuple[FillTexts, ...] = ()
 
 
 def inputs_table(rows: Sequence[InputRow]) -> pa.Table:
-    """Return examples as the inputs of a part hold them."""
+    """Return examples as an Arrow table, as stored in `inputs/`."""
     nested = {
         "fields": [list(row.fields.items()) for row in rows],
         "attributions": [list(row.attributions.items()) for row in rows],
@@ -87,7 +87,7 @@ def inputs_table(rows: Sequence[InputRow]) -> pa.Table:
 
 
 def _span_lists(lists: Sequence[Sequence[Span]]) -> pa.ListArray:
-    """Return the spans of each example as a column, without an object for each span."""
+    """Return the spans as a column, without creating an object per span."""
     fields, starts, ends = [tuple(each) for each in zip(*itertools.chain(*lists), strict=True)] or ((), (), ())
     kinds = (pa.string(), pa.int32(), pa.int32())
     arrays = [pa.array(values, kind) for values, kind in zip((fields, starts, ends), kinds, strict=True)]
@@ -98,7 +98,7 @@ def _span_lists(lists: Sequence[Sequence[Span]]) -> pa.ListArray:
 
 
 def input_rows(tables: Sequence[pa.Table]) -> list[InputRow]:
-    """Return the examples of a part; a later table adds attributions and fills to those of earlier ones."""
+    """Return the examples of a part; later tables add attributions and fills to earlier ones."""
     found: dict[str, InputRow] = {}
     for table in tables:
         for row in map(_input_row, table.to_pylist()):
@@ -128,7 +128,7 @@ def _input_row(record: dict[str, Any]) -> InputRow:
 
 
 class _Vectors(NamedTuple):
-    """The numbers of one attribution: where those of each example are in `values`."""
+    """The numbers of one attribution: `values`, and the offset of each example in it."""
 
     values: NDArray[np.float64]
     starts: Ids
@@ -139,28 +139,26 @@ class _Vectors(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """The examples of some parts, column by column."""
+    """The examples of some parts as columns."""
 
     ids: tuple[str, ...]
     n_units: Ids
     target: Ids
-    """Place of the explained label; `NOT_SET` for skipped examples."""
+    """Index of the explained label; `NOT_SET` for skipped examples."""
     gold: Ids
     groups: tuple[str | None, ...]
     skip_reasons: Mapping[int, str]
-    """Example -> why it is skipped."""
     problems: Mapping[tuple[int, str], str]
-    """(example, attribution) -> why the model's answer explains nothing."""
+    """(example, attribution) -> reason why the model's answer explains nothing."""
     _vectors: Mapping[str, _Vectors] = field(repr=False)
 
     @classmethod
     def of(cls, rows: Sequence[InputRow]) -> "Examples":
-        """Return examples that are at hand as records."""
         return cls.read([inputs_table(rows)])
 
     @classmethod
     def read(cls, tables: Sequence[pa.Table]) -> "Examples":
-        """Return the examples of a part; a later table adds attributions to those of earlier ones."""
+        """Return the examples of a part; later tables add attributions to earlier ones."""
         last, ids = tables[-1], tables[-1].column("example_id").to_pylist()
         vectors: dict[str, _Vectors] = {}
         problems: dict[tuple[int, str], str] = {}
@@ -181,7 +179,6 @@ class Examples:
 
     @classmethod
     def join(cls, parts: "Sequence[Examples]") -> "Examples":
-        """Return the examples of several parts, in order."""
         if len(parts) == 1:
             return parts[0]
         shifts = np.cumsum([0, *(len(part) for part in parts)]).tolist()
@@ -209,14 +206,14 @@ class Examples:
         return len(self.ids)
 
     def vector(self, attribution: str, place: int) -> NDArray[np.float64]:
-        """Return the numbers of an attribution for one example; empty where it has none."""
+        """Return the numbers of an attribution for one example; empty if it has none."""
         found = self._vectors_of(attribution)
         if found.starts[place] == NOT_SET:
             return np.zeros(0)
         return found.values[found.starts[place] : found.stops[place]]
 
     def sizes(self, attribution: str, k: Share | None, *, magnitude: bool) -> Ids:
-        """Return how many units the rationale of each example holds; 0 where there is none (see `reason`)."""
+        """Return the number of units in each rationale; 0 if there is none (see `reason`)."""
         found, sizes = self._vectors_of(attribution), np.zeros(len(self), dtype=np.int64)
         usable = found.finite & (found.starts != NOT_SET) & (self.target != NOT_SET)
         usable[list(self.skip_reasons)] = False
@@ -229,7 +226,7 @@ class Examples:
         return np.where(sizes < self.n_units, sizes, 0)
 
     def reason(self, attribution: str, place: int) -> str:
-        """Return why an example has no rationale of an attribution."""
+        """Return the reason why an example has no rationale of an attribution."""
         if place in self.skip_reasons:
             return self.skip_reasons[place]
         found, named = self._vectors_of(attribution), f"the attribution '{attribution}'"

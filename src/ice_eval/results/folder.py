@@ -1,4 +1,4 @@
-"""A run folder on disk: parts are written whole, a kill loses at most the part in flight."""
+"""A run folder on disk. Parts are written atomically, so a kill loses at most the current part."""
 
 import contextlib
 import hashlib
@@ -29,22 +29,21 @@ OUTCOME_FILE = "examples.parquet"
 _PART = re.compile(r"part-(\d{6})-(\d{3})\.parquet")
 _CHECKSUM_LINE = re.compile(rf"([0-9a-f]{{64}})  ((?:ledger|inputs)/{_PART.pattern})")
 _KINDS = ("ledger", "inputs")
-"""Folders of part files, in the order of writing: an attribution exists only when its rows do."""
+"""Folders of part files in the order of writing: an attribution is written only after its rows."""
 _COST = b"ice_cost"
 _LINES_AT_ONCE = 1024
-"""Outcomes that become records together: a record takes some kilobytes."""
+"""Outcomes converted to records together: a record takes some kilobytes."""
 
 
 def checksum(content: bytes) -> str:
-    """Return the SHA-256 as hexadecimal digits."""
     return hashlib.sha256(content).hexdigest()
 
 
 class Checksums:
-    """`parts.sha256`: the checksum and path of every part file, as `sha256sum --check` reads it.
+    """`parts.sha256`: checksum and path of every part file, in the format of `sha256sum --check`.
 
-    A line is added when its file is in place, so a file without one is of a process that was killed just then, and a
-    line without a file means that the file was lost.
+    A line is added after its file is in place. A file without a line was written by a process that was killed just
+    then; a line without a file means that the file was lost.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -58,37 +57,37 @@ class Checksums:
         if self._known is None:
             content = self._path.read_bytes() if self._path.exists() else b""
             lines = content.decode("utf-8", errors="replace").splitlines()
-            found = (_CHECKSUM_LINE.fullmatch(line) for line in lines)  # a kill may have torn a line: it is ignored
+            found = (_CHECKSUM_LINE.fullmatch(line) for line in lines)  # a line cut off by a kill is ignored
             self._known = {match[2]: match[1] for match in found if match}
         return self._known
 
     def fits(self, name: str, content: bytes) -> bool:
-        """Whether a file is as it was written; one without a checksum is trusted."""
+        """Return True if a file is unchanged; a file without a checksum is trusted."""
         found = checksum(content)
         if self.known.get(name, found) != found:
             self._known = None  # another process may have written the part again
         return self.known.get(name, found) == found
 
     def add(self, found: Mapping[str, str]) -> None:
-        """Append the checksums of files that are in place: path -> checksum."""
+        """Append checksums: path -> checksum."""
         append(self._path, (b"\n" if self._is_torn() else b"") + _checksum_lines(found))
         self.known.update(found)
 
     def adopt(self, names: Collection[str]) -> None:
-        """Add files that have no checksum yet."""
+        """Add the checksums of files that have none."""
         new = {name: checksum((self._folder / name).read_bytes()) for name in names if name not in self.known}
         if new:
             self.add(new)
 
     def drop(self, names: Collection[str]) -> None:
-        """Remove the lines of files that were removed."""
+        """Remove the lines of deleted files."""
         kept = {name: digest for name, digest in self.known.items() if name not in names}
         with write_atomically(self._path) as stream:
             stream.write(_checksum_lines(kept))
         self._known = kept
 
     def _is_torn(self) -> bool:
-        """Whether a kill left the last line without its end."""
+        """Return True if a kill left the last line incomplete."""
         if not self._path.exists() or not self._path.stat().st_size:
             return False
         with self._path.open("rb") as stream:
@@ -103,24 +102,19 @@ def _checksum_lines(found: Mapping[str, str]) -> bytes:
 class RunFolder:
     """`manifest.json`, `inputs/`, `ledger/`, `parts.sha256`, `examples.parquet`, `summary.json`.
 
-    A part is some consecutive examples (`part_size` of the manifest). What a later command adds to a part (another
-    attribution, say) becomes a further file of it: `part-000003-000.parquet`, `part-000003-001.parquet`. Readers see
-    their union, and compare every file that they read with its checksum.
+    A part is a range of consecutive examples (`part_size` of the manifest). A later command adds further files to it:
+    `part-000003-000.parquet`, `part-000003-001.parquet`. Readers get their union and verify every checksum.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._checksums = Checksums(path)
         self.keeps: object = None
-        """Kept alive as long as the folder is: the owner of a temporary folder."""
+        """Owner of a temporary folder, kept alive as long as this object."""
 
     @classmethod
     def existing(cls, path: Path) -> "RunFolder":
-        """Return a folder that holds a run.
-
-        Raises:
-            ConfigError: The folder holds none, or one in the format of another version, or its manifest is damaged.
-        """
+        """Return a folder that holds a run of this format version, or raise ConfigError."""
         if not (path / "manifest.json").is_file():
             inside = sorted(found.parent.name for found in path.glob("*/manifest.json"))
             hint = f"; a folder in it does: {path / inside[0]}" if inside else ""
@@ -135,7 +129,7 @@ class RunFolder:
 
     @property
     def is_foreign(self) -> bool:
-        """Whether the path holds what no run left there; a run that was killed at once leaves next to nothing."""
+        """True if the path holds files that no run wrote; drafts of a killed run do not count."""
         if not self.path.is_dir():
             return self.path.exists()
         ours = {"inputs", "ledger", ".lock"}
@@ -147,7 +141,7 @@ class RunFolder:
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[None]:
-        """Make the folder, keep other processes out, and remove what a killed one left half-written."""
+        """Create and lock the folder, and delete unfinished files of killed processes."""
         try:
             for name in _KINDS:
                 (self.path / name).mkdir(parents=True, exist_ok=True)
@@ -180,14 +174,14 @@ class RunFolder:
         self._checksums.add(written)
 
     def discard(self, index: int) -> None:
-        """Remove all files of a part, as if it had never been scored."""
+        """Delete all files of a part."""
         names = [_name(path) for kind in _KINDS for path in self._files(kind, index)]
         for name in names:
             (self.path / name).unlink(missing_ok=True)
         self._checksums.drop(names)
 
     def damage(self) -> list[DamagedPartError]:
-        """Return an error for each part file that is lost, cut off or changed."""
+        """Return an error for each part file that is lost, truncated or changed."""
         found = []
         for path in sorted(self._written()):
             try:
@@ -198,20 +192,20 @@ class RunFolder:
         return found
 
     def clear_parts(self) -> None:
-        """Remove all parts, of a run that builds them anew from what it keeps beside them."""
+        """Delete all parts; for runs that rebuild them from other files."""
         for index in {_part_of(path) for path in self._written()}:
             self.discard(index)
 
     def parts(self) -> list[int]:
-        """Return the indices of the parts that have been written."""
+        """Return the indices of all written parts."""
         return sorted({_part_of(path) for path in self._written() if path.parent.name == "inputs"})
 
     def inputs(self, index: int) -> list[InputRow]:
-        """Return the examples of a part, with all attributions that were ever added."""
+        """Return the examples of a part with all their attributions."""
         return input_rows([self._table(path) for path in self._files("inputs", index)])
 
     def columns(self, index: int) -> Examples:
-        """Return the examples of a part, column by column."""
+        """Return the examples of a part as columns."""
         return Examples.read([self._table(path) for path in self._files("inputs", index)])
 
     def ledger(
@@ -223,14 +217,9 @@ class RunFolder:
         inputs: bool = False,
         kinds: Sequence[Kind] | None = None,
     ) -> Ledger:
-        """Return the rows of a part.
+        """Return the rows of a part, or those of some `kinds`; `names` as in `Ledger.read`.
 
-        Args:
-            index: The part.
-            names: Names of the codes; see `Ledger.read`.
-            kept: Whether to read the units that rows keep.
-            inputs: Whether to read the inputs of the model.
-            kinds: Kinds of rows; None: all.
+        `kept` reads the units that rows keep, `inputs` the inputs of the model.
         """
         columns, found = columns_to_read(kept=kept or inputs, inputs=inputs), list[Ledger]()
         for path in self._files("ledger", index):
@@ -255,11 +244,7 @@ class RunFolder:
         return found
 
     def require_complete(self) -> None:
-        """Refuse a run that is not finished.
-
-        Raises:
-            ConfigError: It was interrupted, or something is being added to it.
-        """
+        """Raise ConfigError if the run is not finished."""
         if self.manifest().status != "complete":
             raise ConfigError(f"{self.path} holds an unfinished run; run the same command again to finish it.")
 
@@ -272,7 +257,7 @@ class RunFolder:
 
     @contextlib.contextmanager
     def writing_outcomes(self) -> Iterator[Callable[[Mapping[Configuration, Outcomes]], None]]:
-        """Write `examples.parquet` anew; yields a function that adds the outcomes of some examples."""
+        """Rewrite `examples.parquet`; yield a function that adds the outcomes of some examples."""
         with (
             write_atomically(self.path / OUTCOME_FILE) as stream,
             pq.ParquetWriter(stream, OUTCOMES, **_layout(OUTCOMES)) as writer,
@@ -319,11 +304,7 @@ class RunFolder:
 
     @contextlib.contextmanager
     def _reading(self, path: Path) -> Iterator[pa.BufferReader]:
-        """Open a part file for parquet.
-
-        Raises:
-            DamagedPartError: It is not as it was written, or, without a checksum, not as parquet writes files.
-        """
+        """Open a part file, or raise DamagedPartError."""
         try:
             content = path.read_bytes()
             if not self._checksums.fits(_name(path), content):
@@ -338,13 +319,13 @@ class RunFolder:
 
 
 def _layout(schema: pa.Schema) -> dict[str, Any]:
-    """Return options of parquet files: names by dictionary, numbers as they are, which is faster and no larger."""
+    """Return parquet options: dictionaries for names only, since numbers are faster and no larger without."""
     names = [field.name for field in schema if pa.types.is_dictionary(field.type)]
     return {"compression": "zstd", "use_dictionary": names, "write_statistics": False}
 
 
 def _name(path: Path) -> str:
-    """Return the path within the run folder, the same on every system."""
+    """Return the path within the run folder, with forward slashes on every system."""
     return f"{path.parent.name}/{path.name}"
 
 

@@ -1,4 +1,4 @@
-"""What makes a run the run it is: hashes and names of its settings, and the differences between two runs."""
+"""Identity of a run: hashes and names of its settings, and the differences between two runs."""
 
 import datetime
 import hashlib
@@ -22,26 +22,25 @@ from ice_eval.results.records import Configuration, Manifest, Scalar
 from ice_eval.seeding import rng_for
 
 NUMBERS = "numbers"
-"""Field of a user-supplied attribution in a manifest: the hash of its numbers, which are known when the run is done."""
+"""Manifest field of a user-supplied attribution: the hash of its numbers, known only after the run."""
 ENOUGH_SHARED = 0.5
-"""Runs are compared over the examples that they share where these are at least this share of the smaller run."""
+"""Runs are compared on shared examples if these are at least this share of the smaller run."""
 PROMPT_HASH = "hash of prompt, label words, shots and explained fields"
-"""Name of the hash of the prompt among settings."""
 _LONGEST = 80
-"""Bytes of a name within a file name; file systems take 255 in all."""
+"""Bytes of a name within a file name; file systems allow 255 in all."""
 _RESERVED = frozenset(
     ["CON", "PRN", "AUX", "NUL", *(f"{port}{number}" for port in ("COM", "LPT") for number in range(1, 10))]
 )
-"""Names that Windows keeps for devices, whatever follows a full stop after them."""
+"""Device names of Windows; a suffix does not make them valid."""
 
 
 def content_hash(content: Any) -> str:
-    """Hash content as canonical JSON."""
+    """Return the hash of content as canonical JSON."""
     return hashlib.sha256(_canonical(content)).hexdigest()[:32]
 
 
 def content_hash_of_all(items: Iterable[Any]) -> str:
-    """Return `content_hash` of the list of items, one at a time: data may be large."""
+    """Return `content_hash` of the list of items, read one at a time, since data may be large."""
     digest = hashlib.sha256(b"[")
     for place, item in enumerate(items):
         digest.update((b"," if place else b"") + _canonical(item))
@@ -54,12 +53,12 @@ def _canonical(content: Any) -> bytes:
 
 
 def config_hash(identity: Mapping[str, object]) -> str:
-    """Hash what defines the rows of a run; it is part of the name of the default folder."""
+    """Return the hash of everything that defines the rows of a run; part of the default folder name."""
     return content_hash(identity)
 
 
 def numbers_hash(folder: RunFolder, name: str) -> str:
-    """Hash the numbers of an attribution for every example of a run, whatever the order of examples."""
+    """Return the hash of an attribution's numbers over all examples, independent of their order."""
     found = {
         row.example_id: row.attributions[name]
         for part in folder.parts()
@@ -75,10 +74,10 @@ def numbers_hash(folder: RunFolder, name: str) -> str:
 
 
 def stored_run(folder: RunFolder, asked: Mapping[str, Scalar]) -> Manifest | None:
-    """Return the manifest of the run that is to be continued, if the folder holds one.
+    """Return the manifest of the run to continue, or None for a new folder.
 
     Raises:
-        ConfigError: The folder holds another run (every field that differs is named), or other files.
+        ConfigError: The folder holds another run (the message lists every differing field), or other files.
     """
     if folder.is_new:
         if folder.is_foreign:
@@ -100,7 +99,7 @@ def stored_run(folder: RunFolder, asked: Mapping[str, Scalar]) -> Manifest | Non
 
 
 def versions_of(packages: Sequence[str]) -> dict[str, str]:
-    """Return the versions of Python, of this package, of others that are installed, and of all plug-in packages."""
+    """Return the versions of Python, this package, the installed ones of `packages`, and all plug-in packages."""
     found = {"python": platform.python_version()}
     for name in ("ice-eval", *packages, *plugin_packages()):
         try:
@@ -111,14 +110,14 @@ def versions_of(packages: Sequence[str]) -> dict[str, str]:
 
 
 def slug(name: str) -> str:
-    """Return a name as any file system takes it: no separators or control characters, not hidden, long or empty."""
+    """Return a valid name in any file system: no separators or control characters, not hidden, long or empty."""
     kept = "".join(c if c.isalnum() or c in "-_." else "-" for c in name).strip("-.")
     cut = kept.encode("utf-8")[:_LONGEST].decode("utf-8", "ignore").rstrip("-.")
     return f"run-{cut}" if cut.partition(".")[0].upper() in _RESERVED else cut or "run"
 
 
 def now() -> str:
-    """Return the time, in UTC."""
+    """Return the current time in UTC, in ISO format."""
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
@@ -132,7 +131,7 @@ class Setting(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class WinRateDifference:
-    """One configuration in two runs."""
+    """Win rates of one configuration in two runs."""
 
     attribution: str
     operator: str
@@ -140,10 +139,10 @@ class WinRateDifference:
     k: Share | None
     null: str
     n_first: int
-    """Examples behind the win rate of the first run."""
+    """Number of examples behind the win rate of the first run."""
     n_second: int
     paired: bool
-    """Whether these are the same examples; others are then ignored."""
+    """True if both win rates are over the same examples; others are then ignored."""
     win_rate_first: float | None
     win_rate_second: float | None
     difference: float | None
@@ -153,23 +152,22 @@ class WinRateDifference:
     p_value: float | None
     """Two-sided test of no difference."""
     p_adjusted: float | None = None
-    """Benjamini-Yekutieli, over all configurations that were compared together."""
+    """Benjamini-Yekutieli, over all configurations compared together."""
     verdict_first: stats.Verdict | None
-    """Of the first run, over all its examples."""
+    """Verdict on the first run, over all its examples."""
     verdict_second: stats.Verdict | None
 
 
 @dataclass(frozen=True)
 class RunDifference:
-    """Differences between two runs: their settings, and their win rates over the examples that they share."""
+    """Differences between two runs: settings, and win rates over shared examples."""
 
     first: RunFolder
     second: RunFolder
     n_first: int
-    """Examples of the first run."""
     n_second: int
     n_shared: int
-    """Examples of both: the same id, and the same text unless `by_id`."""
+    """Examples in both runs: same id, and same text unless `by_id`."""
     n_other_text: int
     """Examples that share an id but not the text."""
     settings: tuple[Setting, ...]
@@ -177,10 +175,10 @@ class RunDifference:
     only_first: tuple[Configuration, ...]
     only_second: tuple[Configuration, ...]
     by_id: bool = False
-    """Whether examples of one id are the same whatever their texts: translations of each other, say."""
+    """True if examples are matched by id alone, for instance translations of each other."""
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the differences for JSON; verdicts are texts."""
+        """Return the differences as JSON content; verdicts become text."""
         lines = [
             {name: str(value) if isinstance(value, stats.Verdict) else value for name, value in vars(line).items()}
             for line in self.configurations
@@ -206,7 +204,7 @@ def differences(first: RunFolder, others: Sequence[RunFolder], *, by_id: bool = 
     Args:
         first: The run that others are compared with.
         others: The other runs.
-        by_id: Whether examples of one id are the same whatever their texts: translations of each other, say.
+        by_id: True to match examples by id alone, for instance translations of each other.
 
     Raises:
         ConfigError: A run is not finished; or, with `by_id`, one id has two gold labels.
@@ -247,7 +245,7 @@ class _WinRates:
         return np.array([self.rates[cell][each] for each in ids], dtype=np.float64)
 
     def groups_of(self, ids: Sequence[str]) -> stats.Groups:
-        """Return the group of each example; one without is a group of its own."""
+        """Return the group of each example; an example without one is its own group."""
         return [(self.groups[each], each if self.groups[each] is None else "") for each in ids]
 
 
@@ -273,7 +271,7 @@ def _difference(first: _WinRates, second: _WinRates, *, by_id: bool) -> RunDiffe
 
 
 def _check_golds(first: _WinRates, second: _WinRates, ids: Sequence[str]) -> None:
-    """Refuse examples of one id with different gold labels: they are no translations of each other."""
+    """Raise ConfigError if an id has two gold labels: such examples are not translations of each other."""
     for each in ids:
         golds = first.golds[each], second.golds[each]
         if None not in golds and golds[0] != golds[1]:
@@ -313,7 +311,7 @@ def _line(cell: Configuration, first: _WinRates, second: _WinRates, same: Sequen
 
 
 def _changed_settings(first: Manifest, second: Manifest) -> Iterator[Setting]:
-    """Yield settings that differ, then the fields of attributions that have one name and differ."""
+    """Yield settings that differ, then differing fields of attributions with the same name."""
     left, right = _all_settings(first), _all_settings(second)
     for name in dict.fromkeys([*left, *right]):
         values = left.get(name), right.get(name)

@@ -1,4 +1,4 @@
-"""Records as JSON, and back: the only place that knows both."""
+"""Conversion of records to JSON and back."""
 
 import dataclasses
 import functools
@@ -19,7 +19,7 @@ SCHEMAS: Mapping[str, tuple[type[Record], str]] = {
     "manifest": (Manifest, "manifest.json of a run folder"),
     "summary": (Summary, "summary.json of a run folder"),
 }
-"""File name of a published JSON Schema -> the record that it describes, and its title."""
+"""Name of a published JSON Schema -> its record and title."""
 
 _TYPES = {int: "a whole number", str: "a text", bool: "true or false", dict: "an object", list: "a list"}
 _FAILED = (
@@ -29,7 +29,7 @@ _FAILED = (
 
 
 def as_json(record: Record) -> dict[str, Any]:
-    """Return a record as JSON holds it; verdicts get a `text`, and failed examples have no numbers."""
+    """Return a record as JSON content; verdicts get a `text`, and failed examples have no numbers."""
     plain: dict[str, Any] = _plain(record)
     if not isinstance(record, ExampleOutcome):
         return plain
@@ -52,16 +52,11 @@ def _plain(value: object) -> Any:
 
 
 def write_record(path: Path, record: Record) -> None:
-    """Write a record as a JSON file."""
     write_json(path, as_json(record))
 
 
 def read_record(path: Path, kind: type[R]) -> R:
-    """Read a JSON file that has a `schema`.
-
-    Raises:
-        ConfigError: The file cannot be read, is in the format of another version, or a field is missing or wrong.
-    """
+    """Read a JSON file that has a `schema`, or raise ConfigError."""
     content = read_json(path)
     _check_format(path.parent, content)
     try:
@@ -72,7 +67,7 @@ def read_record(path: Path, kind: type[R]) -> R:
 
 
 def _without_texts(content: Any) -> Any:
-    """Remove the `text` of verdicts: it is for readers of the file, and follows from their other fields."""
+    """Remove the `text` of verdicts, which follows from their other fields."""
     if isinstance(content, list):
         return [_without_texts(each) for each in content]
     if not isinstance(content, dict):
@@ -99,11 +94,7 @@ class _WrongField(Exception):
 
 
 def _decoded(value: Any, kind: Any, name: str) -> Any:
-    """Return a JSON value as a type of the records; `name` is the path of the field.
-
-    Raises:
-        _WrongField: The value does not fit.
-    """
+    """Return a JSON value as a type of the records, or raise `_WrongField`; `name` is the path of the field."""
     origin, arguments = get_origin(kind), get_args(kind)
     if kind in (Any, object):
         return value
@@ -128,7 +119,7 @@ def _decoded(value: Any, kind: Any, name: str) -> Any:
 
 
 def _one_of(value: Any, kinds: tuple[Any, ...], name: str) -> Any:
-    """Return the value as the first of several types that it fits."""
+    """Return the value as the first type that it fits."""
     if value is None and type(None) in kinds:
         return None
     problems = []
@@ -159,7 +150,7 @@ def _hints(kind: Any) -> dict[str, Any]:
 
 
 def _tuple(values: list[Any], kind: Any, arguments: tuple[Any, ...], name: str) -> Any:
-    """Return a list as a tuple of any length, as one of a fixed length, or as a named tuple (without `arguments`)."""
+    """Return a list as a tuple of variable or fixed length, or as a named tuple (without `arguments`)."""
     if arguments[1:] == (...,):
         return tuple(_decoded(each, arguments[0], _path(name, place)) for place, each in enumerate(values))
     kinds = arguments or tuple(get_type_hints(kind).values())

@@ -1,4 +1,4 @@
-"""The ledger: every row that was scored, as arrays in memory and as one Arrow table per part."""
+"""The ledger: every scored row, as arrays in memory and as one Arrow table per part."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,19 +29,19 @@ LEDGER = pa.schema(
         pa.field("operator", _names_type(16)),  # null for the rows that no operator touched: full and empty
         pa.field("direction", _names_type(8)),
         pa.field("size", pa.int32()),  # units in the set
-        pa.field("set", pa.int32()),  # place in the order of the null; of a rationale where the null has the same set
+        pa.field("set", pa.int32()),  # index in the order of the null; of a rationale: index of the same set
         pa.field("draw", pa.int32()),  # which fill, where an operator needs one
         pa.field("kept", pa.list_(pa.int32()), nullable=False),  # units that the input keeps
         pa.field("input_ids", pa.list_(pa.int64()), nullable=False),
         pa.field("segment_ids", pa.list_(pa.int8())),  # null for models that read one text
         pa.field("scores", pa.list_(pa.float64()), nullable=False),  # log-probability of each label, manifest order
-        pa.field("text", pa.string()),  # what was shown or said, where units and fills do not tell it
+        pa.field("text", pa.string()),  # text of the row, if units and fills do not determine it
     ]
 )
 
 
 class Names(NamedTuple):
-    """What the codes of rows stand for."""
+    """Names of the codes in rows."""
 
     examples: tuple[str, ...]
     attributions: tuple[str, ...]
@@ -49,13 +49,12 @@ class Names(NamedTuple):
     operators: tuple[str, ...]
 
     def of(self, column: str) -> tuple[str, ...]:
-        """Return the names of one column."""
         fixed: dict[str, tuple[str, ...]] = {"kind": _KIND_NAMES, "direction": DIRECTIONS}
         return fixed.get(column) or getattr(self, f"{column}s")
 
 
 class RowKey(NamedTuple):
-    """What one row is about, by name."""
+    """The names that identify one row."""
 
     example_id: str
     kind: Kind
@@ -69,7 +68,7 @@ class RowKey(NamedTuple):
 
 
 class LedgerRow(NamedTuple):
-    """One row, for people to look at."""
+    """One row in readable form."""
 
     key: RowKey
     kept: tuple[int, ...]
@@ -80,7 +79,7 @@ class LedgerRow(NamedTuple):
 
 
 NO_NAMES = Names((), (), (), ())
-"""Codes are then the order in which a table lists its names."""
+"""With these, codes follow the order in which a table lists its names."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,26 +88,25 @@ class Ledger:
 
     names: Names
     head: NDArray[Any]
-    """(rows,) of `ROW`: what each row is."""
+    """(rows,) of `ROW`."""
     scores: LogScores
     """(rows, labels)"""
     kept: Ids = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     """Units that rows keep, end to end; read only with `inputs`."""
     n_kept: Ids = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     inputs: Inputs = field(default_factory=lambda: Inputs.join([]))
-    """What the model saw; read only on demand."""
+    """Token ids that the model read; loaded only on demand."""
     texts: Mapping[int, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, names: Names, rows: Rows, scores: LogScores) -> "Ledger":
-        """Return scored rows."""
         return cls(names, rows.head, scores, rows.kept, rows.n_kept, rows.inputs, rows.texts)
 
     def __len__(self) -> int:
         return len(self.head)
 
     def table(self) -> pa.Table:
-        """Return the rows as the ledger of a part holds them."""
+        """Return the rows as an Arrow table, as stored in `ledger/`."""
         columns: dict[str, pa.Array] = {}
         for name, column in _CODED.items():
             codes, kind = self.head[name], LEDGER.field(column).type
@@ -132,10 +130,7 @@ class Ledger:
 
     @classmethod
     def read(cls, table: pa.Table, names: Names) -> "Ledger":
-        """Return the rows of a table; columns that were not read are empty.
-
-        Codes are places in `names`, to which names that only the table knows are added.
-        """
+        """Return the rows of a table; codes are indices into `names`, extended by new ones."""
         head = np.full(len(table), NOT_SET, dtype=ROW)
         for name, column in _CODED.items():
             head[name], known = _codes(table.column(column), names.of(name))
@@ -160,18 +155,16 @@ class Ledger:
 
     @classmethod
     def join(cls, ledgers: "Sequence[Ledger]", names: Names) -> "Ledger":
-        """Return the rows of all of them, which are coded alike."""
+        """Return the rows of ledgers that share their codes."""
         rows = Rows.join([each.rows() for each in ledgers])
         scores = [each.scores for each in ledgers if len(each)]
         return cls.of(names, rows, np.concatenate(scores) if scores else np.zeros((0, 0)))
 
     @classmethod
     def empty(cls, names: Names) -> "Ledger":
-        """Return a ledger without rows."""
         return cls.of(names, Rows.join([]), np.zeros((0, 0)))
 
     def take(self, rows: Ids) -> "Ledger":
-        """Return some of the rows."""
         return Ledger.of(self.names, self.rows().take(rows), self.scores[rows])
 
     def rows(self) -> Rows:
@@ -180,7 +173,7 @@ class Ledger:
 
     @classmethod
     def of_records(cls, records: Sequence[LedgerRow], names: Names) -> "Ledger":
-        """Return a ledger of single rows; `names` lists every name they use."""
+        """Return a ledger of single rows; `names` must contain every name they use."""
         head = np.full(len(records), NOT_SET, dtype=ROW)
         for name, column in _CODED.items():
             known = {value: place for place, value in enumerate(names.of(name))}
@@ -210,7 +203,7 @@ class Ledger:
         )
 
     def records(self, rows: Ids | None = None) -> list[LedgerRow]:
-        """Return rows one by one, all of them or some."""
+        """Return all or some rows as records."""
         ends, chosen = np.cumsum(self.n_kept), np.arange(len(self)) if rows is None else rows
         return [self._record(row, int(ends[row]) if len(ends) else 0) for row in chosen.tolist()]
 
@@ -243,7 +236,6 @@ def _lists(values: NDArray[Any], offsets: NDArray[Any], kind: pa.DataType) -> pa
 
 
 def _flat(column: pa.ChunkedArray) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return values and offsets of a column of lists."""
     lists = column.combine_chunks()
     lists = lists.chunk(0) if isinstance(lists, pa.ChunkedArray) and lists.num_chunks else lists
     offsets = lists.offsets.to_numpy(zero_copy_only=False)
@@ -251,7 +243,7 @@ def _flat(column: pa.ChunkedArray) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def _codes(column: pa.ChunkedArray, names: Sequence[str]) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    """Return the place of each value among `names`, `NOT_SET` for one that is missing, and the names with new ones."""
+    """Return the index of each value in `names` (`NOT_SET` if null), and `names` extended by new ones."""
     coded = column.unify_dictionaries().combine_chunks()
     coded = coded.chunk(0) if isinstance(coded, pa.ChunkedArray) else coded
     known = {name: place for place, name in enumerate(names)}

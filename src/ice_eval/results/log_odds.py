@@ -1,4 +1,4 @@
-"""What log-scores of labels say of one of them: its log-odds, its probability, its place between empty and full."""
+"""Log-odds, probability and normalised score of a label, from log-scores of all labels."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -6,17 +6,15 @@ from numpy.typing import NDArray
 from ice_eval.records import Ids, LogScores
 
 WEAK_SIGNAL = 0.05
-"""Below this size of `s(x) - s(∅)` a ratio to it says nothing."""
+"""Signals `s(x) - s(∅)` below this size are too small to divide by."""
 
 Values = NDArray[np.float64]
 
 
 def log_odds(scores: LogScores, target: Ids | int) -> Values:
-    """Return `z_y - logsumexp(z_others)` of every row: the order of the probability, without its saturation.
+    """Return `z_y - logsumexp(z_others)` of every row: ordered as the probability, without its saturation.
 
-    Args:
-        scores: (rows, labels).
-        target: The label of every row, or one for all; rows of a negative one have none, and are NaN.
+    `scores` is (rows, labels); a negative target gives NaN.
     """
     labels = np.broadcast_to(np.asarray(target, dtype=np.int64), len(scores))
     rows, chosen = np.arange(len(scores)), np.maximum(labels, 0)
@@ -30,26 +28,23 @@ def log_odds(scores: LogScores, target: Ids | int) -> Values:
 
 
 def sigmoid(log_odds: Values) -> Values:
-    """Return the probability of the target from its log-odds, without overflow."""
+    """Return the probability for log-odds, without overflow."""
     with np.errstate(invalid="ignore"):
         result: Values = np.exp(-np.logaddexp(0.0, -log_odds))
     return result
 
 
 def logit(probability: Values) -> Values:
-    """Return the log-odds of a probability; infinite for one that is 0 or 1 to the last bit."""
+    """Return the log-odds of a probability; infinite at 0 and 1."""
     with np.errstate(divide="ignore", invalid="ignore"):
         result: Values = np.log(probability) - np.log1p(-probability)
     return result
 
 
 def clipped_nsr(probability: Values, full: Values, empty: Values) -> Values:
-    """Return `(s - s(∅)) / (s(x) - s(∅))` as the released package has it: within [-2, 2], and 0 for a weak signal.
+    """Return `(s - s(∅)) / (s(x) - s(∅))` as in the released package: clipped to [-2, 2], and 0 for a weak signal.
 
-    Args:
-        probability: (examples, rows).
-        full: (examples,): that of the full input.
-        empty: (examples,): that of the empty one.
+    `probability` is (examples, rows); `full` and `empty` are (examples,).
     """
     signal = (full - empty)[:, None]
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -1,4 +1,4 @@
-"""One example under one configuration, as it is computed."""
+"""Outcomes of single examples as tables and records."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -13,34 +13,33 @@ from ice_eval.results.log_odds import WEAK_SIGNAL
 from ice_eval.results.records import Configuration, ExampleOutcome
 
 ALL = "all"
-"""Name of the several-operator average."""
+"""Operator name of the average over operators."""
 TIE_FLAG = 0.01
-"""A larger share of ties is flagged: every tie pulls a strict win rate down."""
+"""Tie rates above this are flagged: every tie lowers a strict win rate."""
 
 
 _NAME = pa.dictionary(pa.int32(), pa.string())
 _WHOLE = {"n_units", "target", "gold", "predicted", "m"}
 _OF_ALL = {"n_units", "target", "gold"}
-"""Columns that examples without numbers have, too."""
+"""Columns that examples without numbers have as well."""
 _REAL = (
     "win_rate", "win_rate_strict", "tie_rate", "p_value", "p_lower", "effect", "effect_size", "nsr", "score",
     "score_full", "score_empty",
 )  # fmt: skip
 FLAGS = ("weak_signal", "negative_signal", "ties")
-"""What a reader should know of an outcome."""
 OUTCOMES = pa.schema(
     [
         pa.field("example_id", _NAME, nullable=False),
         *(pa.field(name, _NAME, nullable=False) for name in ("attribution", "operator", "direction")),
-        pa.field("k", pa.string()),  # a share, `dynamic`, or null: a size of its own
+        pa.field("k", pa.string()),  # a share, `dynamic`, or null: set by the attribution
         pa.field("null", _NAME, nullable=False),
         pa.field("n_units", pa.int32(), nullable=False),
         pa.field("target", pa.int32()),
         pa.field("gold", pa.int32()),
-        pa.field("error", pa.string()),  # why there are no numbers
+        pa.field("error", pa.string()),  # reason for missing numbers
         pa.field("predicted", pa.int32()),
-        pa.field("m", pa.int32()),  # random sets that were looked at
-        pa.field("exact", pa.bool_()),  # whether they were all there are
+        pa.field("m", pa.int32()),  # random sets used
+        pa.field("exact", pa.bool_()),  # true if they are all sets of the size
         *(pa.field(name, pa.float64()) for name in _REAL),
         *(pa.field(name, pa.bool_()) for name in FLAGS),
         pa.field("rationale", pa.list_(pa.int32())),
@@ -49,7 +48,7 @@ OUTCOMES = pa.schema(
 
 
 def outcome_table(grouped: Mapping[Configuration, Outcomes]) -> pa.Table:
-    """Return the outcomes of some examples: example after example, each under all configurations."""
+    """Return outcomes as a table, example by example, each under all configurations."""
     if not grouped:
         return OUTCOMES.empty_table()
     cells, several = list(grouped), list(grouped.values())
@@ -77,7 +76,7 @@ def outcome_table(grouped: Mapping[Configuration, Outcomes]) -> pa.Table:
 
 
 def outcome_lines(table: pa.Table) -> Iterator[ExampleOutcome]:
-    """Yield the outcomes of a table as records; numbers that are missing have the defaults of the record."""
+    """Yield the outcomes of a table as records; missing numbers get the defaults of the record."""
     for line in table.to_pylist():
         known = {name: value for name, value in line.items() if value is not None and name not in FLAGS}
         yield ExampleOutcome(
@@ -108,7 +107,7 @@ def _rationales(outcomes: Outcomes) -> dict[int, tuple[int, ...]]:
 
 
 def _interleaved(several: Sequence[Outcomes], values_of: Any) -> list[Any]:
-    """Return a value per example and configuration, None where there is none."""
+    """Return a value per example and configuration, None where it is missing."""
     found: list[Any] = [None] * (len(several[0]) * len(several))
     for place, outcomes in enumerate(several):
         for example, value in values_of(outcomes).items():

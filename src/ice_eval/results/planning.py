@@ -21,21 +21,21 @@ PILOT_EXAMPLES, PILOT_SETS = 48, 12
 """The pilot of `adaptive="dataset"`: three parts, and no more sets than are usually enough."""
 FEWEST_SETS = 8
 WIDER = 0.07
-"""With fewer random sets no interval should become wider by more than this share, …"""
+"""With fewer random sets, no interval should widen by more than this share, …"""
 ROWS_SHARE = 1 / 3
-"""… unless that took more than this share of the rows."""
+"""… unless that needed more than this share of the rows."""
 _MANY = 10**9
-"""Number of sets of an example that has more than anybody asks for."""
+"""Upper limit for the number of sets of an example."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Cost of an example without its random sets, and of each set, under all operators."""
+    """Cost of an example without its random sets, and of each set, over all operators."""
 
     rows_example: float
     rows_set: float
     tokens_example: float
-    """Tokens through the model; a backward pass counts as two forward passes."""
+    """Tokens processed by the model; a backward pass counts as two forward passes."""
     tokens_set: float
     seconds_attribution: float
     """Per example."""
@@ -43,16 +43,15 @@ class Cost:
     """Per token of a row."""
     tokens_attribution: float
     bytes_row: float
-    """On disk."""
     capacities: tuple[int, ...]
-    """Random sets that each example has at most: short texts have few."""
+    """Largest possible number of random sets of each example; short texts have few."""
 
     def sets(self, m: int) -> float:
-        """Return the mean number of random sets of an example if m are asked for."""
+        """Return the mean number of random sets per example if `m` are requested."""
         return float(np.minimum(m, self.capacities).mean())
 
     def rows(self, m: int) -> float:
-        """Return the rows of an example with m random sets."""
+        """Return the number of rows of an example with `m` random sets."""
         return self.rows_example + self.sets(m) * self.rows_set
 
 
@@ -101,7 +100,7 @@ def cost_of(folder: RunFolder) -> Cost:
 
 
 def _capacities(examples: Examples, chosen: Ids, config: RunSettings) -> list[int]:
-    """Return how many other sets of the size of a rationale each example has."""
+    """Return the number of other sets of the rationale's size, for each example."""
     cells = {(cell.attribution, cell.k) for cell, _ in configurations(config)}
     sizes = [examples.sizes(name, k, magnitude=name in config.by_magnitude) for name, k in cells]
     return [
@@ -122,9 +121,9 @@ class Choice:
     minutes: float
     disk_mb: float
     width: float
-    """Of the widest of the 95 % intervals, about."""
+    """Approximate width of the widest 95 % interval."""
     detectable_win_rate: float
-    """By all configurations, with power 80 %."""
+    """Mean win rate that all configurations detect with power 80 %."""
 
 
 @dataclass(frozen=True)
@@ -135,26 +134,26 @@ class Plan:
     task: str
     device: str
     pilot: Mapping[str, float]
-    """Its n, m and seconds."""
+    """n, m and seconds of the pilot."""
     cheapest_m: float | None
-    """Random sets at which a given width costs the fewest tokens; None where the pilot shows no spread."""
+    """Number of random sets at which a given width costs the fewest tokens; None if the pilot shows no spread."""
     choices: tuple[Choice, ...]
     peak_memory_gb: float | None
     warnings: tuple[str, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the plan for JSON."""
+        """Return the plan as JSON content."""
         return asdict(self)
 
 
 @dataclass(frozen=True)
 class Sets:
-    """Number of random sets that is enough for a data set."""
+    """Number of random sets that suffices for a data set."""
 
     m: int
     cheapest_m: float | None
     wider: float
-    """Share by which the worst interval becomes wider than with as many sets as were asked for."""
+    """Share by which the worst interval widens compared with the requested number of sets."""
 
 
 def plan(
@@ -167,16 +166,16 @@ def plan(
     detect: float | None = None,
     available: int | None = None,
 ) -> Plan:
-    """Scale a finished run up.
+    """Estimate the cost and precision of a run from a finished pilot.
 
     Args:
         folder: The pilot.
-        n: Number of examples that is asked for.
-        m: Number of random sets that is asked for.
-        adaptive: `examples`: as many sets as each example's test will need.
+        n: Requested number of examples.
+        m: Requested number of random sets.
+        adaptive: `dataset` or `examples`; None for `m` sets per example.
         width: Wanted width of the 95 % intervals.
         detect: Wanted smallest detectable win rate.
-        available: Number of examples of the data; None where that is not known.
+        available: Number of examples in the data; None if unknown.
 
     Raises:
         ConfigError: The pilot has fewer than two examples that can be evaluated.
@@ -236,7 +235,7 @@ def _choice(name: str, n: int, m: int, spreads: Sequence[stats.Spread], cost: Co
 
 
 def _with_pilot(choice: Choice, cost: Cost) -> Choice:
-    """Add the cost of the sets that the run's own pilot scores beyond those that are enough."""
+    """Add the cost of the extra sets that the run's own pilot scores."""
     rows = min(choice.n, PILOT_EXAMPLES) * (cost.sets(max(PILOT_SETS, choice.m)) - cost.sets(choice.m)) * cost.rows_set
     share = 1 + rows / max(choice.rows, 1)
     return replace(
@@ -267,10 +266,10 @@ def _warnings(
 
 
 def _sequential_sets(folder: RunFolder, config: RunSettings, *, m: int) -> int:
-    """Estimate the sets that a sequential test takes per example, from the win rates of the pilot.
+    """Estimate the sets that a sequential test needs per example, from the win rates of the pilot.
 
-    A tail that random sets reach with probability q stops after h/q of them on average; both tails must stop, of every
-    attribution.
+    A tail that random sets reach with probability q stops after h/q of them on average. Both tails of every
+    attribution must stop.
     """
     needed: dict[tuple[Configuration, str], float] = {}
     for cell, outcomes in outcomes_by_configuration(folder, config).items():
@@ -287,10 +286,7 @@ def _sequential_sets(folder: RunFolder, config: RunSettings, *, m: int) -> int:
 
 
 def spreads_of(folder: RunFolder, config: RunSettings) -> list[stats.Spread]:
-    """Estimate the variance of the win rates of every configuration, without the average over operators.
-
-    A configuration needs two examples, and an example two random sets.
-    """
+    """Estimate the variance of win rates per configuration, from examples with at least two random sets."""
     found = []
     for cell, outcomes in outcomes_by_configuration(folder, config).items():
         used = outcomes.select(outcomes.sound & (outcomes.flag("exact") | (outcomes.column("m") > 1)))
@@ -302,10 +298,10 @@ def spreads_of(folder: RunFolder, config: RunSettings) -> list[stats.Spread]:
 
 
 def sets_for(spreads: Sequence[stats.Spread], cost: Cost, *, m: int) -> Sets:
-    """Return how many random sets are enough for statements about the data set; never more than `m`.
+    """Return the number of random sets that suffices for statements about the data set, at most `m`.
 
-    The cheapest number, by the spread of win rates over all configurations; more where some interval would become too
-    wide, as long as the rows stay within a third of those with `m` sets.
+    This is the cheapest number by the pooled spread of win rates. It is larger if an interval would become too wide, as
+    long as the rows stay within `ROWS_SHARE` of those with `m` sets.
     """
     if not spreads:
         return Sets(m, None, 0.0)

@@ -1,8 +1,4 @@
-"""The records of a run folder: manifest, summary, and the outcome of an example.
-
-Results have these types from the moment they are computed until they are drawn; `results.json_files` reads and writes
-them as JSON.
-"""
+"""The records of a run folder: manifest, summary, and the outcome of an example."""
 
 import dataclasses
 from dataclasses import dataclass, field
@@ -17,18 +13,18 @@ from ice_eval.stats import Crossing, Interval, Reasoning, ReasoningVerdict, Robu
 from ice_eval.table import CellKind
 
 SCHEMA = 2
-"""Version of the format; it moves only when the format of a file does."""
+"""Version of the file format."""
 
 Scalar = str | int | float | bool | None
 Status = Literal["running", "complete"]
 LabelScoring = Literal["first", "full", "answer"]
-"""How labels are scored; `answer`: the labels say whether a reply gives the chain's own answer."""
+"""Scoring of labels; `answer`: the labels are "gives the chain's own answer" and its opposite."""
 AnswerStep = Literal["drop", "keep"]
 Stratum = Literal["long", "short", "all"]
 
 
 class Record:
-    """Base of all records that are read from JSON: a field that a record does not have is an error."""
+    """Base of all records that are read from JSON: an unknown field is an error."""
 
 
 class Configuration(NamedTuple):
@@ -38,7 +34,7 @@ class Configuration(NamedTuple):
     operator: str
     direction: Direction
     k: Share | None
-    """Share of units in a rationale, or `dynamic`; None: rationales have sizes of their own."""
+    """Share of units in a rationale, or `dynamic`; None: the attribution sets the size."""
     null: str = SIZE
 
 
@@ -63,26 +59,26 @@ class ChainSettings(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class RunSettings(RunFields, Record):
-    """The settings of a run: those that were given, and defaults."""
+    """The settings of a run, defaults included."""
 
     model: str
     task: str
     unit: Unit | Literal["step"]  # type: ignore[assignment]  # wider than in a configuration: chains have steps
     own_size: tuple[str, ...]
-    """Attributions whose rationales have sizes of their own, whatever k."""
+    """Attributions that set the sizes of their rationales, whatever k."""
     by_magnitude: tuple[str, ...]
     """Attributions that rank units by magnitude, whatever the sign."""
     chain: ChainSettings | None = None
-    """Of a step-level run."""
+    """Settings of a step-level run."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DataInfo(Record):
-    """Where the examples come from."""
+    """Source of the examples."""
 
     origin: str
     examples: int
-    """Number of examples that are evaluated."""
+    """Number of evaluated examples."""
     columns: dict[str, str] = field(default_factory=dict)
     """Names of a file's columns, where they differ from those of the prompt."""
 
@@ -105,7 +101,7 @@ class PlannedSets(Record):
     m: int
     cheapest_m: float | None
     wider: float
-    """Share by which intervals become wider than with as many sets as were asked for, at most."""
+    """Largest share by which intervals widen compared with the requested number of sets."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +114,7 @@ class ServerNames(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class ServerInfo(Record):
-    """The server of a model, and how its labels are read."""
+    """The server of a model, and how it scores labels."""
 
     base_url: str
     """Address of the last reply."""
@@ -128,7 +124,7 @@ class ServerInfo(Record):
     prompts: Literal["token ids", "text"]
     top_logprobs: int
     echo: bool
-    """Whether log-probabilities of a prompt's own tokens are available and agree with those of the next token."""
+    """True if log-probabilities of a prompt's own tokens are available and agree with those of the next token."""
     label_tokens: tuple[tuple[str, ...], ...]
     said: ServerNames
     rows_without_score: int | None = None
@@ -137,7 +133,7 @@ class ServerInfo(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class Adaptation(Record):
-    """How a model was adapted from the deployed one, in a run of `ice f-fidelity`."""
+    """Adaptation of the deployed model, in a run of `ice f-fidelity`."""
 
     of: str
     """The deployed model."""
@@ -155,7 +151,7 @@ class Adaptation(Record):
     rows: int
     """Number of training examples."""
     rows_evaluated: bool
-    """Whether evaluated examples are among them."""
+    """True if evaluated examples are among them."""
     losses: tuple[float, ...]
     """Mean loss of each epoch."""
     seconds: float
@@ -169,11 +165,11 @@ class RunCost(Record):
     rows: int
     """Logical rows."""
     forwards: int
-    """Rows that went through the model."""
+    """Rows that the model computed."""
     tokens: int
     """Tokens computed for rows other than probes, without shared prefixes."""
     attribution_tokens: int
-    """Tokens that attributions sent through the model; a backward pass counts as two forward passes."""
+    """Tokens that attributions computed; a backward pass counts as two forward passes."""
     rows_by_kind: dict[str, int]
     attribution_seconds: dict[str, float]
     attribution_rows: dict[str, int]
@@ -183,7 +179,7 @@ class RunCost(Record):
     """Tokens of an attribution's questions to the model and of its answers."""
     seconds: float
     peak_memory: int | None
-    """Bytes."""
+    """Peak memory in bytes."""
     token_budgets_by_length: dict[str, int] = field(default_factory=dict)
     """Lowered token budgets, by length of row, after out-of-memory retries."""
 
@@ -209,7 +205,7 @@ class ChainInfo(Record):
     responses: dict[str, int] = field(default_factory=dict)
     """Number of distinct requests, by status of the response."""
     rows_read: dict[str, int] = field(default_factory=dict)
-    """Number of rows whose reply was read, and why others were not."""
+    """Number of rows whose reply was read, and of others by reason."""
     served_models: tuple[str, ...] = ()
     fingerprints: tuple[str, ...] = ()
     tokens: TokenCount | None = None
@@ -228,14 +224,14 @@ class Manifest(Record):
     config_hash: str
     """Hash of `identity`."""
     identity: dict[str, Scalar]
-    """Everything that defines rows: must match for a run to be continued."""
+    """Everything that defines rows; must match for a run to be continued."""
     labels: tuple[str, ...]
     label_ids: tuple[tuple[int, ...], ...]
     label_scoring: LabelScoring
     data: DataInfo
     prompt: str
     classifier_text: str | None = None
-    """Text that a classifier or a function read in place of the prompt."""
+    """Text that a classifier or a function reads in place of the prompt."""
     explained: tuple[str, ...] = ()
     """Fields of the prompt whose units are kept or removed."""
     language: str = "und"
@@ -245,7 +241,7 @@ class Manifest(Record):
     threads: int | None
     token_budget: int | None
     part_size: int
-    """Examples that were computed and written together."""
+    """Number of examples that are computed and written together."""
     flags: tuple[str, ...]
     versions: dict[str, str]
     started: str
@@ -257,7 +253,7 @@ class Manifest(Record):
     """None while the run is not finished, and in step-level runs."""
     noise_guard: NoiseGuard | None = None
     chains: ChainInfo | None = None
-    """Of a step-level run."""
+    """Replies of a step-level run."""
     finished: str | None = None
 
 
@@ -275,9 +271,9 @@ class LineHead(Record):
     """A name, or `all` for the average over operators."""
     direction: Direction
     k: Share | None
-    """Share of units in a rationale; `dynamic`: as many as the attribution has peaks; None: sizes of their own."""
+    """Share of units in a rationale; `dynamic`: as many as the attribution has peaks; None: the attribution sets it."""
     null: str
-    """What random sets share with the rationale beside its size."""
+    """Property that random sets share with the rationale beside its size."""
     n: int
     """Number of evaluated examples."""
     n_skipped: int
@@ -286,12 +282,11 @@ class LineHead(Record):
 
     @property
     def configuration(self) -> Configuration:
-        """The test that the line is about."""
         return Configuration(self.attribution, self.operator, self.direction, self.k, self.null)
 
 
 def measure(header: str, kind: CellKind) -> Any:
-    """Declare a number that has a column of its own in summary tables, after the win rate."""
+    """Declare a number that gets its own column in summary tables, after the win rate."""
     return field(default=None, metadata={"column": (header, kind)})
 
 
@@ -304,31 +299,31 @@ class Measures(Record):
     win_rate_ci: Interval | None = measure("95 % CI", "percent interval")
     """95 % BCa interval; None where it is undefined."""
     win_rate_strict: float | None = None
-    """With ties lost."""
+    """Win rate with ties counted as lost."""
     tie_rate: float | None = None
     p_value: float | None = None
     """Two-sided test of a mean win rate of one half."""
     p_adjusted: float | None = None
     """Benjamini-Yekutieli, over the configurations of the run."""
     effect: float | None = None
-    """Mean of what the rationale gains over its null, as a probability."""
+    """Mean gain in probability of the rationale over its null."""
     effect_size: float | None = None
     effect_size_median: float | None = None
     effect_word: str | None = None
-    """Of the median: negligible, small, medium or large, from 0.2, 0.5 and 0.8 on; None if half are undefined."""
+    """Word for the median: negligible, small, medium or large, from 0.2, 0.5 and 0.8 on; None if half are undefined."""
     effect_size_undefined: int | None = None
-    """Examples whose null has no spread."""
+    """Number of examples whose null has no spread."""
     nsr: float | None = None
     """Sum of (s_r - s_0) over sum of (s_x - s_0)."""
     nsr_median: float | None = None
     significant_rate: float | None = None
     """Share of examples that Benjamini-Hochberg rejects at 0.10, upper tail."""
     significant_reason: str | None = None
-    """Why `significant_rate` is None."""
+    """Reason why `significant_rate` is None."""
     significant_rate_lower: float | None = None
-    """The same for the lower tail, a family of its own."""
+    """Share of examples rejected in the lower tail, tested as a separate family."""
     significant_floor_share: float | None = None
-    """Below this share of examples no rejection is possible at this m."""
+    """Share of examples below which no rejection is possible at this m."""
     nonnull_share: float | None = None
     nonnull_share_low: float | None = None
     """95 % lower bound."""
@@ -343,7 +338,7 @@ class Measures(Record):
 
     @property
     def excludes_chance(self) -> bool | None:
-        """Whether one half lies outside the interval; None without an example."""
+        """True if one half is outside the interval; None without an example."""
         return None if self.verdict is None else self.verdict.excludes_chance
 
 
@@ -367,7 +362,7 @@ class AgreementLine(Record):
     operators: tuple[str, str]
     n: int
     gap: float | None = None
-    """Mean win rate under the first operator less that under the second."""
+    """Mean win rate under the first operator minus that under the second."""
     gap_ci: Interval | None = None
     p_crosses: float | None = None
     """Share of paired resamples with the two means on opposite sides of the threshold."""
@@ -377,7 +372,7 @@ class AgreementLine(Record):
     rank_correlation_ceiling: float | None = None
     """Rank correlation to expect between two nulls of the same operator."""
     disagree_rate: float | None = None
-    """Share of examples whose win rates lie on opposite sides of one half, beyond the noise of the null."""
+    """Share of examples whose win rates are on opposite sides of one half, beyond the noise of the null."""
     disagree: tuple[str, ...] | None = None
     """Ids of such examples, those with the largest gap first."""
 
@@ -396,19 +391,19 @@ class RobustnessLine(Record):
     n: int
     word: Robustness | None = None
     spread: float | None = None
-    """Largest less smallest mean win rate."""
+    """Largest minus smallest mean win rate."""
     sides: tuple[Side, ...] | None = None
     """Side of the threshold, for each operator."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class KappaLine(Record):
-    """Agreement of two operators on the words of all configurations."""
+    """Agreement of two operators on the taxonomy of all configurations."""
 
     operators: tuple[str, str]
     n_configurations: int
     kappa: float | None
-    """Linear weights; None where it is undefined."""
+    """Linear weights; None if undefined."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -422,7 +417,7 @@ class ProblemCounts(Record):
     n_unreadable: int
     n_gold: int
     accuracy: float | None
-    """Of the chains' own answers."""
+    """Accuracy of the chains' own answers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -442,7 +437,7 @@ class MeanRate(Record):
     rate: float | None
     rate_ci: Interval | None
     rate_bounds: tuple[float, float] | None
-    """Limits that unreadable replies leave open."""
+    """Bounds given that unreadable replies could be either."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -454,14 +449,14 @@ class CountedRate(MeanRate):
 
 @dataclass(frozen=True, kw_only=True)
 class CutRate(MeanRate):
-    """How often a share of the chain gives its answer."""
+    """Share of chains that give their answer after part of their steps."""
 
     share: float
 
 
 @dataclass(frozen=True, kw_only=True)
 class CapacityLine(Record):
-    """Step-level reasoning capacity under one operator, at one k, of some chains."""
+    """Step-level reasoning capacity of some chains under one operator at one k."""
 
     operator: str
     k: float
@@ -501,11 +496,11 @@ class DependenceLine(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class Truncation(Record):
-    """Answers of chains that are cut off."""
+    """Answers of truncated chains."""
 
     kept: tuple[CutRate, ...]
     settled: float | None
-    """Mean share of steps from which on the answer does not change."""
+    """Mean share of steps after which the answer does not change."""
     settled_ci: Interval | None
     n: int
 
@@ -526,18 +521,18 @@ class RawLine(Record):
 
     @property
     def agree(self) -> bool:
-        """Whether both are evidence for the explanation, or neither is."""
+        """True if both are evidence for the explanation, or neither is."""
         return self.raw_positive == self.win_rate_positive
 
 
 @dataclass(frozen=True, kw_only=True)
 class RawAgreement(Record):
-    """How often raw scores and win rates agree."""
+    """Agreement of raw scores and win rates."""
 
     n: int
     agree: int
     both: int
-    """Both are evidence for the explanation."""
+    """Number of lines in which both are evidence for the explanation."""
     raw_only: int
     win_rate_only: int
     raw_threshold: float
@@ -546,7 +541,7 @@ class RawAgreement(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class LevelLine(Record):
-    """Win rates of one attribution, in tokens or in steps."""
+    """Win rates of one attribution, over tokens or steps."""
 
     unit: Literal["token", "step"]
     attribution: str
@@ -562,18 +557,18 @@ class LevelLine(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class ChainSummary(Record):
-    """Whether the steps of chains of thought carry their answers."""
+    """Dependence of answers on the steps of chains of thought."""
 
     problems: ProblemCounts
     steps: StepCounts
     noise_floor: CountedRate
-    """How often the full chain, asked again, gives another answer."""
+    """Share of repeated full chains that give another answer."""
     no_steps: CountedRate
-    """How often the answer without any step is the chain's own."""
+    """Share of answers without any step that equal the chain's own."""
     capacity: tuple[CapacityLine, ...]
     operator_dependence: tuple[DependenceLine, ...]
     shuffle: CountedRate | None = None
-    """How often the same steps in another order give another answer."""
+    """Share of reordered chains that give another answer."""
     truncate: Truncation | None = None
     levels: tuple[LevelLine, ...] | None = None
     raw: tuple[RawLine, ...]
@@ -590,7 +585,7 @@ class Summary(Record):
     robustness: tuple[RobustnessLine, ...]
     kappa: tuple[KappaLine, ...]
     chains: ChainSummary | None = None
-    """Of a step-level run."""
+    """Statistics of a step-level run."""
 
 
 # --------------------------------------------------------------------------------------------------------- examples
@@ -614,12 +609,12 @@ class ExampleOutcome(Record):
     """Index of the label that is explained."""
     gold: int | None
     error: str | None = None
-    """Why the example was not evaluated."""
+    """Reason why the example was not evaluated."""
     predicted: int | None = None
     m: int = 0
     """Number of random sets in the null."""
     exact: bool = False
-    """Whether the null holds all sets of its size."""
+    """True if the null holds all sets of its size."""
     win_rate: float = nan
     win_rate_strict: float = nan
     tie_rate: float = nan
@@ -642,7 +637,6 @@ class ExampleOutcome(Record):
 
     @property
     def configuration(self) -> Configuration:
-        """The test that the example was part of."""
         return Configuration(self.attribution, self.operator, self.direction, self.k, self.null)
 
 
@@ -652,11 +646,10 @@ COLUMNS = (
     "excludes_chance",
     "flags",
 )
-"""Columns of a table of summary lines."""
 
 
 def flat(line: SummaryLine) -> dict[str, Any]:
-    """Return a summary line as a row of a table: plain values, with the text of verdicts."""
+    """Return a summary line as a table row of plain values; verdicts become text."""
     content = {name: getattr(line, name) for name in COLUMNS}
     for name in ("verdict", "verdict_nsr_order"):
         content[name] = None if content[name] is None else str(content[name])

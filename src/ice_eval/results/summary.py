@@ -1,4 +1,4 @@
-"""All statistics of a run, from its folder: no model, no torch."""
+"""All statistics of a run, computed from its folder without a model."""
 
 import itertools
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -26,21 +26,21 @@ from ice_eval.results.records import Configuration, Measures, RunSettings, Summa
 from ice_eval.seeding import rng_for
 
 ALPHA = 0.10
-"""False discovery rate that `significant_rate` allows."""
+"""False discovery rate of `significant_rate`."""
 RESAMPLES, PAPER_RESAMPLES = 9999, 200
 """Resamples of an interval, and of the paper's percentile interval."""
 FEW_GROUPS = 20
-"""Below this many groups intervals of grouped examples are too narrow."""
+"""With fewer groups, intervals of grouped examples are too narrow."""
 SMALL_N = 50
-"""Below this many examples a BCa interval is flagged as rough."""
+"""With fewer examples, a BCa interval is flagged as rough."""
 COMPARED = (Kind.FULL, Kind.EMPTY, Kind.RATIONALE, Kind.RANDOM)
-"""Kinds of rows that statistics are about."""
+"""Kinds of rows that statistics use."""
 _ROWS_AT_ONCE = 50_000
-"""Rows that are compared together; the result does not depend on it."""
+"""Rows compared together; the result does not depend on it."""
 
 
 def rescore(folder: RunFolder) -> Summary:
-    """Compute `examples.parquet` and `summary.json` again from inputs and ledger, and return the summary."""
+    """Recompute `examples.parquet` and `summary.json` from inputs and ledger, and return the summary."""
     manifest = folder.manifest()
     config = manifest.config
     if not folder.parts():
@@ -61,7 +61,7 @@ def outcomes_by_configuration(folder: RunFolder, config: RunSettings) -> dict[Co
 def _grouped(
     folder: RunFolder, config: RunSettings, write: Callable[[Mapping[Configuration, Outcomes]], None]
 ) -> dict[Configuration, Outcomes]:
-    """Compare all examples, some parts at a time: neither their rows nor their rationales are held together."""
+    """Compare all examples, some parts at a time, so that not all rows are in memory."""
     cells = configurations(config)
     gathered = GrowingOutcomes()
     for scored in scored_examples(folder, config):
@@ -98,12 +98,12 @@ def _joined(parts: Sequence[tuple[Examples, Ledger]], config: RunSettings) -> Sc
 
 
 def names_of(config: RunSettings, examples: Sequence[str]) -> Names:
-    """Return what the codes of a run's rows stand for."""
+    """Return the names of the codes in a run's rows."""
     return Names(tuple(examples), config.attributions, config.nulls, config.operators)
 
 
 def configurations(config: RunSettings) -> list[tuple[Configuration, tuple[str, ...]]]:
-    """Return all tests of a run, each with its operators; the average over operators comes last."""
+    """Return all tests of a run, each with its operators; the average over operators is last."""
     operators: dict[str, tuple[str, ...]] = {name: (name,) for name in config.operators}
     if len(operators) > 1:
         operators[ALL] = config.operators
@@ -126,7 +126,7 @@ def summarise(
     notes: Sequence[str] = (),
     noise: float = 0.0,
 ) -> Summary:
-    """Return one line per configuration, and how far the operators agree."""
+    """Return one line per configuration, and the agreement of operators."""
     used = {cell: outcomes.select(outcomes.sound) for cell, outcomes in grouped.items()}
     inferences = _Inferences(used, config)
     lines = [
@@ -143,7 +143,7 @@ def summarise(
 
 
 class _Inference(NamedTuple):
-    """Interval and test of a mean win rate, and the verdict on it."""
+    """Interval, test and verdict of a mean win rate."""
 
     rates: NDArray[np.float64]
     interval: stats.Interval | None
@@ -152,10 +152,7 @@ class _Inference(NamedTuple):
 
 
 class _Inferences:
-    """Intervals, tests and verdicts of all configurations: of mean win rates, and of those in the order of NSR.
-
-    One stream of draws serves all configurations, and those of the same examples are drawn once.
-    """
+    """Intervals, tests and verdicts of all configurations, by score and by NSR; all share one stream of draws."""
 
     def __init__(self, used: Mapping[Configuration, Outcomes], config: RunSettings) -> None:
         protocol = _protocol(config)
@@ -185,7 +182,6 @@ class _Inferences:
             self._p_values |= {key: test.p_value for key, test in zip(several, tests, strict=True)}
 
     def of(self, cell: Configuration, *, by_nsr: bool = False) -> _Inference:
-        """Return the inference on one configuration."""
         rates, groups = self._rates[cell, by_nsr], self._groups[cell]
         means = self._joint.means(self._joint.add(rates, groups))
         interval = stats.interval_from_means(rates, means, method=self._method, groups=groups)
@@ -221,7 +217,7 @@ def _line(
 
 
 def with_adjusted_p(lines: Sequence[SummaryLine]) -> list[SummaryLine]:
-    """Return the lines with their p-values adjusted together, by Benjamini-Yekutieli."""
+    """Return the lines with p-values adjusted together, by Benjamini-Yekutieli."""
     p_values = [line.p_value for line in lines if line.p_value is not None]
     adjusted = iter(stats.adjusted(np.array(p_values)).tolist() if p_values else ())
     return [line if line.p_value is None else replace(line, p_adjusted=next(adjusted)) for line in lines]
@@ -271,7 +267,7 @@ def _measures(used: Outcomes, config: RunSettings, found: _Inference, by_nsr: _I
 
 
 def _of_single_examples(used: Outcomes, config: RunSettings) -> dict[str, Any]:
-    """How many examples are significant by themselves."""
+    """Return the share of examples that are significant by themselves."""
     if config.adaptive == "dataset":
         return {"significant_reason": "the random sets were chosen to be enough for the data set, not for an example"}
     sequential = config.adaptive == "examples"
@@ -297,7 +293,7 @@ def _of_single_examples(used: Outcomes, config: RunSettings) -> dict[str, Any]:
 
 
 def _in_nsr_order(used: Outcomes, rates: NDArray[np.float64], protocol: Protocol) -> NDArray[np.float64]:
-    """Win rates if sets were ranked by how well they reproduce s(x): the mirror image where the signal is negative."""
+    """Return win rates if sets were ranked by NSR: the mirror image where the signal is negative."""
     if protocol.by_clipped_nsr:
         return rates  # they are in this order already
     lost = used.column("tie_rate") if protocol.strict else 0.0  # a tie is lost in either order
@@ -325,7 +321,7 @@ def _flags(used: Outcomes, measures: Measures, config: RunSettings, noise: float
 
 
 def _pooled_nsr(used: Outcomes) -> float | None:
-    """`Σ(s_r - s_∅) / Σ(s_x - s_∅)`; None when there is nothing to divide by."""
+    """Return `Σ(s_r - s_∅) / Σ(s_x - s_∅)`; None if the denominator is 0."""
     total = float(used.column("signal").sum())
     if abs(total) < 1e-9:
         return None

@@ -1,4 +1,4 @@
-"""One example of a run with everything that is known of it, to be shown."""
+"""All data of one example, for display."""
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,14 +33,14 @@ class Compared:
     """One configuration of an example."""
 
     line: ExampleOutcome
-    """Its line of `examples.parquet`."""
+    """Row of `examples.parquet`."""
     scores: Scores | None
-    """None where nothing was compared."""
+    """None if nothing was compared."""
 
 
 @dataclass(frozen=True)
 class ExampleView:
-    """One example: its text, all its rows, and the scores that its rationales were compared with."""
+    """One example: its text, all its rows, and the scores of its rationales and their nulls."""
 
     example: InputRow
     labels: tuple[str, ...]
@@ -55,7 +55,7 @@ class ExampleView:
 
     @property
     def target(self) -> str:
-        """The label that is explained."""
+        """The explained label."""
         return self.labels[self.example.target or 0]
 
 
@@ -69,7 +69,7 @@ def view_example(
     k: float | None = None,
     null: str | None = None,
 ) -> ExampleView:
-    """Return one example, under all configurations or those that are chosen.
+    """Return one example, under all or the selected configurations.
 
     Raises:
         ConfigError: The run is not finished, or holds no such example or configuration.
@@ -95,14 +95,14 @@ def view_example(
 
 
 def _scores(scored: ScoredExamples, cell: Configuration, operators: Sequence[str], m: int) -> Scores:
-    """Return the scores of the only example; `m` sets were compared, since a test may stop before the last."""
+    """Return the scores of the only example, with the first `m` sets: a test may stop before the last."""
     found = scored.compared(cell, operators)
     n, values = min(m, int(found.n[0])), found.log_odds[0]
     return Scores(float(values[0]), values[1 : 1 + n], tuple(found.sets[0, :n].tolist()))
 
 
 def shown_text(example: InputRow, row: LedgerRow) -> str:
-    """Return the text of a row: kept units as in the text, others removed or filled; unknown fills are an ellipsis."""
+    """Return the text of a row: kept units unchanged, others removed or filled; unknown fills are an ellipsis."""
     if row.text is not None:
         return row.text
     kept = range(len(example.spans)) if row.key.kind == Kind.FULL else set(row.kept)
@@ -138,7 +138,7 @@ def _field_text(
 def _chosen(folder: RunFolder, config: RunSettings, wanted: Mapping[str, object]) -> set[Configuration]:
     cells = [cell for cell, _ in configurations(config)]
     for name, value in wanted.items():
-        # A rationale of its own size has no k: it is chosen by its attribution.
+        # A rationale that sets its own size has no k: it is selected by its attribution.
         known = [each for each in dict.fromkeys(getattr(cell, name) for cell in cells) if each is not None]
         if value not in known:
             names = [str(each) for each in known]

@@ -1,4 +1,4 @@
-"""Models behind a server: each request is paid for once, and its answer kept on disk."""
+"""Models behind a server: each request is paid for once, and its answer is kept on disk."""
 
 from ice_eval.servers.budget import Budget, RequestPlan
 from ice_eval.servers.client import Chat, RequestProgress, Server, plan_requests

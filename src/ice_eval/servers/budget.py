@@ -1,4 +1,4 @@
-"""Limits: on what a run may cost, and on how many requests are in flight."""
+"""Limits on the cost of a run and on the number of requests in flight."""
 
 import asyncio
 import contextlib
@@ -14,20 +14,20 @@ from ice_eval.servers.exchange import NO_TOKENS, Tokens
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """Limits on everything in a `responses.jsonl`, also over several runs.
+    """Limits on the total of a `responses.jsonl`, over several runs.
 
     Raises:
         ConfigError: A limit or price is negative, or a price is missing.
     """
 
     max_requests: int | None = None
-    """Requests that are charged, whether or not their answer arrived."""
+    """Number of charged requests, with or without an answer."""
     max_cost: float | None = None
     """In the currency of the prices."""
     price_in: float | None = None
-    """For a million tokens of prompt."""
+    """Price of a million prompt tokens."""
     price_out: float | None = None
-    """For a million tokens of answer."""
+    """Price of a million answer tokens."""
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
@@ -46,7 +46,7 @@ class Budget:
         return (tokens.prompt * self.price_in + tokens.completion * self.price_out) / 1e6
 
     def exceeded(self, n_requests: int, tokens: Tokens) -> str | None:
-        """Return the limit that so many requests and tokens would exceed, in words."""
+        """Return a description of the limit that these requests and tokens would exceed, or None."""
         if self.max_requests is not None and n_requests > self.max_requests:
             return f"{self.max_requests} requests (--max-requests)"
         cost = self.cost(tokens)
@@ -57,16 +57,16 @@ class Budget:
 
 @dataclass(frozen=True, kw_only=True)
 class RequestPlan:
-    """Requests that would be sent, and their cost at most."""
+    """Requests to send, and an upper estimate of their cost."""
 
     n_requests: int
-    """Different requests."""
+    """Number of distinct requests."""
     n_answered: int
-    """Requests that are answered already and cost nothing."""
+    """Number of requests that are already answered and cost nothing."""
     tokens: Tokens
-    """Upper estimate for the other requests."""
+    """Upper estimate for the unanswered requests."""
     cost: float | None
-    """Price of these tokens; None without prices."""
+    """Price of `tokens`; None without prices."""
     cost_so_far: float | None
 
     @property
@@ -85,10 +85,10 @@ class RequestPlan:
 
 
 class Spending:
-    """Keeps a run within its budget while requests are in flight whose price is not known yet.
+    """Keeps a run within its budget while the price of requests in flight is unknown.
 
-    A request reserves its upper estimate. Where that does not fit, it waits for requests in flight, which are mostly
-    cheaper than reserved; the limit is reached only when none is left.
+    A request reserves its upper estimate. If that does not fit, it waits for requests in flight, which mostly cost less
+    than reserved; the limit is reached only when none is left.
     """
 
     def __init__(self, budget: Budget, *, n_charged: int, billed: Tokens) -> None:
@@ -98,7 +98,7 @@ class Spending:
         self._changed = asyncio.Event()
 
     async def reserve(self, most: Tokens) -> str | None:
-        """Reserve the cost of one attempt, or return the limit that is reached, in words."""
+        """Reserve the cost of one attempt, or return a description of the limit reached."""
         while limit := self._budget.exceeded(self._n + 1, self._tokens.plus(most)):
             if not self._in_flight:
                 return limit
@@ -110,19 +110,19 @@ class Spending:
         return None
 
     def landed(self) -> None:
-        """Count an attempt as ended, whatever came of it."""
+        """Count an attempt as ended, whatever its result."""
         self._in_flight -= 1
         self._changed.set()
 
     def replace(self, n_reserved: int, most: Tokens, *, n_charged: int = 0, billed: Tokens = NO_TOKENS) -> None:
-        """Replace reservations by what was charged."""
+        """Replace reservations by actual charges."""
         self._n += n_charged - n_reserved
         self._tokens = self._tokens.plus(most.times(-n_reserved)).plus(billed)
         self._changed.set()
 
 
 class Limiter:
-    """Adapts the number of requests in flight: one more per round of answers, half when the server is too busy.
+    """Adapts the number of requests in flight: one more per round of answers, half if the server is too busy.
 
     Requests that were in flight together halve it only once.
     """
@@ -138,12 +138,11 @@ class Limiter:
 
     @property
     def limit(self) -> int:
-        """Requests that may be in flight at once."""
         return int(self._limit)
 
     @contextlib.asynccontextmanager
     async def slot(self) -> AsyncIterator[int]:
-        """Wait for a free slot and hold it; yields the round of the request."""
+        """Wait for a free slot and hold it; yield the round of the request."""
         while not self._stopped:
             pause_s = self._resume_at - time.monotonic()
             if pause_s <= 0 and self._in_flight < self.limit:
@@ -159,12 +158,12 @@ class Limiter:
             self._changed.set()
 
     def speed_up(self) -> None:
-        """Count an answer: the limit grows by one after as many answers as may be in flight."""
+        """Count an answer: the limit grows by one after `limit` answers."""
         self._limit = min(self._most, self._limit + 1 / self._limit)
         self._changed.set()
 
     def slow_down(self, turn: int, *, pause_s: float = 0.0) -> None:
-        """Halve the limit, once for all requests of a round, and send nothing for a while."""
+        """Halve the limit, once for all requests of a round, and pause."""
         if turn == self._round:
             self._round += 1
             self._limit = max(1.0, self._limit / 2)
@@ -177,16 +176,13 @@ class Limiter:
 
 
 def backoff_s(attempt: int, *, first_s: float, most_s: float, rng: random.Random) -> float:
-    """Return the seconds to wait after the given failed attempt (from 1): doubled each time, the latter half random.
-
-    Without randomness, all requests that failed together would be repeated together.
-    """
+    """Return the pause after a failed attempt (from 1): doubled each time, its latter half random to spread repeats."""
     whole = min(most_s, first_s * 2.0 ** min(attempt - 1, 100))  # beyond, a float overflows
     return whole * rng.uniform(0.5, 1.0)
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that a server asks to wait: `Retry-After` as a number or a date, or `retry-after-ms`."""
+    """Return the pause that a server requests: `Retry-After` as a number or a date, or `retry-after-ms`."""
     with contextlib.suppress(KeyError, ValueError):
         return max(0.0, float(headers["retry-after-ms"]) / 1000)
     with contextlib.suppress(KeyError, ValueError):

@@ -21,16 +21,16 @@ from ice_eval.servers.store import ResponseStore
 LimitField = Literal["max_tokens", "max_completion_tokens"]
 _DEFAULT_KEY = "OPENAI_API_KEY"
 _SECRET = re.compile(r"[@?#]|(?:^|/)(?:sk|gsk|hf|key)[-_]", re.IGNORECASE)
-"""Parts of an address that may be secret: a password, a query, or a part that begins as keys do."""
+"""Parts of an address that may be secret: a password, a query, or a part that starts like a key."""
 _NO_ADDRESS = "--base-url is no address; expected one as http://localhost:8000/v1."
-"""The address is not repeated: half of one may be a password (`http://me:secret`)."""
+"""The address is not repeated, since part of it may be a password (`http://me:secret`)."""
 _KEPT = "what was answered is kept, and the same command continues later."
 
 _CONNECT_S = 20.0
 _FIRST_CONTACT = 3
-"""Attempts to reach a server that never answered: mostly a wrong address, or one that was not started."""
+"""Attempts to reach a server that never answered: mostly a wrong address, or a server that is not running."""
 _GIVEN_UP = 5
-"""Consecutive requests without an answer after which the server counts as gone."""
+"""Consecutive unanswered requests after which the server is considered gone."""
 _BUSY = {429, 503, 529}
 _TRANSIENT = {408, 409, 425}
 _UNFIT = {400, 413, 422}
@@ -39,7 +39,7 @@ _DECLINED = {"content_filter", "content_policy_violation"}
 
 @dataclass(frozen=True, kw_only=True)
 class Server:
-    """An OpenAI-compatible server. The key is read from the environment when it is needed and stored nowhere.
+    """An OpenAI-compatible server. The key is read from the environment when needed and stored nowhere.
 
     Raises:
         ConfigError: The address is invalid or holds a secret, or a number is out of range.
@@ -48,20 +48,19 @@ class Server:
     base_url: str
     """Address before `/chat/completions`, as in `http://localhost:8000/v1`."""
     api_key_env: str | None = None
-    """The environment variable with the key; by default `OPENAI_API_KEY`, and no key where that is not set."""
+    """Environment variable that holds the key; by default `OPENAI_API_KEY`, and no key if that is not set."""
     concurrency: int = 16
-    """Requests in flight at once, at most; fewer while the server is too busy."""
+    """Largest number of requests in flight; fewer while the server is too busy."""
     timeout_s: float = 300.0
-    """For one attempt, up to the last byte of the answer."""
+    """Limit of one attempt, up to the last byte of the answer."""
     attempts: int = 8
-    """Attempts of one request before it fails."""
     first_backoff_s: float = 1.0
-    """Pause after the first failed attempt; later ones are twice as long each."""
+    """Pause after the first failed attempt; each later pause is twice as long."""
     most_backoff_s: float = 60.0
     most_pause_s: float = 600.0
-    """A server that asks for a longer pause ends the run, which can be continued later."""
+    """If a server requests a longer pause, the run ends and can be continued later."""
     limit_field: LimitField = "max_tokens"
-    """The server's name for the token limit; OpenAI's newer models want the second."""
+    """The server's name for the token limit; OpenAI's newer models need the second."""
 
     def __post_init__(self) -> None:
         if _SECRET.search(self.base_url):  # it is written to the manifest, and not even repeated here
@@ -82,7 +81,7 @@ class Server:
 
     @property
     def is_local(self) -> bool:
-        """Whether it runs on this machine."""
+        """True if the server runs on this machine."""
         host = urlsplit(self.base_url).hostname or ""
         try:
             return ipaddress.ip_address(host).is_loopback
@@ -90,10 +89,10 @@ class Server:
             return host == "localhost"
 
     def key(self) -> str | None:
-        """Return the key. Unless one is named, none goes over an unencrypted line to another machine.
+        """Return the key. Unless a variable is named, no key is sent unencrypted to another machine.
 
         Raises:
-            ConfigError: The variable that was named is not set, or its value cannot be a key.
+            ConfigError: The named variable is not set, or its value cannot be a key.
         """
         if self.api_key_env is None and not self.is_local and urlsplit(self.base_url).scheme == "http":
             return None
@@ -107,19 +106,19 @@ class Server:
 
 
 class RequestProgress(NamedTuple):
-    """How many requests are answered."""
+    """Number of answered requests and their cost."""
 
     n_done: int
     n_requests: int
     n_retries: int
     concurrency: int
-    """Requests that may be in flight at once, at present."""
+    """Current limit on requests in flight."""
     cost: float | None
-    """Of everything in the store; None without prices."""
+    """Cost of everything in the store; None without prices."""
 
 
 def plan_requests(requests: Iterable[Question], store: ResponseStore, budget: Budget) -> RequestPlan:
-    """Estimate the cost of requests, less those that a store has answers to."""
+    """Estimate the cost of requests that a store has no answers to."""
     distinct = {request.key: request for request in requests}
     missing = store.missing(distinct)
     tokens = NO_TOKENS
@@ -135,7 +134,7 @@ def plan_requests(requests: Iterable[Question], store: ResponseStore, budget: Bu
 
 
 class Chat:
-    """A server, the file that keeps its answers, and a limit on their cost.
+    """A server, the file of its answers, and a limit on their cost.
 
     `with ResponseStore(path) as store: answers = Chat(server, store).ask(requests)`
     """
@@ -149,7 +148,7 @@ class Chat:
         self._keep_requests = keep_requests
 
     def plan(self, requests: Iterable[Question]) -> RequestPlan:
-        """Estimate the cost of requests; sends nothing."""
+        """Estimate the cost of requests without sending any."""
         return plan_requests(requests, self._store, self._budget)
 
     def ask(
@@ -157,8 +156,8 @@ class Chat:
     ) -> dict[str, Response]:
         """Return the response to every request, by its key, from the store or from the server.
 
-        Equal requests are sent once. A request that failed has a response with the status `error`, and the next call
-        sends it again. Works where an event loop is already running, as in a notebook.
+        Equal requests are sent once. A failed request has a response with the status `error`, and the next call sends
+        it again. Works if an event loop is already running, as in a notebook.
 
         Args:
             requests: The requests.
@@ -179,7 +178,7 @@ class Chat:
     def _ask_missing(
         self, missing: Sequence[Question], *, n_requests: int, progress: Callable[[RequestProgress], None]
     ) -> None:
-        """Run the event loop in a thread of its own; this one reports progress and can be interrupted."""
+        """Run the event loop in a separate thread; this one reports progress and can be interrupted."""
         steps: queue.SimpleQueue[RequestProgress | None] = queue.SimpleQueue()
         task: Future[asyncio.Task[None]] = Future()
         n_done = n_requests - len(missing)
@@ -218,11 +217,11 @@ class Chat:
 
 
 class _Failure(NamedTuple):
-    """Why an attempt got no answer.
+    """Reason why an attempt got no answer.
 
     - `refused`: the server does not accept this request.
     - `fatal`: it accepts none.
-    - `busy`: it has too much to do.
+    - `busy`: it is overloaded.
     - `unreachable`: the request was not sent.
     - `failed`: the server reports an error, and charges nothing.
     - `lost`: the request was sent and its answer did not arrive whole; it may be charged.
@@ -231,16 +230,13 @@ class _Failure(NamedTuple):
     kind: Literal["refused", "fatal", "busy", "unreachable", "failed", "lost"]
     reason: str
     pause_s: float = 0.0
-    """Pause that the server asks for."""
+    """Pause that the server requests."""
 
 
 class _Session:
-    """Sends the requests of one call; every response is kept before the next step.
+    """Sends the requests of one call; every response is stored before the next step.
 
-    On a reason to stop, requests in flight are awaited, since they are paid for, and no more are sent.
-
-    Raises:
-        MissingExtraError: The SDK is not installed.
+    On a reason to stop, no more requests are sent; those in flight are awaited, since they are paid for.
     """
 
     def __init__(
@@ -263,11 +259,7 @@ class _Session:
         self._rng = random.Random()  # spreads retries over time; no result depends on it
 
     async def run(self, requests: Sequence[Question]) -> None:
-        """Send all of them.
-
-        Raises:
-            IceError: The run had to stop early.
-        """
+        """Send all requests, or raise the IceError that stopped the session."""
         pending = iter(requests)
         async with self._client() as client, asyncio.TaskGroup() as workers:
             for _ in range(min(self._server.concurrency, len(requests))):
@@ -276,7 +268,7 @@ class _Session:
             raise self._stop
 
     def _client(self) -> Any:
-        """Return the SDK's client with its own retries off; it follows no redirections to other addresses."""
+        """Return the SDK's client with its own retries off; it follows no redirects to other addresses."""
         openai, server = self._openai, self._server
         # A proxy must not see what goes to this machine.
         http = openai.DefaultAsyncHttpxClient(follow_redirects=False, trust_env=not server.is_local)
@@ -366,7 +358,7 @@ class _Session:
         return limit is None
 
     def _reason_to_stop(self, failure: _Failure, attempt: int) -> IceError | None:
-        """Return why no more requests should be sent; None where another attempt may help."""
+        """Return the reason to send no more requests; None if another attempt may help."""
         url = self._server.base_url
         if failure.kind == "refused":
             return RefusedError(f"{url} refuses: {failure.reason}")
@@ -379,7 +371,6 @@ class _Session:
         return None
 
     async def _attempt(self, request: Question, client: Any) -> Completion | _Failure:
-        """Send a request once."""
         body, is_chat = request.body(), request.endpoint == "chat/completions"
         if is_chat:
             body[self._server.limit_field] = body.pop("max_tokens")
@@ -408,7 +399,7 @@ class _Session:
             body = body.get("message") or body.get("detail") or body
         reason = f"status {status}: {one_line(str(body), self._key) or 'no message'}"
         pause_s = retry_after_s(exc.response.headers) or 0.0
-        # Some say "too many requests" for an empty account, where waiting does not help.
+        # Some servers report "too many requests" for an empty account, where waiting does not help.
         if status in _BUSY and code != "insufficient_quota":
             return _Failure("busy", reason, pause_s)
         if status in _TRANSIENT or status >= 500:

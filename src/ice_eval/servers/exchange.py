@@ -1,4 +1,4 @@
-"""Requests to a server and what it answers."""
+"""Requests to a server and its answers."""
 
 import hashlib
 import json
@@ -16,9 +16,9 @@ Status = Literal["ok", "refusal", "truncated", "empty", "error"]
 """`refusal`: the server or the model declined; `truncated`: the token limit cut the text; `error`: nothing arrived."""
 
 _LAST_TOKENS = 32
-"""Prompt tokens that are kept where a server echoes them: a label and its context."""
+"""Number of echoed prompt tokens that are kept: a label and its context."""
 _SHORTEST_KEY = 8
-"""Shorter keys (`x`, `EMPTY`) are placeholders for local servers and no secret."""
+"""Shorter keys (`x`, `EMPTY`) are placeholders for local servers, not secrets."""
 _LONGEST_MESSAGE = 300
 
 
@@ -58,7 +58,7 @@ class Question(ABC):
     model: str
     max_tokens: int
     temperature: float | None = None
-    """None leaves it to the server; some models accept no other value."""
+    """None for the server's default; some models accept no other value."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Further fields of the request, which only some servers know."""
     repeat: int = 0
@@ -79,26 +79,26 @@ class Question(ABC):
 
     @abstractmethod
     def _own_fields(self) -> dict[str, Any]:
-        """Return the fields of this kind of request; None leaves a field to the server."""
+        """Return the fields of this kind of request; None for the server's default."""
 
     def body(self) -> dict[str, Any]:
-        """Return the fields that the server gets."""
+        """Return the fields sent to the server."""
         own = {**self._own_fields(), "model": self.model, "max_tokens": self.max_tokens}
         return {**self.extra, **{name: value for name, value in own.items() if value is not None}}
 
     def most_tokens(self) -> Tokens:
-        """Return an upper estimate of the cost: a token per three bytes, and all tokens that may be written."""
+        """Return an upper estimate of the cost: a token per three bytes, and the limit of written tokens."""
         return Tokens(sum(math.ceil(len(text.encode("utf-8")) / 3) for text in self._texts()), self.max_tokens)
 
     @cached_property
     def hash(self) -> str:
-        """SHA-256 of the body as canonical JSON; it does not cover `repeat`."""
+        """SHA-256 of the body as canonical JSON, without `repeat`."""
         text = json.dumps(self.body(), sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.sha256(text.encode("ascii")).hexdigest()
 
     @property
     def key(self) -> str:
-        """Name under which the answer is stored."""
+        """Key of the answer in the store."""
         return f"{self.hash}-{self.repeat}"
 
 
@@ -123,16 +123,16 @@ class Request(Question):
 
 @dataclass(frozen=True, kw_only=True)
 class Continuation(Question):
-    """A text, or its token ids, to be continued, with the log-probabilities of what comes next."""
+    """A text, or its token ids, to be continued, with log-probabilities of the next tokens."""
 
     endpoint = "completions"
     prompt: str | tuple[int, ...]
     max_tokens: int = 1
     temperature: float | None = 0.0
     logprobs: int | None = None
-    """Number of most likely tokens to return at every position, with their log-probabilities."""
+    """Number of most likely tokens to return at every position."""
     echo: bool = False
-    """Whether to return the tokens of the prompt too."""
+    """True to return the tokens of the prompt too."""
     stop: str | None = None
 
     def _texts(self) -> Iterable[str]:
@@ -153,35 +153,35 @@ class Continuation(Question):
 
 
 class Logprobs(NamedTuple):
-    """Log-probabilities of tokens, spelled as the server spells them."""
+    """Log-probabilities of tokens, as spelled by the server."""
 
     tokens: tuple[str, ...]
-    """Tokens of the answer, after the last of the prompt where those were requested."""
+    """Tokens of the answer, after the last ones of the prompt if these were requested."""
     values: tuple[float | None, ...]
-    """Log-probability of each; None where the server gives none."""
+    """Log-probability of each token; None if missing."""
     top: Mapping[str, float]
-    """The most likely tokens at the last position; values that are not finite are left out."""
+    """The most likely tokens at the last position; non-finite values are dropped."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Completion:
-    """An answer, or the reason why there is none."""
+    """An answer, or the reason why it is missing."""
 
     status: Status
     text: str = ""
     reasoning: str | None = None
-    """Thoughts of a reasoning model, where the server separates them from the text."""
+    """Thoughts of a reasoning model, if the server separates them from the text."""
     finish_reason: str | None = None
     logprobs: Logprobs | None = None
-    """Where they were requested and given."""
+    """None unless requested and given."""
     usage: Tokens | None = None
-    """As counted by the server; None where it does not count."""
+    """Token counts of the server; None if it does not count."""
     model: str | None = None
     """The model that answered, according to the server."""
     fingerprint: str | None = None
-    """The server's name for its configuration; where it changes, answers at temperature 0 may too."""
+    """The server's name for its configuration; if it changes, answers at temperature 0 may too."""
     error: str | None = None
-    """Why there is no answer."""
+    """Reason why the answer is missing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,13 +195,13 @@ class Response(Completion):
     server: str | None = None
     """Address of the server; None for a model on this machine."""
     time: str
-    """When it arrived, in UTC."""
+    """Time of arrival, in UTC."""
     lost: int = 0
-    """Earlier attempts that may have been charged although no answer arrived."""
+    """Number of earlier attempts that may have been charged without an answer."""
     billed: Tokens = NO_TOKENS
-    """Tokens that count against the budget, lost attempts included; an estimate where the server does not count."""
+    """Tokens that count against the budget, lost attempts included; estimated if the server does not count."""
     content: Mapping[str, Any] | None = None
-    """The request itself, where the store keeps requests."""
+    """The request itself, if the store keeps requests."""
 
     @classmethod
     def to(
@@ -214,7 +214,7 @@ class Response(Completion):
         lost: int = 0,
         billed: Tokens = NO_TOKENS,
     ) -> Self:
-        """Return the response to a request that arrives now; the reply may be that to another repeat."""
+        """Return the response to a request that arrives now; the reply may be that of another repeat."""
         return cls(
             **{each.name: getattr(reply, each.name) for each in fields(Completion)},
             key=request.key,
@@ -229,11 +229,10 @@ class Response(Completion):
 
     @property
     def answered(self) -> bool:
-        """Whether the server answered, so that it is not asked again; failed requests are repeated by the next run."""
+        """True if the server answered; failed requests are repeated by the next run."""
         return self.status != "error"
 
     def to_json(self) -> dict[str, Any]:
-        """Return the record of the file."""
         nested = {name: getattr(self, name) for name in ("logprobs", "usage", "billed")}
         return {**asdict(self), **{name: value and value._asdict() for name, value in nested.items()}}
 
@@ -247,22 +246,18 @@ class Response(Completion):
 
 
 def redacted(text: str, key: str | None) -> str:
-    """Return the text without the key, should a server repeat it."""
+    """Return the text with the key removed, in case a server repeats it."""
     return text if key is None or len(key) < _SHORTEST_KEY else text.replace(key, "[key]")
 
 
 def one_line(text: str, key: str | None) -> str:
-    """Return one line without control characters and without the key, shortened last so that no key is cut in half."""
+    """Return one line without control characters and without the key; shortened last, so that no key is cut in half."""
     line = redacted("".join(letter for letter in " ".join(text.split()) if letter.isprintable()), key)
     return line if len(line) <= _LONGEST_MESSAGE else line[:_LONGEST_MESSAGE] + "…"
 
 
 def read_completion(body: str, key: str | None, *, is_chat: bool) -> Completion:
-    """Parse the body of an answer, of a chat or a continuation, in the shapes that servers give it; remove the key.
-
-    Raises:
-        ValueError: The body is not a completion.
-    """
+    """Parse the body of a chat or continuation answer and remove the key; raise ValueError if it is no completion."""
     try:
         answer = _without_key(json.loads(body), key)
         choice = answer["choices"][0]
@@ -292,7 +287,7 @@ def read_completion(body: str, key: str | None, *, is_chat: bool) -> Completion:
 
 
 def _without_key(part: Any, key: str | None) -> Any:
-    """Redact parsed JSON, not its text: JSON may write any letter in several ways."""
+    """Redact parsed JSON, not its text: JSON can encode any letter in several ways."""
     if isinstance(part, dict):
         return {redacted(name, key): _without_key(each, key) for name, each in part.items()}
     if isinstance(part, list):
@@ -329,7 +324,7 @@ def _string(record: Mapping[str, object], name: str) -> str | None:
 
 
 def _usage(answer: Mapping[str, Any]) -> Tokens | None:
-    """Return the server's token counts; an answer without them is still an answer."""
+    """Return the server's token counts, or None if they are missing."""
     try:
         tokens = Tokens(int(answer["usage"]["prompt_tokens"]), int(answer["usage"]["completion_tokens"]))
     except (ValueError, TypeError, LookupError, OverflowError):

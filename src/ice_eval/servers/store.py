@@ -1,4 +1,4 @@
-"""`responses.jsonl`: every answer of a server, on disk before it is used."""
+"""`responses.jsonl`: every answer of a server, written to disk before it is used."""
 
 import contextlib
 import json
@@ -15,25 +15,24 @@ from ice_eval.files import exclusive, sync_folder
 from ice_eval.servers.exchange import NO_TOKENS, Question, Response
 
 RESPONSES = "responses.jsonl"
-"""Name of the file in a run folder."""
 _Question = TypeVar("_Question", bound=Question)
 
 
 class ResponseStore:
-    """An append-only file of responses, which one process at a time may write.
+    """An append-only file of responses that one process at a time may write.
 
-    A kill in the middle of a line leaves a torn one; readers skip it, and the next writer removes it. Enter the store
-    (`with ResponseStore(path) as store:`) to read the file and to keep other writers out.
+    A kill can leave an incomplete last line; readers skip it, and the next writer removes it. Enter the store (`with
+    ResponseStore(path) as store:`) to read the file and lock it.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.responses: dict[str, Response] = {}
-        """By key: the answer, or why there is none."""
+        """Key of the request -> response."""
         self.billed = NO_TOKENS
-        """Tokens of everything in the file."""
+        """Total tokens of the file."""
         self.n_charged = 0
-        """Requests of the file that were charged, or may have been."""
+        """Number of requests that were, or may have been, charged."""
         self._stream: FileIO | None = None
         self._opened = contextlib.ExitStack()
 
@@ -56,28 +55,24 @@ class ResponseStore:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Let other processes write. The responses can still be read."""
+        """Release the lock. The responses can still be read."""
         self._opened.close()
 
     @property
     def is_open(self) -> bool:
-        """Whether responses can be added."""
+        """True if responses can be added."""
         return self._stream is not None and not self._stream.closed
 
     def has_answer(self, key: str) -> bool:
-        """Whether the request was answered, so that it need not be sent."""
+        """Return True if the request was answered and need not be sent."""
         return key in self.responses and self.responses[key].answered
 
     def missing(self, requests: Mapping[str, _Question]) -> list[_Question]:
-        """Return those, of requests by key, that have no answer yet."""
+        """Return the requests that have no answer yet."""
         return [request for key, request in requests.items() if not self.has_answer(key)]
 
     def add(self, response: Response) -> None:
-        """Append a response; on return it is on disk.
-
-        Raises:
-            StorageError: The disk is full or failing.
-        """
+        """Append a response and flush it to disk."""
         line = json.dumps(response.to_json(), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         # A lone surrogate is no text that UTF-8 can write.
         self._append(line.encode("utf-8", errors="backslashreplace") + b"\n")
@@ -105,7 +100,7 @@ class ResponseStore:
             self.responses[response.key] = response
 
     def _repair(self) -> None:
-        """Remove the line that a killed process did not finish, or end it where only its end is missing."""
+        """Remove or complete the line that a killed process did not finish."""
         assert self._stream is not None
         with self.path.open("rb") as reader:
             last = b"".join(deque(reader, maxlen=1))
@@ -119,7 +114,7 @@ class ResponseStore:
 
 
 def read_responses(path: Path) -> Iterator[Response]:
-    """Yield the responses of a file in the order of arrival, without a lock; a torn last line is skipped.
+    """Yield the responses of a file in order of arrival, without a lock; an incomplete last line is skipped.
 
     Raises:
         ConfigError: A line within the file is damaged.
@@ -144,6 +139,6 @@ def _parse(line: bytes) -> Response:
 
 
 def addresses(responses: Iterable[Response]) -> dict[str, Any]:
-    """Return the addresses that responses came from, for a manifest: the last one, and all; empty without a server."""
+    """Return the server addresses of responses for a manifest: the last one, and all; empty without a server."""
     found = [each.server for each in sorted(responses, key=lambda each: each.time) if each.server is not None]
     return {"base_url": found[-1], "base_urls": list(dict.fromkeys(found))} if found else {}

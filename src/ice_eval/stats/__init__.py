@@ -1,4 +1,9 @@
-"""Statistics of win rates: numpy and scipy only, no idea what a language model is."""
+"""Statistics of win rates, with numpy and scipy only.
+
+Conventions: `groups` is one label per example, or None if all examples are independent. `rng` is the source of all
+draws. Functions raise `DataError` for input that is empty, not finite, out of range or of unequal lengths; those on
+padded matrices (`compare_all` and others) do not check their input.
+"""
 
 from ice_eval.stats._values import Groups
 from ice_eval.stats.agreement import (

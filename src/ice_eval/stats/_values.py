@@ -1,4 +1,4 @@
-"""Checked inputs, the slack that decides ties, and groups of examples: what every estimator here starts from."""
+"""Input checks, tie slack, and groups of examples."""
 
 import sys
 from collections.abc import Hashable, Iterator, Sequence
@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from ice_eval.errors import DataError
 
-Values = NDArray[np.float64]  # (n,) unless said otherwise
+Values = NDArray[np.float64]  # (n,) unless stated otherwise
 
 ROUND_OFF = 100 * float(np.finfo(np.float64).eps)
-"""Relative width within which two numbers count as equal."""
+"""Relative distance within which two numbers are equal."""
 
 _CELLS_PER_BATCH = 2**14  # 128 KiB of float64: larger arrays leave the cache, and are made anew page by page
 
@@ -30,11 +30,7 @@ class Counts(NamedTuple):
 
 
 def finite_vector(values: ArrayLike, *, what: str) -> Values:
-    """Return `values` as a float vector.
-
-    Raises:
-        DataError: If it is not one-dimensional, is empty, or holds a NaN or an infinity.
-    """
+    """Return `values` as a non-empty finite float vector, or raise DataError."""
     vector = np.asarray(values, dtype=np.float64)
     if vector.ndim != 1 or vector.size == 0:
         raise DataError(f"need a vector with at least one {what}, got an array of shape {vector.shape}")
@@ -45,11 +41,7 @@ def finite_vector(values: ArrayLike, *, what: str) -> Values:
 
 
 def rates_vector(values: ArrayLike, *, what: str, hint: str = "") -> Values:
-    """Return `values` as a vector of fractions of 1.
-
-    Raises:
-        DataError: If it is no finite vector, or a value is not in [0, 1]; the message ends with `hint`.
-    """
+    """Return `values` as a vector of numbers in [0, 1], or raise DataError with `hint`."""
     rates = finite_vector(values, what=what)
     if rates.min() < 0 or rates.max() > 1:
         raise DataError(f"{what}s lie in [0, 1], got values from {rates.min()} to {rates.max()}{hint}")
@@ -57,11 +49,7 @@ def rates_vector(values: ArrayLike, *, what: str, hint: str = "") -> Values:
 
 
 def paired_vectors(first: ArrayLike, second: ArrayLike, *, what: str = "value") -> tuple[Values, Values]:
-    """Return two values of each example, in the same order.
-
-    Raises:
-        DataError: If one is no finite vector, or the two differ in length.
-    """
+    """Return two finite vectors of the same length, or raise DataError."""
     left, right = finite_vector(first, what=what), finite_vector(second, what=what)
     if left.size != right.size:
         raise DataError(f"need the same examples on both sides, got {left.size} and {right.size} values")
@@ -69,26 +57,22 @@ def paired_vectors(first: ArrayLike, second: ArrayLike, *, what: str = "value") 
 
 
 def check_level(level: float) -> None:
-    """Refuse anything but a confidence level.
-
-    Raises:
-        DataError: If `level` is not between 0 and 1.
-    """
+    """Raise DataError unless `level` is between 0 and 1."""
     if not 0 < level < 1:  # NaN fails this too
         raise DataError(f"a confidence level lies between 0 and 1, got {level}; 0.95 is usual")
 
 
 def slack_of(values: Values) -> float:
-    """Return the distance within which two of `values` are tied.
+    """Return the distance within which two of `values` are tied, relative to the largest magnitude.
 
-    Scaled by the largest magnitude: round-off of a difference near 0 is as large as that of its terms, so a slack
-    relative to the observed value alone would vanish exactly where it is needed.
+    Round-off of a difference near 0 is as large as that of its terms, so a slack relative to the observed value alone
+    would vanish exactly where it is needed.
     """
     return ROUND_OFF * float(np.abs(values).max())
 
 
 def count_against(observed: float, values: Values) -> Counts:
-    """Count the `values` below, at and above `observed`, ties decided with slack."""
+    """Count the `values` below, at and above `observed`; ties are decided with slack."""
     slack = max(slack_of(values), ROUND_OFF * abs(observed))
     below = int(np.count_nonzero(values < observed - slack))
     above = int(np.count_nonzero(values > observed + slack))
@@ -96,21 +80,21 @@ def count_against(observed: float, values: Values) -> Counts:
 
 
 def mid_rank(counts: Counts) -> float:
-    """Return the share of values below, ties one half."""
+    """Return the share of values below, counting ties as one half."""
     # One division of exact numbers: equal shares of families of different size are equal floats.
     return (counts.below + counts.tied / 2) / sum(counts)
 
 
 def is_constant(values: Values) -> bool:
-    """Whether all values are equal up to round-off."""
+    """Return True if all values are equal up to round-off."""
     return bool(np.ptp(values) <= slack_of(values))
 
 
 def batches(total: int, *, width: int, batch: int | None) -> Iterator[int]:
-    """Yield the sizes of consecutive batches of rows of `width` numbers that add up to `total` rows.
+    """Yield batch sizes that add up to `total` rows of `width` numbers.
 
-    A generator of random numbers must give the same stream for every `batch`; `Generator.integers` with 64-bit output
-    does, whereas its 8- and 16-bit outputs drop what is left of a word at the end of each call.
+    A generator must give the same stream for every `batch`: 64-bit `Generator.integers` does, but 8- and 16-bit outputs
+    drop the rest of a word at the end of each call.
     """
     # An even number of rows is an even number of words, of which two are drawn at once.
     size = max(2, 2 * (_CELLS_PER_BATCH // width // 2)) if batch is None else batch
@@ -119,15 +103,10 @@ def batches(total: int, *, width: int, batch: int | None) -> Iterator[int]:
 
 
 class IntegersBelow:
-    """Draws `rng.integers(0, bounds, size=(n_rows, len(bounds)))`, the same numbers, several times as fast.
+    """Fast equivalent of `rng.integers(0, bounds, size=(n_rows, len(bounds)))` that draws the same numbers.
 
-    numpy draws a word of 32 bits for each number and takes the upper half of `word * bound` (Lemire, 2019); a few words
-    in 2**32 are refused and drawn again, and a bound of 1 takes none. Where that happens numpy does it itself.
-
-    Args:
-        rng: Source of the words, with PCG64 as its bit generator.
-        bounds: One bound per column.
-        most_rows: The most rows that are drawn at once; arrays are kept, for new ones cost more than the numbers.
+    numpy draws a word of 32 bits for each number and takes the upper half of `word * bound` (Lemire, 2019). It rejects
+    a few words in 2**32, and a bound of 1 takes none; in these cases numpy itself is called. `rng` must use PCG64.
     """
 
     def __init__(self, rng: np.random.Generator, bounds: NDArray[np.int64], *, most_rows: int) -> None:
@@ -138,7 +117,7 @@ class IntegersBelow:
         self._refused = np.empty(self._products.shape, dtype=bool)
 
     def draw(self, n_rows: int) -> NDArray[np.int64]:
-        """Return (n_rows, columns) numbers; they are valid until the next call."""
+        """Return (n_rows, columns) numbers; the array is overwritten by the next call."""
         state = self._rng.bit_generator.state
         words = self._words(n_rows * len(self._bounds)).reshape(n_rows, -1)
         products = np.multiply(words, self._wide, out=self._products[:n_rows])
@@ -151,7 +130,7 @@ class IntegersBelow:
         return products.view(np.int64)
 
     def _words(self, n: int) -> NDArray[np.uint32]:
-        """Draw `rng.integers(0, 2**32, size=n, dtype=np.uint32)`: halves of words of 64 bits, the lower one first."""
+        """Draw `rng.integers(0, 2**32, size=n, dtype=np.uint32)` as halves of 64-bit words, the lower half first."""
         generator = self._rng.bit_generator
         state: Any = generator.state
         if sys.byteorder == "big" or state["bit_generator"] != "PCG64" or state["has_uint32"] or n % 2:
@@ -161,17 +140,17 @@ class IntegersBelow:
 
 
 Groups = Sequence[Hashable] | NDArray[Any]
-"""One label per example. Examples with the same label may depend on each other in any way; groups must not."""
+"""One label per example. Examples of one group may depend on each other; groups must be independent."""
 
 
 @dataclass(frozen=True)
 class Grouping:
-    """Examples that belong together: groups are drawn whole, and standard errors are those of group sums."""
+    """Groups of examples: groups are drawn whole, and standard errors are those of group sums."""
 
     counts: NDArray[np.int64]
-    """Number of examples of each group, (G,)."""
+    """(G,): number of examples in each group."""
     order: NDArray[np.int64] | None
-    """The examples group by group; None where each is a group of its own, and nothing changes."""
+    """The examples sorted by group; None if each is its own group."""
 
     @property
     def n(self) -> int:
@@ -179,22 +158,20 @@ class Grouping:
         return self.counts.size
 
     def sums(self, values: Values) -> Values:
-        """Sum of each group along the last axis, (..., N) -> (..., G)."""
+        """Return the sum of each group along the last axis, (..., N) -> (..., G)."""
         if self.order is None:
             return values
         totals: Values = np.add.reduceat(values[..., self.order], np.cumsum(self.counts) - self.counts, axis=-1)
         return totals
 
     def means(self, values: Values) -> Values:
-        """Mean of each group along the last axis, (..., N) -> (..., G)."""
+        """Return the mean of each group along the last axis, (..., N) -> (..., G)."""
         return values if self.order is None else self.sums(values) / self.counts
 
     def standard_errors(self, deviations: Values) -> Values:
-        """Standard error of the mean of each row, given its deviations from it, (b, N) -> (b,).
+        """Return the standard error of each row's mean, given deviations from it, (b, N) -> (b,); 0 for a single group.
 
-        It is 0 where there is a single group.
-
-        With groups it is the cluster-robust one, `sqrt(G / (G - 1) * sum_g (sum of deviations in g)^2) / N`.
+        With groups it is cluster-robust: `sqrt(G / (G - 1) * sum_g (sum of deviations in g)^2) / N`.
         """
         n = deviations.shape[-1]
         sums = self.sums(deviations)
@@ -207,11 +184,7 @@ class Grouping:
 
 
 def grouping_of(groups: Groups | None, *, n: int) -> Grouping:
-    """Return the groups of `n` examples, in the order in which their labels first appear.
-
-    Raises:
-        DataError: If there is not one label per example, or one is None or NaN.
-    """
+    """Return the groups of `n` examples in the order of first appearance, or raise DataError if a label is missing."""
     if groups is None:
         return _alone(n)
     labels: list[Any] = list(groups)

@@ -1,4 +1,4 @@
-"""Whether operators say the same about an attribution: on the same examples, and over configurations."""
+"""Agreement of operators about an attribution, on the same examples and over configurations."""
 
 import math
 from collections.abc import Sequence
@@ -32,31 +32,31 @@ _WILSON_ERRORS = float(ndtri(0.975))
 
 @dataclass(frozen=True)
 class Agreement:
-    """Win rates of the same examples under two operators, compared."""
+    """Comparison of the same examples' win rates under two operators."""
 
     gap: float
-    """Mean win rate under the first operator less that under the second."""
+    """Mean win rate under the first operator minus that under the second."""
     gap_ci: Interval | None
-    """Paired 95 % interval; None where the gap is the same for every example, or there is one example or group."""
+    """Paired 95 % interval; None if the gap is the same for every example, or there is one example or group."""
     p_crosses: float
     """Share of paired resamples with the two means on opposite sides of the threshold."""
     crosses_threshold: Crossing
-    """Confirmed: the one-sided 95 % bounds lie on opposite sides. Possible: the means do, or 5 % of the resamples."""
+    """Confirmed: the one-sided 95 % bounds are on opposite sides. Possible: the means are, or 5 % of the resamples."""
     same_taxonomy: bool
     rank_correlation: float | None
-    """Spearman, over examples; None where a side is constant."""
+    """Spearman, over examples; None if a side is constant."""
 
 
 @dataclass(frozen=True)
 class RobustnessResult:
-    """Whether a finding holds under every operator."""
+    """Agreement of all operators about one attribution."""
 
     word: Robustness
     """Robust: all operators are on one side of the threshold. Operator-dependent: two are on opposite sides."""
     spread: float
-    """Largest mean win rate less the smallest."""
+    """Largest minus smallest mean win rate."""
     sides: tuple[Side, ...]
-    """Of each operator: above or below where its one-sided 95 % bound says so."""
+    """Above or below for each operator whose one-sided 95 % bound excludes the other side."""
 
 
 def agreement(
@@ -69,21 +69,10 @@ def agreement(
     groups: Groups | None = None,
     means: NDArray[np.float64] | None = None,
 ) -> Agreement:
-    """Compare the win rates of the same examples under two operators.
+    """Compare the win rates of the same examples under two operators, by paired resamples.
 
-    Every number comes from one set of paired resamples: an example is drawn with both its win rates.
-
-    Args:
-        first: Win rate of each example under the first operator.
-        second: Win rate of each example under the second one, in the same order.
-        rng: Source of the resamples.
-        threshold: Win rate that divides the two sides; the threshold itself belongs to the upper one.
-        n_resamples: Number of resamples.
-        groups: One label per example, for resamples of whole groups; None where all are independent.
-        means: Resampled means of both, (B, 2), where they are at hand: nothing is drawn then.
-
-    Raises:
-        DataError: If the two differ in length, are empty, hold a NaN or an infinity, or a label is missing.
+    The `threshold` itself belongs to the upper side. If `means`, the resampled means of both, (B, 2), are given,
+    nothing is drawn.
     """
     left, right = paired_vectors(first, second, what="win rate")
     rates = np.stack([left, right], axis=1)
@@ -114,22 +103,12 @@ def robustness(
     groups: Groups | None = None,
     means: NDArray[np.float64] | None = None,
 ) -> RobustnessResult:
-    """Whether any number of operators put an attribution on the same side of the threshold.
+    """Test if all operators put an attribution on the same side of the threshold; `win_rates` is (examples, operators).
 
-    An operator is above where its one-sided 95 % lower bound reaches the threshold, below where its upper bound does
-    not, by the same paired resamples and bounds as in `agreement`: two operators are operator-dependent where their
-    crossing is confirmed. Each bound errs 5 % of the time; they are not widened for the number of operators.
-
-    Args:
-        win_rates: One row per example, one column per operator.
-        rng: Source of the resamples.
-        threshold: Win rate that divides the two sides; the threshold itself belongs to the upper one.
-        n_resamples: Number of resamples.
-        groups: One label per example, for resamples of whole groups; None where all are independent.
-        means: Resampled means, a column per operator, where they are at hand: nothing is drawn then.
-
-    Raises:
-        DataError: If there are no examples, fewer than two operators, a NaN or an infinity, or a label is missing.
+    An operator is above if its one-sided 95 % lower bound reaches the threshold, and below if its upper bound does not,
+    by the same paired resamples and bounds as in `agreement`. Two operators are operator-dependent if their crossing is
+    confirmed. Each bound errs 5 % of the time; bounds are not widened for the number of operators. If `means`, the
+    resampled means, one column per operator, are given, nothing is drawn.
     """
     rates = np.asarray(win_rates, dtype=np.float64)
     if rates.ndim != 2 or rates.shape[1] < 2:
@@ -141,19 +120,10 @@ def robustness(
 
 
 def kappa(first: Sequence[str], second: Sequence[str], *, categories: Sequence[str] = TAXONOMY) -> float | None:
-    """Cohen's kappa with linear weights: agreement on the words for the same configurations, beyond chance.
+    """Return Cohen's kappa with linear weights of two operators' words for the same configurations.
 
-    Args:
-        first: Word of each configuration under the first operator.
-        second: Word of each configuration under the second one, in the same order.
-        categories: The possible words, in order; neighbours disagree least.
-
-    Returns:
-        1 for full agreement, 0 for what the two shares of words would give by chance; None where it is undefined: no
-        configurations, or all of them with one and the same word.
-
-    Raises:
-        DataError: If the two differ in length, or a word is not one of `categories`.
+    1 is full agreement, 0 agreement by chance; None without configurations or if all have the same word. `categories`
+    are the possible words in order: neighbours disagree least.
     """
     if len(first) != len(second):
         raise DataError(f"need the same configurations on both sides, got {len(first)} and {len(second)} words")
@@ -166,21 +136,11 @@ def kappa(first: Sequence[str], second: Sequence[str], *, categories: Sequence[s
 
 
 def reliability(first_half: NDArray[np.float64], second_half: NDArray[np.float64]) -> float | None:
-    """Rank correlation that win rates would have with themselves, had the null been drawn a second time.
+    """Return the expected rank correlation of win rates with those against a second draw of the null.
 
-    Spearman's correlation r of the win rates against two halves of the null, stepped up to the whole of it by Spearman
-    and Brown's formula, `2 r / (1 + r)`. It is the share of the spread between examples that is not the sampling noise
-    of the null; such a share is never negative, so that r <= 0 gives 0.
-
-    Args:
-        first_half: Win rate of each example against one half of its null.
-        second_half: Against the other half.
-
-    Returns:
-        A number from 0 to 1, or None where a side is constant.
-
-    Raises:
-        DataError: If the two differ in length, are empty, or hold a NaN or an infinity.
+    This is Spearman's correlation r of the win rates against two halves of the null, extended to the whole null by the
+    Spearman-Brown formula `2 r / (1 + r)`: the share of the variance between examples that is not sampling noise of the
+    null. A share is never negative, so r <= 0 gives 0. None if a side is constant.
     """
     correlation = _rank_correlation(*paired_vectors(first_half, second_half, what="win rate"))
     if correlation is None:
@@ -189,21 +149,11 @@ def reliability(first_half: NDArray[np.float64], second_half: NDArray[np.float64
 
 
 def ceiling(first: float | None, second: float | None) -> float | None:
-    """Largest rank correlation that the win rates of two operators can be expected to show.
+    """Return the largest expected rank correlation between the win rates of two operators, from their `reliability`.
 
     Even operators that agree fully are compared through the sampling noise of their nulls: `sqrt(first * second)`
-    (Spearman, 1904). It takes the two noises as independent; operators that score the same random sets share part of
-    it, and may come out somewhat higher.
-
-    Args:
-        first: `reliability` under the first operator.
-        second: `reliability` under the second one.
-
-    Returns:
-        The correlation, or None where a reliability is undefined.
-
-    Raises:
-        DataError: If a reliability is not in [0, 1].
+    (Spearman, 1904). This assumes independent noise; operators that score the same random sets may exceed it slightly.
+    None if a reliability is undefined.
     """
     if first is None or second is None:
         return None
@@ -215,27 +165,17 @@ def ceiling(first: float | None, second: float | None) -> float | None:
 def sides_differ(
     win_rate_a: NDArray[np.float64], win_rate_b: NDArray[np.float64], m_a: ArrayLike, m_b: ArrayLike
 ) -> NDArray[np.bool_]:
-    """Which examples two operators put on opposite sides of chance, for more than sampling noise.
+    """Return a mask of examples that two operators put on opposite sides of chance, beyond sampling noise.
 
-    An example disagrees where the 95 % Wilson interval of its win rate lies above one half under one operator and
-    below one half under the other. The interval is about where this rationale stands among all sets of its size: it
-    allows for the sampling of the null, and for nothing else.
-
-    Args:
-        win_rate_a: Win rate of each example under the first operator.
-        win_rate_b: Under the second one, in the same order.
-        m_a: Number of random sets behind each win rate, or one number for all.
-        m_b: The same for the second operator.
-
-    Raises:
-        DataError: If lengths differ, a win rate is NaN or infinite, or there is no random set behind one.
+    An example disagrees if the 95 % Wilson interval of its win rate, over m random sets, is above one half under one
+    operator and below under the other. The interval covers the sampling of the null and nothing else.
     """
     first, second = paired_vectors(win_rate_a, win_rate_b, what="win rate")
     return np.asarray(_clear_signs(first, m_a) * _clear_signs(second, m_b) < 0)
 
 
 def _clear_signs(rates: Values, m: ArrayLike) -> Values:
-    """1 where the Wilson interval lies above one half, -1 where it lies below, else 0."""
+    """Return 1 if the Wilson interval is above one half, -1 if below, else 0."""
     counts = np.asarray(m)
     if counts.shape not in ((), rates.shape):
         raise DataError(f"need one number of random sets per example, got {counts.size} for {rates.size} win rates")
@@ -265,7 +205,7 @@ def _crossing(*, sides: tuple[Side, ...], points_cross: bool, p_crosses: float) 
 
 
 def _sides(rates: Values, means: Values, *, threshold: float, groups: Groups | None) -> tuple[Side, ...]:
-    """Side of each column of win rates, (N, c), by its resampled means, (B, c)."""
+    """Return the side of each column of win rates, (N, c), by its resampled means, (B, c)."""
     bounds = (
         interval_from_means(column, resampled, level=_ONE_SIDED_LEVEL, groups=groups)
         for column, resampled in zip(rates.T, means.T, strict=True)

@@ -42,27 +42,14 @@ def resampled_means(
     batch: int | None = None,
     groups: Groups | None = None,
 ) -> NDArray[np.float64]:
-    """Means of resamples of `values` drawn with replacement.
+    """Return the means of resamples of `values`, (N,) or (N, c), drawn with replacement: (B,) or (B, c).
 
-    The draws are those of `scipy.stats.bootstrap` with the same generator, in bounded memory: the work is cut into
-    batches, which changes no number.
+    Rows are drawn whole, so columns stay paired. The draws equal those of `scipy.stats.bootstrap` with the same
+    generator; `batch` bounds the memory and changes no number.
 
     With `groups`, G whole groups are drawn with replacement, and the mean of a resample is its sum over its number of
-    examples (the cluster bootstrap). It assumes that groups are independent and alike, sizes included, and nothing
-    about the examples within one; a dozen groups or fewer give intervals that are too short.
-
-    Args:
-        values: One value per example, (N,), or one row, (N, c); a row is drawn whole, so that columns stay paired.
-        rng: Source of the resamples.
-        n_resamples: Number of resamples, B.
-        batch: Resamples held in memory at once.
-        groups: One label per example; None where all are independent.
-
-    Returns:
-        The means, (B,) or (B, c).
-
-    Raises:
-        DataError: If there are no values, more than two axes, a NaN or an infinity, or a label is missing.
+    examples (the cluster bootstrap). Groups must be independent and alike, sizes included; with a dozen groups or
+    fewer, intervals are too short.
     """
     sample = np.asarray(values, dtype=np.float64)
     if sample.ndim not in (1, 2):
@@ -80,7 +67,7 @@ def _resampled_means(
     batch: int | None = None,
     groups: Groups | None = None,
 ) -> Values:
-    """`resampled_means` of columns that are rows of a matrix, (c, N) -> (B, c)."""
+    """Return `resampled_means` of a transposed matrix, (c, N) -> (B, c)."""
     finite_vector(columns.ravel(), what="value")
     if n_resamples < 1:
         raise DataError(f"need at least one resample, got n_resamples={n_resamples}")
@@ -92,14 +79,10 @@ def _resampled_means(
 
 
 class JointMeans:
-    """Resampled means of many columns, each as `resampled_means` returns it from a generator of its own.
+    """Resampled means of many columns, each equal to `resampled_means` with its own generator.
 
-    Columns of the same number of examples and the same groups are resampled together, in one pass, when the first of
-    them is asked for.
-
-    Args:
-        rng: Makes the generator of every column, always the same.
-        n_resamples: Number of resamples.
+    Columns with the same number of examples and the same groups are resampled together, on first use. `rng` must return
+    a new generator in the same state at every call.
     """
 
     def __init__(self, rng: Callable[[], np.random.Generator], *, n_resamples: int = 9999) -> None:
@@ -109,7 +92,7 @@ class JointMeans:
         self._means: dict[int, Values] = {}
 
     def add(self, values: Values, groups: Groups | None) -> int:
-        """Return the number of a column; the same array gets one number."""
+        """Register a column and return its number; the same array gets the same number."""
         number = id(values)
         if number not in self._columns:
             self._columns[number] = values  # held, so that no other array gets its identity
@@ -137,28 +120,14 @@ def mean_interval(
     method: Method = "bca",
     groups: Groups | None = None,
 ) -> Interval | None:
-    """Confidence interval of the mean of rates in [0, 1], one per example.
+    """Return a confidence interval of the mean of rates in [0, 1], one per example.
 
-    Where all rates equal 1 no resample differs from the data and a bootstrap interval has no width; the lower limit is
-    then the exact one of N successes out of N, `((1 - level) / 2) ** (1 / N)`, and the mirror of it where all equal 0.
+    If all rates equal 1, no resample differs from the data; the lower limit is then the exact one of N successes out of
+    N, `((1 - level) / 2) ** (1 / N)`, and its mirror image if all equal 0. With `groups` (see `resampled_means`), N is
+    the number of groups, and the acceleration leaves out whole groups.
 
-    With `groups` (see `resampled_means`) a group counts as one draw wherever an example does: N is then the number of
-    groups, and the acceleration leaves out whole groups.
-
-    Args:
-        values: One rate per example.
-        rng: Source of the resamples.
-        n_resamples: Number of resamples.
-        level: Two-sided confidence level; each limit alone holds with confidence `(1 + level) / 2`.
-        method: Bias-corrected and accelerated, or plain percentiles.
-        groups: One label per example; None where all are independent.
-
-    Returns:
-        The interval, or None where it is undefined: one example or group, or all rates, or the means of all groups,
-        equal to something other than 0 and 1.
-
-    Raises:
-        DataError: If there are no values, one is NaN or infinite, or a label is missing.
+    `level` is two-sided: each limit alone holds with confidence `(1 + level) / 2`. None for one example or group, or if
+    all rates (or group means) are equal and neither 0 nor 1.
     """
     means = resampled_means(finite_vector(values, what="value"), rng=rng, n_resamples=n_resamples, groups=groups)
     return interval_from_means(values, means, level=level, method=method, groups=groups)
@@ -172,7 +141,7 @@ def interval_from_means(
     method: Method = "bca",
     groups: Groups | None = None,
 ) -> Interval | None:
-    """`mean_interval` from resampled means already at hand, drawn with the same groups."""
+    """Return `mean_interval` from existing resampled means, drawn with the same groups."""
     sample = finite_vector(values, what="value")
     check_level(level)
     grouping = grouping_of(groups, n=sample.size)
@@ -191,16 +160,7 @@ def difference_interval(
     method: Method = "bca",
     groups: Groups | None = None,
 ) -> Interval | None:
-    """Paired confidence interval of `mean(first) - mean(second)` over the same examples.
-
-    Arguments are those of `mean_interval`.
-
-    Returns:
-        The interval, or None where it is undefined: one example or group, or a difference that is the same for all.
-
-    Raises:
-        DataError: If the two differ in length, are empty, hold a NaN or an infinity, or a label is missing.
-    """
+    """Return a paired confidence interval of `mean(first) - mean(second)`, as `mean_interval`; None without spread."""
     differences = paired_differences(first, second)
     means = resampled_means(differences, rng=rng, n_resamples=n_resamples, groups=groups)
     return difference_interval_from_means(differences, means, level=level, method=method, groups=groups)
@@ -214,28 +174,21 @@ def difference_interval_from_means(
     method: Method = "bca",
     groups: Groups | None = None,
 ) -> Interval | None:
-    """`difference_interval` from resampled mean differences already at hand, drawn with the same groups."""
+    """Return `difference_interval` from existing resampled mean differences, drawn with the same groups."""
     # No rule for data at the end of a scale here: a difference of 0 everywhere is the middle of its scale.
     check_level(level)
     return _limits(differences, means, grouping_of(groups, n=differences.size), level=level, method=method)
 
 
 def paired_differences(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
-    """`first - second`, example by example.
-
-    Raises:
-        DataError: If the two differ in length, are empty, or hold a NaN or an infinity.
-    """
+    """Return `first - second` for each example."""
     left, right = paired_vectors(first, second)
     return left - right
 
 
 def _means_of_rows(sums: Values, grouping: Grouping, *, rows: NDArray[np.int64]) -> Values:
-    """Mean over the groups that each row of indices, (b, G), draws from their sums, (c, G) -> (b, c).
-
-    The indices are overwritten.
-    """
-    # How often each group is drawn, (b, G), serves all columns.
+    """Return the mean over the groups drawn by each row of indices, (b, G), from sums (c, G); overwrites `rows`."""
+    # The number of draws of each group, (b, G), serves all columns.
     n_rows, n_groups = rows.shape
     rows += np.arange(n_rows)[:, None] * n_groups
     drawn = np.bincount(rows.ravel(), minlength=rows.size).reshape(rows.shape).astype(np.float64)
@@ -245,7 +198,7 @@ def _means_of_rows(sums: Values, grouping: Grouping, *, rows: NDArray[np.int64])
 
 
 def _exact_limits(rate: float, *, n: int, level: float) -> Interval | None:
-    """Clopper-Pearson limits of n successes, or none, out of n."""
+    """Return Clopper-Pearson limits of n or 0 successes out of n."""
     limit = ((1 - level) / 2) ** (1 / n)
     if abs(rate - 1) <= ROUND_OFF:
         return Interval(limit, 1.0)
@@ -253,7 +206,7 @@ def _exact_limits(rate: float, *, n: int, level: float) -> Interval | None:
 
 
 def _limits(sample: Values, means: Values, grouping: Grouping, *, level: float, method: Method) -> Interval | None:
-    # Groups with the same mean have no spread between them, whatever lies within: every resample has that mean too.
+    # Groups with the same mean have no spread between them, whatever is within: every resample has that mean too.
     if grouping.n < 2 or is_constant(grouping.means(sample)):
         return None
     tails = np.array([(1 - level) / 2, (1 + level) / 2])
@@ -264,18 +217,14 @@ def _limits(sample: Values, means: Values, grouping: Grouping, *, level: float, 
 
 
 def bca_shares(estimate: float, resampled: Values, deviations: Values, *, tails: Values) -> Values:
-    """Which quantiles of the resampled estimates are the BCa limits (Efron & Tibshirani, 1993, eq. 14.9 to 14.15).
+    """Return the quantiles of resampled estimates that are BCa limits (Efron & Tibshirani, 1993, eq. 14.9 to 14.15).
 
-    Args:
-        estimate: Of the whole sample.
-        resampled: Of every resample.
-        deviations: The mean of the estimates that leave out one example (or group) less each of these: how far it pulls
-            the estimate up. Their scale does not matter; not all are 0.
-        tails: The plain percentiles that are corrected.
+    `deviations` are the mean of the leave-one-out estimates minus each of them, at any scale but not all 0; `tails` are
+    the plain percentiles to correct.
     """
     # Ties count one half, as in scipy; with slack, because win rates are discrete and many resamples share the mean.
     share_below = mid_rank(count_against(estimate, resampled))
-    margin = 0.5 / resampled.size  # with few resamples all may lie on one side, and the correction would be infinite
+    margin = 0.5 / resampled.size  # with few resamples all may be on one side, and the correction would be infinite
     bias = float(ndtri(np.clip(share_below, margin, 1 - margin)))
     acceleration = float((deviations**3).sum() / (6 * (deviations**2).sum() ** 1.5))
     shifted = bias + ndtri(tails)
@@ -283,7 +232,7 @@ def bca_shares(estimate: float, resampled: Values, deviations: Values, *, tails:
 
 
 def _deviations(sample: Values, grouping: Grouping) -> Values:
-    """Of the mean, for `bca_shares`: leaving out an example moves it by its own deviation, up to scale."""
+    """Return jackknife deviations of the mean, up to scale."""
     if grouping.order is None:
         deviations: Values = sample - sample.mean()
     else:

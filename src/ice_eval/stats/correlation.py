@@ -1,4 +1,4 @@
-"""Correlations of pairs, and what a coefficient says by itself when only it and the number of pairs are known."""
+"""Correlations of pairs, with intervals, p-values and power."""
 
 import math
 from dataclasses import dataclass
@@ -20,17 +20,15 @@ FEWEST_PAIRS = 4
 
 @dataclass(frozen=True)
 class Correlation:
-    """How two numbers per example go together; all but the number of pairs None where it is undefined."""
+    """Correlation of two numbers per example; all fields but `n` are None if it is undefined."""
 
     n: int
-    """Pairs."""
     r: float | None = None
     interval: Interval | None = None
-    """95 %, or the level that was asked for."""
     p_value: float | None = None
-    """Two-sided, of no correlation; None for grouped pairs, for which there is only the interval."""
+    """Two-sided test of no correlation; None for grouped pairs."""
     detectable: float | None = None
-    """Smallest correlation that so many pairs, or groups of pairs, detect with power 80 %."""
+    """Smallest correlation that this number of pairs, or groups, detects with power 80 %."""
 
 
 def correlate(
@@ -42,27 +40,12 @@ def correlate(
     level: float = 0.95,
     groups: Groups | None = None,
 ) -> Correlation:
-    """Pearson's r or Spearman's rho of the pairs, with its interval and p-value.
+    """Return Pearson's r or Spearman's rho of the pairs, with its interval and p-value.
 
-    The interval is Fisher's, `tanh(atanh(r) ± z * se)`, with the variance `1 / (n - 3)`, or for ranks
-    `(1 + r² / 2) / (n - 3)` (Bonett & Wright, 2000). Pairs in groups are not independent: then whole groups are
-    resampled (percentiles), and there is no p-value. Pairs on a line have no interval, and as p-value the share of
-    pairings that are as extreme.
-
-    Args:
-        x: One number per example.
-        y: Another one.
-        rng: Source of the resamples; not drawn from without groups.
-        coefficient: Of the numbers, or of their ranks.
-        level: Of the interval, two-sided.
-        groups: One label per example; None where all are independent.
-
-    Returns:
-        The correlation; without r where one of the two is constant or there are fewer than four pairs or groups.
-
-    Raises:
-        DataError: If the two differ in length, are empty, hold a NaN or an infinity, a label is missing, or `level` is
-            not between 0 and 1.
+    The interval is Fisher's, `tanh(atanh(r) ± z * se)`, with the variance `1 / (n - 3)`, or for ranks `(1 + r² / 2) /
+    (n - 3)` (Bonett & Wright, 2000). With groups, whole groups are resampled (percentiles) and there is no p-value;
+    only then is `rng` used. Pairs on a line have no interval; their p-value is the share of pairings that are as
+    extreme. The correlation is undefined if a side is constant or there are fewer than four pairs or groups.
     """
     first, second = paired_vectors(x, y)
     check_level(level)
@@ -88,7 +71,7 @@ def correlate(
 
 
 def _from_moments(means: Values) -> Values:
-    """Pearson's r from the means of x, y, x², y² and xy in the last axis; NaN without spread."""
+    """Return Pearson's r from the means of x, y, x², y² and xy in the last axis; NaN without spread."""
     x, y, xx, yy, xy = np.moveaxis(means, -1, 0)
     spread = np.sqrt(np.maximum(xx - x**2, 0) * np.maximum(yy - y**2, 0))
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -96,7 +79,7 @@ def _from_moments(means: Values) -> Values:
 
 
 def _perfect_pvalue(values: Values) -> float:
-    """Of pairs on a line, where Student's t is infinite: at most two of all ways to pair them are as extreme."""
+    """Return the p-value of pairs on a line, where Student's t is infinite: at most two pairings are as extreme."""
     _, ties = np.unique(values, return_counts=True)
     log_ways = math.lgamma(values.size + 1) - sum(math.lgamma(count + 1) for count in ties.tolist())
     return max(min(1.0, 2 * math.exp(-log_ways)), float(np.finfo(np.float64).tiny))
@@ -109,11 +92,7 @@ def _fisher(r: float, n: int, coefficient: Coefficient, level: float) -> Interva
 
 
 def correlation_pvalue(r: float, n: int) -> float:
-    """Two-sided p-value of Pearson's r over n pairs, by Student's t with n - 2 degrees of freedom.
-
-    Raises:
-        DataError: If r is not in (-1, 1), or there are fewer than three pairs.
-    """
+    """Return the two-sided p-value of Pearson's r over n >= 3 pairs, by Student's t with n - 2 degrees of freedom."""
     _check_pairs(n, least=3)
     if not -1 < r < 1:
         raise DataError(f"a correlation lies between -1 and 1, got {r}")
@@ -122,11 +101,7 @@ def correlation_pvalue(r: float, n: int) -> float:
 
 
 def detectable_correlation(n: int, *, power: float = 0.8, level: float = 0.05) -> float:
-    """Smallest Pearson correlation that n pairs detect with this power in a two-sided test, by Fisher's z.
-
-    Raises:
-        DataError: If there are fewer than four pairs.
-    """
+    """Return the smallest Pearson correlation that n >= 4 pairs detect in a two-sided test, by Fisher's z."""
     _check_pairs(n, least=FEWEST_PAIRS)
     return math.tanh(float(ndtri(1 - level / 2) + ndtri(power)) / math.sqrt(n - 3))
 

@@ -1,4 +1,4 @@
-"""Two mean win rates, and whether they differ: over the same examples, or over different ones."""
+"""Difference of two mean win rates, over the same or different examples."""
 
 import math
 from dataclasses import dataclass
@@ -15,13 +15,13 @@ _TAILS = (0.025, 0.975)
 
 @dataclass(frozen=True)
 class Difference:
-    """`mean(second) - mean(first)`, and how sure it is."""
+    """`mean(second) - mean(first)`, with interval and test."""
 
     difference: float
     interval: Interval | None
-    """95 %; None where it is undefined: a single example or group, or no spread."""
+    """95 %; None if undefined: a single example or group, or no spread."""
     p_value: float | None
-    """Two-sided test of no difference; None where it is undefined."""
+    """Two-sided test of no difference; None if undefined."""
 
 
 def paired_difference(
@@ -32,21 +32,11 @@ def paired_difference(
     n_draws: int = 9999,
     groups: Groups | None = None,
 ) -> Difference:
-    """How far the same examples changed: a paired BCa interval, and a sign-flip test.
+    """Return the mean difference over the same examples, with a paired BCa interval and a sign-flip test.
 
-    If nothing has changed, either of an example's two values could have come first. So in each draw the sign of every
-    example's difference is chosen by a coin, and the mean difference is compared with those of the draws, the observed
-    one among them: the test holds its level at every number of examples. Examples of one group flip together.
-
-    Args:
-        first: One value per example.
-        second: The other value of each example, in the same order.
-        rng: Source of the draws, of the interval and of the test.
-        n_draws: Draws of each.
-        groups: One label per example; None where all are independent.
-
-    Raises:
-        DataError: If the two differ in length, are empty, hold a NaN or an infinity, or a label is missing.
+    Under the null, either of an example's two values could have come first. Each draw therefore flips the sign of every
+    example's difference at random. The observed mean difference counts as one draw, so the test holds its level at
+    every number of examples. Examples of one group flip together.
     """
     differences = paired_differences(second, first)
     return Difference(
@@ -63,18 +53,9 @@ def unpaired_difference(
     first_groups: Groups | None = None,
     second_groups: Groups | None = None,
 ) -> Difference:
-    """How far the means of different examples lie apart: Welch's interval and t-test, of unequal variances.
+    """Return the difference of the means of different examples, with Welch's interval and t-test.
 
     With groups, standard errors are cluster-robust and degrees of freedom count groups.
-
-    Args:
-        first: One value per example.
-        second: One value per example, of other examples.
-        first_groups: One label per example of `first`; None where all are independent.
-        second_groups: The same of `second`.
-
-    Raises:
-        DataError: If one is empty, holds a NaN or an infinity, or a label is missing.
     """
     sides = [
         (finite_vector(values, what="value"), groups)
@@ -95,7 +76,7 @@ def unpaired_difference(
 
 
 def _sign_flip_pvalue(sums: Values, *, rng: np.random.Generator, n_draws: int) -> float:
-    """Share of draws, the observed one included, whose sum is at least as far from 0."""
+    """Return the share of draws, the observed one included, whose sum is at least as far from 0."""
     flipped = np.concatenate(
         [
             (2.0 * rng.integers(0, 2, size=(n, sums.size)) - 1.0) @ sums

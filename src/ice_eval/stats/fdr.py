@@ -1,4 +1,4 @@
-"""Many tests at once: false-discovery rates of examples and configurations, and Storey's share of non-null examples."""
+"""Multiple testing: false-discovery rates of examples and configurations, and Storey's share of non-null examples."""
 
 import math
 from collections.abc import Sequence
@@ -19,9 +19,9 @@ class SignificantRate(NamedTuple):
     """Share of examples that Benjamini-Hochberg rejects."""
 
     rate: float | None
-    """None where the number of random sets made a rejection impossible, so that 0 would mislead."""
+    """None if the number of random sets made a rejection impossible, so that 0 would mislead."""
     reason: str | None
-    """Why `rate` is None."""
+    """Reason why `rate` is None."""
     floor_share: float
     """Share of examples that must reach the smallest possible p-value before any is rejected."""
 
@@ -35,59 +35,38 @@ class NonnullShare(NamedTuple):
 
 
 def significant(p_values: NDArray[np.float64], *, alpha: float = 0.10) -> NDArray[np.bool_]:
-    """Which examples Benjamini-Hochberg rejects at false-discovery rate `alpha`.
-
-    Raises:
-        DataError: If there are no p-values, one is outside (0, 1], or `alpha` is not between 0 and 1.
-    """
+    """Return a mask of the p-values that Benjamini-Hochberg rejects at false-discovery rate `alpha`."""
     if not 0 < alpha < 1:
         raise DataError(f"a false-discovery rate lies between 0 and 1, got {alpha}; 0.10 is usual")
-    # p-values of a permutation test lie on a grid that can meet alpha exactly.
+    # p-values of a permutation test are on a grid that can meet alpha exactly.
     return np.asarray(adjusted(p_values, method="bh") <= alpha * (1 + ROUND_OFF))
 
 
 def adjusted(p_values: NDArray[np.float64], *, method: Literal["by", "bh"] = "by") -> NDArray[np.float64]:
-    """P-values of a grid of configurations, adjusted for its size.
+    """Return p-values of a grid of configurations, adjusted for its size.
 
-    Those at most `alpha` are the rejections at false-discovery rate `alpha`. Configurations share examples, nulls and
-    models, so their p-values depend on each other. Benjamini-Yekutieli holds under any dependence; Benjamini-Hochberg
-    is less strict, by a factor of `1 + 1/2 + ... + 1/n`, and needs independence or positive dependence.
-
-    Args:
-        p_values: One p-value per configuration.
-        method: Benjamini-Yekutieli (2001) or Benjamini-Hochberg (1995).
-
-    Raises:
-        DataError: If there are no p-values, or one is outside (0, 1].
+    Adjusted values of at most `alpha` are the rejections at false-discovery rate `alpha`. Configurations share
+    examples, nulls and models, so their p-values are dependent. Benjamini-Yekutieli (2001) holds under any dependence;
+    Benjamini-Hochberg (1995) is less strict, by a factor of `1 + 1/2 + ... + 1/n`, and needs independence or positive
+    dependence.
     """
     return np.asarray(false_discovery_control(_checked(p_values), method=method), dtype=np.float64)
 
 
 def adjusted_known(p_values: Sequence[float | None]) -> list[float | None]:
-    """`adjusted` p-values of those configurations that have one; None for the others, which do not count.
-
-    Raises:
-        DataError: If a p-value is outside (0, 1].
-    """
+    """Return `adjusted` p-values; a None is not counted and remains None."""
     known = [value for value in p_values if value is not None]
     found = iter(adjusted(np.array(known)).tolist() if known else ())
     return [None if value is None else next(found) for value in p_values]
 
 
 def significant_rate(p_values: NDArray[np.float64], *, floor: float, alpha: float = 0.10) -> SignificantRate:
-    """Share of examples rejected, or the reason why nothing could have been.
+    """Return the share of rejected examples, or the reason why none could be rejected.
 
-    No p-value is smaller than `floor`. Benjamini-Hochberg rejects j of N examples only if their p-values are at most
-    `alpha * j / N`, so fewer than a share `floor / alpha` of examples is never rejected, however strong their signal.
-
-    Args:
-        p_values: One tail's p-values, one per example; the other tail is a family of its own.
-        floor: Smallest possible p-value, 1 / (M + 1). Examples that have fewer sets in all have a higher one; the share
-            needed is then larger than the one reported.
-        alpha: False-discovery rate.
-
-    Raises:
-        DataError: If there are no p-values, one is outside (0, 1], or `floor` or `alpha` is out of range.
+    No p-value is smaller than `floor`, 1 / (M + 1). Benjamini-Hochberg rejects j of N examples only if their p-values
+    are at most `alpha * j / N`, so fewer than a share `floor / alpha` of examples is never rejected, however strong
+    their signal. Examples with fewer sets have a higher floor; the share needed is then larger than the one reported.
+    Test each tail as a separate family.
     """
     if not 0 < floor <= 1:
         raise DataError(f"the smallest possible p-value lies in (0, 1], got {floor}; pass 1 / (M + 1)")
@@ -101,19 +80,12 @@ def significant_rate(p_values: NDArray[np.float64], *, floor: float, alpha: floa
 
 
 def nonnull_share(p_values: NDArray[np.float64], n_values: NDArray[np.int64]) -> NonnullShare:
-    """Storey's estimate of the share of non-null examples, with lambda = 1/2, for discrete p-values.
+    """Return Storey's estimate of the share of non-null examples, with lambda = 1/2, for discrete p-values of one tail.
 
-    Under the null, p-value i is uniform on `1/n_i, 2/n_i, ..., 1`, and exceeds 1/2 with a known probability, which is
-    not 1/2 where n_i is odd. The null share is the observed count above 1/2 over the count expected if all were null.
-    The bound replaces the observed count by its Clopper-Pearson upper limit. Tied scores make null p-values larger, and
-    both numbers smaller.
-
-    Args:
-        p_values: One tail's p-values, one per example.
-        n_values: For each example the number of values its p-value can take, M_i + 1.
-
-    Raises:
-        DataError: If the two differ in length, a p-value is outside (0, 1], or fewer than two values are possible.
+    Under the null, p-value i is uniform on `1/n_i, 2/n_i, ..., 1` (`n_values`, n_i = M_i + 1), and exceeds 1/2 with a
+    known probability, which is not 1/2 if n_i is odd. The null share is the observed count above 1/2 over the count
+    expected if all were null. The bound uses the Clopper-Pearson upper limit of the observed count. Ties make null
+    p-values larger, and both numbers smaller.
     """
     p = _checked(p_values)
     n = np.asarray(n_values)

@@ -1,4 +1,4 @@
-"""How many examples and how many random sets a question needs, from the spread of win rates seen so far."""
+"""Number of examples and random sets needed for a given precision, from the observed spread of win rates."""
 
 import math
 from dataclasses import dataclass
@@ -21,17 +21,16 @@ class Spread:
     """Variance of one example's win rate, `between + within / M`."""
 
     between: float
-    """Variance of the true win rates of different examples; never below 0."""
+    """Variance of the true win rates between examples; at least 0."""
     within: float
-    """Variance that one random set adds: win or loss, `w * (1 - w)` on average."""
+    """Variance added by one random set, `w * (1 - w)` on average."""
 
     def __post_init__(self) -> None:
-        """Refuse what is no variance."""
         if not (0 <= self.between < math.inf and 0 <= self.within < math.inf):  # NaN fails this too
             raise DataError(f"a variance is finite and not negative, got {self}")
 
     def variance(self, m: float) -> float:
-        """Variance of one example's win rate against `m` random sets."""
+        """Return the variance of one example's win rate against `m` random sets."""
         if not m >= 1:
             raise DataError(f"need at least one random set, got m={m}")
         return self.between + self.within / m
@@ -45,23 +44,14 @@ def spread_of(
     tie_rates: NDArray[np.float64] | None = None,
     groups: Groups | None = None,
 ) -> Spread:
-    """Spread of win rates, split into what examples and what random sets contribute.
+    """Return the variance of win rates, split into the parts of examples and random sets.
 
     `within` is the mean of `(w (1 - w) - t / 4) m / (m - 1)`, t the share of ties, which count one half: unbiased for
-    independent draws. `between` is the variance of the win rates less the mean of each example's part of that over its
-    m. Draws without replacement from few sets add less noise: `within` is then too large, and `between` too small.
+    independent draws. `between` is the variance of the win rates minus the mean of each example's part of that over its
+    m. Draws without replacement from few sets add less noise: `within` is then too large, and `between` too small. With
+    `groups`, `between` makes `(between + within / M) / N` the variance of a mean of whole groups of such sizes.
 
-    Args:
-        win_rates: One win rate per example.
-        m: Number of random sets behind each win rate, or one number for all.
-        exact: Which examples were compared with every set there is, so that nothing is left to chance; none if None.
-        tie_rates: Share of ties behind each win rate; none if None.
-        groups: Examples that belong together: `between` is then what makes `(between + within / M) / N` the variance of
-            a mean of whole groups, for groups of such sizes.
-
-    Raises:
-        DataError: If there are fewer than two win rates, lengths differ, a value is out of range, or an example that is
-            not exact has fewer than two random sets.
+    `exact` marks examples that were compared with all sets and have no sampling noise; others need m >= 2.
     """
     rates = rates_vector(win_rates, what="win rate")
     if rates.size < _FEWEST_EXAMPLES:
@@ -78,43 +68,25 @@ def spread_of(
 
 
 def _variance(rates: Values, grouping: Grouping) -> float:
-    """N times the variance of the mean.
-
-    Few groups cannot show how much they differ; then the examples of a group are taken to be copies of each other.
-    """
+    """Return N times the variance of the mean; with too few groups, examples of a group count as copies."""
     if grouping.order is not None and grouping.n < _FEW_GROUPS:
         return float(rates.var(ddof=1)) * float((grouping.counts**2).sum()) / rates.size
     return float(grouping.standard_errors((rates - rates.mean())[None])[0]) ** 2 * rates.size
 
 
 def standard_error(spread: Spread, *, n: int, m: float) -> float:
-    """Standard error of the mean win rate of `n` examples against `m` random sets each.
-
-    Raises:
-        DataError: If `n` or `m` is below 1.
-    """
+    """Return the standard error of the mean win rate of `n` examples against `m` random sets each."""
     if n < 1:
         raise DataError(f"need at least one example, got n={n}")
     return math.sqrt(spread.variance(m) / n)
 
 
 def cheapest_m(spread: Spread, *, cost_example: float, cost_set: float) -> float:
-    """Number of random sets per example that gives the smallest standard error for a given cost in all.
+    """Return the number of random sets per example that minimises the standard error at a given total cost.
 
-    An example costs `cost_example + M * cost_set`, so the cost of a standard error is proportional to
-    `(cost_example + M * cost_set) * (between + within / M)`, which is smallest at
-    `sqrt(within / between * cost_example / cost_set)`.
-
-    Args:
-        spread: Spread of the win rates.
-        cost_example: What an example costs before its first random set: attributions, the full and the empty input.
-        cost_set: What scoring one random set costs, in the same unit.
-
-    Returns:
-        The number, not rounded: infinite where examples do not differ, 0 where random sets add no noise.
-
-    Raises:
-        DataError: If a cost is not positive and finite.
+    An example costs `cost_example + M * cost_set`, so the cost of a standard error is proportional to `(cost_example +
+    M * cost_set) * (between + within / M)`, which is smallest at `sqrt(within / between * cost_example / cost_set)`.
+    The number is not rounded: infinite if examples do not differ, 0 if random sets add no noise.
     """
     if not (0 < cost_example < math.inf and 0 < cost_set < math.inf):
         raise DataError(f"costs are positive and finite, got cost_example={cost_example} and cost_set={cost_set}")
@@ -126,16 +98,7 @@ def cheapest_m(spread: Spread, *, cost_example: float, cost_set: float) -> float
 
 
 def m_for_width(spread: Spread, *, m: int, wider: float) -> int:
-    """Smallest number of random sets whose interval is at most a share `wider` wider than with `m`; never above `m`.
-
-    Args:
-        spread: Spread of the win rates.
-        m: Number of random sets to compare with.
-        wider: Share by which the interval may grow: 0.06 for 6 %.
-
-    Raises:
-        DataError: If `m` is below 1 or `wider` is negative.
-    """
+    """Return the smallest number of random sets, at most `m`, that widens the interval by at most a share `wider`."""
     if not wider >= 0:
         raise DataError(f"the share by which an interval may grow is not negative, got {wider}")
     allowed = (1 + wider) ** 2 * spread.variance(m) - spread.between
@@ -144,17 +107,7 @@ def m_for_width(spread: Spread, *, m: int, wider: float) -> int:
 
 
 def n_for_width(spread: Spread, *, m: float, width: float, level: float = 0.95) -> int:
-    """Smallest number of examples, two at least, whose normal interval is at most `width` wide from end to end.
-
-    Args:
-        spread: Spread of the win rates.
-        m: Number of random sets per example.
-        width: Upper less lower limit: 0.10 for plus or minus five points.
-        level: Two-sided confidence level.
-
-    Raises:
-        DataError: If `m` is below 1, `width` is not positive, or `level` is not between 0 and 1.
-    """
+    """Return the smallest number of examples, at least two, whose normal interval is at most `width` wide in total."""
     if not width > 0:
         raise DataError(f"the width of an interval is positive, got {width}")
     check_level(level)
@@ -163,32 +116,19 @@ def n_for_width(spread: Spread, *, m: float, width: float, level: float = 0.95) 
 
 
 def n_for_detectable(spread: Spread, *, m: float, win_rate: float) -> int:
-    """Smallest number of examples, two at least, that detects a mean win rate of `win_rate` with power 80 %.
-
-    Args:
-        spread: Spread of the win rates.
-        m: Number of random sets per example.
-        win_rate: The mean win rate to tell from one half.
-
-    Raises:
-        DataError: If `m` is below 1 or `win_rate` is not above one half and at most 1.
-    """
+    """Return the smallest number of examples, at least two, that detects the mean `win_rate` with power 80 %."""
     if not CHANCE < win_rate <= 1:
         raise DataError(f"a win rate to detect lies above 0.5 and at most at 1, got {win_rate}")
     return _at_least((DETECTABLE_ERRORS / (win_rate - CHANCE)) ** 2 * spread.variance(m), fewest=_FEWEST_EXAMPLES)
 
 
 def detectable(spread: Spread, *, n: int, m: float) -> float:
-    """Smallest mean win rate that `n` examples detect with power 80 %, `1/2 + 2.80 * SE` (see `detectable_win_rate`).
-
-    Raises:
-        DataError: If `n` or `m` is below 1.
-    """
+    """Return the smallest mean win rate that `n` examples detect with power 80 %; see `detectable_win_rate`."""
     return CHANCE + DETECTABLE_ERRORS * standard_error(spread, n=n, m=m)
 
 
 def _at_least(count: float, *, fewest: int) -> int:
-    """`count` rounded up, unless only round-off put it above a whole number."""
+    """Return `count` rounded up, unless only round-off put it above a whole number."""
     return max(fewest, math.ceil(count * (1 - ROUND_OFF)))
 
 

@@ -34,38 +34,28 @@ class Comparison:
 
     observed: float
     null: Draws = field(repr=False, compare=False)
-    """The scores it was compared with."""
     win_rate: float
-    """Share of the null that `observed` beats, ties one half."""
+    """Share of the null that `observed` beats; ties count one half."""
     win_rate_strict: float
-    """Share of the null that `observed` beats, ties lost."""
+    """Share of the null that `observed` beats; ties count as lost."""
     tie_rate: float
     p_value: float
-    """Upper tail: how often a random set does at least as well."""
+    """Upper tail: share of sets that do at least as well."""
     p_lower: float
-    """Lower tail: how often a random set does at most as well."""
+    """Lower tail: share of sets that do at most as well."""
 
     @property
     def effect_size(self) -> float | None:
-        """`effect_size` of the observed score."""
         return effect_size(self.observed, self.null)
 
 
 def compare(observed: float, null: Draws) -> Comparison:
-    """Place of `observed` among the scores of random sets of the same size.
+    """Compare `observed` with the scores of random sets of the same size, without the rationale's own.
 
     `p_value` is `(1 + #{null >= observed}) / (M + 1)`: the observed set counts as one draw, so the test is valid at any
     M and its value is never 0 (Phipson & Smyth, 2010). When `null` holds *all* other sets of that size, M + 1 is the
-    number C of sets and the very same formula is the exact test, `#{S : s_S >= s_observed} / C`, the observed set
-    included.
+    number C of sets and the same formula is the exact test, `#{S : s_S >= s_observed} / C`, the observed set included.
     Ties are decided with a slack of 100 machine epsilons of the largest magnitude.
-
-    Args:
-        observed: Score of the rationale.
-        null: Scores of the random sets, the rationale's own left out.
-
-    Raises:
-        DataError: If `null` is empty or any value is NaN or infinite.
     """
     draws = _checked(observed, null)
     found = compare_all(np.array([observed], dtype=np.float64), draws[None], np.array([draws.size]))
@@ -76,7 +66,7 @@ def compare(observed: float, null: Draws) -> Comparison:
 
 @dataclass(frozen=True, eq=False)
 class Comparisons:
-    """`Comparison`s of many examples: an array of (examples,) for each of its numbers."""
+    """`Comparison`s of many examples, as arrays of shape (examples,)."""
 
     win_rate: Draws
     win_rate_strict: Draws
@@ -86,12 +76,9 @@ class Comparisons:
 
 
 def compare_all(observed: Draws, null: Matrix, n: Counts) -> Comparisons:
-    """Compare the rationale of every example with its null at once; see `compare`.
+    """Compare many rationales, (examples,), with their nulls, (examples, sets); see `compare`.
 
-    Args:
-        observed: (examples,): score of each rationale.
-        null: (examples, sets): scores of its random sets, padded with NaN at the end.
-        n: (examples,): sets of each example, at least one.
+    Rows of `null` are padded with NaN at the end; `n` >= 1 is the number of sets of each example.
     """
     largest = np.where(np.isnan(null), 0.0, np.abs(null)).max(axis=1, initial=0.0)
     slack = ROUND_OFF * np.maximum(largest, np.abs(observed))
@@ -109,25 +96,19 @@ def compare_all(observed: Draws, null: Matrix, n: Counts) -> Comparisons:
 
 
 def upper_pvalue(observed: float, null: Draws) -> float:
-    """Share of sets, the observed one included, that score at least `observed` (see `compare`)."""
+    """Return the share of sets, the observed one included, that score at least `observed` (see `compare`)."""
     return compare(observed, null).p_value
 
 
 def lower_pvalue(observed: float, null: Draws) -> float:
-    """Share of sets, the observed one included, that score at most `observed` (see `compare`)."""
+    """Return the share of sets, the observed one included, that score at most `observed` (see `compare`)."""
     return compare(observed, null).p_lower
 
 
 def effect_size(observed: float, null: Draws) -> float | None:
-    """Distance of `observed` from the mean of the null in its standard deviations.
+    """Return the distance of `observed` from the mean of the null, in standard deviations of the null.
 
-    The null is the population compared with, not a sample of it: its variance is divided by M.
-
-    Returns:
-        The distance, or None where the null has no spread and there is nothing to measure it in.
-
-    Raises:
-        DataError: If `null` is empty or any value is NaN or infinite.
+    The null is the population, not a sample of it: its variance is divided by M. None if the null has no spread.
     """
     draws = _checked(observed, null)
     found = float(effect_sizes(np.array([observed], dtype=np.float64), draws[None], np.array([draws.size]))[0])
@@ -135,10 +116,7 @@ def effect_size(observed: float, null: Draws) -> float | None:
 
 
 def effect_sizes(observed: Draws, null: Matrix, n: Counts) -> Draws:
-    """Return the effect size of every example at once, NaN where its null has no spread; see `effect_size`.
-
-    Arguments are those of `compare_all`.
-    """
+    """Return the `effect_size` of every example, NaN if its null has no spread; arguments as in `compare_all`."""
     mean = null_means(null, n)
     spread = np.sqrt(null_means((null - mean[:, None]) ** 2, n))
     varies = spread > ROUND_OFF * np.where(np.isnan(null), 0.0, np.abs(null)).max(axis=1, initial=0.0)
@@ -147,12 +125,7 @@ def effect_sizes(observed: Draws, null: Matrix, n: Counts) -> Draws:
 
 
 def null_means(null: Matrix, n: Counts) -> Draws:
-    """Return the mean of each row of a matrix that is padded with NaN, one after the other and so free of the padding.
-
-    Args:
-        null: (examples, sets), padded at the end.
-        n: (examples,): sets of each example, at least one.
-    """
+    """Return the mean of each row, summed sequentially so that padding does not change it; see `compare_all`."""
     if not null.shape[1]:
         return np.full(len(n), np.nan)
     sums = np.cumsum(np.where(np.isnan(null), 0.0, null), axis=1)
@@ -161,16 +134,10 @@ def null_means(null: Matrix, n: Counts) -> Draws:
 
 
 def member_win_rates(values: Draws) -> Draws:
-    """Win rate of each member of a scored family against all the others.
+    """Return the win rate of each member of a scored family (the M + 1 sets of an example) against all the others.
 
-    Entry 0 is `compare(values[0], values[1:]).win_rate`. Two members tie when they differ by at most the slack of the
-    family, pair by pair as in `compare`: members are never chained into one tie through a third.
-
-    Args:
-        values: Scores of the M + 1 sets of one example.
-
-    Raises:
-        DataError: If there are fewer than two values, or any is NaN or infinite.
+    Entry 0 is `compare(values[0], values[1:]).win_rate`. Two members tie if they differ by at most the slack of the
+    family. Ties are pairwise, as in `compare`: two members are never tied through a third.
     """
     scores = finite_vector(values, what="score")
     if scores.size < 2:
@@ -180,12 +147,7 @@ def member_win_rates(values: Draws) -> Draws:
 
 
 def all_member_win_rates(values: Matrix, n: Counts) -> Matrix:
-    """Return the win rates of the members of every example's family at once; see `member_win_rates`.
-
-    Args:
-        values: (examples, members): scores of each family, padded with NaN at the end.
-        n: (examples,): members of each family, at least two.
-    """
+    """Return `member_win_rates` of many families, (examples, members), padded with NaN at the end; `n` >= 2 members."""
     slack = ROUND_OFF * np.where(np.isnan(values), 0.0, np.abs(values)).max(axis=1, initial=0.0)
     order = np.argsort(values, axis=1)  # NaN comes last
     ordered = np.take_along_axis(values, order, axis=1)
@@ -211,43 +173,35 @@ def all_member_win_rates(values: Matrix, n: Counts) -> Matrix:
 
 @dataclass(frozen=True, eq=False)
 class Families:
-    """Win rates of all scored sets of many examples, the rationale's first.
+    """Win rates of all scored sets of many examples, that of the rationale first.
 
-    A member beats a whole number of half members of its family, so that one or two bytes hold it and nothing is
-    rounded.
+    A member beats a whole number of half members of its family, so one or two bytes hold it without rounding.
     """
 
     beaten: NDArray[np.unsignedinteger[Any]]
-    """Families end to end: twice the number of members that each member beats, ties one half."""
+    """Concatenated families: twice the number of members that each member beats, ties one half."""
     sizes: NDArray[np.integer[Any]]
-    """Members of each family; 0 for examples without one."""
+    """Number of members of each family; 0 for examples without one."""
     reversed: NDArray[np.bool_] | None = None
-    """Families whose order is turned round: a member beats those that beat it."""
+    """Mask of families in reversed order: a member beats those that beat it."""
 
     @classmethod
     def of(cls, rates: Matrix, members: Counts, sizes: NDArray[np.integer[Any]]) -> "Families":
-        """Return families from their win rates.
-
-        Args:
-            rates: (families, members): win rates, padded at the end.
-            members: Members of each family.
-            sizes: The same for all examples, 0 for those without a family.
-        """
+        """Return families from padded win rates, (families, members); `sizes` covers all examples, 0 for no family."""
         inside = np.arange(rates.shape[1]) < members[:, None]
         twice = np.rint(2 * (members[:, None] - 1) * rates)[inside]
         return cls(twice.astype(np.min_scalar_type(int(twice.max(initial=0)))), sizes)
 
     def select(self, chosen: NDArray[np.bool_]) -> "Families":
-        """Return the families of some examples."""
         turned = None if self.reversed is None else self.reversed[chosen]
         return Families(self.beaten[np.repeat(chosen, self.sizes)], self.sizes[chosen], turned)
 
     def turned(self, chosen: NDArray[np.bool_]) -> "Families":
-        """Return the families with the order of sets reversed in some examples."""
+        """Return the families, with the order of sets reversed in the chosen examples."""
         return Families(self.beaten, self.sizes, chosen)
 
     def rates(self) -> list[Draws]:
-        """Return the win rates of each family that has members."""
+        """Return the win rates of each non-empty family."""
         ends = np.cumsum(self.sizes)
         rates = self.beaten.astype(np.float64) / 2 / np.repeat(self.sizes - 1, self.sizes)
         if self.reversed is not None:
@@ -260,11 +214,10 @@ class MeanTest:
     """Result of `mean_test`."""
 
     statistic: float
-    """Studentized distance of the mean win rate from one half; infinite where all are equal to something else."""
+    """Studentized distance of the mean win rate from one half; infinite if all are equal to something else."""
     p_value: float
     """Two-sided."""
     n_draws: int
-    """Draws that it was compared with."""
 
 
 def mean_test(
@@ -275,28 +228,18 @@ def mean_test(
     batch: int | None = None,
     groups: Groups | None = None,
 ) -> MeanTest:
-    """Two-sided studentized randomization test of "the mean win rate is one half".
+    """Run a two-sided studentized randomization test of "the mean win rate is one half".
 
-    If a rationale is no better than a random set, it could have been any member of its family. So in each draw every
-    example's rationale is swapped for a uniformly chosen member of its own family, and
-    `T = (mean - 1/2) / (sd / sqrt(N))` of the observed rationales is compared with T of the draws. The observed one
-    counts as a draw: the p-value is never 0, and the test holds its level at every N and M, with ties and unequal
-    families too.
+    `families` holds `member_win_rates` of each example, the rationale first. Under the null, a rationale could have
+    been any member of its family. In each draw, every example's rationale is swapped for a uniformly chosen member of
+    its own family, and `T = (mean - 1/2) / (sd / sqrt(N))` of the observed rationales is compared with T of the draws.
+    The observed one counts as a draw: the p-value is never 0, and the test holds its level at every N and M, with ties
+    and unequal families too. `batch` bounds the memory and changes no number.
 
-    With `groups`, rationales are still swapped example by example, but T is studentized with the cluster-robust
-    standard error. Win rates may then depend on each other within a group, which a swap does not imitate; groups must
-    be independent. The level is no longer exact: it rests on T having nearly the same distribution either way, as it
-    does for some twenty groups or more of similar size. A single group has p = 1, or nearly.
-
-    Args:
-        families: For each example `member_win_rates` of its scored sets, the rationale first; lengths may differ.
-        rng: Source of the draws.
-        n_draws: Number of draws.
-        batch: Draws held in memory at once; the result does not depend on it.
-        groups: One label per example; None where all are independent.
-
-    Raises:
-        DataError: If there is no example, a family is empty, a win rate is not in [0, 1], or a label is missing.
+    With `groups`, rationales are still swapped example by example, but T uses the cluster-robust standard error. Groups
+    must be independent. The level is no longer exact, because a swap does not reproduce dependence within a group: it
+    requires that T has nearly the same distribution either way, as it does for about twenty or more groups of similar
+    size. A single group has p = 1, or nearly.
     """
     [found] = mean_tests([families], rng=lambda: rng, n_draws=n_draws, batch=batch, groups=groups)
     return found
@@ -310,19 +253,10 @@ def mean_tests(
     batch: int | None = None,
     groups: Groups | None = None,
 ) -> list[MeanTest]:
-    """Return `mean_test` of several configurations of the same examples, each with a generator of its own.
+    """Return `mean_test` of several configurations of the same examples, each with its own generator.
 
-    Where families have the same sizes, the draws are the same too, and are made once.
-
-    Args:
-        several: The families of each configuration.
-        rng: Makes the generator of each, always the same.
-        n_draws: Number of draws.
-        batch: Draws held in memory at once; the result does not depend on it.
-        groups: One label per example; None where all are independent.
-
-    Raises:
-        DataError: As `mean_test`.
+    Families of the same sizes have the same draws, which are made once. `rng` must return a new generator in the same
+    state at every call.
     """
     if n_draws < 1:
         raise DataError(f"need at least one draw, got n_draws={n_draws}")
@@ -346,14 +280,14 @@ def mean_tests(
 
 @dataclass(frozen=True, eq=False)
 class _Table:
-    """Families end to end, so that a swap is one index."""
+    """Concatenated families, so that a swap is one index."""
 
     members: NDArray[Any]
     lengths: Counts
     unit: Draws
-    """What a win rate of 1 is in the table, for each family."""
+    """Value of a win rate of 1 in the table, for each family."""
     turned: NDArray[np.bool_] | None = None
-    """Families in which a win rate r stands for 1 - r."""
+    """Mask of families in which a win rate r means 1 - r."""
 
     @classmethod
     def of(cls, families: Families | Sequence[Draws]) -> "_Table":
@@ -374,18 +308,18 @@ class _Table:
         return table
 
     def advantages(self, places: Counts, out: Draws) -> Draws:
-        """Return by how much the win rates of some members exceed one half, (draws, examples); none is turned."""
+        """Return the win rates of some members minus one half, (draws, examples), before `turn`."""
         np.divide(np.take(self.members, places), self.unit, out=out)
         out -= CHANCE
         return out
 
     def turn(self, advantages: Draws) -> Draws:
-        """Return advantages with the sign that they have in this table."""
+        """Return advantages with their sign in this table."""
         return advantages if self.turned is None else np.where(self.turned, -advantages, advantages)
 
     @property
     def signs(self) -> Draws:
-        """-1 for the families that are turned round, 1 for the others."""
+        """-1 for reversed families, 1 for others."""
         return np.ones(len(self.lengths)) if self.turned is None else np.where(self.turned, -1.0, 1.0)
 
     @property
@@ -394,7 +328,7 @@ class _Table:
 
 
 def _test(table: _Table, null: Draws, grouping: Grouping) -> MeanTest:
-    """Place of the observed statistic among those of the draws."""
+    """Compare the observed statistic with those of the draws."""
     observed = table.advantages(table.starts[None], np.empty((1, len(table.lengths))))
     statistic, sizes = float(_studentized(observed, [table], grouping)[0][0]), np.abs(null)
     slack = _finite_slack(np.append(sizes, abs(statistic)))
@@ -405,7 +339,7 @@ def _test(table: _Table, null: Draws, grouping: Grouping) -> MeanTest:
 def _swapped_statistics(
     tables: Sequence[_Table], grouping: Grouping, *, rng: np.random.Generator, n_draws: int, batch: int | None
 ) -> list[Draws]:
-    """T of each draw, for tables of the same lengths."""
+    """Return T of each draw, for tables of the same lengths."""
     lengths, starts = tables[0].lengths, tables[0].starts
     sizes = list(batches(n_draws, width=lengths.size, batch=batch))
     numbers = IntegersBelow(rng, lengths, most_rows=sizes[0])
@@ -427,7 +361,7 @@ def _swapped_statistics(
 
 
 def _studentized(advantages: Draws, tables: Sequence[_Table], grouping: Grouping) -> list[Draws]:
-    """T of each row of advantages, (draws, examples), in each of some tables that have the same members."""
+    """Return T of each row of advantages, (draws, examples), in each of several tables with the same members."""
     if grouping.order is not None:
         return [_studentized_by_deviations(table.turn(advantages), grouping) for table in tables]
     n = advantages.shape[1]
@@ -446,7 +380,7 @@ def _studentized(advantages: Draws, tables: Sequence[_Table], grouping: Grouping
 
 
 def _studentized_by_deviations(advantages: Draws, grouping: Grouping) -> Draws:
-    """T of each row; without spread it is 0 at a mean of one half and infinite elsewhere."""
+    """Return T of each row; without spread it is 0 at a mean of one half and infinite elsewhere."""
     mean = advantages.mean(axis=1)
     error = grouping.standard_errors(advantages - mean[:, None])
     # Win rates are fractions of 1, so round-off is measured against 1.
@@ -460,7 +394,7 @@ _LEAST_SPREAD = 0.1
 
 
 def _finite_slack(statistics: Draws) -> float:
-    """Slack of the finite statistics: an infinite one ties with nothing but another."""
+    """Return the slack of the finite statistics: an infinite one ties only with another."""
     finite = statistics[np.isfinite(statistics)]
     return slack_of(finite) if finite.size else 0.0
 

@@ -1,4 +1,4 @@
-"""Step-level reasoning capacity: whether the steps of a chain of thought carry its answer."""
+"""Step-level reasoning capacity: dependence of an answer on the steps of its chain of thought."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ from ice_eval.stats.verdict import range_text, reaches
 
 Reasoning = Literal["decorative", "scaffolding", "genuine"]
 REASONING: tuple[Reasoning, ...] = get_args(Reasoning)
-"""From no capacity to a high one."""
+"""From lowest to highest capacity."""
 
 REFERENCE_SHARE = 0.2
-"""Share of steps at which the capacity is defined and gets its word."""
+"""Share of steps at which the capacity is defined and classified."""
 ReasoningReason = Literal["too few examples", "the whole chain gives another answer, too"]
 NOISE_ONLY: ReasoningReason = "the whole chain gives another answer, too"
-"""Reason for no words where the noise floor is 1: no removal can change more."""
+"""Reason for no words if the noise floor is 1: no removal can change more."""
 SCAFFOLDING = 0.15
 """Capacities from here on are at least scaffolding."""
 GENUINE = 0.4
@@ -30,12 +30,8 @@ _TAILS = np.array([0.025, 0.975])
 def step_reasoning_capacity(necessity: float, sufficiency: float) -> float:
     """Return `Nec * (1 - Suf)`: high where removing steps changes the answer and a few steps alone do not give it.
 
-    Args:
-        necessity: Share of random removals of steps that change the answer.
-        sufficiency: Share of random retained subsets of the same size that keep it.
-
-    Raises:
-        DataError: If one is not in [0, 1].
+    Necessity is the share of random removals of steps that change the answer, sufficiency the share of random retained
+    subsets of the same size that keep it.
     """
     if not (0 <= necessity <= 1 and 0 <= sufficiency <= 1):  # NaN fails this too
         raise DataError(f"necessity and sufficiency lie in [0, 1], got {necessity} and {sufficiency}")
@@ -45,10 +41,7 @@ def step_reasoning_capacity(necessity: float, sufficiency: float) -> float:
 def adjusted_capacity(necessity: float, sufficiency: float, floor: float) -> float | None:
     """Return the capacity beyond the noise floor F, at which the answer changes although nothing was removed.
 
-    `max(0, (Nec - F) / (1 - F)) * max(0, 1 - Suf / (1 - F))`; None at F = 1, where nothing can be told from noise.
-
-    Raises:
-        DataError: If one is not in [0, 1].
+    `max(0, (Nec - F) / (1 - F)) * max(0, 1 - Suf / (1 - F))`; None at F = 1, where nothing differs from noise.
     """
     step_reasoning_capacity(necessity, sufficiency)
     if not 0 <= floor <= 1:
@@ -58,7 +51,7 @@ def adjusted_capacity(necessity: float, sufficiency: float, floor: float) -> flo
 
 @dataclass(frozen=True)
 class Capacity:
-    """The capacity of a set of problems; intervals are None where they are undefined, as for a single problem."""
+    """Capacity of a set of problems; intervals are None if undefined, as for a single problem."""
 
     src: float
     """`mean(Nec) * (1 - mean(Suf))`."""
@@ -66,7 +59,7 @@ class Capacity:
     product: float
     """Mean of the products of single problems."""
     adjusted: float | None
-    """Beyond the noise floor; None where answers change all the time."""
+    """Capacity beyond the noise floor; None if answers always change."""
     adjusted_ci: Interval | None
 
 
@@ -75,19 +68,9 @@ def capacity(
 ) -> Capacity:
     """Return the capacity of a set of problems, with 95 % BCa intervals over problems.
 
-    A column that is 0 or 1 for every problem has no spread to resample; it enters the ends of the intervals at its
-    exact limit (as in `mean_interval`) that moves them outwards. So twenty problems without a single change do not
-    prove a capacity of 0.
-
-    Args:
-        necessity: One rate per problem.
-        sufficiency: One rate per problem.
-        floor: Rate at which the full chain, asked again, gives another answer; one per problem.
-        rng: Source of the resamples.
-        n_resamples: Number of resamples.
-
-    Raises:
-        DataError: If the three differ in length, are empty, or hold something outside [0, 1].
+    A column that is 0 or 1 for every problem has no spread to resample. It enters each end of the intervals at the
+    exact limit (as in `mean_interval`) that widens them, so twenty problems without a change do not prove a capacity of
+    0. `floor` is the rate at which the repeated full chain gives another answer, one per problem.
     """
     columns = [rates_vector(values, what="rate") for values in (necessity, sufficiency, floor)]
     if len({values.size for values in columns}) > 1:
@@ -120,16 +103,16 @@ def reasoning_word(capacity: float) -> Reasoning:
 
 @dataclass(frozen=True, kw_only=True)
 class ReasoningVerdict:
-    """The words that the interval of a capacity covers, or why there are none."""
+    """The words that the interval of a capacity covers, or the reason why there are none."""
 
     lowest: Reasoning | None = None
     highest: Reasoning | None = None
     reason: ReasoningReason | None = None
-    """Why there are no words; None where there are."""
+    """Reason why there are no words."""
 
     @property
     def words(self) -> tuple[Reasoning, ...]:
-        """All words that the interval covers, from no capacity to a high one."""
+        """All words that the interval covers, from lowest to highest capacity."""
         if self.lowest is None or self.highest is None:
             return ()
         return REASONING[REASONING.index(self.lowest) : REASONING.index(self.highest) + 1]
@@ -139,7 +122,7 @@ class ReasoningVerdict:
 
 
 def reasoning_verdict(interval: Interval | None) -> ReasoningVerdict:
-    """Return one word if the whole interval lies in its band, else the range of words that it covers."""
+    """Return one word if the whole interval is in its band, else the range of words that it covers."""
     if interval is None:
         return ReasoningVerdict(reason="too few examples")
     return ReasoningVerdict(lowest=reasoning_word(interval.low), highest=reasoning_word(interval.high))
@@ -162,8 +145,8 @@ def _adjusted(means: Values) -> Values:
 def _interval(sample: Values, means: Values, statistic: Callable[[Values], Values]) -> Interval | None:
     """Return BCa limits; columns without spread stand at their own limits: both statistics rise with necessity alone.
 
-    Where no resample differs (few problems, cut off at 0 in each) the data do not say how far off the statistic may be,
-    and all columns stand at their limits.
+    Both statistics rise with necessity alone. If no resample differs (few problems, each clipped at 0), the data do not
+    show the error of the statistic, and all columns are put at their limits.
     """
     if len(sample) < 2:
         return None

@@ -1,4 +1,4 @@
-"""Besag and Clifford's sequential comparison: random sets are scored only until the answer is clear."""
+"""Besag and Clifford's sequential comparison: random sets are scored only until both tails are decided."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -11,48 +11,37 @@ from ice_eval.stats._values import ROUND_OFF, finite_vector
 from ice_eval.stats.randomization import Comparison, Comparisons, Counts, Draws, Matrix
 
 STOP_AFTER = 10
-"""Random sets at least as good (or as bad) that settle a tail, h."""
+"""Number h of random sets at least as good (or as bad) that stops a tail."""
 
 
 @dataclass(frozen=True)
 class SequentialComparison(Comparison):
-    """A rationale's score against as much of its null as it needed; `null` holds the draws that the rates are over."""
+    """Comparison with as much of the null as was needed; `null` holds the draws behind the rates."""
 
     n_upper: int
-    """Draws that the upper tail looked at: its stopping draw, or all."""
+    """Number of draws that the upper tail used, its stopping draw included."""
     n_lower: int
-    """Draws that the lower tail looked at."""
+    """Number of draws that the lower tail used."""
     n_used: int
-    """Draws that were asked for: the larger of the two."""
+    """The larger of the two."""
 
 
 def compare_sequentially(
     observed: float, stream: Draws, *, whole: bool, h: int = STOP_AFTER
 ) -> SequentialComparison | None:
-    """Place of `observed` among random sets that are scored one after the other, once that is settled.
+    """Compare `observed` with random sets that are scored one after the other; None until both tails have stopped.
 
-    Each tail stops at the draw that is the h-th to do at least (at most) as well. Stopped at draw l, its p-value is
-    `h / l`; at the end of the stream with g < h such draws it is `(g + 1) / (M + 1)`, as in `compare`. Both tails are
-    valid at every h and M, with ties and with sets drawn without replacement too: `p <= h / l` says that `observed` is
-    among the h best of itself and the first l - 1 draws (Besag & Clifford, 1991, "Sequential Monte Carlo p-values").
+    Each tail stops at the draw that is the h-th (h >= 2) to do at least (at most) as well. Stopped at draw l, its
+    p-value is `h / l`; at the end of the stream with g < h such draws it is `(g + 1) / (M + 1)`, as in `compare`. Both
+    tails are valid at every h and M, with ties and with sets drawn without replacement too: `p <= h / l` means that
+    `observed` is among the h best of itself and the first l - 1 draws (Besag & Clifford, 1991, "Sequential Monte Carlo
+    p-values"). `whole` means that the stream has reached its end: M sets, or all other sets.
 
-    The win rate is over the draws before the later of the two stops, *without* the stopping draw; over all draws where
-    a tail ran to the end. Which draw is last is the choice of the rule: counted in, it pulls the win rate towards one
-    half. Given the stop and what the last draw was, every order of the draws before it is equally likely, so their
-    mean has the expectation of the first draw: it is unbiased (Girshick, Mosteller & Savage, 1946; Besag & Clifford,
-    1991). The null of `effect_size` is the same draws. Draws after the stop never change a number.
-
-    Args:
-        observed: Score of the rationale.
-        stream: Scores of the random sets so far, in their fixed order, the rationale's own left out.
-        whole: Whether the stream has reached its end: M sets, or every other set there is.
-        h: Draws at least as good (as bad) that stop a tail.
-
-    Returns:
-        The comparison, or None while a tail is undecided and more draws are needed.
-
-    Raises:
-        DataError: If `h` is below 2, the whole stream is empty, or a score that is looked at is NaN or infinite.
+    The win rate is over the draws before the later of the two stops, *without* the stopping draw; over all draws if a
+    tail ran to the end. The rule determines the last draw, so counting it would bias the win rate towards one half.
+    Given the stop and the last draw, every order of the draws before it is equally likely, so their mean has the
+    expectation of the first draw: it is unbiased (Girshick, Mosteller & Savage, 1946; Besag & Clifford, 1991). The null
+    of `effect_size` is the same draws. Draws after the stop never change a number.
     """
     if h < 2:
         raise DataError(
@@ -65,7 +54,7 @@ def compare_sequentially(
         return None
     found = compare_all_sequentially(np.array([observed]), draws[None], np.array([draws.size]), h=h)
     n_used, n_rated = int(found.n_used[0]), int(found.n_rated[0])
-    # What lies after the stop is not looked at: whether others asked for more must not matter.
+    # Draws after the stop are ignored: requests of other tests must not matter.
     null = finite_vector(draws[:n_used], what="null score")
     if not (found.stopped[0] or whole):
         return None
@@ -81,29 +70,22 @@ def compare_sequentially(
 
 @dataclass(frozen=True, eq=False)
 class SequentialComparisons:
-    """`SequentialComparison`s of many examples: an array of (examples,) for each of its numbers."""
+    """`SequentialComparison`s of many examples, as arrays of shape (examples,)."""
 
     rates: Comparisons
     stopped: NDArray[np.bool_]
-    """Whether both tails have stopped; where not, the numbers are right only for a stream that has ended."""
+    """True if both tails have stopped; otherwise the numbers are right only for a stream that has ended."""
     n_upper: Counts
     n_lower: Counts
     n_used: Counts
     n_rated: Counts
-    """Draws that the rates are over."""
+    """Number of draws behind the rates."""
 
 
 def compare_all_sequentially(
     observed: Draws, stream: Matrix, n: Counts, *, h: int = STOP_AFTER
 ) -> SequentialComparisons:
-    """Compare the rationale of every example with its stream of random sets at once; see `compare_sequentially`.
-
-    Args:
-        observed: (examples,): score of each rationale.
-        stream: (examples, sets): scores of the random sets so far, padded with NaN at the end.
-        n: (examples,): sets of each example.
-        h: Draws at least as good (as bad) that stop a tail.
-    """
+    """Compare many rationales with their streams of random sets; see `compare_sequentially` and `compare_all`."""
     # Pair by pair: a slack that grew with the largest draw so far could undo a tie, or a stop, that is already settled.
     slack = ROUND_OFF * np.maximum(np.abs(stream), np.maximum(1.0, np.abs(observed))[:, None])
     at_least, at_most = stream >= observed[:, None] - slack, stream <= observed[:, None] + slack
@@ -132,7 +114,7 @@ class _Tails(NamedTuple):
 
 
 def _tails(hits: NDArray[np.bool_], n: Counts, *, h: int) -> _Tails:
-    """Find the h-th hit of each row, or, if the draws are all there are, what all of them say."""
+    """Find the h-th hit of each row, and the p-value if the draws are all there are."""
     reached = np.cumsum(hits, axis=1) >= h
     stopped: NDArray[np.bool_] = np.any(reached, axis=1)
     stop = reached.argmax(axis=1) + 1 if hits.shape[1] else n

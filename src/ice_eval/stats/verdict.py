@@ -1,4 +1,4 @@
-"""The words for a win rate, and which of them its interval supports."""
+"""Words for a win rate, and those that its interval supports."""
 
 import math
 from dataclasses import dataclass
@@ -42,16 +42,16 @@ _EFFECTS = ((0.8, "large"), (0.5, "medium"), (0.2, "small"))  # Cohen's (1988) w
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """The statement that an interval and a test allow about a mean win rate: a range of words, or why there is none."""
+    """The range of words that an interval and a test support for a mean win rate, or the reason why there is none."""
 
     lowest: Taxonomy | None = None
     """Word at the lower end of the interval; None without words."""
     highest: Taxonomy | None = None
-    """Word at the upper end; the same as `lowest` where the whole interval is in one band."""
+    """Word at the upper end of the interval; None without words."""
     excludes_chance: bool = False
-    """Whether one half lies outside the interval."""
+    """True if one half is outside the interval."""
     reason: Reason | None = None
-    """Why there are no words; None where there are."""
+    """Reason why there are no words."""
 
     @property
     def word(self) -> Taxonomy | None:
@@ -67,7 +67,7 @@ class Verdict:
 
     @property
     def is_undetermined(self) -> bool:
-        """Whether the data allow no statement at all, not even that the win rate may be chance."""
+        """True if the data support no statement at all, not even that the win rate may be chance."""
         return self.reason is not None and self.reason != NOT_DISTINGUISHABLE
 
     def __str__(self) -> str:
@@ -77,20 +77,17 @@ class Verdict:
 
 
 def range_text(lowest: str | None, highest: str | None, reason: str | None) -> str:
-    """One word, a range of words, or `undetermined` with its reason."""
+    """Return one word, a range of words, or `undetermined` with its reason."""
     if lowest is None or highest is None:
         return f"undetermined ({reason})"
     return lowest if lowest == highest else f"{lowest} to {highest}"
 
 
 def taxonomy(win_rate: float) -> Taxonomy:
-    """The paper's word for a win rate.
+    """Return the paper's word for a win rate.
 
     Anti-faithful [0, .50), near-random [.50, .55), weakly faithful [.55, .60], faithful (.60, 1]. A mean that round-off
     has moved off a limit counts as the limit.
-
-    Raises:
-        DataError: If `win_rate` is not in [0, 1].
     """
     if not -ROUND_OFF <= win_rate <= 1 + ROUND_OFF:  # NaN fails this too
         raise DataError(f"a win rate lies in [0, 1], got {win_rate}; percentages are divided by 100 first")
@@ -106,21 +103,15 @@ def verdict(
 ) -> Verdict:
     """Return the verdict on a mean win rate, given its interval and the test of one half.
 
-    One word only if the whole interval lies in that word's band, else the range of words that it covers. An interval
-    that covers one half says nothing about direction and is never called anti-faithful. Nor is one that the test does
-    not bear out: where most win rates are equal and a few lie far off, as where most sets tie, a bootstrap of few
-    examples is too narrow, and would call one random explanation in five anti-faithful; the test holds its level.
-
-    Args:
-        win_rate: Mean win rate over examples.
-        interval: Its 95 % interval; None where it is undefined.
-        p_value: Of the two-sided test of a mean of one half; None leaves it out.
-        without: The reason to give without an interval, unless all win rates are one half; see
-            `reason_without_interval`.
+    One word only if the whole interval is in that word's band, else the range of words that it covers. An interval that
+    covers one half gives no direction and is never called anti-faithful. Nor is one that the test does not support: if
+    most win rates are equal and a few are far off, as when most sets tie, a bootstrap of few examples is too narrow and
+    would call one random explanation in five anti-faithful; the test holds its level. `without` is the reason to give
+    without an interval, unless all win rates are one half (`reason_without_interval`).
     """
     outside = excludes_chance(interval)
     if interval is None:
-        # Without an interval all win rates (or group means) are equal, so the mean says whether each is one half.
+        # Without an interval all win rates (or group means) are equal, so the mean shows if each is one half.
         return Verdict(reason=NOT_DISTINGUISHABLE if abs(win_rate - CHANCE) <= ROUND_OFF else without)
     if not outside or (p_value is not None and p_value > _TEST_LEVEL + ROUND_OFF):
         return Verdict(excludes_chance=outside, reason=NOT_DISTINGUISHABLE)
@@ -128,25 +119,17 @@ def verdict(
 
 
 def reason_without_interval(win_rates: NDArray[np.float64], *, groups: Groups | None = None) -> Reason:
-    """Return why a mean of win rates has no bootstrap interval: no resample differs from the data.
-
-    Args:
-        win_rates: One win rate per example.
-        groups: One label per example; None where all are independent.
-    """
+    """Return the reason why a mean of win rates has no bootstrap interval: no resample differs from the data."""
     if grouping_of(groups, n=win_rates.size).n < 2:
         return TOO_FEW
     return ALL_EQUAL if is_constant(win_rates) else GROUPS_EQUAL
 
 
 def effect_word(effect_size: float) -> str:
-    """Cohen's word for an effect size: negligible below 0.2, small below 0.5, medium below 0.8, else large.
+    """Return Cohen's word for an effect size: negligible below 0.2, small below 0.5, medium below 0.8, else large.
 
-    A negative one reads, for instance, "large negative"; what is negligible has no sign. An effect that round-off has
+    A negative one reads, for instance, "large negative"; a negligible one has no sign. An effect that round-off has
     moved off a limit counts as the limit.
-
-    Raises:
-        DataError: If `effect_size` is NaN.
     """
     if math.isnan(effect_size):
         raise DataError("an effect size is a number, got nan; one that is undefined has no word")
@@ -157,26 +140,17 @@ def effect_word(effect_size: float) -> str:
 
 
 def excludes_chance(interval: Interval | None) -> bool:
-    """Whether one half lies outside the interval; an undefined interval excludes nothing."""
+    """Return True if one half is outside the interval; False for an undefined interval."""
     if interval is None:
         return False
     return not (reaches(CHANCE, interval.low) and reaches(interval.high, CHANCE))
 
 
 def detectable_win_rate(win_rates: NDArray[np.float64], *, groups: Groups | None = None) -> float | None:
-    """Smallest mean win rate that a data set of this size and spread detects with power 80 %.
+    """Return the smallest mean win rate that a data set of this size and spread detects with power 80 %.
 
-    `1/2 + 2.80 * SE`: two-sided level 5 %. Above 1 means that no rationale could be told from random sets.
-
-    Args:
-        win_rates: One win rate per example.
-        groups: One label per example, for the cluster-robust standard error; None where all are independent.
-
-    Returns:
-        The win rate, or None where win rates show no spread: a single example or group, or all equal.
-
-    Raises:
-        DataError: If there are no win rates, one is NaN or infinite, or a label is missing.
+    `1/2 + 2.80 * SE`: two-sided level 5 %. Above 1 means that no rationale can be distinguished from random sets. None
+    without spread: a single example or group, or equal win rates. With groups, SE is cluster-robust.
     """
     rates = finite_vector(win_rates, what="win rate")
     grouping = grouping_of(groups, n=rates.size)
@@ -188,5 +162,5 @@ def detectable_win_rate(win_rates: NDArray[np.float64], *, groups: Groups | None
 
 
 def reaches(rate: float, limit: float) -> bool:
-    """Whether `rate` is at least `limit`; both are fractions of 1, so round-off is measured against 1."""
+    """Return True if `rate` is at least `limit`; both are fractions of 1, so round-off is measured against 1."""
     return rate >= limit - ROUND_OFF
