@@ -97,8 +97,12 @@ def random_sets(n_units: int, size: int, count: int, *, seed: int, example_id: s
     found = np.zeros((0, n_units), dtype=bool)
     while len(found) < min(count, every):
         drawn = np.concatenate([found, _drawn(n_units, size, count + _SPARE, rng)])
-        _, first = np.unique(np.packbits(drawn, axis=1), axis=0, return_index=True)
-        found = drawn[np.sort(first)]
+        packed = np.packbits(drawn, axis=1)
+        content, width = packed.tobytes(), packed.shape[1]
+        first: dict[bytes, int] = {}
+        for place in range(len(packed)):  # for some dozens of sets faster than a sort of rows
+            first.setdefault(content[place * width : (place + 1) * width], place)
+        found = drawn[list(first.values())]
     return found[:count]
 
 
