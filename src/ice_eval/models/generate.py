@@ -115,7 +115,7 @@ class Generator:
         ends: Callable[[torch.Tensor], list[bool]] | None = None,
         choose: Sequence[LogitsProcessor] = (),
     ) -> NDArray[np.int64]:
-        """(rows, tokens): the ids written after each row, with the one that ends it and the padding after that."""
+        """Return the ids written after each row, with the end token and padding: (rows, tokens)."""
         width = max(map(len, rows))
         ids = np.full((len(rows), width), self._pad, dtype=np.int64)
         mask = np.zeros_like(ids)
@@ -145,14 +145,13 @@ def _in_batches(
     budget: int,
     retries: MemoryRetries,
 ) -> Iterator[tuple[int, T]]:
-    """Index and result of each text, in batches of a few tokens, or in halves of them where memory runs out."""
+    """Yield index and result of each text, in batches of a few tokens, or in halves of them where memory runs out."""
     for batch in token_batches([lengths[i] for i in order], budget):
         for part in in_halves(lambda rows: list(zip(order[rows], compute(order[rows]), strict=True)), batch, retries):
             yield from part
 
 
 def _cut_before(answer: Ids, ends: Sequence[int]) -> Ids:
-    """The ids of an answer before the first of `ends`."""
     found = np.flatnonzero(np.isin(answer, ends))
     return answer[: found[0]] if found.size else answer
 
@@ -168,13 +167,14 @@ class _EndRows(StoppingCriteria):
 
 
 class _Sampling(LogitsProcessor):
-    """Leaves one token to the rows that sample: the one on whose share of [0, 1) the number of this step falls.
+    """Restricts a sampling row to one token: the one whose share of [0, 1) contains the number of this step.
 
     ```text
     shares   |  a  |     b     |c|   d   |
-                          ^ 0.48            -> b
+                         ^ 0.48            -> b
     ```
-    A row has its own numbers, so that its samples do not depend on the other rows of its batch.
+
+    Each row has its own numbers, so that its samples do not depend on the other rows of its batch.
     """
 
     def __init__(self, chats: Sequence[Conversation], start: int, n_steps: int, device: str) -> None:
@@ -201,10 +201,7 @@ class Translator:
     """Translates texts by an encoder-decoder (NLLB-200, Marian, M2M-100): by beams or greedily, never by sampling."""
 
     def __init__(self, model: Any, tokenizer: Any, *, source: str | None, target: str, beams: int) -> None:
-        """Prepare a model to translate from `source` (None for models of one pair of languages) into `target`.
-
-        Languages are written as the model writes them; one `beam` is greedy.
-        """
+        """Prepare a model to translate from `source` (None for models of one pair of languages) into `target`."""
         self._model, self._tokenizer, self._beams = model.train(False), tokenizer, beams
         vocabulary = tokenizer.get_vocab()
         # NLLB writes fra_Latn, M2M-100 __fr__; Marian reads >>fra<< before the text, or knows one pair alone.
@@ -223,7 +220,7 @@ class Translator:
 
     @torch.inference_mode()
     def translate(self, texts: Sequence[str]) -> list[str]:
-        """Translate each text; one that is longer than the model reads is refused, not cut."""
+        """Translate each text; raise an error for one that is longer than the model reads."""
         given = self._tokenizer([self._before + text for text in texts], return_tensors="pt", padding=True)
         longest = int(given["attention_mask"].sum(dim=1).max())
         room = int(getattr(self._model.config, "max_position_embeddings", None) or 512)
@@ -248,7 +245,7 @@ class Translator:
 
 @contextlib.contextmanager
 def _translated_offload_errors() -> Iterator[None]:
-    """Weights that modules share, or that no file holds, are not found again where a map put one of them on disk."""
+    """Translate the error for weights that are shared, or in no file, and that a map put on disk."""
     try:
         yield
     except KeyError as exc:

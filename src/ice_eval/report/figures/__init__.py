@@ -1,6 +1,6 @@
 """Figures of runs and of tables, each one Vega-Lite specification for the page and for paper.
 
-Importing this package needs altair, and says how to get it; writing files needs vl-convert too.
+Importing this package needs altair; writing files needs vl-convert too.
 """
 
 from ice_eval.errors import require
