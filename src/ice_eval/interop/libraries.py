@@ -10,7 +10,7 @@ from ice_eval.interop._base import Explanation, Format, TextPart, explanation_fo
 
 
 def is_from(source: object, library: str, *names: str) -> bool:
-    """Return whether an object is of one of a library's classes, by name, so that the library need not be imported."""
+    """Return True if an object is of one of a library's classes, by name, so that the library need not be imported."""
     return any(cls.__name__ in names and cls.__module__.partition(".")[0] == library for cls in type(source).__mro__)
 
 

@@ -21,7 +21,7 @@ _TOPIC_WORDS = frozenset(
     "business company companies market markets stock stocks shares profit profits sales economy prices oil bank "
     "technology tech science scientists software internet computer computers online web space nasa".split()
 )
-"""Words that name one of the topics, or hardly occur outside it."""
+"""Words that name one of the topics, or rarely occur outside it."""
 
 
 @functools.cache

@@ -17,13 +17,13 @@ from ice_eval.seeding import rng_for
 from ice_eval.table import Column
 
 FEWEST = 10
-"""Examples below which chance alone orders their pairs."""
+"""Fewest examples: below, the order of pairs is mostly chance."""
 MOST = 300
-"""Examples whose pairs are compared, the first ones: pairs grow with the square of examples."""
+"""Number of first examples whose pairs are compared: pairs grow with the square of examples."""
 _PERMUTATIONS = 999
 _GRID = np.linspace(0, 1, 21)[1:]
 _TINY = 1e-12
-"""Probabilities nearer to 0 or 1 count as this near: log-odds stay finite."""
+"""Probabilities are clipped this far from 0 and 1: log-odds stay finite."""
 _COLUMNS = (
     Column("attribution", "attribution", "text"),
     Column("n", "n", "count"),
