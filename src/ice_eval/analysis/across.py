@@ -91,7 +91,7 @@ def operators(grid: GridResults) -> Found | Missing:
 
 
 def _agreements(grid: GridResults) -> dict[tuple[object, ...], _Line]:
-    """Return interval and crossing of every pair of operators in both orders: extended runs may have the other order."""
+    """Return interval and crossing of every pair of operators in both orders: extended runs may have either."""
     found: dict[tuple[object, ...], _Line] = {}
     for each in grid.agreement:
         line, (first, second) = each.line, each.line.operators
@@ -148,7 +148,7 @@ _WORSE_COLUMNS = (
 
 
 def worse_than_random(grid: GridResults) -> Found | Missing:
-    """Return explanations whose verdict is anti-faithful and whose p-value holds over the whole grid, the worst first."""
+    """Return anti-faithful explanations whose p-value holds over the whole grid, the worst first."""
     below = [each for each in grid.configurations if each.line.operator != ALL and each.line.taxonomy == _ANTI_FAITHFUL]
     if not below:
         return Missing("no win rate is below 50 %")
@@ -193,7 +193,7 @@ _CONTRAST = ("attention", "gradient")
 
 
 def prompts(grid: GridResults) -> Found | Missing:
-    """Return accuracy, confidence and win rates under every prompt, their range, and their correlation."""
+    """Return accuracy, confidence and win rates under every prompt, and correlations of the last two."""
     found = spreads(grid.cells, over="prompt")
     if not found:
         return Missing("no task has two prompts; name several as `prompts`")

@@ -25,7 +25,7 @@ _ROUND_OFF = 1e-6
 
 @dataclass(frozen=True, kw_only=True)
 class Answered:
-    """Results of two models on one kind of input of a run; the right label is the gold one, or else the explained one."""
+    """Results of two models on one kind of input; the right label is the gold one, or else the explained one."""
 
     operator: str | None
     """None for full inputs."""

@@ -9,7 +9,7 @@ Values = NDArray[np.float64]
 
 
 def shares(values: Values, n_bins: int) -> Values:
-    """Return the share of values in [0, 1] in every bin; a value on a limit belongs to the bin below, 0 to the first."""
+    """Return the share of values in [0, 1] in every bin; a limit belongs to the bin below, 0 to the first."""
     places = np.clip(np.ceil(values * n_bins - 1e-9).astype(int) - 1, 0, n_bins - 1)
     return np.bincount(places, minlength=n_bins) / max(values.size, 1)
 

@@ -67,7 +67,7 @@ class Observer:
         self._seen: dict[str, tuple[Any, Any]] = {}
 
     def see(self, batch: Sequence[Encoded]) -> list[tuple[Any, Any]]:
-        """Return attention and gradients of each example; None for those that nothing needs."""
+        """Return attention and gradients of each example; None for what no attribution needs."""
         new = [item for item in batch if item.example_id not in self._seen]
         if new:
             targets = [self._targets[item.example_id] for item in new]

@@ -37,7 +37,7 @@ class Strata(SetClass):
 
     @property
     def key(self) -> Key:
-        """Return the units in each stratum and in a set: `(8, 2)` for two of eight, `(4, 2, 4, 0)` for two of the first four."""
+        """Return the units in each stratum and in a set: `(8, 2)` is two of eight."""
         return tuple(number for units, taken in self._parts() for number in (len(units), taken))
 
     @property

@@ -113,7 +113,7 @@ class FillPool:
         buckets: dict[int, list[tuple[int, ...]]] = {}
         self._texts: dict[int, list[str]] = {}
         self._own: dict[tuple[int, str], tuple[int, int]] = {}
-        """(length, example id) -> first and last index of the example's units in the bucket."""
+        """(length, example id) -> first index of the example's units in the bucket, and the one after the last."""
         blocked: dict[tuple[tuple[int, ...], str], bool] = {}
         for entry in pool:
             for ids, text in entry.units:

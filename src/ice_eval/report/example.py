@@ -124,7 +124,7 @@ def rgb(colour: str) -> tuple[int, ...]:
 
 
 def example_lines(view: ExampleView, *, n_random: int = 0, colour: bool = False) -> Iterator[Text]:
-    """Yield lines with the example, its rationales, and `n_random` random rows under each operator (all if negative)."""
+    """Yield the example, its rationales, and `n_random` random rows under each operator (all if negative)."""
     from ice_eval.report.chains import chain_lines, is_chain  # they are written with what is above
 
     example = view.example

@@ -282,5 +282,5 @@ _ADAPTATION = (
 
 
 def adaptation_table(found: Sequence[Answered]) -> Table:
-    """Return accuracy and loss of a deployed model, A, and its adapted copy, B; losses also at the best temperatures."""
+    """Return accuracy and loss of a deployed model, A, and its adapted copy, B; losses also at best temperatures."""
     return table_of("How they answer", found, _ADAPTATION)

@@ -47,7 +47,7 @@ class About:
 
 @dataclass(frozen=True)
 class Trials:
-    """One explanation under one configuration, on many examples; any test with p-values and win rates can be checked."""
+    """One explanation under one configuration, on many examples; any p-values and win rates can be checked."""
 
     about: About
     p_value: Column
@@ -274,7 +274,7 @@ def false_discoveries(
     rng: np.random.Generator,
     tail: str = "upper",
 ) -> Iterator[Check]:
-    """Check that Benjamini-Hochberg keeps the false-discovery rate of one tail, in data sets of null and true examples."""
+    """Check that Benjamini-Hochberg controls the false-discovery rate of one tail, with null and true examples."""
     # In each data set one rejected example is drawn. It is a null one with probability V / R, the false-discovery
     # proportion, whose mean is the false-discovery rate: so the count over data sets is binomial with that rate.
     count = min(null.size // n_null, signal.size // n_signal)

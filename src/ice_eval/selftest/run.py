@@ -169,7 +169,7 @@ class _Bench:
                 )
 
     def _mixture(self, methods: Mapping[str, Attribution]) -> Iterator[Check]:
-        """Check discoveries with many random sets, at the level of a summary: one true explanation among nine random ones."""
+        """Check discoveries with many random sets, at a summary's level: one true explanation among nine random."""
         n, directions = self.sizes.mixture, DIRECTIONS[:1]
         found = self._run(MIXTURE, methods, [self.operators[:1]], n=n, m=M_DISCOVERIES, directions=directions)
         about = replace(next(iter(found)), attribution=MIXTURE)

@@ -276,7 +276,7 @@ def _only_way(candidates: Sequence[Sequence[slice]], *, gap: int = 0) -> list[sl
 
 
 def occurrences(wanted: AnyStr, whole: AnyStr) -> Iterator[int]:
-    """Return the positions of a text in another; none for an empty text."""
+    """Yield the positions of a text in another; none for an empty text."""
     at = whole.find(wanted) if wanted else -1
     while at >= 0:
         yield at

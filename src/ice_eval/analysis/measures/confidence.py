@@ -31,7 +31,7 @@ _COLUMNS = (
 
 
 def features(vector: PerUnit) -> list[float]:
-    """Return the highest number, its lead over the second, mean, spread, share of the largest magnitude, and entropy."""
+    """Return maximum, its lead over the second, mean, spread, share of the largest magnitude, and entropy."""
     # None of them grows with the length of a text by its definition, as a sum would.
     second, first = np.sort(vector)[-2:]
     magnitudes = np.abs(vector)

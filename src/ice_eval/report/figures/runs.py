@@ -102,7 +102,7 @@ def _in_order(lines: Iterable[L]) -> tuple[L, ...]:
 
 
 def _labels(lines: Sequence[Line], names: Sequence[str]) -> list[str]:
-    """Return for every line the values of those names that differ between lines."""
+    """Return for every line the values of those fields that differ between lines."""
     # Rationales with a size of their own are shown beside those of a single k, and apart from those of several.
     cells = {name: [_WRITTEN.get(name, str)(getattr(line, name)) for line in lines] for name in names}
     single_k = len({line.k for line in lines} - {None}) < 2
