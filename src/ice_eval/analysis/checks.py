@@ -49,13 +49,11 @@ class TaskCheck:
     labels: tuple[LabelLine, ...]
     label_scoring: LabelScoring
     n: int
-    """Number of scored examples."""
     accuracy: float | None
     """None where the data have no gold labels."""
     majority: float | None
     """Accuracy of always giving the most frequent label; None without gold labels."""
     truncated: int
-    """Scored examples whose text was truncated."""
     median_units: float
     human: int
     """Scored examples with a human rationale."""

@@ -80,7 +80,7 @@ def cells_of(
     """Return the cells of a run.
 
     Args:
-        lines: The configurations of its summary; those without an example are skipped.
+        lines: Configurations of its summary; those without an example are skipped.
         prompt: Name of its prompt, where several were tried.
         text_lengths: Length of the texts by task, which a summary does not contain.
     """

@@ -107,22 +107,16 @@ def audit_infill(
 ) -> InfillAudit:
     """Find label-indicative units that pass the blacklist, by two reference lists; needs no model.
 
-    *words*: label words, the task's lexicon, and a hand-written list for the labels. Units that are such a word, or
-    that are part of such words at least every other time, are label-indicative. The blacklist is the task's own.
+    *words*: label words, the task's lexicon, and a hand-written list for the labels (or `words`). Units that are such a
+    word, or that are part of such words at least every other time, are label-indicative. The blacklist is the task's
+    own.
 
     *held out*: the data are cut in two. Tokens that the gold labels of one half use differently, by a looser rule than
     that of the blacklist, are label-indicative; the blacklist is built from the other half, and each half judges once.
     The rule is loose and the halves are small, so most of these tokens may be noise: shuffled labels estimate their
     number.
 
-    Args:
-        codec: The tokenizer.
-        task: The source of label words and lexicon.
-        items: The examples that fill the pool, and their gold labels.
-        model: Name of the tokenizer's model.
-        words: Replacement of the list for the task's labels.
-        label_words_only: True if the blacklist has label words alone, as in the paper's package.
-        seed: Seed of the shuffles.
+    With `label_words_only` the blacklist has label words alone, as in the paper's package.
     """
 
     def blacklist(part: Sequence[PooledUnits]) -> Blacklist:
@@ -346,13 +340,8 @@ class FillAudit:
 def audit_fills(folder: RunFolder, audit: InfillAudit, items: Mapping[str, Encoded]) -> FillAudit:
     """Count the fills of a run, and compare win rates of examples with and without label-indicative ones.
 
-    Args:
-        folder: A finished run with an operator that writes fills.
-        audit: The audit of its data.
-        items: Its examples, as its model sees them.
-
     Raises:
-        ConfigError: The run has no such operator, is not finished, or has other inputs than `items`.
+        ConfigError: The run has no operator that writes fills, is not finished, or has other inputs than `items`.
     """
     folder.require_complete()
     filling = [name for name in folder.manifest().config.operators if operators.get(name).needs_fills]

@@ -43,11 +43,8 @@ class Observer:
     """Observes the examples of a part once, for all attributions.
 
     Args:
-        model: The model to observe.
-        labels: Its labels.
         targets: Example id -> index of the label that is explained.
         needs: The needs of all attributions together.
-        chat: True if prompts are turns of a chat.
         priors: Example id -> log-scores without a text, where scores are calibrated; then calibrated log-odds are
             explained, also by methods that request scores.
     """

@@ -91,7 +91,6 @@ class GradientShap(Attribution):
 
     signed: ClassVar[bool] = True
     samples: int = 32
-    """Number of random points."""
     noise: float = 0.1
     """Standard deviation of the noise, as a share of that of the embeddings."""
     baseline: Baseline = "zero"

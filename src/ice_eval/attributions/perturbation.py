@@ -24,7 +24,6 @@ class Perturbation(Attribution):
 
     signed: ClassVar[bool] = True
     operator: str = "delete"
-    """Operator on the units that a probe does not keep."""
 
     @abstractmethod
     def masks(self, n_units: int, rng: np.random.Generator) -> KeepMasks:

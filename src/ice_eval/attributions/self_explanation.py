@@ -58,7 +58,6 @@ class SelfExplanation(Attribution):
     words: int = 5
     """Number of words requested."""
     max_tokens: int = 48
-    """Longest answer."""
 
     def __post_init__(self) -> None:
         for name in ("words", "max_tokens"):
@@ -111,7 +110,6 @@ class NamedUnits(NamedTuple):
     n_absent: int
     """Number of distinct names that are not in the text."""
     problem: str | None
-    """Reason why there are no values."""
 
 
 def named_units(answer: str, item: Encoded) -> NamedUnits:

@@ -152,11 +152,9 @@ class Fit:
     """Fit of user-supplied numbers to the examples of a run."""
 
     examples: int
-    """Number of examples that a run evaluates."""
     too_short: int
     """Examples with one unit or none, which a run skips, so that they need no explanation."""
     covered: int
-    """Examples whose explanation fits."""
     units: int
     """Units of the examples that are covered."""
     units_covered: int

@@ -21,8 +21,6 @@ from ice_eval.settings import ADDABLE
 
 @dataclass(frozen=True)
 class RunRecord:
-    """State of one run of a grid."""
-
     name: str
     status: Literal["waiting", "complete", "failed"]
     error: str | None = None

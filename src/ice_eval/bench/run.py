@@ -47,7 +47,6 @@ class PlanLine:
     """Estimated from the model's finished runs in the folder; None where there are none."""
     status: Literal["complete", "waiting", "cannot start"] = "waiting"
     problem: str | None = None
-    """Reason why it cannot start."""
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -107,13 +106,8 @@ def run_grid(
 ) -> BenchFolder:
     """Run, or continue, a grid; the folder then holds the summary, the report and the figures of its finished runs.
 
-    Complete runs are not changed and need no model; failed ones are tried again.
-
-    Args:
-        grid: The grid.
-        out: The bench folder.
-        executor: Where models compute; by default in this process.
-        reporter: Receives progress and messages.
+    Complete runs are not changed and need no model; failed ones are tried again. Without `executor`, models compute in
+    this process.
 
     Raises:
         ConfigError: The folder holds something else, or another process writes to it.

@@ -21,7 +21,6 @@ from ice_eval.records import Encoded, Ids, Inputs, LabelIds, LogScores, PerToken
 from ice_eval.tasks import Task
 
 PART_SIZE = 16
-"""Default number of examples in a part."""
 LabelScoring = Literal["first", "full"]
 Prior = Sequence[float]
 """Log-scores of the labels without a text, which contextual calibration subtracts."""
@@ -125,7 +124,6 @@ class Generated(NamedTuple):
     text: str | None
     """None if the prompt and an answer do not fit into the model."""
     tokens: int
-    """Tokens of the prompt and of the completion."""
 
 
 class Conversation(NamedTuple):
@@ -237,7 +235,6 @@ class Model(ABC):
     load_in: str | None = None
     """Quantisation by `--load-in`; None: none."""
     units: ClassVar[tuple[Unit, ...]] = get_args(Unit)
-    """Units that may be kept or removed."""
     writes_in_turns: ClassVar[bool] = False
     """True if `generate` needs turns of a chat even where the task has none."""
     pass_tokens: int = 0

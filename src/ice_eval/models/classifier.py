@@ -27,12 +27,11 @@ _LARGE_PART, _LARGE_PASS = 128, 8192
 
 
 class SequenceClassifier(HFModel):
-    """Any `AutoModelForSequenceClassification`.
+    """Any `AutoModelForSequenceClassification`."""
 
-    A classifier built on a causal model answers at the last token that is not its padding token. If the tokenizer pads
-    with another token or none, or the model gets embeddings, it treats padding as text. So that token is found here, in
-    the row's own ids.
-    """
+    # A classifier built on a causal model answers at the last token that is not its padding token. If the tokenizer
+    # pads with another token or none, or the model gets embeddings, it treats padding as text. So that token is found
+    # here, in the row's own ids.
 
     def __init__(self, model: Any, tokenizer: Any, *, name: str) -> None:
         super().__init__(

@@ -30,14 +30,12 @@ _BOS_NAMES = frozenset({"s", "bos", "bostoken", "beginoftext", "beginofsentence"
 
 
 class HFCodec:
-    """A tokenizer, with special tokens by the model's own convention and positions that were checked.
+    """A tokenizer, with special tokens by the model's own convention and positions that were checked."""
 
-    Reported positions are compared with what the tokens spell, and replaced where they cannot be right. Tokenizers that
-    report none (those in Python) are aligned with the text the same way.
-
-    A language model gets the BOS token it was trained with even if its tokenizer omits it (see `missing_bos`), and gets
-    it once: a chat template may write it too. Sequence classifiers get what their tokenizer adds.
-    """
+    # Reported positions are compared with what the tokens spell, and replaced where they cannot be right. Tokenizers
+    # that report none (those in Python) are aligned with the text the same way. A language model gets the BOS token it
+    # was trained with even if its tokenizer omits it (see `missing_bos`), and gets it once: a chat template may write
+    # it too. Sequence classifiers get what their tokenizer adds.
 
     def __init__(
         self, tokenizer: Any, *, reads_pairs: bool, max_tokens: int, family: str = "", n_ids: int | None = None
@@ -219,17 +217,14 @@ class _RawTokens(NamedTuple):
 
 
 def missing_bos(tokenizer: Any, *, family: str) -> str | None:
-    """Return why texts need the BOS token of a tokenizer that adds no special token in front; None if they do not.
-
-    Models trained with BOS answer garbage without it, and not every file records it: conversions drop it, and some
-    tokenizers leave it to the chat template. Texts need it if
-
-    - the tokenizer's configuration sets `add_bos_token` but the tokenizer ignores it,
-    - the family always begins with it (Gemma),
-    - the chat template writes `bos_token` first; one that spells out the same token (SmolLM2) does not count,
-    - the family usually begins with it (Llama, Mistral, …), the configuration does not set it, and the token is named
-      as a beginning and is not the end token too.
-    """
+    """Return why texts need the BOS token of a tokenizer that adds no special token in front; None if they do not."""
+    # Models trained with BOS answer garbage without it, and not every file records it: conversions drop it, and some
+    # tokenizers leave it to the chat template. Texts need it if
+    # - the tokenizer's configuration sets `add_bos_token` but the tokenizer ignores it,
+    # - the family always begins with it (Gemma),
+    # - the chat template writes `bos_token` first; one that spells out the same token (SmolLM2) does not count,
+    # - the family usually begins with it (Llama, Mistral, …), the configuration does not set it, and the token is named
+    #   as a beginning and is not the end token too.
     token = tokenizer.bos_token
     if token is None:
         return None

@@ -49,7 +49,6 @@ def devices_of(model: Any) -> list[str]:
 
 
 def gpus_of(model: Any) -> list[torch.device]:
-    """Return the GPUs that compute."""
     devices = (hook.execution_device for hook in _hooks(model) if hook.execution_device is not None)
     found = dict.fromkeys([input_device(model), *map(torch.device, devices)])
     return [device for device in found if device.type == "cuda"]
@@ -98,11 +97,9 @@ def _hooks(model: Any) -> Iterator[AlignDevicesHook]:
 def replaced_forward(
     modules: Iterable[Any], new: Callable[[Any, Callable[..., Any]], Any], *, inside: bool
 ) -> Iterator[None]:
-    """Give modules another forward in this context: `new(module, its forward)`.
-
-    If `inside`, accelerate's hook still wraps the new forward, so that weights are fetched for it; else the new one
-    wraps the hook.
-    """
+    """Give modules another forward in this context: `new(module, its forward)`."""
+    # If `inside`, accelerate's hook still wraps the new forward, so that weights are fetched for it; else the new one
+    # wraps the hook.
     changed = []
     try:
         for module in modules:
@@ -154,7 +151,6 @@ class Quantiser(NamedTuple):
 
     library: str
     install: str
-    """The package that pip installs."""
     weights: str
 
 

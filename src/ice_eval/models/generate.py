@@ -30,11 +30,10 @@ _CPU_CHAT_TOKENS, _GPU_CHAT_TOKENS = 8192, 65_536
 
 
 class Generator:
-    """Continues texts of a causal language model, by the likeliest token at every step or by given random numbers.
+    """Continues texts of a causal language model, by the likeliest token at every step or by given random numbers."""
 
-    Rows are padded on the left, so that all answers begin at the same position. An answer does not depend on the other
-    rows of its batch, except for ties within rounding.
-    """
+    # Rows are padded on the left, so that all answers begin at the same position. An answer does not depend on the
+    # other rows of its batch, except for ties within rounding.
 
     def __init__(self, model: Any, codec: HFCodec, *, device: str) -> None:
         self._model, self._codec, self._device = model, codec, device
@@ -52,7 +51,6 @@ class Generator:
         stop: str | None,
         retries: MemoryRetries,
     ) -> list[Generated]:
-        """Complete prompts; see `Model.generate`."""
         before, after = ("", "") if turns is None else self._codec.chat_frame(turns)
         rows = [self._codec.tokenize(before + each + after, framed=turns is not None).ids for each in prompts]
         lengths = [len(row) + max_tokens for row in rows]
@@ -167,15 +165,11 @@ class _EndRows(StoppingCriteria):
 
 
 class _Sampling(LogitsProcessor):
-    """Restricts a sampling row to one token: the one whose share of [0, 1) contains the number of this step.
+    """Restricts a sampling row to one token: the one whose share of [0, 1) contains the number of this step."""
 
-    ```text
-    shares   |  a  |     b     |c|   d   |
-                         ^ 0.48            -> b
-    ```
-
-    Each row has its own numbers, so that its samples do not depend on the other rows of its batch.
-    """
+    # shares   |  a  |     b     |c|   d   |
+    #                      ^ 0.48            -> b
+    # Each row has its own numbers, so that its samples do not depend on the other rows of its batch.
 
     def __init__(self, chats: Sequence[Conversation], start: int, n_steps: int, device: str) -> None:
         sampled = [index for index, chat in enumerate(chats) if chat.temperature > 0]

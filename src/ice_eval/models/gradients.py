@@ -36,11 +36,7 @@ _NO_GRADIENT = ".*an autograd kernel was not registered"
 
 
 def gradients_of(values: torch.Tensor, at: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
-    """Return the gradients of the sum of `values` with respect to each tensor of `at`.
-
-    Raises:
-        CapabilityError: Layers compute with kernels that have no gradient, as those of some quantised weights.
-    """
+    """Return the gradients of the sum of `values` with respect to `at`; raise `CapabilityError` if a kernel has none."""
     with warnings.catch_warnings():
         warnings.filterwarnings("error", message=_NO_GRADIENT, category=UserWarning)
         try:
@@ -141,13 +137,12 @@ class TransformerText(EmbeddedText):
 
 
 class AttentionRecorder:
-    """Sums the attention that one position of each row pays, over the layers of a forward pass; None keeps it whole.
+    """Sums the attention that one position of each row pays, over the layers of a forward pass; None keeps it whole."""
 
-    Reduced layer by layer, so that no layers × heads × n² array is ever held. An attention module returns a pair whose
-    second part is (rows, heads, queries, keys). Some models wrap one in another that returns the same weights: the
-    innermost is recorded. Where a causal model was built for another kernel than the plain one, its mask may be lost:
-    `check` refuses that.
-    """
+    # Reduced layer by layer, so that no layers × heads × n² array is ever held. An attention module returns a pair
+    # whose second part is (rows, heads, queries, keys). Some models wrap one in another that returns the same weights:
+    # the innermost is recorded. Where a causal model was built for another kernel than the plain one, its mask may be
+    # lost: `check` refuses that.
 
     def __init__(
         self, model: Any, position: torch.Tensor | None, *, causal: bool, names: Collection[str] | None = None

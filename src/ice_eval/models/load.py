@@ -133,7 +133,6 @@ def _in_memory(ref: Model | tuple[Any, Any] | LabelFunction) -> Model:
 
 
 def _from_files(ref: str, settings: LoadSettings) -> Model:
-    """Load a folder, a `.gguf` file, or a model of the hub."""
     from ice_eval.models import pretrained
 
     path = home_expanded(ref)

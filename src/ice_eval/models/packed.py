@@ -234,7 +234,6 @@ class _Sums(NamedTuple):
     """Logarithm of the divisor that makes the largest weight 1."""
 
     def with_(self, other: "_Sums") -> torch.Tensor:
-        """Return the softmax over both."""
         top = torch.maximum(self.top, other.top)
         mine, theirs = (self.top - top).exp(), (other.top - top).exp()
         total = self.weights * mine + other.weights * theirs
@@ -282,11 +281,7 @@ ALL_ATTENTION_FUNCTIONS.register(_NAME, _attend)
 
 @contextlib.contextmanager
 def packed(model: Any, forward: PackedPass) -> Iterator[PackedPass]:
-    """Let a model's attention follow the rows of a packing, for one pass.
-
-    Raises:
-        NotPackableError: Layers did not use it, so that rows have read each other's tokens.
-    """
+    """Let a model's attention follow a packing for one pass; raise `NotPackableError` if its layers did not use it."""
     before = model.config._attn_implementation
     with _ALONE:
         model.set_attn_implementation(_NAME)

@@ -1,7 +1,4 @@
-"""Models of transformers from folders, GGUF files and the hub, and models that are already in memory.
-
-Weights are read from safetensors or GGUF only, and no code of a model folder is executed.
-"""
+"""Models of transformers from folders, GGUF files, the hub and memory; code of a model folder is never executed."""
 
 import contextlib
 import hashlib
@@ -269,7 +266,6 @@ def _complete_model(auto: Any, path: str, *, name: str, **arguments: Any) -> Any
 
 
 def _device_map(settings: LoadSettings) -> dict[str, Any]:
-    """Return the arguments of `from_pretrained` for a device map, if there is one."""
     device_map, max_memory = settings.parsed_map(), settings.parsed_memory()
     if device_map is None:
         return {}

@@ -66,7 +66,6 @@ _SERVERS = (
 
 Prompt = str | tuple[int, ...]
 LabelTokens = tuple[str, ...]
-"""Tokens of a label, as the server names them."""
 
 
 @dataclass(frozen=True)
@@ -83,8 +82,7 @@ class Served:
     base_url: str
     """The address before `/completions`, as in `http://localhost:8000/v1`."""
     tokenizer: str | None = None
-    """The model's hub id or a folder with its tokenizer and configuration: prompts are then token ids, if the server
-    takes them."""
+    """Hub id or folder of the tokenizer and configuration: prompts are then token ids, if the server takes them."""
     api_key_env: str | None = None
     """The environment variable with the key; by default `OPENAI_API_KEY`, and no key where that is not set."""
     concurrency: int = 16
@@ -114,11 +112,10 @@ class Served:
 
 
 class StoredClient:
-    """Sends requests to a server, each once, and stores the answers.
+    """Sends requests to a server, each once, and stores the answers."""
 
-    Answers that arrive before there is a run folder (to requests that try the server) are kept in a temporary file and
-    move into the folder with the first row: a server that cannot be used leaves nothing behind.
-    """
+    # Answers that arrive before there is a run folder (to requests that try the server) are kept in a temporary file
+    # and move into the folder with the first row: a server that cannot be used leaves nothing behind.
 
     def __init__(self, server: Server, budget: Budget) -> None:
         self.server = server
@@ -130,12 +127,7 @@ class StoredClient:
         self._taken: dict[str, bool] = {}
 
     def ask(self, questions: Sequence[Question], *, trying: bool = False) -> list[Response]:
-        """Return an answer to every question, in order; with `trying`, one that fails each time counts as refused.
-
-        Raises:
-            ModelError: The server does not answer one of them after all attempts.
-            RefusedError: The server does not take them.
-        """
+        """Return an answer to every question, in order; with `trying`, one that fails each time counts as refused."""
         server = replace(self.server, attempts=_FEW_ATTEMPTS) if trying else self.server
         with contextlib.nullcontext(self._kept) if self._kept is not None else self._draft as store:
             found = Chat(server, store, budget=self.budget).ask(questions)
@@ -183,7 +175,6 @@ class StoredClient:
                 self._kept = None
 
     def addresses(self) -> dict[str, Any]:
-        """Addresses of the servers that answered."""
         store = self._draft if self._kept is None else self._kept
         return {"base_url": self.server.base_url, **addresses(store.responses.values())}
 
@@ -251,11 +242,7 @@ def _top(answer: Response) -> Mapping[str, float]:
 def find_completions(
     client: StoredClient, model: str, *, text: str, ids: tuple[int, ...] | None
 ) -> tuple[Completions, Response]:
-    """Request the likeliest tokens after a prompt, in ever simpler forms, until the server gives them.
-
-    Raises:
-        ConfigError: The server does not respond, or gives no log-probabilities.
-    """
+    """Request the likeliest tokens after a prompt, in ever simpler forms; raise `ConfigError` if none works."""
     refusal: RefusedError | None = None
     for top in _TOPS:
         asked = f"POST /completions with max_tokens=1 and logprobs={top}"
@@ -294,11 +281,8 @@ class LabelText(NamedTuple):
 def find_label_tokens(
     completions: Completions, first: Response, labels: Sequence[LabelText], spelled: Callable[[int], str]
 ) -> tuple[list[LabelTokens], bool]:
-    """Return the tokens of each label as the server names them, and True if its echo can be trusted.
-
-    `first` is its answer to the sample prompt; `spelled` returns the text of a token id. Raises `ConfigError` if the
-    server does not show how its tokenizer cuts a label.
-    """
+    """Return the tokens of each label as the server names them, and True if its echo can be trusted."""
+    # `first` is its answer to the sample prompt; `spelled` returns the text of a token id.
     tokens, echoes = _tokens_by_echo(completions, labels)
     if any(token.startswith("token_id:") for token in _top(first)) and labels[0].ids is not None:
         tokens = [tuple(f"token_id:{index}" for index in label.ids or ()) for label in labels]
@@ -387,11 +371,10 @@ class LabelValues(NamedTuple):
 
 @dataclass(frozen=True)
 class LabelReader:
-    """Requests label scores in the cheapest way that gives all of them.
+    """Requests label scores in the cheapest way that gives all of them."""
 
-    The labels of a row come from one answer, or all from echoes, never from both: servers normalise over different
-    tokens. A label that no way finds is unknown, not improbable.
-    """
+    # The labels of a row come from one answer, or all from echoes, never from both: servers normalise over different
+    # tokens. A label that no way finds is unknown, not improbable.
 
     completions: Completions
     labels: Sequence[LabelText]

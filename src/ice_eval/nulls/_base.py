@@ -54,7 +54,6 @@ class Null(ABC):
     """
 
     name: ClassVar[str]
-    """Its name in the registry."""
     needs_counts: ClassVar[bool] = False
     """True if `class_of` reads the counts of units in the data."""
 

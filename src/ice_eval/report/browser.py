@@ -24,7 +24,6 @@ from ice_eval.results.summary import COMPARED, configurations, names_of
 from ice_eval.results.view import shown_text
 
 Record = dict[str, Any]
-"""Plain values for the script of the page."""
 
 BUDGET = 3_600_000
 """Size limit of the examples of a page in bytes; with the figures' library the page then stays below 5 MB."""
@@ -93,11 +92,9 @@ def sketch_of(record: Record, ranks: Ranks) -> Sketch:
 
 
 def within(sketches: Sequence[Sketch], *, budget: int) -> list[int]:
-    """Return the indices of the examples that fit the budget, in the order of the data.
-
-    Where not all fit they are taken in turn from four queues: the first in the data, the examples that were skipped,
-    those with the lowest win rate, and those with the largest gap between operators.
-    """
+    """Return the indices of the examples that fit the budget, in the order of the data."""
+    # Where not all fit they are taken in turn from four queues: the first in the data, the examples that were skipped,
+    # those with the lowest win rate, and those with the largest gap between operators.
     numbers = range(len(sketches))
     if sum(sketch.size for sketch in sketches) <= budget:
         return list(numbers)

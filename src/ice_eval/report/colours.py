@@ -29,7 +29,6 @@ WORD_TEXT_COLOURS: Mapping[str | None, str] = MappingProxyType(
 )
 """Text colour on that fill; the contrast is at least 4.5."""
 UNKNOWN_COLOUR = "#b8b8b8"
-"""Fill where there is no win rate."""
 SUPPORT, AGAINST = TAXONOMY_COLOURS["faithful"], TAXONOMY_COLOURS["anti-faithful"]
 """Shades of units for and against the explained label."""
 

@@ -46,7 +46,6 @@ class Histogram(NamedTuple):
     """Probability at the left end."""
     high: float
     rationale: float
-    """Probability of the label for the rationale."""
     null: tuple[float, float]
     """The lowest and the highest probability of a random set."""
 

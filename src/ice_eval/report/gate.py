@@ -82,7 +82,6 @@ def _counts(line: SummaryLine | AgreementLine, attributions: Sequence[str]) -> b
 
 
 def _held(verdict: Verdict | ReasoningVerdict | None) -> tuple[str, ...]:
-    """Return the words of a verdict that `--fail-if` accepts."""
     if verdict is None:
         return (UNDETERMINED,)
     if verdict.reason is not None:

@@ -42,10 +42,7 @@ def summary_html(folder: RunFolder) -> str:
 
 
 class ShownExample:
-    """One example of a run: its text with attributions in a notebook, lines of text elsewhere.
-
-    `view` holds the example, the rows that were scored, and the comparisons.
-    """
+    """One example of a run: its text with attributions in a notebook, lines of text elsewhere."""
 
     def __init__(self, view: ExampleView) -> None:
         self.view = view

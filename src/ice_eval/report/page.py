@@ -122,7 +122,6 @@ class Drawings:
     figures: tuple[dict[str, Any], ...] = ()
     """Name, title, caption and Vega-Lite specification of each."""
     themes: dict[str, Any] = field(default_factory=dict)
-    """Configuration for light and dark pages."""
     library: str = ""
     missing: str = ""
 

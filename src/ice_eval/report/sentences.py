@@ -49,7 +49,6 @@ _STEP_FLAGS = {
     "exact_for_some": "short chains have fewer sets than were asked for: all of them were used, and the test is exact.",
     "depends_on_score_order": "the verdict changes if sets rank by how nearly they give the whole chain's score.",
 }
-"""Meanings of the flags where steps of chains are explained."""
 _ACTS = {"sufficiency": "kept", "necessity": "removed"}
 
 

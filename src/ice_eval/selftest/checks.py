@@ -78,7 +78,6 @@ class Check:
     bound: str
     """Guarantee, or the expectation of a measurement, in words."""
     n: int
-    """Number of trials, or data sets."""
     p: float | None = None
     """Probability of an observation as extreme while the guarantee holds; None for a measurement."""
 

@@ -81,7 +81,6 @@ def _subword(piece: str) -> bytes:
 
 
 def _marked(token: str) -> bytes:
-    """Spell tokens with marks of any vocabulary."""
     if _BYTE.fullmatch(token):
         return _sentence_piece(token)
     bare = token.removeprefix("##").removesuffix("@@").removesuffix("</w>")

@@ -42,11 +42,9 @@ class Columns(NamedTuple):
 
 
 def columns_of(rows: Rows) -> Columns:
-    """Classify the columns of some rows by their names and values.
-
-    A label has few values, each of them short and repeated; an id is short and different in every row. A column called
-    `label` or `id` is that.
-    """
+    """Classify the columns of some rows by their names and values."""
+    # A label has few values, each of them short and repeated; an id is short and different in every row. A column
+    # called `label` or `id` is that.
     names = [
         name
         for name in (rows[0] if rows else ())

@@ -86,11 +86,8 @@ def _line(
 def pair_correlation(
     first: NDArray[np.float64], second: NDArray[np.float64], classes: NDArray[np.int64], *, rng: np.random.Generator
 ) -> dict[str, Any] | None:
-    """Return Spearman's rho of two matrices of distances, over pairs of one class, with its p-value.
-
-    Pairs share examples, so the p-value comes from exchanging whole examples within their class (Mantel, 1967).
-    Two-sided; None where one kind of distance is constant.
-    """
+    """Return Spearman's rho of two matrices of distances, over pairs of one class, with its two-sided p-value."""
+    # Pairs share examples, so the p-value comes from exchanging whole examples within their class (Mantel, 1967).
     rows, columns = np.nonzero(np.triu(np.equal.outer(classes, classes), k=1))
     x, y = rankdata(first[rows, columns]), rankdata(second[rows, columns])
     if np.ptp(x) == 0 or np.ptp(y) == 0:

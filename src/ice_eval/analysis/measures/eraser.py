@@ -62,8 +62,6 @@ _AGREEMENT = (
 
 
 class _Key(NamedTuple):
-    """Configuration and measure of a number per example."""
-
     attribution: str
     operator: str
     name: str

@@ -68,11 +68,9 @@ def f1(rationale: Units, marks: Marks) -> float:
 
 
 def average_precision(vector: PerUnit, marks: Marks) -> float:
-    """Return the area under the curve of precision over recall, units taken from the highest number down.
-
-    `sum_g t_g / h * T_g / c_g`: the g-th group of equal numbers holds `t_g` of the h marked units, and up to its end
-    at position `c_g` there are `T_g`. Equal to scikit-learn's value, without the cost of its checks.
-    """
+    """Return the area under the curve of precision over recall, units taken from the highest number down."""
+    # `sum_g t_g / h * T_g / c_g`: the g-th group of equal numbers holds `t_g` of the h marked units, and up to its end
+    # at position `c_g` there are `T_g`. Equal to scikit-learn's value, without the cost of its checks.
     groups, counts = _groups(vector)
     marked = np.bincount(groups, weights=marks)
     return float((marked * np.cumsum(marked) / np.cumsum(counts)).sum() / marks.sum())
@@ -92,12 +90,10 @@ def chance_f1(n_units: int, size: int, n_marked: int) -> float:
 
 
 def chance_average_precision(vector: PerUnit, marks: Marks) -> float:
-    """Return the expected average precision if the same numbers belonged to units in random order.
-
-    The g-th group of equal numbers, from the highest down, holds `m_g` units and ends at position `c_g`:
-    `sum_g m_g / (c_g n) * (1 + (c_g - 1)(h - 1) / (n - 1))` with h of n units marked. That is h/n where all numbers are
-    equal, and more where they differ: h/n alone is too low for short texts.
-    """
+    """Return the expected average precision if the same numbers belonged to units in random order."""
+    # The g-th group of equal numbers, from the highest down, holds `m_g` units and ends at position `c_g`: `sum_g m_g /
+    # (c_g n) * (1 + (c_g - 1)(h - 1) / (n - 1))` with h of n units marked. That is h/n where all numbers are equal, and
+    # more where they differ: h/n alone is too low for short texts.
     n, n_marked = marks.size, int(marks.sum())
     _, counts = _groups(vector)
     ends = np.cumsum(counts)

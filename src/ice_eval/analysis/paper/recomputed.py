@@ -31,7 +31,6 @@ from ice_eval.stats import correlation_pvalue, detectable_correlation, step_reas
 _ERASER_CONFIGURATIONS, _ERASER_DISAGREEMENTS, _ERASER_POSITIVE = 120, 53, 49
 """Counts that the paper gives without the configurations behind them."""
 _DRAWS, _VOCABULARY = 4, 50_000
-"""Settings of the contamination audit."""
 _FULL, _EMPTY = 0.78, 0.50
 """Scores of the worked example's full and empty input."""
 _POWER_N = 400
@@ -151,7 +150,6 @@ def _column(table: str, column: str) -> list[float]:
 
 
 def _operators() -> dict[str, float]:
-    """Return figures on deletion and infill in English."""
     overall, short, long = dependence(), dependence(text_length="short"), dependence(text_length="long")
     deleted, infilled = _chosen(english_cells(), operator="delete"), _chosen(english_cells(), operator="infill")
     worse = anti_faithful(deleted)
@@ -190,7 +188,6 @@ def _wins(cells: Iterable[Cell]) -> list[float]:
 
 
 def _methods() -> dict[str, float]:
-    """Return figures on attention against gradient, and tuned against base models."""
     gaps = {task: _wins(_chosen(english_cells(), task=task, operator="delete")) for task in ("esnli", "ag_news")}
     tuned = {row["model"]: row["type"] != "base" for row in paper_table("models").rows}
     attention = _chosen(english_cells(), operator="delete", attribution="attention")
@@ -223,7 +220,6 @@ def _languages_and_masks() -> dict[str, float]:
 
 
 def _choices() -> dict[str, float]:
-    """Return figures on the size of rationales, and prompts."""
     [gradient] = spreads(_chosen(k_cells(), model="GPT-2", task="german", attribution="gradient"), over="k")
     [attention] = spreads(_chosen(k_cells(), model="GPT-2", task="german", attribution="attention"), over="k")
     gaps = {task: _wins(_chosen(prompt_cells(), task=task)) for task in ("imdb", "sst2")}

@@ -90,11 +90,9 @@ def paper_table(name: str) -> PaperTable:
 
 
 def referred(reference: str, row: Row) -> str:
-    """Return the cell of a reference: `english.win_rate`, or `english.win_rate:operator=delete`.
-
-    It is in the row that has the same values in all columns shared by both tables, except the referenced one, and the
-    values that the reference gives. Raises DataError unless exactly one row fits.
-    """
+    """Return the cell of a reference: `english.win_rate`, or `english.win_rate:operator=delete`."""
+    # It is in the one row that has the same values in all columns shared by both tables, except the referenced one, and
+    # the values that the reference gives.
     place, _, given = reference.partition(":")
     table, _, column = place.partition(".")
     rows = _read_csv(table)
@@ -308,19 +306,16 @@ class BesidePublished:
     operator: str
     k: float
     n: int
-    """Number of examples of the run."""
     win_rate: float
     win_rate_ci: stats.Interval | None
     """95 % interval; None where it is undefined."""
     verdict: stats.Verdict
     taxonomy: str
-    """The paper's word for the run's win rate."""
     published: float
     published_n: int | None
     """Number of examples of the paper, if stated."""
     published_taxonomy: str
     difference: float
-    """Win rate of the run minus the published one."""
     covered: bool | None
     """True if the published win rate is in the run's interval; None without an interval."""
 

@@ -24,7 +24,6 @@ PALETTE = ["#0072b2", "#c44e00", "#4d7c2e", "#8462b0", "#a87c00", "#a65f8f", "#7
 INK, FAINT = "ink", "faint"
 """Styles of marks in the theme's colour of text, or of lines."""
 Rows = Sequence[Mapping[str, Any]]
-"""Data of a figure: plain, aggregated values."""
 
 
 @dataclass(frozen=True)
@@ -220,7 +219,6 @@ def share_axis(field: str, shares: Sequence[float], *, title: str, margin: float
 
 
 UNKNOWN, NO_VERDICT = "no win rate", "undetermined"
-"""Words of cells that are not in the taxonomy."""
 
 
 def cell(win_rate: float | None) -> dict[str, object]:

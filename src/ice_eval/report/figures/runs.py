@@ -1,7 +1,4 @@
-"""Figures of the summaries of runs, and all figures that apply to some runs.
-
-Settings that runs share are omitted, and those that distinguish them become labels.
-"""
+"""Figures of summaries, and all figures that apply to some runs; labels show only what distinguishes them."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -53,8 +50,6 @@ _WRITTEN: Mapping[str, Callable[[Any], str]] = {
 
 @dataclass(frozen=True)
 class _Runs:
-    """The data of the figures of some runs."""
-
     folders: tuple[RunFolder, ...]
     names: tuple[tuple[str, str], ...]
     """Model and task of every folder, which together distinguish the folders."""
@@ -68,7 +63,6 @@ class _Runs:
 
     @property
     def aside(self) -> tuple[str, ...]:
-        """Fields that get panels of their own."""
         return () if len(self.folders) == 1 else ("attribution",)
 
 

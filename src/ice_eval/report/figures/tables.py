@@ -214,7 +214,6 @@ def prompt_sensitivity(rows: Iterable[PromptWinRate]) -> Figure:
 
 _SRC_LIMITS = (stats.SCAFFOLDING, stats.GENUINE)
 _SRC_SIZE = (420, 280)
-"""Width and height of the plot, in pixels."""
 
 
 def chain_of_thought_scatter(rows: Iterable[ChainOfThought]) -> Figure:
@@ -266,7 +265,6 @@ def chain_of_thought_scatter(rows: Iterable[ChainOfThought]) -> Figure:
 
 
 _LABEL_SIZE = 10
-"""Height of the letters, in pixels."""
 _WIDE, _HIGH, _AWAY = 0.55 * _LABEL_SIZE, 1.25 * _LABEL_SIZE, 8
 """Width of a letter on average, height of a line, and distance from the dot."""
 
@@ -275,11 +273,9 @@ _Box = tuple[float, float, float, float]  # left, top, right, bottom
 
 
 def label_places(dots: Sequence[_Point], names: Sequence[str], *, width: float, height: float) -> list[_Point]:
-    """Return the left end of every name, at half its height, in pixels from the top left corner.
-
-    Names are placed one after another: right of the dot, left, above, below, then further up and down, at the first
-    free position inside the plot, or else on the right.
-    """
+    """Return the left end of every name, at half its height, in pixels from the top left corner."""
+    # Names are placed one after another: right of the dot, left, above, below, then further up and down, at the first
+    # free position inside the plot, or else on the right.
     taken: list[_Box] = [(x - 5, y - 5, x + 5, y + 5) for x, y in dots]
     found = []
     for (x, y), name in zip(dots, names, strict=True):
