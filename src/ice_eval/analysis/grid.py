@@ -98,11 +98,7 @@ def cells_of(
 
 
 def grouped(cells: Iterable[Cell], *, over: str) -> list[list[Cell]]:
-    """Return groups of cells that differ in the field `over` alone, in input order.
-
-    Raises:
-        DataError: Two cells differ in nothing but their win rate.
-    """
+    """Return groups of cells that differ in the field `over` alone; raise `DataError` if two differ in nothing."""
     several = list(cells)
     for key, count in Counter(cell.key() for cell in several).most_common(1):
         if count > 1:
@@ -158,10 +154,7 @@ class OperatorDependence:
 def operator_dependence(
     cells: Iterable[Cell], *, operators: tuple[str, str] = ("delete", "infill"), threshold: float = POSITIVE_EVIDENCE
 ) -> OperatorDependence:
-    """Compare two operators over all configurations of a grid that have both.
-
-    Point estimates only: a run's own `agreement` tests whether a crossing is more than sampling noise.
-    """
+    """Compare two operators over all configurations that have both; a run's `agreement` has the tests."""
     pairs = paired(cells, over="operator", first=operators[0], second=operators[1])
     return OperatorDependence(operators, tuple(pairs), tuple(pair for pair in pairs if pair.crosses(threshold)))
 
@@ -324,8 +317,6 @@ class GridLine(Generic[L]):
 
 @dataclass(frozen=True)
 class GridResults:
-    """All finished runs of a grid."""
-
     runs: tuple[GridRun, ...]
     configurations: tuple[GridLine[SummaryLine], ...]
     agreement: tuple[GridLine[AgreementLine], ...]

@@ -65,7 +65,6 @@ class Judged:
 
     @property
     def considered(self) -> int:
-        """Number of label-indicative units by that list."""
         return len(self.blocked) + len(self.surviving)
 
     def as_dict(self) -> dict[str, Any]:

@@ -71,7 +71,7 @@ class AttentionRollout(Attribution):
 
 
 def _rolled_out(maps: AttentionMaps) -> PerToken:
-    # Only the row of the answer is asked for: from the last layer down, a vector times a matrix.
+    # Only the row of the answer is needed: from the last layer down, a vector times a matrix.
     row: PerToken = np.eye(maps.weights.shape[-1])[maps.position]
     for heads in maps.weights[::-1]:
         row = 0.5 * row @ heads.mean(axis=0, dtype=np.float64) + 0.5 * row

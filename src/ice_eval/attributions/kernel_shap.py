@@ -61,7 +61,7 @@ class KernelShap(Perturbation):
     def credit(self, masks: KeepMasks, values: PerRow) -> PerUnit:
         empty, full, n_units = values[0], values[-1], masks.shape[1]
         kept, size = masks[1:-1].astype(np.float64), masks[1:-1].sum(axis=1)
-        # Sets were drawn by their weights, or all of them are there and are weighed now.
+        # Sets were drawn by their weights, or all sets are included and are weighted now.
         exact = len(masks) == 2**n_units
         weights = np.sqrt(1 / (binom(n_units, size) * size * (n_units - size))) if exact else np.ones(len(kept))
         # φ = (v(all) - v(∅)) / n + u with Σu = 0: rows of `centred` are orthogonal to 1, and so is the solution of

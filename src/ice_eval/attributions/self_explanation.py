@@ -155,7 +155,7 @@ def _mentions(piece: str, text: "_Searchable") -> list[tuple[str, Places]]:
         return [mention for each in quoted for mention in _mentions(each, text)]
     beside = [each for each in _REMARK.split(name) if each.strip()]
     if len(beside) > 1:
-        # The word stands on either side, and the remark may hold words of the text too.
+        # The word is on either side, and the remark may hold words of the text too.
         sides = (_mentions(each, text) for each in beside)
         return next((side for side in sides if any(places for _, places in side)), [whole])
     joined = [each for each in _JOINT.split(name) if each.strip()]

@@ -27,8 +27,6 @@ class RunRecord:
 
 
 class BenchFolder:
-    """The folder of a grid."""
-
     def __init__(self, path: Path) -> None:
         self.path = path
 
@@ -137,7 +135,6 @@ def results_of(runs: Sequence[GridRun]) -> GridResults:
 
 
 def answers(results: GridResults) -> dict[str, Found | Missing]:
-    """Return the answers of the grid to all questions, by their names."""
     return {name: question(results) for name, question in QUESTIONS.items() if results.runs}
 
 

@@ -24,7 +24,6 @@ ALL_PROMPTS = "all"
 DATA_FILES = (".jsonl", ".csv")
 
 OF_LOADING = names_of(LOADING)
-"""Settings for loading a model."""
 OF_MODELS: Mapping[str, _read.Reader] = _read.readers((*CHAT, *LOADING, *BATCHING))
 """Settings of all models of a grid, or of one."""
 _OF_SERVERS: Mapping[str, _read.Reader] = _read.readers(SERVING)
@@ -75,8 +74,6 @@ class TaskEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedRun:
-    """One run of a grid."""
-
     model: ModelEntry
     task: Task
     """Task in one wording, which its name includes."""

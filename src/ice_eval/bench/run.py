@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class PlanLine:
-    """Size and state of one run of a grid."""
-
     name: str
     model: str
     task: str
@@ -163,7 +161,7 @@ class _Loaded:
         if self._model is None:
             where = {name: run.settings[name] for name in OF_LOADING if name in run.settings}
             try:
-                # Reports and figures tell models apart by what the grid calls them.
+                # Reports and figures distinguish models by their names in the grid.
                 self._model = load_replicas(
                     run.model.ref, self._executor, **where, name=run.model.name, reporter=self._reporter
                 )

@@ -21,7 +21,7 @@ _SHOWN = 3
 
 def numbers(values: Any) -> NDArray[np.float64]:
     """Return an array from an array, a list, or a tensor on any device; raise `DataError` for anything else."""
-    if hasattr(values, "detach"):  # a tensor, perhaps in bfloat16, which NumPy does not know
+    if hasattr(values, "detach"):  # a tensor, perhaps in bfloat16, which NumPy does not support
         values = values.detach().cpu().double().numpy()
     try:
         return np.asarray(values, dtype=np.float64)
@@ -170,7 +170,7 @@ def of_examples(source: object, examples: Sequence[Example], *, name: str) -> Ma
             if len(owners) > 1:
                 raise DataError(f"{where}: {len(owners)} examples have its text; give ids.")
             if not owners:
-                continue  # a file may hold more than the run asks for; missing explanations are found later
+                continue  # a file may hold more than the run needs; missing explanations are found later
             [identity] = owners
         elif place < len(examples):
             identity = examples[place].id

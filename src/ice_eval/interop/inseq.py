@@ -30,7 +30,7 @@ def is_saved(source: object) -> bool:
         return False
     try:
         head = bytes_of(source, most=_HEAD)
-    except DataError:  # a broken file; whoever reads it says so
+    except DataError:  # a broken file; reading it raises the error
         return False
     return b"__instance_type__" in head and b"FeatureAttributionOutput" in head
 

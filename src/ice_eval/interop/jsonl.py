@@ -111,7 +111,7 @@ def _is_eraser(source: object) -> bool:
         return False
     try:
         row = next((row for _, row in rows_of(source)), None)
-    except DataError:  # a broken file; whoever reads it says so
+    except DataError:  # a broken file; reading it raises the error
         return False
     return isinstance(row, Mapping) and bool({"evidences", "rationales"} & set(row))
 

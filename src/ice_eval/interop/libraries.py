@@ -58,7 +58,7 @@ class Interpreto(Format):
         rows = np.atleast_2d(numbers(source.attributions))
         pieces = tuple(TextPart(str(element)) for element in source.elements)
         if "GENERATION" in str(source.model_task).upper():
-            # A generated token says nothing about those after it: not a number.
+            # A generated token has no score for those after it: NaN.
             yield Explanation(np.nansum(rows, axis=0), pieces)
         elif len(rows) == 1:
             yield Explanation(rows[0], pieces)

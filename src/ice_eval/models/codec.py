@@ -57,7 +57,6 @@ class HFCodec:
 
     @property
     def notes(self) -> list[str]:
-        """Return messages for the user on how texts are read."""
         if self._why_bos is None:
             return []
         token = self.tokenizer.bos_token

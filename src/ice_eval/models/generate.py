@@ -119,7 +119,7 @@ class Generator:
         mask = np.zeros_like(ids)
         for index, row in enumerate(rows):
             ids[index, width - len(row) :], mask[index, width - len(row) :] = row, 1
-        # A model's own settings may ask for samples, or for a penalty on repeated words: all that matters is set here.
+        # A model's own settings may enable sampling, or a penalty on repeated words: all that matters is set here.
         settings = GenerationConfig(  # type: ignore[no-untyped-call]
             max_new_tokens=max_tokens, do_sample=False, num_beams=1, repetition_penalty=1.0, no_repeat_ngram_size=0,
             eos_token_id=self._ends or None, pad_token_id=self._pad,
@@ -198,7 +198,7 @@ class Translator:
         """Prepare a model to translate from `source` (None for models of one pair of languages) into `target`."""
         self._model, self._tokenizer, self._beams = model.train(False), tokenizer, beams
         vocabulary = tokenizer.get_vocab()
-        # NLLB writes fra_Latn, M2M-100 __fr__; Marian reads >>fra<< before the text, or knows one pair alone.
+        # NLLB writes fra_Latn, M2M-100 __fr__; Marian reads >>fra<< before the text, or has one pair alone.
         forms = (target if "_" in target else "", f"__{target}__")  # "fr" alone may be a piece of any word
         spelled = next((form for form in forms if form in vocabulary), None)
         self._begin = None if spelled is None else vocabulary[spelled]

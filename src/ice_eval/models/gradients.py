@@ -36,7 +36,7 @@ _NO_GRADIENT = ".*an autograd kernel was not registered"
 
 
 def gradients_of(values: torch.Tensor, at: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
-    """Return the gradients of the sum of `values` with respect to `at`; raise `CapabilityError` if a kernel has none."""
+    """Return the gradients of the sum of `values` at each tensor of `at`; `CapabilityError` if a kernel has none."""
     with warnings.catch_warnings():
         warnings.filterwarnings("error", message=_NO_GRADIENT, category=UserWarning)
         try:

@@ -195,7 +195,6 @@ class Completions:
         return not isinstance(self.sample, str)
 
     def question(self, prompt: Prompt, *, repeat: int = 0, **changes: Any) -> Continuation:
-        """Build a request for the next token of a prompt."""
         chosen: dict[str, Any] = {"logprobs": self.top, "extra": self.extra, **changes}
         return Continuation(prompt=prompt, model=self.model, repeat=repeat, **chosen)
 

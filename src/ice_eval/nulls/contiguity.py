@@ -69,7 +69,7 @@ class Runs(SetClass):
             r, s = divmod(bisect_right(up_to, _below(up_to[-1], rng)), spare + 1)
             if r:
                 lengths = _lengths(r + s, r, rng)
-                # Gaps differ, or two runs would be one: units left out before each run.
+                # Gaps differ, or two runs would be one: units not in the set before each run.
                 gaps = sorted(rng.permutation(len(line) - r - s + 1)[:r].tolist())
                 units += _placed(line, lengths, gaps)
             runs, spare = runs - r, spare - s

@@ -157,7 +157,6 @@ def _parts(answers: Mapping[str, Found | Missing]) -> list[Part]:
 # Audits of infill
 
 _SHOWN = 8
-"""Largest number of pieces of text that are listed."""
 
 
 def audit_tables(audit: InfillAudit, fills: FillAudit | None) -> list[Table]:

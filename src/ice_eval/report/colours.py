@@ -1,8 +1,6 @@
-"""Colours of words and operators, the same in the page, the figures and the terminal.
-
-Words run from vermilion over sand to teal, which people with any colour blindness can distinguish, and get darker
-towards both ends, so that a print in grey still shows how far from chance a cell is.
-"""
+"""Colours of words and operators, the same in the page, the figures and the terminal."""
+# Words run from vermilion over sand to teal, which people with any colour blindness can distinguish, and get darker
+# towards both ends, so that a print in grey still shows how far from chance a cell is.
 
 from collections.abc import Mapping
 from types import MappingProxyType

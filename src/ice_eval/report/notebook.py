@@ -1,8 +1,6 @@
-"""Views for notebooks: a run as a small table, an example as its text with attributions.
-
-Styles are in the elements, so that nothing leaks into the rest of the notebook. Text has the notebook's own colour on
-transparent shades, so that dark themes work; cells with a word's colour have their own text colour.
-"""
+"""Views for notebooks: a run as a small table, an example as its text with attributions."""
+# Styles are in the elements, so that nothing leaks into the rest of the notebook. Text has the notebook's own colour on
+# transparent shades, so that dark themes work; cells with a word's colour have their own text colour.
 
 from typing import Any
 

@@ -125,10 +125,10 @@ def command(manifest: Manifest) -> str | None:
     if task is None:
         return None
     config, identity, served = manifest.config, manifest.identity, manifest.server
-    # Attributions that the command does not know by their names came in files or from Python.
+    # Attributions without a registered name came in files or from Python.
     supplied = [name for name in config.attributions if not _is_method(name)]
     methods = [name for name in config.attributions if name not in supplied]
-    # The m that a pilot chose is in the configuration; the one that was asked for is in the identity.
+    # The m that a pilot chose is in the configuration; the requested one is in the identity.
     most = identity.get("m", config.m)
     flags: dict[str, object] = {"model": config.model, **task, "attributions": methods, "n": config.n, "m": most}
     flags |= {name: value for name, value in _chosen(config).items() if name not in flags}

@@ -206,7 +206,7 @@ def _sentence(line: SummaryLine) -> Sentence:
     sets = "random sets of the same size" + ("" if line.null == SIZE else f" and matched by {line.null}")
     verb, counted, tied = "it beats", "", ""
     if _has_ties(line):
-        # Half of the sets that tie are in the win rate, but nobody beat them.
+        # Half of the sets that tie are in the win rate, but they were not beaten.
         strict = _is_strict(line)
         verb = "it beats" if strict else "it wins against"
         counted = ", ties counted as lost" if strict else ", ties counted half"
@@ -332,7 +332,7 @@ def plan_notes(plan: Plan) -> list[str]:
     ]
     if plan.peak_memory_gb is not None:
         found.append(f"Peak memory of the pilot: {plan.peak_memory_gb:.2f} GB; batches of the run are no larger.")
-    if plan.cheapest_m is not None and plan.cheapest_m >= 1:  # less: the sets of the pilot add no noise to speak of
+    if plan.cheapest_m is not None and plan.cheapest_m >= 1:  # less: the sets of the pilot add negligible noise
         found.append(f"The fewest tokens for a given interval: about {plan.cheapest_m:.0f} random sets per example.")
     found.append("The widest interval and the largest detectable win rate of all configurations are shown.")
     return [*found, *plan.warnings]

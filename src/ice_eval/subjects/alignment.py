@@ -332,8 +332,6 @@ Shares = list[tuple[int, Fraction]]  # characters of a text, and the share of a 
 
 
 class Placed(NamedTuple):
-    """Tokens located in a text."""
-
     shares: list[Shares]
     """For each token, the characters that it spells and the share of the token that each carries.
 

@@ -229,10 +229,7 @@ class Task:
         return self.classifier_prompt or " ".join(f"{{{name}}}" for name in self.template.fields)
 
     def classifier_pieces(self, fields: Mapping[str, str]) -> tuple[list[Piece], list[Piece]]:
-        """Return the pieces of a sequence classifier's text, and those of the text pair (possibly none).
-
-        The first sequence ends with the first field; all that follows is the pair.
-        """
+        """Return the pieces of a sequence classifier's text, up to the first field, and of its pair (possibly none)."""
         pieces = Template.parse(self.classifier_text).render(fields)
         first = next(index for index, piece in enumerate(pieces) if piece.field is not None)
         rest = pieces[first + 1 :]

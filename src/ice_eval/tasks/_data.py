@@ -182,7 +182,7 @@ class HubData(DataSource):
         named = {**row, **{ours: row[theirs] for ours, theirs in self.fields.items()}}
         label: Any = named.get("label")
         named["label"] = self.labels.get(label, label)
-        if self.quotes is not None:  # passages that are not in the text to the letter are left out
+        if self.quotes is not None:  # passages that are not in the text verbatim are skipped
             places = [(named["text"].find(quote), len(quote)) for quote in row[self.quotes] if quote]
             named["rationale"] = [[start, start + length] for start, length in places if start >= 0]
         return named

@@ -65,7 +65,7 @@ def _task(content: Mapping[str, Any], path: Path) -> Task:
         name=path.stem,
         **given,
     )
-    for variant in task.variants:  # a prompt that cannot be used is reported now, not when it is asked for
+    for variant in task.variants:  # a prompt that cannot be used is reported now, not at its first use
         task.asked(variant)
     return task
 

@@ -340,7 +340,7 @@ class BesidePaper:
 def beside_paper(summary: Summary, config: RunSettings) -> BesidePaper:
     """Compare a run, given by its summary and the `config` of its manifest, with the published tables."""
     found, protocol = list[BesidePublished](), dict[str, None]()
-    # Data may hold fewer examples than were asked for.
+    # Data may hold fewer examples than requested.
     done = replace(config, n=min(config.n, max((line.n for line in summary.configurations), default=0)))
     for line in summary.configurations:
         if line.null != SIZE or line.win_rate is None or line.verdict is None or not isinstance(line.k, float):
