@@ -134,7 +134,7 @@ class Lens:
         return self.observer.label(item)
 
     def attention_maps(self, batch: Sequence[Encoded], *, gradients: bool = False) -> Iterator[AttentionMaps]:
-        """Yield all attention of each example, one at a time (they are large), optionally with gradients of the log-odds."""
+        """Yield all attention of each example, one at a time (they are large), and gradients if requested."""
         self._allow("attention_maps")
         look, prior = self.observer.model.attention_maps, self.observer.prior
         pairs = ((item, self.label(item)) for item in batch)
