@@ -98,7 +98,7 @@ def cells_of(
 
 
 def grouped(cells: Iterable[Cell], *, over: str) -> list[list[Cell]]:
-    """Return groups of cells that differ in the field `over` alone; raise `DataError` if two differ in nothing."""
+    """Return groups of cells that differ in `over` alone, in input order; raise `DataError` for two of one configuration."""
     several = list(cells)
     for key, count in Counter(cell.key() for cell in several).most_common(1):
         if count > 1:
@@ -154,7 +154,7 @@ class OperatorDependence:
 def operator_dependence(
     cells: Iterable[Cell], *, operators: tuple[str, str] = ("delete", "infill"), threshold: float = POSITIVE_EVIDENCE
 ) -> OperatorDependence:
-    """Compare two operators over all configurations that have both; a run's `agreement` has the tests."""
+    """Compare point estimates of two operators over all configurations with both; a run's `agreement` has the tests."""
     pairs = paired(cells, over="operator", first=operators[0], second=operators[1])
     return OperatorDependence(operators, tuple(pairs), tuple(pair for pair in pairs if pair.crosses(threshold)))
 

@@ -327,8 +327,6 @@ class ContaminationEffect:
 
 @dataclass(frozen=True)
 class FillAudit:
-    """The fills in a run's ledger."""
-
     counts: tuple[FillCounts, ...]
     effects: tuple[ContaminationEffect, ...]
 

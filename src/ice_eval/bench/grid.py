@@ -66,8 +66,6 @@ class ModelEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class TaskEntry:
-    """A task of a grid with its data, and the names of its prompts."""
-
     task: Task
     prompts: tuple[str, ...]
 

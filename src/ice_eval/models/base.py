@@ -235,6 +235,7 @@ class Model(ABC):
     load_in: str | None = None
     """Quantisation by `--load-in`; None: none."""
     units: ClassVar[tuple[Unit, ...]] = get_args(Unit)
+    """Units that may be kept or removed."""
     writes_in_turns: ClassVar[bool] = False
     """True if `generate` needs turns of a chat even where the task has none."""
     pass_tokens: int = 0

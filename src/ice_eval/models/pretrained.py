@@ -1,4 +1,4 @@
-"""Models of transformers from folders, GGUF files, the hub and memory; code of a model folder is never executed."""
+"""Models of transformers from folders, GGUF files, the hub and memory; only safetensors or GGUF, and no code is run."""
 
 import contextlib
 import hashlib

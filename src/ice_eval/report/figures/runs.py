@@ -175,7 +175,6 @@ def _comparison(runs: _Runs) -> Figure | None:
 
 
 def _bars(runs: _Runs) -> Figure | None:
-    """Draw a bar for every operator and for their average."""
     rows = _operator_rows(runs, average=True)
     if not rows:
         return None
