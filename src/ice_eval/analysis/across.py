@@ -193,7 +193,7 @@ _CONTRAST = ("attention", "gradient")
 
 
 def prompts(grid: GridResults) -> Found | Missing:
-    """Return accuracy, confidence and win rates under every prompt, and correlations of the last two."""
+    """Return accuracy, confidence and win rates under every prompt, their range, and their correlation."""
     found = spreads(grid.cells, over="prompt")
     if not found:
         return Missing("no task has two prompts; name several as `prompts`")

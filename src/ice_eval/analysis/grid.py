@@ -98,7 +98,7 @@ def cells_of(
 
 
 def grouped(cells: Iterable[Cell], *, over: str) -> list[list[Cell]]:
-    """Return groups of cells that differ in `over` alone, in input order; raise `DataError` for two of one configuration."""
+    """Return groups of cells that differ in `over` alone, in input order; raise `DataError` for duplicates."""
     several = list(cells)
     for key, count in Counter(cell.key() for cell in several).most_common(1):
         if count > 1:

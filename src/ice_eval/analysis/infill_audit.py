@@ -277,7 +277,7 @@ def _carrying(units: Collection[UnitIds], tokens: frozenset[int]) -> set[UnitIds
 
 
 def _surviving(halves: Sequence[_Half], tokens: Sequence[frozenset[int]]) -> tuple[set[UnitIds], float]:
-    """Return units that one half calls indicative and the other's blacklist passes, and their pool share."""
+    """Return units that one half calls indicative and the other's blacklist does not block, and their pool share."""
     found = [_carrying(half.free, own) for half, own in zip(halves, tokens, strict=True)]
     drawn = sum(half.free[ids] for half, own in zip(halves, found, strict=True) for ids in own)
     return set[UnitIds]().union(*found), drawn / max(sum(sum(half.free.values()) for half in halves), 1)

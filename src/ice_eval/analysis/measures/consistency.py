@@ -88,6 +88,7 @@ def pair_correlation(
 ) -> dict[str, Any] | None:
     """Return Spearman's rho of two matrices of distances, over pairs of one class, with its two-sided p-value."""
     # Pairs share examples, so the p-value comes from exchanging whole examples within their class (Mantel, 1967).
+    # None where one kind of distance is constant.
     rows, columns = np.nonzero(np.triu(np.equal.outer(classes, classes), k=1))
     x, y = rankdata(first[rows, columns]), rankdata(second[rows, columns])
     if np.ptp(x) == 0 or np.ptp(y) == 0:

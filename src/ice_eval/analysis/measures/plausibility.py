@@ -91,9 +91,9 @@ def chance_f1(n_units: int, size: int, n_marked: int) -> float:
 
 def chance_average_precision(vector: PerUnit, marks: Marks) -> float:
     """Return the expected average precision if the same numbers belonged to units in random order."""
-    # The g-th group of equal numbers, from the highest down, holds `m_g` units and ends at position `c_g`: `sum_g m_g /
-    # (c_g n) * (1 + (c_g - 1)(h - 1) / (n - 1))` with h of n units marked. That is h/n where all numbers are equal, and
-    # more where they differ: h/n alone is too low for short texts.
+    # The g-th group of equal numbers, from the highest down, holds `m_g` units and ends at position `c_g`:
+    # `sum_g m_g / (c_g n) * (1 + (c_g - 1)(h - 1) / (n - 1))` with h of n units marked. That is h/n where all numbers
+    # are equal, and more where they differ: h/n alone is too low for short texts.
     n, n_marked = marks.size, int(marks.sum())
     _, counts = _groups(vector)
     ends = np.cumsum(counts)

@@ -311,6 +311,7 @@ class BesidePublished:
     """95 % interval; None where it is undefined."""
     verdict: stats.Verdict
     taxonomy: str
+    """The paper's word for the run's win rate."""
     published: float
     published_n: int | None
     """Number of examples of the paper, if stated."""
