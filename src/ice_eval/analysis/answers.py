@@ -46,7 +46,7 @@ class Answered:
 
     @property
     def learnt(self) -> bool:
-        """True if the copy has a lower rescaled loss on these inputs."""
+        """True if the copy's rescaled loss is significantly lower on these inputs."""
         return self.difference_ci is not None and self.difference_ci[1] < -_ROUND_OFF
 
 

@@ -34,7 +34,8 @@ class Contiguity(Null):
 class Runs(SetClass):
     """All sets of `size` units in `n_runs` runs, in one or several lines of units."""
 
-    # The share of the first line is drawn by its number of sets, then that of the second, and so on.
+    # The share of the first line is drawn in proportion to the number of sets with that share, then that of the second,
+    # and so on.
 
     lines: tuple[range, ...]
     size: int
