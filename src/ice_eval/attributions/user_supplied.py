@@ -96,7 +96,7 @@ class Explained(Attribution):
 
 
 def explained(name: str, source: object, examples: Sequence[Example]) -> Explained:
-    """Read explanations from a file or objects of other tools; `examples` are all that the run reads, evaluated or not."""
+    """Read explanations from a file or objects of other tools; `examples` include those that are not evaluated."""
     found, n_given = of_examples(source, examples, name=name)
     texts = {example.id: example.fields for example in examples}
     kinds = {each.is_set for each in found.values() if len(each.scores)}  # an empty one may be either

@@ -1,4 +1,4 @@
-"""Plan and run a grid: one model at a time, each run in its folder; a failed run is recorded, and the others continue."""
+"""Plan and run a grid: one model at a time, each run in its folder; after a failed run, the others continue."""
 
 import gc
 import itertools
