@@ -14,18 +14,18 @@ from ice_eval.results import InputRow, RunFolder, RunSettings
 from ice_eval.results.columns import Groups
 
 _ALIKE = 1e-9
-"""Scores are kept in single precision: drops that differ by less are the same."""
+"""Largest difference of equal drops: scores are stored in single precision."""
 
 
 def explained(folder: RunFolder) -> Iterator[InputRow]:
-    """Yield the examples that were not skipped; raises ConfigError for an unfinished run."""
+    """Yield the examples that were not skipped; raise `ConfigError` for an unfinished run."""
     folder.require_complete()
     for part in folder.parts():
         yield from (row for row in folder.inputs(part) if row.skip_reason is None)
 
 
 def rationales_of(folder: RunFolder) -> dict[tuple[str, Share | None], dict[str, Units]]:
-    """Return the rationales of all examples by attribution and k (None: rationales with a size of their own)."""
+    """Return the rationales of all examples by attribution and k (None: size of their own)."""
     found: dict[tuple[str, Share | None], dict[str, Units]] = defaultdict(dict)
     for line in folder.examples():
         if line.error is None:
@@ -39,7 +39,7 @@ def confidences_of(folder: RunFolder) -> dict[str, float]:
 
 
 def ranked(attribution: str, row: InputRow, config: RunSettings) -> PerUnit:
-    """Return an attribution's vector as its rationale was chosen from it: by magnitude, where the run did so."""
+    """Return an attribution's vector as its rationale was chosen: by magnitude, where the run did so."""
     vector = np.asarray(row.attributions[attribution], dtype=np.float64)
     return np.abs(vector) if attribution in config.by_magnitude else vector
 
@@ -57,13 +57,12 @@ def group_label(row: InputRow) -> Hashable:
 
 
 def groups_of(rows: Sequence[InputRow]) -> Groups:
-    """Return the label of every example; None where no two share one."""
+    """Return the label of every example; None if all are different."""
     labels = [group_label(row) for row in rows]
     return labels if len(set(labels)) < len(labels) else None
 
 
 def as_list(interval: Sequence[float] | None) -> list[float] | None:
-    """Return an interval as JSON holds it."""
     return None if interval is None else list(interval)
 
 

@@ -1,4 +1,4 @@
-"""Questions about a grid of runs that no run answers alone; every answer is lines of numbers and notes."""
+"""Analyses of a grid over several runs; every answer is lines of numbers and notes."""
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
@@ -91,7 +91,7 @@ def operators(grid: GridResults) -> Found | Missing:
 
 
 def _agreements(grid: GridResults) -> dict[tuple[object, ...], _Line]:
-    """Return interval and crossing of every pair of operators in both orders: extended runs may have another one."""
+    """Return interval and crossing of every pair of operators in both orders: extended runs may have either."""
     found: dict[tuple[object, ...], _Line] = {}
     for each in grid.agreement:
         line, (first, second) = each.line, each.line.operators
@@ -148,7 +148,7 @@ _WORSE_COLUMNS = (
 
 
 def worse_than_random(grid: GridResults) -> Found | Missing:
-    """List explanations whose verdict is anti-faithful and whose p-value holds over the whole grid, the worst first."""
+    """Return anti-faithful explanations whose p-value holds over the whole grid, the worst first."""
     below = [each for each in grid.configurations if each.line.operator != ALL and each.line.taxonomy == _ANTI_FAITHFUL]
     if not below:
         return Missing("no win rate is below 50 %")
@@ -193,7 +193,7 @@ _CONTRAST = ("attention", "gradient")
 
 
 def prompts(grid: GridResults) -> Found | Missing:
-    """Show accuracy, confidence and win rates under every prompt, their range, and whether confidence predicts them."""
+    """Return accuracy, confidence and win rates under every prompt, their range, and their correlation."""
     found = spreads(grid.cells, over="prompt")
     if not found:
         return Missing("no task has two prompts; name several as `prompts`")
@@ -223,7 +223,7 @@ def prompts(grid: GridResults) -> Found | Missing:
 
 
 def _spread_lines(found: Sequence[WinRateSpread], choice: str, place: Sequence[str]) -> Iterator[_Line]:
-    """Yield the lowest and highest win rate of each spread, and the values of the choice that give them."""
+    """Yield the lowest and highest win rate of each spread, and the values that give them."""
     for each in found:
         low, high = each.lowest, each.highest
         yield {
@@ -239,7 +239,6 @@ def _spread_lines(found: Sequence[WinRateSpread], choice: str, place: Sequence[s
 
 
 def _prompt_lines(grid: GridResults, cells: Sequence[Cell], names: Sequence[str], *, contrast: bool) -> Iterator[_Line]:
-    """Yield one line for each prompt and operator, the attributions side by side."""
     runs = {(run.model, run.task, run.prompt): run for run in grid.runs}
     fields = ("model", "task", "prompt", "operator", "null", "direction", "k")
     by_place: dict[tuple[Any, ...], dict[str, float]] = {}
@@ -259,7 +258,7 @@ def _prompt_lines(grid: GridResults, cells: Sequence[Cell], names: Sequence[str]
 
 
 def _confidence_correlations(grid: GridResults, cells: Sequence[Cell]) -> Iterator[_Line]:
-    """Yield Pearson's r of confidence and win rate over all prompts of all tasks, where there are enough of them."""
+    """Yield Pearson's r of confidence and win rate over all prompts of all tasks, where there are enough."""
     confidence = {(run.model, run.task, run.prompt): run.confidence for run in grid.runs}
     groups: dict[tuple[Any, ...], list[tuple[float, float]]] = {}
     for cell in cells:
@@ -285,7 +284,7 @@ _SIZE_COLUMNS = (
 
 
 def sizes(grid: GridResults) -> Found | Missing:
-    """Show the lowest and highest win rate over all k, the widest range first."""
+    """Return the lowest and highest win rate over all k, the widest range first."""
     found = spreads(grid.cells, over="k")
     if not found:
         return Missing("the grid has one k; give two or more")
@@ -351,7 +350,7 @@ def _tuning_lines(base: GridRun, tuned: GridRun) -> list[_Line]:
 
 
 def _by_tuning(grid: GridResults) -> Iterator[_Line]:
-    """Yield mean win rates of base and of tuned models, where the grid names the tuning of its models and has both."""
+    """Yield mean win rates of base and of tuned models, where the grid has both."""
     is_base = {run.model: run.tuning == _BASE for run in grid.runs if run.tuning is not None}
     groups: dict[tuple[Any, ...], dict[bool, list[float]]] = {}
     for cell in grid.cells:
@@ -372,7 +371,7 @@ def _by_tuning(grid: GridResults) -> Iterator[_Line]:
 
 
 def languages(grid: GridResults) -> Found | Missing:
-    """Show tokens per word and character, and win rates, of every language under every model."""
+    """Return tokens per word and character, and win rates, of every language under every model."""
     if not grid.several("language"):
         return Missing("the grid has one language")
     single = [each.line for each in grid.configurations if each.line.operator != ALL]
@@ -414,7 +413,7 @@ def _language_lines(run: GridRun, grid: GridResults, names: Sequence[str]) -> It
 # --- guidelines ---------------------------------------------------------------------------------------------------
 
 _CONTROLS = frozenset({"random", "first-k", "last-k", "longest-words", "rarest-tokens", "lexicon", "human"})
-"""Attributions that show what is to be beaten, and are never advised."""
+"""Attributions that are baselines, and are never recommended."""
 NOT_SETTLED = "not settled"
 _GUIDELINE_COLUMNS = (
     *naming("language", "prompt", *_PLACE),
@@ -424,11 +423,10 @@ _GUIDELINE_COLUMNS = (
 
 
 def guidelines(grid: GridResults) -> Found | Missing:
-    """Advise an attribution for every run, or say that the data do not settle which.
-
-    An attribution is advised where, under every operator, its 95 % interval lies above 55 %, its p-value adjusted over
-    the grid is at most 0.05, and its paired difference to every other attribution, the controls included, excludes 0.
-    """
+    """Recommend an attribution for every run, or report that the data do not decide."""
+    # An attribution is recommended where, under every operator, its 95 % interval is above 55 %, its p-value adjusted
+    # over the grid is at most 0.05, and its paired difference to every other attribution, the controls included,
+    # excludes 0.
     lines = [line for run in grid.runs for line in _advice_lines(run, grid)]
     if not lines:
         return Missing("no attribution beside controls was evaluated")
@@ -463,7 +461,7 @@ def _advice_lines(run: GridRun, grid: GridResults) -> Iterator[_Line]:
 
 
 def _advice(run: GridRun, lines: Sequence[SummaryLine], operators: Set[str]) -> tuple[str, str]:
-    """Return an attribution, or that none is settled, and the reason."""
+    """Return an attribution, or that none is decided, and the reason."""
     by_name: dict[str, list[SummaryLine]] = {}
     for line in lines:
         if line.win_rate is not None:
@@ -494,7 +492,7 @@ def _is_supported(line: SummaryLine) -> bool:
 
 
 def _not_beaten(run: GridRun, own: Sequence[SummaryLine], by_name: Mapping[str, Sequence[SummaryLine]]) -> list[str]:
-    """Return the attributions that this one is not surely ahead of under every operator."""
+    """Return the attributions that this one does not significantly beat under every operator."""
     found = []
     for other in (name for name in by_name if name != own[0].attribution):
         theirs = {line.operator: line for line in by_name[other]}
@@ -523,4 +521,4 @@ QUESTIONS: Mapping[str, Callable[[GridResults], Found | Missing]] = {
     "languages": languages,
     "guidelines": guidelines,
 }
-"""All questions by their names in JSON, in the order in which they are printed."""
+"""All questions by their names in JSON, in printing order."""

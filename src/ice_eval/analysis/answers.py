@@ -20,15 +20,12 @@ from ice_eval.seeding import rng_for
 _INVERSE_TEMPERATURES = (0.0, 50.0)
 """Bounds for scores of unit spread; at 0 all labels are equally likely."""
 _ROUND_OFF = 1e-6
-"""Differences of losses that small come from the search for the temperature."""
+"""Differences of losses up to this size come from the search for the temperature."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answered:
-    """One kind of input of a run, answered by two models.
-
-    The right label is the gold one, or the explained one where the data have none.
-    """
+    """Results of two models on one kind of input; the right label is the gold one, or else the explained one."""
 
     operator: str | None
     """None for full inputs."""
@@ -40,22 +37,20 @@ class Answered:
     """Mean of minus the log-probability of the right label."""
     loss_adapted: float
     rescaled_deployed: float
-    """The loss at the temperature that makes it smallest: what is left without overconfidence."""
+    """Smallest loss over temperatures: without the effect of overconfidence."""
     rescaled_adapted: float
     difference: float
-    """Mean difference of the rescaled losses over examples, adapted less deployed."""
+    """Mean difference of the rescaled losses over examples, adapted minus deployed."""
     difference_ci: stats.Interval | None
-    """95 %, paired over examples, or groups of them; None where it is undefined."""
+    """95 % interval, paired over examples or groups; None where it is undefined."""
 
     @property
     def learnt(self) -> bool:
-        """Whether the copy reads these inputs better, beyond being less sure of itself."""
+        """True if the copy's rescaled loss is significantly lower on these inputs."""
         return self.difference_ci is not None and self.difference_ci[1] < -_ROUND_OFF
 
 
 class _Scored(NamedTuple):
-    """Rows of one kind of input."""
-
     scores: NDArray[np.float64]
     """Log-probabilities, (rows, labels)."""
     right: NDArray[np.int64]
@@ -66,7 +61,7 @@ class _Scored(NamedTuple):
         return -chosen
 
     def rescaled(self) -> NDArray[np.float64]:
-        """Return the losses at the best temperature; a model and one that is k times as sure have the same."""
+        """Return the losses at the best temperature, which do not depend on the scale of the scores."""
         centred = self.scores - self.scores.mean(axis=1, keepdims=True)
         unit = centred / (centred.std() or 1.0)
         best = minimize_scalar(
@@ -80,18 +75,16 @@ class _Scored(NamedTuple):
 
 
 def answered(deployed: RunFolder, adapted: RunFolder) -> list[Answered]:
-    """Compare both models on full inputs, and on those that keep or lack a random set of units.
-
-    A lower loss alone says little: a copy that is less sure of every answer has one, and the order of its scores, hence
-    every win rate, is the same. So losses are compared at each model's best temperature.
-    """
+    """Compare both models on full inputs, and on those that keep or lack a random set of units."""
+    # A lower loss alone proves little: a copy that is less sure of every answer has one, and the order of its scores,
+    # hence every win rate, is the same. So losses are compared at each model's best temperature.
     before, after = _scored(deployed), _scored(adapted)
     groups = {row.example_id: group_label(row) for part in deployed.parts() for row in deployed.inputs(part)}
     return [_compared(*kind, before[kind], after[kind], groups) for kind in before]
 
 
 def _scored(folder: RunFolder) -> Mapping[tuple[str | None, str | None], _Scored]:
-    """Return the full inputs and random sets of a run by operator and direction; skipped examples have none."""
+    """Return the full inputs and random sets of a run by operator and direction, without skipped examples."""
     found: dict[tuple[str | None, str | None], list[tuple[Sequence[float], int, str]]] = defaultdict(list)
     for part in folder.parts():
         used = [row for row in folder.inputs(part) if row.skip_reason is None]
@@ -131,7 +124,6 @@ def _compared(
 
 
 def _means(examples: Sequence[str], values: NDArray[np.float64]) -> dict[str, float]:
-    """Return the mean of each example's values."""
     names, place = np.unique(examples, return_inverse=True)
     means = np.bincount(place, weights=values) / np.bincount(place)
     return dict(zip(names.tolist(), means.tolist(), strict=True))

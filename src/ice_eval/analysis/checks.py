@@ -1,4 +1,4 @@
-"""Checks before a run: of a task, as a model reads it, and of explanations that another tool wrote."""
+"""Checks before a run: of a task, as a model reads it, and of explanations by another tool."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -25,12 +25,12 @@ class Segment:
 
     text: str
     kind: Literal["protected", "unit", "between"]
-    """The template, a unit that may be removed, or spaces between units."""
+    """Template, a unit that may be removed, or spaces between units."""
 
 
 @dataclass(frozen=True)
 class LabelLine:
-    """One label: its word and tokens, its probability for an empty text, and how often it is predicted."""
+    """One label: its word and tokens, its probability for an empty text, and its share of predictions."""
 
     label: str
     word: str
@@ -46,17 +46,14 @@ class TaskCheck:
     """Prompts, labels and accuracy of a task."""
 
     prompts: tuple[tuple[Segment, ...], ...]
-    """A few rendered prompts."""
     labels: tuple[LabelLine, ...]
     label_scoring: LabelScoring
     n: int
-    """Examples that were scored."""
     accuracy: float | None
     """None where the data have no gold labels."""
     majority: float | None
     """Accuracy of always giving the most frequent label; None without gold labels."""
     truncated: int
-    """Scored examples that lost the end of a text."""
     median_units: float
     human: int
     """Scored examples with a human rationale."""
@@ -99,7 +96,6 @@ def _label_lines(
 
 
 def _segments(model: Model, task: Task, example: Example, item: Encoded) -> Iterator[Segment]:
-    """Cut the rendered prompt of one example at its units."""
     for piece in (piece for sequence in rendered(model.codec, task, example.fields) for piece in sequence):
         spans = [span for span in item.spans if span.field == piece.field]
         place = 0
@@ -117,9 +113,8 @@ class ExplanationCheck:
     """Alignment of explanations with the examples of a task."""
 
     fit: Fit
-    """As the run will find it."""
     unused: int
-    """Explanations of other examples than those to evaluate, or of none."""
+    """Explanations of examples that are not evaluated or do not exist."""
 
 
 def check_explanations(

@@ -9,13 +9,13 @@ Values = NDArray[np.float64]
 
 
 def shares(values: Values, n_bins: int) -> Values:
-    """Share of values in [0, 1] in every bin; a value on a limit belongs to the bin below, 0 to the first."""
+    """Return the share of values in [0, 1] in every bin; a limit belongs to the bin below, 0 to the first."""
     places = np.clip(np.ceil(values * n_bins - 1e-9).astype(int) - 1, 0, n_bins - 1)
     return np.bincount(places, minlength=n_bins) / max(values.size, 1)
 
 
 def shares_by_chance(n_sets: Values, n_bins: int) -> Values:
-    """Expected shares of p-values where each of the m + 1 ranks is as likely as any other, averaged over examples."""
+    """Return expected shares of p-values if all m + 1 ranks are equally likely, averaged over examples."""
     sizes, counts = np.unique(n_sets.astype(int), return_counts=True)
     expected = [count * shares(np.arange(1, m + 2) / (m + 1), n_bins) for m, count in zip(sizes, counts, strict=True)]
     mean: Values = np.sum(expected, axis=0) / counts.sum()
@@ -23,7 +23,7 @@ def shares_by_chance(n_sets: Values, n_bins: int) -> Values:
 
 
 def quantiles(values: Values, levels: Sequence[float]) -> list[float] | list[None]:
-    """Quantiles at some levels; None each where there are no values."""
+    """Return quantiles at some levels; None each where there are no values."""
     if not values.size:
         return [None] * len(levels)
     found: list[float] = np.quantile(values, list(levels)).tolist()

@@ -1,4 +1,4 @@
-"""A grid of win rates, of finished runs or of published tables: its cells, and how they differ in one field."""
+"""Cells of a grid of win rates, from finished runs or published tables, and comparisons between them."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,16 +25,16 @@ TextLength = Literal["short", "long"]
 L = TypeVar("L", SummaryLine, AgreementLine, RobustnessLine)
 
 POSITIVE_EVIDENCE = WEAKLY_FAITHFUL
-"""Win rate from which on the paper speaks of evidence for an explanation."""
+"""Smallest win rate that the paper calls evidence for an explanation."""
 POSITIVE_RAW = 0.5
-"""ERASER's comprehensiveness or sufficiency from which on a raw score is read as a good explanation."""
+"""Smallest ERASER score (comprehensiveness or sufficiency) that counts as a good explanation."""
 LONG_TEXT = 100
-"""Tokens of the median text from which on texts count as long."""
+"""Smallest median number of tokens of a long text."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """One win rate, and the configuration that it was measured with."""
+    """One win rate and its configuration."""
 
     model: str
     task: str
@@ -46,13 +46,11 @@ class Cell:
     direction: str = "sufficiency"
     null: str = SIZE
     prompt: str = ""
-    """Name of the prompt, where several were tried."""
     text_length: TextLength | None = None
     n: int | None = None
-    """Examples, where known."""
 
     def key(self, *, without: str = "") -> tuple[object, ...]:
-        """Return the fields that identify a cell of a grid, less one."""
+        """Return the fields that identify a cell of a grid, except one."""
         return tuple(getattr(self, name) for name in _IDENTITY if name != without)
 
 
@@ -68,11 +66,11 @@ class Pair:
 
     @property
     def gap(self) -> float:
-        """Win rate of the first less that of the second."""
+        """Win rate of the first minus that of the second."""
         return self.first.win_rate - self.second.win_rate
 
     def crosses(self, threshold: float = POSITIVE_EVIDENCE) -> bool:
-        """Tell whether the two are on opposite sides; the threshold itself belongs to the upper one."""
+        """True if the two are on opposite sides; the threshold itself belongs to the upper side."""
         return reaches(self.first.win_rate, threshold) != reaches(self.second.win_rate, threshold)
 
 
@@ -82,9 +80,9 @@ def cells_of(
     """Return the cells of a run.
 
     Args:
-        lines: The configurations of its summary; those without an example are skipped.
+        lines: Configurations of its summary; those without an example are skipped.
         prompt: Name of its prompt, where several were tried.
-        text_lengths: Length of the texts by task; a summary does not say.
+        text_lengths: Length of the texts by task, which a summary does not contain.
     """
     same = [name for name in (*_IDENTITY, "n") if name != "prompt"]
     return [
@@ -100,11 +98,7 @@ def cells_of(
 
 
 def grouped(cells: Iterable[Cell], *, over: str) -> list[list[Cell]]:
-    """Return groups of cells that differ in the field `over` alone, in the order in which they were given.
-
-    Raises:
-        DataError: Two cells differ in nothing but their win rate.
-    """
+    """Return groups of cells that differ in `over` alone, in input order; raise `DataError` for duplicates."""
     several = list(cells)
     for key, count in Counter(cell.key() for cell in several).most_common(1):
         if count > 1:
@@ -130,18 +124,17 @@ class OperatorDependence:
 
     operators: tuple[str, str]
     pairs: tuple[Pair, ...]
-    """Configurations that were evaluated under both."""
     crossings: tuple[Pair, ...]
-    """Those on opposite sides of the threshold."""
+    """Pairs on opposite sides of the threshold."""
 
     @property
     def gaps(self) -> list[float]:
-        """Win rate under the first operator less that under the second, of each configuration."""
+        """Win rate under the first operator minus that under the second, of each configuration."""
         return [pair.gap for pair in self.pairs]
 
     @property
     def first_exceeds(self) -> float | None:
-        """Share of the configurations with a higher win rate under the first operator."""
+        """Share of configurations with a higher win rate under the first operator."""
         return float(np.mean([gap > 0 for gap in self.gaps])) if self.pairs else None
 
     @property
@@ -154,17 +147,14 @@ class OperatorDependence:
 
     @property
     def widest(self) -> Pair | None:
-        """The configuration with the largest gap in either direction."""
+        """Configuration with the largest gap in either direction."""
         return max(self.pairs, key=lambda pair: abs(pair.gap), default=None)
 
 
 def operator_dependence(
     cells: Iterable[Cell], *, operators: tuple[str, str] = ("delete", "infill"), threshold: float = POSITIVE_EVIDENCE
 ) -> OperatorDependence:
-    """Compare two operators over all configurations of a grid that have both.
-
-    Point estimates only: whether a single crossing is more than sampling noise is in a run's own `agreement`.
-    """
+    """Compare point estimates of two operators over all configurations with both; a run's `agreement` has the tests."""
     pairs = paired(cells, over="operator", first=operators[0], second=operators[1])
     return OperatorDependence(operators, tuple(pairs), tuple(pair for pair in pairs if pair.crosses(threshold)))
 
@@ -180,7 +170,6 @@ class WinRateSpread:
     """The win rates of one configuration over all values of one choice."""
 
     cells: tuple[Cell, ...]
-    """In the order of the choice."""
 
     @property
     def lowest(self) -> Cell:
@@ -196,16 +185,14 @@ class WinRateSpread:
 
     @property
     def increases(self) -> bool:
-        """Whether every value of the choice gives a higher win rate than the one before it."""
+        """True if every value of the choice gives a higher win rate than the one before it."""
         rates = [cell.win_rate for cell in self.cells]
         return all(low < high for low, high in zip(rates, rates[1:], strict=False))
 
 
 def spreads(cells: Iterable[Cell], *, over: Literal["k", "prompt"]) -> list[WinRateSpread]:
-    """Return the spread of each configuration with at least two values of the choice, the widest first.
-
-    Over k, rationales of a dynamic or own size are skipped.
-    """
+    """Return the spread of each configuration with at least two values of the choice, the widest first."""
+    # Over k, rationales of a dynamic or own size are skipped.
     ordered = [cell for cell in cells if over == "prompt" or isinstance(cell.k, float)]
     groups = (sorted(group, key=lambda cell: getattr(cell, over)) for group in grouped(ordered, over=over))
     return sorted((WinRateSpread(tuple(group)) for group in groups if len(group) > 1), key=lambda each: -each.width)
@@ -216,9 +203,8 @@ class EraserAgreement:
     """The verdicts of a raw ERASER score and of a win rate on the same configurations."""
 
     agree: tuple[bool, ...]
-    """One value per configuration."""
     eraser_only: int
-    """Disagreements in which the raw score alone is positive."""
+    """Number of disagreements in which only the raw score is positive."""
 
     @property
     def disagreements(self) -> int:
@@ -240,7 +226,6 @@ class TextFacts:
 
     n: int
     tokens_median: float
-    """Tokens of the text, without the prompt."""
     tokens_per_word: float
     tokens_per_character: float
 
@@ -251,28 +236,25 @@ class TextFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class GridRun:
-    """A finished run of a grid, under the names that the grid gives its parts."""
+    """A finished run, under the names of the grid."""
 
     name: str
     folder: RunFolder
     model: str
     task: str
     prompt: str = ""
-    """Name of the wording of the task's prompt."""
     language: str = "en"
     base: str | None = None
-    """The model that this one was tuned from, by its name in the grid."""
+    """Name in the grid of the model that this one was tuned from."""
     tuning: str | None = None
-    """`base`, or what the model was tuned for; None where it is unknown."""
+    """`base`, or the kind of tuning; None where it is unknown."""
 
     @property
     def head(self) -> dict[str, str]:
-        """The first fields of every line about the run."""
         return {name: getattr(self, name) for name in ("model", "task", "prompt", "language")}
 
     @cached_property
     def win_rates(self) -> dict[Configuration, dict[str, float]]:
-        """Win rates of all examples, by configuration and example id."""
         found: dict[Configuration, dict[str, float]] = {}
         for line in self.folder.examples():
             if line.error is None:
@@ -281,21 +263,18 @@ class GridRun:
 
     @cached_property
     def inputs(self) -> dict[str, InputRow]:
-        """The examples that were not skipped, by id."""
         return {row.example_id: row for row in explained(self.folder)}
 
     @cached_property
     def confidence(self) -> float | None:
-        """Mean probability that the model gives the explained label on whole texts."""
+        """Mean probability of the explained label on whole texts."""
         found = confidences_of(self.folder)
         return float(np.mean(list(found.values()))) if found else None
 
     @cached_property
     def texts(self) -> TextFacts | None:
-        """Tokens, words and characters of the texts; None where every example was skipped.
-
-        Tokens of a text are those that the whole input has and the empty one has not.
-        """
+        """Tokens, words and characters of the texts; None where every example was skipped."""
+        # Tokens of a text: those of the whole input minus those of the empty one.
         tokens: Counter[str] = Counter()
         for part in self.folder.parts():
             ledger = self.folder.ledger(part, NO_NAMES, inputs=True, kinds=(Kind.FULL, Kind.EMPTY))
@@ -318,7 +297,7 @@ class GridRun:
 
 
 def _seen(row: InputRow) -> list[str]:
-    """Return the explained fields, without ends that did not fit."""
+    """Return the explained fields, without truncated ends."""
     ends: dict[str, int] = {}
     for span in row.spans:
         ends[span.field] = max(ends.get(span.field, 0), span.end)
@@ -327,20 +306,17 @@ def _seen(row: InputRow) -> list[str]:
 
 @dataclass(frozen=True)
 class GridLine(Generic[L]):
-    """A line of a run's summary, under the names that the grid gives its model and task."""
+    """A line of a run's summary, under the grid's names of model and task."""
 
     run: GridRun
     line: L
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the line as JSON holds it."""
         return {"run": self.run.name, **as_json(self.line), **self.run.head}
 
 
 @dataclass(frozen=True)
 class GridResults:
-    """All finished runs of a grid."""
-
     runs: tuple[GridRun, ...]
     configurations: tuple[GridLine[SummaryLine], ...]
     agreement: tuple[GridLine[AgreementLine], ...]
@@ -348,7 +324,6 @@ class GridResults:
 
     @cached_property
     def cells(self) -> list[Cell]:
-        """The win rates under single operators."""
         found = []
         for run in self.runs:
             lengths = {} if run.texts is None else {run.task: run.texts.length}
@@ -356,16 +331,15 @@ class GridResults:
         return [cell for cell in found if cell.operator != ALL]
 
     def lines_of(self, run: GridRun) -> list[SummaryLine]:
-        """Return the configurations of one run."""
         return [each.line for each in self.configurations if each.run.name == run.name]
 
     def several(self, name: Literal["prompt", "language"]) -> bool:
-        """Tell whether runs with configurations differ in a field."""
+        """Return True if runs with configurations differ in a field."""
         return len({getattr(each.run, name) for each in self.configurations}) > 1
 
 
 def grid_results(runs: Sequence[GridRun], summaries: Sequence[Summary]) -> GridResults:
-    """Put the summaries of a grid's runs together; their p-values are already adjusted over all of them."""
+    """Combine the summaries of a grid's runs; their p-values are already adjusted over all of them."""
 
     def named(run: GridRun, lines: Iterable[L]) -> list[GridLine[L]]:
         return [GridLine(run, replace(line, model=run.model, task=run.task)) for line in lines]

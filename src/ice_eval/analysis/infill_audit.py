@@ -1,4 +1,4 @@
-"""Audit of infill: label-indicative units that its blacklist lets through, and those it wrote in a finished run."""
+"""Audit of infill: label-indicative units that pass its blacklist, and those in the fills of a finished run."""
 
 import importlib.resources
 from bisect import bisect_right
@@ -24,10 +24,10 @@ from ice_eval.tasks import Task
 from ice_eval.words import word_spans
 
 LOOSE_COUNT, LOOSE_Z = 3, 1.645
-"""From where on a token of the held-out half counts as label-indicative: sooner than for the blacklist."""
+"""Limits for a label-indicative token of the held-out half, looser than those of the blacklist."""
 N_SHUFFLES = 200
 _K = 0.2
-"""Share of units that the rationale of an example keeps: all others are filled."""
+"""Share of units that the rationale of an example keeps; all others are filled."""
 
 UnitIds = tuple[int, ...]
 PieceKind = Literal["full word", "prefix", "sub-word"]
@@ -36,65 +36,60 @@ ReferenceName = Literal["words", "held out"]
 
 @dataclass(frozen=True)
 class Piece:
-    """A unit as the texts use it."""
+    """A unit as used in the texts."""
 
     text: str
     kind: PieceKind
-    """The most frequent use: a word, the beginning of one, or another piece of one."""
+    """Most frequent use: a word, the beginning of one, or another piece of one."""
     count: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class Judged:
-    """The judgement of a blacklist by one reference list."""
+    """Result of one reference list for a blacklist."""
 
     reference: ReferenceName
     blocked: Mapping[UnitIds, Piece] = field(repr=False)
     """Label-indicative units by that list that infill cannot write, the most frequent first."""
     surviving: Mapping[UnitIds, Piece] = field(repr=False)
-    """Those that it may write."""
+    """Label-indicative units that infill may write."""
     surviving_by_chance: float | None = None
-    """Number that a list would find where no token tells the label: the mean over shuffled labels."""
+    """Mean number over shuffled labels."""
     rate: float
     """Probability that a unit drawn from the pool is one of the surviving."""
     rate_by_chance: float | None = None
     p_value: float | None = None
     """Share of shuffles, the data included, with a rate at least as high."""
     rate_per_example: float
-    """Probability that at least one fill of an example is, with a rationale of a fifth of its units."""
+    """Probability that an example has such a fill, with a rationale of a fifth of its units."""
 
     @property
     def considered(self) -> int:
-        """Number of different label-indicative units by that list."""
         return len(self.blocked) + len(self.surviving)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the judgement as JSON holds it."""
         pieces = {name: [dict(vars(piece)) for piece in vars(self)[name].values()] for name in ("blocked", "surviving")}
         return {**vars(self), "considered": self.considered, **pieces}
 
 
 @dataclass(frozen=True)
 class InfillAudit:
-    """A blacklist, and its judgements."""
+    """A blacklist, and its results by each reference list."""
 
     model: str
     task: str
     n: int
-    """Examples that fill the pool."""
+    """Number of examples that fill the pool."""
     units: int
     units_blocked: int
     n_words: int
-    """Length of the list of words."""
     word_list: str | None
     """Name of the list beside label words and lexicon."""
     judged: tuple[Judged, ...]
     pool: frozenset[UnitIds] = field(repr=False)
-    """Every unit that infill may write."""
     notes: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the audit as JSON holds it."""
         plain = {name: value for name, value in vars(self).items() if name != "pool"}
         return {**plain, "judged": [each.as_dict() for each in self.judged], "notes": list(self.notes)}
 
@@ -109,24 +104,18 @@ def audit_infill(
     label_words_only: bool = False,
     seed: int = 0,
 ) -> InfillAudit:
-    """Find label-indicative units that the blacklist lets through, by two reference lists; no model is asked.
+    """Find label-indicative units that pass the blacklist, by two reference lists; needs no model.
 
-    *words*: label words, the task's lexicon, and a list that was written by hand for the labels. Units that are such a
-    word, or that stand in such words at least every other time, are label-indicative. The blacklist is the task's own.
+    *words*: label words, the task's lexicon, and a hand-written list for the labels (or `words`). Units that are such a
+    word, or that are part of such words at least every other time, are label-indicative. The blacklist is the task's
+    own.
 
     *held out*: the data are cut in two. Tokens that the gold labels of one half use differently, by a looser rule than
     that of the blacklist, are label-indicative; the blacklist is built from the other half, and each half judges once.
-    The rule is loose and the halves are small, so most of these tokens may be noise: shuffled labels give the number
-    that chance finds.
+    The rule is loose and the halves are small, so most of these tokens may be noise: shuffled labels estimate their
+    number.
 
-    Args:
-        codec: The tokenizer.
-        task: Gives label words and lexicon.
-        items: The examples that fill the pool, and their gold labels.
-        model: Name of the tokenizer's model.
-        words: In place of the list for the task's labels.
-        label_words_only: Whether the blacklist holds label words alone, as in the paper's package.
-        seed: Of the shuffles.
+    With `label_words_only` the blacklist has label words alone, as in the paper's package.
     """
 
     def blacklist(part: Sequence[PooledUnits]) -> Blacklist:
@@ -164,7 +153,7 @@ def audit_infill(
 
 
 def giveaways(task: Task) -> tuple[frozenset[str], str | None]:
-    """Return words that a person would take for a sign of one of the task's labels, and the name of their list."""
+    """Return words that a person would read as a sign of one of the task's labels, and the name of their list."""
     asked = {label.casefold() for label in task.labels}
     folder = importlib.resources.files("ice_eval.analysis") / "giveaways"
     for file in sorted(folder.iterdir(), key=lambda each: each.name):
@@ -189,7 +178,7 @@ def _pieces(items: Sequence[Encoded], words: Collection[str]) -> tuple[dict[Unit
 
 
 def _units(items: Sequence[Encoded]) -> Iterator[tuple[UnitIds, str, PieceKind, str]]:
-    """Yield ids, text and kind of every unit, and the word that it stands in or begins with."""
+    """Yield ids, text and kind of every unit, and the word that contains it or begins with it."""
     for item in items:
         fields = {**item.fields, **item.whole}
         words = {name: word_spans(text) for name, text in fields.items()}
@@ -202,7 +191,7 @@ def _units(items: Sequence[Encoded]) -> Iterator[tuple[UnitIds, str, PieceKind, 
 
 
 def _free(entries: Sequence[PooledUnits], blacklist: Blacklist) -> dict[UnitIds, int]:
-    """Return the units that infill may write, and how often each is in the pool."""
+    """Return the units that infill may write, and their counts in the pool."""
     texts = {ids: text for entry in entries for ids, text in entry.units}
     counts = Counter(ids for entry in entries for ids, _ in entry.units)
     return {ids: count for ids, count in counts.items() if not blacklist.blocks(texts[ids], ids)}
@@ -229,7 +218,7 @@ def _per_example(rate: float, lengths: Sequence[int]) -> float:
 
 @dataclass(frozen=True)
 class _Half:
-    """The half of the data that judges, and the units of it that the blacklist of the other half lets through."""
+    """The judging half of the data, and its units that pass the blacklist of the other half."""
 
     counts: TokenCounts
     units: Collection[UnitIds]
@@ -288,7 +277,7 @@ def _carrying(units: Collection[UnitIds], tokens: frozenset[int]) -> set[UnitIds
 
 
 def _surviving(halves: Sequence[_Half], tokens: Sequence[frozenset[int]]) -> tuple[set[UnitIds], float]:
-    """Return units that one half calls indicative and the other's blacklist lets through, and their pool share."""
+    """Return units that one half calls indicative and the other's blacklist does not block, and their pool share."""
     found = [_carrying(half.free, own) for half, own in zip(halves, tokens, strict=True)]
     drawn = sum(half.free[ids] for half, own in zip(halves, found, strict=True) for ids in own)
     return set[UnitIds]().union(*found), drawn / max(sum(sum(half.free.values()) for half in halves), 1)
@@ -303,19 +292,18 @@ class FillCounts:
 
     reference: ReferenceName
     fills: int
-    """Over all rows."""
     contaminated_fills: int
     rows: int
-    """Rows in which infill wrote something: rationales and random sets."""
+    """Rows with fills: rationales and random sets."""
     contaminated_rows: int
     examples: int
     contaminated_examples: int
-    """With a fill of that kind around any rationale."""
+    """Examples with such a fill around any rationale."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ContaminationEffect:
-    """The win rates of one configuration, where a fill around the rationale tells the label and where none does."""
+    """Win rates of one configuration with and without label-indicative fills around the rationale."""
 
     reference: ReferenceName
     attribution: str
@@ -328,37 +316,29 @@ class ContaminationEffect:
     win_rate_contaminated: float | None
     win_rate_clean: float | None
     difference: float | None
-    """Contaminated less clean; None where one of them has no example."""
+    """Contaminated minus clean; None where one of them has no example."""
     difference_ci: stats.Interval | None
-    """95 %, Welch."""
+    """95 % interval by Welch."""
     p_value: float | None
     """Two-sided Welch test of no difference."""
     p_adjusted: float | None = None
-    """Benjamini-Yekutieli, over all lines."""
+    """Adjusted over all lines (Benjamini-Yekutieli)."""
 
 
 @dataclass(frozen=True)
 class FillAudit:
-    """The fills in a run's ledger."""
-
     counts: tuple[FillCounts, ...]
     effects: tuple[ContaminationEffect, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the audit as JSON holds it."""
         return {name: [dict(vars(each)) for each in getattr(self, name)] for name in ("counts", "effects")}
 
 
 def audit_fills(folder: RunFolder, audit: InfillAudit, items: Mapping[str, Encoded]) -> FillAudit:
-    """Read every fill of a run, and compare the win rates of examples with and without label-indicative ones.
-
-    Args:
-        folder: A finished run with an operator that writes fills.
-        audit: The audit of its data.
-        items: Its examples, as its model sees them.
+    """Count the fills of a run, and compare win rates of examples with and without label-indicative ones.
 
     Raises:
-        ConfigError: The run has no such operator, is not finished, or has other inputs than `items`.
+        ConfigError: The run has no operator that writes fills, is not finished, or has other inputs than `items`.
     """
     folder.require_complete()
     filling = [name for name in folder.manifest().config.operators if operators.get(name).needs_fills]
@@ -390,7 +370,7 @@ def audit_fills(folder: RunFolder, audit: InfillAudit, items: Mapping[str, Encod
 
 
 def _check_same(folder: RunFolder, example: InputRow, full: LedgerRow, items: Mapping[str, Encoded]) -> None:
-    """Refuse examples that are not those of the run."""
+    """Raise if the examples are not those of the run."""
     item = items.get(example.example_id)
     if item is None or tuple(item.ids.tolist()) != full.input_ids or item.spans != example.spans:
         raise ConfigError(
@@ -406,7 +386,7 @@ class _FillReader:
         self.reference, self._marked, self._pool = reference, marked, pool
         self._fills = self._bad_fills = self._rows = self._bad_rows = 0
         self.contaminated: dict[tuple[str, str | None, str | None, str | None, int | None], bool] = {}
-        """Whether a fill around the rationale tells the label, by example, attribution, operator, direction, size."""
+        """True if a fill around the rationale is indicative, by example, attribution, operator, direction, size."""
 
     def read(self, row: LedgerRow, item: Encoded) -> None:
         ids, kept, key = np.array(row.input_ids), set(row.kept), row.key

@@ -1,4 +1,4 @@
-"""The seam that every attribution fills."""
+"""The interface of attributions."""
 
 import json
 from abc import ABC, abstractmethod
@@ -18,7 +18,7 @@ OF_EVERY_MODEL = frozenset({"counts", "human", "lexicon", "values"})
 NEEDS = frozenset({"attention_maps", "attentions", "embeddings", "generate", "gradients"}) | OF_EVERY_MODEL
 """Needs that an attribution may declare."""
 LOOKS = frozenset({"attentions", "gradients"})
-"""Needs that one look at an example meets, for all attributions together."""
+"""Needs that one observation of an example meets, for all attributions together."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,27 +27,27 @@ class Attribution(ABC):
 
     needs: ClassVar[frozenset[str]] = frozenset()
     signed: ClassVar[bool] = False
-    """Whether negative numbers speak against the explained label, so that support and magnitude rank differently."""
+    """True if negative numbers count against the explained label, so that support and magnitude rank differently."""
     user_supplied: ClassVar[bool] = False
-    """Whether the numbers come from the user, so that a run folder must be checked to hold the same."""
+    """True if the numbers come from the user, so that a run folder must be checked to hold the same."""
 
     @property
     def has_signs(self) -> bool:
-        """Whether its numbers may be negative against the label: those of signed methods, and of users."""
+        """True if numbers may be negative against the label: those of signed methods, and of users."""
         return self.signed or self.user_supplied
 
     @property
     def sized(self) -> bool:
-        """Whether its rationale is a set of its own size, the units with a positive number, whatever k."""
+        """True if its rationale has its own size, the units with a positive number, whatever k."""
         return False
 
     @property
     def operator(self) -> str:
-        """The operator on units that `lens.values` does not keep; a field where users choose."""
+        """Operator on units that `lens.values` does not keep; a field where users choose."""
         return "delete"
 
     def n_probes(self, n_units: int) -> int:
-        """Return the number of rows that the method asks `lens.values` for, for the progress of a run."""
+        """Return the number of rows that the method requests from `lens.values`, for the progress of a run."""
         return 0
 
     def remark(self, n_units: Sequence[int]) -> str | None:
@@ -56,25 +56,25 @@ class Attribution(ABC):
 
     @property
     def passes(self) -> int:
-        """Forward passes per example beside the one look that all methods share; a backward pass counts as two."""
+        """Return forward passes per example beside the shared observation; a backward pass counts as two."""
         return 0
 
     def check(self, lens: Lens, item: Encoded) -> None:
-        """Try the method on one example before anything is written; one that looks at no model needs no trial.
+        """Try the method on one example before anything is written; methods that use no model need no trial.
 
-        Whatever it raises stops the run, such as `ConfigError` for a layer beyond the last. Methods that look many
-        times override this with a shorter trial.
+        Any exception stops the run, such as `ConfigError` for a layer beyond the last. Methods with many passes
+        override this with a shorter trial.
         """
         if self.needs - OF_EVERY_MODEL and "values" not in self.needs:
             self.attribute(lens, [item])
 
     @abstractmethod
     def attribute(self, lens: Lens, batch: Sequence[Encoded]) -> list[PerUnit]:
-        """Return one array per example: how much each unit matters."""
+        """Return one array per example: the importance of each unit."""
 
 
 def one_per_unit(name: str, item: Encoded, values: PerUnit, *, advice: str = "") -> PerUnit:
-    """Return the values, if there is one for every unit; else the error shows the units and ends with the advice."""
+    """Return the values if there is one for every unit; else raise an error with the units and the advice."""
     if values.shape != (item.n_units,):
         raise DataError(
             f"the attribution '{name}' gave {values.size} numbers for example '{item.example_id}', which has "
@@ -87,7 +87,7 @@ attributions: Registry[type[Attribution]] = Registry("attribution", "ice_eval.at
 
 
 def attribution(name: str, *, needs: set[str] | None = None) -> Callable[[_Class], _Class]:
-    """Register an attribution class, and what of `NEEDS` it asks a lens for."""
+    """Register an attribution class with its `NEEDS`."""
     unknown = (needs or set()) - NEEDS
     if unknown:
         raise TypeError(
@@ -103,10 +103,8 @@ def attribution(name: str, *, needs: set[str] | None = None) -> Callable[[_Class
 
 
 def fields_of(method: Attribution) -> dict[str, Any]:
-    """Return the name and the settings of a method as JSON can hold them; other values by their type.
-
-    A user-supplied method is just its class: its numbers are in the folder themselves.
-    """
+    """Return the name and the settings of a method as JSON can hold them; other values by their type."""
+    # A user-supplied method is just its class: its numbers are in the folder themselves.
     name = next((name for name, known in attributions.items() if known is type(method)), type(method).__name__)
     chosen = {} if method.user_supplied else {each.name: getattr(method, each.name) for each in fields(method)}
     plain: dict[str, Any] = json.loads(json.dumps(chosen, default=lambda value: type(value).__name__))

@@ -1,4 +1,4 @@
-"""The lens through which an attribution sees a model, and the one look that all attributions of a run share."""
+"""The lens through which an attribution sees a model, and the observation that all attributions of a run share."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,22 +20,19 @@ Prober = Callable[[Sequence[Encoded], Sequence[KeepMasks]], list[PerRow]]
 
 @dataclass(frozen=True)
 class DataView:
-    """The part of the data that a lens shows; empty where no attribution of the run asks."""
+    """The part of the data that a lens shows; empty where no attribution of the run needs it."""
 
     counts: Mapping[str, int] = field(default_factory=dict)
-    """Number of occurrences of units, as `nulls.unit_counts` counts them."""
+    """Number of occurrences of units, as returned by `nulls.unit_counts`."""
     lexicon: Blacklist | None = None
-    """Units that give a label away: label words, the task's lexicon, tokens that gold labels use differently."""
+    """Units that reveal a label: label words, the task's lexicon, tokens that gold labels use differently."""
     human: Mapping[str, tuple[Span, ...]] = field(default_factory=dict)
     """Example id -> the characters that a person marked as decisive."""
 
 
 class Label(NamedTuple):
-    """The label that an example's explanation is about."""
-
     labels: Labels
     place: int
-    """Its place among the labels."""
 
     @property
     def name(self) -> str:
@@ -43,16 +40,13 @@ class Label(NamedTuple):
 
 
 class Observer:
-    """Looks at the examples of a part once, for all attributions that will ask.
+    """Observes the examples of a part once, for all attributions.
 
     Args:
-        model: The model to look at.
-        labels: Its labels.
         targets: Example id -> index of the label that is explained.
         needs: The needs of all attributions together.
-        chat: Whether the model is asked in turns of a chat.
-        priors: Example id -> log-scores without a text, where scores are calibrated: explained are calibrated log-odds,
-            as they are to methods that ask for scores.
+        priors: Example id -> log-scores without a text, where scores are calibrated; then calibrated log-odds are
+            explained, also by methods that request scores.
     """
 
     def __init__(
@@ -70,7 +64,7 @@ class Observer:
         self._seen: dict[str, tuple[Any, Any]] = {}
 
     def see(self, batch: Sequence[Encoded]) -> list[tuple[Any, Any]]:
-        """Return attention and gradients of each example; None for those that nobody needs."""
+        """Return attention and gradients of each example; None for what no attribution needs."""
         new = [item for item in batch if item.example_id not in self._seen]
         if new:
             targets = [self._targets[item.example_id] for item in new]
@@ -82,7 +76,6 @@ class Observer:
         return [self._seen[item.example_id] for item in batch]
 
     def label(self, item: Encoded) -> Label:
-        """Return the label that an example's explanation is about."""
         return Label(self._labels, self._targets[item.example_id])
 
     def prior(self, item: Encoded) -> Prior | None:
@@ -92,17 +85,17 @@ class Observer:
 
 @dataclass(frozen=True)
 class Lens:
-    """The view that one attribution has of a model: only what it declared, for a batch, so that passes are shared."""
+    """The view that one attribution has of a model: only its declared needs, for a batch, so that passes are shared."""
 
     observer: Observer
     needs: frozenset[str]
     seed: int
     name: str
-    """The attribution that looks through this lens; its random numbers are its own."""
+    """Name of the attribution; its random numbers are its own."""
     data: DataView = field(default_factory=DataView)
     prober: Prober | None = None
     answers: dict[str, Answer] = field(default_factory=dict)
-    """The model's answers about examples, by their id, as `note` receives them; kept with the run."""
+    """Answers of the model by example id, as `note` receives them; kept with the run."""
 
     def attentions(self, batch: Sequence[Encoded]) -> list[PerToken]:
         """Return the attention from the scoring position to every token, mean over layers and heads."""
@@ -126,26 +119,22 @@ class Lens:
         return np.array(counts_of(item.texts, self.data.counts), dtype=np.float64)
 
     def lexicon(self, item: Encoded) -> PerUnit:
-        """Return 1 for the units that give a label away, else 0."""
+        """Return 1 for the units that reveal a label, else 0."""
         self._allow("lexicon")
         assert self.data.lexicon is not None, "a run offers what its attributions need"
         units = zip(item.texts, item.unit_ids(), strict=True)
         return np.array([self.data.lexicon.blocks(text, ids.tolist()) for text, ids in units], dtype=np.float64)
 
     def human(self, item: Encoded) -> tuple[Span, ...]:
-        """Return the characters that a person marked in an example; none where nobody did."""
+        """Return the characters that a person marked in an example; none without marks."""
         self._allow("human")
         return self.data.human.get(item.example_id, ())
 
     def label(self, item: Encoded) -> Label:
-        """Return the label that is explained."""
         return self.observer.label(item)
 
     def attention_maps(self, batch: Sequence[Encoded], *, gradients: bool = False) -> Iterator[AttentionMaps]:
-        """Yield all attention of each example, by layer and head, perhaps with the gradient of the log-odds there.
-
-        One example after the other: they are too large to keep.
-        """
+        """Yield all attention of each example, one at a time (they are large), and gradients if requested."""
         self._allow("attention_maps")
         look, prior = self.observer.model.attention_maps, self.observer.prior
         pairs = ((item, self.label(item)) for item in batch)
@@ -160,7 +149,7 @@ class Lens:
 
     @property
     def chat(self) -> bool:
-        """Whether prompts of `generate` are turns of a chat."""
+        """True if prompts of `generate` are turns of a chat."""
         return self.observer.chat
 
     def generate(
@@ -171,7 +160,7 @@ class Lens:
         max_tokens: int,
         stop: str | None = None,
     ) -> list[Generated]:
-        """Return what the model writes after each prompt, the likeliest token at every step.
+        """Return the model's completion of each prompt, the likeliest token at every step.
 
         In a chat a prompt is the turn of a user, after `turns` (role and text); else it is plain text. Answers end
         before `stop`, and after `max_tokens`.
@@ -181,7 +170,7 @@ class Lens:
         return self.observer.model.generate(prompts, turns=turns_before, max_tokens=max_tokens, stop=stop)
 
     def note(self, item: Encoded, answer: Answer) -> None:
-        """Keep the model's answer about an example, and why it explains nothing if it does not."""
+        """Store the model's answer about an example, and the reason if it explains nothing."""
         self.answers[item.example_id] = answer
 
     def rng(self, item: Encoded) -> np.random.Generator:

@@ -1,4 +1,4 @@
-"""Attention: from the position that answers, followed through the layers, and times its gradient."""
+"""Attention from the position that answers, followed through the layers, and times its gradient."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ class Attention(Attribution):
     """Attention from the position that answers (last token, or [CLS]), mean over layers and heads, summed per unit."""
 
     layer: int | None = None
-    """The only layer that counts, from 0 on or, negative, from the last; those without attention are left out."""
+    """Only this layer, from 0 on or, negative, from the last; layers without attention are not counted."""
     head: int | None = None
-    """The only head that counts."""
+    """Only this head."""
 
     def __post_init__(self) -> None:
         if self.layer is not None or self.head is not None:
@@ -71,7 +71,7 @@ class AttentionRollout(Attribution):
 
 
 def _rolled_out(maps: AttentionMaps) -> PerToken:
-    # Only the row of the answer is asked for: from the last layer down, a vector times a matrix.
+    # Only the row of the answer is needed: from the last layer down, a vector times a matrix.
     row: PerToken = np.eye(maps.weights.shape[-1])[maps.position]
     for heads in maps.weights[::-1]:
         row = 0.5 * row @ heads.mean(axis=0, dtype=np.float64) + 0.5 * row
@@ -85,11 +85,11 @@ class AttentionXGradient(Attribution):
 
     Mean over layers and heads of `relu(A * dA)` (the product of Grad-SAM, Barkan et al., 2021). With `through=true` the
     products are followed through the layers, `R = R + mean_heads(relu(A * dA)) R` from the first on (Chefer et al.,
-    2021), so that what other tokens hand on counts too.
+    2021), so that indirect attention counts too.
     """
 
     through: bool = False
-    """Whether attention of other positions counts, as far as it reaches the one that answers."""
+    """True if attention of other positions counts, as far as it reaches the one that answers."""
 
     @property
     def passes(self) -> int:

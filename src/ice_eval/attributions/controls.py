@@ -1,4 +1,4 @@
-"""Controls: attributions that look at no model, from chance to what a person marked."""
+"""Controls: attributions that use no model, from chance to human marks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -62,7 +62,7 @@ class Lexicon(Attribution):
     """A control: 1 for units that give a label away, else 0.
 
     These are the units that infill never writes: label words in all their forms, the words of the task's `lexicon`, and
-    tokens that are used differently under different gold labels. Which label they speak for is ignored.
+    tokens that are used differently under different gold labels. The label they indicate is ignored.
     """
 
     def attribute(self, lens: Lens, batch: Sequence[Encoded]) -> list[PerUnit]:
@@ -74,8 +74,8 @@ class Lexicon(Attribution):
 class Human(Attribution):
     """A control: the share of each unit's characters that a person marked, from the data's `rationale`.
 
-    The units with a mark are its rationale, however many they are. An example without one (nobody marked it, or the
-    marks were cut off with the end of the text), or with marks everywhere, is counted as skipped.
+    The units with a mark are its rationale, whatever their number. An example without marks (or whose marks were
+    truncated), or with marks everywhere, is counted as skipped.
     """
 
     @property
@@ -87,7 +87,7 @@ class Human(Attribution):
 
 
 def _marked_shares(units: Sequence[Span], marks: Sequence[Span]) -> PerUnit:
-    """Return the share of each unit's characters that lie in a mark; marks may overlap."""
+    """Return the share of each unit's characters that are marked; marks may overlap."""
     marked = {(mark.field, place) for mark in marks for place in range(mark.start, mark.end)}
     inside = [sum((unit.field, place) in marked for place in range(unit.start, unit.end)) for unit in units]
     shares: PerUnit = np.array(inside, dtype=np.float64) / np.array([unit.end - unit.start for unit in units])

@@ -1,4 +1,4 @@
-"""Gradients of the target's log-odds at the embeddings of tokens: at the text, or on the way from a baseline."""
+"""Gradients of the target's log-odds at the embeddings of tokens: at the text, or on the path from a baseline."""
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
@@ -46,8 +46,8 @@ class InputXGradient(Attribution):
 class IntegratedGradients(Attribution):
     """Gradient of the target's log-odds along a straight path from a baseline to the text, summed per unit; signed.
 
-    Only the embeddings of units move; the template stays. The numbers of a text add up to the log-odds of the text less
-    those of the baseline, but for the error of a sum over `steps` points (Gauss-Legendre). Sundararajan et al., 2017.
+    Only the embeddings of units move; the template stays. The numbers add up to the log-odds of the text minus those of
+    the baseline, up to the error of a sum over `steps` points (Gauss-Legendre). Sundararajan et al., 2017.
     """
 
     signed: ClassVar[bool] = True
@@ -84,13 +84,13 @@ class IntegratedGradients(Attribution):
 class GradientShap(Attribution):
     """Gradient of the target's log-odds times the way from a baseline, at random points of it, per unit; signed.
 
-    Every sample puts noise on the embeddings of the text and takes the gradient at a uniform place between the baseline
-    and there. Without noise it is integrated gradients by chance. Lundberg & Lee, 2017; as captum's `GradientShap`.
+    Every sample adds noise to the embeddings of the text and takes the gradient at a uniform point between the baseline
+    and there. Without noise it is a Monte Carlo estimate of integrated gradients. Lundberg & Lee, 2017; as captum's
+    `GradientShap`.
     """
 
     signed: ClassVar[bool] = True
     samples: int = 32
-    """Random points."""
     noise: float = 0.1
     """Standard deviation of the noise, as a share of that of the embeddings."""
     baseline: Baseline = "zero"
@@ -128,7 +128,7 @@ def _check_baseline(name: str) -> None:
 
 
 def baseline_of(text: EmbeddedText, name: Baseline) -> Embeddings:
-    """Return the embeddings of a text that says nothing."""
+    """Return the embeddings of the baseline text."""
     if name == "zero":
         return np.zeros_like(text.embedding)
     if text.pad is None:
@@ -137,10 +137,8 @@ def baseline_of(text: EmbeddedText, name: Baseline) -> Embeddings:
 
 
 def _summed_products(item: Encoded, text: EmbeddedText, steps: Iterable[Step], weights: NDArray[np.float64]) -> PerUnit:
-    """Sum gradients times ways over steps with their weights; a few steps share a pass.
-
-    Steps are made as they are needed: all those of a long text would fill the memory.
-    """
+    """Sum gradients times differences over steps with their weights; a few steps share a pass."""
+    # Steps are made as they are needed: all those of a long text would fill the memory.
     total, waiting = np.zeros(len(text.tokens)), iter(steps)
     for first in range(0, len(weights), text.at_once):
         points, ways = zip(*itertools.islice(waiting, text.at_once), strict=True)

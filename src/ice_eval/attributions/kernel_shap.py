@@ -17,14 +17,16 @@ from ice_eval.records import KeepMasks, PerUnit
 class KernelShap(Perturbation):
     """Shapley values of the target's log-odds, by weighted least squares (Lundberg & Lee, 2017).
 
-    They add up to what the full text gains over the empty one. Sizes of sets are drawn by the weights of the Shapley
-    kernel, and every set comes with its complement, which takes out much of the noise (Covert & Lee, 2021). Where there
-    are no more sets than probes, all are probed and the values are exact.
+    They add up to the gain of the full text over the empty one. Sizes of sets are drawn by the weights of the Shapley
+    kernel, and every set comes with its complement, which reduces noise (Covert & Lee, 2021). Where there are no more
+    sets than probes, all are probed and the values are exact.
     """
 
     n_samples: int = 500
-    """Probes of an example, the full and the empty text among them. A set and its complement tell the same of a sum of
-    values, so fewer probes than twice the units leave the values undecided; those of least size are given.
+    """Probes of an example, the full and the empty text included.
+
+    A set and its complement give one equation, so with fewer probes than twice the units the values are
+    underdetermined; the solution of least norm is returned.
     """
 
     def __post_init__(self) -> None:
@@ -59,7 +61,7 @@ class KernelShap(Perturbation):
     def credit(self, masks: KeepMasks, values: PerRow) -> PerUnit:
         empty, full, n_units = values[0], values[-1], masks.shape[1]
         kept, size = masks[1:-1].astype(np.float64), masks[1:-1].sum(axis=1)
-        # Sets were drawn by their weights, or all of them are there and are weighed now.
+        # Sets were drawn by their weights, or all sets are included and are weighted now.
         exact = len(masks) == 2**n_units
         weights = np.sqrt(1 / (binom(n_units, size) * size * (n_units - size))) if exact else np.ones(len(kept))
         # φ = (v(all) - v(∅)) / n + u with Σu = 0: rows of `centred` are orthogonal to 1, and so is the solution of

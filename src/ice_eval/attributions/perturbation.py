@@ -1,4 +1,4 @@
-"""Methods that ask for the scores of some keep-masks and turn them into credit; the simplest is occlusion."""
+"""Methods that compute credit from the scores of some keep-masks; the simplest is occlusion."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -13,18 +13,17 @@ from ice_eval.errors import ConfigError
 from ice_eval.records import Encoded, KeepMasks, PerUnit
 
 _MOST_ENUMERATED = 20
-"""Units up to which all keep-masks may be listed: a million rows."""
+"""Most units for which all keep-masks are listed: a million rows."""
 _DIGITS = 10
 """Digits of credit that are kept, counted from the largest number it is computed from."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Perturbation(Attribution):
-    """A method that explains an example by probes of it; signed, since units may speak against the label."""
+    """A method that explains an example by probes of it; signed, since units may count against the label."""
 
     signed: ClassVar[bool] = True
     operator: str = "delete"
-    """The operator on the units that a probe does not keep."""
 
     @abstractmethod
     def masks(self, n_units: int, rng: np.random.Generator) -> KeepMasks:
@@ -39,7 +38,7 @@ class Perturbation(Attribution):
         return [self._rounded(*each) for each in zip(masks, lens.values(batch, masks), strict=True)]
 
     def _rounded(self, masks: KeepMasks, values: PerRow) -> PerUnit:
-        """Compute credit without its last digits: round-off would rank units of equal worth, by their position."""
+        """Compute credit without its last digits: round-off would rank units of equal worth by position."""
         if not np.isfinite(values).all():  # the model fails on this example; the run counts it
             return np.full(masks.shape[1], np.nan)
         credit = self.credit(masks, values)
@@ -64,13 +63,13 @@ class Occlusion(Perturbation):
 
 
 def check_samples(n_samples: int, *, least: int) -> None:
-    """Raise `ConfigError` for a number of probes that no regression can work with."""
+    """Raise `ConfigError` for a number of probes that is too small for a regression."""
     if n_samples < least:
         raise ConfigError(f"n_samples = {n_samples}: at least {least} are needed.")
 
 
 def all_fit(n_units: int, n_samples: int) -> bool:
-    """Return whether there are no more keep-masks than probes."""
+    """Return True if there are no more keep-masks than probes."""
     return n_units <= _MOST_ENUMERATED and 2**n_units <= n_samples
 
 
@@ -81,7 +80,6 @@ def all_masks(n_units: int) -> KeepMasks:
 
 
 def random_masks(sizes: Sequence[int], n_units: int, rng: np.random.Generator) -> KeepMasks:
-    """Draw a random keep-mask of each size."""
     ranks = rng.random((len(sizes), n_units)).argsort(axis=1).argsort(axis=1)
     masks: KeepMasks = ranks < np.asarray(sizes)[:, None]
     return masks

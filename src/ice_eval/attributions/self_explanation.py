@@ -1,4 +1,4 @@
-"""The words that a model itself names as decisive, found in the text that it was asked about.
+"""Words that the model itself names as decisive, located in the text.
 
 ```text
 answer   1. "Gorgeous"  2. plot: it drags  3. lovely          text   a gorgeous film , but the plot …
@@ -35,7 +35,7 @@ _IN_QUOTES = regex.compile(_QUOTED)
 _SEPARATOR = r"[,，、،;；؛\n\r\t|]+|\s+(?=\(?\d{1,2}[.)]\s)"
 _PIECE = regex.compile(rf"(?P<quoted>{_QUOTED})|(?P<separator>{_SEPARATOR})|.", regex.DOTALL)
 _REMARK = regex.compile(r"[:：(（=→]|\s[-–—]+\s")
-"""Between a word and a remark on it, or between an introduction and a word."""
+"""Separator of a word and a remark on it, or of an introduction and a word."""
 _JOINT = regex.compile(rf"{_SEPARATOR}|(?:^|\s)(?:and|or|&)\s|[和与]")
 _NUMBER = regex.compile(r"^[\s\-*•·‣▪–—>#]*(?:\(?(?:\d{1,2}|[A-Za-z](?=[.)]\s))[.):、](?!\d))?")
 _EDGE = regex.compile(r"^[^\w\p{M}]+|[^\w\p{M}]+$")
@@ -43,7 +43,7 @@ _NAMEABLE = regex.compile(r"[\p{L}\p{N}\p{So}!?！？]")
 _SAME = str.maketrans("’‘‛ʼ`´“”„‐‑–—", "''''''\"\"\"----")
 
 Places = tuple[int, ...]
-"""Units where a name stands; none where it is not in the text."""
+"""Units of a name in the text; empty where it does not occur."""
 
 
 @attribution("self-explanation", needs={"generate"})
@@ -51,14 +51,13 @@ Places = tuple[int, ...]
 class SelfExplanation(Attribution):
     """Words that a language model lists when asked what mattered for its label, the first mentioned the highest.
 
-    Everything that it does not name is 0. An answer in which no word of the text can be found gives no numbers: the
-    example is skipped, and the answer is kept with the reason.
+    Units that it does not name get 0. An answer without any word of the text gives no numbers: the example is skipped,
+    and the answer is kept with the reason.
     """
 
     words: int = 5
-    """Words that are asked for."""
+    """Number of words requested."""
     max_tokens: int = 48
-    """Longest answer."""
 
     def __post_init__(self) -> None:
         for name in ("words", "max_tokens"):
@@ -97,7 +96,6 @@ class SelfExplanation(Attribution):
 
 
 def _shown(fields: Mapping[str, str], label: str) -> str:
-    """Return an example and its label, a line each; a task with several texts names them."""
     names = {name: name.capitalize() for name in fields} if len(fields) > 1 else dict.fromkeys(fields, "Text")
     lines = [f"{names[name]}: {' '.join(text.split())}" for name, text in fields.items()]
     return "\n".join([*lines, f"Label: {label}"])
@@ -107,19 +105,15 @@ class NamedUnits(NamedTuple):
     """The units of a text that an answer names."""
 
     values: PerUnit | None
-    """By order of mention, the first the largest, 0 for what is not named; None where no word can be found."""
+    """By order of mention, the first the largest, 0 if not named; None where no word is found."""
     n_named: int
     n_absent: int
-    """Names that are not in the text, each counted once."""
+    """Number of distinct names that are not in the text."""
     problem: str | None
-    """Why there are no values."""
 
 
 def named_units(answer: str, item: Encoded) -> NamedUnits:
-    """Read a list of words in any of the ways in which lists are written, and find them in the text.
-
-    A word may occur several times in the text: all its units share the number.
-    """
+    """Parse a list of words in any common format, and locate them in the text; all occurrences share the number."""
     text = _Searchable(item)
     mentions = [mention for piece in _pieces(answer) for mention in _mentions(piece, text)]
     n_absent = len({name.casefold() for name, places in mentions if not places})
@@ -149,7 +143,7 @@ def _pieces(answer: str) -> Iterator[str]:
 
 
 def _mentions(piece: str, text: "_Searchable") -> list[tuple[str, Places]]:
-    """Find the words that a piece of an answer names: as a whole, in quotes, beside a remark, or joined by "and"."""
+    """Return the words that a piece of an answer names: as a whole, in quotes, beside a remark, or joined by "and"."""
     name = _bare(piece)
     if not name:
         return []
@@ -161,7 +155,7 @@ def _mentions(piece: str, text: "_Searchable") -> list[tuple[str, Places]]:
         return [mention for each in quoted for mention in _mentions(each, text)]
     beside = [each for each in _REMARK.split(name) if each.strip()]
     if len(beside) > 1:
-        # The word stands on either side, and the remark may hold words of the text too.
+        # The word is on either side, and the remark may hold words of the text too.
         sides = (_mentions(each, text) for each in beside)
         return next((side for side in sides if any(places for _, places in side)), [whole])
     joined = [each for each in _JOINT.split(name) if each.strip()]
@@ -171,14 +165,14 @@ def _mentions(piece: str, text: "_Searchable") -> list[tuple[str, Places]]:
 
 
 def _bare(piece: str) -> str:
-    """Return a name without its number in a list, its quotes and the marks around it, unless it is a mark itself."""
+    """Return a name without list number, quotes and surrounding marks, unless it is a mark itself."""
     name = _NUMBER.sub("", piece).strip()
     name = _EDGE.sub("", name) or name
     return name if _NAMEABLE.search(name) else ""
 
 
 class _Searchable:
-    """The explained fields of an example without spaces, in one case and one form of Unicode, to look for names in."""
+    """The explained fields of an example without spaces, in one case and Unicode form, for searching names."""
 
     def __init__(self, item: Encoded) -> None:
         self._spans = item.spans
@@ -188,7 +182,7 @@ class _Searchable:
         self._words = {field: word_spans(text) for field, text in texts.items()}
 
     def is_all(self, places: Places) -> bool:
-        """Return whether these are all units but marks: an answer that repeats a text names no word of it."""
+        """Return True if these are all units but marks: an answer that repeats a text names no word of it."""
         return bool(places) and self._nameable <= set(places)
 
     def units_of(self, name: str) -> Places:
@@ -212,7 +206,7 @@ class _Searchable:
 
 
 def _is_apart(form: Form, place: int) -> bool:
-    """Return whether no word runs on here; the halves of a hyphenated one count as words."""
+    """Return True if no word continues here; the halves of a hyphenated one count as words."""
     if place in (0, len(form.data)) or form.end[place - 1] < form.start[place]:
         return True
     before, after = (part.decode("utf-8", "surrogatepass") for part in (form.data[:place], form.data[place:]))
@@ -220,7 +214,7 @@ def _is_apart(form: Form, place: int) -> bool:
 
 
 def _folded(character: str) -> str:
-    """Return a character in one case and one form; nothing for a space."""
+    """Return a character in one case and Unicode form; empty for a space."""
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", character).casefold())
     return "".join(folded.translate(_SAME).split())
 

@@ -1,4 +1,4 @@
-"""User-supplied attributions: as numbers, as a function, or as another tool wrote them; and how they fit a run."""
+"""User-supplied attributions, as numbers, a function, or the output of another tool, and their fit to a run."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class Given(Attribution):
     values: Mapping[str, ArrayLike]
     has_signs: bool = True
     sized: bool = False
-    """Whether the units with a positive number are the rationale, whatever k."""
+    """True if the units with a positive number are the rationale, whatever k."""
 
     def attribute(self, lens: Lens, batch: Sequence[Encoded]) -> list[PerUnit]:
         return [self.of(lens.name, item).values for item in batch]
@@ -51,28 +51,26 @@ class Given(Attribution):
 
 @dataclass(frozen=True, kw_only=True)
 class Explained(Attribution):
-    """Explanations of other tools, put into our units by the text they share."""
+    """Explanations of other tools, aligned with our units by the text they share."""
 
     user_supplied: ClassVar[bool] = True
     explanations: Mapping[str, Explanation]
-    """By example id."""
     fields: Mapping[str, Mapping[str, str]]
-    """The texts of the examples, by their id."""
     n_given: int
     """Number of explanations, those of no known example included."""
     sized: bool = False
-    """Whether they are sets of units, not scores."""
+    """True if they are sets of units, not scores."""
 
     @property
     def n_unused(self) -> int:
-        """Explanations that belong to no example."""
+        """Number of explanations that belong to no example."""
         return self.n_given - len(self.explanations.keys() & self.fields.keys())
 
     def attribute(self, lens: Lens, batch: Sequence[Encoded]) -> list[PerUnit]:
         return [self._about_target(lens, item) for item in batch]
 
     def of(self, name: str, item: Encoded, labels: Labels) -> Aligned:
-        """Return the explanation of one example in its units, if it is of its text and of the labels."""
+        """Return the explanation of one example in its units; raise `DataError` if text or labels do not match."""
         if item.example_id not in self.explanations:
             raise DataError(
                 f"the attribution '{name}' has no explanation of example '{item.example_id}'; it has "
@@ -88,7 +86,6 @@ class Explained(Attribution):
         return found
 
     def _about_target(self, lens: Lens, item: Encoded) -> PerUnit:
-        """Return the numbers for the label that the run explains."""
         labels, target = lens.label(item)
         values, covered, _ = self.of(lens.name, item, labels)
         if not covered.any():
@@ -99,10 +96,7 @@ class Explained(Attribution):
 
 
 def explained(name: str, source: object, examples: Sequence[Example]) -> Explained:
-    """Read explanations of examples from a file or from objects of other tools.
-
-    `examples` are all that the run reads, not only those that it evaluates: explanations of the others belong to them.
-    """
+    """Read explanations from a file or objects of other tools; `examples` include those that are not evaluated."""
     found, n_given = of_examples(source, examples, name=name)
     texts = {example.id: example.fields for example in examples}
     kinds = {each.is_set for each in found.values() if len(each.scores)}  # an empty one may be either
@@ -123,11 +117,9 @@ def _checked(name: str, item: Encoded, given: ArrayLike) -> PerUnit:
 
 
 def column_of(classes: Sequence[str], n_columns: int, labels: Labels, target: int) -> int:
-    """Return the column of a label: by name where the columns have names, else by its place.
-
-    Names (`classes`, perhaps none) are those of the labels, or those that the model has for its classes. A column is
-    never taken by its place from among names that say something else.
-    """
+    """Return the column of a label: by name where the columns have names, else by its index."""
+    # Names (`classes`, perhaps none) are those of the labels, or the model's names of its classes. An index is never
+    # used where the columns have other names.
     names, known, ours = (
         [name.strip().casefold() for name in each] for each in (classes, labels.classes, labels.names)
     )
@@ -154,36 +146,33 @@ def column_of(classes: Sequence[str], n_columns: int, labels: Labels, target: in
 
 @dataclass(frozen=True)
 class Fit:
-    """The fit of user-supplied numbers to the examples of a run."""
+    """Fit of user-supplied numbers to the examples of a run."""
 
     examples: int
-    """Those that a run evaluates."""
     too_short: int
     """Examples with one unit or none, which a run skips, so that they need no explanation."""
     covered: int
-    """Examples whose explanation fits."""
     units: int
     """Units of the examples that are covered."""
     units_covered: int
-    """Those of them that the explanation says something about."""
+    """Units of those examples that the explanation covers."""
     cut: int
     """Examples whose explanation ends before the text does."""
     silent: int
-    """Examples whose explanation says nothing about any unit; a run skips them."""
+    """Examples whose explanation covers no unit; a run skips them."""
     constant: int
     """Examples with the same number for every unit, where a rationale is a random draw."""
     drawn: int
-    """Others with a score for fewer units than a rationale holds: a draw among those with 0 fills it."""
+    """Others with a score for fewer units than a rationale holds: it is filled by a draw among those with 0."""
     not_finite: int
     """Examples with a number that is not finite; a run skips them."""
     missing: tuple[str, ...]
-    """Ids of examples without an explanation."""
     mismatches: tuple[str, ...]
-    """The error of each example whose explanation does not fit, beginning with its id."""
+    """Error of each example whose explanation does not fit, beginning with its id."""
 
     @property
     def fits(self) -> bool:
-        """Whether a run can be made of it: everything fits, and something is left to evaluate."""
+        """True if everything fits, and at least one example can be evaluated."""
         return not self.missing and not self.mismatches and self.covered > self.silent + self.not_finite
 
     def remarks(self, name: str) -> Iterator[str]:
@@ -212,7 +201,7 @@ def fit_of(
 ) -> Fit:
     """Check user-supplied numbers against the examples of a run, whose k are `shares`.
 
-    The first example without an explanation, or with one that does not fit, raises `DataError`; with `all_of_them`
+    Raises `DataError` for the first example without an explanation, or with one that does not fit; with `all_of_them`
     these are collected.
     """
     known = method.values if isinstance(method, Given) else method.explanations
@@ -252,7 +241,7 @@ def fit_of(
 
 
 def _is_drawn(found: Aligned, shares: Sequence[Share]) -> bool:
-    """Return whether fewer units have a number other than 0 than a rationale holds, for some k."""
+    """Return True if fewer units have a number other than 0 than a rationale holds, for some k."""
     if found.values.ndim > 1 or not np.isfinite(found.values).all():
         return False
     sizes = [set_size(len(found.values), share) for share in shares if isinstance(share, float)]

@@ -18,7 +18,7 @@ def text(value: object, where: str) -> str:
 
 
 def names(value: object, where: str) -> tuple[str, ...]:
-    """Read a list of names, or several in one text with commas, as on the command line."""
+    """Read a list of names, or a comma-separated text, as on the command line."""
     if isinstance(value, str):
         value = [part for part in value.split(",") if part.strip()]
     if not isinstance(value, list) or not value:
@@ -65,12 +65,11 @@ _READERS: Mapping[Kind, Reader] = {
 
 
 def readers(settings: Iterable[Setting]) -> dict[str, Reader]:
-    """Return the reader of each setting, by its name."""
     return {each.name: _READERS[each.kind] for each in settings}
 
 
 def mapping(value: object, where: str, known: Mapping[str, Reader]) -> dict[str, Any]:
-    """Read keys and values, each by its reader; an unknown key is refused, one without a value skipped."""
+    """Read keys and values, each by its reader; raise for an unknown key, skip one without a value."""
     if not isinstance(value, dict):
         raise _wrong(where, "keys and values are expected", value)
     found = {}

@@ -21,28 +21,23 @@ from ice_eval.settings import ADDABLE
 
 @dataclass(frozen=True)
 class RunRecord:
-    """The state of one run of a grid."""
-
     name: str
     status: Literal["waiting", "complete", "failed"]
     error: str | None = None
-    """Why it failed."""
 
 
 class BenchFolder:
-    """The folder of a grid."""
-
     def __init__(self, path: Path) -> None:
         self.path = path
 
     @classmethod
     def is_one(cls, path: Path) -> bool:
-        """Tell whether a grid was run there."""
+        """Return True if the folder holds a grid."""
         return (path / "grid.json").is_file()
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[None]:
-        """Make the folder, keep other processes out, and remove what a killed one left half-written."""
+        """Create the folder, lock it, and remove half-written files of a killed process."""
         if self._is_foreign():
             raise ConfigError(f"{self.path} is there and holds no grid; choose an --out that is empty or new.")
         try:
@@ -55,18 +50,17 @@ class BenchFolder:
             yield
 
     def _is_foreign(self) -> bool:
-        """Tell whether the path holds anything but a grid; one that was killed at once leaves next to nothing."""
+        """Return True if the path holds anything but a grid; one that was killed at once leaves almost nothing."""
         if not self.path.is_dir():
             return self.path.exists()
         names = {path.name for path in self.path.iterdir() if not path.name.startswith(DRAFT)}
         return not self.is_one(self.path) and not names <= {"runs", ".lock"}
 
     def run_folder(self, name: str) -> RunFolder:
-        """Return the folder of one run."""
         return RunFolder(self.path / "runs" / name)
 
     def is_complete(self, run: PlannedRun) -> bool:
-        """Tell whether a run is finished, with everything that the grid asks of it now."""
+        """Return True if a run is finished, with everything that the grid now requires."""
         folder = self.run_folder(run.name)
         if folder.is_new:
             return False
@@ -80,7 +74,7 @@ class BenchFolder:
         )
 
     def grid(self, **changes: Any) -> Grid:
-        """Return the grid that was run there; `changes` are keys in place of its own."""
+        """Return the grid of the folder; `changes` are keys in place of its own."""
         where = str(self.path / "grid.json")
         content = read_json(self.path / "grid.json")
         if not {"grid", "folder", "name"} <= set(content):
@@ -89,7 +83,6 @@ class BenchFolder:
         return grid_of(content["grid"], where=where, folder=folder, default_name=content["name"], **changes)
 
     def write(self, grid: Grid, records: Sequence[RunRecord]) -> None:
-        """Write the state of the grid."""
         waiting = any(record.status == "waiting" for record in records)
         write_json(
             self.path / "grid.json",
@@ -105,19 +98,16 @@ class BenchFolder:
         )
 
     def records(self) -> list[RunRecord]:
-        """Return the state of each run, as it was written last."""
+        """Return the state of each run, as last written."""
         return [RunRecord(**each) for each in read_json(self.path / "grid.json")["runs"]]
 
     def finished(self) -> list[RunFolder]:
-        """Return the folders of the runs that are complete."""
         return [self.run_folder(record.name) for record in self.records() if record.status == "complete"]
 
     def summary(self) -> dict[str, Any]:
-        """Return the content of `bench.json`."""
         return read_json(self.path / "bench.json")
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
-        """Write `bench.json`."""
         write_json(self.path / "bench.json", summary)
 
 
@@ -145,12 +135,11 @@ def results_of(runs: Sequence[GridRun]) -> GridResults:
 
 
 def answers(results: GridResults) -> dict[str, Found | Missing]:
-    """Return the answers of the grid to all questions, by their names."""
     return {name: question(results) for name, question in QUESTIONS.items() if results.runs}
 
 
 def bench_summary(grid: Grid, records: Sequence[RunRecord], results: GridResults) -> dict[str, Any]:
-    """Return `bench.json`, without times, so that an interrupted grid has the same as one that was not."""
+    """Return `bench.json`, without times, so that an interrupted grid has the same as an uninterrupted one."""
     by_name = {run.name: run for run in results.runs}
     return {
         "schema": SCHEMA,

@@ -1,4 +1,4 @@
-"""A grid: models times tasks times prompts, each a run; attributions, operators and k are inside of every run."""
+"""A grid: models times tasks times prompts, each a run; attributions, operators and k are part of every run."""
 
 import hashlib
 import importlib.resources
@@ -24,9 +24,8 @@ ALL_PROMPTS = "all"
 DATA_FILES = (".jsonl", ".csv")
 
 OF_LOADING = names_of(LOADING)
-"""Settings that say how a model is loaded."""
 OF_MODELS: Mapping[str, _read.Reader] = _read.readers((*CHAT, *LOADING, *BATCHING))
-"""Settings that a grid may give to all of its models, or to one."""
+"""Settings of all models of a grid, or of one."""
 _OF_SERVERS: Mapping[str, _read.Reader] = _read.readers(SERVING)
 _MODEL: Mapping[str, _read.Reader] = {
     **dict.fromkeys(("model", "name", "base", "tuning"), _read.text),
@@ -38,7 +37,7 @@ _MODEL: Mapping[str, _read.Reader] = {
 _TASK: Mapping[str, _read.Reader] = {"task": _read.text, "data": _read.text, "optional": _read.flag}
 _SETTINGS: Mapping[str, _read.Reader] = {**_read.readers(RUN), **OF_MODELS}
 _NO_ROWS = {each.name for each in SETTINGS.values() if each.role != "rows"}
-"""Settings that may change without other rows."""
+"""Settings that may change without changing rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,39 +47,34 @@ class ModelEntry:
     ref: str | Served
     """The value of `ice run --model`, or a model behind a server."""
     name: str
-    """Its name in tables."""
     base: str | None = None
     """Name of the model that it was tuned from, for the comparison of the two."""
     tuning: str | None = None
-    """`base`, or what it was tuned for, as `instruct`; known for models of the published suite."""
+    """`base`, or the kind of tuning, as `instruct`; known for models of the published suite."""
     settings: Mapping[str, Any]
-    """`chat`, `system`, `token_budget` and how it is loaded, as `device`, in place of the grid's."""
+    """`chat`, `system`, `token_budget` and loading settings, as `device`, in place of the grid's."""
 
     @property
     def is_served(self) -> bool:
         return isinstance(self.ref, Served)
 
     def settings_within(self, grid: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the settings of its runs: the grid's, with its own in their place; none of loading if served."""
+        """Return the settings of its runs: the grid's, overridden by its own; none of loading if served."""
         left_out = OF_LOADING if self.is_served else ()
         return {**{key: value for key, value in grid.items() if key not in left_out}, **self.settings}
 
 
 @dataclass(frozen=True, kw_only=True)
 class TaskEntry:
-    """A task of a grid with its data, and the names of its prompts."""
-
     task: Task
     prompts: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedRun:
-    """One run of a grid."""
-
     model: ModelEntry
     task: Task
-    """In one wording; its name says which."""
+    """Task in one wording, which its name includes."""
     task_name: str
     prompt: str
     settings: Mapping[str, Any]
@@ -88,12 +82,12 @@ class PlannedRun:
 
     @property
     def config(self) -> RunConfig:
-        """The configuration, defaults included."""
+        """Configuration, defaults included."""
         return run_config(self.settings)
 
     @cached_property
     def name(self) -> str:
-        """Name of its folder, another one for other rows: `smollm2_sst2-minimal_1a2b3c4d`."""
+        """Name of its folder, unique to its rows: `smollm2_sst2-minimal_1a2b3c4d`."""
         ref, task = self.model.ref, self.task
         rows = {
             "model": SERVED + ref.name if isinstance(ref, Served) else ref,
@@ -118,13 +112,13 @@ class PlannedRun:
 
 
 def _weights(path: Path) -> list[Any]:
-    """Return size and time of the weights in a folder: a model that was trained on is another model."""
+    """Return size and time of the weights in a folder: a model that was trained further is another model."""
     files = [path] if path.is_file() else sorted(path.glob("*.safetensors")) if path.is_dir() else []
     return [[file.name, (stat := file.stat()).st_size, stat.st_mtime_ns] for file in files]
 
 
 def _content(task: Task) -> str:
-    """Return the identity of the data: of a file its content and the meaning of its columns, wherever it is."""
+    """Return the identity of the data: for a file its content and column mapping, whatever its path."""
     if isinstance(task.data, FileData):
         found = hashlib.sha256(task.data.path.read_bytes()).hexdigest()
         return f"{found} {sorted(task.data.columns.items())}" if task.data.columns else found
@@ -147,9 +141,9 @@ class Grid:
     left_out: tuple[str, ...] = ()
     """Optional tasks for which there are no data."""
     source: Mapping[str, Any]
-    """The keys as they were given, to read the grid again from a bench folder."""
+    """Keys as given, to read the grid again from a bench folder."""
     folder: Path
-    """Where relative paths start."""
+    """Base of relative paths."""
 
     def runs(self) -> list[PlannedRun]:
         """Return all runs, model after model, so that one is loaded at a time."""
@@ -169,7 +163,6 @@ class Grid:
 
 
 def _several(value: object, where: str) -> list[Any]:
-    """Return one entry or several as a list."""
     found = value if isinstance(value, list) else [value]
     if not found:
         raise ConfigError(f"{where}: at least one is needed.")
@@ -199,7 +192,7 @@ def presets() -> dict[str, str]:
 
 
 def preset(name: str, **changes: Any) -> Grid:
-    """Return a grid that comes with the package; raises ConfigError for an unknown name."""
+    """Return a grid that comes with the package; raise `ConfigError` for an unknown name."""
     known = _presets()
     if name not in known:
         raise ConfigError(f"no preset '{name}'{did_you_mean(name, list(known))} Known: {', '.join(known)}.")
@@ -215,17 +208,17 @@ def _presets() -> dict[str, Any]:
 
 
 def grid_of(content: object, *, where: str, folder: Path, default_name: str, **changes: Any) -> Grid:
-    """Return a grid from keys and values; everything is checked that needs no model and no hub.
+    """Return a grid from keys and values; checks everything that needs no model and no hub.
 
     Args:
         content: The content of a YAML file.
         where: Its name in messages.
-        folder: Where relative paths start.
+        folder: Base of relative paths.
         default_name: The grid's name unless it gives one.
         **changes: Keys in place of its own; None for those that stay.
 
     Raises:
-        ConfigError: Something is not as expected.
+        ConfigError: A key or a value is invalid.
     """
     if not isinstance(content, dict):
         raise ConfigError(f"{where}: keys and values are expected, as in 'models: [smollm2]'.")
@@ -261,7 +254,7 @@ def grid_of(content: object, *, where: str, folder: Path, default_name: str, **c
 
 
 def _check_settings(settings: Mapping[str, Any], models: Sequence[ModelEntry], where: str) -> None:
-    """Refuse names and numbers that no run would take, before anything is loaded."""
+    """Raise for names and numbers that no run accepts, before anything is loaded."""
     try:
         config = run_config(settings)
         for name in config.attributions:
@@ -307,7 +300,6 @@ def _model(value: object, where: str, folder: Path) -> ModelEntry:
 
 
 def _loadable(given: Mapping[str, Any], where: str, folder: Path) -> str:
-    """Return the name of a model, or its path."""
     name: str = given["model"]
     for key in (key for key in _OF_SERVERS if key in given):
         raise ConfigError(
@@ -333,7 +325,7 @@ def _served(given: Mapping[str, Any], where: str) -> Served:
 
 
 def _task(value: object, where: str, folder: Path, data_dir: Path | None) -> Task | str:
-    """Return the task with its data, or the name of an optional one that has none."""
+    """Return the task with its data, or the name of an optional one without data."""
     given = {"task": _read.text(value, where)} if isinstance(value, str) else _read.mapping(value, where, _TASK)
     if "task" not in given:
         raise ConfigError(f"{where}: an entry has no 'task'; it has {', '.join(given)}.")
@@ -362,7 +354,7 @@ def _data_file(task: str, data_dir: Path, where: str) -> Path | None:
 
 
 def _with_prompts(tasks: Sequence[Task], asked: Sequence[str], where: str) -> Iterator[TaskEntry]:
-    """Yield every task with those of the prompts that it has; `all` stands for every wording of every task."""
+    """Yield every task with those of the prompts that it has; `all` is every wording of every task."""
     everything = tuple(asked) == (ALL_PROMPTS,)
     known = list(dict.fromkeys(way for task in tasks for way in task.ways))
     for unknown in (way for prompt in asked if not everything for way in prompt.split("/") if way not in known):

@@ -1,4 +1,4 @@
-"""Plan and run a grid: one model at a time, each run in its folder; a failed one is recorded and the rest goes on."""
+"""Plan and run a grid: one model at a time, each run in its folder; after a failed run, the others continue."""
 
 import gc
 import itertools
@@ -32,29 +32,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class PlanLine:
-    """The size and the state of one run of a grid."""
-
     name: str
     model: str
     task: str
     prompt: str
     language: str
     n: int | None = None
-    """Examples; None where the data cannot be read."""
+    """Number of examples; None where the data cannot be read."""
     rows: int | None = None
-    """Rows to score, about; 0 where all are scored."""
+    """Approximate number of rows to score; 0 where all are scored."""
     minutes: float | None = None
-    """By the pace of the model's finished runs in the folder; None where there are none."""
+    """Estimated from the model's finished runs in the folder; None where there are none."""
     status: Literal["complete", "waiting", "cannot start"] = "waiting"
     problem: str | None = None
-    """Why it cannot start."""
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
 
 
 def plan_grid(grid: Grid, folder: BenchFolder) -> list[PlanLine]:
-    """Count the rows that are left to score; no model is loaded."""
+    """Count the rows that remain to be scored; no model is loaded."""
     runs = grid.runs()
     done = [run for run in runs if folder.is_complete(run)]
     return [_plan(run, done, folder) for run in runs]
@@ -107,13 +104,8 @@ def run_grid(
 ) -> BenchFolder:
     """Run, or continue, a grid; the folder then holds the summary, the report and the figures of its finished runs.
 
-    Runs that are complete are not touched and need no model; those that failed before are tried again.
-
-    Args:
-        grid: The grid.
-        out: The bench folder.
-        executor: Where models compute; by default in this process.
-        reporter: Gets progress and messages.
+    Complete runs are not changed and need no model; failed ones are tried again. Without `executor`, models compute in
+    this process.
 
     Raises:
         ConfigError: The folder holds something else, or another process writes to it.
@@ -140,7 +132,6 @@ def _loaded_for(run: PlannedRun) -> str:
 
 
 def _record(run: PlannedRun, loaded: "_Loaded", folder: BenchFolder, reporter: Reporter) -> RunRecord:
-    """Do one run, and return its state."""
     settings = {key: value for key, value in run.settings.items() if key not in OF_LOADING}
     try:
         run.task.examples(limit=1)  # missing data are reported before a model is loaded
@@ -156,7 +147,7 @@ def _record(run: PlannedRun, loaded: "_Loaded", folder: BenchFolder, reporter: R
 
 
 class _Loaded:
-    """The model of some runs: loaded when it is first needed, and once, even where that fails."""
+    """The model of some runs, loaded at first use, and once, even where that fails."""
 
     def __init__(self, executor: Executor, reporter: Reporter) -> None:
         self._executor, self._reporter = executor, reporter
@@ -170,7 +161,7 @@ class _Loaded:
         if self._model is None:
             where = {name: run.settings[name] for name in OF_LOADING if name in run.settings}
             try:
-                # Reports and figures tell models apart by what the grid calls them.
+                # Reports and figures distinguish models by their names in the grid.
                 self._model = load_replicas(
                     run.model.ref, self._executor, **where, name=run.model.name, reporter=self._reporter
                 )
@@ -180,7 +171,6 @@ class _Loaded:
         return self._model
 
     def release(self) -> None:
-        """Free its memory for the next one."""
         if self._model is not None:
             self._model.release()
         self._model = None
@@ -188,7 +178,6 @@ class _Loaded:
 
 
 def _sum_up(grid: Grid, folder: BenchFolder, reporter: Reporter) -> None:
-    """Write summary, report and figures of the finished runs."""
     results = results_of(finished_runs(grid, folder))
     folder.write_summary(bench_summary(grid, folder.records(), results))
     if not results.runs:
@@ -209,7 +198,6 @@ def write_grid_figures(grid: GridResults, folder: Path) -> None:
 
 
 def _prompt_figures(grid: GridResults) -> "Iterator[Figure]":
-    """Yield one figure for every operator."""
     from ice_eval.report.figures import PromptWinRate, prompt_sensitivity
 
     lines = _drawn_lines(grid) if grid.several("prompt") else []

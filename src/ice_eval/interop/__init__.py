@@ -1,4 +1,4 @@
-"""Explanations that other tools wrote, read and put into our units. One file per format or family."""
+"""Readers of other tools' explanations, aligned with our units. One file per format or family."""
 
 from ice_eval.interop._align import Aligned, align
 from ice_eval.interop._base import (

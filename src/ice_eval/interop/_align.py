@@ -1,7 +1,7 @@
-"""Pieces of someone else's explanation -> a number for each of our units.
+"""Alignment of an explanation's pieces with our units.
 
-A piece's score is spread over the characters it covers, spaces left out, and every unit sums what its characters get.
-Pieces of a set have no amount to spread: a unit that one of them touches is in the set.
+A piece's score is spread over its characters, without spaces, and every unit sums the values of its characters. Pieces
+of a set have no score: a unit that one of them touches is in the set.
 """
 
 import re
@@ -20,18 +20,16 @@ from ice_eval.subjects import Shares, folded, place, side_by_side
 
 
 class Aligned(NamedTuple):
-    """An explanation in our units."""
-
     values: NDArray[np.float64]
-    """(units,), or (units, classes) where several classes are explained; not a number where no unit is covered."""
+    """(units,), or (units, classes) where several classes are explained; NaN where no unit is covered."""
     covered: NDArray[np.bool_]
-    """(units,): which units the explanation says something about; the others have 0."""
+    """(units,): True where the explanation covers a unit; the others have 0."""
     cut: bool
-    """Whether the explanation ends before the text does."""
+    """True if the explanation ends before the text does."""
 
 
 def align(explanation: Explanation, item: Encoded, fields: Mapping[str, str], *, name: str = "mine") -> Aligned:
-    """Put the explanation of an example with these fields into its units; `name` is the attribution's in errors.
+    """Align an explanation with the units of an example with these fields; errors use `name`.
 
     Raises:
         DataError: The explanation is of another text; the message shows both tokenisations.
@@ -84,10 +82,8 @@ class _JoinedFields:
 
     @cached_property
     def unit_of(self) -> list[int]:
-        """The unit of each character, and of the end; -1 for a protected character and for what was cut.
-
-        A space between units counts for the one that follows, or for the last.
-        """
+        """Unit of each character, and of the end; -1 for a protected or truncated character."""
+        # A space between units counts for the one that follows, or for the last.
         text = "\n".join(self._texts.values())
         owner = [-1] * (len(text) + 1)
         for unit, (field, start, end) in enumerate(self._item.spans):
@@ -102,10 +98,8 @@ class _JoinedFields:
         return owner
 
     def shares(self, pieces: Sequence[TextPart]) -> tuple[list[Shares], bool]:
-        """Return the characters of each piece, and whether the text goes on after the last one.
-
-        A piece says where it stands, or it is found by what the tokens of its field spell.
-        """
+        """Return the characters of each piece, and True if the text continues after the last one."""
+        # A piece has its position, or is located by what the tokens of its field spell.
         shares: list[Shares] = [[] for _ in pieces]
         spelled: dict[str | None, list[int]] = {}
         for index, piece in enumerate(pieces):
@@ -133,7 +127,7 @@ class _JoinedFields:
         return shares, cut
 
     def _spanned(self, piece: TextPart, start: int, end: int) -> Shares:
-        """Return the characters from `start` to `end`, which must be those that the piece spells, if it spells any."""
+        """Return the characters from `start` to `end`; raise if the piece spells others."""
         field = piece.field or self._only_field(piece)
         text = self._texts[field]
         words = _words(text) if piece.counted == "words" else ()
@@ -167,5 +161,4 @@ class _JoinedFields:
 
 @lru_cache(maxsize=8)  # all words of a document are looked up in it one after another
 def _words(text: str) -> tuple[tuple[int, int], ...]:
-    """Locate the words between spaces."""
     return tuple(match.span() for match in re.finditer(r"\S+", text))

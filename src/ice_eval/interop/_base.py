@@ -1,4 +1,4 @@
-"""Explanations as other tools write them, the seam that every format fills, and whose explanation is whose."""
+"""Explanations of other tools, the interface of formats, and the matching of explanations with examples."""
 
 import unicodedata
 from abc import ABC, abstractmethod
@@ -21,7 +21,7 @@ _SHOWN = 3
 
 def numbers(values: Any) -> NDArray[np.float64]:
     """Return an array from an array, a list, or a tensor on any device; raise `DataError` for anything else."""
-    if hasattr(values, "detach"):  # a tensor, perhaps in bfloat16, which NumPy does not know
+    if hasattr(values, "detach"):  # a tensor, perhaps in bfloat16, which NumPy does not support
         values = values.detach().cpu().double().numpy()
     try:
         return np.asarray(values, dtype=np.float64)
@@ -31,7 +31,7 @@ def numbers(values: Any) -> NDArray[np.float64]:
 
 
 class TextPart(NamedTuple):
-    """A part of an example's text, by what it spells, by where it stands, or by both."""
+    """A part of an example's text, by its spelling, its position, or both."""
 
     text: str | None = None
     start: int | None = None
@@ -40,25 +40,25 @@ class TextPart(NamedTuple):
     field: str | None = None
     """None: the only field, or all of them one after another."""
     counted: Literal["characters", "words"] = "characters"
-    """The unit of `start` and `end`; words are what spaces separate."""
+    """Unit of `start` and `end`; words are separated by spaces."""
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """One example's explanation, whoever made it. Every format ends here, so its parts are checked here."""
+    """Explanation of one example, checked; every format produces it."""
 
     scores: NDArray[np.float64]
     """(pieces,) or (pieces, classes)"""
     pieces: tuple[TextPart, ...] | None = None
     """None: the scores are one per unit, or one per token of the model's input."""
     id: str | None = None
-    """The example's id; without it `text` tells which example is meant, and without both its place does."""
+    """Id of the example; without it `text` identifies the example, and without both the position does."""
     text: str | Mapping[str, str] | None = None
     """The text that was explained, or the fields by name."""
     classes: tuple[str, ...] = ()
-    """The classes that the columns of `scores` explain, where the tool names them."""
+    """Classes of the columns of `scores`, where the tool names them."""
     is_set: bool = False
-    """Whether the pieces are a rationale as they are, of its own size; their scores are 1 then. It may be empty."""
+    """True if the pieces are a rationale of its own size, possibly empty; their scores are 1 then."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scores", numbers(self.scores))
@@ -87,15 +87,15 @@ class Explanation:
 
 
 class Format(ABC):
-    """A way in which explanations are written: in files, or as objects of a library."""
+    """A format of explanations: in files, or as objects of a library."""
 
     @abstractmethod
     def reads(self, source: object) -> bool:
-        """Return whether a file (a `Path` that exists) or an object looks like this format; import nothing heavy."""
+        """Return True if a file (a `Path` that exists) or an object looks like this format; import nothing heavy."""
 
     @abstractmethod
     def explanations(self, source: Any) -> Iterator[Explanation]:
-        """Yield the explanations in the file or the object; raise `DataError` that says where it is wrong."""
+        """Yield the explanations in the file or the object; raise `DataError` that names the faulty position."""
 
 
 formats: Registry[type[Format]] = Registry("format", "ice_eval.interop")
@@ -132,7 +132,6 @@ def _format_of(source: object) -> Format | None:
 
 
 def _one(source: object) -> Explanation:
-    """Read a single explanation: of a known library, or numbers."""
     if isinstance(source, Explanation):
         return source
     if isinstance(source, np.ndarray) or _format_of(source) is None:
@@ -144,16 +143,14 @@ def _one(source: object) -> Explanation:
 
 
 class Matched(NamedTuple):
-    """Explanations, and whose they are."""
-
     by_id: dict[str, Explanation]
     """By example id, those of examples that are not evaluated included."""
     n_given: int
-    """All there were, those whose text is that of no example included."""
+    """Number of explanations, those whose text matches no example included."""
 
 
 def of_examples(source: object, examples: Sequence[Example], *, name: str) -> Matched:
-    """Match explanations with examples: each belongs to the example with its id, else with its text, else at its place.
+    """Match explanations with examples by id, else by text, else by position.
 
     Raises:
         DataError: Two are of one example, a text is that of several, or not one belongs to an example.
@@ -173,7 +170,7 @@ def of_examples(source: object, examples: Sequence[Example], *, name: str) -> Ma
             if len(owners) > 1:
                 raise DataError(f"{where}: {len(owners)} examples have its text; give ids.")
             if not owners:
-                continue  # a file may hold more than the run asks for; missing explanations are found later
+                continue  # a file may hold more than the run needs; missing explanations are found later
             [identity] = owners
         elif place < len(examples):
             identity = examples[place].id
@@ -195,7 +192,7 @@ def of_examples(source: object, examples: Sequence[Example], *, name: str) -> Ma
 
 
 def _named(explanation: Explanation) -> str:
-    """Return an explanation's id, or how its text begins."""
+    """Return an explanation's id, or the beginning of its text."""
     if explanation.id is not None:
         return repr(explanation.id)
     text = explanation.text or ""
@@ -203,10 +200,10 @@ def _named(explanation: Explanation) -> str:
 
 
 def _comparable(text: str | Mapping[str, str]) -> _Text:
-    """Return a text as it is compared; the order of fields does not count."""
+    """Return a text for comparison; the order of fields does not count."""
     return _one_line(text) if isinstance(text, str) else frozenset((name, _one_line(t)) for name, t in text.items())
 
 
 def _one_line(text: str) -> str:
-    """Return a text in one line and in one form of its accents."""
+    """Return a text in one line and one Unicode form."""
     return " ".join(unicodedata.normalize("NFC", text).split())

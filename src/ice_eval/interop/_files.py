@@ -1,4 +1,4 @@
-"""Reading files, compressed by gzip or not, and values out of them; `DataError` names file and place."""
+"""Readers of files, compressed by gzip or not, and of values in them; `DataError` names file and position."""
 
 import gzip
 import json
@@ -13,11 +13,11 @@ from ice_eval.files import why_no_json
 from ice_eval.tasks import numbered_rows
 
 _GZIP = b"\x1f\x8b"
-"""The first bytes of a compressed file, whatever it is called."""
+"""First bytes of a compressed file, whatever its name."""
 
 
 def ending_of(path: Path) -> str:
-    """Return the type of a file's content by its name: `.json` for `out.json` and for `out.json.gz`."""
+    """Return the type of a file by its name: `.json` for `out.json` and for `out.json.gz`."""
     bare = path.with_suffix("") if path.suffix.lower() == ".gz" else path
     return bare.suffix.lower()
 
@@ -41,7 +41,6 @@ def _text_of(path: Path) -> str:
 
 
 def json_of(path: Path) -> Any:
-    """Return the content of a JSON file."""
     try:
         return json.loads(_text_of(path))
     except (ValueError, RecursionError) as exc:
@@ -49,7 +48,7 @@ def json_of(path: Path) -> Any:
 
 
 def rows_of(path: Path) -> Sequence[tuple[str, Any]]:
-    """Return the objects of a file with one per line, or of one JSON list, each after the place that errors name."""
+    """Return the objects of a JSON-lines file, or of one JSON list, each after the position that errors name."""
     if ending_of(path) == ".json":
         content = json_of(path)
         several = content if isinstance(content, list) else [content]
@@ -59,7 +58,7 @@ def rows_of(path: Path) -> Sequence[tuple[str, Any]]:
 
 @contextmanager
 def placed(where: str) -> Iterator[None]:
-    """Put the place in a file before errors that are raised inside."""
+    """Prefix errors raised in this context with the position in a file."""
     try:
         yield
     except DataError as exc:
@@ -67,14 +66,12 @@ def placed(where: str) -> Iterator[None]:
 
 
 def listed(value: object, name: str, expected: str = "a list is expected") -> Sequence[Any]:
-    """Return a value that must be a list."""
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise DataError(f"{name} is {value!r:.60}; {expected}.")
     return value
 
 
 def keyed(value: object, name: str) -> Mapping[str, Any]:
-    """Return a value that must be an object."""
     if not isinstance(value, Mapping):
         raise DataError(f"{name} is {value!r:.60}; an object is expected.")
     return value

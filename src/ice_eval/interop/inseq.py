@@ -1,9 +1,9 @@
 """Attributions of inseq, in memory or as `FeatureAttributionOutput.save` writes them.
 
-Scores are (tokens, generated tokens, …). What follows the first two dimensions is joined as inseq does by default, the
-width of embeddings by its norm and layers and heads by their mean; where `aggregate` has joined it already, nothing is
-left to join. Generated tokens are summed. The source of an encoder-decoder is explained, or the prompt of a language
-model: the target up to the first generated token.
+Scores are (tokens, generated tokens, …). Further dimensions are aggregated as inseq does by default: the width of
+embeddings by its norm, layers and heads by their mean, unless `aggregate` did so already. Generated tokens are summed.
+Explained is the source of an encoder-decoder, or the prompt of a language model: the target up to the first generated
+token.
 """
 
 import base64
@@ -21,16 +21,16 @@ from ice_eval.interop._files import bytes_of, ending_of, json_of
 from ice_eval.interop.libraries import is_from
 
 _HEAD = 4096
-"""Bytes of a file that tell the format."""
+"""Number of first bytes that identify the format."""
 
 
 def is_saved(source: object) -> bool:
-    """Return whether a file was written by inseq."""
+    """Return True if a file was written by inseq."""
     if not isinstance(source, Path) or ending_of(source) != ".json":
         return False
     try:
         head = bytes_of(source, most=_HEAD)
-    except DataError:  # a broken file; whoever reads it says so
+    except DataError:  # a broken file; reading it raises the error
         return False
     return b"__instance_type__" in head and b"FeatureAttributionOutput" in head
 
@@ -55,7 +55,7 @@ class Inseq(Format):
 
 @contextmanager
 def _as_saved(where: str) -> Iterator[None]:
-    """Report any failure inside as a file that is not as inseq saves it."""
+    """Report any failure in this context as an invalid file of inseq."""
     from safetensors import SafetensorError
 
     try:
@@ -91,7 +91,7 @@ def _in_memory(sequence: Any) -> Explanation:
 
 
 def _explanation(kind: str, side: str, tokens: list[str], scores: NDArray[np.float64], first: int) -> Explanation:
-    """Make an explanation from the class of a sequence, its explained side, and its first generated token."""
+    """Return an explanation from the class of a sequence, its explained side, and its first generated token."""
     if side == "target":
         tokens, scores = tokens[:first], scores[:first]
     if scores.ndim > 2:  # (tokens, steps, …)

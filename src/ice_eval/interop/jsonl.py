@@ -1,4 +1,4 @@
-"""Explanations with one JSON object per line: with our own keys, or as the ERASER benchmark has them."""
+"""Explanations with one JSON object per line: with our own keys, or in ERASER's format."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -37,7 +37,6 @@ class JsonLines(Format):
 
 
 def explanation_of(row: Mapping[str, Any]) -> Explanation:
-    """Read one object with our keys."""
     text, classes = row.get("text"), row.get("classes")
     return replace(
         _content(row),
@@ -92,7 +91,7 @@ class Eraser(Format):
     """ERASER's annotations (evidences) and predictions (soft or hard rationales), over words between spaces.
 
     Human rationales are `evidences`; predicted ones are `rationales`, soft (a number per word) or hard (spans of
-    words). Where both are given, the soft ones are taken. Spans are sets: rationales of their own size (DeYoung et al.,
+    words). Where both are given, the soft ones are used. Spans are sets: rationales of their own size (DeYoung et al.,
     2020).
     """
 
@@ -107,18 +106,17 @@ class Eraser(Format):
 
 
 def _is_eraser(source: object) -> bool:
-    """Return whether a file holds ERASER's annotations or predictions, by its first object."""
+    """Return True if the first object of a file is an annotation or a prediction of ERASER."""
     if not isinstance(source, Path) or ending_of(source) not in {".jsonl", ".json"}:
         return False
     try:
         row = next((row for _, row in rows_of(source)), None)
-    except DataError:  # a broken file; whoever reads it says so
+    except DataError:  # a broken file; reading it raises the error
         return False
     return isinstance(row, Mapping) and bool({"evidences", "rationales"} & set(row))
 
 
 def eraser_explanation(row: Mapping[str, Any]) -> Explanation:
-    """Read one object of ERASER."""
     identity = row.get("annotation_id", row.get("id"))
     documents = [keyed(each, "a rationale") for each in listed(row.get("rationales", ()), '"rationales"')]
     scored = [pair for document in documents for pair in _predicted(document)]
@@ -152,6 +150,6 @@ def _word_span(span: Mapping[str, Any]) -> TextPart:
 
 
 def _field(docid: object) -> str | None:
-    """Return the field of a document: `4705_premise` is the premise; other names say nothing."""
+    """Return the field of a document: `4705_premise` is the premise; None for other names."""
     ending = str(docid).rpartition("_")[2]
     return ending if ending in {"premise", "hypothesis"} else None

@@ -10,7 +10,7 @@ from ice_eval.interop._base import Explanation, Format, TextPart, explanation_fo
 
 
 def is_from(source: object, library: str, *names: str) -> bool:
-    """Return whether an object is of one of a library's classes, by name, so that the library need not be imported."""
+    """Return True if an object is of one of a library's classes, by name, so that the library need not be imported."""
     return any(cls.__name__ in names and cls.__module__.partition(".")[0] == library for cls in type(source).__mro__)
 
 
@@ -58,7 +58,7 @@ class Interpreto(Format):
         rows = np.atleast_2d(numbers(source.attributions))
         pieces = tuple(TextPart(str(element)) for element in source.elements)
         if "GENERATION" in str(source.model_task).upper():
-            # A generated token says nothing about those after it: not a number.
+            # A generated token has no score for those after it: NaN.
             yield Explanation(np.nansum(rows, axis=0), pieces)
         elif len(rows) == 1:
             yield Explanation(rows[0], pieces)

@@ -21,7 +21,6 @@ from ice_eval.records import Encoded, Ids, Inputs, LabelIds, LogScores, PerToken
 from ice_eval.tasks import Task
 
 PART_SIZE = 16
-"""Examples of a part, unless a model says otherwise."""
 LabelScoring = Literal["first", "full"]
 Prior = Sequence[float]
 """Log-scores of the labels without a text, which contextual calibration subtracts."""
@@ -41,7 +40,7 @@ class Labels:
     classes: tuple[str, ...] = ()
     """Names of all classes of a classifier, in their order; empty where they have none."""
     note: str | None = None
-    """A message for the user on how labels were matched."""
+    """Message for the user on how labels were matched."""
 
     @property
     def is_open(self) -> bool:
@@ -58,11 +57,10 @@ class Pending(NamedTuple):
     """Scores that a device may still be computing."""
 
     collect: Callable[[], LogScores]
-    """Waits for them."""
+    """Waits for the scores and returns them."""
     tokens: int
-    """Tokens that they cost."""
     holds: object = None
-    """Objects that the device still reads for them."""
+    """Objects that must stay alive until the scores are computed."""
 
 
 class Gradients(NamedTuple):
@@ -113,11 +111,11 @@ class EmbeddedText(ABC):
 
     @abstractmethod
     def log_odds(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(points, tokens, width) -> (points,): log-odds of the target."""
+        """Return the log-odds of the target: (points, tokens, width) -> (points,)."""
 
     @abstractmethod
     def gradients(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(points, tokens, width) -> the same: gradients of the log-odds."""
+        """Return the gradients of the log-odds: (points, tokens, width) -> (points, tokens, width)."""
 
 
 class Generated(NamedTuple):
@@ -126,7 +124,6 @@ class Generated(NamedTuple):
     text: str | None
     """None if the prompt and an answer do not fit into the model."""
     tokens: int
-    """Tokens that it cost: those of the prompt, and those that were written."""
 
 
 class Conversation(NamedTuple):
@@ -135,7 +132,6 @@ class Conversation(NamedTuple):
     turns: Sequence[tuple[str, str]]
     """Role and text of each turn so far."""
     max_tokens: int
-    """Longest answer."""
     temperature: float = 0.0
     """0: the likeliest token at every step."""
     uniforms: Callable[[int], NDArray[np.float64]] | None = None
@@ -191,7 +187,6 @@ class LoadSettings:
             raise ConfigError(f"{' and '.join(given)} is for models that transformers loads, and {what} is none.")
 
     def parsed_map(self) -> str | dict[str, int | str] | None:
-        """Return the device map, read if it is a file."""
         if self.device_map is None or self.device_map in DEVICE_MAPS:
             return self.device_map
         if not isinstance(self.device_map, str):
@@ -216,7 +211,6 @@ class LoadSettings:
         return dict(content)
 
     def parsed_memory(self) -> dict[int | str, int | str] | None:
-        """Return the memory limit of each device."""
         if not isinstance(self.max_memory, str):
             return None if self.max_memory is None else dict(self.max_memory)
         found: dict[int | str, int | str] = {}
@@ -233,14 +227,13 @@ class Model(ABC):
 
     name: str
     codec: Codec
-    """The tokenizer."""
     offers: frozenset[str] = frozenset()
     """Requests that attributions may make: "attentions", "gradients", "attention_maps", "embeddings", "generate"."""
     dtype: str = "float32"
     device: str = "cpu"
     """The device of the inputs."""
     load_in: str | None = None
-    """The quantisation by `--load-in`; None: none."""
+    """Quantisation by `--load-in`; None: none."""
     units: ClassVar[tuple[Unit, ...]] = get_args(Unit)
     """Units that may be kept or removed."""
     writes_in_turns: ClassVar[bool] = False
@@ -250,7 +243,7 @@ class Model(ABC):
     part_size: int = PART_SIZE
     """Most consecutive examples that are computed and written together; small runs have smaller parts."""
     works_ahead: bool = False
-    """True if the host may continue while scores are computed."""
+    """True if the host can continue while scores are computed."""
 
     @property
     def devices(self) -> str:
@@ -275,26 +268,26 @@ class Model(ABC):
     @property
     @abstractmethod
     def fingerprint(self) -> str:
-        """A hash that changes when the weights do."""
+        """Return a hash that changes when the weights change."""
 
     @property
     def notes(self) -> Sequence[str]:
-        """Messages for the user on how the model is used."""
+        """Return messages for the user on how the model is used."""
         return ()
 
     @abstractmethod
     def labels(self, task: Task, *, scoring: LabelScoring | None = None) -> Labels:
-        """Return how labels are scored; `scoring` forces a way, None takes the cheapest that tells them apart."""
+        """Return how labels are scored; None for `scoring` takes the cheapest way that distinguishes the labels."""
 
     @abstractmethod
     def log_scores(self, batch: Inputs, labels: Labels, *, prefix: int = 0) -> LogScores:
-        """Log-probability of each label for each input, normalised over the labels, from a float32 head.
+        """Return the log-probability of each label for each input, normalised over the labels, from a float32 head.
 
-        That of an open answer (see `Labels`), by the chain rule over its tokens, is normalised over all texts as long.
-        The first `prefix` ids are the same in all inputs, which a model may use or ignore.
+        For an open answer (see `Labels`) it is the chain rule over its tokens, normalised over all texts of that
+        length. The first `prefix` ids are the same in all inputs; a model may use or ignore that.
 
         Raises:
-            OutOfMemoryError: The batch does not fit; nothing has changed, and a smaller one may.
+            OutOfMemoryError: The batch does not fit; nothing has changed, and a smaller one may fit.
         """
 
     def again(self, batch: Inputs, labels: Labels, *, prefix: int = 0) -> LogScores:
@@ -313,15 +306,15 @@ class Model(ABC):
         return True
 
     def ahead(self) -> AbstractContextManager[None]:
-        """Requests made in this context run ahead of queued rows, where the device allows it."""
+        """Run requests made in this context ahead of queued rows, where the device allows it."""
         return nullcontext()
 
     def check(self, batch: Inputs, labels: Labels, *, prefix: int) -> list[str]:
-        """Compare fast with plain scores, give up what disagrees, and return a message for each such case."""
+        """Compare fast with plain scores, disable what disagrees, and return a message for each such case."""
         return []
 
     def outlook(self, rows: int, inputs: Inputs) -> list[str]:
-        """Estimate the cost of `rows` rows like these inputs; nothing where they cost only time."""
+        """Estimate the cost of `rows` rows like these inputs; empty if they cost only time."""
         return []
 
     def continues(self, folder: Path) -> None:  # noqa: B027 - most models keep nothing
@@ -339,7 +332,7 @@ class Model(ABC):
         """Restore the model of the caller; it is not used afterwards."""
 
     def peak_memory(self) -> int | None:
-        """Peak memory in bytes on the devices of the model; None where it is not known."""
+        """Return the peak memory in bytes on the devices of the model; None where it is unknown."""
         try:
             import resource
         except ImportError:  # not a POSIX system
@@ -360,22 +353,22 @@ class Model(ABC):
         *,
         priors: Sequence[Prior] | None = None,
     ) -> Observations:
-        """Return what attributions need to see of full inputs, from as few passes as possible.
+        """Return attentions and gradients of full inputs, from as few passes as possible.
 
-        "attentions" is the attention from the scoring position to every token, mean over layers and heads; "gradients"
-        that of the target's log-odds with respect to the embedding of every token. Log-odds are calibrated where there
-        are `priors`, one per example; between two labels that changes no gradient.
+        "attentions": attention from the scoring position to every token, mean over layers and heads. "gradients":
+        gradient of the target's log-odds with respect to the embedding of every token. `priors`, one per example,
+        calibrate log-odds; between two labels that changes no gradient.
         """
         raise TypeError(f"{self.name} offers no {' and '.join(sorted(needs))}")
 
     def attention_maps(
         self, item: Encoded, target: int, labels: Labels, *, gradients: bool, prior: Prior | None = None
     ) -> AttentionMaps:
-        """All attention of one example, and perhaps the gradient of the target's log-odds there."""
+        """Return all attention of one example and, if requested, the gradient of the target's log-odds there."""
         raise TypeError(f"{self.name} offers no attention_maps")
 
     def embedded(self, item: Encoded, target: int, labels: Labels, *, prior: Prior | None = None) -> EmbeddedText:
-        """The target's log-odds as a function of the embeddings of an example's units."""
+        """Return the target's log-odds as a function of the embeddings of an example's units."""
         raise TypeError(f"{self.name} offers no embeddings")
 
     def generate(
@@ -383,8 +376,8 @@ class Model(ABC):
     ) -> list[Generated]:
         """Complete each prompt with the likeliest token at every step, `max_tokens` at most.
 
-        A prompt is plain text, or, where `turns` (role and text, perhaps none) are given, the turn of a user that
-        follows them. An answer ends before `stop`, where that is given.
+        With `turns` (role and text, possibly empty) a prompt is the user turn after them; else it is plain text. An
+        answer ends before `stop`.
         """
         raise TypeError(f"{self.name} offers no generate")
 
@@ -418,7 +411,7 @@ def model(name: str) -> Callable[[ModelFactory], ModelFactory]:
 
 
 def normalised(scores: NDArray[np.float64]) -> LogScores:
-    """Log-scores normalised over the labels, in float64; a row without a finite score is NaN."""
+    """Return log-scores normalised over the labels, in float64; a row without a finite score is NaN."""
     with np.errstate(invalid="ignore"):
         normal: LogScores = log_softmax(np.asarray(scores, dtype=np.float64), axis=-1)
     return normal

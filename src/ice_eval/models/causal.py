@@ -105,7 +105,7 @@ class CausalLM(HFModel):
         return any(each is not None and each < self.codec.max_tokens for each in reach)
 
     def _plain_scores(self, batch: Inputs, labels: Labels) -> LogScores:
-        """One row at a time through the whole model: slow, and right by construction."""
+        """Score one row at a time through the whole model: slow, and right by construction."""
         before, self._way, self._own_head = (self._way, self._own_head), "plain", False
         try:
             return self.again(batch, labels)
@@ -133,14 +133,14 @@ class CausalLM(HFModel):
     def _packed(
         self, rows: Inputs, start: int, *, groups: Ids | None = None, watch: Ids | None = None
     ) -> AbstractContextManager[PackedPass]:
-        """A pass over the rows from `start` on, after the keys and values of the tokens before."""
+        """Compute the rows from `start` on, after the keys and values of the tokens before."""
         prefix = self._prefix(rows.row(0)[:start]) if start else {}
         packing = Packing.of(rows, start=start, groups=groups)
         forward = PackedPass(packing, self.device, prefix=prefix, n_prefix=start, watch=watch)
         return packed(self.model, forward)
 
     def _prefix(self, ids: Ids) -> Prefix:
-        """Keys and values of a prefix; those of the last one are kept."""
+        """Return keys and values of a prefix; those of the last one are kept."""
         key = ("packed", ids.tobytes())
         if self._cached is None or self._cached[0] != key:
             self._cached = None
@@ -176,7 +176,7 @@ class CausalLM(HFModel):
         return lambda rows, positions: states[0, self._put(packing.path[rows, positions])]
 
     def _read(self, states: StatesAt, lengths: Ids, labels: Labels) -> torch.Tensor:
-        """Label scores, from the states that follow the last token of each prompt."""
+        """Return label scores from the states after the last token of each prompt."""
         rows, last = np.arange(len(lengths)), lengths - 1
         if labels.scoring == "first":
             return self._head(states(rows, last), self._put(np.array([ids[0] for ids in labels.ids])))
@@ -189,13 +189,13 @@ class CausalLM(HFModel):
         return torch.stack(columns, dim=1)
 
     def _states(self, arguments: dict[str, Any]) -> torch.Tensor:
-        """Last hidden states, or the model's own logits where its head is not a plain matrix."""
+        """Return the last hidden states, or the model's own logits where its head is not a plain matrix."""
         if not self._own_head:
             return self.model(**arguments).logits.to(self.device)  # type: ignore[no-any-return]
         return self.model.base_model(**arguments).last_hidden_state.to(self.device)  # type: ignore[no-any-return]
 
     def _head(self, states: torch.Tensor, words: torch.Tensor | None = None) -> torch.Tensor:
-        """Logits of a few words, or of the whole vocabulary, in float32."""
+        """Return logits of a few words, or of the whole vocabulary, in float32."""
         if not self._own_head:
             return states.float() if words is None else states.float()[:, words]
         head = self.model.get_output_embeddings()
@@ -210,7 +210,7 @@ class CausalLM(HFModel):
         return logits if bias is None else logits + chosen(bias)
 
     def _expanded(self, prefix: Ids, n_rows: int) -> Any:
-        """The prefix's key-value cache, for `n_rows` rows; used once, since the rows are written into it."""
+        """Return the prefix's key-value cache for `n_rows` rows; used once, since the rows are written into it."""
         key = prefix.tobytes()
         if self._cached is None or self._cached[0] != key:
             ids = torch.from_numpy(prefix)[None].to(self.device)
@@ -230,7 +230,7 @@ class CausalLM(HFModel):
     def _observe(
         self, batch: Sequence[Encoded], odds: TargetOdds, labels: Labels, needs: Collection[str]
     ) -> Observations:
-        """Attention and gradient from one pass, which begins where the inputs begin to differ."""
+        """Compute attention and gradient in one pass, which begins where the inputs begin to differ."""
         if self._way != "packed":
             return super()._observe(batch, odds, labels, needs)
         differentiates = "gradients" in needs
@@ -299,7 +299,7 @@ class CausalLM(HFModel):
     def _split(
         self, embedded: torch.Tensor, gradient: torch.Tensor, own: Sequence[Ids], prefix: Ids
     ) -> list[Gradients]:
-        """Embeddings and gradients of each example, from those of its nodes; a shared prefix has no gradient."""
+        """Return embeddings and gradients of each example, from its nodes; a shared prefix has no gradient."""
         before = self.model.get_input_embeddings()(self._put(prefix)).detach()
         pairs = ((before, embedded), (torch.zeros_like(before), gradient))
         states = to_host(torch.stack([torch.cat(pair) for pair in pairs]))().double().numpy()
@@ -333,7 +333,7 @@ class CausalLM(HFModel):
 
 
 def _with_labels(batch: Inputs, labels: Labels) -> Inputs:
-    """Every row, followed by all but the last token of every label where the chain rule reads them."""
+    """Return every row, followed by all but the last token of every label where the chain rule needs them."""
     if labels.scoring == "first":
         return batch
     rows = batch.take(np.arange(len(batch)).repeat(len(labels.ids)))

@@ -18,7 +18,7 @@ from ice_eval.tasks import Task
 _ADDS_MASK = frozenset({"albert", "bert", "camembert", "distilbert", "electra", "roberta", "xlm-roberta"})
 """Architectures that add a four-dimensional mask to their attention as it is, and read all tokens without one."""
 _ALIGNED = 8
-"""Kernels copy a mask, in every layer, whose rows do not begin at multiples of so many numbers."""
+"""Mask rows must begin at multiples of this many numbers, else kernels copy the mask in every layer."""
 _PASS_TOKENS = {torch.float32: 1024}
 _HALF_PASS_TOKENS = 2048
 """Tokens that a GPU computes while the host prepares a pass, in float32 and below."""
@@ -27,12 +27,11 @@ _LARGE_PART, _LARGE_PASS = 128, 8192
 
 
 class SequenceClassifier(HFModel):
-    """Any `AutoModelForSequenceClassification`.
+    """Any `AutoModelForSequenceClassification`."""
 
-    One that is built on a causal model answers at the last token that is not its padding token. By itself it takes the
-    padding of a batch for text where the tokenizer pads with another token or with none, and always where it gets
-    embeddings. So that token is found here, in the row's own ids.
-    """
+    # A classifier built on a causal model answers at the last token that is not its padding token. If the tokenizer
+    # pads with another token or none, or the model gets embeddings, it treats padding as text. So that token is found
+    # here, in the row's own ids.
 
     def __init__(self, model: Any, tokenizer: Any, *, name: str) -> None:
         super().__init__(
@@ -85,12 +84,11 @@ class SequenceClassifier(HFModel):
         return Labels(task.labels, tuple((place,) for place in places), are_classes=True, classes=classes, note=note)
 
     def copied(self, *, name: str, dtype: str | None = None) -> "SequenceClassifier":
-        """Copy the model under another name, by default in its own precision."""
         model = copy.deepcopy(self.model).to(dtype=getattr(torch, dtype or self.dtype))
         return SequenceClassifier(model, self.codec.tokenizer, name=name)
 
     def trainable_scores(self, batch: Inputs, labels: Labels) -> torch.Tensor:
-        """Log-scores of the labels up to a constant per row, with a graph through the weights."""
+        """Return log-scores of the labels up to a constant per row, with a graph through the weights."""
         return self._label_scores(batch, labels, 0)[0]
 
     @property
@@ -112,7 +110,7 @@ class SequenceClassifier(HFModel):
         return [message] if fault else []
 
     def _plain_scores(self, batch: Inputs, labels: Labels) -> LogScores:
-        """One row at a time, with the mask that every model takes."""
+        """Score one row at a time, with the mask that every model takes."""
         before, self._adds_mask = self._adds_mask, False
         try:
             return self.again(batch, labels)
@@ -164,7 +162,7 @@ class SequenceClassifier(HFModel):
 
 
 def _additive(mask: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """A mask that is added to attention, (rows, 1, 1, tokens): 0 where a token is read, and else very negative."""
+    """Return a mask that is added to attention, (rows, 1, 1, tokens): 0 where a token is read, else very negative."""
     rows, longest = mask.shape
     room = -(-longest // _ALIGNED) * _ALIGNED
     wide = torch.zeros((rows, 1, 1, room), dtype=dtype, device=mask.device)
@@ -172,7 +170,7 @@ def _additive(mask: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
 
 def _beginning_alike(labels: Sequence[str], classes: Sequence[str]) -> list[int] | None:
-    """The one class that each label begins with, or that begins with it (`neg`, `negative`); None if some has none."""
+    """Return the class that shares its beginning with each label (`neg`, `negative`); None if some label has none."""
     found = []
     names = [name.casefold() for name in classes]
     for label in map(str.casefold, labels):
@@ -186,7 +184,7 @@ def _beginning_alike(labels: Sequence[str], classes: Sequence[str]) -> list[int]
 
 
 def _window(config: Any, tokenizer: Any) -> int:
-    """Longest input: positions of the model, less those that RoBERTa and its kin leave unused before the first."""
+    """Return the longest input: positions of the model, less those that RoBERTa leaves unused before the first."""
     positions = n_positions(config)
     if positions is None:
         return int(tokenizer.model_max_length)
@@ -195,10 +193,8 @@ def _window(config: Any, tokenizer: Any) -> int:
 
 
 def _float32_head(model: Any) -> Callable[[], None]:
-    """Compute everything after the encoder in float32: half-precision logits are far enough apart to tie.
-
-    Calling the result restores the head: half precision, widened and narrowed again, is the same.
-    """
+    """Compute everything after the encoder in float32 (half-precision logits tie); the result restores the head."""
+    # Half precision, widened and narrowed again, is the same.
 
     def widened(_: Any, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         return tuple(

@@ -13,31 +13,29 @@ from ice_eval.records import Ids, SpecialIds
 from ice_eval.subjects import Spans, align, are_plausible
 
 _QUESTION = "\ue000question\ue000"
-"""Stands for the last user turn while its frame is looked for; no template and no text holds it."""
+"""Placeholder of the last user turn, to find its frame; no template and no text contains it."""
 _BOS = "\ue000bos\ue000"
-"""Stands for the BOS token while it is looked for in a chat template."""
+"""Placeholder of the BOS token, to find it in a chat template."""
 _ALWAYS_BOS = "gemma"
-"""Families of this name always begin with BOS, in a chat too."""
+"""Families whose texts always begin with BOS, also in a chat."""
 _USUALLY_BOS = frozenset(
     {
         "cohere", "cohere2", "deepseek_v2", "deepseek_v3", "jamba", "lfm2", "lfm2_moe", "llama", "llama4",
         "llama4_text", "minicpm", "ministral", "mistral", "mistral3", "mixtral",
     }
 )  # fmt: skip
-"""Families that begin with BOS where they have a token of that name and nothing else is configured."""
+"""Families whose texts begin with BOS if they have a token of that name and nothing else is configured."""
 _BOS_NAMES = frozenset({"s", "bos", "bostoken", "beginoftext", "beginofsentence", "startoftext"})
-"""Names of tokens that are a beginning and nothing else, without brackets: <s>, [BOS], <|begin_of_text|>."""
+"""Names of tokens that only mark a beginning, without brackets: <s>, [BOS], <|begin_of_text|>."""
 
 
 class HFCodec:
-    """A tokenizer, with special tokens by the model's own convention and positions that were checked.
+    """A tokenizer, with special tokens by the model's own convention and positions that were checked."""
 
-    Positions that a tokenizer reports are compared with what its tokens spell, and replaced where they cannot be right.
-    Tokenizers that report none (those in Python) are aligned with the text the same way.
-
-    A language model gets the BOS token it was trained with even if its tokenizer forgets it (see `missing_bos`), and
-    gets it once: a chat template may write it too. Sequence classifiers get what their tokenizer adds.
-    """
+    # Reported positions are compared with what the tokens spell, and replaced where they cannot be right. Tokenizers
+    # that report none (those in Python) are aligned with the text the same way. A language model gets the BOS token it
+    # was trained with even if its tokenizer omits it (see `missing_bos`), and gets it once: a chat template may write
+    # it too. Sequence classifiers get what their tokenizer adds.
 
     def __init__(
         self, tokenizer: Any, *, reads_pairs: bool, max_tokens: int, family: str = "", n_ids: int | None = None
@@ -46,7 +44,6 @@ class HFCodec:
         self.reads_pairs = reads_pairs
         self.max_tokens = max_tokens
         self._family = family
-        """The `model_type` of the model's configuration."""
         self._n_ids = n_ids
         """Number of embeddings of the model; None: there is one for every id."""
         self.special = SpecialIds(
@@ -60,14 +57,13 @@ class HFCodec:
 
     @property
     def notes(self) -> list[str]:
-        """Messages for the user on how texts are read."""
         if self._why_bos is None:
             return []
         token = self.tokenizer.bos_token
         return [f"the tokenizer adds no {token} before a text; it is put there, because {self._why_bos}."]
 
     def tokenize(self, text: str, pair: str | None = None, *, framed: bool = False) -> Tokens:
-        """Ids and positions; what a language model's texts begin with is put before a `framed` text that lacks it."""
+        """Return ids and positions; a `framed` text of a language model gets the beginning that it lacks."""
         texts = [text] if pair is None else [text, pair]
         raw = self._raw(texts, framed=framed)
         start, end = np.zeros_like(raw.ids), np.zeros_like(raw.ids)
@@ -95,7 +91,6 @@ class HFCodec:
         )
 
     def _missing_beginning(self, text: str, *, framed: bool) -> tuple[int, ...]:
-        """Ids that must be put before the tokenizer's own."""
         if not framed:
             return self._beginning if self._why_bos is not None else ()
         if self._why_bos is None and _ALWAYS_BOS not in self._family:
@@ -105,13 +100,13 @@ class HFCodec:
 
     @functools.cached_property
     def _own_beginning(self) -> tuple[int, ...]:
-        """Special tokens that the tokenizer puts before every text by itself."""
+        """Special tokens that the tokenizer itself puts before every text."""
         raw = self._raw(["a"], framed=False)
         return tuple(int(i) for i in raw.ids[: int(np.argmax(raw.sequence >= 0))])
 
     @functools.cached_property
     def _why_bos(self) -> str | None:
-        """The reason why the BOS token must be added, if it must."""
+        """Reason why the BOS token must be added; None if it need not be."""
         bos = self.tokenizer.bos_token_id
         if self.reads_pairs or self._own_beginning or bos is None or (self._n_ids is not None and bos >= self._n_ids):
             return None
@@ -119,7 +114,6 @@ class HFCodec:
 
     @property
     def _beginning(self) -> tuple[int, ...]:
-        """Ids that every text of the model begins with."""
         return self._own_beginning if self._why_bos is None else (int(self.tokenizer.bos_token_id),)
 
     def _raw(self, texts: Sequence[str], *, framed: bool) -> "_RawTokens":
@@ -132,7 +126,7 @@ class HFCodec:
         return _RawTokens.of(found, sequence, found.tokens(0), Spans(offsets[:, 0], offsets[:, 1]))
 
     def _raw_by_slow(self, texts: Sequence[str], *, framed: bool) -> "_RawTokens":
-        """A tokenizer in Python reports no positions, nor which text its tokens come from."""
+        """Tokenize with a Python tokenizer, which reports neither positions nor which text a token comes from."""
         try:
             found = self._called(texts, framed=framed, return_special_tokens_mask=True)
             pieces = [self.tokenizer.tokenize(text, split_special_tokens=not framed) for text in texts]
@@ -155,7 +149,7 @@ class HFCodec:
         return self.tokenizer(*texts, truncation=False, verbose=False, **options)
 
     def _positions(self, text: str, pieces: Sequence[str], reported: Spans | None) -> Spans:
-        """Characters behind each piece: as reported, if that may be right."""
+        """Return the characters behind each piece: as reported, if that can be right."""
         if reported is not None and are_plausible(text, reported, pieces):
             return reported
         unknown = self.tokenizer.unk_token
@@ -181,11 +175,10 @@ class HFCodec:
 
     @property
     def has_chat(self) -> bool:
-        """True if there is a chat template."""
         return not self.reads_pairs and bool(self.tokenizer.chat_template)
 
     def chat_text(self, turns: Sequence[tuple[str, str]]) -> str:
-        """Text of turns (role and text) by the chat template, up to where the next answer begins."""
+        """Return turns (role and text) as text by the chat template, up to where the next answer begins."""
         messages = [{"role": role, "content": content} for role, content in turns]
         try:
             return str(self.tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False))
@@ -193,7 +186,7 @@ class HFCodec:
             raise ConfigError(f"the chat template refuses these turns: {exc}.") from exc
 
     def decode(self, rows: Sequence[Ids]) -> list[str]:
-        """Text of each row of ids; a row may begin inside a word, and the mark for that is no text."""
+        """Return the text of each row of ids; a row may begin inside a word, and the mark for that is no text."""
         options = {"skip_special_tokens": False, "clean_up_tokenization_spaces": False}
         texts = (self.tokenizer.decode(row.tolist(), **options) for row in rows)
         return [text.removeprefix(self._inside_word) for text in texts]
@@ -223,17 +216,14 @@ class _RawTokens(NamedTuple):
 
 
 def missing_bos(tokenizer: Any, *, family: str) -> str | None:
-    """Return why texts need the BOS token of a tokenizer that adds no special token in front; None if they do not.
-
-    Models that were trained with BOS answer garbage without it, and not every file says so: conversions drop it, and
-    some tokenizers leave it to the chat template. Texts need it if
-
-    - the tokenizer's configuration asks for it (`add_bos_token`), and its author forgot to act on it,
-    - the family always begins with it (Gemma),
-    - the chat template writes `bos_token` first; one that spells out the same token (SmolLM2) is not meant,
-    - the family usually begins with it (Llama, Mistral, …), the configuration is silent, and the token is named as a
-      beginning and is not the end token too.
-    """
+    """Return why texts need the BOS token of a tokenizer that adds no special token in front; None if they do not."""
+    # Models trained with BOS answer garbage without it, and not every file records it: conversions drop it, and some
+    # tokenizers leave it to the chat template. Texts need it if
+    # - the tokenizer's configuration sets `add_bos_token` but the tokenizer ignores it,
+    # - the family always begins with it (Gemma),
+    # - the chat template writes `bos_token` first; one that spells out the same token (SmolLM2) does not count,
+    # - the family usually begins with it (Llama, Mistral, …), the configuration does not set it, and the token is named
+    #   as a beginning and is not the end token too.
     token = tokenizer.bos_token
     if token is None:
         return None

@@ -25,7 +25,6 @@ T = TypeVar("T")
 
 
 def input_device(model: Any) -> torch.device:
-    """Return the device of the inputs."""
     table = model.get_input_embeddings()
     hook = _hook(table)
     placed = hook is not None and hook.execution_device is not None
@@ -43,21 +42,20 @@ def is_offloaded(model: Any) -> bool:
 
 
 def devices_of(model: Any) -> list[str]:
-    """Names of all devices that hold weights, as `cuda:0`, `cpu` and `disk`."""
+    """Return the names of all devices that hold weights, as `cuda:0`, `cpu` and `disk`."""
     devices = getattr(model, "hf_device_map", {}).values() if is_spread(model) else ()
     named = (device if device == "disk" else str(torch.device(device)) for device in devices)
     return list(dict.fromkeys(named)) or [str(input_device(model))]
 
 
 def gpus_of(model: Any) -> list[torch.device]:
-    """The GPUs that compute."""
     devices = (hook.execution_device for hook in _hooks(model) if hook.execution_device is not None)
     found = dict.fromkeys([input_device(model), *map(torch.device, devices)])
     return [device for device in found if device.type == "cuda"]
 
 
 def weight_of(module: Any, name: str) -> torch.Tensor | None:
-    """A parameter of a module, fetched if it is offloaded; None if there is none of that name."""
+    """Return a parameter of a module, fetched if it is offloaded; None if there is none of that name."""
     found: torch.Tensor | None = getattr(module, name, None)
     hook = _hook(module)
     if found is None or not found.is_meta or hook is None or not hook.offload:
@@ -67,7 +65,7 @@ def weight_of(module: Any, name: str) -> torch.Tensor | None:
 
 
 def weights_of(model: Any) -> Iterator[tuple[str, torch.Tensor]]:
-    """The numbers of a model, one tensor after the other; a quantised one is several."""
+    """Yield the numbers of a model, one tensor after the other; a quantised one is several."""
     for name, tensor in model.state_dict().items():
         owner, _, own = name.rpartition(".")
         found = weight_of(model.get_submodule(owner), own) if tensor.is_meta else tensor
@@ -77,7 +75,7 @@ def weights_of(model: Any) -> Iterator[tuple[str, torch.Tensor]]:
 
 
 def _plain_tensors(tensor: torch.Tensor) -> list[torch.Tensor]:
-    """The plain tensors that a tensor is made of: itself, unless it is a subclass of several."""
+    """Return the plain tensors that a tensor is made of: itself, unless it is a subclass of several."""
     if not hasattr(tensor, "__tensor_flatten__"):
         return [tensor]
     names, _ = tensor.__tensor_flatten__()
@@ -99,11 +97,9 @@ def _hooks(model: Any) -> Iterator[AlignDevicesHook]:
 def replaced_forward(
     modules: Iterable[Any], new: Callable[[Any, Callable[..., Any]], Any], *, inside: bool
 ) -> Iterator[None]:
-    """Give modules another forward in this context: `new(module, its forward)`.
-
-    If `inside`, accelerate's hook, where a module has one, still works around the new forward, so that weights are
-    fetched for it; else the new one is called around the hook.
-    """
+    """Give modules another forward in this context: `new(module, its forward)`."""
+    # If `inside`, accelerate's hook still wraps the new forward, so that weights are fetched for it; else the new one
+    # wraps the hook.
     changed = []
     try:
         for module in modules:
@@ -155,7 +151,6 @@ class Quantiser(NamedTuple):
 
     library: str
     install: str
-    """The package that pip installs."""
     weights: str
 
 
@@ -166,14 +161,11 @@ QUANTISERS = {
     "quanto-8bit": Quantiser("optimum.quanto", "optimum-quanto", "int8"),
     "quanto-4bit": Quantiser("optimum.quanto", "optimum-quanto", "int4"),
 }
-"""By their names for `--load-in`: bitsandbytes' LLM.int8() and NF4, and integer weights of torchao and quanto."""
+"""Quantisers by name for `--load-in`: bitsandbytes' LLM.int8() and NF4, integer weights of torchao and quanto."""
 
 
 def quantisation(name: str, *, kept: Sequence[str], dtype: torch.dtype) -> Any:
-    """Return the `quantization_config` that `from_pretrained` takes for one of `QUANTISERS`.
-
-    The modules `kept` stay as they are (the label head is computed in float32); the others compute in `dtype`.
-    """
+    """Return the `quantization_config` of one of `QUANTISERS`; modules in `kept` stay as they are (the label head)."""
     if name not in QUANTISERS:
         known = list(QUANTISERS)
         raise ConfigError(f"--load-in {name}{did_you_mean(name, known)} Expected: {', '.join(known)}.")
@@ -197,12 +189,10 @@ def quantised_by(model: Any) -> str | None:
 
 
 def configure_bitsandbytes(model: Any) -> None:
-    """Keep bitsandbytes, where it stores the weights of a model, from changing and reporting them.
-
-    On a CPU with bfloat16 instructions it converts 4-bit weights at their first pass without a gradient. The kernel
-    that then reads them has no gradient: gradients would lack what goes through its layers. And its 8-bit layers log
-    in every pass that they compute in float16.
-    """
+    """Stop bitsandbytes from converting 4-bit weights of a model and from logging about 8-bit ones."""
+    # On a CPU with bfloat16 instructions it converts 4-bit weights at their first pass without a gradient. The kernel
+    # that then reads them has no gradient: gradients would lack what goes through its layers. Its 8-bit layers log in
+    # every pass that they compute in float16.
     if quantised_by(model) != "bitsandbytes":
         return
     logging.getLogger("bitsandbytes.autograd._functions").setLevel(logging.ERROR)
@@ -232,7 +222,7 @@ def translated_memory_errors() -> Iterator[None]:
 
 
 def in_halves(compute: Callable[[slice], T], rows: slice, retries: MemoryRetries) -> list[T]:
-    """Results of `compute` for all rows at once, or for each half of them where memory runs out."""
+    """Return the results of `compute` for all rows at once, or for each half where memory runs out."""
     try:
         with translated_memory_errors():
             return [compute(rows)]
@@ -246,7 +236,7 @@ def in_halves(compute: Callable[[slice], T], rows: slice, retries: MemoryRetries
 
 
 def token_batches(lengths: Sequence[int], budget: int) -> Iterator[slice]:
-    """Consecutive rows whose padded batch stays within a budget of tokens, one row at least."""
+    """Yield consecutive rows whose padded batch stays within a budget of tokens, one row at least."""
     start = longest = 0
     for row, length in enumerate(lengths):
         longest = max(longest, length)

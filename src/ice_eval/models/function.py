@@ -18,31 +18,29 @@ from ice_eval.tasks import Task
 from ice_eval.words import TAIL, runs_on, word_spans
 
 LabelFunction = Callable[[list[Any]], Any]
-"""Takes a list of texts (of pairs of texts, for tasks with two fields) and returns (texts, labels) probabilities."""
+"""Takes a list of texts (of pairs for tasks with two fields) and returns (texts, labels) probabilities."""
 
 _SMALLEST = 1e-9
-"""Probabilities are clipped here: the log of a certain "no" is not finite."""
+"""Lower limit of probabilities: the log of 0 is not finite."""
 
 
 class _PieceCodec:
-    """Pieces of text as tokens, with ids that depend on nothing but what they spell."""
+    """Pieces of text as tokens, with ids that depend only on what they spell."""
 
     max_tokens = 1_000_000
     special = SpecialIds()
 
     def __init__(self) -> None:
         self._pieces: dict[int, tuple[str, bool]] = {}
-        """Id -> text of the piece, and whether it was attached to the text before it."""
+        """Id -> text of the piece, and True if it was attached to the text before it."""
 
     def writes_special(self, text: str) -> bool:
         return False
 
     def _id(self, text: str, start: int, end: int, *, space: str = "") -> int:
-        """The id of a piece, the same in every process, so that a run can be continued; 63 bits do not collide.
-
-        In some scripts a word may begin where another ends; such a piece, attached to the text before it, has an id of
-        its own, and nothing is put between the two.
-        """
+        """Return the id of a piece: the same in every process, so that a run can continue; 63 bits do not collide."""
+        # In some scripts a word may begin where another ends; such a piece, attached to the text before it, has an id
+        # of its own, and nothing is put between the two.
         piece = space + text[start:end]
         attached = runs_on(text[max(0, start - TAIL) : start], piece)
         spelled = piece.encode("utf-8", "surrogatepass") + (b"\0attached" if attached else b"")
@@ -51,10 +49,7 @@ class _PieceCodec:
         return index
 
     def _spelled(self, ids: Ids) -> str:
-        """Text of pieces; a space separates words that only a removal brought together.
-
-        Of "well(done)" without its brackets "well done" is left.
-        """
+        """Return the text of pieces, with a space between words that a removal joined ("well(done)" -> "well done")."""
         text = ""
         for piece, attached in (self._pieces[int(i)] for i in ids):
             text += f" {piece}" if not attached and runs_on(text, piece) else piece
@@ -87,7 +82,7 @@ class TextCodec(_PieceCodec):
 
 
 def _spans(text: str) -> Iterator[tuple[int, int]]:
-    """Words with one space before them; other spaces by themselves."""
+    """Yield words with one space before them; other spaces by themselves."""
     place = 0
     for start, end in word_spans(text):
         if start > place and text[start - 1] == " ":
@@ -101,7 +96,7 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
 
 
 class WordCodec(_PieceCodec):
-    """Words as tokens, of a text or of a pair; each remembers whether a space was before it."""
+    """Words as tokens, of a text or of a pair; each records whether a space was before it."""
 
     reads_pairs = True
 
@@ -124,7 +119,7 @@ class WordCodec(_PieceCodec):
 
 
 class FunctionModel(Model):
-    """A function that is asked for probabilities and for nothing else: no attention, no gradients."""
+    """A function that returns probabilities only: no attention, no gradients."""
 
     def __init__(self, function: LabelFunction, *, name: str) -> None:
         self.name = name
@@ -133,7 +128,7 @@ class FunctionModel(Model):
 
     @property
     def fingerprint(self) -> str:
-        """Its name: what a function does cannot be hashed."""
+        """Return its name: the behaviour of a function cannot be hashed."""
         return self.name
 
     def labels(self, task: Task, *, scoring: LabelScoring | None = None) -> Labels:
@@ -161,7 +156,7 @@ class FunctionModel(Model):
         return 65_536
 
     def _texts(self, batch: Inputs) -> list[str | tuple[str, ...]]:
-        """The text of each row, or its two texts where it has tokens of both."""
+        """Return the text of each row, or its two texts where it has tokens of both."""
         texts: list[str | tuple[str, ...]] = []
         for start, end in pairwise(batch.offsets.tolist()):
             ids, in_second = batch.ids[start:end], batch.segments[start:end] == 1
@@ -172,7 +167,7 @@ class FunctionModel(Model):
 
 
 def from_path(path: str) -> FunctionModel:
-    """Import `module:function` as Python would from the present folder."""
+    """Import `module:function` as Python would from the current folder."""
     module, _, name = path.partition(":")
     if not module or not name:
         raise ConfigError(f"'python:{path}' names no function; write python:module:function.")

@@ -30,11 +30,10 @@ _CPU_CHAT_TOKENS, _GPU_CHAT_TOKENS = 8192, 65_536
 
 
 class Generator:
-    """Continues texts of a causal language model, by the likeliest token at every step or by given random numbers.
+    """Continues texts of a causal language model, by the likeliest token at every step or by given random numbers."""
 
-    Rows are padded on the left, so that all answers begin at the same position. An answer does not depend on the other
-    rows of its batch, except for ties within rounding.
-    """
+    # Rows are padded on the left, so that all answers begin at the same position. An answer does not depend on the
+    # other rows of its batch, except for ties within rounding.
 
     def __init__(self, model: Any, codec: HFCodec, *, device: str) -> None:
         self._model, self._codec, self._device = model, codec, device
@@ -52,7 +51,6 @@ class Generator:
         stop: str | None,
         retries: MemoryRetries,
     ) -> list[Generated]:
-        """Complete prompts; see `Model.generate`."""
         before, after = ("", "") if turns is None else self._codec.chat_frame(turns)
         rows = [self._codec.tokenize(before + each + after, framed=turns is not None).ids for each in prompts]
         lengths = [len(row) + max_tokens for row in rows]
@@ -115,13 +113,13 @@ class Generator:
         ends: Callable[[torch.Tensor], list[bool]] | None = None,
         choose: Sequence[LogitsProcessor] = (),
     ) -> NDArray[np.int64]:
-        """(rows, tokens): the ids written after each row, with the one that ends it and the padding after that."""
+        """Return the ids written after each row, with the end token and padding: (rows, tokens)."""
         width = max(map(len, rows))
         ids = np.full((len(rows), width), self._pad, dtype=np.int64)
         mask = np.zeros_like(ids)
         for index, row in enumerate(rows):
             ids[index, width - len(row) :], mask[index, width - len(row) :] = row, 1
-        # A model's own settings may ask for samples, or for a penalty on repeated words: all that matters is set here.
+        # A model's own settings may enable sampling, or a penalty on repeated words: all that matters is set here.
         settings = GenerationConfig(  # type: ignore[no-untyped-call]
             max_new_tokens=max_tokens, do_sample=False, num_beams=1, repetition_penalty=1.0, no_repeat_ngram_size=0,
             eos_token_id=self._ends or None, pad_token_id=self._pad,
@@ -145,14 +143,13 @@ def _in_batches(
     budget: int,
     retries: MemoryRetries,
 ) -> Iterator[tuple[int, T]]:
-    """Index and result of each text, in batches of a few tokens, or in halves of them where memory runs out."""
+    """Yield index and result of each text, in batches of a few tokens, or in halves of them where memory runs out."""
     for batch in token_batches([lengths[i] for i in order], budget):
         for part in in_halves(lambda rows: list(zip(order[rows], compute(order[rows]), strict=True)), batch, retries):
             yield from part
 
 
 def _cut_before(answer: Ids, ends: Sequence[int]) -> Ids:
-    """The ids of an answer before the first of `ends`."""
     found = np.flatnonzero(np.isin(answer, ends))
     return answer[: found[0]] if found.size else answer
 
@@ -168,14 +165,11 @@ class _EndRows(StoppingCriteria):
 
 
 class _Sampling(LogitsProcessor):
-    """Leaves one token to the rows that sample: the one on whose share of [0, 1) the number of this step falls.
+    """Restricts a sampling row to one token: the one whose share of [0, 1) contains the number of this step."""
 
-    ```text
-    shares   |  a  |     b     |c|   d   |
-                          ^ 0.48            -> b
-    ```
-    A row has its own numbers, so that its samples do not depend on the other rows of its batch.
-    """
+    # shares   |  a  |     b     |c|   d   |
+    #                      ^ 0.48            -> b
+    # Each row has its own numbers, so that its samples do not depend on the other rows of its batch.
 
     def __init__(self, chats: Sequence[Conversation], start: int, n_steps: int, device: str) -> None:
         sampled = [index for index, chat in enumerate(chats) if chat.temperature > 0]
@@ -201,13 +195,10 @@ class Translator:
     """Translates texts by an encoder-decoder (NLLB-200, Marian, M2M-100): by beams or greedily, never by sampling."""
 
     def __init__(self, model: Any, tokenizer: Any, *, source: str | None, target: str, beams: int) -> None:
-        """Prepare a model to translate from `source` (None for models of one pair of languages) into `target`.
-
-        Languages are written as the model writes them; one `beam` is greedy.
-        """
+        """Prepare a model to translate from `source` (None for models of one pair of languages) into `target`."""
         self._model, self._tokenizer, self._beams = model.train(False), tokenizer, beams
         vocabulary = tokenizer.get_vocab()
-        # NLLB writes fra_Latn, M2M-100 __fr__; Marian reads >>fra<< before the text, or knows one pair alone.
+        # NLLB writes fra_Latn, M2M-100 __fr__; Marian reads >>fra<< before the text, or has one pair alone.
         forms = (target if "_" in target else "", f"__{target}__")  # "fr" alone may be a piece of any word
         spelled = next((form for form in forms if form in vocabulary), None)
         self._begin = None if spelled is None else vocabulary[spelled]
@@ -223,7 +214,7 @@ class Translator:
 
     @torch.inference_mode()
     def translate(self, texts: Sequence[str]) -> list[str]:
-        """Translate each text; one that is longer than the model reads is refused, not cut."""
+        """Translate each text; raise an error for one that is longer than the model reads."""
         given = self._tokenizer([self._before + text for text in texts], return_tensors="pt", padding=True)
         longest = int(given["attention_mask"].sum(dim=1).max())
         room = int(getattr(self._model.config, "max_position_embeddings", None) or 512)
@@ -248,7 +239,7 @@ class Translator:
 
 @contextlib.contextmanager
 def _translated_offload_errors() -> Iterator[None]:
-    """Weights that modules share, or that no file holds, are not found again where a map put one of them on disk."""
+    """Translate the error for weights that are shared, or in no file, and that a map put on disk."""
     try:
         yield
     except KeyError as exc:

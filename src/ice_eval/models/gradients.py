@@ -28,19 +28,15 @@ from ice_eval.models.devices import (
 from ice_eval.records import Ids
 
 _MIN_CHECKPOINTED_TOKENS = 2049
-"""Batches of fewer tokens keep their states: computing them twice would cost a third more time."""
+"""Batches of fewer tokens keep their states: recomputing them would cost a third more time."""
 SMALL_MODEL = 10**9
-"""Models with fewer parameters keep those of four times as many tokens on a GPU."""
+"""Models with fewer parameters keep the states of four times as many tokens on a GPU."""
 _NO_GRADIENT = ".*an autograd kernel was not registered"
-"""The warning of torch for a kernel that it cannot differentiate; it then ignores what goes through it."""
+"""Warning of torch for a kernel that it cannot differentiate and then ignores."""
 
 
 def gradients_of(values: torch.Tensor, at: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
-    """Return the gradients of the sum of `values` with respect to each tensor of `at`.
-
-    Raises:
-        CapabilityError: Layers compute with kernels that have no gradient, as those of some quantised weights.
-    """
+    """Return the gradients of the sum of `values` at each tensor of `at`; `CapabilityError` if a kernel has none."""
     with warnings.catch_warnings():
         warnings.filterwarnings("error", message=_NO_GRADIENT, category=UserWarning)
         try:
@@ -58,11 +54,9 @@ def no_grad(model: Any) -> AbstractContextManager[None]:
 
 @contextlib.contextmanager
 def checkpointed(model: Any, n_tokens: int) -> Iterator[None]:
-    """Let every layer drop its inner states until the gradient needs them, if the batch is large.
-
-    Also where weights are offloaded: states kept for a gradient would keep the weights of all layers on the device,
-    and they do not fit there. A layer that is computed again fetches its weights again, and releases them.
-    """
+    """Let every layer drop its inner states until the gradient needs them, if the batch is large."""
+    # Also where weights are offloaded: states kept for a gradient would keep the weights of all layers on the device,
+    # and they do not fit there. A layer that is computed again fetches its weights again, and releases them.
     is_small = model.device.type == "cuda" and model.num_parameters() < SMALL_MODEL
     fits = 4 * _MIN_CHECKPOINTED_TOKENS if is_small else _MIN_CHECKPOINTED_TOKENS
     if n_tokens < fits and not is_offloaded(model):
@@ -88,17 +82,14 @@ class TargetOdds:
 
     @classmethod
     def same(cls, target: int, prior: Prior | None, n_rows: int = 1) -> "TargetOdds":
-        """The same target for all rows."""
+        """Return odds with the same target for all rows."""
         return cls([target] * n_rows, None if prior is None else [prior] * n_rows)
 
     def __getitem__(self, rows: slice) -> "TargetOdds":
         return TargetOdds(self.targets[rows], None if self.priors is None else self.priors[rows])
 
     def of(self, scores: torch.Tensor) -> torch.Tensor:
-        """`z_y - logsumexp(z_others)` of each row's target, from its log-scores up to a constant.
-
-        An open answer has no others: its log-probability itself.
-        """
+        """Return `z_y - logsumexp(z_others)` of each row's target; of an open answer its log-probability."""
         if self.priors is not None:
             scores = scores - to_device(np.array(self.priors), scores.device).to(scores.dtype)
         index = to_device(np.array(self.targets, dtype=np.int64), scores.device)[:, None]
@@ -146,25 +137,23 @@ class TransformerText(EmbeddedText):
 
 
 class AttentionRecorder:
-    """Sums the attention that one position of each row pays, over the layers of a forward pass; None keeps it whole.
+    """Sums the attention that one position of each row pays, over the layers of a forward pass; None keeps it whole."""
 
-    Reduced layer by layer, so that no layers × heads × n² array is ever held. An attention module is one that returns a
-    pair whose second part is (rows, heads, queries, keys). Some models wrap one in another that returns the same
-    weights: the innermost is recorded. Where a causal model was built for another kernel than the plain one, its mask
-    may be lost on the way: that is noticed, and refused.
-    """
+    # Reduced layer by layer, so that no layers × heads × n² array is ever held. An attention module returns a pair
+    # whose second part is (rows, heads, queries, keys). Some models wrap one in another that returns the same weights:
+    # the innermost is recorded. Where a causal model was built for another kernel than the plain one, its mask may be
+    # lost: `check` refuses that.
 
     def __init__(
         self, model: Any, position: torch.Tensor | None, *, causal: bool, names: Collection[str] | None = None
     ) -> None:
-        """Listen to the modules called `names`, or to all if it is not known which of them are attention modules."""
+        """Record the modules called `names`, or all if None."""
         modules = model.named_modules() if names is None else [(name, model.get_submodule(name)) for name in names]
         self._modules = list(modules)
         self._position = position
         self._causal = causal
         self._ahead: list[torch.Tensor] = []
         self.names: set[str] = set()
-        """Names of the attention modules that returned weights."""
         self._n_layers = 0
         self.layers: list[torch.Tensor] = []
         """(rows, heads, queries, keys) of each layer, in the graph of the pass, where they are kept whole."""
@@ -199,7 +188,7 @@ class AttentionRecorder:
         self._total = seen if self._total is None else self._total + seen.to(self._total.device)
 
     def mean(self) -> torch.Tensor:
-        """(rows, keys): mean over the layers and heads that were recorded."""
+        """Return the mean over the recorded layers and heads: (rows, keys)."""
         self.check()
         assert self._total is not None
         return self._total / self._n_layers

@@ -1,4 +1,4 @@
-"""Load a model by what a user calls it: a name, a folder, a file, a hub id, a function, or a server."""
+"""Load a model by its name, folder, file or hub id, or from a function or a server."""
 
 import importlib.util
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ model and its tokenizer, or a function from texts to label probabilities."""
 
 @dataclass(frozen=True, kw_only=True)
 class HubModel:
-    """A language model of the hub, and what to know before loading it."""
+    """A language model of the hub, with facts for listing it."""
 
     hub_id: str
     parameters: float
@@ -28,19 +28,18 @@ class HubModel:
     tuning: Literal["base", "instruct", "chat", "reasoning"]
     """Its last stage of training; all but base models have a chat template (`--chat`)."""
     gated: bool = False
-    """True if the hub gives it only to those who accepted its terms."""
+    """True if the hub requires acceptance of its terms."""
     unit: Literal["token", "step"] = "token"
     """Unit of the paper's explanations."""
     note: str = ""
 
     @property
     def name(self) -> str:
-        """The last part of the hub id, in lower case."""
+        """Last part of the hub id, in lower case."""
         return self.hub_id.rpartition("/")[2].lower()
 
     @property
     def line(self) -> str:
-        """A description in one line."""
         facts = [f"{self.parameters:.2g}B", self.tuning, *(["gated"] if self.gated else [])]
         note = " The paper explains it by steps of its reasoning." if self.unit == "step" else ""
         return f"{self.hub_id}: {', '.join(facts)}.{note}{f' {self.note}' if self.note else ''}"
@@ -69,7 +68,7 @@ SUITE = (
     HubModel(hub_id="Qwen/Qwen3-8B", parameters=8.19, tuning="reasoning", unit="step"),
     HubModel(hub_id="deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", parameters=7.62, tuning="reasoning", unit="step"),
 )
-"""The seven models of the paper's tables, then those of its appendix on reasoning; any other hub id works as well."""
+"""The seven models of the paper's tables, then those of its appendix on reasoning; any other hub id also works."""
 
 
 def suite_model(ref: str) -> HubModel | None:
@@ -79,7 +78,7 @@ def suite_model(ref: str) -> HubModel | None:
 
 
 def load_reader(ref: ModelRef) -> Model:
-    """Load a model without its weights: it reads texts and names labels, and scores nothing."""
+    """Load a model without its weights: it tokenizes texts and names labels, but scores nothing."""
     return load_model(ref, device="meta", dtype="float32")
 
 
@@ -134,7 +133,6 @@ def _in_memory(ref: Model | tuple[Any, Any] | LabelFunction) -> Model:
 
 
 def _from_files(ref: str, settings: LoadSettings) -> Model:
-    """A folder, a `.gguf` file, or a model of the hub."""
     from ice_eval.models import pretrained
 
     path = home_expanded(ref)

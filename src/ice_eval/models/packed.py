@@ -1,4 +1,4 @@
-"""Many rows as one packed sequence: what rows have in common is computed once, and nothing is padded.
+"""Many rows as one packed sequence: common beginnings are computed once, and nothing is padded.
 
 The rows of an example begin alike: first the template, then whatever they keep of the content. Their tokens form a
 tree, and a token's state depends on its ancestors alone, so every node is computed once:
@@ -10,7 +10,7 @@ rows    Review : a warm film ⏎ Sentiment :        nodes   (Review :) ─ a ─
 ```
 
 Matrix products see one long sequence of nodes. Only attention, a few percent of the work, gathers the path of each
-row, and it finds the keys and values of the shared prefix (in brackets) where one earlier pass left them.
+row; it reads the keys and values of the shared prefix (in brackets) from an earlier pass.
 """
 
 import contextlib
@@ -30,7 +30,6 @@ from ice_eval.models.devices import input_device, replaced_forward, to_device
 from ice_eval.records import Ids, Inputs
 
 _NAME = "ice-packed"
-"""The attention implementation that models are switched to."""
 _SPLIT_UP_TO = 512
 """Tokens of a row up to which the square of its weights is small."""
 _PLAIN_NORMS = {"LlamaRMSNorm", "MistralRMSNorm", "Phi3RMSNorm", "Qwen2RMSNorm", "Qwen3RMSNorm", "SmolLM3RMSNorm"}
@@ -83,20 +82,19 @@ class Packing:
 
 @dataclass
 class PackedPass:
-    """One forward pass over a packing: what its attention reads and records."""
+    """One forward pass over a packing, with the inputs and records of its attention."""
 
     packing: Packing
     device: str
     prefix: Prefix = field(default_factory=dict)
     n_prefix: int = 0
     records: Prefix | None = None
-    """Keys and values are stored here for later passes; None: they are not stored."""
+    """Storage of keys and values for later passes; None: they are not stored."""
     watch: Ids | None = None
     """(rows,): the position after the prefix whose attention is summed, in each row; None: in none."""
     watched: torch.Tensor | None = None
     """(rows, prefix + longest): that sum over layers, of the mean over heads."""
     n_attended: int = 0
-    """Number of layers that called `attend`."""
     has_window: bool = False
     """True if a layer passed the size of its window."""
 
@@ -105,11 +103,10 @@ class PackedPass:
         self._seen: dict[torch.device, _Seen] = {}
 
     def arguments(self) -> dict[str, torch.Tensor]:
-        """Inputs of the model, but for the tokens themselves."""
         return {"position_ids": to_device(self.packing.depth + self.n_prefix, self.device)[None]}
 
     def _seen_from(self, device: torch.device) -> "_Seen":
-        """Return the packing as layers on one of perhaps several devices need it."""
+        """Return the packing for layers on one of perhaps several devices."""
         if device not in self._seen:
             self._seen[device] = _Seen(self.packing, self.watch, device)
         return self._seen[device]
@@ -117,7 +114,7 @@ class PackedPass:
     def attend(
         self, module: Any, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float, window: int | None
     ) -> torch.Tensor:
-        """(1, heads, nodes, width) each -> what every node reads, (1, nodes, heads, width)."""
+        """Return what every node reads, (1, nodes, heads, width), from three arrays of (1, heads, nodes, width)."""
         self.n_attended += 1
         self.has_window = self.has_window or window is not None
         if self.records is not None:
@@ -146,7 +143,7 @@ class PackedPass:
         prefix: tuple[torch.Tensor, torch.Tensor],
         scale: float,
     ) -> torch.Tensor:
-        """Sums over the prefix, once per node, and over the row's own tokens; added up, and divided at the end."""
+        """Sum over the prefix, once per node, and over the row's own tokens; add up, and divide at the end."""
         n_heads, width = query.shape[1], query.shape[3]
         n_groups, (rows, longest), seen = own[1].shape[1], self.shape, self._seen_from(query.device)
         # Heads that read the same keys are one product: (groups, heads of a group × nodes, width).
@@ -160,7 +157,7 @@ class PackedPass:
     def _softmax(
         self, queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, scale: float, window: int | None
     ) -> torch.Tensor:
-        """Every token reads itself and those before it, as far back as the window reaches."""
+        """Attend from every token to itself and those before it, as far back as the window reaches."""
         n_queries, n_keys = queries.shape[2], keys.shape[2]
         bounded = window is not None and n_keys > window
         if queries.is_cuda and queries.dtype != torch.float32 and not bounded:
@@ -202,23 +199,23 @@ class _Seen:
         self._mask_of_later: torch.Tensor | None = None
 
     def by_row(self, nodes: torch.Tensor) -> torch.Tensor:
-        """(1, heads, nodes, width) -> (rows, heads, longest, width)."""
+        """Return (rows, heads, longest, width) from (1, heads, nodes, width)."""
         gathered = nodes[0].transpose(0, 1).index_select(0, self._path)
         return gathered.view(*self._shape, *gathered.shape[1:]).transpose(1, 2)
 
     def at_nodes(self, by_row: torch.Tensor) -> torch.Tensor:
-        """(rows, heads, longest, width) -> (nodes, heads, width)."""
+        """Return (nodes, heads, width) from (rows, heads, longest, width)."""
         return by_row.transpose(1, 2).flatten(0, 1).index_select(0, self._place)
 
     def later(self, repeats: int, dtype: torch.dtype) -> torch.Tensor:
-        """-inf where a token of a row would read a later one; as often as heads share keys."""
+        """Return -inf where a token of a row would read a later one, repeated for the heads that share keys."""
         if self._mask_of_later is None:
             square = torch.full((self._shape[1], self._shape[1]), -torch.inf, dtype=dtype, device=self._device)
             self._mask_of_later = square.triu(1).repeat(repeats, 1)
         return self._mask_of_later
 
     def mask(self, n_queries: int, n_keys: int, window: int | None) -> torch.Tensor:
-        """True where a query reads a key: itself and those before it, as far back as the window reaches."""
+        """Return True where a query reads a key: itself and those before it, as far back as the window reaches."""
         if window not in self._masks:
             keys = torch.arange(n_keys, device=self._device)
             behind = keys[n_keys - n_queries :, None] - keys[None]
@@ -234,10 +231,9 @@ class _Sums(NamedTuple):
     weights: torch.Tensor
     """Sum of the weights, of which the largest is 1."""
     top: torch.Tensor
-    """Logarithm of what the weights were divided by to make it so."""
+    """Logarithm of the divisor that makes the largest weight 1."""
 
     def with_(self, other: "_Sums") -> torch.Tensor:
-        """The softmax over both."""
         top = torch.maximum(self.top, other.top)
         mine, theirs = (self.top - top).exp(), (other.top - top).exp()
         total = self.weights * mine + other.weights * theirs
@@ -247,7 +243,7 @@ class _Sums(NamedTuple):
 def _sums(
     queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, scale: float, mask: torch.Tensor | None = None
 ) -> _Sums:
-    """Softmax sums of queries over keys, (batch, tokens, width) each."""
+    """Return softmax sums of queries over keys, (batch, tokens, width) each."""
     start = mask if mask is not None else queries.new_zeros(())
     weights = torch.baddbmm(start, queries, keys.transpose(1, 2), beta=0 if mask is None else 1, alpha=scale)
     top = weights.detach().amax(dim=-1, keepdim=True)
@@ -258,7 +254,7 @@ def _sums(
 _PASSES: list[PackedPass] = []
 """The current pass, read by the attention of the model."""
 _ALONE = threading.RLock()
-"""Allows one pass at a time, since layers find theirs in `_PASSES`."""
+"""Allows one pass at a time, since layers read theirs from `_PASSES`."""
 
 
 def _attend(
@@ -272,7 +268,7 @@ def _attend(
     sliding_window: int | None = None,
     **others: Any,
 ) -> tuple[torch.Tensor, None]:
-    """Attention function that transformers calls in place of its own."""
+    """Attend as transformers calls it in place of its own function."""
     unknown = [name for name in ("softcap", "s_aux", "position_bias") if others.get(name) is not None]
     if unknown or others.get("is_causal") is False or not getattr(module, "is_causal", True):
         raise NotPackableError(f"{type(module).__name__}: {', '.join(unknown) or 'attention in both directions'}")
@@ -285,11 +281,7 @@ ALL_ATTENTION_FUNCTIONS.register(_NAME, _attend)
 
 @contextlib.contextmanager
 def packed(model: Any, forward: PackedPass) -> Iterator[PackedPass]:
-    """Let a model's attention follow the rows of a packing, for one pass.
-
-    Raises:
-        NotPackableError: Layers did not use it, so that rows have read each other's tokens.
-    """
+    """Let a model's attention follow a packing for one pass; raise `NotPackableError` if its layers did not use it."""
     before = model.config._attn_implementation
     with _ALONE:
         model.set_attn_implementation(_NAME)
@@ -307,10 +299,8 @@ def packed(model: Any, forward: PackedPass) -> Iterator[PackedPass]:
 
 @contextlib.contextmanager
 def _fused_norms(model: Any) -> Iterator[None]:
-    """Use torch's kernel for RMS norms: six passes over memory become one, 9 % of a 7B model's time on an H200.
-
-    Only in half precision on a GPU, where norms are bound by memory; elsewhere nothing changes.
-    """
+    """Use torch's kernel for RMS norms: six passes over memory become one, 9 % of a 7B model's time on an H200."""
+    # Only in half precision on a GPU, where norms are bound by memory; elsewhere nothing changes.
 
     def norm(module: Any, states: torch.Tensor) -> torch.Tensor:
         return torch.nn.functional.rms_norm(states, (states.shape[-1],), module.weight, module.variance_epsilon)

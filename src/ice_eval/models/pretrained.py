@@ -1,7 +1,4 @@
-"""Models of transformers from folders, GGUF files and the hub, and models that are already in memory.
-
-Weights are read from safetensors or GGUF only, and no code of a model folder is executed.
-"""
+"""Models of transformers from folders, GGUF files, the hub and memory; only safetensors or GGUF, and no code is run."""
 
 import contextlib
 import hashlib
@@ -32,9 +29,8 @@ from ice_eval.models.generate import Translator
 
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 _NO_WEIGHTS = "meta"
-"""The device of models that are all shapes and no numbers: their weights are neither fetched nor read."""
+"""Device of models without weights: only shapes, nothing is fetched or read."""
 _LOAD_ERRORS = (OSError, ValueError, KeyError, RuntimeError, ImportError)
-"""Errors that transformers raises when it cannot load a model."""
 
 
 class NotOnHubError(Exception):
@@ -42,7 +38,7 @@ class NotOnHubError(Exception):
 
 
 def wrap(model: Any, tokenizer: Any, *, name: str | None = None) -> Model:
-    """A transformers model and its tokenizer as a `Model`; it keeps its device and dtype, in evaluation mode."""
+    """Return a transformers model and its tokenizer as a `Model` with its device and dtype, in evaluation mode."""
     name = name or str(getattr(model.config, "_name_or_path", "") or type(model).__name__)
     if type(model).__name__.endswith("ForSequenceClassification"):
         return SequenceClassifier(model, tokenizer, name=name)
@@ -62,11 +58,7 @@ def from_folder(path: Path, *, name: str, settings: LoadSettings) -> Model:
 
 
 def from_hub(ref: str, *, settings: LoadSettings) -> Model:
-    """Load a model of the hub, `org/name` or `org/name@revision`.
-
-    Raises:
-        NotOnHubError: The hub does not give it.
-    """
+    """Load a model of the hub, `org/name` or `org/name@revision`; raise `NotOnHubError` if the hub does not give it."""
     path, _, revision = ref.partition("@")
     _ask_hub(path, revision or "main")
     try:
@@ -163,7 +155,6 @@ _TRUST = "If you trust it, load it with transformers yourself and give the pair 
 
 
 def _load_error(what: str, exc: Exception) -> IceError:
-    """Translate one of `_LOAD_ERRORS` into a message for the user."""
     if "trust_remote_code" in str(exc):
         return ConfigError(f"{what} needs code of its own to be run, which is never done. {_TRUST}")
     if _lacks_safetensors(exc):
@@ -224,13 +215,13 @@ def _auto_class(architectures: list[str], name: str) -> Any:
 
 
 def _load_config(path: str, source: Mapping[str, Any]) -> Any:
-    """Load the configuration of a model in a folder or on the hub; one that names code to be run is refused."""
+    """Load the configuration of a model in a folder or on the hub; raise if it names code to be run."""
     _refuse_hub_code(transformers.PreTrainedConfig.get_config_dict(path, **source)[0])
     return transformers.AutoConfig.from_pretrained(path, **source)
 
 
 def _refuse_hub_code(config: object) -> None:
-    """A configuration may name an attention implementation on the hub: code that is fetched and run unasked."""
+    """Raise if a configuration names an attention implementation on the hub: such code is fetched and run unasked."""
     for key, value in config.items() if isinstance(config, dict) else ():
         if key.endswith("_implementation") and "/" in str(value):
             raise ValueError(f"trust_remote_code: {key} is {value}")
@@ -259,7 +250,7 @@ def _load_weights(
 
 
 def _complete_model(auto: Any, path: str, *, name: str, **arguments: Any) -> Any:
-    """Load a model, and refuse one that lacks weights; its offload folder is removed with it."""
+    """Load a model, raise if it lacks weights, and remove its offload folder with it."""
     with contextlib.ExitStack() as written:
         if "offload_folder" in arguments:
             written.callback(shutil.rmtree, arguments["offload_folder"], ignore_errors=True)
@@ -275,7 +266,6 @@ def _complete_model(auto: Any, path: str, *, name: str, **arguments: Any) -> Any
 
 
 def _device_map(settings: LoadSettings) -> dict[str, Any]:
-    """Arguments of `from_pretrained` for a device map, if there is one."""
     device_map, max_memory = settings.parsed_map(), settings.parsed_memory()
     if device_map is None:
         return {}
@@ -309,7 +299,6 @@ def _dtype(name: str, device: str) -> torch.dtype:
 
 
 def _first_line(exc: Exception) -> str:
-    """First line of an error message, shortened."""
     return (str(exc).strip() or type(exc).__name__).partition("\n")[0][:300]
 
 

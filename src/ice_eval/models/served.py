@@ -1,13 +1,13 @@
 """A language model behind a server that gives log-probabilities of the next token: vLLM, SGLang, llama.cpp, ….
 
-Rows become prompts of the completions endpoint. Words are the units: the server tokenizes texts in its own way. The
-form of requests is found by trying, never assumed:
+Rows become prompts of the completions endpoint. Words are the units, as the server tokenizes texts in its own way. The
+form of requests is found by trying:
 
 ```text
- prompts     token ids, where we have the tokenizer and the server takes them; else text
- top         the 20 likeliest next tokens, or as many as the server names
- longer      the 1000 likeliest, then 10,000, for a row in which a label is not among the first
- echo        the log-probabilities of the prompt's own tokens: trusted only if they repeat what `top` says
+prompts     token ids, where we have the tokenizer and the server takes them; else text
+top         the 20 likeliest next tokens, or as many as the server names
+longer      the 1000 likeliest, then 10,000, for a row in which a label is not among the first
+echo        the log-probabilities of the prompt's own tokens: trusted only if they agree with `top`
 ```
 """
 
@@ -49,17 +49,16 @@ from ice_eval.servers import (
 from ice_eval.tasks import Task
 
 SERVED = "openai:"
-"""Prefix of the name of a model behind a server."""
 _FEW_ATTEMPTS = 3
 _TOPS = (20, 5)
 """Numbers of next tokens to request: the default limit of vLLM, and that of stricter servers."""
 _MORE, _MOST = (1000, 100, 50), 10_000
 _BY_ID: Mapping[str, Any] = {"return_tokens_as_token_ids": True}
-"""vLLM then names tokens by id: several may spell the same."""
+"""Option with which vLLM names tokens by id: several may spell the same."""
 _NOT_LAST: Mapping[str, Any] = {"min_tokens": 1}
-"""Some servers name no tokens where the likeliest one ends the text; this does not change the odds of labels."""
+"""Option for servers that name no tokens where the likeliest one ends the text; the odds of labels stay the same."""
 _SAME = 0.1
-"""Log-probabilities of one token that differ by no more are the same number, computed twice in half precision."""
+"""Largest difference of two log-probabilities of one token in half precision."""
 _SERVERS = (
     "Servers that give them: vLLM, SGLang, llama.cpp (llama-server, or llama_cpp.server with --logits_all true); "
     "`transformers serve` does not."
@@ -67,7 +66,6 @@ _SERVERS = (
 
 Prompt = str | tuple[int, ...]
 LabelTokens = tuple[str, ...]
-"""The tokens of a label, as the server names them."""
 
 
 @dataclass(frozen=True)
@@ -84,8 +82,7 @@ class Served:
     base_url: str
     """The address before `/completions`, as in `http://localhost:8000/v1`."""
     tokenizer: str | None = None
-    """The model's hub id or a folder with its tokenizer and configuration: prompts are then token ids, if the server
-    takes them."""
+    """Hub id or folder of the tokenizer and configuration: prompts are then token ids, if the server takes them."""
     api_key_env: str | None = None
     """The environment variable with the key; by default `OPENAI_API_KEY`, and no key where that is not set."""
     concurrency: int = 16
@@ -115,11 +112,10 @@ class Served:
 
 
 class StoredClient:
-    """Asks a server, and no question twice.
+    """Sends requests to a server, each once, and stores the answers."""
 
-    Answers that arrive before there is a run folder (to requests that try the server) are kept in a temporary file and
-    move into the folder with the first row: a server that cannot be used leaves nothing behind.
-    """
+    # Answers that arrive before there is a run folder (to requests that try the server) are kept in a temporary file
+    # and move into the folder with the first row: a server that cannot be used leaves nothing behind.
 
     def __init__(self, server: Server, budget: Budget) -> None:
         self.server = server
@@ -131,14 +127,7 @@ class StoredClient:
         self._taken: dict[str, bool] = {}
 
     def ask(self, questions: Sequence[Question], *, trying: bool = False) -> list[Response]:
-        """Return an answer to every question, in their order.
-
-        Not every server takes all questions: with `trying`, one that fails each time counts as refused.
-
-        Raises:
-            ModelError: The server does not answer one of them after all attempts.
-            RefusedError: The server does not take them.
-        """
+        """Return an answer to every question, in order; with `trying`, one that fails each time counts as refused."""
         server = replace(self.server, attempts=_FEW_ATTEMPTS) if trying else self.server
         with contextlib.nullcontext(self._kept) if self._kept is not None else self._draft as store:
             found = Chat(server, store, budget=self.budget).ask(questions)
@@ -186,7 +175,6 @@ class StoredClient:
                 self._kept = None
 
     def addresses(self) -> dict[str, Any]:
-        """Addresses that the answers came from."""
         store = self._draft if self._kept is None else self._kept
         return {"base_url": self.server.base_url, **addresses(store.responses.values())}
 
@@ -198,17 +186,15 @@ class Completions:
     client: StoredClient
     model: str
     sample: Prompt
-    """Some prompt of the task, to try things with: token ids where prompts are."""
+    """A prompt of the task for trial requests; token ids if prompts are token ids."""
     top: int
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def by_ids(self) -> bool:
-        """True if prompts are token ids."""
         return not isinstance(self.sample, str)
 
     def question(self, prompt: Prompt, *, repeat: int = 0, **changes: Any) -> Continuation:
-        """Build a request for the next token of a prompt."""
         chosen: dict[str, Any] = {"logprobs": self.top, "extra": self.extra, **changes}
         return Continuation(prompt=prompt, model=self.model, repeat=repeat, **chosen)
 
@@ -228,7 +214,7 @@ class Completions:
         return answers
 
     def longer(self) -> Iterator[int]:
-        """Lengths of longer lists that the server gives, found out on request."""
+        """Lengths of longer lists that the server gives, tried on first use."""
 
         def takes(many: int) -> bool:
             return self.client.takes(self.question(self.sample, logprobs=many))
@@ -240,7 +226,7 @@ class Completions:
             yield _MOST
 
     def longer_list(self) -> Mapping[str, float]:
-        """Many likely tokens after the sample prompt; none where the server names few."""
+        """Return many likely tokens after the sample prompt; none where the server names few."""
         many = next(self.longer(), None)
         if many is None:
             return {}
@@ -248,18 +234,14 @@ class Completions:
 
 
 def _top(answer: Response) -> Mapping[str, float]:
-    """The likeliest next tokens; none where the server names none."""
+    """Return the likeliest next tokens; none where the server names none."""
     return {} if answer.logprobs is None else answer.logprobs.top
 
 
 def find_completions(
     client: StoredClient, model: str, *, text: str, ids: tuple[int, ...] | None
 ) -> tuple[Completions, Response]:
-    """Ask for the likeliest tokens after a prompt, in ever more modest forms, until the server gives them.
-
-    Raises:
-        ConfigError: The server does not respond, or gives no log-probabilities.
-    """
+    """Request the likeliest tokens after a prompt, in ever simpler forms; raise `ConfigError` if none works."""
     refusal: RefusedError | None = None
     for top in _TOPS:
         asked = f"POST /completions with max_tokens=1 and logprobs={top}"
@@ -298,13 +280,8 @@ class LabelText(NamedTuple):
 def find_label_tokens(
     completions: Completions, first: Response, labels: Sequence[LabelText], spelled: Callable[[int], str]
 ) -> tuple[list[LabelTokens], bool]:
-    """Return the tokens of each label as the server names them, and whether its echo can be trusted.
-
-    `first` is its answer to the sample prompt; `spelled` returns the text of a token id.
-
-    Raises:
-        ConfigError: The server does not show how its tokenizer cuts a label.
-    """
+    """Return the tokens of each label as the server names them, and True if its echo can be trusted."""
+    # `first` is its answer to the sample prompt; `spelled` returns the text of a token id.
     tokens, echoes = _tokens_by_echo(completions, labels)
     if any(token.startswith("token_id:") for token in _top(first)) and labels[0].ids is not None:
         tokens = [tuple(f"token_id:{index}" for index in label.ids or ()) for label in labels]
@@ -325,7 +302,7 @@ def find_label_tokens(
 def _tokens_by_echo(
     completions: Completions, labels: Sequence[LabelText]
 ) -> tuple[list[LabelTokens] | None, list[Logprobs]]:
-    """Labels as the server cuts them, from prompts that end in a label; None where it does not repeat them."""
+    """Return labels as the server cuts them, from prompts that end in a label; None where it does not repeat them."""
     asked = [completions.echo(label.after(completions.sample)) for label in labels]
     if not completions.client.takes(asked[0]):
         return None, []
@@ -337,7 +314,7 @@ def _tokens_by_echo(
 
 
 def _label_at_end(tokens: LabelTokens, label: LabelText) -> LabelTokens:
-    """Tokens of a label at the end of a prompt's tokens, perhaps before one token that was written; else none."""
+    """Return the label's tokens at the end of a prompt's tokens, perhaps before one generated token; else none."""
     word, named = label.word, None if label.ids is None else tuple(f"token_id:{index}" for index in label.ids)
     for end in (len(tokens) - 1, len(tokens)):
         found: LabelTokens = ()
@@ -354,7 +331,7 @@ def _label_at_end(tokens: LabelTokens, label: LabelText) -> LabelTokens:
 
 
 def _one_token(word: str, top: Mapping[str, float]) -> LabelTokens:
-    """A label that is one token, as the server writes it; tokenizers that mark spaces lose the one before it."""
+    """Return a label that is one token, as the server writes it; tokenizers that mark spaces lose the one before it."""
     return next(((name,) for name in (word, word.lstrip()) if name in top), ())
 
 
@@ -374,7 +351,7 @@ def _is_same(one: float, other: float) -> bool:
 
 
 def _echoed(echo: Logprobs, tokens: LabelTokens, *, first_only: bool = True) -> float | None:
-    """Log-probability of a label at the end of an echo: of its first token, or of all; None where it is missing."""
+    """Return the log-probability of a label at the end of an echo: of its first token, or of all; None if missing."""
     for end in (len(echo.tokens) - 1, len(echo.tokens)):
         start = end - len(tokens)
         if start >= 0 and echo.tokens[start:end] == tokens:
@@ -389,16 +366,14 @@ class LabelValues(NamedTuple):
     values: NDArray[np.float64]
     """(prompts, labels); a prompt for which the server does not name all labels is NaN throughout."""
     tokens: int
-    """Tokens that they cost."""
 
 
 @dataclass(frozen=True)
 class LabelReader:
-    """Asks for labels in the cheapest way that knows them all.
+    """Requests label scores in the cheapest way that gives all of them."""
 
-    The labels of a row come from one answer, or all from echoes, never from both: servers normalise over different
-    tokens. A label that no way finds is unknown, not improbable.
-    """
+    # The labels of a row come from one answer, or all from echoes, never from both: servers normalise over different
+    # tokens. A label that no way finds is unknown, not improbable.
 
     completions: Completions
     labels: Sequence[LabelText]
@@ -412,7 +387,7 @@ class LabelReader:
         return self.scoring == "full" and max(map(len, self.tokens)) > 1
 
     def log_probabilities(self, prompts: Sequence[Prompt], *, repeat: int = 0) -> LabelValues:
-        """Ask for each label after each prompt."""
+        """Return the log-probability of each label after each prompt."""
         if self.takes_all_tokens:
             return self._by_echo(prompts, repeat=repeat)
         answers = self.completions.ask(prompts, repeat=repeat)
@@ -433,18 +408,16 @@ class LabelReader:
         return LabelValues(values, tokens)
 
     def _listed(self, top: Mapping[str, float], before: Mapping[str, float] | None = None) -> list[float]:
-        """First tokens of all labels in a list of next tokens.
-
-        In a long list a rare token may replace a frequent one that spells the same; then the shorter list `before`,
-        where it has the label, gives another value.
-        """
+        """Return the values of the first tokens of all labels in a list of next tokens; all NaN if one is missing."""
+        # In a long list a rare token may replace a frequent one that spells the same; then the shorter list `before`,
+        # where it has the label, gives another value.
         names, known = [tokens[0] for tokens in self.tokens], before or {}
         if any(name not in top or not _is_same(top[name], known.get(name, top[name])) for name in names):
             return [np.nan] * len(names)
         return [top[name] for name in names]
 
     def _by_echo(self, prompts: Sequence[Prompt], *, repeat: int) -> LabelValues:
-        """Ask once for each label: the prompt with the label after it, repeated by the server token by token."""
+        """Request an echo of each prompt with each label after it."""
         followed = [label.after(prompt) for prompt in prompts for label in self.labels]
         answers = self.completions.client.ask([self.completions.echo(each, repeat=repeat) for each in followed])
         first_only = not self.takes_all_tokens
@@ -458,7 +431,6 @@ class LabelReader:
 
 
 def _unknown(values: NDArray[np.float64]) -> list[int]:
-    """Prompts for which a label is missing."""
     found: list[int] = np.flatnonzero(np.isnan(values).any(axis=1)).tolist()
     return found
 
@@ -468,7 +440,7 @@ def _cost(answers: Sequence[Response]) -> int:
 
 
 class ServedModel(Model):
-    """Asks a server for the scores of rows, many at a time, and for explanations in words."""
+    """Requests scores of rows from a server, many at a time, and explanations in words."""
 
     offers = frozenset({"generate"})
     units: ClassVar[tuple[Unit, ...]] = ("word",)
@@ -477,7 +449,7 @@ class ServedModel(Model):
     dtype = "as served"
 
     def __init__(self, served: Served, *, reader: Callable[[str], Model]) -> None:
-        """Send no request yet; `reader` loads the tokenizer."""
+        """Prepare the model without a request; `reader` loads the tokenizer."""
         self.name = SERVED + served.name
         self._served = served
         self._client = StoredClient(served.server, served.budget)
@@ -489,7 +461,7 @@ class ServedModel(Model):
 
     @property
     def fingerprint(self) -> str:
-        """Its name, and what cuts its texts: a server shows no weights."""
+        """Return a hash of its name and tokenizer: a server shows no weights."""
         return f"{SERVED}{self._served.name}, texts cut by {self._served.tokenizer or 'words'}"
 
     @property
@@ -522,7 +494,7 @@ class ServedModel(Model):
         ]
 
     def labels(self, task: Task, *, scoring: LabelScoring | None = None) -> Labels:
-        """Ask the server, for the first time, how it names the labels."""
+        """Send the first requests, to find how the server names the labels."""
         known = None if self._served.tokenizer is None else label_ids(self.codec, task)
         sample = encode(self.codec, task, Example("", {name: "x" for name in task.template.fields}), unit="word")
         ids = None if known is None else tuple(sample.ids.tolist())
@@ -550,7 +522,7 @@ class ServedModel(Model):
         return self.submit(batch, labels, prefix=prefix).collect()
 
     def again(self, batch: Inputs, labels: Labels, *, prefix: int = 0) -> LogScores:
-        """Ask the server anew, in place of the stored answers."""
+        """Send requests anew, ignoring stored answers."""
         return normalised(self._reader.log_probabilities(self._prompts(batch), repeat=1).values)
 
     def submit(self, batch: Inputs, labels: Labels, *, prefix: int = 0) -> Pending:
@@ -559,7 +531,7 @@ class ServedModel(Model):
         return Pending(lambda: scores, found.tokens)
 
     def check(self, batch: Inputs, labels: Labels, *, prefix: int) -> list[str]:
-        """Refuse empty prompts: a server takes none."""
+        """Raise for empty prompts: a server takes none."""
         if not all(self._prompts(batch)):
             raise ConfigError(
                 f"without the words that may be removed nothing is left of the prompt, and {self.name} takes no empty "
@@ -570,7 +542,7 @@ class ServedModel(Model):
     def generate(
         self, prompts: Sequence[str], *, turns: Sequence[tuple[str, str]] | None, max_tokens: int, stop: str | None
     ) -> list[Generated]:
-        """Answers of the chat endpoint, at temperature 0."""
+        """Return answers of the chat endpoint, at temperature 0."""
         before = [Message(role, text) for role, text in turns or ()]  # type: ignore[arg-type]
         options: dict[str, Any] = {"model": self._served.name, "max_tokens": max_tokens, "temperature": 0.0}
         questions = [Request(messages=(*before, Message("user", prompt)), **options) for prompt in prompts]
@@ -578,7 +550,7 @@ class ServedModel(Model):
         return [Generated(answer.text, sum(answer.usage or question.most_tokens())) for answer, question in pairs]
 
     def outlook(self, rows: int, inputs: Inputs) -> list[str]:
-        """Largest number of requests and tokens, and the cost, if every row is asked for once (or once per label)."""
+        """Return the largest number of requests and tokens, and the cost, with one request per row (or per label)."""
         reader = self._reader
         most = [reader.completions.question(prompt).most_tokens() for prompt in self._prompts(inputs)]
         per_row = len(reader.tokens) if reader.scoring == "full" else 1
@@ -598,19 +570,18 @@ class ServedModel(Model):
         return self._client.keeping(folder)
 
     def default_budget(self) -> int:
-        """A few hundred rows: enough to keep many requests going, and few enough to report progress often."""
+        """Return a few hundred rows: enough to keep many requests going, and few enough to report progress often."""
         return 8_192
 
     def peak_memory(self) -> int | None:
         return None
 
     def _prompts(self, batch: Inputs) -> list[Prompt]:
-        """Each row in the form that the server takes."""
         rows = [batch.row(index) for index in range(len(batch))]
         return [tuple(row.tolist()) if self._reader.completions.by_ids else self._text(row) for row in rows]
 
     def _text(self, ids: Ids) -> str:
-        """Text of ids, without the special tokens before it, which the server adds itself."""
+        """Return the text of ids, without the special tokens before it, which the server adds itself."""
         special = np.isin(ids, list(self.codec.special.every))
         start = int(np.argmin(special)) if special.any() and not special.all() else 0
         return self.codec.decode([ids[start:]])[0]
@@ -619,7 +590,7 @@ class ServedModel(Model):
 def _scoring(
     words: Sequence[str], tokens: Sequence[LabelTokens], asked: LabelScoring | None, echo_is_trusted: bool
 ) -> LabelScoring:
-    """Return the cheapest scoring that tells labels apart, or the one asked for, if the server can give it."""
+    """Return the cheapest scoring that distinguishes labels, or the requested one if the server can give it."""
     named = ", ".join(map(repr, words))
     distinct = len({first for first, *_ in tokens}) == len(tokens)
     if asked == "first" and not distinct:

@@ -1,8 +1,8 @@
-"""A bag-of-words classifier with published weights: every answer can be worked out by hand.
+"""A bag-of-words classifier with published weights: every result can be computed by hand.
 
-`log-odds(positive) = BIAS + Σ weight(word)`, words outside `WEIGHTS` weigh nothing. Deleting a word changes the
-log-odds by just its weight, the gradient of the log-odds at a word is its weight, and the attention it pays to a word
-is the size of its weight, so the right ranking is known. It needs no torch.
+`log-odds(positive) = BIAS + Σ weight(word)`; words outside `WEIGHTS` have weight 0. Deleting a word changes the
+log-odds by its weight, the gradient at a word is its weight, and the attention to a word is the size of its weight, so
+the right ranking is known. It needs no torch.
 """
 
 import re
@@ -131,7 +131,7 @@ class Toy(Model):
     def attention_maps(
         self, item: Encoded, target: int, labels: Labels, *, gradients: bool, prior: Prior | None = None
     ) -> AttentionMaps:
-        """One layer of one head, in which every token reads as the last one does."""
+        """Return one layer of one head, in which every token attends as the last one does."""
         weights = _weights(item.ids).astype(np.float32)
         shape = (1, 1, len(weights), len(weights))
         by_weight = np.broadcast_to(np.float32(_sign(target)) * np.sign(weights), shape) if gradients else None
@@ -163,12 +163,11 @@ class EmbeddedBag(EmbeddedText):
 
 
 def _sign(target: int) -> float:
-    """Sign of the weights for a label."""
     return 1.0 if target == 1 else -1.0
 
 
 def _weights(ids: Ids) -> PerToken:
-    """Weight of each token: zero for ids outside the table."""
+    """Return the weight of each token: zero for ids outside the table."""
     return np.where(ids < _FIRST_FREE, _TABLE[np.minimum(ids, _FIRST_FREE - 1)], 0.0)
 
 

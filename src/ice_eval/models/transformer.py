@@ -43,11 +43,11 @@ _CPU_BUDGET, _GPU_BUDGET = 2048, 32_768
 """Tokens per batch beyond which these devices gain nothing."""
 _MIN_BUDGET = 256
 _MEMORY_SHARE = 0.5
-"""Part of the free memory that a batch may take."""
+"""Share of the free memory that a batch may use."""
 _ATTRIBUTION_TOKENS = 2048
 """Tokens per batch of attention and gradient passes, which hold more per token than scoring does."""
 _KEPT_WEIGHTS = 2**28
-"""Attention weights of all layers that a gradient pass may keep; beyond, attention has a pass of its own."""
+"""Attention weights of all layers that a gradient pass may keep; beyond, attention gets its own pass."""
 _TOLERANCE, _HALF_TOLERANCE = {"float32": 1e-4}, 0.3
 """Largest difference of two log-scores that rounding explains, in float32 and below; errors give 1 or more."""
 
@@ -171,32 +171,31 @@ class HFModel(Model):
         return Pending(collect, tokens, self._in_use())
 
     def _in_use(self) -> Any:
-        """Return objects that a pass reads beside its own tensors: they must live until the rows are answered."""
+        """Return objects that a pass reads beside its own tensors; they must live until the rows are scored."""
         return None
 
     @abstractmethod
     def _label_scores(self, batch: Inputs, labels: Labels, prefix: int) -> tuple[torch.Tensor, int]:
-        """Log-scores of the labels up to a constant per row, in float32, and how many tokens they cost."""
+        """Return log-scores of the labels up to a constant per row, in float32, and the number of tokens they cost."""
 
     @property
     def _tolerance(self) -> float:
-        """Largest difference of two log-scores that rounding explains."""
         # Quantised layers round what they read, too, and some do so by what else is in the batch.
         return _HALF_TOLERANCE if self.quantised else _TOLERANCE.get(self.dtype, _HALF_TOLERANCE)
 
     @abstractmethod
     def _scoring_position(self, padded: PaddedBatch) -> torch.Tensor:
-        """The position whose state answers, for each row."""
+        """Return the position whose state answers, for each row."""
 
     def _copies(self, labels: Labels) -> int:
-        """Rows that `_differentiable_scores` computes for each row of a batch."""
+        """Number of rows that `_differentiable_scores` computes for each row of a batch."""
         return 1
 
     @abstractmethod
     def _differentiable_scores(
         self, embedded: torch.Tensor, batch: Inputs, padded: PaddedBatch, labels: Labels
     ) -> torch.Tensor:
-        """Log-scores of the labels from token embeddings, in float32, with a graph."""
+        """Return log-scores of the labels from token embeddings, in float32, with a graph."""
 
     def observe(
         self,
@@ -296,7 +295,7 @@ class HFModel(Model):
         self._attention_modules = frozenset(attention.names) or None
 
     def _gradients_at(self, embedded: torch.Tensor, gradient: torch.Tensor, batch: Inputs) -> list[Gradients]:
-        """Embeddings and gradients of the tokens of each row, copied to the host at once."""
+        """Return embeddings and gradients of the tokens of each row, copied to the host at once."""
         inside = np.flatnonzero(np.arange(embedded.shape[1]) < batch.lengths[:, None])
         both = torch.stack([embedded.detach(), gradient]).flatten(1, 2).index_select(1, self._put(inside))
         states = to_host(both)().double().numpy()
@@ -359,18 +358,17 @@ class HFModel(Model):
 
     @property
     def _attribution_tokens(self) -> int:
-        """Tokens per batch of attention and gradient passes."""
         return _ATTRIBUTION_TOKENS
 
     def _first_computed(self, item: Encoded, tokens: Ids) -> int:
-        """The first token that is computed for every point; those before it are computed once."""
+        """Return the first token that is computed for every point; those before it are computed once."""
         return 0
 
     @contextlib.contextmanager
     def _scores_at(
         self, points: torch.Tensor, item: Encoded, tokens: Ids, start: int, labels: Labels
     ) -> Iterator[torch.Tensor]:
-        """Log-scores of the labels, with `points` as the embeddings of `tokens`; inside, gradients may be taken."""
+        """Compute log-scores with `points` as the embeddings of `tokens`; gradients may be taken in this context."""
         inputs = Inputs.join([item.full()] * len(points))
         padded = self.padded(inputs)
         plain = self.model.get_input_embeddings()(padded.ids).detach()
@@ -379,7 +377,7 @@ class HFModel(Model):
             yield self._differentiable_scores(moved, inputs, padded, labels)
 
     def padded(self, batch: Inputs, *, start: int = 0) -> PaddedBatch:
-        """Rows from `start` on, on the device of the inputs after a single copy."""
+        """Return rows from `start` on, on the device of the inputs after a single copy."""
         rest = batch.take(np.arange(len(batch)), start=start) if start else batch
         ids, mask, segments = self._put(np.stack(rest.padded(self._pad)))
         return PaddedBatch(ids, mask, segments, is_even=not np.ptp(batch.lengths))
@@ -388,25 +386,23 @@ class HFModel(Model):
         return to_device(array, self.device)
 
     def _masks(self, padded: PaddedBatch) -> dict[str, torch.Tensor]:
-        """Arguments that keep the padding of a batch from being read."""
+        """Return arguments that keep the padding of a batch from being read."""
         return {"attention_mask": padded.mask}
 
     def _segments(self, segments: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Segment ids, for models that read them."""
         return {}
 
     def _no_cache(self) -> dict[str, bool]:
-        """Arguments that keep a forward pass from building a key-value cache."""
         return {}
 
 
 def n_positions(config: Any) -> int | None:
-    """Positions that a model knows; None where it reads texts of any length (XLNet calls that -1)."""
+    """Return the number of positions of a model; None where it reads texts of any length (-1 in XLNet)."""
     found = getattr(config, "max_position_embeddings", None)
     return int(found) if found is not None and found > 0 else None
 
 
 def split_rows(values: Callable[[], torch.Tensor], batch: Inputs) -> list[PerToken]:
-    """The values of each row, (rows, longest), without its padding."""
+    """Return the values of each row, (rows, longest), without its padding."""
     rows = values().double().numpy()
     return [row[:length] for row, length in zip(rows, batch.lengths.tolist(), strict=True)]

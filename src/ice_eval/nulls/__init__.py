@@ -1,4 +1,4 @@
-"""Nulls: the sets that a rationale is compared with, all of its size or only those like it. One file per family."""
+"""Nulls: the sets that a rationale is compared with, all of its size or only similar ones. One file per family."""
 
 from ice_eval.nulls._base import SIZE, Key, Null, SetClass, counts_of, matched_sets, null, nulls, unit_counts
 

@@ -1,7 +1,7 @@
-"""The seam that every null fills: (encoded example, rationale) -> the sets that are like the rationale.
+"""The interface of nulls: (encoded example, rationale) -> the sets that are similar to the rationale.
 
-A rationale that takes a run of adjacent units may beat scattered sets just for that. A matched null compares it with
-sets that are runs too: where it still wins, it wins by *which* units it takes.
+A rationale that is a run of adjacent units may beat scattered sets just for that. A matched null compares it with sets
+that are runs too: where it still wins, it wins by *which* units it contains.
 """
 
 import json
@@ -29,34 +29,33 @@ class SetClass(ABC):
     @property
     @abstractmethod
     def key(self) -> Key:
-        """The trait that all sets share: rationales of one example have equal keys if and only if one class."""
+        """Return the trait that all sets share: rationales of one example have equal keys if and only if one class."""
 
     @property
     @abstractmethod
     def count(self) -> int:
-        """The number of sets."""
+        """Return the number of sets."""
 
     @abstractmethod
     def every(self) -> Iterator[Units]:
-        """Each set once, in an order that the class decides alone."""
+        """Yield each set once, in an order that depends only on the class."""
 
     @abstractmethod
     def draw(self, rng: np.random.Generator) -> Units:
-        """One of the sets, all equally likely."""
+        """Return one of the sets, all equally likely."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Null(ABC):
     """A partition of the sets of units of an example into classes.
 
-    A class is decided by the units alone, never by attributions or scores: then a rationale that was picked at random
-    ranks uniformly among the sets of its class, whatever the model does.
+    A class depends on the units alone, never on attributions or scores: then a random rationale ranks uniformly among
+    the sets of its class, whatever the model does.
     """
 
     name: ClassVar[str]
-    """Its name in the registry."""
     needs_counts: ClassVar[bool] = False
-    """Whether `class_of` reads how often units occur in the data."""
+    """True if `class_of` reads the counts of units in the data."""
 
     @abstractmethod
     def class_of(self, item: Encoded, rationale: Units, *, counts: Mapping[str, int]) -> SetClass:
@@ -64,7 +63,7 @@ class Null(ABC):
 
 
 SIZE = "size"
-"""Name of the null of all sets of equal size, the paper's: all attributions share it."""
+"""Name of the null of all sets of equal size, as in the paper: all attributions share it."""
 nulls: Registry[type[Null]] = Registry("null", "ice_eval.nulls")
 
 
@@ -105,10 +104,8 @@ def counts_of(units: Sequence[str], counts: Mapping[str, int]) -> list[int]:
 
 
 def adjacent_units(item: Encoded) -> list[range]:
-    """Split the units of an example where a field ends: units of two fields are never adjacent.
-
-    A prompt may show a field twice: then the second showing begins a range of its own.
-    """
+    """Split the units of an example where a field ends: units of two fields are never adjacent."""
+    # A prompt may show a field twice: then the second one begins a range of its own.
     pairs = enumerate(pairwise(item.spans), start=1)
     ends = [unit for unit, (one, next_) in pairs if next_.field != one.field or next_.start < one.end]
     return [range(start, end) for start, end in pairwise([0, *ends, item.n_units])] if item.n_units else []

@@ -1,4 +1,4 @@
-"""Sets that are as scattered: the same number of units in the same number of runs."""
+"""Null of equally scattered sets: the same number of units in the same number of runs."""
 
 import itertools
 import math
@@ -32,10 +32,10 @@ class Contiguity(Null):
 
 @dataclass(frozen=True)
 class Runs(SetClass):
-    """All sets of `size` units in `n_runs` runs, in one or several lines of units.
+    """All sets of `size` units in `n_runs` runs, in one or several lines of units."""
 
-    The share of the first line is drawn by how many sets have it, then that of the second, and so on.
-    """
+    # The share of the first line is drawn in proportion to the number of sets with that share, then that of the second,
+    # and so on.
 
     lines: tuple[range, ...]
     size: int
@@ -70,7 +70,7 @@ class Runs(SetClass):
             r, s = divmod(bisect_right(up_to, _below(up_to[-1], rng)), spare + 1)
             if r:
                 lengths = _lengths(r + s, r, rng)
-                # Gaps differ, or two runs would be one: units left out before each run.
+                # Gaps differ, or two runs would be one: units not in the set before each run.
                 gaps = sorted(rng.permutation(len(line) - r - s + 1)[:r].tolist())
                 units += _placed(line, lengths, gaps)
             runs, spare = runs - r, spare - s
@@ -87,7 +87,7 @@ class Runs(SetClass):
 
     @cached_property
     def _alone(self) -> list[_Ways]:
-        """The number of ways in which each line holds so many runs and spare units."""
+        """Number of ways in which each line holds so many runs and spare units."""
         rows, columns = range(self.n_runs + 1), range(self.size - self.n_runs + 1)
         return [
             np.array([[n_placings(len(line), r + s, r) for s in columns] for r in rows], dtype=object)
@@ -96,7 +96,7 @@ class Runs(SetClass):
 
     @cached_property
     def _later(self) -> list[_Ways]:
-        """The same for all lines after each together; after the last, nothing is held in one way."""
+        """Number of ways for all lines after each one together; after the last, nothing is held in one way."""
         nothing = np.zeros_like(self._alone[-1])
         nothing[0, 0] = 1
         later = [nothing]
@@ -122,7 +122,7 @@ def _lengths(size: int, runs: int, rng: np.random.Generator) -> Sequence[int]:
 
 
 def _placed(line: range, lengths: Sequence[int], gaps: Sequence[int]) -> Units:
-    """Return the units of the runs: before the t-th one in a set stand t others and the units left out."""
+    """Return the units of the runs: before the t-th one in a set come t others and the units not in the set."""
     return tuple((np.arange(sum(lengths)) + np.repeat(gaps, lengths) + line.start).tolist())
 
 
@@ -137,7 +137,7 @@ def _every_placing(line: range, size: int, runs: int) -> Iterator[Units]:
 
 
 def _below(bound: int, rng: np.random.Generator) -> int:
-    """Draw a whole number from 0 to `bound` - 1, all equally likely; numpy stops at 64 bits."""
+    """Draw an integer from 0 to `bound` - 1, all equally likely; numpy stops at 64 bits."""
     bits = bound.bit_length()
     while True:
         number = int.from_bytes(rng.bytes(bits // 8 + 1), "little") & ((1 << bits) - 1)

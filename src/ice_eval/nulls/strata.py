@@ -1,4 +1,4 @@
-"""Nulls that match how many units a set takes from each stratum of a text: size, position, frequency."""
+"""Nulls that match the number of units of a set in each stratum of a text: size, position, frequency."""
 
 import itertools
 import math
@@ -22,9 +22,9 @@ class Strata(SetClass):
     """All sets that take the same number of units from each stratum."""
 
     strata: tuple[Units, ...]
-    """The units of each: together all units of the example, each once."""
+    """Units of each stratum: together all units of the example, each once."""
     taken: tuple[int, ...]
-    """The number of units of each stratum in a set."""
+    """Number of units of each stratum in a set."""
 
     @classmethod
     def of(cls, stratum_of: Sequence[int], rationale: Units) -> "Strata":
@@ -37,7 +37,7 @@ class Strata(SetClass):
 
     @property
     def key(self) -> Key:
-        """Units in each stratum and in a set: `(8, 2)` for two of eight, `(4, 2, 4, 0)` for two of the first four."""
+        """Return the units in each stratum and in a set: `(8, 2)` is two of eight."""
         return tuple(number for units, taken in self._parts() for number in (len(units), taken))
 
     @property

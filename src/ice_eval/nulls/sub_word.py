@@ -1,4 +1,4 @@
-"""Sets that take as many pieces of as many words."""
+"""Null of sets with as many pieces of as many words."""
 
 import itertools
 import math
@@ -25,8 +25,8 @@ Taken = tuple[int, ...]  # how many units of each of these are in a set
 class SubWord(Null):
     """Sets of as many pieces from as many words of as many pieces; with word units, as many words of as many tokens.
 
-    Pieces are distinguished by their number of tokens, so that one definition holds for both: sets are matched on how
-    many words have one of their three pieces in the set, say, or how many whole words of three tokens are in it.
+    Pieces are distinguished by their number of tokens, so that one definition holds for both: sets are matched on the
+    number of words with one of their three pieces in the set, for example, or of whole words of three tokens.
     """
 
     def class_of(self, item: Encoded, rationale: Units, *, counts: Mapping[str, int]) -> "Pieces":
@@ -45,7 +45,7 @@ class SubWord(Null):
 
 
 def words_of(item: Encoded) -> list[Units]:
-    """Group units by word: a unit belongs to the word of its first character, and one of spaces stands alone."""
+    """Group units by word: a unit belongs to the word of its first character, and one of spaces is alone."""
     found: list[Units] = []
     for line in adjacent_units(item):
         # The field as far as the units spell it.
@@ -59,12 +59,12 @@ def words_of(item: Encoded) -> list[Units]:
 
 
 class WordsAlike(NamedTuple):
-    """The words of one shape, and the units that a set takes of them, whichever they are."""
+    """The words of one shape, and the numbers of units that a set contains of them."""
 
     shape: Shape
     words: tuple[Word, ...]
     taken: tuple[tuple[Taken, int], ...]
-    """The units taken of a word, and of how many words; words of which nothing is taken are left out."""
+    """Units taken of a word, and the number of such words; words of which nothing is taken are omitted."""
 
 
 def _every_choice(words: Sequence[Word], kinds: Sequence[tuple[Taken, int]]) -> Iterator[Units]:
@@ -80,18 +80,18 @@ def _every_choice(words: Sequence[Word], kinds: Sequence[tuple[Taken, int]]) -> 
 
 @dataclass(frozen=True)
 class Pieces(SetClass):
-    """All sets that take the same of as many words of each shape."""
+    """All sets that take equally from as many words of each shape."""
 
     alike: tuple[WordsAlike, ...]
 
     @property
     def key(self) -> Key:
-        """`((((1, 3),), (2,), 5),)`: of five words of three one-token units two units each."""
+        """Return the key, as `((((1, 3),), (2,), 5),)`: of five words of three one-token units two units each."""
         return tuple((words.shape, taken, number) for words in self.alike for taken, number in words.taken)
 
     @property
     def count(self) -> int:
-        """Ways to choose the words of each shape, times ways to choose among the units of each."""
+        """Return the ways to choose the words of each shape, times the ways to choose among the units of each."""
         ways = 1
         for _, words, kinds in self.alike:
             left = len(words)

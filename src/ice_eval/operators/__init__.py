@@ -1,4 +1,4 @@
-"""Operators: what happens to the units that are not kept. One file per operator or family."""
+"""Operators: replacements for the units that are not kept. One file per operator or family."""
 
 from ice_eval.operators._base import Operator, operator, operators
 from ice_eval.operators.infill import (

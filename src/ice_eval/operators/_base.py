@@ -1,4 +1,4 @@
-"""The seam that every operator fills: (encoded example, keep-masks, fills) -> inputs."""
+"""The interface of operators: (encoded example, keep-masks, fills) -> inputs."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ from ice_eval.records import Encoded, Fills, Inputs, KeepMasks, SpecialIds
 class Operator(ABC):
     """Turns keep-masks of one example into model inputs.
 
-    An operator edits ids, never text, draws nothing itself, and leaves protected tokens alone. It either keeps the
-    length of the input (token `i` of the output stands for token `i` of the input) or drops the tokens not kept.
+    An operator edits ids, never text, draws nothing itself, and does not change protected tokens. It either keeps the
+    length of the input (token `i` of the output replaces token `i` of the input) or drops the tokens not kept.
     """
 
     needs_fills: ClassVar[bool] = False
-    """Whether `build` reads `fills`: an id for every token of a unit, drawn once per example."""
+    """True if `build` reads `fills`: an id for every token of a unit, drawn once per example."""
 
     def prepare(self, special: SpecialIds) -> list[str]:
         """Check that a model has the tokens that the operator writes; return flags for the manifest.

@@ -12,13 +12,13 @@ from ice_eval.operators._base import Operator, operator
 from ice_eval.records import PROTECTED, Encoded, Fills, Ids, Inputs, KeepMasks
 
 POOL_EXAMPLES = 2_000
-"""The pool is filled from this many first examples of the data, evaluated or not."""
+"""Number of first examples of the data that fill the pool, evaluated or not."""
 _MIN_PIECE = 4
-"""Pieces and derived forms count from this many characters on: 'no' must not block 'know', nor 'neg' 'neglect'."""
+"""Fewest characters of pieces and derived forms: 'no' must not block 'know', nor 'neg' 'neglect'."""
 _MIN_COUNT = 5
-"""A token seen less often is too rare to be called label-indicative."""
+"""Fewest occurrences of a label-indicative token."""
 _Z_LIMIT = 1.96
-"""Tokens whose log-odds between labels lie further from 0, in standard errors, are label-indicative."""
+"""Largest log-odds between labels, in standard errors, of a token that is not label-indicative."""
 
 
 @operator("infill")
@@ -26,7 +26,7 @@ _Z_LIMIT = 1.96
 class Infill(Operator):
     """Retrieval infill: units that are not kept are overwritten by their fills.
 
-    A fill has as many tokens as the unit it stands for, so the length is preserved.
+    A fill has as many tokens as the unit it replaces, so the length is preserved.
     """
 
     needs_fills: ClassVar[bool] = True
@@ -50,7 +50,7 @@ class Blacklist:
     """Tokens whose use differs between the gold labels."""
 
     def blocks(self, text: str, ids: Iterable[int]) -> bool:
-        """Return whether a unit must not be used as a fill."""
+        """Return True if a unit must not be used as a fill."""
         folded = text.strip().casefold()
         return (
             folded in self.lexicon
@@ -60,7 +60,7 @@ class Blacklist:
 
 
 def _is_form_of(text: str, word: str) -> bool:
-    """Return whether `text` is `word`, derived from it ('positively') or a sub-word piece of it ('posit', 'ative')."""
+    """Return True if `text` is `word`, derived from it ('positively') or a sub-word piece of it ('posit', 'ative')."""
     derived = len(word) >= _MIN_PIECE and word in text
     piece = len(text) >= _MIN_PIECE and (word.startswith(text) or word.endswith(text))
     return text == word or derived or piece
@@ -68,7 +68,7 @@ def _is_form_of(text: str, word: str) -> bool:
 
 @dataclass(frozen=True)
 class PooledUnits:
-    """The units that one example gives to the pool."""
+    """Units that one example adds to the pool."""
 
     example_id: str
     gold: int | None
@@ -89,13 +89,12 @@ class DrawnFills(NamedTuple):
 
     ids: Fills
     texts: tuple[str, ...]
-    """The characters of each replacement."""
 
 
 class FillPool:
     """Units of other examples, bucketed by token count, drawn in constant time.
 
-    In a bucket the units of one example stand together, so leaving an example out is one subtraction:
+    In a bucket the units of one example are adjacent, so excluding an example is one subtraction:
 
     ```text
     bucket of 1-token units   [ex0 ex0 ex0 | ex1 ex1 | ex2 ex2 ex2 ex2]
@@ -110,11 +109,11 @@ class FillPool:
                 "or use --operators delete."
             )
         self.knows_labels = len({entry.gold for entry in pool if entry.gold is not None}) > 1
-        """Whether gold labels show which tokens give a label away."""
+        """True if gold labels show which tokens reveal a label."""
         buckets: dict[int, list[tuple[int, ...]]] = {}
         self._texts: dict[int, list[str]] = {}
         self._own: dict[tuple[int, str], tuple[int, int]] = {}
-        """(length, example id) -> where the units of the example begin and end in the bucket."""
+        """(length, example id) -> first index of the example's units in the bucket, and the one after the last."""
         blocked: dict[tuple[tuple[int, ...], str], bool] = {}
         for entry in pool:
             for ids, text in entry.units:
@@ -134,7 +133,7 @@ class FillPool:
             raise DataError("infill draws from other examples, and only one example has units that may be written.")
 
     def can_fill(self, item: Encoded) -> bool:
-        """Return whether other examples have units to fill every unit of this one with."""
+        """Return True if other examples have units to fill every unit of this one with."""
         lengths = set(item.unit_lengths().tolist())
         return all(self._sizes(length, item.example_id) is not None for length in lengths)
 
@@ -186,8 +185,6 @@ class FillPool:
 
 @dataclass(frozen=True)
 class TokenCounts:
-    """The tokens of examples whose gold label is known, ready to be counted under these labels or any others."""
-
     golds: Ids
     """(examples,)"""
     example_of: Ids

@@ -52,7 +52,7 @@ class MaskUnk(Operator):
 
 
 def _or_end_of_text(name: str, token: int | None, special: SpecialIds) -> tuple[int, list[str]]:
-    """Return a special token, or the end-of-text token in its place with a flag that says so."""
+    """Return a special token, or the end-of-text token in its place with a flag."""
     if token is not None:
         return token, []
     if special.end is None:

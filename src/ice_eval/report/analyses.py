@@ -1,4 +1,4 @@
-"""Tables and notes of what `ice_eval.analysis` computes: measures of runs, grids of runs, audits of infill."""
+"""Tables and notes of the analyses: measures of runs, grids of runs, audits of infill."""
 
 import itertools
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ from ice_eval.table import EMPTY, Column, Table, naming, percent, table_of
 
 
 def measure_tables(results: Sequence[Measured], folders: Sequence[RunFolder]) -> list[Table]:
-    """A table for every part of every measure; all runs are in one table, named as in all tables."""
+    """Return a table for every part of every measure; all runs are in one table."""
     configs = [folder.manifest().config for folder in folders]
     names = [(config.model, config.task) for config in configs]
     alike = len(set(names)) < len(names)
@@ -34,7 +34,7 @@ def measure_tables(results: Sequence[Measured], folders: Sequence[RunFolder]) ->
 
 
 def measure_notes(results: Sequence[Measured], folders: Sequence[RunFolder]) -> list[str]:
-    """Notes beside the tables, and a line for every measure that does not apply to a run."""
+    """Return notes beside the tables, and a line for every measure that does not apply to a run."""
     notes = []
     for result in results:
         found = [each for each in (*result.of_runs, result.across) if isinstance(each, Found)]
@@ -54,13 +54,12 @@ def _part_table(part: Part, lines: Sequence[Mapping[str, Any]]) -> Table:
 # Grids of runs
 
 _MOST_LINES = 50
-"""Longest table about a grid."""
 _STAR = 0.05
 _GRID_PLACE = ("model", "task", "language", "prompt", "direction", "null", "k")
 
 
 def grid_plan_table(lines: Sequence[Mapping[str, Any]]) -> Table:
-    """Rows and minutes of every run."""
+    """Return a table of rows and minutes of every run."""
     columns = (
         *naming("model", "task", "prompt", "language"),
         Column("n", "examples", "count"),
@@ -72,7 +71,7 @@ def grid_plan_table(lines: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def grid_plan_notes(lines: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The cost of all runs together, and why some cannot start."""
+    """Return the cost of all runs together, and why some cannot start."""
     rows = [line["rows"] for line in lines if line["rows"]]
     found = list(dict.fromkeys(f"{line['task']} cannot start: {line['problem']}" for line in lines if line["problem"]))
     if found:
@@ -87,7 +86,7 @@ def grid_plan_notes(lines: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def grid_runs_table(runs: Sequence[Mapping[str, Any]]) -> Table:
-    """The progress of every run of a grid."""
+    """Return a table of the progress of every run of a grid."""
     columns = [
         Column("name", "run", "text"),
         *naming("status"),
@@ -100,7 +99,7 @@ def grid_runs_table(runs: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def grid_table(lines: Sequence[GridLine[SummaryLine]]) -> Table:
-    """The win rates of a grid, attributions and operators side by side; a star where p, adjusted over all, is small."""
+    """Return the win rates of a grid, attributions and operators side by side; a star where adjusted p is small."""
     places: dict[tuple[object, ...], dict[str, Any]] = {}
     for each in lines:
         run, line = each.run, each.line
@@ -113,7 +112,6 @@ def grid_table(lines: Sequence[GridLine[SummaryLine]]) -> Table:
 
 
 def _rate_column(name: str) -> Column:
-    """The win rates of an attribution under an operator."""
 
     def rate(row: Mapping[str, Any]) -> str | None:
         line = row.get(name)
@@ -129,7 +127,7 @@ def _rate_column(name: str) -> Column:
 
 
 def grid_table_note(lines: Sequence[GridLine[SummaryLine]]) -> str:
-    """The meaning of the stars."""
+    """Return the meaning of the stars."""
     n = sum(each.line.p_value is not None for each in lines)
     return (
         f"Win rates: * marks p ≤ {_STAR}, adjusted over all {n} configurations of the grid (Benjamini-Yekutieli); "
@@ -138,12 +136,12 @@ def grid_table_note(lines: Sequence[GridLine[SummaryLine]]) -> str:
 
 
 def answer_tables(answers: Mapping[str, Found | Missing]) -> list[Table]:
-    """A table for every part of the answers of a grid to some questions; of very long ones the beginning."""
+    """Return a table for every part of the answers of a grid to some questions; very long ones are shortened."""
     return [_part_table(part, part.lines[:_MOST_LINES]) for part in _parts(answers)]
 
 
 def answer_notes(answers: Mapping[str, Found | Missing]) -> list[str]:
-    """Notes beside these tables, and the reason why some questions have no answer."""
+    """Return notes beside these tables, and the reason why some questions have no answer."""
     notes = []
     for name, answer in answers.items():
         said = [f"nothing to say: {answer.reason}."] if isinstance(answer, Missing) else answer.notes
@@ -159,11 +157,10 @@ def _parts(answers: Mapping[str, Found | Missing]) -> list[Part]:
 # Audits of infill
 
 _SHOWN = 8
-"""Pieces of text that are named of many."""
 
 
 def audit_tables(audit: InfillAudit, fills: FillAudit | None) -> list[Table]:
-    """The units that survive the blacklist; for a run also the fills that infill wrote, and their effect."""
+    """Return the units that survive the blacklist; for a run also the fills that infill wrote, and their effect."""
     judged = (
         Column("task", "task", "text", get=lambda _: audit.task),
         *naming("reference"),
@@ -209,7 +206,7 @@ def audit_tables(audit: InfillAudit, fills: FillAudit | None) -> list[Table]:
 
 
 def audit_notes(audit: InfillAudit, fills: FillAudit | None) -> list[str]:
-    """Sentences on the basis of an audit's numbers."""
+    """Return sentences on the basis of an audit's numbers."""
     listed = f" and the list '{audit.word_list}'" if audit.word_list else ""
     found = [
         f"{audit.n} examples give {audit.units:,} units to the pool; {audit.units_blocked:,} of them "

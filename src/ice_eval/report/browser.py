@@ -1,4 +1,4 @@
-"""The data of the page's example browser: all examples of some runs, or the most telling ones that fit."""
+"""Data of the page's example browser: all examples of some runs, or a selection that fits."""
 
 import itertools
 import json
@@ -24,21 +24,20 @@ from ice_eval.results.summary import COMPARED, configurations, names_of
 from ice_eval.results.view import shown_text
 
 Record = dict[str, Any]
-"""Plain values for the script of the page."""
 
 BUDGET = 3_600_000
-"""Bytes that the examples of a page may take; with the figures' library the page then stays below 5 MB."""
+"""Size limit of the examples of a page in bytes; with the figures' library the page then stays below 5 MB."""
 COLUMNS = (
     "win_rate", "ties", "p", "p_lower", "effect_size", "score", "disagree", "rationale", "null", "text", "random",
 )  # fmt: skip
-"""The values of a cell, in this order. The last four are places in the example's own lists."""
+"""Fields of a cell, in this order. The last four are indices into the example's own lists."""
 N_RANDOM_TEXTS = 2
 LONGEST_TEXT = 600
-"""Characters of a counterfactual that are shown; `ice show` prints the rest."""
+"""Longest counterfactual shown, in characters; `ice show` prints the rest."""
 
 
 def browser_data(folders: Sequence[RunFolder], *, budget: int = BUDGET) -> Record:
-    """Everything that the browser shows, a share of the budget for each run."""
+    """Return the data of the browser, with a share of the budget for each run."""
     runs = [
         {"title": f"{model} on {task}", **run_record(folder, budget=budget // len(folders))}
         for folder, (model, task) in zip(folders, run_names(folders), strict=True)
@@ -47,7 +46,7 @@ def browser_data(folders: Sequence[RunFolder], *, budget: int = BUDGET) -> Recor
 
 
 def run_record(folder: RunFolder, *, budget: int) -> Record:
-    """The examples of one run, and the choices that its selectors offer."""
+    """Return the examples of one run, and the choices of its selectors."""
     manifest = folder.manifest()
     config = manifest.config
     return {
@@ -64,7 +63,7 @@ def run_record(folder: RunFolder, *, budget: int) -> Record:
 
 
 def _examples(folder: RunFolder, *, budget: int) -> list[Record]:
-    """The examples of a run that fit. Where not all do, the chosen ones are read again: not all are ever held."""
+    """Return the examples of a run that fit; where not all fit, they are read twice, to hold only the chosen ones."""
     kept, sketches, total = list[Record](), list[Sketch](), 0
     for record, ranks in example_records(folder):
         sketches.append(sketch_of(record, ranks))
@@ -77,28 +76,25 @@ def _examples(folder: RunFolder, *, budget: int) -> list[Record]:
 
 
 Ranks = tuple[float, float, float]
-"""Reasons to show an example, smaller first: skipped, beaten by random sets, disagreement of operators."""
+"""Ranks by which an example is chosen, smaller first: skipped, beaten by random sets, disagreement of operators."""
 
 
 class Sketch(NamedTuple):
     """The size and the ranks of an example, which decide whether it is shown."""
 
     size: int
-    """Bytes as it is in the page: a text full of "<" takes six times its length there."""
+    """Bytes in the page: a text full of "<" needs six times its length there."""
     ranks: Ranks
 
 
 def sketch_of(record: Record, ranks: Ranks) -> Sketch:
-    """Measure a record as it is in the page."""
     return Sketch(len(script_json(record).encode()), ranks)
 
 
 def within(sketches: Sequence[Sketch], *, budget: int) -> list[int]:
-    """The places of the examples that fit the budget, in the order of the data.
-
-    Where not all fit they are taken in turn from four queues: the first in the data, the examples that were skipped,
-    those with the lowest win rate, and those with the largest gap between operators.
-    """
+    """Return the indices of the examples that fit the budget, in the order of the data."""
+    # Where not all fit they are taken in turn from four queues: the first in the data, the examples that were skipped,
+    # those with the lowest win rate, and those with the largest gap between operators.
     numbers = range(len(sketches))
     if sum(sketch.size for sketch in sketches) <= budget:
         return list(numbers)
@@ -115,7 +111,7 @@ def within(sketches: Sequence[Sketch], *, budget: int) -> list[int]:
 
 
 def example_records(folder: RunFolder, *, only: Container[int] | None = None) -> Iterator[tuple[Record, Ranks]]:
-    """Every example of a run, or those at some places, in the order of the data."""
+    """Yield every example of a run, or those at some indices, in the order of the data."""
     manifest = folder.manifest()
     config, of_chains = manifest.config, manifest.chains is not None
     n_cells, lines, place = len(configurations(config)), folder.examples(), 0
@@ -148,7 +144,7 @@ def _ranks(outcomes: Sequence[ExampleOutcome]) -> Ranks:
 
 
 class PartRows:
-    """The rows of a part, and what is compared under each configuration."""
+    """Rows of a part, and the comparisons under each configuration."""
 
     def __init__(self, scored: ScoredExamples, config: RunSettings) -> None:
         self.ledger = scored.ledger
@@ -157,13 +153,12 @@ class PartRows:
         }
 
     def text(self, example: InputRow, row: int) -> str:
-        """Return the text that a row showed the model, shortened."""
         [record] = self.ledger.records(np.array([row]))
         return shortened(shown_text(example, record))
 
 
 class _Lists:
-    """Values that the cells of one example point to, each with its place: the null, say, is shared by attributions."""
+    """Values that the cells of one example refer to by index; attributions share the null, for example."""
 
     def __init__(self) -> None:
         self.texts: dict[str, int] = {}
@@ -175,12 +170,12 @@ K = TypeVar("K")
 
 
 def _place(places: dict[K, int], value: K) -> int:
-    """The place of a value, which is the next one where it is new."""
+    """Return the index of a value, appending it if it is new."""
     return places.setdefault(value, len(places))
 
 
 def example_record(example: InputRow, place: int, part: PartRows, outcomes: Sequence[ExampleOutcome]) -> Record:
-    """One example: its text in pieces, its attributions, and a cell for every configuration."""
+    """Return one example: its text in pieces, its attributions, and a cell for every configuration."""
     first = next((line for line in outcomes if line.error is None), None)
     lists = _Lists()
     cells = [
@@ -213,7 +208,6 @@ def example_record(example: InputRow, place: int, part: PartRows, outcomes: Sequ
 def _cell(
     example: InputRow, place: int, part: PartRows, lists: _Lists, line: ExampleOutcome, *, disagree: bool
 ) -> list[Any]:
-    """The values of one configuration, in the order of `COLUMNS`."""
     cell = line.configuration
     numbers = [round(value, 4) for value in (line.win_rate, line.tie_rate, line.p_value, line.p_lower)]
     effect = None if line.effect_size is None else round(line.effect_size, 2)
@@ -235,7 +229,7 @@ def _cell(
 
 
 def _field(name: str, text: str, example: InputRow) -> Record:
-    """A field in pieces; `units` says which piece is which unit, and -1 is the text between them."""
+    """Return a field in pieces; `units` holds the unit of each piece, -1 for the text between units."""
     cut = cut_at_units(text, [(unit, span) for unit, span in enumerate(example.spans) if span.field == name])
     return {
         "name": name,
@@ -246,12 +240,11 @@ def _field(name: str, text: str, example: InputRow) -> Record:
 
 
 def scaled(log_odds: float) -> int:
-    """Thousandths: four digits are enough to draw, and take half the space of a fraction."""
+    """Return thousandths: four digits are enough to draw, and take half the space of a fraction."""
     return round(1000 * float(min(max(log_odds, -LARGEST_LOG_ODDS), LARGEST_LOG_ODDS)))
 
 
 def shortened(text: str) -> str:
-    """Return a text, or the beginning of a long one."""
     return text if len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + " …"
 
 
@@ -261,6 +254,6 @@ _ESCAPES = str.maketrans({c: f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"})
 
 
 def script_json(content: Any) -> Markup:
-    """JSON for `<script type="application/json">`; a text that holds `</script>` stays a text."""
+    """Return JSON for `<script type="application/json">`; `</script>` in a text is escaped."""
     text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return Markup(text.translate(_ESCAPES))

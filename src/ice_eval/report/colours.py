@@ -1,8 +1,6 @@
-"""The colours of the words and of the operators: the same in the page, the figures and the terminal.
-
-The words run from vermilion over sand to teal, which people with any colour blindness can tell apart, and get darker
-towards both ends, so that a print in grey still shows how far from chance a cell is.
-"""
+"""Colours of words and operators, the same in the page, the figures and the terminal."""
+# Words run from vermilion over sand to teal, which people with any colour blindness can distinguish, and get darker
+# towards both ends, so that a print in grey still shows how far from chance a cell is.
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -20,18 +18,17 @@ WORD_COLOURS: Mapping[str | None, str] = MappingProxyType(
         "genuine": "#0f6b62",
     }
 )
-"""The fill of every word that a table may hold: the more the steps of a chain matter, the deeper the teal."""
+"""Fill of every word in a table; for steps of a chain, the deeper the teal the more they matter."""
 TAXONOMY_COLOURS: Mapping[str, str] = MappingProxyType({word: WORD_COLOURS[word] for word in stats.TAXONOMY})
 WHITE, BLACK = "#ffffff", "#1c1c1c"
 _DARK = {"anti-faithful", "faithful", "genuine"}
 WORD_TEXT_COLOURS: Mapping[str | None, str] = MappingProxyType(
     {word: WHITE if word in _DARK else BLACK for word in WORD_COLOURS}
 )
-"""The text on that fill; the contrast is at least 4.5."""
+"""Text colour on that fill; the contrast is at least 4.5."""
 UNKNOWN_COLOUR = "#b8b8b8"
-"""The fill where there is no win rate."""
 SUPPORT, AGAINST = TAXONOMY_COLOURS["faithful"], TAXONOMY_COLOURS["anti-faithful"]
-"""Shades of units that speak for the explained label, and against it."""
+"""Shades of units for and against the explained label."""
 
 OPERATOR_COLOURS: Mapping[str, str] = MappingProxyType(
     {
@@ -44,23 +41,23 @@ OPERATOR_COLOURS: Mapping[str, str] = MappingProxyType(
         "all": "#707070",
     }
 )
-"""Delete warm and infill cool, as in the paper; all are seen on white and on a dark page."""
+"""Delete warm and infill cool, as in the paper; all are visible on white and on a dark page."""
 
 
 def operator_colour(name: str) -> str:
-    """The colour of an operator; grey for that of a plug-in."""
+    """Return the colour of an operator; grey for that of a plug-in."""
     return OPERATOR_COLOURS.get(name, "#7a7a7a")
 
 
 def word_of_verdict(verdict: stats.Verdict | None) -> stats.Taxonomy | None:
-    """The word that colours a verdict: the lowest of a range, since the data exclude all below it."""
+    """Return the word that colours a verdict: the lowest of a range, since the data exclude all below it."""
     if verdict is None:
         return None
     return "near-random" if verdict.reason == stats.NOT_DISTINGUISHABLE else verdict.lowest
 
 
 def word_of_rate(win_rate: float | None, verdict: stats.Verdict | None) -> stats.Taxonomy | None:
-    """The word that colours a win rate; without words in the verdict it is that of the verdict."""
+    """Return the word that colours a win rate; without words in the verdict it is that of the verdict."""
     if win_rate is None or (verdict is not None and verdict.reason is not None):
         return word_of_verdict(verdict)
     return stats.taxonomy(win_rate)

@@ -1,7 +1,4 @@
-"""One example: its text with an attribution, its null as a histogram, and both as lines of text.
-
-Lines are shaded in a terminal, and have brackets where there are no colours.
-"""
+"""One example: its text with an attribution, its null as a histogram, and both as lines of text."""
 
 import unicodedata
 from collections.abc import Iterator, Sequence
@@ -23,11 +20,11 @@ from ice_eval.table import share
 
 N_BINS = 24
 LARGEST_LOG_ODDS = 30.0
-"""Log-odds beyond this are drawn as this: the probability is 1 to the thirteenth digit."""
+"""Limit of drawn log-odds: the probability is 1 to the thirteenth digit."""
 _FAINT = 0.1
-"""Weaker attributions have no shade."""
+"""Limit of strength below which a unit has no shade."""
 _GREY = "#6b6b6b"
-"""The start of all shades: as dark as the full ones, so that a weak unit stands out on no background."""
+"""Start of all shades: as dark as the full ones, so that a weak unit does not stand out on any background."""
 _BARS = "▁▂▃▄▅▆▇█"
 
 
@@ -36,27 +33,25 @@ class TextPiece(NamedTuple):
 
     text: str
     strength: float
-    """The unit's attribution, from -1 to 1: the largest of the text, in size, is 1."""
+    """Attribution of the unit from -1 to 1, relative to the largest magnitude in the text."""
     in_rationale: bool
 
 
 class Histogram(NamedTuple):
-    """The null of one example, and the place of the rationale in it."""
+    """Null of one example, and the position of the rationale in it."""
 
     counts: tuple[int, ...]
     place: int
-    """The bin of the rationale."""
     low: float
     """Probability at the left end."""
     high: float
     rationale: float
-    """Probability of the label for the rationale."""
     null: tuple[float, float]
     """The lowest and the highest probability of a random set."""
 
 
 def pieces(view: ExampleView, line: ExampleOutcome) -> Iterator[tuple[str, list[TextPiece]]]:
-    """Every explained field with its text in pieces, as one configuration sees it."""
+    """Yield every explained field with its text in pieces, as one configuration sees it."""
     example = view.example
     values = np.array(example.attributions.get(line.attribution, ()), dtype=np.float64)
     strengths = np.where(np.isfinite(values), values, 0.0)
@@ -72,10 +67,8 @@ def pieces(view: ExampleView, line: ExampleOutcome) -> Iterator[tuple[str, list[
 
 
 def cut_at_units(text: str, spans: Sequence[tuple[int, Span]]) -> list[tuple[str, int]]:
-    """A text in pieces, each with its unit; -1 is the text between units.
-
-    It is cut here also for the page, because a browser counts characters in another way than Python.
-    """
+    """Return a text in pieces, each with its unit; -1 is the text between units."""
+    # Also used for the page, because a browser counts characters in another way than Python.
     found, place = list[tuple[str, int]](), 0
     for unit, span in sorted(spans, key=lambda each: each[1].start):
         found += [(text[place : span.start], -1), (text[max(span.start, place) : span.end], unit)]
@@ -84,7 +77,7 @@ def cut_at_units(text: str, spans: Sequence[tuple[int, Span]]) -> list[tuple[str
 
 
 def histogram(scores: Scores) -> Histogram:
-    """The null in bins of equal width on the scale of log-odds, which does not saturate."""
+    """Return the null in bins of equal width on the scale of log-odds, which does not saturate."""
     values = np.clip(np.append(scores.null, scores.rationale), -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS)
     low, high = float(values.min()), float(values.max())
     edges = np.linspace(low, high if high > low else low + 1.0, N_BINS + 1)
@@ -102,24 +95,22 @@ def histogram(scores: Scores) -> Histogram:
 
 
 def title_of(line: ExampleOutcome) -> str:
-    """The configuration in words."""
     null = "" if line.null == SIZE else f", null {line.null}"
     return f"{line.attribution} under {line.operator}, {line.direction}, k = {share(line.k)}{null}"
 
 
 def numbers_of(line: ExampleOutcome) -> str:
-    """Win rate and p-value in words."""
     return f"win rate {100 * line.win_rate:.0f} % of {line.m}, p = {line.p_value:.3f}"
 
 
 def quoted(text: str) -> str:
-    """A text on one line, in quotes. `repr` would also escape the joiners of emoji and of Persian or Hindi words."""
+    """Return a quoted text on one line. `repr` would also escape the joiners of emoji and Persian or Hindi words."""
     escaped = (repr(c)[1:-1] if unicodedata.category(c) in {"Cc", "Cs", "Zl", "Zp"} else c for c in text)
     return f"'{''.join(escaped)}'"
 
 
 def shade(strength: float) -> Style:
-    """The background of something of a strength between -1 and 1; none for next to nothing."""
+    """Return the background for a strength between -1 and 1; None for a negligible one."""
     if abs(strength) < _FAINT:
         return Style()
     full = SUPPORT if strength > 0 else AGAINST
@@ -128,12 +119,11 @@ def shade(strength: float) -> Style:
 
 
 def rgb(colour: str) -> tuple[int, ...]:
-    """The three parts of a colour, from 0 to 255."""
     return tuple(int(colour[place : place + 2], 16) for place in (1, 3, 5))
 
 
 def example_lines(view: ExampleView, *, n_random: int = 0, colour: bool = False) -> Iterator[Text]:
-    """The example, its rationales, and random rows: as many as asked for under each operator, all if negative."""
+    """Yield the example, its rationales, and `n_random` random rows under each operator (all if negative)."""
     from ice_eval.report.chains import chain_lines, is_chain  # they are written with what is above
 
     example = view.example
@@ -160,19 +150,19 @@ def example_lines(view: ExampleView, *, n_random: int = 0, colour: bool = False)
 
 
 def shown(view: ExampleView) -> list[Compared]:
-    """The comparisons that are shown: the average over operators only where there is nothing else."""
+    """Return the comparisons that are shown: the average over operators only where there is nothing else."""
     single = [each for each in view.compared if each.line.operator != ALL]
     return single or list(view.compared)
 
 
 def harmless(line: Text) -> Text:
-    """Remove the control characters that a text may hold: a terminal would obey them."""
+    """Return a text without control characters, which a terminal would obey."""
     line.plain = without_controls(line.plain)
     return line
 
 
 def probabilities(row: LedgerRow, labels: tuple[str, ...]) -> dict[str, float | None]:
-    """The probability of every label; None where a score is not finite."""
+    """Return the probability of every label; None where a score is not finite."""
     return {label: float(np.exp(z)) if np.isfinite(z) else None for label, z in zip(labels, row.scores, strict=True)}
 
 
@@ -198,7 +188,7 @@ def _compared_lines(each: Compared, view: ExampleView, *, colour: bool) -> Itera
 
 
 def _null_lines(found: Histogram, *, less_is_better: bool) -> Iterator[Text]:
-    """The null as bars on a line that reaches to the rationale too, and the rationale's place under them."""
+    """Yield the null as bars on a line that also includes the rationale, and a mark at the rationale under them."""
     most = max(found.counts)
     bars = "".join(" " if n == 0 else _BARS[(len(_BARS) - 1) * n // most] for n in found.counts)
     better = " (less is better)" if less_is_better else ""
@@ -223,7 +213,7 @@ def _random_lines(view: ExampleView, n_random: int) -> Iterator[Text]:
 
 
 def _score_line(row: LedgerRow, view: ExampleView) -> Text:
-    """The probability of the explained label in a row, what kind of row it is, and its text."""
+    """Return the probability of the explained label in a row, the kind of row, and its text."""
     key, probability = row.key, probabilities(row, view.labels)[view.target]
     value = "not finite" if probability is None else f"{probability:.3f}"
     name = ":".join(part for part in (key.kind.label, None if key.null == SIZE else key.null, key.attribution) if part)

@@ -13,7 +13,7 @@ def _on_one_line(cell: str) -> str:
 
 
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
-"""The beginning of an HTML tag, which Markdown lets through; `<0.0001` is none."""
+"""Beginning of an HTML tag, which Markdown would pass through; `<0.0001` is none."""
 
 
 def _markdown(table: Table) -> str:
@@ -32,11 +32,11 @@ def _markdown(table: Table) -> str:
 
 
 _FORMULA = ("=", "+", "-", "@", "\t")
-"""Characters that a spreadsheet takes for the beginning of a formula."""
+"""Characters that a spreadsheet reads as the beginning of a formula."""
 
 
 def _csv(table: Table) -> str:
-    """Cells that a spreadsheet would work out are marked as text by an apostrophe; numbers stay as they are."""
+    """Return CSV; cells that a spreadsheet would evaluate are marked as text by an apostrophe, numbers are not."""
 
     def written(cell: str) -> str:
         return f"'{cell}" if cell.startswith(_FORMULA) and not is_number(cell) else cell
@@ -56,7 +56,7 @@ _MINUS = re.compile(r"(?<![\w.])-(?=[\d.])")
 
 
 def _latex(table: Table) -> str:
-    """A booktabs table; what a paper calls it is a comment above it."""
+    """Return a booktabs table, with its caption as a comment above it."""
 
     def written(cell: str) -> str:
         return _MINUS.sub("−", _on_one_line(cell)).translate(_LATEX)
@@ -84,7 +84,7 @@ def _latex(table: Table) -> str:
 
 
 def _run(table: Table, row: int) -> list[str]:
-    """The run, the model and the task of a row, where the table names them."""
+    """Return the run, the model and the task of a row, where the table names them."""
     return [cell for name, cell in zip(table.header, table.rows[row], strict=True) if name in {"run", "model", "task"}]
 
 
@@ -92,5 +92,5 @@ FORMATS: Mapping[str, Callable[[Table], str]] = {"md": _markdown, "csv": _csv, "
 
 
 def formatted(table: Table, style: str) -> str:
-    """The table as text in one of `FORMATS`."""
+    """Return the table as text in one of `FORMATS`."""
     return FORMATS[style](table)

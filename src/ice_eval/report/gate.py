@@ -1,4 +1,4 @@
-"""The gate of `ice report --fail-if`: verdicts that hold an unwanted word, for continuous integration."""
+"""Gate of `ice report --fail-if`: verdicts with an unwanted word, for continuous integration."""
 
 from collections.abc import Iterator, Sequence
 
@@ -15,16 +15,11 @@ from ice_eval.table import share
 DISAGREE = "operators disagree"
 UNDETERMINED = "undetermined"
 WORDS = (*TAXONOMY, NOT_DISTINGUISHABLE, UNDETERMINED, DISAGREE, *REASONING)
-"""The words that `--fail-if` accepts."""
 _CONTROL = "random"
 
 
 def words_of(given: Sequence[str]) -> tuple[str, ...]:
-    """Read words from comma-separated lists.
-
-    Raises:
-        ConfigError: One of them is none of `WORDS`.
-    """
+    """Read words from comma-separated lists; raise `ConfigError` for one that is not in `WORDS`."""
     found = tuple(word.strip() for text in given for word in text.split(","))
     for word in found:
         if word not in WORDS:
@@ -33,15 +28,13 @@ def words_of(given: Sequence[str]) -> tuple[str, ...]:
 
 
 def failures(summaries: Sequence[Summary], words: Sequence[str], *, attributions: Sequence[str] = ()) -> list[str]:
-    """A line for every configuration whose verdict holds one of the words, and for every confirmed disagreement.
+    """Return a line for every configuration whose verdict holds one of the words, and for every confirmed disagreement.
 
     A range, as "weakly faithful to faithful", holds every word from its first to its last: none of them is excluded.
-    The average over operators is left out, since its operators are there, and so is the random control, which is meant
-    to be indistinguishable from random. Chains of thought have the leading verdict under each operator; a word for them
-    fails, too, where there is no such verdict, since nothing excludes it then. With `attributions` only theirs count.
-
-    Raises:
-        ConfigError: No run has an attribution of that name.
+    The average over operators is skipped, since its operators are checked, and so is the random control, which should
+    be indistinguishable from random. Chains of thought have the leading verdict under each operator; a word for them
+    also fails where there is no such verdict, since nothing excludes it then. With `attributions` only theirs count;
+    raises `ConfigError` if no run has an attribution of that name.
     """
     known = dict.fromkeys(line.attribution for summary in summaries for line in summary.configurations)
     for name in attributions:
@@ -64,7 +57,7 @@ def failures(summaries: Sequence[Summary], words: Sequence[str], *, attributions
 
 
 def _of_chains(summaries: Sequence[Summary], words: Sequence[str]) -> Iterator[str]:
-    """A line for every leading verdict that does not exclude the words, and for where there is none."""
+    """Yield a line for every leading verdict that does not exclude the words, or that is missing."""
     asked = [word for word in words if word in REASONING]
     judged = list(numbered(summaries))
     if asked and not judged:
@@ -89,7 +82,6 @@ def _counts(line: SummaryLine | AgreementLine, attributions: Sequence[str]) -> b
 
 
 def _held(verdict: Verdict | ReasoningVerdict | None) -> tuple[str, ...]:
-    """The words of a verdict that can be asked for."""
     if verdict is None:
         return (UNDETERMINED,)
     if verdict.reason is not None:

@@ -1,8 +1,6 @@
-"""Views for notebooks: a run as a small table, an example as its text with attributions.
-
-Styles are in the elements, so that nothing leaks into the rest of the notebook, and text has the notebook's own
-colour on see-through shades, so that dark themes work. Cells with a word's colour have their own text colour.
-"""
+"""Views for notebooks: a run as a small table, an example as its text with attributions."""
+# Styles are in the elements, so that nothing leaks into the rest of the notebook. Text has the notebook's own colour on
+# transparent shades, so that dark themes work; cells with a word's colour have their own text colour.
 
 from typing import Any
 
@@ -25,11 +23,11 @@ from ice_eval.report.tables import summary_table
 from ice_eval.results import Compared, ExampleView, RunFolder
 
 _STRONGEST = 0.6
-"""Opacity of the strongest shade: the text on it is read in light and dark themes."""
+"""Opacity of the strongest shade: text on it is readable in light and dark themes."""
 
 
 def summary_html(folder: RunFolder) -> str:
-    """The summary of a run as a table with notes, for notebooks."""
+    """Return the summary of a run as a table with notes, for notebooks."""
     summary = folder.summary()
     table = capacity_table(summary) if summary.chains is not None else summary_table([summary])
     config = folder.manifest().config
@@ -42,10 +40,7 @@ def summary_html(folder: RunFolder) -> str:
 
 
 class ShownExample:
-    """One example of a run: its text with attributions in a notebook, lines of text elsewhere.
-
-    `view` holds everything that is shown: the example, the rows that were scored, and what was compared.
-    """
+    """One example of a run: its text with attributions in a notebook, lines of text elsewhere."""
 
     def __init__(self, view: ExampleView) -> None:
         self.view = view
@@ -65,7 +60,7 @@ class ShownExample:
 
 
 def _chain(view: ExampleView) -> str:
-    """A chain with its steps shaded by what their removal does."""
+    """Return a chain with its steps shaded by the effect of their removal."""
     found = chain_view(view.example, view.rows, operator_of(view))
     steps = [(step, _piece_style(TextPiece(step.text, step.effect or 0.0, False))) for step in found.steps]
     return template("notebook_chain.html").render(

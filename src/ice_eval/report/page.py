@@ -1,4 +1,4 @@
-"""One self-contained HTML file for one or several runs: its content as plain values, and how it is written."""
+"""One self-contained HTML file for one or several runs: its content as plain values, and its writer."""
 
 import base64
 import functools
@@ -27,13 +27,13 @@ from ice_eval.report.tables import cost_table, tables
 from ice_eval.results import RunFolder, Summary
 
 OF_CHAINS = "chain-"
-"""How the names of figures of chains begin, which have a section of their own."""
+"""Prefix of the names of figures of chains, which have their own section."""
 _BROWSER = ("elements.js", "histogram.js", "chain.js", "browser.js")
-"""One script: what a page holds cannot import."""
+"""One script, since a page cannot import."""
 
 
 def write_html(folders: Sequence[RunFolder], path: Path, *, budget: int = BUDGET) -> Path:
-    """Write the report of one or several runs; `budget` bounds the bytes that their examples take.
+    """Write the report of one or several runs; `budget` bounds the bytes of their examples.
 
     Raises:
         ConfigError: The file cannot be written.
@@ -61,7 +61,7 @@ def write_html(folders: Sequence[RunFolder], path: Path, *, budget: int = BUDGET
 
 
 def page(folders: Sequence[RunFolder], *, budget: int = BUDGET) -> dict[str, Any]:
-    """Everything that a report over some runs shows; the template only lays it out."""
+    """Return the content of a report over some runs; the template only lays it out."""
     browser, drawn = browser_data(folders, budget=budget), drawings(folders)
     summaries = [folder.summary() for folder in folders]
     # Over several runs what differs between them becomes a column, and p-values are adjusted jointly.
@@ -117,19 +117,17 @@ def _run(folder: RunFolder, record: dict[str, Any], summary: Summary) -> dict[st
 
 @dataclass(frozen=True)
 class Drawings:
-    """The figures of a page and the script that draws them; without them, the reason."""
+    """Figures of a page and the script that draws them; without them, the reason."""
 
     figures: tuple[dict[str, Any], ...] = ()
     """Name, title, caption and Vega-Lite specification of each."""
     themes: dict[str, Any] = field(default_factory=dict)
-    """Configuration for light and dark pages."""
     library: str = ""
-    """One copy of the script that draws them."""
     missing: str = ""
 
 
 def drawings(folders: Sequence[RunFolder]) -> Drawings:
-    """All figures of some runs. Where a library is missing the page is written without them, and says so."""
+    """Return all figures of some runs; where a library is missing, the page is written without them and notes it."""
     try:
         altair = require("altair", install="altair", purpose="to draw figures")
         vl_convert = require("vl_convert", install="vl-convert-python", purpose="to put figures into a page")
@@ -157,7 +155,7 @@ def drawings(folders: Sequence[RunFolder]) -> Drawings:
 
 @functools.cache
 def _library(version: str, made_by: str) -> str:
-    """Vega, Vega-Lite and Vega-Embed in one script; it takes seconds to put together, so it is kept."""
+    """Return Vega, Vega-Lite and Vega-Embed in one script; cached, since building it takes seconds."""
     import vl_convert
 
     path = cache_folder() / f"vega-lite-{version}-by-{made_by}.js"
@@ -176,12 +174,11 @@ def _library(version: str, made_by: str) -> str:
 # Templates and scripts
 
 _APART = re.compile(r"(?<=\d) (?=%)|(?<=\b[a-zκ]) (?== [\d+−-])|(?<=\b[a-zκ] =) (?=[\d+−-])")
-"""The spaces in `95 %` and `n = 20`."""
+"""Spaces in `95 %` and `n = 20`."""
 _CODE = re.compile(r"`([^`]+)`")
 
 
 def template(name: str) -> jinja2.Template:
-    """A template by its file name."""
     return _environment().get_template(name)
 
 
@@ -201,23 +198,19 @@ def _environment() -> jinja2.Environment:
 
 
 def unbroken(text: str) -> str:
-    """A text whose numbers stay on one line with their sign of percent and their name."""
+    """Return a text whose numbers stay on one line with their percent sign and their name."""
     return _APART.sub("\u00a0", text)
 
 
 def script_text(source: str) -> Markup:
-    """A script of ours or of a library, that may hold `</script` in a string.
-
-    Raises:
-        ValueError: It holds `<!--`, which no escape makes harmless in every place.
-    """
+    """Return a script with `</script` escaped; raise `ValueError` for `<!--`, which cannot be escaped."""
     if "<!--" in source:
         raise ValueError("a script with '<!--' cannot stand in a page")
     return Markup(source.replace("</script", "<\\/script").replace("\r\n", "\n"))
 
 
 def content_policy(scripts: Sequence[str]) -> str:
-    """A policy under which these scripts run and no others, and nothing is fetched from anywhere."""
+    """Return a policy under which only these scripts run, and nothing is fetched."""
     digests = (base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii") for script in scripts)
     hashes = " ".join(f"'sha256-{digest}'" for digest in digests)
     return (

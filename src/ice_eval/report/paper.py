@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def paper_layout(table: PaperTable) -> Table:
-    """One table; a field whose values are columns in the paper has them as columns here."""
+    """Return one table; a field whose values are columns in the paper has them as columns here."""
     if table.columns is None:
         header = tuple(table.rows[0])
         return _plain(table.title, _words(header), [[row[name] for name in header] for row in table.rows])
@@ -39,13 +39,13 @@ def paper_layout(table: PaperTable) -> Table:
 
 
 def paper_index(tables: Sequence[PaperTable]) -> Table:
-    """The list of published tables that `ice paper` prints."""
+    """Return the list of published tables that `ice paper` prints."""
     rows = [(table.name, ", ".join(table.labels), table.title) for table in tables]
     return _plain("Published tables", ("table", "in the paper", "what it holds"), rows)
 
 
 def claims_table(claims: Sequence[Claim]) -> Table:
-    """Every figure that the paper states, beside what its tables give."""
+    """Return every figure that the paper states, beside the value from its tables."""
     signs = {"equal": "", "above": "> ", "below": "< "}
     columns = (
         Column("says", "figure", "text"),
@@ -58,13 +58,13 @@ def claims_table(claims: Sequence[Claim]) -> Table:
 
 
 def discrepancies_table(discrepancies: Sequence[Discrepancy]) -> Table:
-    """The numbers that the paper gives in two different ways."""
+    """Return the numbers that the paper gives in two different ways."""
     rows = [(" / ".join(value or EMPTY for value in each.values), each.note) for each in discrepancies]
     return _plain("Discrepancies", ("values", "what differs"), rows)
 
 
 def beside_table(found: BesidePaper) -> Table:
-    """The win rates of a run beside the published ones; without rows where the paper has none of them."""
+    """Return the win rates of a run beside the published ones; without rows where the paper has none of them."""
     columns = (
         *naming("attribution", "operator", "k", "n"),
         Column("win_rate", "win rate", "percent", word=lambda line: word_of_rate(line.win_rate, line.verdict)),
@@ -79,7 +79,7 @@ def beside_table(found: BesidePaper) -> Table:
 
 
 def beside_notes(found: BesidePaper) -> list[str]:
-    """Differences between the protocols of a run and of the paper, and the configurations that the paper lacks."""
+    """Return differences between the protocols of run and paper, and the configurations that the paper lacks."""
     if not found.configurations:
         return [f"{_why_none(found)} So none of the run's {found.n_without} configurations has a published cell."]
     covered = [line.covered for line in found.configurations]
@@ -108,7 +108,7 @@ def _plain(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> 
 
 
 def paper_figures() -> "list[Figure]":
-    """The English heatmap in four panels (the paper's figure 2), the languages (figure 3), and the prompts."""
+    """Return the English heatmap in four panels (the paper's figure 2), the languages (figure 3), and the prompts."""
     from ice_eval.report.figures import (
         LanguageWinRate,
         PromptWinRate,

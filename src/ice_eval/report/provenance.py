@@ -18,13 +18,12 @@ CITATION = (
     "Basu, A., & Chakraborty, P. (2026). ICE: Intervention-Consistent Explanation Evaluation with Statistical "
     "Grounding for LLMs. arXiv preprint arXiv:2603.18579."
 )
-"""The preferred citation of CITATION.cff."""
 _OF_STEPS = ("attributions", "operators", "directions", "k", "n")
 """Settings of every run that apply to step-level runs."""
 
 
 def provenance(manifest: Manifest) -> list[tuple[str, str]]:
-    """Names and values, in the order in which an auditor asks for them."""
+    """Return names and values, in the order that suits an auditor."""
     rows = _of_texts(manifest) if manifest.chains is None else _of_chains(manifest, manifest.chains)
     rows += [
         ("versions", ", ".join(f"{name} {value}" for name, value in manifest.versions.items())),
@@ -55,7 +54,7 @@ def _of_texts(manifest: Manifest) -> list[tuple[str, str]]:
 
 
 def _of_chains(manifest: Manifest, about: ChainInfo) -> list[tuple[str, str]]:
-    """The same of a step-level run, with the servers that answered and the replies."""
+    """Return those of a step-level run, with the servers that answered and the replies."""
     config = manifest.config
     served = [name for name in about.served_models if name != config.model]
     by = f"; answers came from {', '.join(served)}" if served else ""
@@ -81,7 +80,7 @@ def _counts(counts: Mapping[str, int]) -> str:
 
 
 def _server(server: ServerInfo) -> str:
-    """The requests to a server, and the rows that it left without a score."""
+    """Return the requests to a server, and the rows that it left without a score."""
     labels = ", ".join(" + ".join(map(repr, tokens)) for tokens in server.label_tokens)
     lost, where = server.rows_without_score, _plain(server.base_urls or (server.base_url,))
     return (
@@ -91,7 +90,7 @@ def _server(server: ServerInfo) -> str:
 
 
 def _methods(manifest: Manifest) -> str:
-    """The methods and fields that the names of attributions stand for."""
+    """Return the method and fields behind each name of an attribution."""
     found = []
     for name, settings in manifest.attributions.items():
         values = ", ".join(f"{field}={value}" for field, value in settings.items() if field != "method")
@@ -101,7 +100,7 @@ def _methods(manifest: Manifest) -> str:
 
 
 def _settings(config: RunSettings) -> str:
-    """All settings that apply; those of texts say nothing of steps."""
+    """Return all settings that apply; those of texts do not apply to steps."""
     shown = vars(config)
     if config.chain is not None:
         shown = {**{name: shown[name] for name in _OF_STEPS}, **vars(config.chain)}
@@ -120,18 +119,16 @@ _IMPLYING = ("adaptive", "protocol")
 
 
 def command(manifest: Manifest) -> str | None:
-    """The `ice run` that scores the same rows, a flag on each line; None for a task that no flags make.
-
-    Step-level runs have none either: their folder holds the replies, and the same command continues it.
-    """
+    """Return the `ice run` that scores the same rows, a flag on each line; None for a task that no flags make."""
+    # Step-level runs have none either: their folder holds the replies, and the same command continues it.
     task = None if manifest.chains is not None else _task_flags(manifest)
     if task is None:
         return None
     config, identity, served = manifest.config, manifest.identity, manifest.server
-    # Attributions that the command does not know by their names came in files or from Python.
+    # Attributions without a registered name came in files or from Python.
     supplied = [name for name in config.attributions if not _is_method(name)]
     methods = [name for name in config.attributions if name not in supplied]
-    # The m that a pilot chose is in the configuration; the one that was asked for is in the identity.
+    # The m that a pilot chose is in the configuration; the requested one is in the identity.
     most = identity.get("m", config.m)
     flags: dict[str, object] = {"model": config.model, **task, "attributions": methods, "n": config.n, "m": most}
     flags |= {name: value for name, value in _chosen(config).items() if name not in flags}
@@ -155,7 +152,7 @@ def _is_method(name: str) -> bool:
 
 
 def _chosen(config: RunSettings) -> dict[str, object]:
-    """The settings that are not what they are by default, given those that defaults depend on; these come last."""
+    """Return the settings that differ from their defaults; those that defaults depend on come last."""
 
     def unlike(usual: RunConfig, names: Iterable[str]) -> dict[str, Any]:
         return {n: getattr(config, n) for n in names if getattr(config, n) not in (None, getattr(usual, n))}
@@ -173,10 +170,8 @@ def _pair(name: str, value: object) -> tuple[str, ...]:
 
 
 def _task_flags(manifest: Manifest) -> dict[str, Any] | None:
-    """`--task`, and `--data`, `--prompt`, `--labels` and `--explain` where they are not the task's own.
-
-    None where these would be another task: a task file or Python code may say what no flag can.
-    """
+    """Return `--task`, and `--data`, `--prompt`, `--labels` and `--explain` where they are not the task's own."""
+    # None where these would be another task: a task file or Python code may define what no flag can.
     name, origin, labels, prompt = manifest.config.task, manifest.data.origin, list(manifest.labels), manifest.prompt
     try:
         known: Task | None = load_task(name)
@@ -209,7 +204,7 @@ def _task_flags(manifest: Manifest) -> dict[str, Any] | None:
 
 
 def _made(known: Task | None, manifest: Manifest, flags: Mapping[str, Any]) -> Task:
-    """The task that the command line makes of these flags, which may explain other fields."""
+    """Return the task that the command line makes of these flags, which may explain other fields."""
     prompt, labels = manifest.prompt, list(manifest.labels)
     if known is None:
         file = Path(flags["data"])

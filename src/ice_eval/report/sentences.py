@@ -1,4 +1,4 @@
-"""Sentences about runs: verdicts, and notes beside tables. They also say what numbers do not mean."""
+"""Sentences about runs: verdicts with their limits, and notes beside tables."""
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
@@ -49,7 +49,6 @@ _STEP_FLAGS = {
     "exact_for_some": "short chains have fewer sets than were asked for: all of them were used, and the test is exact.",
     "depends_on_score_order": "the verdict changes if sets rank by how nearly they give the whole chain's score.",
 }
-"""The same where steps of chains are explained."""
 _ACTS = {"sufficiency": "kept", "necessity": "removed"}
 
 
@@ -69,7 +68,7 @@ class Sentence:
     operator: str
     verdict: str
     word: str | None
-    """The word that the colour stands for, of a range the lower one; None where the verdict is no such word."""
+    """Word that sets the colour, the lower one of a range; None where the verdict has none."""
     text: str
 
 
@@ -79,24 +78,24 @@ class Statement:
 
     attribution: str
     setting: str
-    """The direction and the size, and the null where sets are matched by more than their size."""
+    """Direction and size, and the null where sets are matched by more than their size."""
     sentences: tuple[Sentence, ...]
     over_all: str
     """One conclusion over all operators, if they allow it; empty with a single operator."""
     silence: str
-    """Conclusions that it does not allow."""
+    """Conclusions that the verdicts do not allow."""
 
 
 @dataclass(frozen=True)
 class Verdicts:
-    """The statements of a run: on each attribution in its first setting, and in the others."""
+    """Statements of a run: on each attribution in its first setting, and in the others."""
 
     first: tuple[Statement, ...]
     others: tuple[Statement, ...]
 
 
 def verdicts(summary: Summary) -> Verdicts:
-    """A statement for every attribution and setting, the settings in the order of the run."""
+    """Return a statement for every attribution and setting, the settings in the order of the run."""
     units = _units([summary])
     lines = [line for line in summary.configurations if line.operator != ALL]
     over_all = {place_of(line): _over_all(line, units) for line in summary.robustness}
@@ -121,7 +120,7 @@ def verdicts(summary: Summary) -> Verdicts:
 
 
 def lead(summaries: Sequence[Summary]) -> str:
-    """The introduction to the verdicts of some runs: what is compared, and how words are chosen."""
+    """Return the introduction to the verdicts of some runs: the comparison, and the choice of words."""
     lines = [line for summary in summaries for line in summary.configurations]
     act = " or ".join(dict.fromkeys(_ACTS[line.direction] for line in lines))
     ranked = " or ".join(dict.fromkeys("marked" if line.k is None else "top-ranked" for line in lines))
@@ -142,7 +141,6 @@ def lead(summaries: Sequence[Summary]) -> str:
 
 
 def in_first_setting(lines: Sequence[SummaryLine | AgreementLine]) -> list[Place]:
-    """The first place of each attribution."""
     found: dict[str, Place] = {}
     for line in lines:
         found.setdefault(line.attribution, place_of(line))
@@ -150,17 +148,16 @@ def in_first_setting(lines: Sequence[SummaryLine | AgreementLine]) -> list[Place
 
 
 def place_of(line: SummaryLine | AgreementLine | RobustnessLine) -> Place:
-    """The configuration of a line, whatever its operator."""
     return Place(line.attribution, line.direction, line.k, line.null)
 
 
 def _units(summaries: Sequence[Summary]) -> str:
-    """The things that explanations choose from: steps of chains, or units of texts."""
+    """Return the name of what explanations choose from: steps of chains, or units of texts."""
     return "steps" if all(summary.chains is not None for summary in summaries) else "units"
 
 
 def _chance(lines: Sequence[SummaryLine]) -> str:
-    """The way ties count, and the win rate of chance that follows."""
+    """Return the rule for ties, and the resulting win rate of chance."""
     strict = {_is_strict(line) for line in lines if _has_ties(line)}
     if strict == {True, False}:
         return ". Ties count half, and 50 % is chance, or they are lost, and chance is below; each sentence says which"
@@ -170,17 +167,17 @@ def _chance(lines: Sequence[SummaryLine]) -> str:
 
 
 def _is_strict(line: SummaryLine) -> bool:
-    """True where ties were lost, by the protocol that the flags name."""
+    """True where ties count as lost, by the protocol that the flags name."""
     return any(protocol.strict and f"protocol_{name}" in line.flags for name, protocol in PROTOCOLS.items())
 
 
 def _has_ties(line: SummaryLine) -> bool:
-    """True where the share of sets that tie is more than 0.0 % when it is printed."""
+    """True where the share of sets that tie prints as more than 0.0 %."""
     return line.tie_rate is not None and round(line.tie_rate, 3) > 0
 
 
 def _over_all(line: RobustnessLine, units: str) -> str:
-    """One sentence on all operators; it rests on other bounds than the intervals beside it, so it says which."""
+    """Return one sentence on all operators; it names its bounds, which differ from the intervals beside it."""
     if line.word == "robust" and line.sides is not None:
         return f"All operators put it {line.sides[0]} {THRESHOLD} (one-sided 95 % bounds)."
     if line.word == "operator-dependent":
@@ -201,7 +198,6 @@ def _setting(place: Place) -> str:
 
 
 def _sentence(line: SummaryLine) -> Sentence:
-    """The verdict with its win rate, interval and number of examples."""
     verdict, word = ("no verdict", None) if line.verdict is None else (str(line.verdict), line.verdict.lowest)
     if line.win_rate is None:
         return Sentence(line.operator, verdict, word, "no example could be evaluated.")
@@ -210,7 +206,7 @@ def _sentence(line: SummaryLine) -> Sentence:
     sets = "random sets of the same size" + ("" if line.null == SIZE else f" and matched by {line.null}")
     verb, counted, tied = "it beats", "", ""
     if _has_ties(line):
-        # Half of the sets that tie are in the win rate, but nobody beat them.
+        # Half of the sets that tie are in the win rate, but they were not beaten.
         strict = _is_strict(line)
         verb = "it beats" if strict else "it wins against"
         counted = ", ties counted as lost" if strict else ", ties counted half"
@@ -220,7 +216,7 @@ def _sentence(line: SummaryLine) -> Sentence:
 
 
 def _silence(lines: Sequence[SummaryLine], units: str) -> str:
-    """Conclusions that a reader might draw from the verdicts, and must not."""
+    """Return conclusions that a reader might draw from the verdicts, and must not."""
     found = [line.verdict for line in lines if line.verdict is not None]
     parts = []
     if any(each.highest in ("weakly faithful", "faithful") and each.lowest != "anti-faithful" for each in found):
@@ -237,13 +233,12 @@ def _silence(lines: Sequence[SummaryLine], units: str) -> str:
 
 
 _ENOUGH_FOR_KAPPA = 8
-"""Configurations from which on the agreement of operators is reported; a handful says nothing."""
+"""Fewest configurations for which the agreement of operators is reported."""
 _NAMED = 5
-"""Examples that are named where operators disagree."""
 
 
 def notes(*summaries: Summary) -> list[str]:
-    """Notes beside the tables of some runs, each once; those on chains come first."""
+    """Return notes beside the tables of some runs, each once; those on chains come first."""
     found = cot_notes(*summaries)
     for summary in summaries:
         found += _notes_of_run(summary)
@@ -283,7 +278,7 @@ def _notes_of_run(summary: Summary) -> Iterator[str]:
 
 
 def _skipped(lines: Sequence[SummaryLine]) -> Iterator[str]:
-    """The number of skipped examples, and the attributions for which it is higher."""
+    """Yield the number of skipped examples, and the attributions for which it is higher."""
     counts = {line.attribution: 0 for line in lines}
     for line in lines:
         counts[line.attribution] = max(line.n_skipped, counts[line.attribution])
@@ -295,7 +290,7 @@ def _skipped(lines: Sequence[SummaryLine]) -> Iterator[str]:
 
 
 def _single_examples(lines: Sequence[SummaryLine], *, of_steps: bool) -> Iterator[str]:
-    """The reason why no single example may be called significant."""
+    """Yield the reason why no single example may be called significant."""
     unsaid = [line for line in lines if line.significant_reason]
     reasons = {str(line.significant_reason) for line in unsaid if line.significant_floor_share is None}
     yield from (f"Single examples: {reason}." for reason in sorted(reasons))
@@ -308,7 +303,7 @@ def _single_examples(lines: Sequence[SummaryLine], *, of_steps: bool) -> Iterato
 
 
 def _disagreements(lines: Sequence[AgreementLine]) -> Iterator[str]:
-    """The examples that two operators judge most differently, once for all k and directions of an attribution."""
+    """Yield the examples that two operators judge most differently, once per attribution."""
     named: dict[tuple[str, str, str], list[tuple[str, ...]]] = {}
     for line in lines:
         if line.disagree:
@@ -324,27 +319,27 @@ def _disagreements(lines: Sequence[AgreementLine]) -> Iterator[str]:
 
 
 def _flag_note(flag: str, *, where: str = "", meanings: Mapping[str, str] = FLAGS) -> str:
-    """The meaning of a flag and the rows it is about, with its name in the files behind it."""
+    """Return the meaning of a flag and the rows it is about, followed by its name in the files."""
     said = meanings.get(flag, "")
     return f"{where}: {said} [{flag}]" if where else f"{said[:1].upper()}{said[1:]} [{flag}]".lstrip()
 
 
 def plan_notes(plan: Plan) -> list[str]:
-    """Sentences on the basis of a plan's numbers."""
+    """Return sentences on the basis of a plan's numbers."""
     found = [
         f"From a pilot of {plan.pilot['n']:.0f} examples with {plan.pilot['m']:.0f} random sets each, in "
         f"{plan.pilot['seconds']:.0f} s; loading the model is not counted.",
     ]
     if plan.peak_memory_gb is not None:
         found.append(f"Peak memory of the pilot: {plan.peak_memory_gb:.2f} GB; batches of the run are no larger.")
-    if plan.cheapest_m is not None and plan.cheapest_m >= 1:  # less: the sets of the pilot add no noise to speak of
+    if plan.cheapest_m is not None and plan.cheapest_m >= 1:  # less: the sets of the pilot add negligible noise
         found.append(f"The fewest tokens for a given interval: about {plan.cheapest_m:.0f} random sets per example.")
     found.append("The widest interval and the largest detectable win rate of all configurations are shown.")
     return [*found, *plan.warnings]
 
 
 def difference_notes(found: Sequence[RunDifference]) -> list[str]:
-    """Notes beside the differences of some runs from a first one."""
+    """Return notes beside the differences of some runs from a first one."""
     notes = [f"A is {found[0].first.path}."]
     for letter, each in zip(run_letters(len(found) + 1)[1:], found, strict=True):
         notes.append(f"{letter} is {each.second.path}. {_shared_examples(each)}")
@@ -373,7 +368,7 @@ def _shared_examples(each: RunDifference) -> str:
 
 
 def _listed(cells: Sequence[Configuration]) -> str:
-    """`sufficiency, k = 0.2: occlusion under delete, infill` for configurations that one run alone has."""
+    """Return `sufficiency, k = 0.2: occlusion under delete, infill` for configurations that one run alone has."""
     by_place: dict[str, dict[str, list[str]]] = {}
     for cell in cells:
         null = "" if cell.null == SIZE else f", null {cell.null}"
@@ -386,7 +381,7 @@ def _listed(cells: Sequence[Configuration]) -> str:
 
 
 def adaptation_notes(adaptation: Adaptation, found: Sequence[Answered]) -> list[str]:
-    """Notes on the adapted copy of a classifier: its training, and whether it learnt something."""
+    """Return notes on the adapted copy of a classifier: its training, and whether it learnt something."""
     seen = "the evaluated ones too" if adaptation.rows_evaluated else "none of them evaluated"
     losses = ", ".join(f"{loss:.3f}" for loss in adaptation.losses)
     removed = [line for line in found if line.operator is not None]

@@ -22,10 +22,8 @@ THRESHOLD = f"{100 * stats.WEAKLY_FAITHFUL:g} %"
 
 
 def run_names(folders: Sequence[RunFolder]) -> list[tuple[str, str]]:
-    """The model and the task of every run, which together distinguish different folders.
-
-    Models are named by the last part of their path where that is enough, and with their folder where it is not.
-    """
+    """Return the model and the task of every run, which together distinguish different folders."""
+    # Models are named by the last part of their path where that is enough, and with their folder where it is not.
     runs = {folder.path.resolve(): folder for folder in folders}
     configs = [folder.manifest().config for folder in runs.values()]
     models = {config.model for config in configs}
@@ -44,16 +42,14 @@ def run_names(folders: Sequence[RunFolder]) -> list[tuple[str, str]]:
 
 
 def tables(summaries: Sequence[Summary]) -> list[Table]:
-    """All tables of some runs that have a row; those of chains come first."""
+    """Return all tables of some runs that have a row; those of chains come first."""
     of_explanations = (summary_table(summaries), agreement_table(summaries), robustness_table(summaries))
     return [*cot_tables(*summaries), *(table for table in of_explanations if table.rows)]
 
 
 def _effect(line: SummaryLine) -> str:
-    """The median and its word; near a limit with as many digits as put it on the side that the word says.
-
-    0.496 is small, and medium is from 0.5 on: `+0.50 small` would contradict itself.
-    """
+    """Return the median and its word; near a limit with enough digits to agree with the word."""
+    # 0.496 is small, and medium is from 0.5 on: `+0.50 small` would contradict itself.
     value, word = line.effect_size_median, line.effect_word
     if value is None or word is None:
         return written(value, "effect")
@@ -67,7 +63,7 @@ def _rank_correlation(line: AgreementLine) -> str:
 
 
 def _conclusion(line: RobustnessLine) -> str | None:
-    """The word; a conclusion that is robust may be a poor one, so it says on which side."""
+    """Return the word and its side: a robust conclusion may be a poor one."""
     if line.word == "robust" and line.sides is not None:
         return f"robust ({line.sides[0]} {THRESHOLD})"
     return line.word
@@ -108,11 +104,11 @@ _ROBUSTNESS = (
 
 
 def summary_table(summaries: Sequence[Summary]) -> Table:
-    """Win rate, interval, effect size, p-value and verdict of every configuration.
+    """Return win rate, interval, effect size, p-value and verdict of every configuration.
 
-    Columns that say the same in every row (a single model or task, the usual null, k or direction) are left out.
-    P-values are adjusted over all rows of the table, whichever runs they come from. The highest win rate is the best
-    one, among the rows that differ in their attribution alone.
+    Columns with one value in all rows (a single model or task, the usual null, k or direction) are omitted. P-values
+    are adjusted over all rows of the table. The highest win rate is marked among rows that differ in their attribution
+    alone.
     """
     runs, lines = _numbered(summaries, [summary.configurations for summary in adjusted_jointly(summaries)])
     of_steps = bool(summaries) and all(summary.chains is not None for summary in summaries)
@@ -123,19 +119,19 @@ def summary_table(summaries: Sequence[Summary]) -> Table:
 
 
 def agreement_table(summaries: Sequence[Summary]) -> Table:
-    """The agreement of every two operators about an attribution."""
+    """Return the agreement of every two operators about an attribution."""
     runs, lines = _numbered(summaries, [summary.agreement for summary in summaries])
     return table_of("Operator agreement", lines, _AGREEMENT, runs=runs)
 
 
 def robustness_table(summaries: Sequence[Summary]) -> Table:
-    """One word for every attribution on whether a conclusion holds under every operator."""
+    """Return one word for every attribution on whether a conclusion holds under every operator."""
     runs, lines = _numbered(summaries, [summary.robustness for summary in summaries])
     return table_of("Over all operators", lines, _ROBUSTNESS, runs=runs)
 
 
 def _numbered(summaries: Sequence[Summary], parts: Sequence[Sequence[L]]) -> tuple[list[str], list[L]]:
-    """The lines of all summaries, and for each the number of its run where model and task do not distinguish runs."""
+    """Return the lines of all summaries, and the number of each one's run where model and task are not unique."""
     named = [{(line.model, line.task) for line in summary.configurations} for summary in summaries]
     alike = any(one & other for one, other in itertools.combinations(named, 2))
     runs = [str(run) if alike else "" for run, lines in enumerate(parts, start=1) for _ in lines]
@@ -143,7 +139,7 @@ def _numbered(summaries: Sequence[Summary], parts: Sequence[Sequence[L]]) -> tup
 
 
 def _highest(runs: Sequence[str], lines: Sequence[SummaryLine]) -> set[int]:
-    """The lines with the highest win rate among those that differ in their attribution alone."""
+    """Return the lines with the highest win rate among those that differ in their attribution alone."""
     rivals: dict[tuple[object, ...], dict[int, float]] = {}
     for index, (run, line) in enumerate(zip(runs, lines, strict=True)):
         if line.win_rate is not None:
@@ -161,11 +157,9 @@ _MEASURABLE_S = 0.1
 
 
 def cost_table(manifest: Manifest) -> Table:
-    """Seconds and probes of each attribution; no rows unless at least two have a cost, and not the same.
-
-    Attributions that share a pass, as attention and gradients, share its cost equally: where there is nothing else,
-    there is nothing to compare.
-    """
+    """Return seconds and probes of each attribution; no rows unless at least two have a cost, and not the same."""
+    # Attributions that share a pass, as attention and gradients, share its cost equally: where there is nothing else,
+    # there is nothing to compare.
     cost = manifest.cost
     if cost is None:
         return Table("What each attribution cost", (), ())
@@ -195,7 +189,7 @@ _PLAN = (
 
 
 def plan_table(plan: Plan, *, hourly_price: float | None = None) -> Table:
-    """The cost and power of each choice of examples and random sets."""
+    """Return the cost and power of each choice of examples and random sets."""
     columns = list(_PLAN)
     if hourly_price is not None:
         columns.append(Column("dollars", "dollars", "fraction", get=lambda each: each.minutes / 60 * hourly_price))
@@ -206,12 +200,11 @@ _LONGEST = 60
 
 
 def run_letters(n: int) -> list[str]:
-    """Letters of `n` compared runs: A, B, C and so on."""
     return [ascii_uppercase[i] if i < len(ascii_uppercase) else f"R{i + 1}" for i in range(n)]
 
 
 def difference_tables(found: Sequence[RunDifference]) -> list[Table]:
-    """All tables of some comparisons with the same first run, A, that have a row."""
+    """Return all tables of some comparisons with the same first run, A, that have a row."""
     letters = run_letters(len(found) + 1)
     others = {letter: each.second.summary() for letter, each in zip(letters[1:], found, strict=True)}
     chains = chain_difference_table(found[0].first.summary(), others)
@@ -219,7 +212,6 @@ def difference_tables(found: Sequence[RunDifference]) -> list[Table]:
 
 
 def _settings_table(found: Sequence[RunDifference], letters: Sequence[str]) -> Table:
-    """The settings in which runs differ, and their values."""
     fields = dict.fromkeys(setting.field for each in found for setting in each.settings)
     rows = []
     for field in fields:
@@ -238,10 +230,7 @@ def _setting(value: object) -> str:
 
 
 def _rates_table(found: Sequence[RunDifference], letters: Sequence[str]) -> Table:
-    """Win rates of every configuration that runs share, and how sure their difference is.
-
-    P-values are adjusted over all rows of the table.
-    """
+    """Return the win rates that runs share, their differences, and p-values adjusted over all rows of the table."""
     pairs = [(letter, line) for letter, each in zip(letters[1:], found, strict=True) for line in each.configurations]
     second = "B" if len(found) == 1 else "other"
     columns = (
@@ -273,7 +262,6 @@ def _verdicts(line: WinRateDifference) -> str:
 
 
 def adapted_inputs(line: Answered) -> str:
-    """The inputs that a line is about."""
     if line.operator is None:
         return "full"
     return f"{line.operator}, random set {'kept' if line.direction == 'sufficiency' else 'removed'}"
@@ -294,5 +282,5 @@ _ADAPTATION = (
 
 
 def adaptation_table(found: Sequence[Answered]) -> Table:
-    """Accuracy and loss of a deployed model, A, and of its adapted copy, B; losses also at their best temperatures."""
+    """Return accuracy and loss of a deployed model, A, and its adapted copy, B; losses also at best temperatures."""
     return table_of("How they answer", found, _ADAPTATION)

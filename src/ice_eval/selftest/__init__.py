@@ -1,4 +1,4 @@
-"""Self-test of the method on models whose truth is known."""
+"""Self-test of the method on models with known truth."""
 
 from ice_eval.selftest.checks import Check
 from ice_eval.selftest.run import FULL, QUICK, Report, Sizes, selftest

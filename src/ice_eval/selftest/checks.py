@@ -20,11 +20,10 @@ Column = NDArray[np.float64]  # (examples,)
 LIMIT = 0.001
 """A guarantee whose p-value is smaller fails."""
 DATA_SET = 25
-"""Examples in a data set."""
 ALPHAS = (0.05, 0.10, 0.20)
 SEQUENTIAL_ALPHAS = (0.01, 0.05, 0.10)
 DETECTED = 0.05
-"""A data set differs from random ones when the p-value of its mean win rate is at most this."""
+"""Largest p-value of a data set's mean win rate that counts as different from random."""
 POWER = 0.9
 """Share of data sets in which the plain truth must be detected."""
 
@@ -37,8 +36,6 @@ _ROUND_OFF = 1e-12
 
 @dataclass(frozen=True)
 class About:
-    """The subject of some trials."""
-
     model: str
     operator: str
     direction: str
@@ -50,10 +47,7 @@ class About:
 
 @dataclass(frozen=True)
 class Trials:
-    """One explanation under one configuration, on many examples.
-
-    Anything that gives p-values and win rates can be checked: another null, another test, another model.
-    """
+    """One explanation under one configuration, on many examples; any p-values and win rates can be checked."""
 
     about: About
     p_value: Column
@@ -65,7 +59,7 @@ class Trials:
     families: Sequence[Column] = field(default=(), repr=False)
     """Win rates of all scored sets of each example, the rationale's first; empty where a test has none."""
     sequential: bool = False
-    """Whether each example took as many sets as its test needed: then it has no rank among a fixed number of them."""
+    """True if each example took as many sets as its test needed: then it has no rank among a fixed number of them."""
 
     def __len__(self) -> int:
         return self.win_rate.size
@@ -82,11 +76,10 @@ class Check:
     """95 % interval of `observed`."""
     high: float | None = None
     bound: str
-    """The guarantee, or the expectation of a measurement, in words."""
+    """Guarantee, or the expectation of a measurement, in words."""
     n: int
-    """Trials, or data sets."""
     p: float | None = None
-    """Probability of something as bad while the guarantee holds; None for a measurement."""
+    """Probability of an observation as extreme while the guarantee holds; None for a measurement."""
 
     @property
     def is_guarantee(self) -> bool:
@@ -97,18 +90,15 @@ class Check:
         return self.p is None or self.p >= LIMIT
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the check as JSON holds it."""
         fields = asdict(self)
         return {**fields.pop("about"), **fields, "is_guarantee": self.is_guarantee, "ok": self.ok}
 
 
 def at_most(name: str, about: About, hits: NDArray[np.bool_], limit: float) -> Check:
-    """Check that the share of hits is at most `limit`."""
     return _guaranteed(name, about, hits, limit, "greater")
 
 
 def at_least(name: str, about: About, hits: NDArray[np.bool_], limit: float) -> Check:
-    """Check that the share of hits is at least `limit`."""
     return _guaranteed(name, about, hits, limit, "less")
 
 
@@ -131,7 +121,7 @@ def _guaranteed(
 
 
 def calibration(trials: Trials, *, rng: np.random.Generator) -> Iterator[Check]:
-    """Check everything that must hold of a random explanation."""
+    """Check all properties of a random explanation."""
     yield from false_positives(trials, SEQUENTIAL_ALPHAS if trials.sequential else ALPHAS)
     yield mean_win_rate(trials)
     if not trials.sequential:
@@ -152,11 +142,9 @@ def false_positives(trials: Trials, alphas: Sequence[float] = ALPHAS) -> Iterato
 
 
 def uniform_ranks(trials: Trials, *, rng: np.random.Generator) -> Check:
-    """Check that every rank among the M + 1 sets is equally likely (χ²).
-
-    Ties are broken by a draw, and a draw within its place spreads the rank over (0, 1), so that examples with different
-    M share the bins. A Kolmogorov-Smirnov test would reject valid p-values, which are discrete.
-    """
+    """Check that every rank among the M + 1 sets is equally likely (χ²)."""
+    # Ties are broken by a draw, and a draw within its place spreads the rank over (0, 1), so that examples with
+    # different M share the bins. A Kolmogorov-Smirnov test would reject valid p-values, which are discrete.
     tied = trials.tie_rate * trials.m
     below = trials.win_rate * trials.m - tied / 2
     places = np.round(below) + np.floor(rng.random(len(trials)) * (np.round(tied) + 1))
@@ -166,11 +154,9 @@ def uniform_ranks(trials: Trials, *, rng: np.random.Generator) -> Check:
 
 
 def uniform_sets(n_units: int, size: int, *, n: int, seed: int, rng: np.random.Generator) -> Check:
-    """Check that a unit drawn from a random set is equally likely to be at any place (χ²).
-
-    A sampler that prefers some places moves a win rate only as far as these matter; here it shows at once. The first
-    eight sets of an order differ, so counts are more even than those of independent draws: the test is conservative.
-    """
+    """Check that a unit drawn from a random set is equally likely to be at any place (χ²)."""
+    # A sampler that prefers some places moves a win rate only as far as these matter; here it shows at once. The first
+    # eight sets of an order differ, so counts are more even than those of independent draws: the test is conservative.
     counts = np.zeros(n_units, dtype=np.int64)
     for index in range(n):
         sets = rationales.random_sets(n_units, size, _N_SETS, seed=seed, example_id=f"selftest-{index}")
@@ -192,7 +178,7 @@ def _equally_often(name: str, about: About, counts: NDArray[np.int64]) -> Check:
 
 
 def mean_win_rate(trials: Trials, *, promised: bool = True) -> Check:
-    """Check that the mean win rate is one half (two-sided t-test), or report it where nothing is promised."""
+    """Check that the mean win rate is one half (two-sided t-test), or report it where nothing is guaranteed."""
     mean = float(trials.win_rate.mean())
     low, high, p = mean, mean, float(mean == stats.CHANCE)
     if np.ptp(trials.win_rate) > _ROUND_OFF:
@@ -226,7 +212,6 @@ def data_sets(trials: Trials, *, rng: np.random.Generator) -> tuple[NDArray[np.b
 
 
 def verdicts(trials: Trials, *, rng: np.random.Generator) -> list[stats.Verdict]:
-    """Return the verdict on each data set."""
     return [
         stats.verdict(float(rates.mean()), stats.mean_interval(rates, rng=rng, n_resamples=_N_RESAMPLES), p_value=p)
         for rates, p in ((trials.win_rate[each], p) for each, p in _tests(trials, rng))
@@ -237,10 +222,8 @@ def verdicts(trials: Trials, *, rng: np.random.Generator) -> list[stats.Verdict]
 
 
 def truth(trials: Trials, *, exact: bool, unique: bool, rng: np.random.Generator) -> Iterator[Check]:
-    """Check everything that must hold of an explanation that is the truth.
-
-    `exact`: no set can beat it; where fills are drawn, a lucky set may. `unique`: no other set ties with it either.
-    """
+    """Check all properties of an explanation that is the truth."""
+    # `exact`: no set can beat it; where fills are drawn, a lucky set may. `unique`: no other set ties with it either.
     about = trials.about
     if exact:
         yield at_most("a random set beats the truth", about, trials.p_lower < 1 - _ROUND_OFF, 0.0)
@@ -254,7 +237,7 @@ def truth(trials: Trials, *, exact: bool, unique: bool, rng: np.random.Generator
 
 
 def negated_truth(trials: Trials, *, exact: bool, unique: bool, rng: np.random.Generator) -> Iterator[Check]:
-    """Check everything that must hold of the opposite of the truth; arguments as for `truth`."""
+    """Check all properties of the opposite of the truth; arguments as for `truth`."""
     about = trials.about
     if exact:
         yield at_most("a random set does worse than the negated truth", about, trials.p_value < 1 - _ROUND_OFF, 0.0)
@@ -269,7 +252,7 @@ def negated_truth(trials: Trials, *, exact: bool, unique: bool, rng: np.random.G
 
 
 def power(trials: Trials, *, rng: np.random.Generator) -> Iterator[Check]:
-    """Measure how often an explanation is detected: a weak signal allows no guarantee."""
+    """Measure the detection rate of an explanation: a weak signal allows no guarantee."""
     yield mean_win_rate(trials, promised=False)
     _, detected = data_sets(trials, rng=rng)
     yield measured(f"detected in a data set of {DATA_SET}", trials.about, detected, "power")
@@ -290,11 +273,9 @@ def false_discoveries(
     rng: np.random.Generator,
     tail: str = "upper",
 ) -> Iterator[Check]:
-    """Check that Benjamini-Hochberg keeps the false-discovery rate of one tail, in data sets of null and true examples.
-
-    In each data set one rejected example is drawn. It is a null one with probability V / R, the false-discovery
-    proportion, whose mean is the false-discovery rate: so the count over data sets is binomial with that rate.
-    """
+    """Check that Benjamini-Hochberg controls the false-discovery rate of one tail, with null and true examples."""
+    # In each data set one rejected example is drawn. It is a null one with probability V / R, the false-discovery
+    # proportion, whose mean is the false-discovery rate: so the count over data sets is binomial with that rate.
     count = min(null.size // n_null, signal.size // n_signal)
     false, rejects = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
     for index in range(count):
@@ -310,12 +291,10 @@ def false_discoveries(
 def coverage(
     about: About, population: Column, *, size: int, n_data_sets: int, promised: bool, rng: np.random.Generator
 ) -> Check:
-    """Measure how often the 95 % interval of a data set drawn from a population covers the population's mean.
-
-    The level of a bootstrap interval is approximate: on large samples, 94 to 95.5 % with 100 examples whose win rates
-    are spread out, and down to 88 % where most equal 1 and few lie far below. Only the first is promised. With 400 data
-    sets a true level of 94.3 % passes 99.5 times in 100, one of 90 % fails 3 times in 4.
-    """
+    """Measure the coverage of a population's mean by the 95 % interval of a data set drawn from it."""
+    # The level of a bootstrap interval is approximate: on large samples, 94 to 95.5 % with 100 examples whose win rates
+    # are spread out, and down to 88 % where most equal 1 and few are far below. Only the first is guaranteed. With 400
+    # data sets a true level of 94.3 % passes 99.5 times in 100, one of 90 % fails 3 times in 4.
     mean = population.mean()
     covers = np.zeros(n_data_sets, dtype=bool)
     for index in range(n_data_sets):

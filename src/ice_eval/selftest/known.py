@@ -1,4 +1,4 @@
-"""Models whose truth is known, texts of their words, and attributions that know the truth to a degree."""
+"""Models with known truth, texts of their words, and attributions that approximate the truth."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ NEUTRAL: tuple[str, ...] = (
 )  # fmt: skip
 """Words that contribute nothing to any model."""
 _LONG, _SHORT, _SHORT_RATE = (10, 20), (4, 9), 0.15
-"""Words in a text. A rationale of a short one holds a single word, so that all sets are enumerated."""
+"""Numbers of words in a text. A rationale of a short one holds a single word, so that all sets are enumerated."""
 _MARGIN = 0.3
 
 
@@ -45,20 +45,18 @@ class KnownModel:
     sparse: float = 0.0
     """Share of texts with a single decisive word, so that many sets tie at the top and at the bottom."""
     unique: bool = False
-    """Whether the best set of a text, and the worst, never tie with another."""
+    """True if the best set of a text, and the worst, never tie with another."""
 
     def task(self, n: int, *, seed: int, purpose: str) -> Task:
-        """Return `n` texts of its words. They have no labels: infill may write words that contribute, and is noisy."""
+        """Return `n` texts of its words, without labels: infill may write words that contribute, and is noisy."""
         texts = self._texts(n, rng_for(seed, "selftest-texts", purpose))
         rows = [{"id": f"{purpose}-{index}", "text": text} for index, text in enumerate(texts)]
         return Task(data=Records(rows), prompt=PROMPT, label_words=LABEL_WORDS, name=f"selftest-{purpose}")
 
     def _texts(self, n: int, rng: np.random.Generator) -> list[str]:
-        """Return texts in which words for one side outweigh those for the other.
-
-        Decisive words stand in the first half of a text, so that a sampler that prefers some places is caught. There
-        are enough of them to fill a rationale, except in a share `sparse` of texts, which have a single one.
-        """
+        """Return texts in which words for one side outweigh those for the other."""
+        # Decisive words are in the first half of a text, so that a sampler that prefers some places is detected. There
+        # are enough of them to fill a rationale, except in a share `sparse` of texts, which have a single one.
         sides = [[word for word, value in self.decisive.items() if sign * value > 0] for sign in (1, -1)]
         every = {**self.decisive, **self.fillers}
         found: list[str] = []
@@ -105,7 +103,6 @@ def _decisive_of(
 
 
 def toy() -> KnownModel:
-    """Return the bag of words that ships with the package."""
     return KnownModel("toy", Toy(), WEIGHTS, dict.fromkeys(NEUTRAL, 0.0), bias=BIAS, sparse=0.25)
 
 
@@ -122,15 +119,11 @@ def toy() -> KnownModel:
 _SPECIAL = {"unk_token": "<unk>", "pad_token": "<pad>", "mask_token": "<mask>", "eos_token": "<end>"}
 _NORM, _GAIN, _WIDTH = 4.0, 10.0, 16
 _CONTRIBUTION, _PADDING, _MEAN = 0, 1, 2
-"""Places in the residual stream."""
+"""Indices in the residual stream."""
 
 
 def planted() -> KnownModel:
-    """Return the transformer, loaded as any pair of a model and its tokenizer is.
-
-    Raises:
-        ImportError: torch, transformers or tokenizers is not installed.
-    """
+    """Return the transformer, loaded as any pair of a model and its tokenizer; raise `ImportError` without torch."""
     decisive, faint = decisive_words(), faint_words()
     tokenizer = _tokenizer([*decisive, *faint, *NEUTRAL])
     transformer = _transformer(tokenizer, {**decisive, **faint})

@@ -26,20 +26,20 @@ M = 19
 """Random sets per rationale: p-values are multiples of 0.05."""
 M_DISCOVERIES, M_SEQUENTIAL = 99, 499
 NOISE = (1.0, 2.0, 4.0, 8.0)
-"""Standard deviations of the noise, in those of the truth."""
+"""Standard deviations of the noise, relative to those of the truth."""
 RANDOM, TRUTH, NEGATED, MIXTURE = "random", "truth", "negated truth", "mixture"
 
 _WEAKENED = ("delete", "infill")
 """Operators under which the signal is weakened: those of a default run."""
 _SPREAD_OUT = (RANDOM, "truth + 4 noise")
-"""Attributions whose win rates do not pile up at 1: there a bootstrap interval of 100 examples has its level."""
+"""Attributions whose win rates are spread out: there a bootstrap interval of 100 examples has its level."""
 _MIXED = 10
-"""Examples in a mixed data set; the explanation of one of them is the truth."""
+"""Number of examples in a mixed data set; one of them has the true explanation."""
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """Numbers of examples and data sets that each part draws; a part that draws none is skipped."""
+    """Numbers of examples and data sets of each part; a part with none is skipped."""
 
     random: int = 0
     truth: int = 0
@@ -56,12 +56,10 @@ QUICK = Sizes(random=200, truth=100, weakened=50, mixture=200, covered=100, matc
 
 @dataclass(frozen=True)
 class Report:
-    """The checks of a self-test."""
-
     checks: tuple[Check, ...]
     seed: int
     skipped: tuple[str, ...]
-    """Models that could not be tested here, and why."""
+    """Models that could not be tested here, and the reason."""
     seconds: float
 
     @property
@@ -77,7 +75,6 @@ class Report:
         return not self.failed
 
     def content(self) -> dict[str, Any]:
-        """Return the report as JSON holds it."""
         return {
             "ok": self.ok,
             "seed": self.seed,
@@ -98,7 +95,7 @@ def selftest(
     with_transformer: bool = True,
     say: Callable[[str], None] = lambda message: None,
 ) -> Report:
-    """Test the method on models whose truth is known; `say` gets a line before each part."""
+    """Test the method on models with known truth; `say` gets a line before each part."""
     started, skipped = time.monotonic(), []
     names = tuple(operators or operator_registry.names())
     models: list[KnownModel] = [toy()]
@@ -121,8 +118,6 @@ def selftest(
 
 @dataclass(frozen=True)
 class _Bench:
-    """One known model under test."""
-
     known: KnownModel
     operators: Sequence[str]
     sizes: Sizes
@@ -160,7 +155,7 @@ class _Bench:
         yield from self._coverage([*null.values(), *true.values(), *weakened.values()])
 
     def _discoveries(self, null: Mapping[About, Trials], true: Mapping[About, Trials]) -> Iterator[Check]:
-        """Reject with few random sets: only a large level allows it, with 6 null and 2 true examples at 0.20."""
+        """Check discoveries with few random sets, which needs a large level: 6 null and 2 true examples at 0.20."""
         for about, trial in true.items() if null else ():
             if about.attribution == TRUTH:
                 yield from checks.false_discoveries(
@@ -174,7 +169,7 @@ class _Bench:
                 )
 
     def _mixture(self, methods: Mapping[str, Attribution]) -> Iterator[Check]:
-        """Reject with many random sets, at the level of a summary: one true explanation among nine random ones."""
+        """Check discoveries with many random sets, at a summary's level: one true explanation among nine random."""
         n, directions = self.sizes.mixture, DIRECTIONS[:1]
         found = self._run(MIXTURE, methods, [self.operators[:1]], n=n, m=M_DISCOVERIES, directions=directions)
         about = replace(next(iter(found)), attribution=MIXTURE)

@@ -11,8 +11,8 @@ characters   0-2 2-3 2-5   5-6 6-7   6-7
 with marks   ▁na | ïve | ▁ | <0xF0> …                ▁ Ġ Ċ ## @@ </w> and the bytes of SentencePiece
 ```
 
-`align` serves the tokenizer of a model, whose tokens must cover the whole text; `place` serves tokens that another tool
-wrote, which may come with a prompt around the text, or end before it does.
+`align` is for the tokenizer of a model, whose tokens must cover the whole text; `place` is for tokens of another tool,
+which may include a prompt around the text, or end before it does.
 """
 
 import functools
@@ -33,7 +33,6 @@ from ice_eval.records import Ids
 from ice_eval.words import character_starts, word_spans
 
 _SPACE = "\u2581"
-"""The space of SentencePiece."""
 _SPACE_MARKS = {_SPACE: " ", "Ġ": " ", "Ċ": "\n", "ĉ": "\t", "č": "\r"}
 _BYTE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 _SPACES = np.array([code for code in range(0x3001) if chr(code).isspace()])
@@ -49,14 +48,14 @@ def _utf8(text: str) -> bytes:
 
 @functools.cache
 def _byte_alphabet() -> dict[str, int]:
-    """The letters for bytes in byte-level vocabularies: printable bytes stand for themselves."""
+    """Return the letters for bytes in byte-level vocabularies: printable bytes represent themselves."""
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(0x100) if byte not in printable]
     return {chr(b): b for b in printable} | {chr(0x100 + place): b for place, b in enumerate(others)}
 
 
 def _letters(token: str) -> bytes | None:
-    """Return the bytes that letters stand for; None where a letter stands for none."""
+    """Return the bytes of letters; None where a letter represents none."""
     alphabet = _byte_alphabet()
     return bytes(alphabet[c] for c in token) if all(c in alphabet for c in token) else None
 
@@ -76,13 +75,12 @@ def _sentence_piece(piece: str) -> bytes:
 
 
 def _subword(piece: str) -> bytes:
-    """Spell pieces that mark where words go on (`##ing`, `play@@`) or end (`ing</w>`)."""
+    """Spell pieces that mark where words continue (`##ing`, `play@@`) or end (`ing</w>`)."""
     marked = piece if len(piece) < 3 else piece.removeprefix("##").removesuffix("@@")
     return _utf8(marked.removesuffix("</w>"))
 
 
 def _marked(token: str) -> bytes:
-    """Spell tokens with marks of any vocabulary."""
     if _BYTE.fullmatch(token):
         return _sentence_piece(token)
     bare = token.removeprefix("##").removesuffix("@@").removesuffix("</w>")
@@ -115,8 +113,8 @@ def align(text: str, pieces: Sequence[str | None]) -> Spans | None:
     """Locate pieces in their text; None where that is not possible.
 
     Pieces that do not spell the text exactly may differ from it in spaces, in case, in accents and in characters that
-    normalisers drop or replace. An unknown token (None) takes what lies between its neighbours, if there is just one
-    way to find them. Pieces of nothing but spaces share those between their neighbours.
+    normalisers drop or replace. An unknown token (None) covers the characters between its neighbours, if there is just
+    one way to find them. Pieces of nothing but spaces share those between their neighbours.
     """
     known = [piece for piece in pieces if piece is not None]
     if len(known) == len(pieces) and (found := spelled(text, known)) is not None:
@@ -131,11 +129,10 @@ def align(text: str, pieces: Sequence[str | None]) -> Spans | None:
 
 
 def are_plausible(text: str, spans: Spans, pieces: Sequence[str]) -> bool:
-    """Return whether tokens may stand where a tokenizer says they do.
+    """Return True if the positions that a tokenizer reports may be right.
 
-    Pieces that spell the text must stand where they spell it, but for the spaces around them. Those of a tokenizer
-    that normalises, or of one with unknown tokens, must lie within the text, in order, and leave nothing out but what
-    normalisers drop.
+    Pieces that spell the text must be where they spell it, except for the spaces around them. Those of a tokenizer that
+    normalises, or of one with unknown tokens, must be within the text, in order, and omit only what normalisers drop.
     """
     start, end = spans
     if not ((start >= 0) & (start <= end) & (end <= len(text))).all():
@@ -162,15 +159,14 @@ class Form:
     start: Ids
     end: Ids
     length: int
-    """Characters of the text."""
 
     def solid(self) -> "Form":
-        """Leave out spaces."""
+        """Return the form without spaces."""
         kept = ~np.isin(np.frombuffer(self.data, dtype=np.uint8), np.frombuffer(_ASCII_SPACES, dtype=np.uint8))
         return Form(self.data.translate(None, _ASCII_SPACES), self.start[kept], self.end[kept], self.length)
 
     def with_spaces(self, first: Ids, stop: Ids) -> Spans:
-        """Return the characters of parts of a text without spaces; empty parts get the spaces where they stand."""
+        """Return the characters of parts of a text without spaces; empty parts get the spaces at their position."""
         full = stop > first
         start, end = np.append(self.start, self.length), np.append(self.end, self.length)
         reach = np.concatenate([[0], np.maximum.accumulate(self.end)])  # where the characters before a byte end
@@ -186,7 +182,7 @@ def _as_it_is(text: str) -> Form:
 
 
 def normalised(text: str, normalise: Callable[[str], str]) -> Form:
-    """Read a text that is normalised character by character."""
+    """Return a text that is normalised character by character."""
     first = np.flatnonzero(character_starts(text) == np.arange(len(text)))
     bounds = np.append(first, len(text))
     parts = [_utf8(normalise(text[a:b])) for a, b in itertools.pairwise(bounds.tolist())]
@@ -203,7 +199,7 @@ def _cleaned(text: str) -> str:
 
 
 def _is_dropped(character: str, kinds: str) -> bool:
-    """Return whether normalisers may drop a character of these kinds: control (C), accent (M) or space (Z)."""
+    """Return True if normalisers may drop a character of these kinds: control (C), accent (M) or space (Z)."""
     return character == "\ufffd" or unicodedata.category(character)[0] in kinds
 
 
@@ -217,7 +213,7 @@ _NORMALISERS: tuple[Callable[[str], str], ...] = (
         c for c in unicodedata.normalize("NFD", _cleaned(text).lower()) if unicodedata.category(c) != "Mn"
     ),
 )
-"""Ways in which tokenizers normalise a text, each of which changes more than the one before."""
+"""Normalisations of tokenizers, each of which changes more than the one before."""
 
 
 def _exact(form: Form, parts: Sequence[bytes]) -> Spans | None:
@@ -233,10 +229,8 @@ def _exact(form: Form, parts: Sequence[bytes]) -> Spans | None:
 
 
 def _byte_places(data: bytes, parts: Sequence[bytes | None]) -> tuple[Ids, Ids] | None:
-    """Return the first byte of each part and the one after its last, if the parts make up the data in just one way.
-
-    Unknown parts (None) fill what is left; those in a row share their bytes.
-    """
+    """Return the first byte of each part and the one after its last, if the parts make up the data in just one way."""
+    # Unknown parts (None) fill what is left; those in a row share their bytes.
     runs, run_of = [b""], []
     for part in parts:
         if part is None and (len(runs) == 1 or runs[-1]):
@@ -266,7 +260,7 @@ def _byte_places(data: bytes, parts: Sequence[bytes | None]) -> tuple[Ids, Ids] 
 
 
 def _only_way(candidates: Sequence[Sequence[slice]], *, gap: int = 0) -> list[slice] | None:
-    """Choose one place of each part, in order and at least `gap` apart; None where there is no way, or several."""
+    """Choose one position of each part, in order and at least `gap` apart; None where there is no way, or several."""
     earliest: list[slice] = []
     latest: list[slice] = []
     for each in candidates:
@@ -281,7 +275,7 @@ def _only_way(candidates: Sequence[Sequence[slice]], *, gap: int = 0) -> list[sl
 
 
 def occurrences(wanted: AnyStr, whole: AnyStr) -> Iterator[int]:
-    """Find a text in another; an empty text is nowhere."""
+    """Yield the positions of a text in another; none for an empty text."""
     at = whole.find(wanted) if wanted else -1
     while at >= 0:
         yield at
@@ -293,7 +287,7 @@ def _codes(text: str) -> NDArray[np.uint32]:
 
 
 def _cover(text: str, spans: Spans) -> bool:
-    """Return whether every character is in a span, at least in part, but for those that normalisers drop."""
+    """Return True if every character is in a span, at least in part, except those that normalisers drop."""
     edges = np.bincount(spans.start, minlength=len(text) + 1) - np.bincount(spans.end, minlength=len(text) + 1)
     inside = np.cumsum(edges)[:-1] > 0
     missing = np.flatnonzero(~inside & ~np.isin(_codes(text), _SPACES))
@@ -305,7 +299,7 @@ def _cover(text: str, spans: Spans) -> bool:
 
 
 def _agree(text: str, spans: Spans, pieces: Sequence[str]) -> bool:
-    """Return whether all pieces spell what stands at their place: the tokenizer left out what no piece spells."""
+    """Return True if all pieces spell the text at their position; characters that no piece spells were dropped."""
     pairs = zip(spans.start.tolist(), spans.end.tolist(), strict=True)
     claimed = [_utf8(text[a:b]).translate(None, _ASCII_SPACES) for a, b in pairs]
     return any(
@@ -323,45 +317,40 @@ _SPECIAL = re.compile(
 """Tokens that frame a text and belong to none."""
 _UNKNOWN = frozenset({"[UNK]", "<unk>", "<UNK>", "⁇", "▁⁇"})
 _WORD, _RUN = "\U0010fffe", "\U0010ffff"
-"""Placeholders for a token that does not say what it covers; no text holds them.
-
-WordPiece gives up a whole word, SentencePiece a run of characters.
-"""
+"""Placeholders for an unknown token (WordPiece: a word, SentencePiece: a run of characters); in no text."""
 _LONE_BYTES = "".join(map(chr, range(0xDC80, 0xDD00)))
-"""Decoded bytes that are no character."""
+"""Decoded bytes that are not a character."""
 _UNKNOWN_WORD = regex.compile(r"[\p{P}$+<=>^`|~\p{Han}]|[^\s\p{P}$+<=>^`|~\p{Han}]+")
 """A word of WordPiece: a mark or a Chinese character by itself, or all up to the next."""
 _GOES_ON = regex.compile(r"^##\w|\w@@$|\w</w>$")
 _AHEAD = 3
-"""Characters after an unknown token that tell where it ends."""
+"""Number of characters after an unknown token that locate its end."""
 _MANY = 32
-"""Tokens from which on a cut may fall inside a word: tools cut long texts, at a number of sub-words."""
+"""Fewest tokens of a text that may be cut inside a word: tools cut long texts at a number of sub-words."""
 
 Shares = list[tuple[int, Fraction]]  # characters of a text, and the share of a token that each carries
 
 
 class Placed(NamedTuple):
-    """Tokens located in a text."""
-
     shares: list[Shares]
-    """For each token the characters that it spells and the share of the token that each carries.
+    """For each token, the characters that it spells and the share of the token that each carries.
 
-    The shares of a token that is partly outside the text sum to less than 1. A token of spaces is where its spaces are,
-    or before the next character where the text has none. Fractions, so that a token inside a unit gives all it has.
+    The shares of a token that is partly outside the text sum to less than 1. A token of spaces is at its spaces, or
+    before the next character where the text has none. Fractions, so that a token inside a unit gives all it has.
     """
     cut: bool
-    """Whether the text goes on after the last token."""
+    """True if the text continues after the last token."""
 
 
 def place(tokens: Sequence[str], fields: Sequence[str]) -> Placed | None:
     """Locate tokens of any vocabulary in the fields of a text, joined by new lines; None if they spell something else.
 
-    Spaces never decide: tokenizers write them before, after or not at all. The first of these that holds is taken, as
-    the tokens are written or else without regard to case, accents and width:
+    Spaces are ignored: tokenizers write them before, after or not at all. The first of these that holds is used, as the
+    tokens are written or else ignoring case, accents and width:
 
     1. the tokens spell the text;
-    2. they spell more, and the text once inside it (a prompt around the text, which begins and ends no word of it):
-       what is outside is left out;
+    2. they spell more, and the text once inside it (a prompt around the text, which begins and ends no word of it): the
+       rest is ignored;
     3. they spell the beginning of the text (a tool that cut it): the rest has no score. A few tokens that end inside a
        word are of another text.
     """
@@ -381,12 +370,12 @@ def place(tokens: Sequence[str], fields: Sequence[str]) -> Placed | None:
 
 
 def folded(text: str) -> str:
-    """Return a text without spaces, case, accents and width: what two writings of it have in common."""
+    """Return a text without spaces, case, accents and width, for comparison."""
     return "".join("".join(map(_fold, text)).split())
 
 
 def side_by_side(theirs: Sequence[str], ours: Sequence[str]) -> str:
-    """Show two tokenisations of what should be one text around the first difference, which is marked »so«."""
+    """Return two tokenisations of what should be one text around the first difference, which is marked »so«."""
     ends = [0, *itertools.accumulate(map(len, ours))]
     our_stream = _Stream("".join(ours), tuple(itertools.pairwise(ends))).mapped(_fold).mapped(_solid)
     their_streams = [stream.mapped(_fold).mapped(_solid) for stream in _streams(theirs)]
@@ -397,7 +386,7 @@ def side_by_side(theirs: Sequence[str], ours: Sequence[str]) -> str:
 
 
 def _shown(pieces: Sequence[str], stream: "_Stream", place: int) -> str:
-    """Show the pieces around the one that holds a place of the stream, which is marked."""
+    """Return the pieces around the one at a position of the stream, which is marked."""
     marked = next((index for index, (start, end) in enumerate(stream.parts) if start <= place < end), len(pieces))
     first, last = max(0, marked - 6), marked + 5
     shown = ["".join(c if c.isprintable() else repr(c)[1:-1] for c in p.strip() or p) for p in pieces[first:last]]
@@ -410,7 +399,7 @@ def _shown(pieces: Sequence[str], stream: "_Stream", place: int) -> str:
 
 @functools.cache
 def _fold(c: str) -> str:
-    """Return a character without case, accents and width; nothing for control characters."""
+    """Return a character without case, accents and width; empty for control characters."""
     if c.isspace() or c in (_WORD, _RUN):
         return c
     plain = unicodedata.normalize("NFKD", c).casefold()
@@ -424,33 +413,32 @@ def _solid(c: str) -> str:
 
 @dataclass(frozen=True)
 class _Stream:
-    """The characters that tokens spell, and the part of them that each token has; a character may have several."""
+    """The characters that tokens spell, and the share of them that each token has; a character may have several."""
 
     text: str
     parts: tuple[tuple[int, int], ...]
     edges: frozenset[int] = frozenset()
-    """Places where one word ends and another begins though no space is written."""
+    """Positions where one word ends and another begins without a space."""
 
     def mapped(self, change: Callable[[str], str]) -> "_Stream":
-        """Return the same with every character changed."""
         changed = [change(c) for c in self.text]
         places = [0, *itertools.accumulate(map(len, changed))]
         parts = tuple((places[start], places[end]) for start, end in self.parts)
         return _Stream("".join(changed), parts, frozenset(places[edge] for edge in self.edges))
 
     def ended(self) -> "_Stream":
-        """Leave out bytes at the end that are no whole character, where a cut went through one."""
+        """Return the stream without an incomplete character at the end, where a cut went through one."""
         whole = len(self.text.rstrip(_LONE_BYTES))
         return _Stream(self.text[:whole], tuple((min(start, whole), min(end, whole)) for start, end in self.parts))
 
     def spells_marks(self, tokens: Sequence[str]) -> bool:
-        """Return whether marks that say that a word goes on are read as text, which would end the word there."""
+        """Return True if marks for the continuation of a word are read as text, which would end the word there."""
         parts = zip(tokens, self.parts, strict=True)
         return any(_GOES_ON.search(token) is not None and self.text[slice(*part)] == token for token, part in parts)
 
 
 def _streams(tokens: Sequence[str]) -> Iterator[_Stream]:
-    """Read tokens in every way that vocabularies write them, the most literal one first."""
+    """Yield readings of the tokens in all known notations, the most literal one first."""
     for placeholder in (None, _WORD, _RUN) if any(token in _UNKNOWN for token in tokens) else (None, _WORD):
         for spell in (_utf8, _marked, _letters):
             spelled = [_token_bytes(token, spell, placeholder) for token in tokens]
@@ -466,7 +454,7 @@ def _streams(tokens: Sequence[str]) -> Iterator[_Stream]:
 
 
 def _token_bytes(token: str, spell: Callable[[str], bytes | None], placeholder: str | None) -> bytes | None:
-    """Spell one token; with a placeholder for unknown ones, special tokens are left out."""
+    """Spell one token; with a placeholder for unknown ones, special tokens are skipped."""
     if placeholder is not None and _SPECIAL.fullmatch(token.strip("Ġ▁ ")):
         return b""
     if placeholder is not None and token in _UNKNOWN:
@@ -475,10 +463,8 @@ def _token_bytes(token: str, spell: Callable[[str], bytes | None], placeholder: 
 
 
 def _word_edges(tokens: Sequence[str], parts: Sequence[tuple[int, int]]) -> set[int]:
-    """Find where one word ends and another begins though no space is written: between tokens that are words themselves.
-
-    A special token that was left out parts words in any writing.
-    """
+    """Return where one word ends and another begins without a space: between tokens that are words themselves."""
+    # A skipped special token separates words in any notation.
     pairs = list(zip(tokens, parts, strict=True))
     left_out = {start for token, (start, end) in pairs if start == end and token}
     if any(token != token.strip() or token[:1] in {"Ġ", "▁"} for token in tokens):
@@ -491,7 +477,7 @@ def _word_edges(tokens: Sequence[str], parts: Sequence[tuple[int, int]]) -> set[
 
 
 def _compared(text: str, strict: bool) -> tuple[str, list[int]]:
-    """Return a text as it is compared, and the original place of each of its characters."""
+    """Return a text for comparison, and the original position of each of its characters."""
     changed = list(text) if strict else [_fold(c) for c in text]
     return "".join(changed), [index for index, each in enumerate(changed) for _ in each]
 
@@ -534,12 +520,12 @@ def _inside(stream: _Stream, *, fields: Sequence[str], strict: bool) -> Placed |
 
 
 def _in_word(text: str, place: int, edges: Collection[int] = ()) -> bool:
-    """Return whether a place lies between two characters of one word; unspaced scripts have words of one character."""
+    """Return True if a position is between two characters of one word; unspaced scripts have words of one character."""
     return place not in edges and word_spans(text[place - 1 : place + 1]) == [(0, 2)]
 
 
 def _follow(stream: str, text: str) -> tuple[list[tuple[int, int]] | None, int]:
-    """Return the characters of the text behind each of the stream, and where they end; None as soon as one differs."""
+    """Return the characters of the text behind each of the stream, and their end; None as soon as one differs."""
     places: list[tuple[int, int]] = []
     at = 0
     for index, c in enumerate(stream):
@@ -565,7 +551,7 @@ def _follow(stream: str, text: str) -> tuple[list[tuple[int, int]] | None, int]:
 
 
 def _run_end(rest: str, text: str, at: int) -> int:
-    """Return where a run of unknown characters ends: before the next that is known, at a space at the latest."""
+    """Return the end of a run of unknown characters: before the next that is known, at a space at the latest."""
     following = "".join(rest.partition(_RUN)[0].split())[:_AHEAD]
     end = at
     while end < len(text) and not text[end].isspace():

@@ -23,7 +23,7 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True)
 class Template:
-    """A prompt, parsed. `{{` and `}}` stand for braces."""
+    """A parsed prompt. `{{` and `}}` are literal braces."""
 
     prompt: str
     parts: tuple[Piece, ...]
@@ -54,7 +54,6 @@ class Template:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """Names of the fields, in order, each once."""
         return tuple(dict.fromkeys(part.field for part in self.parts if part.field is not None))
 
     def render(self, fields: Mapping[str, str]) -> list[Piece]:
@@ -64,7 +63,7 @@ class Template:
 
 @dataclass(frozen=True)
 class Shot:
-    """A worked example that stands before the question, protected from every operator."""
+    """A worked example before the question, protected from every operator."""
 
     fields: Mapping[str, str]
     label: str
@@ -72,7 +71,7 @@ class Shot:
 
 @dataclass(frozen=True)
 class Wording:
-    """Another way to put the same question: a prompt with the same fields, and the words that answer it."""
+    """Another wording of the same question: a prompt with the same fields, and its label words."""
 
     prompt: str
     label_words: Mapping[str, str] | None = None
@@ -97,11 +96,11 @@ class Task:
     classifier_prompt: str | None = None
     """Prompt for sequence classifiers, which were not trained on prompts; None: the bare fields."""
     chat: bool = False
-    """Whether the prompt is a user turn of the model's chat template; shots become turns before it."""
+    """True if the prompt is a user turn of the model's chat template; shots become turns before it."""
     system: str | None = None
-    """System turn of a chat; None: whatever the template does without one."""
+    """System turn of a chat; None: the template's default."""
     lexicon: frozenset[str] = frozenset()
-    """Words that give the label away, kept out of infill beside the label words."""
+    """Words that reveal the label, kept out of infill beside the label words."""
     language: str = "und"
     """Language of the texts and the prompt, as BCP 47 writes it (`fr`, `zh`); `und`: not given."""
     variants: Mapping[str, Wording] = field(default_factory=dict)
@@ -198,7 +197,6 @@ class Task:
 
     @property
     def explained(self) -> tuple[str, ...]:
-        """Fields whose units are kept or removed."""
         return self.template.fields if self.explain is None else self.explain
 
     def examples(self, limit: int | None = None) -> list[Example]:
@@ -207,11 +205,11 @@ class Task:
 
     @property
     def answers(self) -> tuple[str, ...]:
-        """The text of each label as the model would write it: in a chat without the space before it."""
+        """Text of each label as the model would write it: in a chat without the space before it."""
         return tuple(word.lstrip() if self.chat else word for word in self.label_words.values())
 
     def prompt_pieces(self, fields: Mapping[str, str]) -> list[Piece]:
-        """Return what a language model reads without a chat: the shots, then the question."""
+        """Return the pieces that a language model reads without a chat: the shots, then the question."""
         question = self.template.render(fields)
         shots = (self._question(shot) + self.label_words[shot.label] + "\n\n" for shot in self.shots)
         return [Piece("".join(shots)), *question] if self.shots else question
@@ -228,14 +226,10 @@ class Task:
 
     @property
     def classifier_text(self) -> str:
-        """The prompt of a sequence classifier."""
         return self.classifier_prompt or " ".join(f"{{{name}}}" for name in self.template.fields)
 
     def classifier_pieces(self, fields: Mapping[str, str]) -> tuple[list[Piece], list[Piece]]:
-        """Return what a sequence classifier reads: the pieces of the text, and those of the text pair (perhaps none).
-
-        The first sequence ends with the first field; all that follows is the pair.
-        """
+        """Return the pieces of a sequence classifier's text, up to the first field, and of its pair (possibly none)."""
         pieces = Template.parse(self.classifier_text).render(fields)
         first = next(index for index, piece in enumerate(pieces) if piece.field is not None)
         rest = pieces[first + 1 :]
@@ -262,12 +256,12 @@ def relabelled(task: Task, labels: Sequence[str]) -> Task:
 
 
 def with_file(task: Task, path: Path) -> Task:
-    """Return a task with another file in place of its data; where these are a file, columns keep their names."""
+    """Return a task with another file in place of its data; column names stay if the data were a file."""
     return replace(task, data=FileData(path, task.data.columns if isinstance(task.data, FileData) else {}))
 
 
 def in_chat(task: Task, chat: bool | None, system: str | None) -> Task:
-    """Return a task with its prompt as a turn of a chat or not; None for both: as the task says itself."""
+    """Return a task with its prompt as a turn of a chat or not; None for both: the task's own setting."""
     if chat is None and system is None:
         return task
     return replace(task, chat=task.chat if chat is None else chat, system=system)

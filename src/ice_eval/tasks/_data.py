@@ -1,4 +1,4 @@
-"""Sources of examples (a file, a file of this package, a hub data set, records in memory), and how rows are read."""
+"""Sources of examples (a file, a file of this package, a hub data set, records in memory), and parsing of rows."""
 
 import csv
 import importlib.resources
@@ -21,16 +21,16 @@ Row = Mapping[str, Any]
 OPTIONAL = frozenset({"id", "label", "group", "rationale"})
 """Columns that data may have beside the fields of the prompt."""
 _MOST_DIGITS = 10
-"""No index of a label has as many, and Python refuses to read numbers of thousands."""
+"""Longest index of a label: Python refuses to read numbers of thousands of digits."""
 
 
 class DataSource(ABC):
-    """Anything that yields rows: the prompt's fields, perhaps `label`, `id`, `group`, `rationale`, `highlights_…`."""
+    """A source of rows: the prompt's fields, perhaps `label`, `id`, `group`, `rationale`, `highlights_…`."""
 
     @property
     @abstractmethod
     def origin(self) -> str:
-        """Its name in error messages and in the manifest."""
+        """Name of the source in error messages and in the manifest."""
 
     @abstractmethod
     def rows(self) -> Iterable[Row]:
@@ -63,8 +63,7 @@ class FileData(DataSource):
 
     path: Path
     columns: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """A field of the prompt, `id`, `label`, `group` or `rationale` -> what the file calls it; columns that have our
-    names need no entry."""
+    """Field of the prompt, `id`, `label`, `group` or `rationale` -> column of the file, where the names differ."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", Path(self.path))  # a string is welcome too
@@ -142,17 +141,17 @@ class HubData(DataSource):
     config: str | None = None
     split: str = "validation"
     revision: str | None = None
-    """A commit of the data set's repository, or the beginning of one; None: whatever is there now."""
+    """Commit of the data set's repository, or the beginning of one; None: the current one."""
     fields: Mapping[str, str] = field(default_factory=dict)
-    """Our field name, or `label` -> column of the data set; columns that have our names need no entry."""
+    """Our field name, or `label` -> column of the data set, where the names differ."""
     labels: Mapping[Any, str] = field(default_factory=dict)
     """Value of the column `label` -> label name."""
     only_labels: bool = False
-    """Whether rows with other labels than these are left out (neutral texts, say), not refused."""
+    """True if rows with other labels than these (neutral texts, for example) are skipped, not refused."""
     quotes: str | None = None
-    """Column with passages that people copied out of the field `text`: the human rationale."""
+    """Column with passages that people copied from the field `text`: the human rationale."""
     shuffle_seed: int = 0
-    """Hub data are shuffled by this seed, since some are sorted by label."""
+    """Seed of the shuffle of hub data, since some are sorted by label."""
 
     @property
     def origin(self) -> str:
@@ -183,7 +182,7 @@ class HubData(DataSource):
         named = {**row, **{ours: row[theirs] for ours, theirs in self.fields.items()}}
         label: Any = named.get("label")
         named["label"] = self.labels.get(label, label)
-        if self.quotes is not None:  # passages that are not in the text to the letter are left out
+        if self.quotes is not None:  # passages that are not in the text verbatim are skipped
             places = [(named["text"].find(quote), len(quote)) for quote in row[self.quotes] if quote]
             named["rationale"] = [[start, start + length] for start, length in places if start >= 0]
         return named
@@ -209,7 +208,7 @@ def _jsonl_rows(lines: Iterable[str], origin: str) -> Iterator[Row]:
 
 
 def numbered_rows(lines: Iterable[str], origin: str) -> Iterator[tuple[int, Row]]:
-    """Yield line number and object of a file with one per line; raise `DataError` where a line is no JSON object."""
+    """Yield line number and object of a JSON-lines file; raise `DataError` where a line is no JSON object."""
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
@@ -227,7 +226,6 @@ def numbered_rows(lines: Iterable[str], origin: str) -> Iterator[tuple[int, Row]
 
 
 def _renamed(rows: Iterable[Row], columns: Mapping[str, str], origin: str) -> Iterator[Row]:
-    """Yield rows with our names beside their own."""
     for index, row in enumerate(rows):
         for ours, theirs in columns.items():
             if theirs not in row and (index == 0 or ours not in OPTIONAL):
@@ -249,7 +247,6 @@ def _csv_rows(lines: Iterable[str], origin: str) -> Iterator[Row]:
 
 
 def example_of(row: Row, index: int, fields: Sequence[str], labels: Sequence[str], origin: str) -> Example:
-    """Return the example of a row, checked."""
     where = f"{origin}, example {index}"
     if not isinstance(row, Mapping):
         raise DataError(f"{where}: fields with names are expected, as {{'text': …}}, not {type(row).__name__}.")
@@ -276,7 +273,6 @@ def example_of(row: Row, index: int, fields: Sequence[str], labels: Sequence[str
 
 
 def _gold(label: object, labels: Sequence[str], where: str) -> int | None:
-    """Return the index of a label given by name or by index."""
     if label is None:
         return None
     if isinstance(label, str) and label in labels:
@@ -293,11 +289,9 @@ def _gold(label: object, labels: Sequence[str], where: str) -> int | None:
 
 
 def _human(fields: Sequence[str], row: Row, where: str) -> tuple[Span, ...]:
-    """Return the human rationale: characters of `rationale`, or the words of a field F that `highlights_F` counts.
-
-    `rationale` is `[[start, end], …]` in the first field or `[[field, start, end], …]`. Highlights are places of words
-    between spaces, from 0; they are read where there is no rationale.
-    """
+    """Return the human rationale: characters of `rationale`, or the words of a field F that `highlights_F` counts."""
+    # `rationale` is `[[start, end], …]` in the first field or `[[field, start, end], …]`. Highlights are indices of
+    # words between spaces, from 0; they are read where there is no rationale.
     spans = row.get("rationale")
     if not isinstance(spans, list | tuple):
         return tuple(span for name in fields for span in _highlighted(name, row, where))
@@ -313,7 +307,7 @@ def _human(fields: Sequence[str], row: Row, where: str) -> tuple[Span, ...]:
 
 
 def _highlighted(name: str, row: Row, where: str) -> list[Span]:
-    """Return the words of a field that people marked, by their places."""
+    """Return the words of a field that people marked, by their indices."""
     places = row.get(f"highlights_{name}")
     if not isinstance(places, list | tuple):
         return []
@@ -328,7 +322,6 @@ def _highlighted(name: str, row: Row, where: str) -> list[Span]:
 
 
 def _span(given: object, fields: Sequence[str]) -> Span | None:
-    """Read a span as it is written in a file; None where it is none."""
     if not isinstance(given, list | tuple) or len(given) not in {2, 3}:
         return None
     name, start, end = given if len(given) == 3 else (fields[0], *given)

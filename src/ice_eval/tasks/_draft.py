@@ -1,4 +1,4 @@
-"""A user's data at first sight: which columns hold texts, a label or an id, and a draft of a task file for them."""
+"""A draft of a task file for a user's data: it guesses which columns are texts, a label or an id."""
 
 import itertools
 import json
@@ -16,11 +16,11 @@ from ice_eval.tasks._data import OPTIONAL, FileData, Row
 Rows = Sequence[Row]
 
 _LOOKED_AT = 500
-"""Rows that show what a column holds."""
+"""Number of rows that are read to classify a column."""
 
 _MOST_LABELS = 20
 _MOST_WORDS = 3
-"""A longer value is no name of a label."""
+"""Most words in the name of a label."""
 
 _ID = re.compile(r"[-_.:/#\w]*\d[-_.:/#\w]*", re.ASCII)
 """A number, or a code with a digit in it; a single word is no id."""
@@ -28,7 +28,7 @@ _NUMBER = re.compile(r"[-+]?\d+([.,]\d+)*")
 
 
 class Columns(NamedTuple):
-    """Columns by what they seem to hold."""
+    """Columns by their apparent content."""
 
     texts: tuple[str, ...]
     label: str | None
@@ -36,17 +36,15 @@ class Columns(NamedTuple):
 
     @property
     def renamed(self) -> dict[str, str]:
-        """`label` and `id` -> what the data call them, where that is something else."""
+        """Return `label` and `id` -> column of the data, where the names differ."""
         pairs = {"id": self.id, "label": self.label}
         return {ours: theirs for ours, theirs in pairs.items() if theirs is not None and theirs != ours}
 
 
 def columns_of(rows: Rows) -> Columns:
-    """Tell the columns of some rows by their names and values.
-
-    A label has few values, each of them short and given several times; an id is short and different in every row.
-    A column called `label` or `id` is that.
-    """
+    """Classify the columns of some rows by their names and values."""
+    # A label has few values, each of them short and repeated; an id is short and different in every row. A column
+    # called `label` or `id` is that.
     names = [
         name
         for name in (rows[0] if rows else ())
@@ -96,7 +94,7 @@ def data_notes(task: Task, examples: Sequence[Example]) -> list[str]:
 
 
 def _label_columns(rows: Rows, labels: Sequence[str]) -> list[str]:
-    """Return the columns that hold names of labels, two or more, and nothing else."""
+    """Return the columns that hold only names of labels, two or more."""
     known = {label.casefold() for label in labels}
     values = {name: {str(row.get(name)).strip().casefold() for row in rows} for name in (rows[0] if rows else ())}
     return [name for name, found in values.items() if len(found) > 1 and found <= known]
@@ -155,5 +153,4 @@ def draft(path: Path, data: Path | None = None) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Quote a text so that YAML reads it back, whatever it holds."""
     return json.dumps(text, ensure_ascii=False)

@@ -22,7 +22,7 @@ def load_task(name: str) -> Task:
     `sst2/minimal/few-shot` is both; see `Task.asked`.
 
     Raises:
-        ConfigError: There is no such task, prompt or file, or the file is not as it should be.
+        ConfigError: There is no such task, prompt or file, or the file is invalid.
     """
     file = _FILE.fullmatch(name)
     if file is not None:
@@ -34,7 +34,6 @@ def load_task(name: str) -> Task:
 
 
 def is_task_file(name: str) -> bool:
-    """Return whether a name is that of a task file."""
     return Path(name).suffix.lower() in {".yaml", ".yml"}
 
 
@@ -66,7 +65,7 @@ def _task(content: Mapping[str, Any], path: Path) -> Task:
         name=path.stem,
         **given,
     )
-    for variant in task.variants:  # a prompt that cannot be used is reported now, not when it is asked for
+    for variant in task.variants:  # a prompt that cannot be used is reported now, not at its first use
         task.asked(variant)
     return task
 
@@ -99,7 +98,7 @@ def _texts(value: object, where: str) -> tuple[str, ...]:
 
 
 def _words(value: object, where: str) -> dict[str, str] | tuple[str, ...]:
-    """Read label names with the words that the model writes, or names alone."""
+    """Read label names with their label words, or names alone."""
     return _texts(value, where) if isinstance(value, list) else _named_texts(value, where)
 
 
@@ -156,4 +155,4 @@ _READERS: Mapping[str, Callable[[object, str], Any]] = {
     "chat": _flag,
     "system": _text,
 }
-"""The keys of a file, and how their values are read."""
+"""Keys of a file, and the readers of their values."""

@@ -21,12 +21,10 @@ _TOPIC_WORDS = frozenset(
     "business company companies market markets stock stocks shares profit profits sales economy prices oil bank "
     "technology tech science scientists software internet computer computers online web space nasa".split()
 )
-"""Words that name one of the topics, or hardly occur outside it."""
 
 
 @functools.cache
 def _worked_reviews() -> tuple[Shot, ...]:
-    """Return four short reviews that were written for this package."""
     return tuple(Shot({"text": row["text"]}, row["label"]) for row in PackageData("demo_shots.jsonl").rows())
 
 

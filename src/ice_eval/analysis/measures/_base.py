@@ -1,4 +1,4 @@
-"""The plug-in seam of measures: a run folder in, lines of numbers out, or the reason why there are none."""
+"""Plug-in interface of measures: from a run folder to lines of numbers, or the reason why there are none."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -18,9 +18,9 @@ class Part:
 
     title: str
     columns: tuple[Column, ...]
-    """Model and task are not among them: they are added where there are several."""
+    """Columns without model and task, which are added where there are several."""
     lines: tuple[Mapping[str, Any], ...]
-    """Plain values, as they are written to JSON; fields without a column are not printed in tables."""
+    """Plain values, as written to JSON; fields without a column are not printed in tables."""
 
 
 @dataclass(frozen=True)
@@ -29,10 +29,9 @@ class Found:
 
     parts: tuple[Part, ...]
     notes: tuple[str, ...] = ()
-    """Notes beside the numbers, a sentence each."""
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON has it; parts by their titles."""
+        """Return the result as JSON has it; parts by their titles."""
         parts = {part.title: [dict(line) for line in part.lines] for part in self.parts}
         return {"parts": parts, "notes": list(self.notes)}
 
@@ -42,16 +41,15 @@ class Missing:
     """The reason why a measure does not apply to a run."""
 
     reason: str
-    """The missing data and the way to get them, as one sentence without its full stop."""
+    """Missing data and how to get them, as one sentence without its full stop."""
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
         return {"missing": self.reason}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measure(ABC):
-    """A question that finished runs can answer, without a model."""
+    """An analysis of finished runs, without a model."""
 
     needs: ClassVar[str]
     """Data that a run must have, in a few words."""
@@ -61,7 +59,7 @@ class Measure(ABC):
         """Apply the measure to one run."""
 
     def across(self, found: Sequence[Found]) -> Found | None:
-        """Combine the results of several runs; None where they say nothing together."""
+        """Combine the results of several runs; None where there is nothing to combine."""
         return None
 
 
@@ -84,11 +82,9 @@ class Measured:
 
     name: str
     of_runs: tuple[Found | Missing, ...]
-    """In the order of the runs."""
     across: Found | None
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
         across = None if self.across is None else self.across.as_dict()
         return {"measure": self.name, "runs": [found.as_dict() for found in self.of_runs], "across": across}
 

@@ -62,7 +62,7 @@ class Agreement(Measure):
 
 
 def _rank_lines(rows: Sequence[InputRow], config: RunSettings) -> Iterator[dict[str, Any]]:
-    """Spearman's rho of each two attributions; vectors of one magnitude rank nothing."""
+    """Yield Spearman's rho of each two attributions; constant magnitudes have no ranks."""
     vectors = {
         name: {row.example_id: vector for row, vector in vectors_of(name, rows, config) if np.ptp(np.abs(vector)) > 0}
         for name in config.attributions
@@ -79,7 +79,7 @@ def _rank_lines(rows: Sequence[InputRow], config: RunSettings) -> Iterator[dict[
 
 
 def _overlap_lines(folder: RunFolder, rows: Sequence[InputRow], seed: int) -> Iterator[dict[str, Any]]:
-    """Overlap of each two rationales of the same k; one with a size of its own is compared with those of every k."""
+    """Yield the overlap of each two rationales of the same k; those with their own size are compared with every k."""
     by_example = {row.example_id: row for row in rows}
     for ((first, k), one), ((second, other_k), other) in itertools.combinations(rationales_of(folder).items(), 2):
         used = [example for example in one if example in other]

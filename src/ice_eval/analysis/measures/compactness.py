@@ -1,4 +1,4 @@
-"""Compactness: how few units hold the mass of an attribution."""
+"""Compactness: share of units that hold the mass of an attribution."""
 
 from dataclasses import dataclass
 from typing import Any

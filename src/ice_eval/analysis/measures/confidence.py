@@ -18,7 +18,7 @@ from ice_eval.seeding import rng_for
 from ice_eval.table import Column
 
 FEWEST = 20
-"""Examples below which five folds of a regression with six features say nothing."""
+"""Fewest examples for five folds of a regression with six features."""
 _FOLDS = 5
 _COLUMNS = (
     Column("attribution", "attribution", "text"),
@@ -31,10 +31,8 @@ _COLUMNS = (
 
 
 def features(vector: PerUnit) -> list[float]:
-    """Return the highest number, its lead over the second, mean, spread, share of the largest magnitude, and entropy.
-
-    None of them grows with the length of a text by its definition, as a sum would.
-    """
+    """Return maximum, its lead over the second, mean, spread, share of the largest magnitude, and entropy."""
+    # None of them grows with the length of a text by its definition, as a sum would.
     second, first = np.sort(vector)[-2:]
     magnitudes = np.abs(vector)
     largest = float(magnitudes.max() / magnitudes.sum()) if magnitudes.any() else 0.0
@@ -86,7 +84,7 @@ def _line(
 def _predictions(
     x: NDArray[np.float64], y: NDArray[np.float64], fold_of: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return what a ridge regression on the other folds, and their mean, predict for every example."""
+    """Return the predictions of a ridge regression on the other folds, and of their mean, for every example."""
     from sklearn.linear_model import Ridge
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler

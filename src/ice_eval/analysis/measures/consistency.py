@@ -17,13 +17,13 @@ from ice_eval.seeding import rng_for
 from ice_eval.table import Column
 
 FEWEST = 10
-"""Examples below which chance alone orders their pairs."""
+"""Fewest examples: below, the order of pairs is mostly chance."""
 MOST = 300
-"""Examples whose pairs are compared, the first ones: pairs grow with the square of examples."""
+"""Number of first examples whose pairs are compared: pairs grow with the square of examples."""
 _PERMUTATIONS = 999
 _GRID = np.linspace(0, 1, 21)[1:]
 _TINY = 1e-12
-"""Probabilities nearer to 0 or 1 count as this near: log-odds stay finite."""
+"""Probabilities are clipped this far from 0 and 1: log-odds stay finite."""
 _COLUMNS = (
     Column("attribution", "attribution", "text"),
     Column("n", "n", "count"),
@@ -86,11 +86,9 @@ def _line(
 def pair_correlation(
     first: NDArray[np.float64], second: NDArray[np.float64], classes: NDArray[np.int64], *, rng: np.random.Generator
 ) -> dict[str, Any] | None:
-    """Return Spearman's rho of two matrices of distances, over pairs of one class, with its p-value.
-
-    Pairs share examples, so the p-value comes from exchanging whole examples within their class (Mantel, 1967).
-    Two-sided; None where one kind of distance is constant.
-    """
+    """Return Spearman's rho of two matrices of distances, over pairs of one class, with its two-sided p-value."""
+    # Pairs share examples, so the p-value comes from exchanging whole examples within their class (Mantel, 1967).
+    # None where one kind of distance is constant.
     rows, columns = np.nonzero(np.triu(np.equal.outer(classes, classes), k=1))
     x, y = rankdata(first[rows, columns]), rankdata(second[rows, columns])
     if np.ptp(x) == 0 or np.ptp(y) == 0:

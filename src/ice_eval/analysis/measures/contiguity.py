@@ -1,4 +1,4 @@
-"""Contiguity: whether rationales are phrases or scattered units."""
+"""Contiguity: adjacency of the units of a rationale."""
 
 from dataclasses import dataclass
 
@@ -23,7 +23,7 @@ _COLUMNS = (
 
 
 def contiguity(rationale: Units, fields: list[str]) -> float:
-    """Return the pairs of neighbours in a rationale over the most there can be; `fields` are those of all units."""
+    """Return the pairs of neighbours in a rationale over the possible maximum; `fields` are those of all units."""
     pairs = sum(b - a == 1 and fields[a] == fields[b] for a, b in zip(rationale, rationale[1:], strict=False))
     return pairs / (len(rationale) - 1)
 

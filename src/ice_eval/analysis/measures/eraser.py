@@ -62,18 +62,16 @@ _AGREEMENT = (
 
 
 class _Key(NamedTuple):
-    """The configuration and the measure that a number per example belongs to."""
-
     attribution: str
     operator: str
     name: str
-    """Sufficiency, comprehensiveness, or the name of a measure over several sizes."""
+    """Sufficiency, comprehensiveness, or a measure over several sizes."""
     k: Share | None = None
 
 
 @dataclass(frozen=True)
 class _PerExample:
-    """ERASER's numbers of every example; NaN where one has none."""
+    """ERASER's numbers of every example; NaN where missing."""
 
     examples: list[InputRow]
     values: dict[_Key, list[float]]
@@ -90,7 +88,7 @@ class _PerExample:
         return cls(list(itertools.compress(inputs, used)), chosen)
 
     def mean(self, key: _Key, seed: int) -> tuple[int, float | None, list[float] | None]:
-        """Return the number of examples that have a value, the mean of these, and its 95 % interval."""
+        """Return the number of examples with a value, their mean, and its 95 % interval."""
         values = np.array(self.values[key])
         used = np.isfinite(values)
         if not used.any():
@@ -117,17 +115,14 @@ def _values(scored: ScoredExamples, config: RunSettings) -> Iterator[tuple[_Key,
 def _drops(
     scored: ScoredExamples, attribution: str, operator: str, direction: str, k: Share | None
 ) -> NDArray[np.float64]:
-    """Return the loss of the target's probability when a rationale is kept alone, or removed; NaN without one."""
+    """Return the drop of the target's probability when a rationale is kept alone, or removed; NaN without one."""
     sizes = scored.examples.sizes(attribution, k, magnitude=attribution in scored.reading.by_magnitude)
     left = scored.probability_of(Kind.ERASER, operator, direction, np.maximum(sizes, 1), attribution)
     return np.where(sizes > 0, scored.reference_probability(Kind.FULL) - left, np.nan)
 
 
 def _tau_leave_one_out(scored: ScoredExamples, place: int, attribution: str, operator: str) -> float:
-    """Return Kendall's τ-b between an attribution and the loss when each unit alone is removed.
-
-    NaN where one of the two is constant, or not finite.
-    """
+    """Return Kendall's τ-b between an attribution and the leave-one-out drop; NaN if one is constant or not finite."""
     vector = scored.examples.vector(attribution, place)
     drops = scored.reference_probability(Kind.FULL)[place] - scored.without_each_unit(place, operator)
     if len(vector) != len(drops) or not len(vector):
@@ -187,12 +182,12 @@ def _raw_lines(found: _PerExample, summary: Summary, config: RunSettings) -> Ite
 
 
 def goodness(name: str, raw: float) -> float:
-    """Return a raw score, larger for a better rationale: comprehensiveness, or 1 less sufficiency."""
+    """Return a raw score, larger for a better rationale: comprehensiveness, or 1 minus sufficiency."""
     return 1 - raw if name == "sufficiency" else raw
 
 
 def _positive(name: str, raw: float | None, win_rate: float | None) -> str | None:
-    """Name whose threshold is reached; None where there is no win rate to compare with."""
+    """Return the name of the score whose threshold is reached; None without a win rate to compare with."""
     if raw is None or win_rate is None:
         return None
     verdicts = reaches(goodness(name, raw), POSITIVE_RAW), reaches(win_rate, POSITIVE_EVIDENCE)

@@ -65,7 +65,7 @@ class KSweep(Measure):
 def _curves(
     folder: RunFolder, shares: Sequence[float]
 ) -> dict[tuple[str, ...], dict[str, dict[float, tuple[float, float]]]]:
-    """Return the lost probability and the win rate by attribution, operator, direction and null, example, and k."""
+    """Return drop and win rate by attribution, operator, direction and null, example, and k."""
     found: dict[tuple[str, ...], dict[str, dict[float, tuple[float, float]]]] = {}
     for line in folder.examples():
         if line.error is None and isinstance(line.k, float) and line.k in shares and line.operator != ALL:

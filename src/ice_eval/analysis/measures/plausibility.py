@@ -27,9 +27,9 @@ from ice_eval.table import Column, naming
 Marks = NDArray[np.bool_]
 """Units that a person marked, (n,)."""
 HUMAN = "human"
-"""The attribution that is made of the marks, and so is no test of them."""
+"""Attribution that is made of the marks, and so cannot be tested by them."""
 MATCH = 0.5
-"""Intersection over union from which on a rationale counts as the human one."""
+"""Smallest intersection over union of a match with the human rationale."""
 
 
 def marks_of(row: InputRow) -> Marks:
@@ -44,7 +44,7 @@ def marks_of(row: InputRow) -> Marks:
 
 
 def tells_units_apart(marks: Marks) -> bool:
-    """Tell whether some units are marked and some are not; no attribution is right or wrong otherwise."""
+    """Return True if some units are marked and some are not; else no attribution is right or wrong."""
     return bool(marks.any() and not marks.all())
 
 
@@ -54,7 +54,6 @@ def overlap(n_both: float, n_first: int, n_second: int) -> float:
 
 
 def iou(rationale: Units, marks: Marks) -> float:
-    """Return the intersection over union of the rationale and the marked units."""
     return overlap(int(marks[list(rationale)].sum()), len(rationale), int(marks.sum()))
 
 
@@ -69,38 +68,32 @@ def f1(rationale: Units, marks: Marks) -> float:
 
 
 def average_precision(vector: PerUnit, marks: Marks) -> float:
-    """Return the area under the curve of precision over recall, units taken from the highest number down.
-
-    `sum_g t_g / h * T_g / c_g`: the g-th group of equal numbers holds `t_g` of the h marked units, and up to its end
-    at place `c_g` there are `T_g`. The value is scikit-learn's, whose checks of every call cost more than all else.
-    """
+    """Return the area under the curve of precision over recall, units taken from the highest number down."""
+    # `sum_g t_g / h * T_g / c_g`: the g-th group of equal numbers holds `t_g` of the h marked units, and up to its end
+    # at position `c_g` there are `T_g`. Equal to scikit-learn's value, without the cost of its checks.
     groups, counts = _groups(vector)
     marked = np.bincount(groups, weights=marks)
     return float((marked * np.cumsum(marked) / np.cumsum(counts)).sum() / marks.sum())
 
 
 def chance_iou(n_units: int, size: int, n_marked: int) -> float:
-    """Return the expected intersection over union of a random set of that size."""
     return sum(p * overlap(both, size, n_marked) for both, p in _shared(n_units, size, n_marked))
 
 
 def chance_match(n_units: int, size: int, n_marked: int) -> float:
-    """Return the probability that a random set of that size has an intersection over union of one half or more."""
+    """Return the probability that a random set of that size is a match."""
     return sum(p for both, p in _shared(n_units, size, n_marked) if overlap(both, size, n_marked) >= MATCH)
 
 
 def chance_f1(n_units: int, size: int, n_marked: int) -> float:
-    """Return the expected F1 of a random set of that size."""
     return 2 * (size * n_marked / n_units) / (size + n_marked)
 
 
 def chance_average_precision(vector: PerUnit, marks: Marks) -> float:
-    """Return the expected average precision if the same numbers belonged to units in random order.
-
-    The g-th group of equal numbers, from the highest down, holds `m_g` units and ends at place `c_g`:
-    `sum_g m_g / (c_g n) * (1 + (c_g - 1)(h - 1) / (n - 1))` with h of n units marked. That is h/n where all numbers are
-    equal, and more where they differ: h/n alone is too low for short texts.
-    """
+    """Return the expected average precision if the same numbers belonged to units in random order."""
+    # The g-th group of equal numbers, from the highest down, holds `m_g` units and ends at position `c_g`:
+    # `sum_g m_g / (c_g n) * (1 + (c_g - 1)(h - 1) / (n - 1))` with h of n units marked. That is h/n where all numbers
+    # are equal, and more where they differ: h/n alone is too low for short texts.
     n, n_marked = marks.size, int(marks.sum())
     _, counts = _groups(vector)
     ends = np.cumsum(counts)
@@ -108,14 +101,14 @@ def chance_average_precision(vector: PerUnit, marks: Marks) -> float:
 
 
 def _groups(vector: PerUnit) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the rank of every unit's number among the different numbers, the highest first, and how many share it."""
+    """Return the rank of every unit's number among the distinct numbers, the highest first, and their counts."""
     _, groups, counts = np.unique(-vector, return_inverse=True, return_counts=True)
     return groups, counts
 
 
 @lru_cache(maxsize=4096)
 def _shared(n_units: int, size: int, n_marked: int) -> tuple[tuple[int, float], ...]:
-    """Return the numbers of marked units that a random set may hold, and their probabilities."""
+    """Return the possible numbers of marked units in a random set, and their probabilities."""
     counts = np.arange(max(0, size + n_marked - n_units), min(size, n_marked) + 1)
     probabilities = hypergeom.pmf(counts, n_units, n_marked, size)
     return tuple(zip(counts.tolist(), probabilities.tolist(), strict=True))
@@ -127,7 +120,7 @@ class Overlap(NamedTuple):
     overlap: float
     win_rate: float
     group: Hashable | None
-    """Examples that share a passage share a group."""
+    """Equal for examples that share a passage."""
 
 
 def overlap_correlation(points: Sequence[Overlap]) -> stats.Correlation:
@@ -169,7 +162,7 @@ _RELATION = (
 )
 _FOUND_TOGETHER = ("n", "pearson", "spearman")
 _TOGETHER = tuple(column for column in _RELATION if column.field in {*_PLACE[1:], "measure", *_FOUND_TOGETHER})
-"""Over attributions: the same examples are behind every point, so that neither p-values nor intervals hold."""
+"""Note for correlations over attributions: all points share examples, so p-values and intervals would not hold."""
 RATIONALES, VECTORS = "Plausibility of rationales", "Plausibility of whole attributions"
 RELATION = "Plausibility and win rate, over examples"
 CONFIGURATIONS = "Plausibility and win rate, over attributions"
@@ -178,14 +171,12 @@ _DESCRIPTION = "points over attributions share their examples: read that r as a 
 
 
 class _Value(NamedTuple):
-    """One measure of one example, and its expectation by chance."""
-
     found: float
     chance: float
 
 
 _Values = Mapping[tuple[str, Share | None, str], Mapping[str, _Value]]
-"""By attribution, k and measure, the values of every example; AUPRC has no k."""
+"""Values of every example by attribution, k and measure; AUPRC has no k."""
 
 
 @measure("plausibility")

@@ -1,4 +1,4 @@
-"""The figures that the paper states, recomputed from its tables by the code that analyses any grid."""
+"""The figures stated in the paper, recomputed from its tables by the code that analyses any grid."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -31,7 +31,6 @@ from ice_eval.stats import correlation_pvalue, detectable_correlation, step_reas
 _ERASER_CONFIGURATIONS, _ERASER_DISAGREEMENTS, _ERASER_POSITIVE = 120, 53, 49
 """Counts that the paper gives without the configurations behind them."""
 _DRAWS, _VOCABULARY = 4, 50_000
-"""Settings of the contamination audit."""
 _FULL, _EMPTY = 0.78, 0.50
 """Scores of the worked example's full and empty input."""
 _POWER_N = 400
@@ -39,12 +38,11 @@ _POWER_N = 400
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """A figure that the paper states, beside the value that its tables give."""
+    """A figure that the paper states, beside the value from its tables."""
 
     id: str
     where: str
     says: str
-    """The figure, in our words."""
     stated: float
     relation: Literal["equal", "above", "below"]
     """Relation of the figure to this number, which is rounded as in the paper."""
@@ -55,13 +53,13 @@ class Claim:
 
 @dataclass(frozen=True, kw_only=True)
 class Discrepancy:
-    """Something that the paper says in two ways."""
+    """A contradiction in the paper."""
 
     note: str
     values: tuple[str, ...]
-    """The cells that differ, as printed, where it is about cells."""
+    """The cells that differ, as printed, if it is about cells."""
     references: tuple[str, ...]
-    """Where they are: `table.column:field=value,…`."""
+    """References to them: `table.column:field=value,…`."""
 
 
 def headline() -> dict[str, Any]:
@@ -99,7 +97,7 @@ def _claim(entry: Mapping[str, Any]) -> Claim:
 
 
 def discrepancies() -> list[Discrepancy]:
-    """Return where the paper contradicts itself: cells of two tables, and claims that its tables do not support."""
+    """Return contradictions of the paper: cells of two tables, and claims that its tables do not support."""
     between = [
         Discrepancy(
             note=entry["note"],
@@ -136,7 +134,6 @@ def dependence(*, attribution: str = "attention", text_length: str | None = None
 
 @cache
 def recomputed() -> Mapping[str, float]:
-    """Return the value of every claim by its id."""
     return {**_operators(), **_methods(), **_languages_and_masks(), **_choices(), **_plausibility(), **_other_tables()}
 
 
@@ -153,7 +150,6 @@ def _column(table: str, column: str) -> list[float]:
 
 
 def _operators() -> dict[str, float]:
-    """Deletion and infill in English."""
     overall, short, long = dependence(), dependence(text_length="short"), dependence(text_length="long")
     deleted, infilled = _chosen(english_cells(), operator="delete"), _chosen(english_cells(), operator="infill")
     worse = anti_faithful(deleted)
@@ -188,12 +184,10 @@ def _operators() -> dict[str, float]:
 
 
 def _wins(cells: Iterable[Cell]) -> list[float]:
-    """Return the gaps between attention and gradient."""
     return [pair.gap for pair in paired(cells, over="attribution", first="attention", second="gradient")]
 
 
 def _methods() -> dict[str, float]:
-    """Attention against gradient, and tuned against base models."""
     gaps = {task: _wins(_chosen(english_cells(), task=task, operator="delete")) for task in ("esnli", "ag_news")}
     tuned = {row["model"]: row["type"] != "base" for row in paper_table("models").rows}
     attention = _chosen(english_cells(), operator="delete", attribution="attention")
@@ -226,7 +220,6 @@ def _languages_and_masks() -> dict[str, float]:
 
 
 def _choices() -> dict[str, float]:
-    """Size of rationales, and prompts."""
     [gradient] = spreads(_chosen(k_cells(), model="GPT-2", task="german", attribution="gradient"), over="k")
     [attention] = spreads(_chosen(k_cells(), model="GPT-2", task="german", attribution="attention"), over="k")
     gaps = {task: _wins(_chosen(prompt_cells(), task=task)) for task in ("imdb", "sst2")}

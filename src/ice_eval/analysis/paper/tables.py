@@ -1,4 +1,4 @@
-"""The published tables as data, their win rates as cells of a grid, and the cells beside which a run belongs."""
+"""The published tables as data, their win rates as cells of a grid, and a run beside the matching cells."""
 
 import csv
 import json
@@ -21,7 +21,6 @@ from ice_eval.tasks import tasks
 Row = Mapping[str, str]
 
 UNSTATED = "unstated"
-"""The operator of a table that does not name one."""
 _N, _M, _K = 500, 50, 0.2
 _PAPER = {"unit": "token", "scope": "content", "target": "predicted", "calibration": "none"}
 _STYLES = {"yes/no": "yes-no", "T/F/U": "true-false-unknown"}
@@ -35,27 +34,26 @@ _NUMBER = re.compile(r"[+-]?\d*\.?\d+")
 
 @dataclass(frozen=True, kw_only=True)
 class PaperTable:
-    """One table of the paper, with every cell as it is printed there."""
+    """One table of the paper, with every cell as printed."""
 
     name: str
     labels: tuple[str, ...]
-    """The tables and figures of the paper that show these numbers."""
+    """Tables and figures of the paper that show these numbers."""
     title: str
     unit: str
     n: int | None
-    """Examples, M and k of the protocol; None where the paper does not say, or where it has no meaning."""
+    """Examples, M and k of the protocol; None where the paper does not state them, or they have no meaning."""
     m: int | None
     k: float | None
     note: str
     rows: tuple[Row, ...]
-    """One per line of the file; every row has the same columns. An empty cell has no value in the paper."""
+    """One per line of the file, all with the same columns. An empty cell has no value in the paper."""
     columns: str | None
-    """Field whose values are the columns of the printed table; None where the file already looks like it."""
+    """Field whose values are the columns of the printed table; None where the file has the printed layout."""
     values: tuple[str, ...]
     """Fields that are printed in those columns."""
 
     def where(self, **known: str) -> list[Row]:
-        """Return the rows with these values."""
         return _matching(self.rows, known)
 
     def as_dict(self) -> dict[str, Any]:
@@ -82,7 +80,7 @@ def paper_tables() -> Mapping[str, PaperTable]:
 
 
 def paper_table(name: str) -> PaperTable:
-    """Return one table; raises ConfigError for an unknown name."""
+    """Return one table; raise `ConfigError` for an unknown name."""
     known = paper_tables()
     if name not in known:
         raise ConfigError(
@@ -92,11 +90,9 @@ def paper_table(name: str) -> PaperTable:
 
 
 def referred(reference: str, row: Row) -> str:
-    """Return the cell that a reference points to: `english.win_rate`, or `english.win_rate:operator=delete`.
-
-    It is in the row of that table which has the same values in all columns that both tables have, but for the one asked
-    for, and the values that the reference gives. Raises DataError unless exactly one row fits.
-    """
+    """Return the cell of a reference: `english.win_rate`, or `english.win_rate:operator=delete`."""
+    # It is in the one row that has the same values in all columns shared by both tables, except the referenced one, and
+    # the values that the reference gives.
     place, _, given = reference.partition(":")
     table, _, column = place.partition(".")
     rows = _read_csv(table)
@@ -137,7 +133,6 @@ def _read_csv(name: str) -> tuple[Row, ...]:
 
 
 def read_json(name: str) -> Any:
-    """Return the content of one of the package's own JSON files about the paper."""
     return json.loads(files("ice_eval.analysis.paper").joinpath(name).read_text(encoding="utf-8"))
 
 
@@ -177,7 +172,6 @@ def prompt_cells() -> Sequence[Cell]:
 
 
 def _cells(name: str, rows: Sequence[Row] | None = None) -> tuple[Cell, ...]:
-    """Return the cells of a table, without invalid outputs."""
     table = paper_table(name)
     lengths = {row["task"]: cast(TextLength, row["text_length"]) or None for row in paper_table("datasets").rows}
     return tuple(
@@ -204,8 +198,8 @@ def published(
 
     Models and tasks are found by the paper's names and by hub ids, folders and files of the same model or data set
     (`meta-llama/Llama-3.1-8B@main`, `french_allocine`); `sst2/minimal` is the paper's minimal prompt. For other prompts
-    than the standard one and for another k than 0.2 the paper does not name the operator; the cell says so, and stands
-    for deletion and infill alike.
+    than the standard one and for another k than 0.2 the paper does not name the operator; the cell records that, and is
+    used for deletion and infill alike.
     """
     found_model, found_task, prompt = model_of(model), task_of(task), _parted(task)[1]
     if found_model is None or found_task is None or direction != "sufficiency":
@@ -222,14 +216,14 @@ def published(
 
 
 def model_of(model: str) -> Row | None:
-    """Return the line of the paper's table of models that a name, a hub id, a folder or a file stands for."""
+    """Return the line of the paper's table of models for a name, a hub id, a folder or a file."""
     name = _name_of(model)
     rows = (row for row in paper_table("models").rows if _is_called(name, row, "model") or _says_size(name, row))
     return next(rows, None)
 
 
 def task_of(task: str) -> str | None:
-    """Return our name for the paper's data set that a task, in any of its prompts, or a hub id stands for."""
+    """Return our name for the paper's data set, given a task, in any of its prompts, or a hub id."""
     name = _name_of(_parted(task)[0])
     return next((row["task"] for row in paper_table("datasets").rows if _is_called(name, row, "task")), None)
 
@@ -249,12 +243,11 @@ def _says_size(name: str, row: Row) -> bool:
 
 
 def _name_of(identifier: str) -> str:
-    """Return the last part of a hub id or path, without a revision, squashed."""
     return _squashed(identifier.rstrip("/").rpartition("/")[2].partition("@")[0])
 
 
 def _squashed(name: str) -> str:
-    """Keep letters and digits alone, in lower case: `Llama-3.1-8B` -> `llama318b`."""
+    """Return letters and digits alone, in lower case: `Llama-3.1-8B` -> `llama318b`."""
     return "".join(character for character in name.lower() if character.isalnum())
 
 
@@ -307,27 +300,25 @@ def _setting_differences(config: RunSettings, cell: Cell) -> Iterator[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class BesidePublished:
-    """One configuration of a run, and the published cell that it belongs beside."""
+    """One configuration of a run, and the matching published cell."""
 
     attribution: str
     operator: str
     k: float
     n: int
-    """Examples of the run."""
     win_rate: float
     win_rate_ci: stats.Interval | None
-    """95 %; None where it is undefined."""
+    """95 % interval; None where it is undefined."""
     verdict: stats.Verdict
     taxonomy: str
     """The paper's word for the run's win rate."""
     published: float
     published_n: int | None
-    """Examples of the paper, where it says so."""
+    """Number of examples of the paper, if stated."""
     published_taxonomy: str
     difference: float
-    """The run's win rate less the published one."""
     covered: bool | None
-    """Whether the published win rate lies in the run's interval; None without an interval."""
+    """True if the published win rate is in the run's interval; None without an interval."""
 
 
 @dataclass(frozen=True)
@@ -338,20 +329,19 @@ class BesidePaper:
     task: str
     configurations: tuple[BesidePublished, ...]
     n_without: int
-    """Configurations of the run that have no published cell."""
+    """Number of configurations without a published cell."""
     protocol: tuple[str, ...]
     """Differences between the settings of the run and of the paper, a sentence each."""
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the comparison as JSON holds it."""
         lines = [{**vars(line), "verdict": str(line.verdict)} for line in self.configurations]
         return {**vars(self), "configurations": lines}
 
 
 def beside_paper(summary: Summary, config: RunSettings) -> BesidePaper:
-    """Set a run, given by its summary and the `config` of its manifest, beside the published tables."""
+    """Compare a run, given by its summary and the `config` of its manifest, with the published tables."""
     found, protocol = list[BesidePublished](), dict[str, None]()
-    # Data may hold fewer examples than were asked for.
+    # Data may hold fewer examples than requested.
     done = replace(config, n=min(config.n, max((line.n for line in summary.configurations), default=0)))
     for line in summary.configurations:
         if line.null != SIZE or line.win_rate is None or line.verdict is None or not isinstance(line.k, float):

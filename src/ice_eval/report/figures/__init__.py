@@ -1,7 +1,4 @@
-"""Figures of runs and of tables, each one Vega-Lite specification for the page and for paper.
-
-Importing this package needs altair, and says how to get it; writing files needs vl-convert too.
-"""
+"""Figures of runs and tables as Vega-Lite specifications; needs altair, and vl-convert to write files."""
 
 from ice_eval.errors import require
 

@@ -1,7 +1,4 @@
-"""Figures of the single examples of one run.
-
-Examples are gathered before they are drawn: a figure holds bins and quantiles, never 2,000 points.
-"""
+"""Figures of the single examples of one run, drawn from bins and quantiles: 2,000 points would be too many."""
 
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,13 +35,12 @@ L = TypeVar("L", SummaryLine, AgreementLine, ExampleOutcome)
 
 USUAL_K = 0.2
 _FIELDS = ("m", "win_rate", "p_value", "effect_size")
-"""The values that figures are drawn from."""
 _RATES = alt.Scale(domain=[0, 1])
 _SHARE = ("share:Q", "share of examples", ".1%")
 
 
 def named(line: L) -> L:
-    """A line whose attribution says that its rationales have sizes of their own, where they do."""
+    """Return a line whose attribution is marked where its rationales have sizes of their own."""
     return replace(line, attribution=_own_size_name(line.attribution)) if line.k is None else line
 
 
@@ -53,8 +49,6 @@ def _own_size_name(attribution: str) -> str:
 
 
 class _Setting(NamedTuple):
-    """The configurations that are drawn."""
-
     k: Share | None
     direction: Direction
     null: str
@@ -64,7 +58,7 @@ class _Setting(NamedTuple):
         return f"{size}, {self.direction}" + ("" if self.null == SIZE else f", null: {self.null}")
 
     def lines(self, folder: RunFolder) -> Iterator[ExampleOutcome]:
-        """The examples of a run in this setting; those that failed are left out."""
+        """Yield the examples of a run in this setting; those that failed are skipped."""
         return (named(line) for line in folder.examples() if line.error is None and self.holds(line))
 
     def holds(self, line: SummaryLine | ExampleOutcome) -> bool:
@@ -79,24 +73,20 @@ class Examples:
     folder: RunFolder
     setting: _Setting
     columns: Mapping[tuple[str, str], Mapping[str, Values]]
-    """Values of every attribution and operator, in the order of the summary."""
 
     @property
     def n_bins(self) -> int:
-        """Bins of a histogram: few random sets allow few win rates, so narrow bins would show meaningless gaps."""
+        """Number of bins of a histogram: few random sets allow few win rates, so narrow bins would show gaps."""
         return 20 if max(columns["m"].max() for columns in self.columns.values()) >= 40 else 10
 
     def values(self, cell: tuple[str, str], name: str) -> Values:
-        """The values of the examples that have one."""
         found = self.columns[cell][name]
         return found[~np.isnan(found)]
 
 
 def examples_of(folder: RunFolder, configurations: Sequence[SummaryLine]) -> Examples | None:
-    """The examples at k = 0.2 where the run has it, else at its first k; under its first direction and null.
-
-    Rationales that have a size of their own are included whatever k.
-    """
+    """Return the examples at k = 0.2 where the run has it, else at its first k; under its first direction and null."""
+    # Rationales that have a size of their own are included whatever k.
     sizes = [line.k for line in configurations if line.k is not None]
     k = USUAL_K if USUAL_K in sizes else next(iter(sizes), None)
     setting = _Setting(k, configurations[0].direction, configurations[0].null)
@@ -124,7 +114,7 @@ _DISTRIBUTION_CAPTION = (
 
 
 def distribution(examples: Examples) -> Figure:
-    """A histogram of win rates for every attribution and operator."""
+    """Draw a histogram of win rates for every attribution and operator."""
     n_bins = examples.n_bins
     rows: list[dict[str, Any]] = []
     for attribution, operator in examples.columns:
@@ -148,7 +138,7 @@ def distribution(examples: Examples) -> Figure:
 
 
 def _histogram(base: alt.Chart, rows: Rows, title: str, axis: alt.Axis) -> alt.Chart:
-    """Bars from `from` to `to` as high as `share`, in the colour of the operator."""
+    """Draw bars from `from` to `to` as high as `share`, in the colour of the operator."""
     bars: alt.Chart = base.mark_bar(binSpacing=1).encode(
         x=alt.X("from:Q", title=title, bin="binned", scale=_RATES, axis=axis),
         y=alt.Y("share:Q", title="share", axis=alt.Axis(format=".0%", tickCount=3)),
@@ -172,7 +162,7 @@ _EFFECTS_CAPTION = (
 
 
 def effects(examples: Examples) -> Figure | None:
-    """Quantiles of effect sizes for every attribution and operator."""
+    """Draw quantiles of effect sizes for every attribution and operator."""
     rows = [_effects_row(examples, cell) for cell in examples.columns]
     rows = [row for row in rows if row["median"] is not None]
     if not rows:
@@ -225,7 +215,7 @@ _READING = (
 
 
 def p_values(examples: Examples) -> Figure:
-    """A histogram of p-values for every attribution and operator, beside that of chance where it is known."""
+    """Draw a histogram of p-values for every attribution and operator, beside that of chance where it is known."""
     n_bins = examples.n_bins
     is_known = examples.folder.manifest().config.adaptive != "examples"
     rows: list[dict[str, Any]] = []
@@ -249,7 +239,7 @@ def p_values(examples: Examples) -> Figure:
 
 
 def plausibility(examples: Examples) -> Figure | None:
-    """Overlap with human rationales against win rates; None where the run's data have no human rationales."""
+    """Draw overlap with human rationales against win rates; None where the data have no human rationales."""
     folder = examples.folder
     inputs = ((row, marks_of(row)) for part in folder.parts() for row in folder.inputs(part) if row.human)
     known = {row.example_id: (marks, row.group) for row, marks in inputs if tells_units_apart(marks)}

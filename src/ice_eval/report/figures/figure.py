@@ -20,11 +20,10 @@ Chart = alt.Chart | alt.LayerChart | alt.FacetChart
 Theme = Literal["light", "dark", "print"]
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down"]
 PALETTE = ["#0072b2", "#c44e00", "#4d7c2e", "#8462b0", "#a87c00", "#a65f8f", "#707070"]
-"""Colours of tasks, prompts and runs, which have none of their own."""
+"""Colours of tasks, prompts and runs."""
 INK, FAINT = "ink", "faint"
-"""Styles of marks that have the theme's colour of text, or of lines."""
+"""Styles of marks in the theme's colour of text, or of lines."""
 Rows = Sequence[Mapping[str, Any]]
-"""The data of a figure: plain values only, aggregated before they get here."""
 
 
 @dataclass(frozen=True)
@@ -32,15 +31,14 @@ class Figure:
     """One specification, for the page and for paper."""
 
     name: str
-    """Unique among the figures of a report; files are named after it."""
+    """Unique name among the figures of a report, also of its files."""
     title: str
     caption: str
-    """A guide to reading it, and its limits."""
     chart: Chart
-    """It has no colours of text and lines: they come with a theme, so that the same chart fits a dark page."""
+    """Chart without colours of text and lines: the theme sets them, so that the same chart fits a dark page."""
 
     def spec(self, theme_name: Theme = "light") -> dict[str, Any]:
-        """The Vega-Lite specification, checked against its schema."""
+        """Return the Vega-Lite specification, checked against its schema."""
         return {**_drawable(self.chart.to_dict()), "config": theme(theme_name)}
 
 
@@ -49,7 +47,7 @@ _NO_XML = str.maketrans(dict.fromkeys("\ufffe\uffff", "\ufffd"))
 
 
 def _drawable(part: Any) -> Any:
-    """A part of a specification without characters that SVG cannot hold: the converter would end the whole process."""
+    """Return a part of a specification without characters that SVG cannot hold: they crash the converter."""
     if isinstance(part, str):
         return without_controls(part).translate(_NO_XML)
     if isinstance(part, dict):
@@ -66,11 +64,7 @@ _INKS: Mapping[str, tuple[str, str, str]] = {
 
 
 def theme(name: Theme) -> dict[str, Any]:
-    """The Vega-Lite configuration of a theme, to be passed beside a specification or put into it.
-
-    Raises:
-        ConfigError: There is no theme of that name.
-    """
+    """Return the Vega-Lite configuration of a theme, to be passed beside a specification or put into it."""
     if name not in _INKS:
         raise ConfigError(f"no theme '{name}'; use {', '.join(_INKS)}.")
     text, line, background = _INKS[name]
@@ -94,7 +88,7 @@ def theme(name: Theme) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class FigureFiles:
-    """A figure and where it was written."""
+    """A figure and the paths of its files."""
 
     figure: Figure
     paths: tuple[Path, ...]
@@ -103,12 +97,11 @@ class FigureFiles:
 def write_figures(figures: Sequence[Figure], folder: Path, *, theme: Theme = "print") -> list[FigureFiles]:
     """Write every figure as SVG, PDF and PNG, named after it.
 
-    All are drawn before the first is written, so a figure that cannot be drawn leaves no half of a set.
-
     Raises:
         ConfigError: The folder cannot be written.
         MissingExtraError: vl-convert is not installed.
     """
+    # All are drawn before the first is written, so a figure that cannot be drawn leaves no half of a set.
     converter = require("vl_convert", install="vl-convert-python", purpose="to write figures to files")
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -131,21 +124,19 @@ def write_figures(figures: Sequence[Figure], folder: Path, *, theme: Theme = "pr
 
 
 def rows_of(values: Rows) -> alt.InlineData:
-    """Rows as they stand in the specification."""
+    """Return rows as they are in the specification."""
     return alt.InlineData(values=[dict(row) for row in values])
 
 
 def in_order(values: Sequence[str]) -> list[str]:
-    """Each value once, where it first appears."""
+    """Return each value once, in order of first appearance."""
     return list(dict.fromkeys(values))
 
 
 def panels(layers: Sequence[alt.Chart], values: Rows, **size: Any) -> Chart:
-    """The layers over the rows, in a grid of panels by their fields `row` and `column` where these differ.
-
-    Vega-Lite shifts the panels of a grid with holes, so that marks stand under the wrong header. A hole is filled with
-    a row of labels without numbers, which draws nothing where numbers are drawn; its field `hole` tells it.
-    """
+    """Return the layers over the rows, in a grid of panels by their fields `row` and `column` where these differ."""
+    # Vega-Lite shifts the panels of a grid with holes, so that marks appear under the wrong header. A hole is filled
+    # with a row of labels without numbers, which draws nothing where numbers are drawn; its field `hole` marks it.
     rows, columns = (in_order([str(value[name]) for value in values]) for name in ("row", "column"))
     holes = set(itertools.product(rows, columns)) - {(value["row"], value["column"]) for value in values}
     nothing: dict[str, Any] = {name: value if isinstance(value, str) else None for name, value in values[0].items()}
@@ -166,57 +157,53 @@ _LINES = "split(datum.label, '\\n')"
 
 
 def operator_colours(rows: Rows) -> alt.Color:
-    """Every operator in its colour, the same in all figures."""
+    """Return the colour scale of operators, the same in all figures."""
     names = in_order([row["operator"] for row in rows])
     scale = alt.Scale(domain=names, range=[operator_colour(name) for name in names])
     return alt.Color("operator:N", title=None, scale=scale, legend=alt.Legend(orient="bottom"))
 
 
 def colour_scale(names: Sequence[str]) -> alt.Scale:
-    """Names that have no colours of their own in those of the palette, in its order and over again."""
+    """Return a colour scale for names without colours of their own; the palette repeats."""
     return alt.Scale(domain=list(names), range=[PALETTE[i % len(PALETTE)] for i in range(len(names))])
 
 
 def operator_shapes(rows: Rows) -> alt.Shape:
-    """A shape beside the colour, for prints in grey."""
+    """Return a scale of shapes for operators, for prints in grey."""
     names = in_order([row["operator"] for row in rows])
     return alt.Shape("operator:N", title=None, scale=alt.Scale(domain=names, range=SHAPES))
 
 
 def chance_and_threshold(axis: Literal["x", "y"], scale: alt.Scale) -> list[alt.Chart]:
-    """A line at 50 % and a dashed one at 55 %, across every panel."""
+    """Return a line at 50 % and a dashed one at 55 %, across every panel."""
     return [line_at(CHANCE, axis, scale), line_at(WEAKLY_FAITHFUL, axis, scale, strokeDash=[3, 3])]
 
 
 def line_at(value: float, axis: Literal["x", "y"], scale: alt.Scale, **style: Any) -> alt.Chart:
-    """A line across every panel, whatever its data.
-
-    The scale is that of the other layers: where one has none, Vega-Lite stretches the axis of all of them to 0.
-    """
+    """Return a line across every panel, whatever its data."""
+    # The scale is that of the other layers: where one has none, Vega-Lite stretches the axis of all of them to 0.
     drawn: alt.Chart = alt.Chart(rows_of([{"at": value}])).mark_rule(**style)
     return drawn.encode(x=alt.X("at:Q", scale=scale)) if axis == "x" else drawn.encode(y=alt.Y("at:Q", scale=scale))
 
 
 def rate_scale(rows: Rows) -> alt.Scale:
-    """A scale from a round number below all win rates, intervals, chance and threshold to one above."""
+    """Return a scale from a round number below all win rates, intervals, chance and threshold to one above."""
     rates = [row[name] for row in rows for name in ("win_rate", "low", "high") if row[name] is not None]
     rates += [CHANCE, WEAKLY_FAITHFUL]
     return alt.Scale(domain=[math.floor(10 * min(rates)) / 10, math.ceil(10 * max(rates)) / 10], nice=False)
 
 
 def ends(interval: Sequence[float] | None) -> dict[str, float | None]:
-    """The limits of an interval as fields of a row."""
     low, high = interval or (None, None)
     return {"low": low, "high": high}
 
 
 def end_tooltips(number_format: str) -> list[alt.Tooltip]:
-    """Tooltips of the limits that `ends` puts into a row."""
     return tooltips(("low:Q", "95 % from", number_format), ("high:Q", "to", number_format))
 
 
 def tooltips(*fields: str | tuple[str, str] | tuple[str, str, str] | alt.Tooltip) -> list[alt.Tooltip]:
-    """Tooltips of some fields: a shorthand alone, or with a title and a format; an empty title is that of the field."""
+    """Return tooltips of some fields: a shorthand, or with title and format; an empty title is the field's name."""
     found = []
     for field in fields:
         name, title, number_format = (*field, "", "")[:3] if isinstance(field, tuple) else (field, "", "")
@@ -226,24 +213,23 @@ def tooltips(*fields: str | tuple[str, str] | tuple[str, str, str] | alt.Tooltip
 
 
 def share_axis(field: str, shares: Sequence[float], *, title: str, margin: float) -> alt.X:
-    """An axis of shares of units, with a mark at each that there is and a margin beside the outer ones."""
+    """Return an axis of shares of units, with a tick at each value and a margin at the ends."""
     scale = alt.Scale(domain=[shares[0] - margin, shares[-1] + margin], nice=False)
     return alt.X(field, title=title, scale=scale, axis=alt.Axis(values=list(shares), format="~g", grid=False))
 
 
 UNKNOWN, NO_VERDICT = "no win rate", "undetermined"
-"""Words of cells that have none of the taxonomy."""
 
 
 def cell(win_rate: float | None) -> dict[str, object]:
-    """The content of a cell; a win rate that round-off has moved off a limit has the word of the limit."""
+    """Return the content of a cell; a win rate that round-off moved off a limit has the word of the limit."""
     if win_rate is None:
         return {"win_rate": None, "word": UNKNOWN, "text": EMPTY}
     return {"win_rate": win_rate, "word": taxonomy(win_rate), "text": f"{100 * win_rate:.1f}"}
 
 
 def coloured_cells(rows: Rows, *, x: str, y: str) -> Chart:
-    """Cells at `x` and `y`, which mean what the arguments say, coloured by `word`, with their `text`, in panels."""
+    """Draw cells at `x` and `y`, coloured by `word`, with their `text`, in panels; arguments name the axes."""
     fills = {**TAXONOMY_COLOURS, NO_VERDICT: UNKNOWN_COLOUR, UNKNOWN: UNKNOWN_COLOUR}
     shown = [word for word in fills if any(row["word"] == word for row in rows)]
     across, down = (in_order([row[name] for row in rows]) for name in ("x", "y"))

@@ -1,7 +1,4 @@
-"""Figures of the summaries of runs, and all figures that apply to some runs.
-
-What runs share is left out, and what distinguishes them becomes a label.
-"""
+"""Figures of summaries, and all figures that apply to some runs; labels show only what distinguishes them."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -53,33 +50,28 @@ _WRITTEN: Mapping[str, Callable[[Any], str]] = {
 
 @dataclass(frozen=True)
 class _Runs:
-    """The data of the figures of some runs."""
-
     folders: tuple[RunFolder, ...]
     names: tuple[tuple[str, str], ...]
-    """The model and the task of every folder, which together distinguish the folders."""
+    """Model and task of every folder, which together distinguish the folders."""
     configurations: tuple[SummaryLine, ...]
     agreement: tuple[AgreementLine, ...]
 
     @property
     def subject(self) -> tuple[str, ...]:
-        """The fields that a reader compares: attributions of one run, or several runs."""
+        """Fields that a reader compares: attributions of one run, or several runs."""
         return ("attribution",) if len(self.folders) == 1 else ("model", "task")
 
     @property
     def aside(self) -> tuple[str, ...]:
-        """The fields that get panels of their own beside them."""
         return () if len(self.folders) == 1 else ("attribution",)
 
 
 def _runs_of(folders: Sequence[RunFolder]) -> _Runs:
-    """Read the summaries of some folders, each once."""
     found = tuple({folder.path.resolve(): folder for folder in folders}.values())
     summaries = [folder.summary() for folder in found]
     names = run_names(found)
 
     def of_runs(parts: Sequence[Sequence[L]]) -> tuple[L, ...]:
-        """The lines of all runs, under the names of their runs."""
         together = zip(parts, names, strict=True)
         return _in_order(
             replace(named(line), model=model, task=task) for lines, (model, task) in together for line in lines
@@ -90,10 +82,8 @@ def _runs_of(folders: Sequence[RunFolder]) -> _Runs:
 
 
 def _in_order(lines: Iterable[L]) -> tuple[L, ...]:
-    """Sort by attribution, as they first appear, and k, shares first: else panels of several runs are in any order.
-
-    The average over operators comes after all of them, whichever run has which.
-    """
+    """Sort by attribution, in order of appearance, and k, shares first; the average over operators comes last."""
+    # Else panels of several runs are in any order.
     found = list(lines)
     first = {name: place for place, name in enumerate(dict.fromkeys(line.attribution for line in found))}
 
@@ -106,10 +96,8 @@ def _in_order(lines: Iterable[L]) -> tuple[L, ...]:
 
 
 def _labels(lines: Sequence[Line], names: Sequence[str]) -> list[str]:
-    """For every line, the values of those names that are not the same in all lines.
-
-    Rationales with a size of their own stand beside those of a single k, and apart from those of several.
-    """
+    """Return for every line the values of those fields that differ between lines."""
+    # Rationales with a size of their own are shown beside those of a single k, and apart from those of several.
     cells = {name: [_WRITTEN.get(name, str)(getattr(line, name)) for line in lines] for name in names}
     single_k = len({line.k for line in lines} - {None}) < 2
     shown = [values for name, values in cells.items() if len(set(values)) > 1 and not (name == "k" and single_k)]
@@ -117,13 +105,12 @@ def _labels(lines: Sequence[Line], names: Sequence[str]) -> list[str]:
 
 
 def _subjects(runs: _Runs, lines: Sequence[Line]) -> list[str]:
-    """The subject of every line: its run where there are several, else its attribution."""
+    """Return the subject of every line: its run where there are several, else its attribution."""
     found = _labels(lines, runs.subject)
     return found if any(found) else [str(getattr(line, runs.subject[0])) for line in lines]
 
 
 def _placed(lines: Sequence[Line], *, row: Sequence[str], column: Sequence[str]) -> list[dict[str, str]]:
-    """The panel of every line."""
     pairs = zip(_labels(lines, row), _labels(lines, column), strict=True)
     return [{"row": above, "column": beside} for above, beside in pairs]
 
@@ -136,7 +123,7 @@ _HEATMAP_CAPTION = (
 
 
 def _heatmap(runs: _Runs) -> Figure | None:
-    """Models by tasks where there are several runs, else attributions by operators."""
+    """Draw models by tasks where there are several runs, else attributions by operators."""
     lines = runs.configurations
     several_models, several_tasks = (len({getattr(line, name) for line in lines}) > 1 for name in ("model", "task"))
     row: tuple[str, ...] = ("attribution", "direction", "null")
@@ -170,7 +157,7 @@ _BARS_CAPTION = (
 
 
 def _comparison(runs: _Runs) -> Figure | None:
-    """Paired dots; needs two operators."""
+    """Draw paired dots; needs two operators."""
     rows = _operator_rows(runs, average=False)
     if len({row["operator"] for row in rows}) < 2:
         return None
@@ -188,7 +175,6 @@ def _comparison(runs: _Runs) -> Figure | None:
 
 
 def _bars(runs: _Runs) -> Figure | None:
-    """A bar for every operator and for their average."""
     rows = _operator_rows(runs, average=True)
     if not rows:
         return None
@@ -236,12 +222,11 @@ _AGREEMENT_CAPTION = (
     "without that, and does not say which operator is right."
 )
 _POINTS = "datum.value == 0 ? '0' : format(100 * datum.value, '+.3~g')"
-"""Percentage points, signed."""
 _CROSSES = {"confirmed": "#b5400e", "possible": "#a87c00", "no": "#16857a"}
 
 
 def _agreement(runs: _Runs) -> Figure | None:
-    """The gap of every pair of operators; needs two."""
+    """Draw the gap of every pair of operators; needs two."""
     lines = [line for line in runs.agreement if line.gap is not None]
     if not lines:
         return None
@@ -286,7 +271,7 @@ _K_SWEEP_CAPTION = (
 
 
 def _k_sweep(runs: _Runs) -> Figure | None:
-    """A curve for every operator; needs two k."""
+    """Draw a curve for every operator; needs two k."""
     lines = [
         line
         for line in runs.configurations
@@ -322,13 +307,10 @@ _OF_EXAMPLES = (distribution, effects, p_values, plausibility)
 
 
 def figures(folders: Sequence[RunFolder]) -> list[Figure]:
-    """The figures of some runs; those that their data do not allow are left out.
+    """Return the figures of some runs that their data allow, those of chains of thought first.
 
-    Those of chains of thought come first. What is drawn from summaries puts all runs into one figure. What is drawn
-    from single examples is one figure for every run, named after it where there are several.
-
-    Raises:
-        ConfigError: A run is not finished.
+    Figures of summaries put all runs into one. Figures of single examples are one for every run, named after it where
+    there are several. Raises `ConfigError` if a run is not finished.
     """
     runs = _runs_of(folders)
     of_explanations = [*_of_summaries(runs), *_of_examples(runs)] if runs.configurations else []
@@ -336,11 +318,7 @@ def figures(folders: Sequence[RunFolder]) -> list[Figure]:
 
 
 def overview(folders: Sequence[RunFolder]) -> list[Figure]:
-    """The figures that put all runs into one: those that are drawn from summaries.
-
-    Raises:
-        ConfigError: A run is not finished.
-    """
+    """Return the figures of summaries, each over all runs; raise `ConfigError` if a run is not finished."""
     return _of_summaries(_runs_of(folders))
 
 
@@ -362,7 +340,7 @@ def _of_examples(runs: _Runs) -> Iterator[Figure]:
 
 
 def _slug(text: str, taken: set[str]) -> str:
-    """A name that any file system takes, unlike those taken."""
+    """Return a name that any file system accepts, different from those taken."""
     plain = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:60] or "run"
     slug = next(name for name in (plain, *(f"{plain}-{i}" for i in range(2, len(taken) + 3))) if name not in taken)
     taken.add(slug)

@@ -39,7 +39,7 @@ class WinRate:
     attribution: str
     operator: str
     win_rate: float | None
-    """A fraction; None where there is no valid result."""
+    """Fraction; None where there is no valid result."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,22 +54,21 @@ class LanguageWinRate:
 
 @dataclass(frozen=True, kw_only=True)
 class Plausibility:
-    """One example: how well the rationale fits the human one, and how faithful it is."""
+    """Overlap with the human rationale and faithfulness of one example."""
 
     model: str
-    """Or an attribution, where one model is drawn: it heads a panel."""
+    """Model, or an attribution where one model is drawn; it heads a panel."""
     overlap: float
     """Intersection over union with the human rationale."""
     win_rate: float
     operator: str = ""
-    """Several get a row of panels each."""
     group: Hashable = None
-    """Equal for examples that depend on each other; None for one that stands for itself."""
+    """Equal for examples that depend on each other; None for an independent one."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PromptWinRate:
-    """The same model, task and attribution under one wording of the prompt."""
+    """Win rate of one model, task and attribution under one wording of the prompt."""
 
     model: str
     task: str
@@ -83,7 +82,7 @@ class PromptWinRate:
 
 @dataclass(frozen=True, kw_only=True)
 class ChainOfThought:
-    """The capacity of steps (SRC) and the accuracy of one model on one task."""
+    """Capacity of steps (SRC) and accuracy of one model on one task."""
 
     model: str
     task: str
@@ -104,7 +103,7 @@ def _given(rows: Iterable[Any]) -> list[Any]:
 
 
 def win_rate_panels(rows: Iterable[WinRate]) -> Figure:
-    """Models by data sets, a panel for every attribution (down) and operator (across)."""
+    """Draw models by data sets, a panel for every attribution (down) and operator (across)."""
     found = [
         {"x": row.dataset, "y": row.model, "row": row.attribution, "column": row.operator, **cell(row.win_rate)}
         for row in _given(rows)
@@ -118,7 +117,7 @@ def win_rate_panels(rows: Iterable[WinRate]) -> Figure:
 
 
 def language_heatmap(rows: Iterable[LanguageWinRate]) -> Figure:
-    """Models by languages, a panel for every operator."""
+    """Draw models by languages, a panel for every operator."""
     found = [
         {"x": row.language, "y": row.model, "row": "", "column": row.operator, **cell(row.win_rate)}
         for row in _given(rows)
@@ -131,7 +130,7 @@ def language_heatmap(rows: Iterable[LanguageWinRate]) -> Figure:
 
 
 def plausibility_scatter(rows: Iterable[Plausibility]) -> Figure:
-    """Faithfulness against overlap with human rationales, a panel and a correlation for every model and operator."""
+    """Draw faithfulness against overlap with human rationales, with a correlation for every model and operator."""
     given = _given(rows)
     titles = {
         model: _heading([row for row in given if row.model == model])
@@ -165,7 +164,7 @@ def plausibility_scatter(rows: Iterable[Plausibility]) -> Figure:
 
 
 def _heading(rows: Sequence[Plausibility]) -> str:
-    """A model, and under it the correlation of its points under every operator."""
+    """Return a model's name, and under it the correlation of its points under every operator."""
     lines, operators = [rows[0].model], in_order([row.operator for row in rows])
     for name in operators:
         points = [Overlap(row.overlap, row.win_rate, row.group) for row in rows if row.operator == name]
@@ -177,7 +176,7 @@ def _heading(rows: Sequence[Plausibility]) -> str:
 
 
 def prompt_sensitivity(rows: Iterable[PromptWinRate]) -> Figure:
-    """The win rate under every wording of a prompt; a line joins the wordings of one model and task."""
+    """Draw the win rate under every wording of a prompt; a line joins the wordings of one model and task."""
     given = _given(rows)
     found: list[dict[str, Any]] = [
         {
@@ -215,11 +214,10 @@ def prompt_sensitivity(rows: Iterable[PromptWinRate]) -> Figure:
 
 _SRC_LIMITS = (stats.SCAFFOLDING, stats.GENUINE)
 _SRC_SIZE = (420, 280)
-"""Width and height of the plot, in pixels."""
 
 
 def chain_of_thought_scatter(rows: Iterable[ChainOfThought]) -> Figure:
-    """The capacity of steps (SRC) against the accuracy of answers."""
+    """Draw the capacity of steps (SRC) against the accuracy of answers."""
     given: list[ChainOfThought] = _given(rows)
     tasks = in_order([row.task for row in given])
     least = min(0.8, math.floor(10 * min(row.accuracy for row in given) + 1e-9) / 10)
@@ -267,7 +265,6 @@ def chain_of_thought_scatter(rows: Iterable[ChainOfThought]) -> Figure:
 
 
 _LABEL_SIZE = 10
-"""Height of the letters, in pixels."""
 _WIDE, _HIGH, _AWAY = 0.55 * _LABEL_SIZE, 1.25 * _LABEL_SIZE, 8
 """Width of a letter on average, height of a line, and distance from the dot."""
 
@@ -276,11 +273,9 @@ _Box = tuple[float, float, float, float]  # left, top, right, bottom
 
 
 def label_places(dots: Sequence[_Point], names: Sequence[str], *, width: float, height: float) -> list[_Point]:
-    """The left end of every name, at half its height; in pixels from the top left corner.
-
-    Names are placed one after another: right of the dot, left, above, below, then further up and down; the first place
-    that is free and inside the plot. Where none is, the name stands on the right.
-    """
+    """Return the left end of every name, at half its height, in pixels from the top left corner."""
+    # Names are placed one after another: right of the dot, left, above, below, then further up and down, at the first
+    # free position inside the plot, or else on the right.
     taken: list[_Box] = [(x - 5, y - 5, x + 5, y + 5) for x, y in dots]
     found = []
     for (x, y), name in zip(dots, names, strict=True):
