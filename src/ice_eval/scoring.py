@@ -18,7 +18,7 @@ _UNEVEN = 4
 
 
 @dataclass
-class Counts:
+class ScoringCounts:
     """Costs of scoring so far."""
 
     rows: int = 0
@@ -57,7 +57,7 @@ class Scorer:
         """Tokens per batch, without the shared prefix; a batch holds at least one row."""
         self.lowered = dict(lowered or {})
         """Largest length (a power of two) -> budget lowered after running out of memory, perhaps in an earlier run."""
-        self.counts = Counts()
+        self.counts = ScoringCounts()
         self.halvings = 0
         """Number of out-of-memory retries, each with half the budget."""
 

@@ -7,7 +7,7 @@ from email.utils import format_datetime
 import pytest
 
 from ice_eval.errors import ConfigError
-from ice_eval.servers import Budget, RequestPlan, Tokens
+from ice_eval.servers import Budget, RequestPlan, TokenUsage
 from ice_eval.servers.budget import Limiter, Spending, backoff_s, retry_after_s
 
 PRICES = {"price_in": 2.0, "price_out": 10.0}
@@ -28,12 +28,12 @@ def test_what_makes_no_budget_is_refused(wrong, message):
 
 
 def test_prices_are_for_a_million_tokens():
-    assert Budget(**PRICES).cost(Tokens(500_000, 100_000)) == pytest.approx(2.0)
-    assert Budget().cost(Tokens(1, 1)) is None
+    assert Budget(**PRICES).cost(TokenUsage(500_000, 100_000)) == pytest.approx(2.0)
+    assert Budget().cost(TokenUsage(1, 1)) is None
 
 
 def test_a_plan_in_words():
-    plan = RequestPlan(n_requests=1200, n_answered=200, tokens=Tokens(50_000, 512_000), cost=5.22, cost_so_far=1.5)
+    plan = RequestPlan(n_requests=1200, n_answered=200, tokens=TokenUsage(50_000, 512_000), cost=5.22, cost_so_far=1.5)
     assert str(plan) == (
         "1,200 requests, 200 of them answered already: 1,000 to ask\n"
         "at most about 50,000 tokens to read and 512,000 to write\n"
@@ -43,14 +43,14 @@ def test_a_plan_in_words():
 
 def test_what_does_not_fit_waits_for_what_is_in_the_air():
     async def scenario():
-        most = Tokens(0, 600_000)  # 6 each; two do not fit into 10
-        spending = Spending(Budget(max_cost=10.0, **PRICES), n_charged=0, billed=Tokens(0, 0))
+        most = TokenUsage(0, 600_000)  # 6 each; two do not fit into 10
+        spending = Spending(Budget(max_cost=10.0, **PRICES), n_charged=0, billed=TokenUsage(0, 0))
         assert await spending.reserve(most) is None
         second = asyncio.create_task(spending.reserve(most))
         await asyncio.sleep(0)
         assert not second.done()
         spending.landed()
-        spending.replace(1, most, n_charged=1, billed=Tokens(0, 100_000))  # it was cheaper
+        spending.replace(1, most, n_charged=1, billed=TokenUsage(0, 100_000))  # it was cheaper
         assert await second is None
         spending.landed()
         spending.replace(1, most, n_charged=1, billed=most)
@@ -61,10 +61,10 @@ def test_what_does_not_fit_waits_for_what_is_in_the_air():
 
 def test_what_was_spent_before_counts():
     async def scenario():
-        spending = Spending(Budget(max_requests=3), n_charged=2, billed=Tokens(0, 0))
-        assert await spending.reserve(Tokens(1, 1)) is None
+        spending = Spending(Budget(max_requests=3), n_charged=2, billed=TokenUsage(0, 0))
+        assert await spending.reserve(TokenUsage(1, 1)) is None
         spending.landed()
-        assert await spending.reserve(Tokens(1, 1)) == "3 requests (--max-requests)"
+        assert await spending.reserve(TokenUsage(1, 1)) == "3 requests (--max-requests)"
 
     asyncio.run(scenario())
 

@@ -7,7 +7,7 @@ import pytest
 from tests.servers.chat_server import ChatServer, continuation, error
 
 from ice_eval.errors import DataError, RefusedError
-from ice_eval.servers import Chat, Continuation, Logprobs, Response, ResponseStore, Server, Tokens
+from ice_eval.servers import Chat, Continuation, Logprobs, Response, ResponseStore, Server, TokenUsage
 
 PROMPT = "Review: fine\nSentiment:"
 ASKED = Continuation(prompt=PROMPT, model="m", logprobs=5)
@@ -36,8 +36,8 @@ def test_everything_that_the_server_sees_is_in_the_hash(change):
 
 
 def test_tokens_are_counted_where_they_are_known_and_estimated_elsewhere():
-    assert replace(ASKED, prompt=(1, 2, 3)).most_tokens() == Tokens(3, 1)
-    assert replace(ASKED, prompt="abcd").most_tokens() == Tokens(2, 1)
+    assert replace(ASKED, prompt=(1, 2, 3)).most_tokens() == TokenUsage(3, 1)
+    assert replace(ASKED, prompt="abcd").most_tokens() == TokenUsage(2, 1)
 
 
 def test_half_a_character_is_refused():

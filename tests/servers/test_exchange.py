@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from ice_eval.errors import ConfigError, DataError
-from ice_eval.servers import Message, Request, Response, Tokens
+from ice_eval.servers import Message, Request, Response, TokenUsage
 
 QUESTION = Request(messages=(Message("user", "2 + 2?"),), model="m", max_tokens=5, temperature=0.0, seed=1)
 
@@ -52,7 +52,14 @@ def test_the_estimate_counts_bytes_and_all_tokens_that_are_allowed():
 
 def test_a_response_survives_its_file():
     response = Response(
-        key="k-0", request="k", repeat=0, status="ok", text="four\n", usage=Tokens(3, 1), time="t", billed=Tokens(6, 2)
+        key="k-0",
+        request="k",
+        repeat=0,
+        status="ok",
+        text="four\n",
+        usage=TokenUsage(3, 1),
+        time="t",
+        billed=TokenUsage(6, 2),
     )
     assert Response.from_json(json.loads(json.dumps(response.to_json()))) == response
 

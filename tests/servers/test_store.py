@@ -5,7 +5,7 @@ import os
 import pytest
 
 from ice_eval.errors import ConfigError, StorageError
-from ice_eval.servers import Response, ResponseStore, Tokens, read_responses
+from ice_eval.servers import Response, ResponseStore, TokenUsage, read_responses
 
 
 def response(name, status="ok", **changes):
@@ -17,8 +17,8 @@ def path(tmp_path):
     """A file with two responses."""
     path = tmp_path / "folder" / "responses.jsonl"
     with ResponseStore(path) as store:
-        store.add(response("a", billed=Tokens(3, 1)))
-        store.add(response("b\n\u2028\ud800", lost=2, billed=Tokens(9, 3)))
+        store.add(response("a", billed=TokenUsage(3, 1)))
+        store.add(response("b\n\u2028\ud800", lost=2, billed=TokenUsage(9, 3)))
     return path
 
 

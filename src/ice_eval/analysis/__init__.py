@@ -21,12 +21,12 @@ from ice_eval.analysis.grid import (
     spreads,
 )
 from ice_eval.analysis.infill_audit import (
+    AuditedUnit,
     ContaminationEffect,
     FillAudit,
     FillCounts,
     InfillAudit,
     Judged,
-    Piece,
     audit_fills,
     audit_infill,
     giveaways,
@@ -48,7 +48,7 @@ __all__ = [
     "LabelLine",
     "OperatorDependence",
     "Pair",
-    "Piece",
+    "AuditedUnit",
     "Segment",
     "TaskCheck",
     "WinRateSpread",

@@ -35,7 +35,7 @@ ReferenceName = Literal["words", "held out"]
 
 
 @dataclass(frozen=True)
-class Piece:
+class AuditedUnit:
     """A unit as used in the texts."""
 
     text: str
@@ -49,9 +49,9 @@ class Judged:
     """Result of one reference list for a blacklist."""
 
     reference: ReferenceName
-    blocked: Mapping[UnitIds, Piece] = field(repr=False)
+    blocked: Mapping[UnitIds, AuditedUnit] = field(repr=False)
     """Label-indicative units by that list that infill cannot write, the most frequent first."""
-    surviving: Mapping[UnitIds, Piece] = field(repr=False)
+    surviving: Mapping[UnitIds, AuditedUnit] = field(repr=False)
     """Label-indicative units that infill may write."""
     surviving_by_chance: float | None = None
     """Mean number over shuffled labels."""
@@ -163,7 +163,7 @@ def giveaways(task: Task) -> tuple[frozenset[str], str | None]:
     return frozenset(), None
 
 
-def _pieces(items: Sequence[Encoded], words: Collection[str]) -> tuple[dict[UnitIds, Piece], set[UnitIds]]:
+def _pieces(items: Sequence[Encoded], words: Collection[str]) -> tuple[dict[UnitIds, AuditedUnit], set[UnitIds]]:
     """Return every unit of the texts, the most frequent first, and those in one of the words every other time."""
     texts: dict[UnitIds, str] = {}
     kinds: dict[UnitIds, Counter[PieceKind]] = defaultdict(Counter)
@@ -173,7 +173,7 @@ def _pieces(items: Sequence[Encoded], words: Collection[str]) -> tuple[dict[Unit
         kinds[ids][kind] += 1
         balance[ids] += 1 if word.casefold() in words else -1
     ranked = sorted(kinds, key=lambda ids: (-kinds[ids].total(), texts[ids]))
-    found = {ids: Piece(texts[ids], kinds[ids].most_common(1)[0][0], kinds[ids].total()) for ids in ranked}
+    found = {ids: AuditedUnit(texts[ids], kinds[ids].most_common(1)[0][0], kinds[ids].total()) for ids in ranked}
     return found, {ids for ids, value in balance.items() if value >= 0}
 
 
@@ -198,7 +198,10 @@ def _free(entries: Sequence[PooledUnits], blacklist: Blacklist) -> dict[UnitIds,
 
 
 def _by_words(
-    pieces: Mapping[UnitIds, Piece], inside: Collection[UnitIds], free: Mapping[UnitIds, int], lengths: Sequence[int]
+    pieces: Mapping[UnitIds, AuditedUnit],
+    inside: Collection[UnitIds],
+    free: Mapping[UnitIds, int],
+    lengths: Sequence[int],
 ) -> Judged:
     found = {ids: piece for ids, piece in pieces.items() if ids in inside}
     rate = sum(free[ids] for ids in found if ids in free) / max(sum(free.values()), 1)
@@ -230,7 +233,7 @@ class _Half:
 
 def _held_out(
     entries: Sequence[PooledUnits],
-    pieces: Mapping[UnitIds, Piece],
+    pieces: Mapping[UnitIds, AuditedUnit],
     blacklist: Callable[[Sequence[PooledUnits]], Blacklist],
     lengths: Sequence[int],
     seed: int,

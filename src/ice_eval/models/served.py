@@ -42,7 +42,7 @@ from ice_eval.servers import (
     Response,
     ResponseStore,
     Server,
-    Tokens,
+    TokenUsage,
     addresses,
     read_responses,
 )
@@ -554,7 +554,7 @@ class ServedModel(Model):
         reader = self._reader
         most = [reader.completions.question(prompt).most_tokens() for prompt in self._prompts(inputs)]
         per_row = len(reader.tokens) if reader.scoring == "full" else 1
-        tokens = Tokens(round(rows * per_row * float(np.mean([each.prompt for each in most]))), rows * per_row)
+        tokens = TokenUsage(round(rows * per_row * float(np.mean([each.prompt for each in most]))), rows * per_row)
         cost = self._served.budget.cost(tokens)
         price = "" if cost is None else f", at most about {cost:.2f}"
         return [

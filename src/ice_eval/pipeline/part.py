@@ -20,12 +20,12 @@ from ice_eval.attributions import LOOKS, OF_EVERY_MODEL, Lens, Observer, one_per
 from ice_eval.encoding import shared_prefix
 from ice_eval.pipeline.engine import Engine
 from ice_eval.pipeline.queue import Probes, RowQueue, changed
-from ice_eval.pipeline.replicas import Part, Replica, RunSpec
+from ice_eval.pipeline.replicas import Replica, RunPart, RunSpec
 from ice_eval.pipeline.rows import ExampleRows, n_references, reference_rows, undecided
 from ice_eval.records import NOT_SET, PROTECTED, Answer, Encoded, Example, Fills, Kind, LogScores, PerUnit, Rows
 from ice_eval.results.examples import FillTexts, InputRow
 from ice_eval.results.ledger import NO_NAMES, Ledger, Names
-from ice_eval.scoring import Counts, Progress
+from ice_eval.scoring import Progress, ScoringCounts
 
 _NO_FILLS: Fills = np.zeros(0, dtype=np.int64)
 
@@ -98,7 +98,7 @@ def names_of(engine: Engine, examples: Sequence[Example]) -> Names:
     return Names(tuple(example.id for example in examples), config.attributions, config.nulls, operators)
 
 
-def start_part(replica: Replica, part: Part, progress: Progress, *, spec: RunSpec) -> PendingPart:
+def start_part(replica: Replica, part: RunPart, progress: Progress, *, spec: RunSpec) -> PendingPart:
     """Submit the missing rows of a part to the model."""
     replica.checked(spec)
     engine, examples, known = replace(replica.engine(spec), config=part.config), part.examples, part.ledger
@@ -154,7 +154,7 @@ def _full_and_empty(rows: Rows, scores: LogScores) -> tuple[dict[int, LogScores]
     return found[0], found[1]
 
 
-def _cost(engine: Engine, counts: Counts, found: Attributed, probes: Probes, looked: int) -> dict[str, Any]:
+def _cost(engine: Engine, counts: ScoringCounts, found: Attributed, probes: Probes, looked: int) -> dict[str, Any]:
     """Return the cost of the part; `counts` are from before it, `looked` the tokens of observations."""
     probe_tokens, answer_tokens = sum(probes.tokens.values()), found.answer_tokens
     return {

@@ -78,7 +78,7 @@ class RunSpec:
 
 
 @dataclass(frozen=True)
-class Part:
+class RunPart:
     """Consecutive examples and their stored rows."""
 
     index: int

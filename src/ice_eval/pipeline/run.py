@@ -15,7 +15,7 @@ from ice_eval.pipeline.identity import identity
 from ice_eval.pipeline.manifest import at_beginning, at_end, lowered_budgets
 from ice_eval.pipeline.part import names_of, start_part
 from ice_eval.pipeline.progress import Reporter, Silent
-from ice_eval.pipeline.replicas import Adapted, Job, ModelInfo, Part, Replica, Replicas, RunSpec
+from ice_eval.pipeline.replicas import Adapted, Job, ModelInfo, Replica, Replicas, RunPart, RunSpec
 from ice_eval.records import Example
 from ice_eval.results import Manifest, RunFolder, config_hash, now, rescore, slug, stored_run
 from ice_eval.results.examples import InputRow
@@ -166,7 +166,7 @@ def score_parts(job: Job, examples: Sequence[Example], manifest: Manifest) -> No
         reporter.stop()
 
 
-def _parts(job: Job, examples: Sequence[Example], manifest: Manifest) -> Iterator[Part]:
+def _parts(job: Job, examples: Sequence[Example], manifest: Manifest) -> Iterator[RunPart]:
     """Yield parts until the user stops the run."""
     size = job.spec.part_size
     for index, start in enumerate(range(0, len(examples), size)):
@@ -174,7 +174,7 @@ def _parts(job: Job, examples: Sequence[Example], manifest: Manifest) -> Iterato
             return
         own = examples[start : start + size]
         inputs, ledger = _known(job, index, names_of(job.engine, own), manifest)
-        yield Part(index, job.engine.config, own, inputs, ledger)
+        yield RunPart(index, job.engine.config, own, inputs, ledger)
 
 
 def _known(job: Job, index: int, names: Names, manifest: Manifest) -> tuple[list[InputRow], Ledger]:

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, get_args
 
-from ice_eval.analysis import FillAudit, GridLine, InfillAudit, Piece
+from ice_eval.analysis import AuditedUnit, FillAudit, GridLine, InfillAudit
 from ice_eval.analysis.infill_audit import LOOSE_COUNT, LOOSE_Z, N_SHUFFLES, PieceKind
 from ice_eval.analysis.measures import Found, Measured, Missing, Part
 from ice_eval.report.colours import word_of_rate
@@ -233,13 +233,13 @@ def audit_notes(audit: InfillAudit, fills: FillAudit | None) -> list[str]:
     return [*found, *audit.notes]
 
 
-def _counted(pieces: Collection[Piece]) -> str:
+def _counted(pieces: Collection[AuditedUnit]) -> str:
     kinds = [(sum(piece.kind == kind for piece in pieces), kind) for kind in get_args(PieceKind)]
     named = ", ".join(f"{n} {kind}{'' if n == 1 else 'es' if kind == 'prefix' else 's'}" for n, kind in kinds if n)
     return f"{len(pieces):,} ({named})" if named else "0"
 
 
-def _named(pieces: Iterable[Piece]) -> str:
+def _named(pieces: Iterable[AuditedUnit]) -> str:
     shown = itertools.islice(pieces, _SHOWN)
     return ", ".join(f"{piece.text or '␣'} ({piece.count})" for piece in shown) or EMPTY
 

@@ -13,7 +13,7 @@ from ice_eval._controls import without_controls
 from ice_eval.nulls import SIZE
 from ice_eval.records import Kind, Span
 from ice_eval.report.colours import AGAINST, SUPPORT, WHITE
-from ice_eval.results import Compared, ExampleOutcome, ExampleView, LedgerRow
+from ice_eval.results import ComparedOutcome, ExampleOutcome, ExampleView, LedgerRow
 from ice_eval.results.outcomes import ALL
 from ice_eval.results.view import Scores
 from ice_eval.table import share
@@ -149,7 +149,7 @@ def example_lines(view: ExampleView, *, n_random: int = 0, colour: bool = False)
         yield from _random_lines(view, n_random)
 
 
-def shown(view: ExampleView) -> list[Compared]:
+def shown(view: ExampleView) -> list[ComparedOutcome]:
     """Return the comparisons that are shown: the average over operators only where there is nothing else."""
     single = [each for each in view.compared if each.line.operator != ALL]
     return single or list(view.compared)
@@ -166,7 +166,7 @@ def probabilities(row: LedgerRow, labels: tuple[str, ...]) -> dict[str, float | 
     return {label: float(np.exp(z)) if np.isfinite(z) else None for label, z in zip(labels, row.scores, strict=True)}
 
 
-def _compared_lines(each: Compared, view: ExampleView, *, colour: bool) -> Iterator[Text]:
+def _compared_lines(each: ComparedOutcome, view: ExampleView, *, colour: bool) -> Iterator[Text]:
     line = each.line
     if line.error is not None:
         yield Text(f"{title_of(line)}: {line.error}")

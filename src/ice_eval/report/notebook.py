@@ -20,7 +20,7 @@ from ice_eval.report.example import (
 from ice_eval.report.page import template
 from ice_eval.report.sentences import notes
 from ice_eval.report.tables import summary_table
-from ice_eval.results import Compared, ExampleView, RunFolder
+from ice_eval.results import ComparedOutcome, ExampleView, RunFolder
 
 _STRONGEST = 0.6
 """Opacity of the strongest shade: text on it is readable in light and dark themes."""
@@ -68,7 +68,7 @@ def _chain(view: ExampleView) -> str:
     )
 
 
-def _content(each: Compared, view: ExampleView) -> dict[str, Any]:
+def _content(each: ComparedOutcome, view: ExampleView) -> dict[str, Any]:
     line = each.line
     head = {"title": title_of(line), "error": line.error}
     if line.error is not None:

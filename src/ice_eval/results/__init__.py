@@ -4,7 +4,7 @@ from ice_eval.results.examples import InputRow
 from ice_eval.results.folder import RunFolder
 from ice_eval.results.identity import (
     RunDifference,
-    Setting,
+    SettingDifference,
     WinRateDifference,
     config_hash,
     content_hash,
@@ -20,12 +20,12 @@ from ice_eval.results.ledger import LedgerRow, RowKey
 from ice_eval.results.planning import Choice, Plan, plan
 from ice_eval.results.records import SCHEMA, Configuration, ExampleOutcome, Manifest, RunSettings, Summary, SummaryLine
 from ice_eval.results.summary import rescore
-from ice_eval.results.view import Compared, ExampleView, view_example
+from ice_eval.results.view import ComparedOutcome, ExampleView, view_example
 
 __all__ = [
     "SCHEMA",
     "Choice",
-    "Compared",
+    "ComparedOutcome",
     "Configuration",
     "ExampleOutcome",
     "ExampleView",
@@ -37,7 +37,7 @@ __all__ = [
     "RunDifference",
     "RunFolder",
     "RunSettings",
-    "Setting",
+    "SettingDifference",
     "Summary",
     "SummaryLine",
     "WinRateDifference",

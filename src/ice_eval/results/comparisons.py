@@ -58,7 +58,7 @@ class Reading:
 
 
 @dataclass(frozen=True, eq=False)
-class Compared:
+class ScoreMatrices:
     """Scores under one configuration: the rationale in the first column, its null in the others.
 
     Examples without numbers have rows of NaN and `n` = 0.
@@ -221,7 +221,7 @@ class ScoredExamples:
             return _Found(none, none, None)
         return _Found(*groups.find(sizes), groups)
 
-    def compared(self, cell: Configuration, operators: Sequence[str]) -> Compared:
+    def compared(self, cell: Configuration, operators: Sequence[str]) -> ScoreMatrices:
         """Return the scores of every rationale and its null, averaged over `operators`.
 
         Raises:
@@ -278,7 +278,7 @@ class ScoredExamples:
         sets: Ids,
         rows: tuple[Ids, Ids],
         sizes: Ids,
-    ) -> Compared:
+    ) -> ScoreMatrices:
         """Average over draws and operators, as probabilities if there are several, and record missing numbers."""
         full, empty = (self.reference_probability(kind) for kind in (Kind.FULL, Kind.EMPTY))
         # One answer per set: compared as log-odds, which do not saturate. Several: averaged as probabilities.
@@ -294,7 +294,7 @@ class ScoredExamples:
         else:
             order, measure = by_operator[0][:, :, 0] if single else probability, probability
         sign = 1.0 if cell.direction == "sufficiency" else -1.0
-        compared = Compared(
+        compared = ScoreMatrices(
             order=sign * order,
             measure=sign * measure,
             probability=probability,
@@ -315,7 +315,7 @@ class ScoredExamples:
         rows = np.where(own >= 0, own, self._references(Kind.EMPTY))
         return np.where(rows >= 0, sigmoid(self._log_odds[np.maximum(rows, 0)]), np.nan)
 
-    def _sound(self, found: Compared, cell: Configuration, sizes: Ids) -> Compared:
+    def _sound(self, found: ScoreMatrices, cell: Configuration, sizes: Ids) -> ScoreMatrices:
         """Record the examples without numbers, with the reason."""
         n = self._looked_at(found.order, found.n) if self.reading.sequential else found.n
         inside = np.arange(found.order.shape[1]) <= n[:, None]
@@ -336,7 +336,7 @@ class ScoredExamples:
             name: np.where(keep, getattr(found, name), np.nan)
             for name in ("order", "measure", "probability", "log_odds")
         }
-        return Compared(
+        return ScoreMatrices(
             **cut,
             n=np.where(sound, n, 0),
             sets=found.sets,
@@ -442,11 +442,11 @@ class ScoredExamples:
         return found
 
 
-def _select(found: Compared, chosen: NDArray[np.bool_]) -> Compared:
+def _select(found: ScoreMatrices, chosen: NDArray[np.bool_]) -> ScoreMatrices:
     if chosen.all():
         return found
     arrays = {name: value[chosen] for name, value in vars(found).items() if name != "errors"}
-    return Compared(**arrays, errors=found.errors)
+    return ScoreMatrices(**arrays, errors=found.errors)
 
 
 def _halves(

@@ -121,7 +121,7 @@ def now() -> str:
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
-class Setting(NamedTuple):
+class SettingDifference(NamedTuple):
     """A field that differs between two runs."""
 
     field: str
@@ -170,7 +170,7 @@ class RunDifference:
     """Examples in both runs: same id, and same text unless `by_id`."""
     n_other_text: int
     """Examples that share an id but not the text."""
-    settings: tuple[Setting, ...]
+    settings: tuple[SettingDifference, ...]
     configurations: tuple[WinRateDifference, ...]
     only_first: tuple[Configuration, ...]
     only_second: tuple[Configuration, ...]
@@ -310,7 +310,7 @@ def _line(cell: Configuration, first: _WinRates, second: _WinRates, same: Sequen
     )
 
 
-def _changed_settings(first: Manifest, second: Manifest) -> Iterator[Setting]:
+def _changed_settings(first: Manifest, second: Manifest) -> Iterator[SettingDifference]:
     """Yield settings that differ, then differing fields of attributions with the same name."""
     left, right = _all_settings(first), _all_settings(second)
     for name in dict.fromkeys([*left, *right]):
@@ -318,12 +318,12 @@ def _changed_settings(first: Manifest, second: Manifest) -> Iterator[Setting]:
         # Several names or shares are the same in any order.
         compared = [sorted(map(str, value)) if isinstance(value, list) else value for value in values]
         if compared[0] != compared[1]:
-            yield Setting(name, *values)
+            yield SettingDifference(name, *values)
     for name in (name for name in first.attributions if name in second.attributions):
         own, other = first.attributions[name], second.attributions[name]
         for field in own:
             if field in other and own[field] != other[field]:
-                yield Setting(f"{field} of {name}", own[field], other[field])
+                yield SettingDifference(f"{field} of {name}", own[field], other[field])
 
 
 def _all_settings(manifest: Manifest) -> dict[str, object]:

@@ -29,7 +29,7 @@ class Scores(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparedOutcome:
     """One configuration of an example."""
 
     line: ExampleOutcome
@@ -45,7 +45,7 @@ class ExampleView:
     example: InputRow
     labels: tuple[str, ...]
     rows: tuple[LedgerRow, ...]
-    compared: tuple[Compared, ...]
+    compared: tuple[ComparedOutcome, ...]
 
     def rationale_rows(self, line: ExampleOutcome) -> list[LedgerRow]:
         """Return the rows that keep, or remove, the rationale of one configuration."""
@@ -89,7 +89,7 @@ def view_example(
         cell = line.configuration
         if line.example_id == example_id and cell in cells:
             scores = None if line.error is not None else _scores(scored, cell, operators[cell], line.m)
-            compared.append(Compared(line, scores))
+            compared.append(ComparedOutcome(line, scores))
     rows = [row._replace(text=shown_text(example, row)) for row in ledger.records()]
     return ExampleView(example, manifest.labels, tuple(rows), tuple(compared))
 

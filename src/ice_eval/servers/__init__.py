@@ -11,7 +11,7 @@ from ice_eval.servers.exchange import (
     Question,
     Request,
     Response,
-    Tokens,
+    TokenUsage,
 )
 from ice_eval.servers.store import RESPONSES, ResponseStore, addresses, read_responses
 
@@ -31,7 +31,7 @@ __all__ = [
     "Response",
     "ResponseStore",
     "Server",
-    "Tokens",
+    "TokenUsage",
     "addresses",
     "plan_requests",
     "read_responses",

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 
 from ice_eval.errors import ConfigError
-from ice_eval.servers.exchange import NO_TOKENS, Tokens
+from ice_eval.servers.exchange import NO_TOKENS, TokenUsage
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,13 +39,13 @@ class Budget:
         if self.max_cost is not None and self.price_in is None:
             raise ConfigError("--max-cost needs --price-in and --price-out, the prices of a million tokens.")
 
-    def cost(self, tokens: Tokens) -> float | None:
+    def cost(self, tokens: TokenUsage) -> float | None:
         """Return the price of the tokens; None without prices."""
         if self.price_in is None or self.price_out is None:
             return None
         return (tokens.prompt * self.price_in + tokens.completion * self.price_out) / 1e6
 
-    def exceeded(self, n_requests: int, tokens: Tokens) -> str | None:
+    def exceeded(self, n_requests: int, tokens: TokenUsage) -> str | None:
         """Return a description of the limit that these requests and tokens would exceed, or None."""
         if self.max_requests is not None and n_requests > self.max_requests:
             return f"{self.max_requests} requests (--max-requests)"
@@ -63,7 +63,7 @@ class RequestPlan:
     """Number of distinct requests."""
     n_answered: int
     """Number of requests that are already answered and cost nothing."""
-    tokens: Tokens
+    tokens: TokenUsage
     """Upper estimate for the unanswered requests."""
     cost: float | None
     """Price of `tokens`; None without prices."""
@@ -91,13 +91,13 @@ class Spending:
     than reserved; the limit is reached only when none is left.
     """
 
-    def __init__(self, budget: Budget, *, n_charged: int, billed: Tokens) -> None:
+    def __init__(self, budget: Budget, *, n_charged: int, billed: TokenUsage) -> None:
         self._budget = budget
         self._n, self._tokens = n_charged, billed  # charged and reserved together
         self._in_flight = 0
         self._changed = asyncio.Event()
 
-    async def reserve(self, most: Tokens) -> str | None:
+    async def reserve(self, most: TokenUsage) -> str | None:
         """Reserve the cost of one attempt, or return a description of the limit reached."""
         while limit := self._budget.exceeded(self._n + 1, self._tokens.plus(most)):
             if not self._in_flight:
@@ -114,7 +114,7 @@ class Spending:
         self._in_flight -= 1
         self._changed.set()
 
-    def replace(self, n_reserved: int, most: Tokens, *, n_charged: int = 0, billed: Tokens = NO_TOKENS) -> None:
+    def replace(self, n_reserved: int, most: TokenUsage, *, n_charged: int = 0, billed: TokenUsage = NO_TOKENS) -> None:
         """Replace reservations by actual charges."""
         self._n += n_charged - n_reserved
         self._tokens = self._tokens.plus(most.times(-n_reserved)).plus(billed)

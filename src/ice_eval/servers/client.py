@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from ice_eval.errors import BudgetError, ConfigError, IceError, ModelError, RefusedError, require
 from ice_eval.servers.budget import Budget, Limiter, RequestPlan, Spending, backoff_s, retry_after_s
-from ice_eval.servers.exchange import NO_TOKENS, Completion, Question, Response, Tokens, one_line, read_completion
+from ice_eval.servers.exchange import NO_TOKENS, Completion, Question, Response, TokenUsage, one_line, read_completion
 from ice_eval.servers.store import ResponseStore
 
 LimitField = Literal["max_tokens", "max_completion_tokens"]
@@ -183,7 +183,7 @@ class Chat:
         task: Future[asyncio.Task[None]] = Future()
         n_done = n_requests - len(missing)
 
-        def keep(request: Question, reply: Completion, lost: int, billed: Tokens) -> None:
+        def keep(request: Question, reply: Completion, lost: int, billed: TokenUsage) -> None:
             nonlocal n_done
             url, with_request = self._server.base_url, self._keep_requests
             self._store.add(
@@ -243,7 +243,7 @@ class _Session:
         self,
         server: Server,
         spending: Spending,
-        keep: Callable[[Question, Completion, int, Tokens], None],
+        keep: Callable[[Question, Completion, int, TokenUsage], None],
         *,
         where: str,
     ) -> None:
@@ -346,7 +346,7 @@ class _Session:
                     )
                 )
 
-    async def _afford(self, most: Tokens) -> bool:
+    async def _afford(self, most: TokenUsage) -> bool:
         limit = await self._spending.reserve(most)
         if limit is not None:
             self._end(

@@ -29,20 +29,20 @@ class Message(NamedTuple):
     content: str
 
 
-class Tokens(NamedTuple):
+class TokenUsage(NamedTuple):
     """Tokens read and written, the two things that servers charge for."""
 
     prompt: int
     completion: int
 
-    def plus(self, other: "Tokens") -> "Tokens":
-        return Tokens(self.prompt + other.prompt, self.completion + other.completion)
+    def plus(self, other: "TokenUsage") -> "TokenUsage":
+        return TokenUsage(self.prompt + other.prompt, self.completion + other.completion)
 
-    def times(self, count: int) -> "Tokens":
-        return Tokens(self.prompt * count, self.completion * count)
+    def times(self, count: int) -> "TokenUsage":
+        return TokenUsage(self.prompt * count, self.completion * count)
 
 
-NO_TOKENS = Tokens(0, 0)
+NO_TOKENS = TokenUsage(0, 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,9 +86,9 @@ class Question(ABC):
         own = {**self._own_fields(), "model": self.model, "max_tokens": self.max_tokens}
         return {**self.extra, **{name: value for name, value in own.items() if value is not None}}
 
-    def most_tokens(self) -> Tokens:
+    def most_tokens(self) -> TokenUsage:
         """Return an upper estimate of the cost: a token per three bytes, and the limit of written tokens."""
-        return Tokens(sum(math.ceil(len(text.encode("utf-8")) / 3) for text in self._texts()), self.max_tokens)
+        return TokenUsage(sum(math.ceil(len(text.encode("utf-8")) / 3) for text in self._texts()), self.max_tokens)
 
     @cached_property
     def hash(self) -> str:
@@ -117,8 +117,8 @@ class Request(Question):
         messages = [message._asdict() for message in self.messages]
         return {"temperature": self.temperature, "seed": self.seed, "messages": messages}
 
-    def most_tokens(self) -> Tokens:
-        return super().most_tokens().plus(Tokens(4 * len(self.messages), 0))  # the marks around a message
+    def most_tokens(self) -> TokenUsage:
+        return super().most_tokens().plus(TokenUsage(4 * len(self.messages), 0))  # the marks around a message
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,9 +147,9 @@ class Continuation(Question):
             "prompt": self.prompt if isinstance(self.prompt, str) else list(self.prompt),
         }
 
-    def most_tokens(self) -> Tokens:
+    def most_tokens(self) -> TokenUsage:
         ids = 0 if isinstance(self.prompt, str) else len(self.prompt)
-        return super().most_tokens().plus(Tokens(ids, 0))
+        return super().most_tokens().plus(TokenUsage(ids, 0))
 
 
 class Logprobs(NamedTuple):
@@ -174,7 +174,7 @@ class Completion:
     finish_reason: str | None = None
     logprobs: Logprobs | None = None
     """None unless requested and given."""
-    usage: Tokens | None = None
+    usage: TokenUsage | None = None
     """Token counts of the server; None if it does not count."""
     model: str | None = None
     """The model that answered, according to the server."""
@@ -198,7 +198,7 @@ class Response(Completion):
     """Time of arrival, in UTC."""
     lost: int = 0
     """Number of earlier attempts that may have been charged without an answer."""
-    billed: Tokens = NO_TOKENS
+    billed: TokenUsage = NO_TOKENS
     """Tokens that count against the budget, lost attempts included; estimated if the server does not count."""
     content: Mapping[str, Any] | None = None
     """The request itself, if the store keeps requests."""
@@ -212,7 +212,7 @@ class Response(Completion):
         keep_request: bool,
         server: str | None = None,
         lost: int = 0,
-        billed: Tokens = NO_TOKENS,
+        billed: TokenUsage = NO_TOKENS,
     ) -> Self:
         """Return the response to a request that arrives now; the reply may be that of another repeat."""
         return cls(
@@ -241,7 +241,11 @@ class Response(Completion):
         usage, logprobs = record["usage"], record["logprobs"]
         if logprobs:
             logprobs = Logprobs(**{**logprobs, **{name: tuple(logprobs[name]) for name in ("tokens", "values")}})
-        nested = {"logprobs": logprobs, "usage": usage and Tokens(**usage), "billed": Tokens(**record["billed"])}
+        nested = {
+            "logprobs": logprobs,
+            "usage": usage and TokenUsage(**usage),
+            "billed": TokenUsage(**record["billed"]),
+        }
         return cls(**{**record, **nested})
 
 
@@ -323,10 +327,10 @@ def _string(record: Mapping[str, object], name: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _usage(answer: Mapping[str, Any]) -> Tokens | None:
+def _usage(answer: Mapping[str, Any]) -> TokenUsage | None:
     """Return the server's token counts, or None if they are missing."""
     try:
-        tokens = Tokens(int(answer["usage"]["prompt_tokens"]), int(answer["usage"]["completion_tokens"]))
+        tokens = TokenUsage(int(answer["usage"]["prompt_tokens"]), int(answer["usage"]["completion_tokens"]))
     except (ValueError, TypeError, LookupError, OverflowError):
         return None
     return tokens if min(tokens) >= 0 else None

@@ -21,7 +21,7 @@ _CELLS_PER_BATCH = 2**14  # 128 KiB of float64: larger arrays leave the cache, a
 _LOWER_HALF = np.uint64(2**32 - 1)
 
 
-class Counts(NamedTuple):
+class RankCounts(NamedTuple):
     """Number of values below, at and above an observed one."""
 
     below: int
@@ -71,15 +71,15 @@ def slack_of(values: Values) -> float:
     return ROUND_OFF * float(np.abs(values).max())
 
 
-def count_against(observed: float, values: Values) -> Counts:
+def count_against(observed: float, values: Values) -> RankCounts:
     """Count the `values` below, at and above `observed`; ties are decided with slack."""
     slack = max(slack_of(values), ROUND_OFF * abs(observed))
     below = int(np.count_nonzero(values < observed - slack))
     above = int(np.count_nonzero(values > observed + slack))
-    return Counts(below, values.size - below - above, above)
+    return RankCounts(below, values.size - below - above, above)
 
 
-def mid_rank(counts: Counts) -> float:
+def mid_rank(counts: RankCounts) -> float:
     """Return the share of values below, counting ties as one half."""
     # One division of exact numbers: equal shares of families of different size are equal floats.
     return (counts.below + counts.tied / 2) / sum(counts)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from ice_eval.errors import ConfigError, OutOfMemoryError
-from ice_eval.servers import Message, Request, ResponseStore, Tokens, read_responses
+from ice_eval.servers import Message, Request, ResponseStore, TokenUsage, read_responses
 from ice_eval.subjects.chain import Asker, LocalChat
 
 QUESTIONS = ["a film", "the worst film of the year, and then some more words", "Review: warm?", "and", "very good"]
@@ -67,7 +67,7 @@ def test_the_likeliest_token_is_taken_at_every_step_in_any_batch_and_order(chatt
         answer = together[request.key]
         text, n_written, finish = by_hand(chatty, question, 8)
         assert (answer.text, answer.finish_reason) == (text, finish)
-        assert answer.usage == answer.billed == Tokens(len(prompt_ids(chatty, question)), n_written)
+        assert answer.usage == answer.billed == TokenUsage(len(prompt_ids(chatty, question)), n_written)
         assert texts(fresh(chatty, [request])) == {request.key: text}
     assert texts(fresh(chatty, asked[::-1])) == texts(together)
 
@@ -151,7 +151,7 @@ def test_what_is_in_the_file_is_not_asked_again_and_an_interruption_loses_nothin
     assert n_chats == [3]
     assert chat.ask(asked) == answers
     assert n_chats == [3]
-    assert chat.plan(asked).tokens == Tokens(0, 0)
+    assert chat.plan(asked).tokens == TokenUsage(0, 0)
 
 
 def test_repeats_that_nothing_is_drawn_for_are_computed_once(chatty, store, monkeypatch):

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from ice_eval.records import Kind
 from ice_eval.report.example import numbers_of, quoted, shade, title_of
-from ice_eval.results import Compared, ExampleView, InputRow, LedgerRow, RunSettings
+from ice_eval.results import ComparedOutcome, ExampleView, InputRow, LedgerRow, RunSettings
 from ice_eval.results.outcomes import ALL
 from ice_eval.subjects.chain.summary import ANSWER, CHAIN, GOLD, LABELS, QUESTION, Flags, changed
 
@@ -125,7 +125,9 @@ def _replies_of(rows: Sequence[LedgerRow]) -> tuple[ChainReply, ...]:
     return tuple(ChainReply(text, flag, count) for (text, flag), count in counts.most_common())
 
 
-def chain_lines(view: ExampleView, compared: Sequence[Compared], *, n_random: int, colour: bool) -> Iterator[Text]:
+def chain_lines(
+    view: ExampleView, compared: Sequence[ComparedOutcome], *, n_random: int, colour: bool
+) -> Iterator[Text]:
     """Yield the chain, the effect of each step, what explanations chose, and random rows: all of them if negative."""
     operator = operator_of(view)
     found = chain_view(view.example, view.rows, operator)
@@ -168,7 +170,7 @@ def _reply_lines(name: str, replies: Sequence[ChainReply]) -> Iterator[Text]:
         yield Text(f"{name}: {len(replies) - _MOST_REPLIES} other replies")
 
 
-def _compared(each: Compared, view: ExampleView) -> Iterator[Text]:
+def _compared(each: ComparedOutcome, view: ExampleView) -> Iterator[Text]:
     line = each.line
     if line.error is not None:
         yield Text(f"{title_of(line)}: {line.error}")

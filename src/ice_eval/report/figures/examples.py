@@ -67,7 +67,7 @@ class _Setting(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Examples:
+class PlottedExamples:
     """The examples of one run at one k, direction and null."""
 
     folder: RunFolder
@@ -84,7 +84,7 @@ class Examples:
         return found[~np.isnan(found)]
 
 
-def examples_of(folder: RunFolder, configurations: Sequence[SummaryLine]) -> Examples | None:
+def examples_of(folder: RunFolder, configurations: Sequence[SummaryLine]) -> PlottedExamples | None:
     """Return the examples at k = 0.2 where the run has it, else at its first k; under its first direction and null."""
     # Rationales that have a size of their own are included whatever k.
     sizes = [line.k for line in configurations if line.k is not None]
@@ -104,7 +104,7 @@ def examples_of(folder: RunFolder, configurations: Sequence[SummaryLine]) -> Exa
         for cell, gathered in found.items()
         if gathered["m"]
     }
-    return Examples(folder, setting, columns) if columns else None
+    return PlottedExamples(folder, setting, columns) if columns else None
 
 
 _DISTRIBUTION_CAPTION = (
@@ -113,7 +113,7 @@ _DISTRIBUTION_CAPTION = (
 )
 
 
-def distribution(examples: Examples) -> Figure:
+def distribution(examples: PlottedExamples) -> Figure:
     """Draw a histogram of win rates for every attribution and operator."""
     n_bins = examples.n_bins
     rows: list[dict[str, Any]] = []
@@ -161,7 +161,7 @@ _EFFECTS_CAPTION = (
 )
 
 
-def effects(examples: Examples) -> Figure | None:
+def effects(examples: PlottedExamples) -> Figure | None:
     """Draw quantiles of effect sizes for every attribution and operator."""
     rows = [_effects_row(examples, cell) for cell in examples.columns]
     rows = [row for row in rows if row["median"] is not None]
@@ -189,7 +189,7 @@ def effects(examples: Examples) -> Figure | None:
     return Figure("effect-sizes", f"Effect sizes of single examples ({examples.setting})", _EFFECTS_CAPTION, chart)
 
 
-def _effects_row(examples: Examples, cell: tuple[str, str]) -> dict[str, Any]:
+def _effects_row(examples: PlottedExamples, cell: tuple[str, str]) -> dict[str, Any]:
     sizes = examples.values(cell, "effect_size")
     found = dict(zip(_QUANTILES, quantiles(sizes, list(_QUANTILES.values())), strict=True))
     drawn = {f"{name}_drawn": None if q is None else float(np.clip(q, -LIMIT, LIMIT)) for name, q in found.items()}
@@ -214,7 +214,7 @@ _READING = (
 )
 
 
-def p_values(examples: Examples) -> Figure:
+def p_values(examples: PlottedExamples) -> Figure:
     """Draw a histogram of p-values for every attribution and operator, beside that of chance where it is known."""
     n_bins = examples.n_bins
     is_known = examples.folder.manifest().config.adaptive != "examples"
@@ -238,7 +238,7 @@ def p_values(examples: Examples) -> Figure:
     return Figure("p-values", f"P-values of single examples ({examples.setting})", caption, chart)
 
 
-def plausibility(examples: Examples) -> Figure | None:
+def plausibility(examples: PlottedExamples) -> Figure | None:
     """Draw overlap with human rationales against win rates; None where the data have no human rationales."""
     folder = examples.folder
     inputs = ((row, marks_of(row)) for part in folder.parts() for row in folder.inputs(part) if row.human)

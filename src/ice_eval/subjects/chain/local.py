@@ -38,7 +38,7 @@ from ice_eval.servers import (
     RequestProgress,
     Response,
     ResponseStore,
-    Tokens,
+    TokenUsage,
     plan_requests,
 )
 from ice_eval.subjects.chain.attributions import Unexplained
@@ -264,7 +264,7 @@ class LocalChat:
     ) -> None:
         n_done = n_requests - len(missing)
 
-        def keep(request: Request, reply: Completion, *, billed: Tokens = NO_TOKENS) -> None:
+        def keep(request: Request, reply: Completion, *, billed: TokenUsage = NO_TOKENS) -> None:
             nonlocal n_done
             self._store.add(Response.to(request, reply, keep_request=self._keep_requests, billed=billed))
             n_done += 1
@@ -295,7 +295,7 @@ class LocalChat:
             status="truncated" if not written.ended else "ok" if written.text.strip() else "empty",
             text=written.text,
             finish_reason="stop" if written.ended else "length",
-            usage=Tokens(written.n_read, written.n_written),
+            usage=TokenUsage(written.n_read, written.n_written),
         )
 
     @cached_property
