@@ -34,6 +34,7 @@ from ice_eval.analysis.infill_audit import (
 
 __all__ = [
     "POSITIVE_EVIDENCE",
+    "AuditedUnit",
     "Cell",
     "ContaminationEffect",
     "EraserAgreement",
@@ -48,7 +49,6 @@ __all__ = [
     "LabelLine",
     "OperatorDependence",
     "Pair",
-    "AuditedUnit",
     "Segment",
     "TaskCheck",
     "WinRateSpread",
