@@ -27,6 +27,7 @@ class HubModel:
     """In billions."""
     tuning: Literal["base", "instruct", "chat", "reasoning"]
     """Its last stage of training; all but base models have a chat template (`--chat`)."""
+    kind: Literal["causal", "classifier"] = "causal"
     gated: bool = False
     """True if the hub requires acceptance of its terms."""
     unit: Literal["token", "step"] = "token"
