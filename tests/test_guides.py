@@ -13,6 +13,7 @@ import ice_eval as ice
 PLAYED = {"concepts.md", "quickstart.md"}
 """Run whole, as the tutorials and the pages on extending are."""
 ELSEWHERE = {
+    "architecture.md": "tests/test_architecture.py runs it",
     "bring-your-own.md": "needs shap, captum, inseq and interpreto; tutorials/shap-and-inseq.md runs the same calls",
     "chain-of-thought.md": "needs a server and SmolLM2; below",
     "scaling.md": "needs a cluster; tests/executors runs the same call on Ray of this machine",
@@ -68,7 +69,7 @@ def test_the_python_of_the_page_of_chains_runs(tmp_path, monkeypatch):
     lines = names["run"].folder.summary().chains.capacity
     judged = {(line.necessity, line.sufficiency) for line in lines if line.necessity is not None}
     assert judged == {(0, 1)}, "the server always says 9"
-    assert str(names["answer"]) == "Answer(value='840', by='marker')"
+    assert str(names["answer"]) == "FinalAnswer(value='840', by='marker')"
 
 
 def _run_python(page, names, *, changes=()):

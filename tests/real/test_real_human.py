@@ -48,8 +48,8 @@ def test_an_encoder_gets_the_plausibility_table_end_to_end(shared_data, name):
     )
     found = Plausibility().of(run.folder)
     lines = {part.title: part.lines for part in found.parts}
-    assert [line.n for line in lines[VECTORS]] == [8, 8]
+    assert [line["n"] for line in lines[VECTORS]] == [8, 8]
     assert len(lines[RATIONALES]) == 2 * 3
     assert len(lines[RELATION]) == 2 * 3
-    random = next(line for line in lines[VECTORS] if line.attribution == "random")
+    random = next(line for line in lines[VECTORS] if line["attribution"] == "random")
     assert random["above_chance"] == pytest.approx(0, abs=0.05)
