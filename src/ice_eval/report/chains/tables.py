@@ -137,7 +137,7 @@ def _capacity(contents: Contents) -> Table:
 
 
 def _open(contents: Contents) -> Table:
-    """What the numbers would be if all unreadable replies had been the one thing, or the other."""
+    """Return the numbers as they would be if all unreadable replies had been the one thing, or the other."""
     columns = (
         *_PLACE,
         Column("unreadable_rate", "unreadable", "percent"),
@@ -171,12 +171,12 @@ def _references(contents: Contents) -> Table:
 
 
 def _bounds(value: Sequence[float] | None) -> Sequence[float] | None:
-    """What unreadable replies leave open; nothing where there are none."""
+    """Return the bounds that unreadable replies leave; nothing where there are none."""
     return None if value is None or value[0] == value[1] else value
 
 
 def _reference_lines(content: ChainSummary) -> Iterator[tuple[str, CountedRate]]:
-    """What a rate is of, and the rate."""
+    """Return the subject of each rate, and the rate."""
     yield "another answer to the whole chain, asked again (noise floor)", content.noise_floor
     yield "own answer without any step", content.no_steps
     if content.shuffle is not None:

@@ -263,7 +263,7 @@ class Case:
 
     @property
     def is_right(self) -> bool | None:
-        """Whether the answer is the right one; None where that is not known, or it could not be read."""
+        """True if the answer is the right one; None where that is not known, or it could not be read."""
         if self.problem.gold is None or not isinstance(self.answer, FinalAnswer):
             return None
         return self.problem.kind.same(self.answer, self.problem.gold)

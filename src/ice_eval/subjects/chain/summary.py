@@ -216,7 +216,7 @@ class _CapacityRates(NamedTuple):
 
     @property
     def is_read(self) -> bool:
-        """Whether each of them has a reply that could be read."""
+        """True if each of them has a reply that could be read."""
         return not any(np.isnan(rate.point) for rate in self)
 
 
