@@ -1,7 +1,7 @@
 """Chains of thought that are there already: does the answer rest on the steps?
 
 The model is a few lines here: it adds up the numbers in the steps that it is shown, so each step matters. To ask a real
-one, replace `Adder()` by its name, and give `base_url="http://localhost:8000/v1"` if it is behind a server.
+one, replace `Adder()` by its name, or by `ice.Served(NAME, base_url="http://localhost:8000/v1")`.
 
 python examples/given_chains.py
 """
@@ -40,6 +40,6 @@ def chain(number: int) -> dict[str, object]:
 
 path = Path(tempfile.mkdtemp()) / "chains.jsonl"
 path.write_text("\n".join(json.dumps(chain(number)) for number in range(1, 13)), encoding="utf-8")
-run = ice.evaluate_chains(Adder(), responses=path, attributions=["position", "random"], p=5)
+run = ice.evaluate(Adder(), responses=path, attributions=["position", "random"], m=5)
 found = run.folder.summary().chains.capacity[0]
 print(f"{found.verdict}: necessity {found.necessity:.2f}, sufficiency {found.sufficiency:.2f}")

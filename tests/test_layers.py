@@ -19,22 +19,21 @@ LAYERS = [
     {"models", "encoding", "interop", "table"},
     {"scoring", "blacklist", "settings"},
     {"attributions", "executors", "results"},
-    {"pipeline", "subjects.chain", "analysis", "translation"},
-    {"report"},
-    {"api", "bench", "selftest", "f_fidelity", "chains"},
+    {"pipeline", "analysis", "translation"},
+    {"report", "subjects.chain"},
+    {"api", "bench", "selftest", "f_fidelity"},
     {"__main__", "cli"},
 ]
 LAYER_OF = {part: layer for layer, parts in enumerate(LAYERS) for part in parts}
 SIDEWAYS = {
     ("__main__", "cli"),
-    ("chains", "api"),  # what a finished run looks like
     ("bench", "api"),  # a run of a grid is an evaluation like any other
-    ("subjects.chain", "pipeline"),  # progress is told in the same way
     ("files", "errors"),
     ("_registry", "errors"),
     ("records", "choices"),  # the words that settings may hold load nothing
     ("models", "encoding"),
     ("nulls", "rationales"),  # the random order of sets is the same for sets of one size and for sets of one class
+    ("operators", "rationales"),  # the random order of shuffled steps is that of random sets
     ("nulls", "words"),  # which units are pieces of one word
     ("subjects", "words"),  # where characters and words begin
 }

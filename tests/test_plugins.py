@@ -85,10 +85,6 @@ EVERY_KIND = """
     from ice_eval.nulls.strata import Position
     from ice_eval.operators import operator
     from ice_eval.operators.delete import Delete
-    from ice_eval.subjects.chain import cot_task, step_attribution, step_operator
-    from ice_eval.subjects.chain.attributions import StepLength
-    from ice_eval.subjects.chain.operators import StepShuffle
-    from ice_eval.subjects.chain.tasks.gsm8k import gsm8k
     from ice_eval.tasks import task
     from ice_eval.tasks.english import demo
 
@@ -111,16 +107,10 @@ EVERY_KIND = """
     executor("mine")(type("Another", (Local,), {}))
     null("mine")(type("Another", (Position,), {}))
     operator("mine")(type("Another", (Delete,), {}))
-    step_attribution("mine")(type("Another", (StepLength,), {}))
-    step_operator("mine")(type("Another", (StepShuffle,), {}))
-    cot_task("mine")(gsm8k)
     model("mine")(lambda how: Toy())
     task("mine")(demo)
 """
-KINDS = [
-    "attributions", "cot_tasks", "executors", "formats", "measures", "models", "nulls", "operators",
-    "step_attributions", "step_operators", "tasks",
-]  # fmt: skip
+KINDS = ["attributions", "executors", "formats", "measures", "models", "nulls", "operators", "tasks"]
 
 
 def test_every_kind_of_plug_in_may_come_from_another_package(package, tmp_path):

@@ -9,7 +9,7 @@ from ice_eval.attributions import method_of
 from ice_eval.errors import ConfigError, ModelError
 from ice_eval.executors import executor_named
 from ice_eval.models import Served
-from ice_eval.pipeline import load_replicas
+from ice_eval.pipeline import TextSubject, load_replicas
 from ice_eval.pipeline.replicas import Replica, RunSpec
 from ice_eval.settings import RunConfig
 
@@ -26,7 +26,7 @@ def spec():
     task = task_of(texts(4))
     return RunSpec(
         config=RunConfig(attributions=("random",), operators=("delete",), n=4),
-        task=task,
+        subject=TextSubject(task),
         examples=task.examples(),
         attributions={"random": method_of("random")},
         budget=100,

@@ -8,13 +8,14 @@ from typing import get_args, get_origin
 import pytest
 
 import ice_eval
-from ice_eval.cli import cot
 from ice_eval.errors import ConfigError
 from ice_eval.models import LoadSettings, Served
 from ice_eval.results import RunSettings
+from ice_eval.results.records import ChainSettings
 from ice_eval.settings import (
     ADDABLE,
     BATCHING,
+    CHAIN,
     CHAT,
     EXECUTION,
     LOADING,
@@ -22,14 +23,17 @@ from ice_eval.settings import (
     RUN,
     SERVING,
     SETTINGS,
+    ChainFields,
     RunConfig,
+    chain_fields,
     names_of,
+    refuse_others,
     run_config,
 )
 
-OF_PYTHON = (*CHAT, *RUN, *LOADING, *BATCHING, *EXECUTION)
+OF_PYTHON = (*CHAT, *RUN, *CHAIN, *LOADING, *BATCHING, *EXECUTION)
 PLAIN = {"text": str, "count": int, "number": float, "flag": bool}
-RICHER = {"attributions", "device_map", "max_memory"}
+RICHER = {"attributions", "device_map", "max_memory", "responses", "temperature"}
 """Arguments that take more in Python than a name or several."""
 
 
@@ -46,10 +50,11 @@ def test_every_setting_is_an_argument_with_its_default_and_type(function, declar
 
 def expected_type(declared):
     """The type of an argument: a list may be given by its only element, and None where the default depends."""
-    found = {each.name: each.type for each in fields(RunConfig)}.get(declared.name, PLAIN.get(declared.kind))
+    types = {each.name: each.type for each in (*fields(RunConfig), *fields(ChainFields))}
+    found = types.get(declared.name, PLAIN.get(declared.kind))
     if get_origin(found) is tuple:
         [element, _] = get_args(found)
-        return element | Sequence[element]
+        found = element | Sequence[element]
     return found | None if declared.default is None else found
 
 
@@ -61,17 +66,35 @@ def test_no_argument_is_undeclared(function):
 
 def test_what_loads_and_what_serves_takes_the_settings_that_are_declared():
     assert {each.name: each.default for each in fields(LoadSettings)} == {each.name: each.default for each in LOADING}
-    assert set(names_of(SERVING)) <= {each.name for each in fields(Served)}
+    assert {"timeout_s" if name == "timeout" else name for name in names_of(SERVING)} <= {
+        each.name for each in fields(Served)
+    }
 
 
 def test_the_manifest_holds_every_setting_of_a_run():
     assert set(names_of(RUN)) < {each.name for each in fields(RunSettings)}
+    assert {each.name for each in fields(ChainFields)} < {each.name for each in fields(ChainSettings)}
 
 
-def test_shared_options_of_chains_are_declared_as_such():
-    [command] = cot.app.registered_commands
-    shared = set(inspect.signature(command.callback).parameters) & set(SETTINGS)
-    assert shared <= {each.name for each in SETTINGS.values() if "chain" in each.subjects}
+def test_chains_have_defaults_of_their_own():
+    found = run_config({"seed": 3, "k": [0.5]}, "chain")
+    assert (found.unit, found.n, found.m, found.seed, found.k) == ("step", 100, 20, 3, (0.5,))
+    assert found.operators == ("delete",) and found.directions == ("sufficiency", "necessity")
+    assert "self-report" in found.attributions
+    assert run_config({"attributions": ()}, "chain").attributions == ()
+    assert chain_fields({}) == {each.name: each.metadata["value"] for each in fields(ChainFields)}
+    assert chain_fields({"temperature": "server"})["temperature"] is None
+
+
+@pytest.mark.parametrize("subject", ["text", "chain"])
+def test_settings_of_another_subject_are_refused_unless_they_have_their_default(subject):
+    refuse_others({name: each.default for name, each in SETTINGS.items()}, subject, "mine")
+    for name, each in SETTINGS.items():
+        if subject in each.subjects:
+            refuse_others({name: object()}, subject, "mine")
+        else:
+            with pytest.raises(ConfigError, match=f"{each.option} is about .*, and the task 'mine' is about"):
+                refuse_others({name: ("other",)}, subject, "mine")
 
 
 def test_names_and_options_are_unique():

@@ -5,7 +5,7 @@ import pytest
 from ice_eval.attributions import attributions
 from ice_eval.models import Pending
 from ice_eval.models.toy import Toy
-from ice_eval.pipeline import finish, score
+from ice_eval.pipeline import TextSubject, finish, score
 from ice_eval.settings import run_config
 from ice_eval.tasks import load_task
 
@@ -28,7 +28,16 @@ def test_answers_that_come_later_are_the_same(tmp_path, settings):
         for names in (("gradient",), ("gradient", "random")):  # the second one is added to a finished run
             config = run_config({"attributions": names, "n": 40, "nulls": ("size", "position"), **settings})
             out = tmp_path / folder
-            finish(score(config, model=model, task=task, examples=task.examples(), attributions=methods, out=out))
+            finish(
+                score(
+                    config,
+                    model=model,
+                    subject=TextSubject(task),
+                    examples=task.examples(),
+                    attributions=methods,
+                    out=out,
+                )
+            )
     now, later = (
         [(tmp_path / folder / name).read_bytes() for name in ("summary.json", "examples.parquet")]
         for folder in ("now", "later")

@@ -111,17 +111,18 @@ def _run_chains(out: Path) -> None:
     from tests.servers.chat_server import ChatServer
     from tests.subjects.chain.reasoners import Reasoner, records
 
+    settings: dict[str, Any] = {
+        "data": ice.Records(records(20)),
+        "out": out,
+        "operators": ["delete", "replace", "shuffle", "truncate"],
+        "k": [0.2, 0.5],
+        "attributions": ["random", "leave-one-out", "self-report", "position"],
+    }
     with ChatServer(Reasoner(genuine=0.5, ratings=lambda step: step)) as server:
-        ice.evaluate_chains(
-            "scripted",
-            "gsm8k",
-            base_url=server.url,
-            data=ice.Records(records(20)),
-            out=out,
-            operators=["delete", "replace", "shuffle", "truncate"],
-            k=[0.2, 0.5],
-            attributions=["random", "leave-one-out", "self-report", "position"],
-        )
+        if hasattr(ice, "evaluate_chains"):  # before chains were a subject of every run
+            ice.evaluate_chains("scripted", "gsm8k", base_url=server.url, **settings)
+        else:
+            ice.evaluate(ice.Served("scripted", base_url=server.url), "gsm8k", **settings)
 
 
 def _size(run: Path) -> str:
@@ -203,6 +204,8 @@ def _row(record: dict[str, Any]) -> dict[str, Any]:
     """A row of format 1 or 2 by the names of format 2."""
     if "set_index" in record:
         record = {**record, **_of_format_1(record)}
+    if record["kind"] == "probe" and record["attribution"] == "leave-one-out":  # once a row of its own kind
+        record = {**record, "direction": "necessity", "size": 1, "draw": None}
     key = tuple(
         ""
         if _is_missing(record[name])
@@ -212,7 +215,8 @@ def _row(record: dict[str, Any]) -> dict[str, Any]:
         for name in _KEY
         if not (name == "set" and record["kind"] == "rationale")
     )
-    return {"key": "|".join(key), "kept": np.asarray(record["kept"]), "input_ids": np.asarray(record["input_ids"]),
+    ids = None if record["scores"][0] in (0.0, -1000.0, np.log(0.5)) else np.asarray(record["input_ids"])  # of steps
+    return {"key": "|".join(key), "kept": np.asarray(record["kept"]), "input_ids": ids,
             "scores": np.asarray(record["scores"])}  # fmt: skip
 
 
@@ -271,7 +275,7 @@ def _with_texts(content: Any) -> Any:
     if isinstance(content, list):
         return [_with_texts(each) for each in content]
     if not isinstance(content, dict):
-        return content
+        return content.removeprefix("openai:") if isinstance(content, str) else content
     return content["text"] if "highest" in content else {name: _with_texts(each) for name, each in content.items()}
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ice_eval.api import Run, evaluate, plan, randomization_test
-    from ice_eval.chains import evaluate_chains
     from ice_eval.errors import ConfigError, DataError, IceError, ModelError
     from ice_eval.models import Served
     from ice_eval.tasks import FileData, HubData, Records, Shot, Task
@@ -29,14 +28,12 @@ __all__ = [
     "Shot",
     "Task",
     "evaluate",
-    "evaluate_chains",
     "plan",
     "randomization_test",
 ]
 
 _HOME = {
     **dict.fromkeys(("Run", "evaluate", "plan", "randomization_test"), "ice_eval.api"),
-    "evaluate_chains": "ice_eval.chains",
     **dict.fromkeys(("ConfigError", "DataError", "IceError", "ModelError"), "ice_eval.errors"),
     "Served": "ice_eval.models",
     **dict.fromkeys(("FileData", "HubData", "Records", "Shot", "Task"), "ice_eval.tasks"),

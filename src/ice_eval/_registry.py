@@ -25,11 +25,11 @@ class Registry(Generic[T]):
     makes every use fail: results without it would look like those of a complete installation.
     """
 
-    def __init__(self, kind: str, package: str, *, skip: Collection[str] = ()) -> None:
-        """Set the kind, the package to discover, and its modules without plug-ins."""
+    def __init__(self, kind: str, package: str, *, skip: Collection[str] = (), also: str | None = None) -> None:
+        """Set the kind, the package to discover, its modules without plug-ins, and a module elsewhere that has some."""
         self.kind = kind
         self._package = package
-        self._skip = skip
+        self._skip, self._also = skip, also
         self._items: dict[str, T] = {}
         self._discovered = False
 
@@ -96,6 +96,8 @@ class Registry(Generic[T]):
         for module in pkgutil.iter_modules(package.__path__):
             if not module.name.startswith("_") and module.name not in self._skip:
                 importlib.import_module(f"{self._package}.{module.name}")
+        if self._also is not None:
+            importlib.import_module(self._also)
         shipped = dict(self._items)
         try:
             for entry in importlib.metadata.entry_points(group=f"{_GROUP}{self.kind}s"):

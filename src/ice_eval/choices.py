@@ -2,7 +2,8 @@
 
 from typing import Literal
 
-Unit = Literal["token", "word"]
+Unit = Literal["token", "word", "step"]
+AnswerStep = Literal["drop", "keep"]
 Scope = Literal["content", "prompt"]
 Direction = Literal["sufficiency", "necessity"]
 Target = Literal["predicted", "gold"]

@@ -15,10 +15,11 @@ import numpy as np
 from ice_eval.attributions import Given, method_of
 from ice_eval.errors import ConfigError, ModelError
 from ice_eval.models import Labels, Model
-from ice_eval.operators import FillPool, Operator
-from ice_eval.pipeline import Adapted, Reporter, Silent, examples_read, finish, prepare, score
+from ice_eval.operators import Operator
+from ice_eval.pipeline import Adapted, Reporter, Silent, TextSubject, examples_read, finish, prepare, score
 from ice_eval.pipeline.engine import Engine
-from ice_eval.pipeline.identity import identity
+from ice_eval.pipeline.manifest import identity
+from ice_eval.pipeline.subject import Pool
 from ice_eval.rationales import DYNAMIC, keep_mask, set_size
 from ice_eval.records import Encoded, Example, Fills, Inputs
 from ice_eval.results import InputRow, RunFolder
@@ -77,7 +78,7 @@ class Removal:
     """Removes random units of an example by a random one of a run's operators."""
 
     operators: Mapping[str, Operator]
-    pool: FillPool | None
+    pool: Pool | None
     """None if no operator writes fills."""
     share: float
     seed: int
@@ -208,7 +209,7 @@ def f_fidelity(
     assert budget is not None, "a run of a classifier has a budget"
     own_size = manifest.config.own_size
     methods = {name: _stored(name, rows, own_size=name in own_size) for name in config.attributions}
-    engine = prepare(config, deployed, task, methods, examples)
+    engine = prepare(config, deployed, TextSubject(task), methods, examples)
     data = _training_data(engine, settings, read, budget=budget)
     _check_out(out, data.description)
     copy, record = _trained(engine, data, reporter)
@@ -220,7 +221,7 @@ def f_fidelity(
     scored = score(
         config,
         model=copy,
-        task=task,
+        subject=TextSubject(task),
         examples=examples,
         attributions=methods,
         out=out,
@@ -259,7 +260,7 @@ def _removed(run: RunFolder) -> float:
 def _check_same(run: RunFolder, config: RunConfig, model: Model, task: Task, examples: Sequence[Example]) -> None:
     stored = run.manifest().identity
     info = {"id": model.name, "fingerprint": model.fingerprint, "dtype": model.dtype, "load_in": model.load_in}
-    given = identity(config, model=info, task=task, examples=examples)
+    given = identity(config, model=info, subject=TextSubject(task), examples=examples)
     differ = [name for name in _SAME if stored.get(name) != given[name]]
     if differ:
         raise ConfigError(

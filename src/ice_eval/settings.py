@@ -5,6 +5,7 @@ The options of `ice run`, `ice plan` and `ice validate`, the keys of `--config` 
 of a run is a field of `RunFields`, and an argument of `evaluate` and `plan`.
 """
 
+import math
 import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -14,6 +15,7 @@ from ice_eval._registry import did_you_mean
 from ice_eval.choices import (
     DYNAMIC,
     Adaptive,
+    AnswerStep,
     Calibration,
     Direction,
     FillMode,
@@ -34,8 +36,8 @@ Role = Literal["rows", "adds", "computes"]
 """Effect of a setting: it defines rows, may be added to a folder later, or only changes how rows are computed."""
 Subject = Literal["text", "chain"]
 
-WHAT, HOW, WHERE, SERVER = (
-    "What is evaluated", "How it is tested", "Where the model computes", "A model behind a server",
+WHAT, HOW, CHAINS, WHERE, SERVER = (
+    "What is evaluated", "How it is tested", "Chains of thought", "Where the model computes", "A model behind a server",
 )  # fmt: skip
 """Headings of help."""
 REQUIRED: Any = ...
@@ -44,6 +46,7 @@ DEFAULT_M, SEQUENTIAL_M = 50, 499
 """Default number of random sets, and the smallest limit of a sequential test: p-values down to 0.002."""
 _KINDS: Mapping[type, Kind] = {bool: "flag", int: "count", float: "number", tuple: "names"}
 _BOTH: tuple[Subject, ...] = ("text", "chain")
+_CHAIN: tuple[Subject, ...] = ("chain",)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,21 +86,24 @@ class RunFields:
 
     attributions: tuple[str, ...] = setting(
         ("attention", "gradient", "random"), panel=WHAT, role="adds", everyday=True, metavar="NAMES", subjects=_BOTH,
-        help="NAME or NAME:option=value; see `ice list attributions`.",
+        depends=True, help="NAME or NAME:option=value; see `ice list attributions`.",
     )  # fmt: skip
     operators: tuple[str, ...] = setting(
-        ("delete", "infill"), role="adds", everyday=True, metavar="NAMES", subjects=_BOTH,
+        ("delete", "infill"), role="adds", everyday=True, metavar="NAMES", subjects=_BOTH, depends=True,
         help="With commas; see `ice list operators`.",
     )  # fmt: skip
     directions: tuple[Direction, ...] = setting(
-        ("sufficiency",), role="adds", flag="direction", everyday=True, metavar="NAMES",
+        ("sufficiency",), role="adds", flag="direction", everyday=True, metavar="NAMES", depends=True,
         help="sufficiency (keep) and/or necessity (remove).",
     )  # fmt: skip
     k: tuple[Share, ...] = setting(
         (0.2,), role="adds", kind="shares", everyday=True, metavar="SHARES", subjects=_BOTH,
         help="Shares of units in a rationale, or dynamic.",
     )  # fmt: skip
-    n: int = setting(500, panel=WHAT, everyday=True, subjects=_BOTH, help="Number of examples, from the first on.")
+    n: int = setting(
+        500, panel=WHAT, everyday=True, subjects=_BOTH, depends=True,
+        help="Number of examples: by default 500 texts or 100 chains.",
+    )  # fmt: skip
     m: int = setting(
         DEFAULT_M, depends=True, everyday=True, subjects=_BOTH,
         help=f"Random sets per rationale, {DEFAULT_M} by default; the most, with --adaptive.",
@@ -145,6 +151,35 @@ class RunFields:
 
 
 _USUAL = {each.name: each.metadata["value"] for each in fields(RunFields)}
+_USUAL_FOR_CHAINS: Mapping[str, Any] = {
+    "attributions": ("self-report", "position", "length", "random"), "operators": ("delete",),
+    "directions": ("sufficiency", "necessity"), "n": 100, "m": 20, "unit": "step",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChainFields:
+    """The settings that define rows of chains of thought, and nothing else."""
+
+    repeats: int = setting(
+        3, panel=CHAINS, subjects=_CHAIN, help="How often the full chain is answered, for the noise floor."
+    )
+    temperature: float | None = setting(
+        0.0, panel=CHAINS, subjects=_CHAIN, kind="text", metavar="NUMBER",
+        help="Of all requests; 'server' leaves it to the server.",
+    )  # fmt: skip
+    max_tokens: int = setting(1024, panel=CHAINS, subjects=_CHAIN, help="Longest chain, in tokens.")
+    answer_tokens: int = setting(
+        128, panel=CHAINS, subjects=_CHAIN, help="Longest reply to some of the steps, in tokens."
+    )
+    answer_step: AnswerStep = setting(
+        "drop", panel=CHAINS, subjects=_CHAIN, metavar="WORD",
+        help="Steps that state the final answer: drop or keep. Kept, every chain looks sufficient.",
+    )  # fmt: skip
+    levels: bool = setting(
+        False, panel=CHAINS, subjects=_CHAIN, role="adds",
+        help="Also test attention and gradient in tokens beside steps; for a model on this machine.",
+    )  # fmt: skip
 
 
 class RunConfig(RunFields):
@@ -167,6 +202,17 @@ class RunConfig(RunFields):
 
 
 RUN = tuple(Setting(name=each.name, **each.metadata["setting"]) for each in fields(RunFields))
+CHAIN = (
+    Setting(
+        name="responses", default=None, panel=WHAT, kind="file", everyday=True, metavar="FILE", subjects=_CHAIN,
+        help="Chains of thought that you have, as .jsonl.",
+    ),
+    *(Setting(name=each.name, **each.metadata["setting"]) for each in fields(ChainFields)),
+    Setting(
+        name="worked_example", default=False, panel=CHAINS, kind="flag", subjects=_CHAIN,
+        help="Show a solved problem before every question: small models need it.",
+    ),
+)  # fmt: skip
 SUBJECT = (
     Setting(
         name="model", default=REQUIRED, panel=WHAT, everyday=True, metavar="MODEL", subjects=_BOTH,
@@ -269,6 +315,14 @@ SERVING = (
         help="Requests to the server under way at once, at most; 16 by default.",
     ),
     Setting(
+        name="timeout", default=None, panel=SERVER, kind="number", role="computes", subjects=_BOTH,
+        help="Seconds that one attempt may take; 300 by default.",
+    ),
+    Setting(
+        name="limit_field", default=None, panel=SERVER, metavar="NAME", role="computes", subjects=_BOTH,
+        help="How the server calls the limit of tokens: max_tokens (by default) or max_completion_tokens.",
+    ),
+    Setting(
         name="max_requests", default=None, panel=SERVER, kind="count", role="computes", subjects=_BOTH,
         help="Requests to the server that may be charged; the run stops there and continues.",
     ),
@@ -287,7 +341,7 @@ SERVING = (
 )  # fmt: skip
 
 SETTINGS: Mapping[str, Setting] = {
-    each.name: each for each in (*SUBJECT, *CHAT, *RUN, *LOADING, *BATCHING, *EXECUTION, *SERVING)
+    each.name: each for each in (*SUBJECT, *CHAT, *RUN, *CHAIN, *LOADING, *BATCHING, *EXECUTION, *SERVING)
 }
 """Name -> setting, in the order of help."""
 ADDABLE = tuple(each.name for each in RUN if each.role == "adds" and each.kind in ("names", "shares"))
@@ -302,15 +356,53 @@ def values_of(settings: Iterable[Setting], given: Mapping[str, Any]) -> dict[str
     return {each.name: given[each.name] for each in settings if each.name in given}
 
 
-def run_config(values: Mapping[str, Any]) -> RunConfig:
+def refuse_others(values: Mapping[str, Any], subject: Subject, task: str) -> None:
+    """Raise ConfigError if a setting is given that runs about other subjects have."""
+    about = {"text": "texts", "chain": "chains of thought"}
+    for each in SETTINGS.values():
+        if subject not in each.subjects and not _is_usual(values.get(each.name), each.default):
+            raise ConfigError(
+                f"{each.option} is about {about[each.subjects[0]]}, and the task '{task}' is about {about[subject]}; "
+                "leave it out."
+            )
+
+
+def _is_usual(value: Any, default: Any) -> bool:
+    """Return True for a default, perhaps a list of one given as its member."""
+    if isinstance(default, tuple) and value is not None:
+        return _several("", value) == default
+    return value is None or str(value) == str(default)
+
+
+def chain_fields(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Check user values and return the fields of `ChainFields`; unknown keys are ignored."""
+    found = {each.name: values.get(each.name, each.metadata["value"]) for each in fields(ChainFields)}
+    for each in (SETTINGS[name] for name in found):
+        if each.kind == "count":
+            found[each.name] = _count(each.name, found[each.name])
+        _check_words(each, found[each.name])
+    if found["temperature"] == "server":
+        return {**found, "temperature": None}
+    try:
+        warmth = float(found["temperature"])
+    except (TypeError, ValueError):
+        warmth = math.nan
+    if not warmth >= 0:
+        raise ConfigError(f"temperature = {found['temperature']}: a number from 0 on is expected, or 'server'.")
+    return {**found, "temperature": warmth}
+
+
+def run_config(values: Mapping[str, Any], subject: Subject = "text") -> RunConfig:
     """Check user values and return a configuration; unknown keys are ignored, None is the default.
 
-    A single name or share becomes a list of one.
+    A single name or share becomes a list of one. For chains of thought, arrangements are among the operators.
 
     Raises:
         ConfigError: A value is invalid, or two conflict.
     """
     given = {name: value for name, value in values_of(RUN, values).items() if value is not None}
+    if subject == "chain":
+        given = {**_USUAL_FOR_CHAINS, **{name: given[name] for name in given if subject in SETTINGS[name].subjects}}
     for each in (SETTINGS[name] for name in given):
         if each.kind in _NORMAL:
             given[each.name] = _NORMAL[each.kind](each.name, given[each.name])
@@ -363,7 +455,7 @@ def _words_in(kind: Any) -> tuple[str, ...]:
     return tuple(word for part in get_args(kind) for word in _words_in(part))
 
 
-_WORDS = {each.name: _words_in(each.type) for each in fields(RunFields) if each.name != "k"}
+_WORDS = {each.name: _words_in(each.type) for each in (*fields(RunFields), *fields(ChainFields)) if each.name != "k"}
 
 
 def _check_words(declared: Setting, value: Any) -> None:
@@ -380,7 +472,11 @@ def _check_together(config: RunConfig) -> None:
     from ice_eval.operators import operators
 
     for name in config.operators:
-        operators.get(name)
+        if config.unit not in operators.get(name).units:
+            known = ", ".join(other for other, each in operators.items() if config.unit in each.units)
+            raise ConfigError(f"the operator '{name}' does not work on {config.unit}s; those that do: {known}.")
+    if config.unit == "step" and DYNAMIC in config.k:
+        raise ConfigError(f"k = {DYNAMIC}: for steps shares between 0 and 1 are expected, such as 0.2.")
     for name in config.nulls:
         nulls.get(name)
     if config.adaptive == "examples" and config.m < SEQUENTIAL_M:
@@ -395,7 +491,7 @@ def _check_together(config: RunConfig) -> None:
         )
     for name in ADDABLE:
         values = getattr(config, name)
-        if not values:
+        if not values and (name, config.unit) != ("attributions", "step"):
             raise ConfigError(f"no {name} given; at least one is needed.")
         if len(set(values)) < len(values):
             raise ConfigError(f"{name} names something twice: {', '.join(map(str, values))}.")

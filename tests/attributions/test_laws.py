@@ -8,7 +8,11 @@ from tests.helpers import CAUSAL, CLASSIFIERS
 
 from ice_eval.attributions import OF_EVERY_MODEL, attributions
 
-LOOKING = [name for name, method in attributions.items() if method.needs - OF_EVERY_MODEL - {"generate"}]
+LOOKING = [
+    name
+    for name, method in attributions.items()
+    if method.needs - OF_EVERY_MODEL - {"generate"} and "token" in method.units
+]
 """Those that look inside a model; what tiny ones say when asked is no word of any text."""
 FEW = ["bert", "gpt2", "lfm2", "llama"]
 

@@ -13,8 +13,7 @@ def test_an_unknown_list_exits_2(ice):
 
 LISTS = {
     "tasks": "demo", "models": "toy", "attributions": "random", "operators": "infill", "nulls": "size",
-    "formats": "jsonl", "measures": "eraser", "executors": "local", "presets": "quick", "cot-tasks": "gsm8k",
-    "cot-operators": "delete", "cot-attributions": "position",
+    "formats": "jsonl", "measures": "eraser", "executors": "local", "presets": "quick",
 }  # fmt: skip
 """Everything that can be listed, and a name in it."""
 

@@ -63,8 +63,8 @@ def test_a_run_against_a_server_that_repeats_the_key(ice, nowhere, tmp_path):
     with ChatServer(lambda request, number: behave(request, number)) as server:
         behave = parrot([server])
         done = ice(
-            "cot", "run", "--model", "m", "--task", "gsm8k", "--data", data, "--base-url", server.url, "--n", 3,
-            "--p", 3, "--attributions", "random", "--api-key-env", "MY_KEY", "--out", tmp_path / "run",
+            "run", "--model", "openai:m", "--task", "gsm8k", "--data", data, "--base-url", server.url, "--n", 3,
+            "--m", 3, "--attributions", "random", "--api-key-env", "MY_KEY", "--out", tmp_path / "run",
         )  # fmt: skip
     assert {headers["authorization"] for headers in server.headers} == {f"Bearer {SECRETS['MY_KEY']}"}
     assert done.code == 0
@@ -81,7 +81,7 @@ def test_a_run_against_a_server_that_repeats_the_key(ice, nowhere, tmp_path):
     ],
 )  # fmt: skip
 @pytest.mark.parametrize(
-    "command", [["cot", "run", "--model", "m", "--task", "gsm8k"], ["run", "--model", "openai:m", "--task", "demo"]]
+    "command", [["run", "--model", "openai:m", "--task", "gsm8k"], ["run", "--model", "openai:m", "--task", "demo"]]
 )
 def test_a_key_in_an_address_is_refused_and_not_repeated(ice, nowhere, tmp_path, command, url):
     address = url.format(key=SECRETS["OPENAI_API_KEY"])
@@ -96,14 +96,15 @@ def test_a_server_that_refuses_with_the_key_in_its_words(ice, nowhere, tmp_path,
     data.write_text("".join(json.dumps(record) + "\n" for record in records(2)))
     refuse = error(status, f"Incorrect key: {SECRETS['OPENAI_API_KEY']}")
     with ChatServer(lambda request, number: refuse) as server:
-        command = ["cot", "run", "--model", "m", "--task", "gsm8k", "--data", data, "--base-url", server.url]
+        command = ["run", "--model", "openai:m", "--task", "gsm8k", "--data", data, "--base-url", server.url]
         done = ice(*command, "--n", 2, "--out", tmp_path / "run")
         scored = ice(
             "run", "--model", "openai:m", "--task", "demo", "--base-url", server.url, "--out", tmp_path / "words",
             "--attributions", "random", "--unit", "word", "--operators", "delete",
         )  # fmt: skip
         with pytest.raises(IceError) as caught:
-            ice_eval.evaluate_chains("m", "gsm8k", data=data, base_url=server.url, n=2, out=tmp_path / "other")
+            model = ice_eval.Served("m", base_url=server.url)
+            ice_eval.evaluate(model, "gsm8k", data=data, n=2, out=tmp_path / "other")
     for each in (done, scored):
         assert each.code in {1, 2} and "Incorrect key: [key]" in each.err
         nowhere(each.out, each.err)

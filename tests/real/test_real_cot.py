@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,14 +8,12 @@ from ice_eval.subjects.chain import (
     FinalAnswer,
     NumberAnswer,
     OptionAnswer,
-    ask_prompt,
-    conclude_prompt,
-    cot_tasks,
     read_given,
     reasoning_steps,
     split_steps,
 )
-from ice_eval.tasks import FileData
+from ice_eval.subjects.chain.chat import ask_prompt, conclude_prompt
+from ice_eval.tasks import FileData, named_task
 
 pytestmark = pytest.mark.real
 
@@ -90,10 +89,12 @@ def test_the_files_are_read_as_given_responses(shared_data, name, n):
         assert set(kept) <= set(record.chain.steps)
 
 
-@pytest.mark.parametrize("name", ["ag_news", "arc_challenge", "commonsense_qa", "gsm8k", "medqa", "sst2"])
+@pytest.mark.parametrize(
+    "name", ["ag_news/reasoning", "arc_challenge", "commonsense_qa", "gsm8k", "medqa", "sst2/reasoning"]
+)
 def test_every_record_becomes_a_problem_that_can_be_asked(shared_data, name):
-    task = cot_tasks.get(name)()
-    problems = task.problems(FileData(shared_data / f"{name}.jsonl"))
+    data = FileData(shared_data / f"{name.removesuffix('/reasoning')}.jsonl")
+    problems = replace(named_task(name), data=data).problems()
     assert len(problems) == 500
     for problem in problems:
         assert problem.question in ask_prompt(problem)

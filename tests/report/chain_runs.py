@@ -1,11 +1,9 @@
 """Step-level runs with known steps, for reports: texts that hold markup, and a step that no answer rests on."""
 
 from tests.servers.chat_server import ChatServer, completion
-from tests.subjects.chain.reasoners import Reasoner, records
+from tests.subjects.chain.reasoners import Reasoner, asked_of, records
 
-from ice_eval.results.records import ChainInfo
-from ice_eval.servers import Chat, Server
-from ice_eval.subjects.chain import ChatBackend, CotConfig, ProblemSource, cot_tasks, execute_chains
+from ice_eval.api import evaluate
 from ice_eval.tasks import Records
 
 SCRIPT = "<script>alert('{}')</script>"
@@ -38,10 +36,7 @@ def chain_run(out, *, behave=None, count=5, steps=5, **fields):
         {**record, "question": f"{record['question']} {SCRIPT.format('question')}"}
         for record in records(count, steps=steps)
     ]
-    problems = cot_tasks.get("gsm8k")().problems(Records(questions))
-    settings = {"operators": EVERY, "k": (0.2, 0.5), "p": 6, "attributions": ("position", "leave-one-out"), **fields}
-    config = CotConfig(model="scripted", task="gsm8k", n=count, **settings)
+    settings = {"operators": EVERY, "k": (0.2, 0.5), "m": 6, "attributions": ("position", "leave-one-out"), **fields}
     with ChatServer(behave or Marked(steps=steps)) as asked:
-        server = Server(base_url=asked.url)
-        backend = ChatBackend(lambda store: Chat(server, store), ChainInfo(base_url=server.base_url))
-        return execute_chains(config, ProblemSource(problems, "records"), backend, out=out)
+        found = evaluate(asked_of(asked), "gsm8k", data=Records(questions), n=count, out=out, **settings)
+    return found.folder

@@ -13,9 +13,22 @@ from ice_eval.errors import ConfigError, DataError
 from ice_eval.models.codec import HFCodec
 from ice_eval.operators import Blacklist, FillPool, PooledUnits, operators
 from ice_eval.records import Example, Span
-from ice_eval.tasks import FEW_SHOT, STANDARD, FileData, HubData, NoData, Records, Shot, Task, Wording, load_task, tasks
+from ice_eval.tasks import (
+    FEW_SHOT,
+    STANDARD,
+    FileData,
+    HubData,
+    NoData,
+    Records,
+    Shot,
+    Task,
+    Wording,
+    load_task,
+    named_task,
+    tasks,
+)
 
-NAMES = tasks.names()
+NAMES = [name for name in tasks.names() if isinstance(named_task(name), Task)]
 SENTENCES = {
     "ar": "كانت الرحلة طويلة ولكن الطعام لذيذ 😀",
     "de": "Der Kaffee war kalt, die Aussicht jedoch großartig.",

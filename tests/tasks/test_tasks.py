@@ -5,7 +5,7 @@ import pytest
 from ice_eval.encoding import encode
 from ice_eval.errors import ConfigError
 from ice_eval.models.toy import ToyCodec
-from ice_eval.tasks import FileData, HubData, Piece, Records, Shot, Task, adhoc_task, load_task, tasks
+from ice_eval.tasks import FileData, HubData, Piece, Records, Shot, Task, adhoc_task, load_task, named_task, tasks
 
 LABEL_WORDS = {"negative": " negative", "positive": " positive"}
 
@@ -26,7 +26,7 @@ def make_task(**changes):
 
 @pytest.mark.parametrize("name", tasks.names())
 def test_every_task_loads_under_its_name_with_a_description(name):
-    task = load_task(name)
+    task = named_task(name)
     assert task.name == name
     assert task.description.endswith(".")
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Never
+from typing import Any, Literal, NamedTuple, Never
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,6 +20,7 @@ from ice_eval.api.run import Run
 from ice_eval.attributions import Attribution, Computed, Given, explained, method_of
 from ice_eval.choices import (
     Adaptive,
+    AnswerStep,
     Calibration,
     Direction,
     FillMode,
@@ -35,14 +36,27 @@ from ice_eval.errors import ConfigError, DataError
 from ice_eval.executors import Executor, executor_named
 from ice_eval.interop import Explanation
 from ice_eval.interop import formats as explanation_formats
-from ice_eval.models import DeviceMap, MaxMemory, ModelRef, Served
-from ice_eval.pipeline import Replicas, Reporter, examples_read, finish, load_replicas, score
+from ice_eval.models import DeviceMap, MaxMemory, Model, ModelRef, Served, load_model, load_reader
+from ice_eval.operators import operators as operator_registry
+from ice_eval.operators.steps import Arrangement
+from ice_eval.pipeline import (
+    Replicas,
+    Reporter,
+    Subject,
+    TextSubject,
+    examples_read,
+    finish,
+    load_replicas,
+    score,
+)
 from ice_eval.records import Example
 from ice_eval.results import Plan
 from ice_eval.results import plan as plan_from
 from ice_eval.results.planning import PILOT_SETS
-from ice_eval.settings import LOADING, run_config, values_of
-from ice_eval.tasks import DataSource, Task, in_chat, load_task, with_file
+from ice_eval.settings import LOADING, RunConfig, chain_fields, refuse_others, run_config, values_of
+from ice_eval.subjects.chain import GivenChain, Problem, ReasoningTask, read_given
+from ice_eval.subjects.chain.subject import ChainPlan, ChainSubject
+from ice_eval.tasks import AnyTask, DataSource, FileData, Task, in_chat, named_task, tasks, with_file
 
 AttributionSpec = Attribution | ArrayLike | Callable[..., ArrayLike] | str | Path | Explanation | None
 """Also accepted: objects of the libraries that `ice_eval.interop` knows, and sequences or mappings of any of them."""
@@ -60,16 +74,16 @@ def _refuse(unknown: Mapping[str, object], function: Callable[..., object]) -> N
 
 def evaluate(
     model: ModelRef | Replicas,
-    task: str | Task,
+    task: str | AnyTask | None = None,
     *,
     data: str | Path | DataSource | None = None,
     chat: bool | None = None,
     system: str | None = None,
-    attributions: str | Sequence[str] | Mapping[str, AttributionSpec] = ("attention", "gradient", "random"),
-    operators: str | Sequence[str] = ("delete", "infill"),
-    directions: Direction | Sequence[Direction] = "sufficiency",
+    attributions: str | Sequence[str] | Mapping[str, AttributionSpec] | None = None,
+    operators: str | Sequence[str] | None = None,
+    directions: Direction | Sequence[Direction] | None = None,
     k: Share | Sequence[Share] = 0.2,
-    n: int = 500,
+    n: int | None = None,
     m: int | None = None,
     nulls: str | Sequence[str] = "size",
     adaptive: Adaptive | None = None,
@@ -84,6 +98,14 @@ def evaluate(
     calibration: Calibration = "none",
     eraser: bool = False,
     protocol: ProtocolName = "default",
+    responses: str | Path | None = None,
+    repeats: int = 3,
+    temperature: float | Literal["server"] = 0.0,
+    max_tokens: int = 1024,
+    answer_tokens: int = 128,
+    answer_step: AnswerStep = "drop",
+    levels: bool = False,
+    worked_example: bool = False,
     device: str = "auto",
     dtype: str = "auto",
     device_map: DeviceMap | None = None,
@@ -100,13 +122,14 @@ def evaluate(
 ) -> Run:
     """Compare explanations of a model with random ones of equal size, under several operators.
 
-    The other settings are those of the command line: `ice run --help-all` describes each.
+    The task says what is explained: texts (`sst2`) or chains of thought (`gsm8k`). The other settings are those of the
+    command line: `ice run --help-all` describes each.
 
     Main arguments:
         model: A hub id, a folder, a `.gguf` file, a known name (`smollm2`, `gpt2-xl`), a pair of a transformers
             model and its tokenizer, or a model behind a server (`Served`).
         task: A known task (`sst2`), perhaps with another of its prompts (`sst2/minimal`, `sst2/minimal/few-shot`), a
-            task file (`mine.yaml`), or a `Task`.
+            task file (`mine.yaml`), or a `Task`; None if `responses` are given.
         data: A `.jsonl` or `.csv` file in place of the task's own data, or a `FileData` that names its columns.
         chat: True to make the prompt a user turn of the model's chat template; the default depends on the task.
         attributions: Names (`"attention"`, or with options `"attention:layer=-1"`), or a mapping from names to: None
@@ -117,6 +140,7 @@ def evaluate(
         directions: `sufficiency` keeps the rationale, `necessity` removes it.
         k: Share of units in a rationale, or `"dynamic"`: one unit per peak of the attribution. Several may be given.
         m: Number of random sets per rationale, 50 by default; with `adaptive` the largest number.
+        responses: A `.jsonl` file of chains of thought that were written before.
         device_map: Distribution of the model over several devices: `auto`, `balanced`, `balanced_low_0` or
             `sequential`, a JSON file, or a mapping from modules to devices (a GPU's number, `cpu`, `disk`).
         max_memory: Memory limit of each device in such a map, as `"0=20GiB,cpu=60GiB"`.
@@ -131,51 +155,49 @@ def evaluate(
     """
     _refuse(unknown, evaluate)
     given = {name: value for name, value in locals().items() if name != "unknown"}
-    config = run_config(given)
     place = executor_named(executor, address=address, gpus_per_worker=gpus_per_worker)
-    asked = in_chat(_task_of(task, data), chat, system)
-    specs = {name: attributions[name] if isinstance(attributions, Mapping) else None for name in config.attributions}
-    for name in (name for name, spec in specs.items() if spec is None):
-        method_of(name)
+    asked = _asked(given)
     temporary = _Temporary() if out is None and not default_out else None
     reporter = reporter or watched(continues=temporary is None)
-
-    examples = asked.examples(limit=examples_read(n))
-    # User-supplied attributions are read before a model is loaded: a wrong file should not take minutes to show.
-    methods = _Methods({name: _method(name, spec, examples) for name, spec in specs.items()})
-    with _replicas(model, place, values_of(LOADING, given), reporter) as replicas:
+    with _replicas(model, asked.subject, place, values_of(LOADING, given), reporter) as replicas:
         scored = score(
-            config,
+            asked.config,
             model=replicas,
-            task=asked,
-            examples=examples,
-            attributions=methods,
+            subject=asked.subject,
+            examples=asked.examples,
+            attributions=asked.methods,
             out=temporary.path / "run" if temporary is not None else None if out is None else Path(out),
             token_budget=token_budget,
             reporter=reporter,
         )
-    del examples, methods, replicas, specs, given  # released before statistics are computed
+    del asked, replicas, given  # released before statistics are computed
     run = Run(finish(scored).path)
     run.folder.keeps = temporary  # a temporary folder exists as long as the run object
     return run
 
 
 def plan(
-    model: ModelRef, task: str | Task, *, width: float | None = None, detect: float | None = None, pilot: int = 32,
+    model: ModelRef, task: str | AnyTask | None = None, *,
+    width: float | None = None, detect: float | None = None, pilot: int = 32,
     data: str | Path | DataSource | None = None, chat: bool | None = None, system: str | None = None,
-    attributions: str | Sequence[str] | Mapping[str, AttributionSpec] = ("attention", "gradient", "random"),
-    operators: str | Sequence[str] = ("delete", "infill"), directions: Direction | Sequence[Direction] = "sufficiency",
-    k: Share | Sequence[Share] = 0.2, n: int = 500, m: int | None = None, nulls: str | Sequence[str] = "size",
+    attributions: str | Sequence[str] | Mapping[str, AttributionSpec] | None = None,
+    operators: str | Sequence[str] | None = None, directions: Direction | Sequence[Direction] | None = None,
+    k: Share | Sequence[Share] = 0.2, n: int | None = None, m: int | None = None, nulls: str | Sequence[str] = "size",
     adaptive: Adaptive | None = None, seed: int = 0, unit: Unit = "token", scope: Scope | None = None,
     target: Target = "predicted", sign: Sign | None = None, fills: FillMode | None = None, n_fills: int = 1,
     label_scoring: LabelScoring | None = None, calibration: Calibration = "none", eraser: bool = False,
-    protocol: ProtocolName = "default", device: str = "auto", dtype: str = "auto", device_map: DeviceMap | None = None,
+    protocol: ProtocolName = "default", responses: str | Path | None = None, repeats: int = 3,
+    temperature: float | Literal["server"] = 0.0, max_tokens: int = 1024, answer_tokens: int = 128,
+    answer_step: AnswerStep = "drop", levels: bool = False, worked_example: bool = False,
+    device: str = "auto", dtype: str = "auto", device_map: DeviceMap | None = None,
     max_memory: MaxMemory | None = None, load_in: str | None = None, token_budget: int | None = None,
     executor: str = "local", address: str | None = None, gpus_per_worker: float | None = None,
     reporter: Reporter | None = None,
     **unknown: Never,
-) -> Plan:  # fmt: skip
+) -> Plan | ChainPlan:  # fmt: skip
     """Estimate the cost and the power of an evaluation from a small pilot, which is not kept.
+
+    Nothing is asked about chains of thought: their plan counts requests and tokens, and has no power.
 
     With `width`, the wanted width of the 95 % intervals (as 0.05), or `detect`, the wanted smallest detectable win rate
     (as 0.55), it also finds the cheapest numbers of examples and sets that reach it. `pilot` is the number of examples
@@ -186,10 +208,18 @@ def plan(
     """
     _refuse(unknown, plan)
     given = {name: value for name, value in locals().items() if name not in ("width", "detect", "pilot", "unknown")}
-    asked = run_config(given)
     _check_goals(pilot, width, detect)
-    chosen = _task_of(task, data)
-    limit = examples_read(n)
+    chosen = _task_of(given)
+    if isinstance(chosen, ReasoningTask):
+        if width is not None or detect is not None:
+            raise ConfigError("--width and --detect need a pilot, and a plan of chains of thought asks nothing.")
+        found = _asked(given)
+        assert isinstance(found.subject, ChainSubject)
+        ref = model if isinstance(model, Served) else load_reader(model)
+        return found.subject.plan(ref, found.config, found.methods)
+    assert isinstance(chosen, Task)
+    asked = run_config(given)
+    n, limit = asked.n, examples_read(asked.n)
     n_examples = len(chosen.examples(limit=limit))
     shown = reporter or watched(continues=False)
     if isinstance(model, Served):
@@ -197,11 +227,11 @@ def plan(
     given |= {"task": chosen, "data": None, "adaptive": None, "reporter": _without_messages(shown)}
     # One random set shows no spread.
     given |= {"n": min(n, pilot), "m": min(max(asked.m, 2), PILOT_SETS)}
-    found = evaluate(**given)
-    for message in found.folder.manifest().messages:
+    tried = evaluate(**given)
+    for message in tried.folder.manifest().messages:
         shown.say(message)
     return plan_from(
-        found.folder,
+        tried.folder,
         n=min(n, n_examples),
         m=asked.m,
         adaptive=asked.adaptive,
@@ -227,24 +257,91 @@ def _check_goals(pilot: int, width: float | None, detect: float | None) -> None:
             )
 
 
-def _task_of(task: str | Task, data: str | Path | DataSource | None) -> Task:
-    """Return a known or user-supplied task, with its data replaced if `data` is given."""
-    chosen = load_task(task) if isinstance(task, str) else task
-    if data is None:
-        return chosen
-    return replace(chosen, data=data) if isinstance(data, DataSource) else with_file(chosen, Path(data))
+class _Asked(NamedTuple):
+    """The arguments of `evaluate`, checked."""
+
+    config: RunConfig
+    subject: Subject
+    examples: Sequence[Example]
+    methods: Mapping[str, Attribution]
+
+
+def _asked(given: Mapping[str, Any]) -> _Asked:
+    """Check arguments and read all data: what is wrong shows before a model is loaded."""
+    task = _task_of(given)
+    config = run_config(given, "chain" if isinstance(task, ReasoningTask) else "text")
+    refuse_others(given, "chain" if isinstance(task, ReasoningTask) else "text", task.name)
+    known = given["attributions"] if isinstance(given["attributions"], Mapping) else {}
+    for name in (name for name in config.attributions if known.get(name) is None):
+        method_of(name)
+    subject: Subject
+    if isinstance(task, ReasoningTask):
+        subject, config = _chains(task, config, given)
+        examples = subject.examples
+    else:
+        assert isinstance(task, Task)
+        subject, examples = TextSubject(task), task.examples(limit=examples_read(config.n))
+    methods = {name: _method(name, known.get(name), examples) for name in config.attributions}
+    return _Asked(config, subject, examples, _Methods(methods))
+
+
+def _task_of(given: Mapping[str, Any]) -> AnyTask:
+    """Return a known or user-supplied task, with its data replaced if `data` or `responses` are given."""
+    task, data, responses = given["task"], given["data"], given["responses"]
+    chosen = named_task(task) if isinstance(task, str) else task
+    if responses is not None:
+        if data is not None:
+            raise ConfigError("problems and chains cannot both be given: --responses holds its questions itself.")
+        chosen = chosen or ReasoningTask(read=_no_problem, name="given")
+        return replace(chosen, data=FileData(Path(responses)))
+    if chosen is None:
+        raise ConfigError(f"no task is named; choose one of {', '.join(tasks.names())}, or give chains: --responses.")
+    if data is not None:
+        chosen = replace(chosen, data=data) if isinstance(data, DataSource) else with_file(chosen, Path(data))
+    return in_chat(chosen, given["chat"], given["system"]) if isinstance(chosen, Task) else chosen
+
+
+def _no_problem(row: Mapping[str, Any], identity: str) -> Never:
+    raise TypeError("chains that are given are read with their questions")
+
+
+def _chains(task: ReasoningTask, config: RunConfig, given: Mapping[str, Any]) -> tuple[ChainSubject, RunConfig]:
+    """Return the chains of a task, or given ones, and the configuration without operators that only reorder steps."""
+    arranged = [name for name in config.operators if issubclass(operator_registry.get(name), Arrangement)]
+    removing = tuple(name for name in config.operators if name not in arranged)
+    if not removing:
+        raise ConfigError("an operator that keeps some steps is needed: delete, or replace.")
+    problems: Sequence[Problem | GivenChain]
+    if given["responses"] is not None:
+        problems = read_given(Path(given["responses"]), kind=task.kind)[: config.n]
+    else:
+        problems = task.problems(limit=config.n)
+    subject = ChainSubject(
+        task,
+        problems,
+        fields=chain_fields(given),
+        arrangements=arranged,
+        worked_example=given["worked_example"],
+    )
+    return subject, replace(config, operators=removing)
 
 
 @contextlib.contextmanager
 def _replicas(
-    model: ModelRef | Replicas, place: Executor, loading: Mapping[str, Any], reporter: Reporter
+    model: ModelRef | Replicas, subject: Subject, place: Executor, loading: Mapping[str, Any], reporter: Reporter
 ) -> Iterator[Replicas]:
     """Load a model where it computes, and release it afterwards; replicas of a caller stay loaded."""
     if isinstance(model, Replicas):
+        if isinstance(subject, ChainSubject):
+            model = Replicas.here(subject.answered_by(model.reader.model))
         yield model
         return
     with place.opened():
-        replicas = load_replicas(model, place, reporter=reporter, **loading)
+        if isinstance(subject, ChainSubject):
+            loaded = model if isinstance(model, Served) else load_model(model, **loading)
+            replicas = Replicas.here(subject.answered_by(loaded), owned=not isinstance(model, Model))
+        else:
+            replicas = load_replicas(model, place, reporter=reporter, **loading)
         try:
             yield replicas
         finally:

@@ -13,7 +13,6 @@ from ice_eval.rationales import keep_mask, null_of, random_sets
 from ice_eval.results import RunFolder, differences, rescore, view_example
 from ice_eval.results.json_files import as_json
 from ice_eval.results.records import Record, flat
-from ice_eval.subjects.chain import rescore_chains
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -97,9 +96,8 @@ class Run:
     def rescore(self) -> None:
         """Recompute all statistics from the ledger, without a model."""
         self.folder.require_complete()
-        compute = rescore_chains if self.folder.manifest().chains is not None else rescore
         with self.folder.opened():
-            compute(self.folder)
+            rescore(self.folder)
 
     def __repr__(self) -> str:
         return f"Run({str(self.path)!r})"

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TypeVar
 from ice_eval._registry import Registry, from_spec
 from ice_eval.attributions._lens import Lens
 from ice_eval.errors import DataError
-from ice_eval.records import Encoded, PerUnit
+from ice_eval.records import Encoded, PerUnit, Unit
 
 _Class = TypeVar("_Class", bound="type[Attribution]")
 
@@ -26,6 +26,8 @@ class Attribution(ABC):
     """A method that gives every unit a number. Its fields are its configuration."""
 
     needs: ClassVar[frozenset[str]] = frozenset()
+    units: ClassVar[tuple[Unit, ...]] = ("token", "word")
+    """Units that it can give numbers to."""
     signed: ClassVar[bool] = False
     """True if negative numbers count against the explained label, so that support and magnitude rank differently."""
     user_supplied: ClassVar[bool] = False

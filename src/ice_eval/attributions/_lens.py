@@ -14,8 +14,8 @@ from ice_eval.records import Answer, Encoded, KeepMasks, PerToken, PerUnit, Span
 from ice_eval.seeding import rng_for
 
 PerRow = NDArray[np.float64]  # (rows,)
-Prober = Callable[[Sequence[Encoded], Sequence[KeepMasks]], list[PerRow]]
-"""Keep-masks of each example -> log-odds of the explained label for each row."""
+Prober = Callable[[Sequence[Encoded], Sequence[KeepMasks], int], list[PerRow]]
+"""Keep-masks of each example, and which repeat -> log-odds of the explained label for each row."""
 
 
 @dataclass(frozen=True)
@@ -107,11 +107,15 @@ class Lens:
         self._allow("gradients")
         return [gradients for _, gradients in self.observer.see(batch)]
 
-    def values(self, batch: Sequence[Encoded], masks: Sequence[KeepMasks]) -> list[PerRow]:
-        """Return the explained label's log-odds for every row of the keep-masks, under the method's `operator`."""
+    def values(self, batch: Sequence[Encoded], masks: Sequence[KeepMasks], *, repeat: int = 0) -> list[PerRow]:
+        """Return the explained label's log-odds for every row of the keep-masks, under the method's `operator`.
+
+        A model that answers in words may answer anew: each `repeat` is another reply, and no row of the evaluation has
+        one from 1 on.
+        """
         self._allow("values")
         assert self.prober is not None, "a run offers what its attributions need"
-        return self.prober(batch, masks)
+        return self.prober(batch, masks, repeat)
 
     def counts(self, item: Encoded) -> PerUnit:
         """Return the number of occurrences of each unit in the data."""

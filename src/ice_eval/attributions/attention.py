@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar, get_args
 
 import numpy as np
 
@@ -9,7 +10,7 @@ from ice_eval.attributions._base import Attribution, attribution
 from ice_eval.attributions._lens import Lens
 from ice_eval.errors import ConfigError
 from ice_eval.models import AttentionMaps
-from ice_eval.records import Encoded, PerToken, PerUnit
+from ice_eval.records import Encoded, PerToken, PerUnit, Unit
 
 
 @attribution("attention", needs={"attentions"})
@@ -17,6 +18,7 @@ from ice_eval.records import Encoded, PerToken, PerUnit
 class Attention(Attribution):
     """Attention from the position that answers (last token, or [CLS]), mean over layers and heads, summed per unit."""
 
+    units: ClassVar[tuple[Unit, ...]] = get_args(Unit)
     layer: int | None = None
     """Only this layer, from 0 on or, negative, from the last; layers without attention are not counted."""
     head: int | None = None

@@ -2,18 +2,23 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar, get_args
 
 import numpy as np
 
 from ice_eval.attributions._base import Attribution, attribution
 from ice_eval.attributions._lens import Lens
-from ice_eval.records import Encoded, PerUnit, Span
+from ice_eval.records import Encoded, PerUnit, Span, Unit
+
+_EVERY: tuple[Unit, ...] = get_args(Unit)
 
 
 @attribution("random")
 @dataclass(frozen=True, kw_only=True)
 class Random(Attribution):
     """A uniform number per unit: its win rate is one half, and what departs from that is chance."""
+
+    units: ClassVar[tuple[Unit, ...]] = _EVERY
 
     def attribute(self, lens: Lens, batch: Sequence[Encoded]) -> list[PerUnit]:
         return [lens.rng(item).random(item.n_units) for item in batch]
@@ -24,6 +29,8 @@ class Random(Attribution):
 class FirstK(Attribution):
     """A control: the earlier a unit stands, the higher its number."""
 
+    units: ClassVar[tuple[Unit, ...]] = _EVERY
+
     def attribute(self, lens: Lens, batch: Sequence[Encoded]) -> list[PerUnit]:
         return [np.arange(item.n_units, 0, -1, dtype=np.float64) for item in batch]
 
@@ -33,6 +40,8 @@ class FirstK(Attribution):
 class LastK(Attribution):
     """A control: the later a unit stands, the higher its number."""
 
+    units: ClassVar[tuple[Unit, ...]] = _EVERY
+
     def attribute(self, lens: Lens, batch: Sequence[Encoded]) -> list[PerUnit]:
         return [np.arange(1, item.n_units + 1, dtype=np.float64) for item in batch]
 
@@ -41,6 +50,8 @@ class LastK(Attribution):
 @dataclass(frozen=True, kw_only=True)
 class LongestWords(Attribution):
     """A control: the number of characters of each unit."""
+
+    units: ClassVar[tuple[Unit, ...]] = _EVERY
 
     def attribute(self, lens: Lens, batch: Sequence[Encoded]) -> list[PerUnit]:
         return [np.array([len(text.strip()) for text in item.texts], dtype=np.float64) for item in batch]

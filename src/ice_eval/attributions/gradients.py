@@ -12,7 +12,7 @@ from ice_eval.attributions._base import Attribution, attribution
 from ice_eval.attributions._lens import Lens
 from ice_eval.errors import CapabilityError, ConfigError
 from ice_eval.models import EmbeddedText
-from ice_eval.records import Encoded, PerUnit
+from ice_eval.records import Encoded, PerUnit, Unit
 
 Baseline = Literal["zero", "pad"]
 Embeddings = NDArray[np.float64]  # (tokens of units, width)
@@ -23,6 +23,8 @@ Step = tuple[Embeddings, Embeddings]  # the point where the gradient is taken, a
 @dataclass(frozen=True, kw_only=True)
 class Gradient(Attribution):
     """L2 norm of the gradient of the target's log-odds at each token's embedding, summed per unit."""
+
+    units: ClassVar[tuple[Unit, ...]] = get_args(Unit)
 
     def attribute(self, lens: Lens, batch: Sequence[Encoded]) -> list[PerUnit]:
         found = zip(batch, lens.gradients(batch), strict=True)

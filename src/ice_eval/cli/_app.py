@@ -11,7 +11,7 @@ import typer
 from typer import Option
 
 from ice_eval import __version__
-from ice_eval.cli import audit, bench, cot, f_fidelity, listing, paper, prepare, report, run, selftest, show
+from ice_eval.cli import audit, bench, f_fidelity, listing, paper, prepare, report, run, selftest, show
 from ice_eval.cli._output import print_text
 from ice_eval.errors import ConfigError, IceError
 
@@ -42,7 +42,6 @@ def _root(
 _RUN, _READ, _PREPARE, _KNOW = "Evaluate", "Read a run", "Prepare a run", "Know the method"
 app.command("demo", rich_help_panel=_RUN)(run.demo)
 app.command("run", rich_help_panel=_RUN)(run.run)
-app.add_typer(cot.app, name="cot", rich_help_panel=_RUN)
 app.command("bench", rich_help_panel=_RUN)(bench.bench)
 app.command("f-fidelity", rich_help_panel=_RUN)(f_fidelity.f_fidelity)
 app.command("report", rich_help_panel=_READ)(report.report)

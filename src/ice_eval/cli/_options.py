@@ -12,10 +12,20 @@ from typer import Option
 from ice_eval._registry import did_you_mean
 from ice_eval.choices import DYNAMIC
 from ice_eval.cli._output import print_text
-from ice_eval.cli._tasks import TaskFlags, names, task_of
+from ice_eval.cli._tasks import TaskFlags, is_about_chains, names, task_of
 from ice_eval.errors import ConfigError
 from ice_eval.files import read_yaml
-from ice_eval.settings import REQUIRED, SERVING, SETTINGS, SUBJECT, Setting, names_of, values_of
+from ice_eval.settings import (
+    REQUIRED,
+    SERVING,
+    SETTINGS,
+    SUBJECT,
+    RunConfig,
+    Setting,
+    names_of,
+    refuse_others,
+    values_of,
+)
 
 if TYPE_CHECKING:
     from ice_eval.choices import Share
@@ -80,7 +90,7 @@ def _with_options(settings: Iterable[Setting], options: Sequence[inspect.Paramet
 def _parsed(each: Setting, value: Any) -> Any:
     """Return the Python value of a command-line value."""
     if each.kind == "names":
-        return names(value)
+        return None if value is None else names(value)
     if each.kind == "shares":
         return _shares(each, value)
     return (value or None) if each.kind == "flag" and each.default is None else value
@@ -101,9 +111,18 @@ def arguments_of(values: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **{name: value for name, value in values.items() if name not in apart},
         "model": _model(values["model"], served),
-        "task": task_of(TaskFlags(*(values[name] for name in TASK))),
+        **_task(values),
         "attributions": _attributions(values["attributions"], values["attribution_file"] or []),
     }
+
+
+def _task(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the task, from all options that describe one; chains of thought have their problems in `data`."""
+    flags = TaskFlags(*(values[name] for name in TASK))
+    if values["responses"] is None and not is_about_chains(flags.task):
+        return {"task": task_of(flags)}
+    refuse_others(values, "chain", flags.task or "given")
+    return {"task": flags.task, "data": flags.data}
 
 
 def _model(name: str, served: dict[str, Any]) -> "str | Served":
@@ -119,12 +138,16 @@ def _model(name: str, served: dict[str, Any]) -> "str | Served":
 
     if "base_url" not in served:
         raise ConfigError(f"--model {name} is behind a server; say where: --base-url http://localhost:8000/v1.")
-    return Served(name.removeprefix(SERVED), **served)
+    reached = {"timeout_s" if given == "timeout" else given: value for given, value in served.items()}
+    return Served(name.removeprefix(SERVED), **reached)
 
 
-def _attributions(known: tuple[str, ...], files: list[str]) -> tuple[str, ...] | dict[str, Path | None]:
+def _attributions(known: tuple[str, ...] | None, files: list[str]) -> tuple[str, ...] | dict[str, Path | None] | None:
     """Return known methods, and files given as NAME=FILE; names must be unique."""
-    found: dict[str, Path | None] = dict.fromkeys(known)
+    if known == ("none",):
+        known = ()
+    usual = dict.fromkeys(RunConfig().attributions if files else ())
+    found: dict[str, Path | None] = usual if known is None else dict.fromkeys(known)
     for each in files:
         name, _, file = (part.strip() for part in each.partition("="))
         if not name or not file:

@@ -7,7 +7,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from ice_eval._controls import without_controls
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from ice_eval.report import Table
     from ice_eval.results import Plan, RunFolder, Summary
+    from ice_eval.subjects.chain.subject import ChainPlan
 
 MINOR = (
     "tokens of probes", "disk", "disagree", "rank corr. (ceiling)", "same word", "checks", "median effect", "tokens",
@@ -102,9 +103,17 @@ def print_summaries(summaries: "Sequence[Summary]", names: Sequence[str] = ()) -
     print_tables(found, [*runs, *notes(*summaries)])
 
 
-def print_plan(plan: "Plan", *, as_json: bool, hourly_price: float | None = None) -> None:
+def print_plan(plan: "Plan | ChainPlan", *, as_json: bool, hourly_price: float | None = None) -> None:
     """Print the estimated cost of a run as JSON, or as a table with notes."""
     from ice_eval.report import plan_notes, plan_table
+    from ice_eval.results import Plan
+
+    if not isinstance(plan, Plan):
+        if as_json:
+            print_json({**asdict(plan), "tokens": plan.tokens._asdict()})
+        else:
+            print_text(str(plan))
+        return
 
     if as_json:
         price = None if hourly_price is None else [c.minutes / 60 * hourly_price for c in plan.choices]

@@ -29,6 +29,13 @@ def names(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
+def is_about_chains(name: str | None) -> bool:
+    """Return True if a task is about chains of thought."""
+    from ice_eval.tasks import Task, is_task_file, named_task
+
+    return name is not None and not is_task_file(name) and not isinstance(named_task(name), Task)
+
+
 def task_of(flags: TaskFlags) -> "Task":
     """Return a known task with the given parts replaced, or one built from a file, a prompt and labels."""
     from ice_eval.tasks import NoData, adhoc_task, load_task, relabelled

@@ -18,10 +18,7 @@ _BELOW = {
     "tasks": "Another prompt is --task sst2/minimal, and worked examples before it --task sst2/minimal/few-shot. A "
     "task of your own is a YAML file, which `ice task new` writes.",
 }
-_KINDS = (
-    "tasks, models, attributions, operators, nulls, formats, measures, executors, presets, cot-tasks, cot-operators or "
-    "cot-attributions."
-)
+_KINDS = "tasks, models, attributions, operators, nulls, formats, measures, executors or presets."
 
 
 class Entry(NamedTuple):
@@ -63,7 +60,6 @@ def _lists() -> Mapping[str, Callable[[], Iterator[Entry]]]:
     from ice_eval.interop import formats
     from ice_eval.nulls import nulls
     from ice_eval.operators import operators
-    from ice_eval.subjects.chain import cot_tasks, step_attributions, step_operators
 
     plain = {
         "attributions": attributions,
@@ -72,28 +68,31 @@ def _lists() -> Mapping[str, Callable[[], Iterator[Entry]]]:
         "formats": formats,
         "measures": measures,
         "executors": executors,
-        "cot-operators": step_operators,
-        "cot-attributions": step_attributions,
     }
     return {
         "tasks": _tasks,
         "models": _models,
         **{name: partial(_described, registry) for name, registry in plain.items()},
         "presets": lambda: (Entry(name, line) for name, line in presets().items()),
-        "cot-tasks": lambda: (Entry(name, make().description) for name, make in cot_tasks.items()),
     }
 
 
 def _described(registry: Any) -> Iterator[Entry]:
     for name, item in registry.items():
-        yield Entry(name, (item.__doc__ or "").strip().partition("\n")[0])
+        line = (item.__doc__ or "").strip().partition("\n")[0]
+        units = getattr(item, "units", None)
+        yield Entry(name, line, f"works on {', '.join(f'{unit}s' for unit in units)}" if units else "")
 
 
 def _tasks() -> Iterator[Entry]:
-    from ice_eval.tasks import load_task, tasks
+    from ice_eval.tasks import Task, named_task, tasks
 
     for name in tasks.names():
-        task = load_task(name)
+        task = named_task(name)
+        if not isinstance(task, Task):
+            about = {"description": task.description, "data": task.data.origin, "about": "chains of thought"}
+            yield Entry(name, task.description, "chains of thought", about)
+            continue
         facts = {
             "description": task.description,
             "language": task.language,

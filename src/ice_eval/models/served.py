@@ -35,6 +35,7 @@ from ice_eval.servers import (
     Budget,
     Chat,
     Continuation,
+    LimitField,
     Logprobs,
     Message,
     Question,
@@ -88,6 +89,8 @@ class Served:
     concurrency: int = 16
     """Largest number of requests at a time."""
     timeout_s: float = 300.0
+    limit_field: LimitField = "max_tokens"
+    """The server's name for the token limit of a chat; OpenAI's newer models need `max_completion_tokens`."""
     max_requests: int | None = None
     max_cost: float | None = None
     price_in: float | None = None
@@ -102,7 +105,7 @@ class Served:
 
     @property
     def server(self) -> Server:
-        names = ("base_url", "api_key_env", "concurrency", "timeout_s")
+        names = ("base_url", "api_key_env", "concurrency", "timeout_s", "limit_field")
         return Server(**{name: getattr(self, name) for name in names})
 
     @property

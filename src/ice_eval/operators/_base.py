@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ice_eval._registry import Registry
-from ice_eval.records import Encoded, Fills, Inputs, KeepMasks, SpecialIds
+from ice_eval.records import Encoded, Fills, Inputs, KeepMasks, SpecialIds, Unit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,6 +16,8 @@ class Operator(ABC):
     length of the input (token `i` of the output replaces token `i` of the input) or drops the tokens not kept.
     """
 
+    units: ClassVar[tuple[Unit, ...]] = ("token", "word")
+    """Units that it can remove."""
     needs_fills: ClassVar[bool] = False
     """True if `build` reads `fills`: an id for every token of a unit, drawn once per example."""
 

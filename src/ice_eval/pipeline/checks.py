@@ -16,7 +16,6 @@ from ice_eval.results import Manifest
 from ice_eval.results.identity import NUMBERS
 from ice_eval.results.summary import ALPHA
 from ice_eval.settings import RunConfig
-from ice_eval.tasks import data_notes
 
 _SAMPLE = 16
 """Number of examples used to estimate the cost of rows."""
@@ -36,7 +35,7 @@ def checked(job: Job) -> tuple[Job, list[str]]:
     job.workers.ask(partial(Replica.try_attributions, spec=spec, done=done))
     note = job.engine.scorer.labels.note
     of_methods = _about_methods(job.engine, job.evaluated)
-    of_data = data_notes(job.engine.task, job.evaluated)
+    of_data = job.engine.subject.notes(job.evaluated)
     notes = [*job.workers.ask(Replica.notes), *([note] if note else []), *of_data, *brought, *of_methods, *found]
     return replace(job, spec=spec), notes
 
@@ -87,7 +86,7 @@ def _check_given(engine: Engine, examples: Sequence[Example]) -> list[str]:
     given = {name: method for name, method in engine.attributions.items() if isinstance(method, Given | Explained)}
     remarks = list(_unused(given))
     for name, method in given.items():
-        items, labels = map(engine.encode, examples), engine.scorer.labels
+        items, labels = [item for item in map(engine.encode, examples) if item.n_units], engine.scorer.labels
         remarks += fit_of(method, name, items, labels, shares=engine.config.k).remarks(name)
     return remarks
 

@@ -5,12 +5,11 @@ from dataclasses import dataclass, field, replace
 
 from ice_eval.attributions import OF_EVERY_MODEL, Attribution, DataView
 from ice_eval.attributions import attributions as attribution_registry
-from ice_eval.blacklist import blacklist_of, label_words
-from ice_eval.encoding import encode
 from ice_eval.errors import CapabilityError, ConfigError
 from ice_eval.models import PART_SIZE, Model
 from ice_eval.nulls import SIZE, nulls, unit_counts
-from ice_eval.operators import POOL_EXAMPLES, Blacklist, FillPool, Operator, PooledUnits, label_indicative, operators
+from ice_eval.operators import POOL_EXAMPLES, Operator, operators
+from ice_eval.pipeline.subject import Pool, Subject
 from ice_eval.rationales import DYNAMIC, ERASER_SHARES
 from ice_eval.records import Encoded, Example
 from ice_eval.results.records import RunSettings
@@ -24,12 +23,12 @@ class Engine:
     """A configuration and the objects that it names."""
 
     config: RunConfig
-    task: Task
+    subject: Subject
     model: Model
     scorer: Scorer
     operators: Mapping[str, Operator]
     attributions: Mapping[str, Attribution]
-    pool: FillPool | None
+    pool: Pool | None
     """None if no operator writes fills."""
     unit_counts: Mapping[str, int] = field(default_factory=dict, repr=False)
     """Frequency of units in the data; empty if no null needs it."""
@@ -48,7 +47,14 @@ class Engine:
     @property
     def in_turns(self) -> bool:
         """True if the model is prompted with chat turns."""
-        return self.task.chat or self.model.writes_in_turns
+        task = self.subject.task
+        return (isinstance(task, Task) and task.chat) or self.model.writes_in_turns
+
+    @property
+    def operator_names(self) -> tuple[str, ...]:
+        """Operators of all rows, in the order of their codes."""
+        probed = (self.attributions[name].operator for name in self.probing)
+        return tuple(dict.fromkeys([*self.config.operators, *probed, *self.subject.arrangements]))
 
     @property
     def own_size(self) -> list[str]:
@@ -68,25 +74,19 @@ class Engine:
         """Return the settings for the manifest."""
         return RunSettings(
             model=model,
-            task=self.task.name,
+            task=self.subject.task.name,
             **vars(self.config),
             own_size=tuple(self.own_size),
             by_magnitude=tuple(self.by_magnitude),
+            **self.subject.settings(),
         )
 
     def encode(self, example: Example) -> Encoded:
         """Return an example as this run's model reads it; those of the pool are cached, since they are needed twice."""
         if example.id in self._encoded:
             return self._encoded[example.id]
-        found = encode(
-            self.model.codec,
-            self.task,
-            example,
-            unit=self.config.unit,
-            scope=self.config.scope or "content",
-            reserve=self.scorer.labels.reserve,
-        )
-        if len(self._encoded) < POOL_EXAMPLES:
+        found = self.subject.encode(self.model, self.config, example, reserve=self.scorer.labels.reserve)
+        if len(self._encoded) < POOL_EXAMPLES and found.n_units:
             self._encoded[example.id] = found
         return found
 
@@ -126,7 +126,7 @@ def _probes_per_example(engine: Engine, examples: Sequence[Example]) -> int:
 def prepare(
     config: RunConfig,
     model: Model,
-    task: Task,
+    subject: Subject,
     attributions: Mapping[str, Attribution],
     examples: Sequence[Example],
 ) -> Engine:
@@ -137,19 +137,27 @@ def prepare(
             f"the model '{model.name}' can be explained by {' or '.join(model.units)} only: its tokens are not seen "
             f"here; use --unit {model.units[0]}."
         )
-    labels = model.labels(task, scoring=config.label_scoring)
+    labels = subject.labels(model, config)
     acts = {name: operators.get(name)() for name in config.operators}
     probing = {name: operators.get(method.operator)() for name, method in chosen.items() if "values" in method.needs}
     for act in (*acts.values(), *probing.values()):
         act.prepare(model.codec.special)
     engine = Engine(
-        config, task, model, Scorer(model, labels, budget=1), acts, chosen, pool=None, probing=probing, longest=config.m
+        config,
+        subject,
+        model,
+        Scorer(model, labels, budget=1),
+        acts,
+        chosen,
+        pool=None,
+        probing=probing,
+        longest=config.m,
     )
     if any(act.needs_fills for act in (*acts.values(), *probing.values())):
-        engine = replace(engine, pool=fill_pool(engine, examples[:POOL_EXAMPLES]))
+        engine = replace(engine, pool=subject.pool(engine, examples[:POOL_EXAMPLES]))
     if any(nulls.get(name).needs_counts for name in config.nulls):
         engine = replace(engine, unit_counts=counts_in(engine, examples))
-    return replace(engine, data=data_view(engine, examples))
+    return replace(engine, data=subject.data(engine, examples))
 
 
 def _attributions(config: RunConfig, given: Mapping[str, Attribution], model: Model) -> dict[str, Attribution]:
@@ -158,6 +166,11 @@ def _attributions(config: RunConfig, given: Mapping[str, Attribution], model: Mo
         if name not in given:
             raise ConfigError(
                 f"the folder holds the attribution '{name}', which is not given now; give it again to continue."
+            )
+        if config.unit not in given[name].units:
+            known = [other for other in _supported(model) if config.unit in attribution_registry.get(other).units]
+            raise CapabilityError(
+                f"the attribution '{name}' gives no numbers to {config.unit}s; those that do: {', '.join(known)}."
             )
         lacking = given[name].needs - model.offers - OF_EVERY_MODEL
         if lacking:
@@ -177,55 +190,6 @@ def examples_read(n: int) -> int:
     return max(n, POOL_EXAMPLES)
 
 
-def fill_pool(engine: Engine, examples: Sequence[Example]) -> FillPool:
-    """Return the units that infill may write: units of the data that do not reveal the label."""
-    units = _units(engine, examples)
-    alone = engine.config.choices.label_words_only
-    blacklist = blacklist_of(engine.model.codec, engine.task, units, label_words_only=alone)
-    return FillPool(units, blacklist=blacklist)
-
-
 def counts_in(engine: Engine, examples: Sequence[Example]) -> dict[str, int]:
     """Return the frequency of units in the first examples."""
     return unit_counts(engine.encode(example).texts for example in examples[:POOL_EXAMPLES])
-
-
-def data_view(engine: Engine, examples: Sequence[Example]) -> DataView:
-    """Return the data statistics that attributions need, or raise CapabilityError if the data lack them."""
-    names = {need: name for name, method in engine.attributions.items() for need in method.needs}
-    view = DataView(
-        counts=(engine.unit_counts or counts_in(engine, examples)) if "counts" in names else {},
-        lexicon=_giveaways(engine, examples[:POOL_EXAMPLES]) if "lexicon" in names else None,
-        human={e.id: e.human for e in examples if e.human} if "human" in names else {},
-    )
-    if view.lexicon is not None and not (view.lexicon.lexicon or view.lexicon.tokens):
-        raise CapabilityError(
-            f"the attribution '{names['lexicon']}' needs words that give a label away: the task '{engine.task.name}' "
-            "has no lexicon, and gold labels of the data show none."
-        )
-    if "human" in names:
-        _check_human(names["human"], engine, examples)
-    return view
-
-
-def _check_human(name: str, engine: Engine, examples: Sequence[Example]) -> None:
-    if not any(example.human for example in examples[: engine.config.n]):
-        raise CapabilityError(
-            f"the attribution '{name}' needs human rationales, and no example of the data has one; give them as "
-            "`rationale`: [[start, end], …], in characters of the text."
-        )
-    if engine.config.scope == "prompt":
-        raise CapabilityError(
-            f"the attribution '{name}' marks the text, and with scope 'prompt' the template is explained too; use "
-            "scope 'content'."
-        )
-
-
-def _giveaways(engine: Engine, examples: Sequence[Example]) -> Blacklist:
-    """Return the units that reveal a label."""
-    lexicon = frozenset(word.casefold() for word in engine.task.lexicon)
-    return Blacklist(label_words(engine.task), lexicon, label_indicative(_units(engine, examples)))
-
-
-def _units(engine: Engine, examples: Sequence[Example]) -> list[PooledUnits]:
-    return [PooledUnits.of(engine.encode(example), example.gold) for example in examples]

@@ -1,7 +1,7 @@
 """The manifest of a run, at its beginning and its end."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
@@ -11,7 +11,9 @@ from ice_eval.attributions import fields_of
 from ice_eval.pipeline.engine import Engine
 from ice_eval.pipeline.part import names_of
 from ice_eval.pipeline.replicas import Adapted, Job, ModelInfo, Replica
-from ice_eval.results import RunFolder, config_hash, now, numbers_hash, versions_of
+from ice_eval.pipeline.subject import Subject
+from ice_eval.records import Example
+from ice_eval.results import RunFolder, config_hash, content_hash_of_all, now, numbers_hash, versions_of
 from ice_eval.results.identity import NUMBERS
 from ice_eval.results.ledger import NO_NAMES
 from ice_eval.results.records import (
@@ -23,7 +25,7 @@ from ice_eval.results.records import (
     ServerInfo,
     ServerNames,
 )
-from ice_eval.tasks import DataSource, FileData
+from ice_eval.settings import RUN, RunConfig
 
 _VERSIONS = ("torch", "transformers", "numpy", "scipy", "tokenizers")
 _COUNTED = ("rows", "forwards", "tokens", "attribution_tokens")
@@ -34,7 +36,9 @@ def at_beginning(
 ) -> Manifest:
     """Return the manifest of a new run; `asked` is its identity, `notes` are messages for the user."""
     engine, spec, stored = job.engine, job.spec, job.stored
-    task, labels = engine.task, engine.scorer.labels
+    labels, described = engine.scorer.labels, engine.subject.described(engine.model)
+    described = {"label_scoring": labels.scoring, **described}
+    columns = described.pop("columns", {})
     return Manifest(
         status="running",
         config=engine.settings(model=info.name),
@@ -43,12 +47,8 @@ def at_beginning(
         identity=dict(asked),
         labels=tuple(labels.names),
         label_ids=tuple(tuple(ids) for ids in labels.ids),
-        label_scoring=labels.scoring,
-        data=DataInfo(origin=task.data.origin, examples=len(job.evaluated), columns=_columns(task.data)),
-        prompt=task.prompt,
-        classifier_text=task.classifier_text if engine.model.codec.reads_pairs else None,
-        explained=tuple(task.explained),
-        language=task.language,
+        data=DataInfo(origin=engine.subject.task.data.origin, examples=len(job.evaluated), columns=columns),
+        **described,
         device=info.devices,
         threads=spec.threads,
         token_budget=spec.budget,
@@ -74,11 +74,6 @@ def server_info(server: Mapping[str, Any], *, rows_without_score: int | None = N
     )
 
 
-def _columns(data: DataSource) -> dict[str, str]:
-    """Return the columns of a file whose names differ from ours."""
-    return dict(data.columns) if isinstance(data, FileData) and data.columns else {}
-
-
 def _flags(engine: Engine) -> list[str]:
     """Return flags that readers need to interpret the numbers."""
     acts = (*engine.operators.values(), *engine.probing.values())
@@ -94,6 +89,22 @@ def _flags(engine: Engine) -> list[str]:
     if engine.pool is not None and not engine.pool.knows_labels:
         flags.append("blacklist_without_gold")
     return flags
+
+
+def identity(
+    config: RunConfig, *, model: Mapping[str, str | None], subject: Subject, examples: Sequence[Example]
+) -> dict[str, Any]:
+    """Return everything that defines rows: two runs with the same identity score the same inputs."""
+    plain = {each.name: getattr(config, each.name) for each in RUN if each.role == "rows"}
+    return {
+        "model": model["id"],
+        "weights": model["fingerprint"],
+        "dtype": model["dtype"],
+        "load_in": model["load_in"],
+        **subject.identity(),
+        "data": content_hash_of_all(asdict(example) for example in examples),
+        **plain,
+    }
 
 
 def at_end(job: Job, manifest: Manifest) -> Manifest:
@@ -121,6 +132,7 @@ def at_end(job: Job, manifest: Manifest) -> Manifest:
         noise_guard=_noise(job) if known is None else known,
         server=server,
         flags=tuple(flags),
+        **engine.subject.finish(folder, engine.config, job.reporter),
     )
 
 

@@ -62,6 +62,8 @@ class PendingPart:
     def finish(self) -> PartResult:
         """Wait for the scores and return every row for the ledger."""
         rows = Rows.join([asked.rows for asked in self.queue.asked])
+        texts = self.engine.subject.texts(rows.inputs)
+        rows = replace(rows, texts={**rows.texts, **texts}) if texts else rows
         scores = np.concatenate([asked.scores() for asked in self.queue.asked])
         self.result.ledger = Ledger.of(self.queue.known.names, rows, scores)
         kinds, counts = np.unique(rows.head["kind"], return_counts=True)
@@ -93,19 +95,19 @@ class Attributed:
 def names_of(engine: Engine, examples: Sequence[Example]) -> Names:
     """Return the names of the codes in a part's rows."""
     config = engine.config
-    probed = (engine.attributions[name].operator for name in engine.probing)
-    operators = tuple(dict.fromkeys([*config.operators, *probed]))
-    return Names(tuple(example.id for example in examples), config.attributions, config.nulls, operators)
+    return Names(tuple(example.id for example in examples), config.attributions, config.nulls, engine.operator_names)
 
 
 def start_part(replica: Replica, part: RunPart, progress: Progress, *, spec: RunSpec) -> PendingPart:
     """Submit the missing rows of a part to the model."""
     replica.checked(spec)
-    engine, examples, known = replace(replica.engine(spec), config=part.config), part.examples, part.ledger
+    engine, known = replace(replica.engine(spec), config=part.config), part.ledger
+    examples = [engine.subject.complete(example) for example in part.examples]
     before = {row.example_id: row for row in part.inputs}
     counts = replace(engine.scorer.counts)
     items = [engine.encode(example) for example in examples]
-    alive = {place: item for place, item in enumerate(items) if item.n_units > 1}
+    reasons = [engine.subject.skip_reason(example) for example in examples]
+    alive = {place: item for place, item in enumerate(items) if item.n_units > 1 and reasons[place] is None}
     prefix = shared_prefix(list(alive.values())) if alive and engine.model.shares_prefix else 0
     queue = RowQueue(engine.scorer, prefix, known, progress)
 
@@ -115,7 +117,7 @@ def start_part(replica: Replica, part: RunPart, progress: Progress, *, spec: Run
         queue.ask(references)
         full, empty = _full_and_empty(references, queue.scored(references))
         skipped = [
-            _skip_reason(engine, item, example, full.get(place), empty.get(place))
+            reasons[place] or _skip_reason(engine, item, example, full.get(place), empty.get(place))
             for place, (item, example) in enumerate(zip(items, examples, strict=True))
         ]
         alive = {place: item for place, item in alive.items() if skipped[place] is None}
@@ -135,7 +137,9 @@ def start_part(replica: Replica, part: RunPart, progress: Progress, *, spec: Run
     for rows in wanted:
         inputs[rows.place] = replace(inputs[rows.place], fills=_fill_texts(engine, rows, before))
     n_probes = sum(probes.rows.values()) + int(np.count_nonzero(known.head["kind"] == Kind.PROBE))
-    n_referred = n_references(engine) * sum(item.n_units > 1 for item in items)
+    n_referred = n_references(engine) * sum(
+        item.n_units > 1 and reason is None for item, reason in zip(items, reasons, strict=True)
+    )
     result = PartResult(
         inputs=inputs,
         n_wanted=sum(map(len, wanted)) + n_referred + n_probes,
@@ -213,9 +217,7 @@ def _skip_reason(
 def _target(engine: Engine, example: Example, full: LogScores, empty: LogScores) -> int:
     if engine.targets is not None:
         return engine.targets[example.id]
-    if engine.config.target == "gold" and example.gold is not None:
-        return example.gold
-    return int(np.argmax(full - empty if engine.config.calibration == "contextual" else full))
+    return engine.subject.target(engine.config, example, full, empty)
 
 
 def _input_row(
@@ -293,7 +295,7 @@ def attribute(
         if missing[name]:
             started = time.monotonic()
             lens = Lens(observer, method.needs, engine.config.seed, name, engine.data, partial(probes.values, name))
-            for item, vector in zip(missing[name], method.attribute(lens, missing[name]), strict=True):
+            for item, vector in zip(missing[name], engine.subject.attribute(method, lens, missing[name]), strict=True):
                 found.vectors[name, item.example_id] = one_per_unit(name, item, np.asarray(vector, dtype=np.float64))
             found.answers.update({(name, example_id): answer for example_id, answer in lens.answers.items()})
             share = of_look / len(looking) if name in looking else 0.0
@@ -323,7 +325,7 @@ def _looked(
         priors=probes.calibration(),
     )
     looking = [todo for name, todo in missing.items() if engine.attributions[name].needs & LOOKS]
-    shown = {item.example_id for todo in looking for item in todo}
+    shown = {item.example_id for todo in looking for item in todo if not engine.subject.looks_itself}
     started = time.monotonic()
     observer.see([item for item in items if item.example_id in shown])
     return observer, time.monotonic() - started

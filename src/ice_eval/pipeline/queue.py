@@ -151,9 +151,9 @@ class Probes:
     _given: dict[tuple[str, str], int] = field(default_factory=dict)
     """(attribution, example) -> number of probes so far, since a method may request several times."""
 
-    def values(self, name: str, batch: Sequence[Encoded], masks: Sequence[KeepMasks]) -> list[PerRow]:
+    def values(self, name: str, batch: Sequence[Encoded], masks: Sequence[KeepMasks], repeat: int) -> list[PerRow]:
         """Return log-odds of the explained label for the keep-masks of each example, scored together."""
-        rows = [self._rows(name, item, np.asarray(keep)) for item, keep in zip(batch, masks, strict=True)]
+        rows = [self._rows(name, item, np.asarray(keep), repeat) for item, keep in zip(batch, masks, strict=True)]
         joined = Rows.join([each for each in rows if each is not None])
         before = self.engine.scorer.counts.tokens
         asked = self.queue.ask(joined)
@@ -174,7 +174,7 @@ class Probes:
         """Return the scores that contextual calibration subtracts; None without it."""
         return self.priors if self.engine.config.calibration == "contextual" else None
 
-    def _rows(self, name: str, item: Encoded, keep: KeepMasks) -> Rows | None:
+    def _rows(self, name: str, item: Encoded, keep: KeepMasks, repeat: int) -> Rows | None:
         act, operator = self.engine.probing[name], self.engine.attributions[name].operator
         if act.needs_fills and self.engine.pool is not None and not self.engine.pool.can_fill(item):
             return None
@@ -193,7 +193,8 @@ class Probes:
             set=np.arange(first, first + len(keep)),
             draw=0,
         )
-        return Rows.of(head, keep, _readable(item, act.build(item, keep, fills=fills)))
+        inputs = _readable(item, act.build(item, keep, fills=fills))
+        return Rows.of(head, keep, self.engine.subject.repeated(inputs, repeat))
 
 
 def _readable(item: Encoded, seen: Inputs) -> Inputs:

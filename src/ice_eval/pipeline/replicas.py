@@ -19,6 +19,7 @@ from ice_eval.executors import Executor, Local, LocalWorkers, Workers
 from ice_eval.models import Labels, LoadSettings, Model, ModelRef, Served, load_model, load_reader
 from ice_eval.pipeline.engine import Engine, prepare
 from ice_eval.pipeline.progress import Reporter, Silent
+from ice_eval.pipeline.subject import Subject
 from ice_eval.records import Example, Inputs, Kind
 from ice_eval.results import Manifest, RunFolder
 from ice_eval.results.examples import InputRow
@@ -27,7 +28,6 @@ from ice_eval.results.records import Adaptation
 from ice_eval.scoring import Scorer
 from ice_eval.seeding import rng_for
 from ice_eval.settings import RunConfig
-from ice_eval.tasks import Task
 
 _CHECKED_EXAMPLES = 2
 _TRIED_EXAMPLES = 16
@@ -57,7 +57,7 @@ class RunSpec:
     """The run as a replica needs it, in any process."""
 
     config: RunConfig
-    task: Task
+    subject: Subject
     examples: Sequence[Example] = field(repr=False)
     """Examples to evaluate, and those that fill the pool of infill."""
     attributions: Mapping[str, Attribution] = field(repr=False)
@@ -116,7 +116,7 @@ class Replica:
     def engine(self, spec: RunSpec) -> Engine:
         """Return the engine of a run, built once."""
         if self._engine is None or self._engine[0] != spec.key:
-            engine = prepare(spec.config, self.model, spec.task, spec.attributions, spec.examples)
+            engine = prepare(spec.config, self.model, spec.subject, spec.attributions, spec.examples)
             scorer = Scorer(self.model, engine.scorer.labels, budget=spec.budget, lowered=spec.lowered)
             self._engine = spec.key, replace(engine, scorer=scorer, targets=spec.targets)
         return self._engine[1]
@@ -170,6 +170,8 @@ class Replica:
 
     def noise(self, spec: RunSpec, ledger: Ledger) -> dict[str, Any] | None:
         """Return the largest change of scores when their rows are scored alone."""
+        if spec.subject.repeats_inputs:
+            return None
         return noise_guard(self.model, self.engine(spec).scorer.labels, ledger, seed=spec.config.seed)
 
 

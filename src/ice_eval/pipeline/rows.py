@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ice_eval.nulls import SIZE, matched_sets
-from ice_eval.operators import DrawnFills
+from ice_eval.operators import DrawnFills, FillPool
 from ice_eval.pipeline.engine import Engine
 from ice_eval.rationales import (
     ERASER_SHARES,
@@ -80,6 +80,7 @@ def _own_empty(engine: Engine, item: Encoded, operator: str) -> Inputs:
     """Return the empty input of the released package: special tokens, or a few words of the data."""
     bare, content = item.unit_of == PROTECTED, item.content
     if engine.pool is not None and engine.operators[operator].needs_fills:
+        assert isinstance(engine.pool, FillPool), "the protocol is about texts"
         words = engine.pool.tokens(_EMPTY_WORDS, rng_for(engine.config.seed, "empty", operator))
         return Inputs.one(np.concatenate([item.ids[: content.start], words, item.ids[content.stop :]]))
     if not bare.any() and item.special.start is not None:
@@ -130,14 +131,14 @@ class ExampleRows:
         self._reach = {stream: self._begin(family) for family in self._families for stream in self._of(family)}
         self._given = dict.fromkeys(self._reach, 0)
         self._wants_first = True
-        self._n_eraser = 0
+        self._n_eraser = self._n_further = 0
 
     def __len__(self) -> int:
         """Return the number of rows requested so far."""
         draws = [self._n_draws(name) for name in self.engine.operators]
         n_rationales = len(self._rationales) * len(self._directions)
         n_random = sum(reach * draws[stream.operator] for stream, reach in self._reach.items())
-        return n_rationales * sum(draws) + n_random + self._n_eraser
+        return n_rationales * sum(draws) + n_random + self._n_eraser + self._n_further
 
     def new(self) -> list[Rows]:
         """Return the rows requested since the last call."""
@@ -151,6 +152,10 @@ class ExampleRows:
             rows = list(self._eraser_rows())
             self._n_eraser = sum(map(len, rows))
             found += rows
+        if self._wants_first:
+            further = self.engine.subject.further_rows(self.engine, self.place, self.item)
+            self._n_further = sum(map(len, further))
+            found += further
         self._wants_first = False
         return found
 
@@ -182,7 +187,7 @@ class ExampleRows:
     def _begin(self, family: _Family) -> int:
         """Return the initial number of sets; a pilot scores the first of an order drawn for the whole run."""
         config = self.engine.config
-        fixed = config.m + (_SPARE if family.attribution == NOT_SET else 0)
+        fixed = config.m + (_SPARE if family.attribution == NOT_SET and config.attributions else 0)
         return min(_BEGIN if config.adaptive == "examples" else fixed, len(family))
 
     def _n_draws(self, operator: str) -> int:
@@ -190,7 +195,8 @@ class ExampleRows:
 
     def _drawn(self) -> tuple[Ids, KeepMasks, NDArray[Any]]:
         """Draw the sets of every size; return the indices of rationales, the masks and the heads."""
-        sizes: dict[int, dict[int, KeepMask]] = {}
+        always = self.engine.subject.sizes(self.item.n_units, self.engine.config)
+        sizes: dict[int, dict[int, KeepMask]] = {size: {} for size in always}
         for code, mask in self._chosen(self.engine.config.k):
             sizes.setdefault(int(np.count_nonzero(mask)), {})[code] = mask
         masks, rationales, n_sets = [np.zeros((0, self.item.n_units), dtype=bool)], list[tuple[int, int, int, int]](), 0

@@ -11,11 +11,11 @@ from ice_eval.errors import ConfigError, DamagedPartError, ModelError
 from ice_eval.models import PART_SIZE, Model
 from ice_eval.pipeline.checks import checked, outlook, remarks
 from ice_eval.pipeline.engine import estimated_rows
-from ice_eval.pipeline.identity import identity
-from ice_eval.pipeline.manifest import at_beginning, at_end, lowered_budgets
+from ice_eval.pipeline.manifest import at_beginning, at_end, identity, lowered_budgets
 from ice_eval.pipeline.part import names_of, start_part
 from ice_eval.pipeline.progress import Reporter, Silent
 from ice_eval.pipeline.replicas import Adapted, Job, ModelInfo, Replica, Replicas, RunPart, RunSpec
+from ice_eval.pipeline.subject import Subject
 from ice_eval.records import Example
 from ice_eval.results import Manifest, RunFolder, config_hash, now, rescore, slug, stored_run
 from ice_eval.results.examples import InputRow
@@ -23,14 +23,13 @@ from ice_eval.results.ledger import Ledger, Names
 from ice_eval.results.planning import PILOT_EXAMPLES, PILOT_SETS, cost_of, sets_for, spreads_of
 from ice_eval.results.records import PlannedSets
 from ice_eval.settings import RunConfig
-from ice_eval.tasks import Task
 
 
 def score(
     config: RunConfig,
     *,
     model: Model | Replicas,
-    task: Task,
+    subject: Subject,
     examples: Sequence[Example],
     attributions: Mapping[str, Attribution],
     out: Path | None = None,
@@ -45,7 +44,7 @@ def score(
     Args:
         config: The configuration.
         model: A loaded model, or replicas of one.
-        task: Data and prompt.
+        subject: What the run is about: the texts of a task, or chains of thought.
         examples: The first examples of the task: those to evaluate, and those that fill the pool of infill.
         attributions: The attributions of `config`, by name, and any that the folder may hold.
         out: The run folder; by default one under `ice-runs/` named after the configuration, so that the same command
@@ -61,15 +60,16 @@ def score(
     reporter = reporter or Silent()
     replicas = Replicas.here(model) if isinstance(model, Model) else model
     info = replicas.workers.ask(Replica.info)
-    asked = identity(config, model=info.identity, task=task, examples=examples)
+    asked = identity(config, model=info.identity, subject=subject, examples=examples)
     asked |= {} if adapted is None else {"adaptation": adapted.how}
-    folder = RunFolder(out or Path("ice-runs") / f"{slug(task.name)}-{slug(info.name)}-{config_hash(asked)[:8]}")
+    name = f"{slug(subject.task.name)}-{slug(info.name)}-{config_hash(asked)[:8]}"
+    folder = RunFolder(out or Path("ice-runs") / name)
     stored = stored_run(folder, asked)
     if stored is not None:
         replicas.reader.model.continues(folder.path)
     spec = RunSpec(
         config=config if stored is None else config.extended_by(stored.config),
-        task=task,
+        subject=subject if stored is None else subject.extended_by(stored),
         examples=examples,
         attributions=attributions,
         budget=_budget(token_budget, info, stored, reporter),
@@ -92,6 +92,7 @@ def score(
         if stored is None:
             folder.write_manifest(manifest)
         with engine.model.keeping(folder.path):
+            engine.subject.start(engine, reporter)
             if engine.config.adaptive == "dataset":
                 job, manifest = with_enough_sets(job, manifest)
             score_parts(job, job.evaluated, manifest)
@@ -113,7 +114,10 @@ def finish(scored: Scored) -> RunFolder:
     with folder.opened():
         summary = rescore(folder)
         folder.write_manifest(replace(scored.manifest, status="complete", finished=now()))
-    if not any(line.n for line in summary.configurations):
+    if summary.chains is not None and not summary.chains.problems.n_evaluated:
+        reasons = "; ".join(f"{why} ({count})" for why, count in list(summary.chains.problems.skipped.items())[:3])
+        raise ModelError(f"no chain could be evaluated: {reasons}; see {folder.path}.")
+    if summary.chains is None and not any(line.n for line in summary.configurations):
         first = next(iter(folder.examples()))
         raise ModelError(
             f"no example could be evaluated (example '{first.example_id}': {first.error}); see {folder.path}."

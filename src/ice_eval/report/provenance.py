@@ -11,8 +11,8 @@ from ice_eval.errors import ConfigError
 from ice_eval.pipeline import task_identity
 from ice_eval.results import Manifest, RunSettings
 from ice_eval.results.records import ChainInfo, ServerInfo
-from ice_eval.settings import SETTINGS, RunConfig, run_config
-from ice_eval.tasks import FileData, Task, adhoc_task, load_task, relabelled
+from ice_eval.settings import RUN, SETTINGS, ChainFields, RunConfig, chain_fields, run_config
+from ice_eval.tasks import FileData, Task, adhoc_task, load_task, named_task, relabelled
 
 CITATION = (
     "Basu, A., & Chakraborty, P. (2026). ICE: Intervention-Consistent Explanation Evaluation with Statistical "
@@ -56,7 +56,7 @@ def _of_texts(manifest: Manifest) -> list[tuple[str, str]]:
 def _of_chains(manifest: Manifest, about: ChainInfo) -> list[tuple[str, str]]:
     """Return those of a step-level run, with the servers that answered and the replies."""
     config = manifest.config
-    served = [name for name in about.served_models if name != config.model]
+    served = [name for name in about.served_models if name != config.model.removeprefix("openai:")]
     by = f"; answers came from {', '.join(served)}" if served else ""
     urls = about.base_urls or ((about.base_url,) if about.base_url else ())
     who = (("server", urls), ("weights", about.weights), ("fingerprints of answers", about.fingerprints))
@@ -67,7 +67,7 @@ def _of_chains(manifest: Manifest, about: ChainInfo) -> list[tuple[str, str]]:
         ("data", f"{manifest.data.origin}, {manifest.data.examples} problems, sha256 {manifest.identity['data']}"),
         ("prompt for the answer", manifest.prompt),
         ("methods", _methods(manifest)),
-        ("random sets", f"p = {config.m} of each size, seed = {config.seed}"),
+        ("random sets", f"m = {config.m} of each size, seed = {config.seed}"),
         ("configuration", f"{_settings(config)}; hash {manifest.config_hash}"),
         ("replies", _counts(about.responses)),
         ("replies to rows", _counts(about.rows_read)),
@@ -120,11 +120,10 @@ _IMPLYING = ("adaptive", "protocol")
 
 def command(manifest: Manifest) -> str | None:
     """Return the `ice run` that scores the same rows, a flag on each line; None for a task that no flags make."""
-    # Step-level runs have none either: their folder holds the replies, and the same command continues it.
-    task = None if manifest.chains is not None else _task_flags(manifest)
+    task = _task_flags(manifest) if manifest.chains is None else _problem_flags(manifest)
     if task is None:
         return None
-    config, identity, served = manifest.config, manifest.identity, manifest.server
+    config, identity, served = manifest.config, manifest.identity, manifest.server or manifest.chains
     # Attributions without a registered name came in files or from Python.
     supplied = [name for name in config.attributions if not _is_method(name)]
     methods = [name for name in config.attributions if name not in supplied]
@@ -133,8 +132,8 @@ def command(manifest: Manifest) -> str | None:
     flags: dict[str, object] = {"model": config.model, **task, "attributions": methods, "n": config.n, "m": most}
     flags |= {name: value for name, value in _chosen(config).items() if name not in flags}
     loaded: dict[str, object] = {name: identity.get(name) for name in ("dtype", "load_in")}
-    if served is not None:
-        loaded = {"base_url": served.base_url, "tokenizer": served.tokenizer}
+    if served is not None and served.base_url is not None:
+        loaded = {"base_url": served.base_url, "tokenizer": getattr(served, "tokenizer", None)}
     flags |= {name: value for name, value in loaded.items() if value is not None}
     pairs = [_pair(name, value) for name, value in flags.items()]
     pairs += [("--attribution-file", f"{name}=FILE") for name in supplied]
@@ -157,6 +156,13 @@ def _chosen(config: RunSettings) -> dict[str, object]:
     def unlike(usual: RunConfig, names: Iterable[str]) -> dict[str, Any]:
         return {n: getattr(config, n) for n in names if getattr(config, n) not in (None, getattr(usual, n))}
 
+    if config.chain is not None:
+        operators = (*config.operators, *config.chain.arrangements)
+        chosen = unlike(run_config({}, "chain"), (each.name for each in RUN if "chain" in each.subjects))
+        own = {each.name: getattr(config.chain, each.name) for each in fields(ChainFields)}
+        usual = chain_fields({})
+        chosen |= {name: "server" if value is None else value for name, value in own.items() if value != usual[name]}
+        return chosen | ({"operators": operators} if operators != ("delete",) else {})
     implying = unlike(RunConfig(), _IMPLYING)
     others = [field.name for field in fields(RunConfig) if field.name not in _IMPLYING]
     return unlike(run_config(implying), others) | implying
@@ -201,6 +207,24 @@ def _task_flags(manifest: Manifest) -> dict[str, Any] | None:
     found = task_identity(made)
     same = all(found[field] == manifest.identity.get(field) for field in ("task", "task_version", "prompt", "lexicon"))
     return flags if same else None
+
+
+def _problem_flags(manifest: Manifest) -> dict[str, Any] | None:
+    """Return `--task`, `--data` or `--responses` of a run about chains; None if they came from Python."""
+    name, origin, chain = manifest.config.task, manifest.data.origin, manifest.config.chain
+    try:
+        known = named_task(name)
+    except ConfigError:
+        known = None
+    flags: dict[str, Any] = {} if known is None else {"task": name}
+    given = Path(origin).suffix.lower() in {".jsonl", ".csv"}
+    if chain is not None and chain.example is not None:
+        flags["worked_example"] = True
+    if manifest.chains is not None and manifest.chains.were_given:
+        return {**flags, "responses": origin} if given else None
+    if known is None or (not given and origin != known.data.origin):
+        return None
+    return {**flags, "data": origin} if given else flags
 
 
 def _made(known: Task | None, manifest: Manifest, flags: Mapping[str, Any]) -> Task:

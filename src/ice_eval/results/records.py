@@ -7,8 +7,8 @@ from typing import Any, Literal, NamedTuple
 
 from ice_eval.nulls import SIZE
 from ice_eval.rationales import Share
-from ice_eval.records import Direction, Unit
-from ice_eval.settings import RunFields
+from ice_eval.records import Direction
+from ice_eval.settings import ChainFields, RunFields
 from ice_eval.stats import Crossing, Interval, Reasoning, ReasoningVerdict, Robustness, Side, Taxonomy, Verdict
 from ice_eval.table import CellKind
 
@@ -19,7 +19,6 @@ Scalar = str | int | float | bool | None
 Status = Literal["running", "complete"]
 LabelScoring = Literal["first", "full", "answer"]
 """Scoring of labels; `answer`: the labels are "gives the chain's own answer" and its opposite."""
-AnswerStep = Literal["drop", "keep"]
 Stratum = Literal["long", "short", "all"]
 
 
@@ -42,17 +41,11 @@ class Configuration(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChainSettings(Record):
-    """Settings that only step-level runs have."""
+class ChainSettings(ChainFields, Record):
+    """Settings that only runs about chains of thought have."""
 
     arrangements: tuple[str, ...]
     """Operators that show the steps in another order."""
-    repeats: int
-    temperature: float | None
-    max_tokens: int
-    answer_tokens: int
-    levels: bool
-    answer_step: AnswerStep
     example: str | None
     """Hash of the solved problem that precedes every question."""
 
@@ -63,7 +56,6 @@ class RunSettings(RunFields, Record):
 
     model: str
     task: str
-    unit: Unit | Literal["step"]  # type: ignore[assignment]  # wider than in a configuration: chains have steps
     own_size: tuple[str, ...]
     """Attributions that set the sizes of their rationales, whatever k."""
     by_magnitude: tuple[str, ...]
@@ -202,6 +194,8 @@ class ChainInfo(Record):
     """Addresses of all replies, in the order of their first reply."""
     device: str | None = None
     weights: str | None = None
+    were_given: bool = False
+    """True if the chains came from a file."""
     responses: dict[str, int] = field(default_factory=dict)
     """Number of distinct requests, by status of the response."""
     rows_read: dict[str, int] = field(default_factory=dict)

@@ -14,6 +14,7 @@ from ice_eval.errors import ConfigError
 from ice_eval.protocols import PROTOCOLS, Protocol
 from ice_eval.records import Kind
 from ice_eval.results.agreements import agreements, kappas, robustness
+from ice_eval.results.chains import with_chains
 from ice_eval.results.columns import Groups, GrowingOutcomes, Outcomes, groups_of
 from ice_eval.results.comparisons import Reading, ScoredExamples
 from ice_eval.results.examples import Examples
@@ -49,6 +50,8 @@ def rescore(folder: RunFolder) -> Summary:
         grouped = _grouped(folder, config, write)
     noise = 0.0 if manifest.noise_guard is None else manifest.noise_guard.probability
     summary = summarise(grouped, config, notes=manifest.flags, noise=noise)
+    if config.chain is not None:
+        summary = with_chains(summary, folder, config, grouped)
     write_record(folder.path / "summary.json", summary)
     return summary
 

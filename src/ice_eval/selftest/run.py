@@ -218,8 +218,9 @@ class _Bench:
         self, config: RunConfig, methods: Mapping[str, Attribution], purpose: str, folder: Path
     ) -> dict[About, Trials]:
         model, task = self.known.model, self.known.task(config.n, seed=config.seed, purpose=purpose)
+        subject, examples = pipeline.TextSubject(task), task.examples()
         scored = pipeline.score(
-            config, model=model, task=task, examples=task.examples(), attributions=methods, out=folder
+            config, model=model, subject=subject, examples=examples, attributions=methods, out=folder
         )
         run = pipeline.finish(scored)
         found, sequential = {}, config.adaptive == "examples"

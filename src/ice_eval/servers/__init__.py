@@ -1,7 +1,7 @@
 """Models behind a server: each request is paid for once, and its answer is kept on disk."""
 
 from ice_eval.servers.budget import Budget, RequestPlan
-from ice_eval.servers.client import Chat, RequestProgress, Server, plan_requests
+from ice_eval.servers.client import Chat, LimitField, RequestProgress, Server, plan_requests
 from ice_eval.servers.exchange import (
     NO_TOKENS,
     Completion,
@@ -22,6 +22,7 @@ __all__ = [
     "Chat",
     "Completion",
     "Continuation",
+    "LimitField",
     "Logprobs",
     "Message",
     "Question",

@@ -3,6 +3,7 @@
 from ice_eval.tasks._base import (
     FEW_SHOT,
     STANDARD,
+    AnyTask,
     Piece,
     Shot,
     Task,
@@ -17,11 +18,12 @@ from ice_eval.tasks._base import (
 )
 from ice_eval.tasks._data import DataSource, FileData, HubData, NoData, PackageData, Records, numbered_rows
 from ice_eval.tasks._draft import data_notes, draft
-from ice_eval.tasks._file import is_task_file, load_task
+from ice_eval.tasks._file import is_task_file, load_task, named_task
 
 __all__ = [
     "FEW_SHOT",
     "STANDARD",
+    "AnyTask",
     "DataSource",
     "FileData",
     "HubData",
@@ -39,6 +41,7 @@ __all__ = [
     "in_chat",
     "is_task_file",
     "load_task",
+    "named_task",
     "numbered_rows",
     "relabelled",
     "task",

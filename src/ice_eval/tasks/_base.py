@@ -1,11 +1,11 @@
-"""Tasks: data, prompt and label words of a classification."""
+"""Tasks: their data, and how examples become inputs of a model."""
 
 import functools
 import string
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from ice_eval._controls import is_broken
 from ice_eval._registry import Registry, did_you_mean
@@ -83,10 +83,19 @@ STANDARD, FEW_SHOT = "standard", "few-shot"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Task:
-    """Data, prompt and label words of a classification."""
+class AnyTask:
+    """A task about texts (`Task`) or about chains of thought (`ReasoningTask`)."""
 
     data: DataSource
+    version: int = 1
+    name: str = "custom"
+    description: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task(AnyTask):
+    """Data, prompt and label words of a classification."""
+
     prompt: str
     label_words: Mapping[str, str]
     """Label name -> the words that a language model would write; a leading space belongs to the label."""
@@ -107,9 +116,6 @@ class Task:
     """Other prompts by name; see `asked`."""
     worked: tuple[Shot, ...] = ()
     """Worked examples that become the shots of a few-shot prompt; see `asked`."""
-    version: int = 1
-    name: str = "custom"
-    description: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         words = (*self.label_words, *self.label_words.values())
@@ -240,10 +246,11 @@ class Task:
         return pieces[: first + 1], [piece for piece in rest if piece.text or piece.field is not None]
 
 
-TaskFactory = Callable[[], Task]
-tasks: Registry[TaskFactory] = Registry("task", "ice_eval.tasks")
+_Task = TypeVar("_Task", bound=AnyTask)
+TaskFactory = Callable[[], AnyTask]
+tasks: Registry[TaskFactory] = Registry("task", "ice_eval.tasks", also="ice_eval.subjects.chain.tasks")
 task = tasks.register
-"""Register a function that returns a `Task`; the first line of its docstring describes the task."""
+"""Register a function that returns a task; the first line of its docstring describes the task."""
 
 
 def relabelled(task: Task, labels: Sequence[str]) -> Task:
@@ -255,7 +262,7 @@ def relabelled(task: Task, labels: Sequence[str]) -> Task:
     return replace(task, label_words=label_words_of(task.prompt, labels), shots=shots, variants={}, worked=())
 
 
-def with_file(task: Task, path: Path) -> Task:
+def with_file(task: _Task, path: Path) -> _Task:
     """Return a task with another file in place of its data; column names stay if the data were a file."""
     return replace(task, data=FileData(path, task.data.columns if isinstance(task.data, FileData) else {}))
 

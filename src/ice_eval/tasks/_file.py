@@ -9,13 +9,21 @@ from typing import Any
 from ice_eval._registry import did_you_mean
 from ice_eval.errors import ConfigError
 from ice_eval.files import home_expanded, read_yaml
-from ice_eval.tasks._base import Shot, Task, Wording, label_words_of, tasks
+from ice_eval.tasks._base import AnyTask, Shot, Task, Wording, label_words_of, tasks
 from ice_eval.tasks._data import FileData, NoData
 
 _FILE = re.compile(r"(?P<path>.*?\.ya?ml)(?:/(?P<ways>.*))?", re.IGNORECASE)
 
 
 def load_task(name: str) -> Task:
+    """Return a task about texts; raise ConfigError as `named_task` does, or if it is about chains of thought."""
+    found = named_task(name)
+    if not isinstance(found, Task):
+        raise ConfigError(f"the task '{name}' is about chains of thought, and a task about texts is needed here.")
+    return found
+
+
+def named_task(name: str) -> AnyTask:
     """Return the task of a name (`sst2`) or a file (`mine.yaml`), perhaps in another of its prompts.
 
     `sst2/minimal` is another wording, `sst2/few-shot` has worked examples before the question, and
@@ -27,10 +35,14 @@ def load_task(name: str) -> Task:
     file = _FILE.fullmatch(name)
     if file is not None:
         return _from_file(Path(file["path"])).asked(*(file["ways"].split("/") if file["ways"] else ()))
-    known, *ways = name.split("/")
+    known, *ways = [name] if name in tasks else name.split("/")
     factory = tasks.get(known)
-    description = (factory.__doc__ or "").strip().partition("\n")[0]
-    return replace(factory(), name=known, description=description).asked(*ways)
+    found = replace(factory(), name=known, description=(factory.__doc__ or "").strip().partition("\n")[0])
+    if isinstance(found, Task):
+        return found.asked(*ways)
+    if ways:
+        raise ConfigError(f"the task '{known}' has a single prompt, and '{name}' names another; give '{known}'.")
+    return found
 
 
 def is_task_file(name: str) -> bool:

@@ -3,8 +3,11 @@
 import random
 import re
 import zlib
+from dataclasses import replace
 
 from tests.servers.chat_server import completion
+
+from ice_eval.models import Served
 
 LOADS = re.compile(r"^Load \d+ brings (\d+) crates?\.$", re.MULTILINE)
 _SHOWN = re.compile(r"worked out already:\n(.*)\n\nRely on them", re.DOTALL)
@@ -21,6 +24,19 @@ def records(count, *, steps=6):
         }
         for index in range(count)
     ]
+
+
+class Patient(Served):
+    """A served model that is asked again soon and often."""
+
+    @property
+    def server(self):
+        return replace(super().server, first_backoff_s=0.01, most_backoff_s=0.05, attempts=20)
+
+
+def asked_of(server, name="scripted", **options):
+    """The model behind a scripted server."""
+    return Patient(name, base_url=server.url, **options)
 
 
 def loads(index, steps):

@@ -7,15 +7,9 @@ import numpy as np
 import pytest
 from tests.subjects.chain.plain_scores import PROBLEM, answer_ids, one_by_one
 
-from ice_eval.subjects.chain import (
-    AnswerScorer,
-    NumberAnswer,
-    Problem,
-    answer_tests,
-    encode_chain,
-    reasoning_steps,
-    split_steps,
-)
+from ice_eval.subjects.chain import NumberAnswer, Problem, reasoning_steps, split_steps
+from ice_eval.subjects.chain.levels import answer_tests
+from ice_eval.subjects.chain.local import AnswerScorer, encode_chain
 
 STEPS = ("3 films.", "And 4 more.", "They are good.", "The end: 3 + 4", "a film")
 

@@ -10,8 +10,8 @@ from tests.subjects.chain.plain_scores import PROBLEM, answer_ids, one_by_one
 from ice_eval.errors import CapabilityError, ConfigError, DataError
 from ice_eval.models import load_model
 from ice_eval.records import PROTECTED
-from ice_eval.subjects.chain import AnswerScorer, encode_chain
-from ice_eval.subjects.chain.rows import ask_prompt
+from ice_eval.subjects.chain.chat import ask_prompt
+from ice_eval.subjects.chain.local import AnswerScorer, encode_chain
 
 STEPS = ("3 films.", "And 4 more.", "3 + 4 = 7")
 CHAIN = "\n".join(STEPS)

@@ -8,16 +8,16 @@ from tests.subjects.chain.reasoners import loads, records
 
 import ice_eval as ice
 from ice_eval import stats
-from ice_eval.errors import ConfigError
+from ice_eval.errors import CapabilityError, ConfigError
+from ice_eval.models import Served
 from ice_eval.seeding import rng_for
-from ice_eval.servers import Budget
 
 SETTINGS = {
     "attributions": ("attention", "gradient", "random"),
     "levels": True,
     "answer_tokens": 4,
     "repeats": 2,
-    "p": 4,
+    "m": 4,
 }
 
 
@@ -33,7 +33,7 @@ def given(tmp_path_factory):
 
 
 def test_attention_and_gradient_give_every_step_a_number_and_tokens_stand_beside_steps(chatty, given, tmp_path):
-    found = ice.evaluate_chains(chatty, responses=given, out=tmp_path / "run", **SETTINGS)
+    found = ice.evaluate(chatty, responses=given, out=tmp_path / "run", **SETTINGS)
     for example in found.folder.inputs(0):
         assert {name: len(values) for name, values in example.attributions.items()} == {
             "attention": 5,
@@ -53,7 +53,7 @@ def test_attention_and_gradient_give_every_step_a_number_and_tokens_stand_beside
     assert manifest.chains.weights == chatty.fingerprint and manifest.device == "cpu"
     assert_tested_as_every_run_is(levels, found.path / "levels.jsonl")
     before = (found.path / "levels.jsonl").read_bytes()
-    again = ice.evaluate_chains(chatty, responses=given, out=tmp_path / "run", **SETTINGS)
+    again = ice.evaluate(chatty, responses=given, out=tmp_path / "run", **SETTINGS)
     assert (again.path / "levels.jsonl").read_bytes() == before
     assert again.folder.summary() == found.folder.summary()
 
@@ -74,12 +74,22 @@ def assert_tested_as_every_run_is(levels, path):
         assert line.p_value == stats.mean_test(families, rng=rng_for(0, "mean-test")).p_value
 
 
-def test_limits_and_addresses_do_not_go_with_a_model_that_is_here(chatty, given):
-    with pytest.raises(ConfigError, match="needs a server"):
-        ice.evaluate_chains(chatty, responses=given, budget=Budget(max_requests=3))
-    with pytest.raises(ConfigError, match="goes by its name"):
-        ice.evaluate_chains(chatty, responses=given, base_url="http://localhost:1/v1")
+def test_what_does_not_go_together_is_refused(chatty, given):
     with pytest.raises(ConfigError, match="a worked example comes from a task"):
-        ice.evaluate_chains(chatty, responses=given, worked_example=True)
+        ice.evaluate(chatty, responses=given, worked_example=True)
     with pytest.raises(ConfigError, match="holds its questions itself"):
-        ice.evaluate_chains(chatty, "gsm8k", responses=given, data=given)
+        ice.evaluate(chatty, "gsm8k", responses=given, data=given)
+    with pytest.raises(ConfigError, match="no task is named; choose one of"):
+        ice.evaluate(chatty)
+    with pytest.raises(ConfigError, match="--eraser is about texts, and the task 'given' is about chains of thought"):
+        ice.evaluate(chatty, responses=given, eraser=True)
+    with pytest.raises(ConfigError, match="--repeats is about chains of thought, and the task 'demo' is about texts"):
+        ice.evaluate(chatty, "demo", repeats=5)
+    with pytest.raises(ConfigError, match="--executor is about texts"):
+        ice.evaluate(chatty, responses=given, executor="ray")
+    with pytest.raises(ConfigError, match="the operator 'infill' does not work on steps; those that do: delete, "):
+        ice.evaluate(chatty, responses=given, operators=["delete", "infill"])
+    with pytest.raises(CapabilityError, match="'lime' gives no numbers to steps; those that do: attention, "):
+        ice.evaluate(chatty, responses=given, attributions=["lime"])
+    with pytest.raises(CapabilityError, match="a look into the model, which a server does not show"):
+        ice.evaluate(Served("m", base_url="http://localhost:1/v1"), responses=given, levels=True)

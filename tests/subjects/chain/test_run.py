@@ -1,36 +1,29 @@
 import json
 import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from tests.results.test_schemas import assert_conforms
 from tests.servers.chat_server import FAULTS, ChatServer, completion, stormy
-from tests.subjects.chain.reasoners import Reasoner, records, total
+from tests.subjects.chain.reasoners import Reasoner, asked_of, records, total
 
-from ice_eval.api import Run
+from ice_eval.api import Run, evaluate
 from ice_eval.errors import BudgetError, ConfigError, ModelError
 from ice_eval.pipeline import Silent
 from ice_eval.report.provenance import provenance
-from ice_eval.results.records import ChainInfo
-from ice_eval.servers import Budget, Chat, Server, read_responses
-from ice_eval.subjects.chain import ChatBackend, CotConfig, ProblemSource, cot_tasks, execute_chains, rescore_chains
+from ice_eval.results import rescore
+from ice_eval.servers import read_responses
 from ice_eval.tasks import Records
 
 PROBLEMS = 20
 
 
-def problems(count=PROBLEMS, **options):
-    return ProblemSource(cot_tasks.get("gsm8k")().problems(Records(records(count, **options))), "records")
-
-
-def run(behave, out, *, count=PROBLEMS, budget=None, steps=6, server_fields=None, **fields):
+def run(behave, out, *, count=PROBLEMS, steps=6, served=None, **settings):
     """A run against a scripted server; the folder, and the server that was asked."""
-    config = CotConfig(**{"model": "scripted", "task": "gsm8k", "n": count, "attributions": ("random",), **fields})
     with ChatServer(behave) as asked:
-        server = Server(base_url=asked.url, first_backoff_s=0.01, most_backoff_s=0.05, **(server_fields or {}))
-        backend = ChatBackend(lambda store: Chat(server, store, budget=budget), ChainInfo(base_url=server.base_url))
-        return execute_chains(config, problems(count, steps=steps), backend, out=out), asked
+        model = asked_of(asked, **(served or {}))
+        given = {"n": count, "attributions": ("random",), "data": Records(records(count, steps=steps)), **settings}
+        return evaluate(model, "gsm8k", out=out, **given).folder, asked
 
 
 def headline(folder, **chosen):
@@ -120,25 +113,22 @@ def test_files_are_as_their_schemas_say(genuine):
 def test_all_statistics_come_from_the_ledger(genuine):
     folder, _ = genuine
     before = (folder.path / "summary.json").read_bytes()
-    rescore_chains(folder)
+    rescore(folder)
     assert (folder.path / "summary.json").read_bytes() == before
 
 
 def test_requests_are_asked_once_and_continuing_asks_nothing(genuine):
     folder, server = genuine
     assert set(server.answered.values()) <= {1, 3}, "the full chain is asked three times"
-    with ChatServer(Reasoner()) as silent:
-        backend = ChatBackend(lambda store: Chat(Server(base_url=silent.url), store), ChainInfo())
-        config = CotConfig(model="scripted", task="gsm8k", n=12, attributions=("random",))
-        again = execute_chains(config, problems(12), backend, out=folder.path)
-        assert not silent.requests
+    again, silent = run(Reasoner(), folder.path, count=12)
+    assert not silent.requests
     assert again.summary().chains.capacity == folder.summary().chains.capacity
 
 
 def test_bad_weather_changes_nothing(tmp_path):
     quiet, _ = run(Reasoner(genuine=0.5), tmp_path / "quiet", count=8)
     storm = stormy(0.3, seed=5, then=Reasoner(genuine=0.5))
-    folder, server = run(storm, tmp_path / "run", count=8, server_fields={"timeout_s": 0.4, "attempts": 20})
+    folder, server = run(storm, tmp_path / "run", count=8, served={"timeout_s": 0.4})
     assert sum(server.faults.values()) > 30 and len(server.faults) == len(FAULTS)
     assert (folder.path / "summary.json").read_bytes() == (quiet.path / "summary.json").read_bytes()
 
@@ -146,7 +136,7 @@ def test_bad_weather_changes_nothing(tmp_path):
 def test_what_was_paid_for_is_not_paid_for_again_after_a_kill(tmp_path):
     out = tmp_path / "run"
     with pytest.raises(BudgetError):
-        run(Reasoner(), out, count=8, budget=Budget(max_requests=50))
+        run(Reasoner(), out, count=8, served={"max_requests": 50})
     first = {response.key for response in read_responses(out / "responses.jsonl")}
     assert len(first) == 50
     assert json.loads((out / "manifest.json").read_text())["status"] == "running"
@@ -169,34 +159,28 @@ def test_a_run_that_goes_on_says_what_is_left_and_that_the_server_is_another(tmp
             self.asked += rows if scored else 0
             self.found += 0 if scored else rows
 
-    config = CotConfig(model="scripted", task="gsm8k", n=3, attributions=())
-    told = []
+    heard, servers = [], []
     for k in (0.2, 0.5):
-        with ChatServer(Reasoner()) as server:
-            backend = ChatBackend(
-                lambda store, url=server.url: Chat(Server(base_url=url), store), ChainInfo(base_url=server.url)
-            )
-            told.append(Heard())
-            execute_chains(replace(config, k=(k,)), problems(3), backend, out=tmp_path / "run", reporter=told[-1])
-            assert told[-1].asked == len(server.requests)
-    assert told[0].found == 0 and told[1].found > 0, "what the folder holds is no work of this run"
-    first, second = (heard.said for heard in told)
-    assert first[0].startswith("plan, for chains of six steps") and first[1].startswith("about the chains: ")
-    assert second[0].startswith("http") and "has answered so far; what is missing is asked of http" in second[0]
-    assert second[1].startswith("about the chains: ")
-    assert "answered already" in second[1] and len(second) == 2
+        heard.append(Heard())
+        _, server = run(Reasoner(), tmp_path / "run", count=3, attributions=(), k=k, reporter=heard[-1])
+        servers.append(server)
+    assert heard[0].found == 0 and heard[1].found > 0, "what the folder holds is no work of this run"
+    first, second = (each.said for each in heard)
+    [planned] = [each for each in first if each.startswith("plan, for chains of six steps")]
+    [about] = [each for each in first if each.startswith("about the chains: ")]
+    assert f"{len(servers[0].requests) - 3:,} to ask" in about and first.index(planned) < first.index(about)
+    assert not any("six steps" in each for each in second)
+    [other] = [each for each in second if "has answered so far" in each]
+    assert other == f"{servers[0].url} has answered so far; what is missing is asked of {servers[1].url}."
+    [about] = [each for each in second if each.startswith("about the chains: ")]
+    assert "answered already" in about and f"{len(servers[1].requests):,} to ask" in about
 
 
 def test_the_manifest_names_the_servers_that_answered_and_no_other(tmp_path):
     named = []
     for k in (0.2, 0.5, 0.2):
-        with ChatServer(Reasoner()) as server:
-            config = CotConfig(model="scripted", task="gsm8k", n=2, p=2, attributions=(), k=(k,))
-            backend = ChatBackend(
-                lambda store, url=server.url: Chat(Server(base_url=url), store), ChainInfo(base_url=server.url)
-            )
-            folder = execute_chains(config, problems(2), backend, out=tmp_path / "run")
-            named.append(server.url)
+        folder, server = run(Reasoner(), tmp_path / "run", count=2, m=2, attributions=(), k=k)
+        named.append(server.url)
     assert not server.requests, "the last one was asked nothing"
     about = folder.manifest().chains
     assert (about.base_url, about.base_urls) == (named[1], tuple(named[:2]))
@@ -214,8 +198,8 @@ def test_shares_and_attributions_may_be_added_and_ask_only_what_is_missing(tmp_p
     }
     config = folder.manifest().config
     assert (config.k, config.attributions) == ((0.2, 0.5), ("random", "position"))
-    with pytest.raises(ConfigError, match="p is 20 there and 5 here"):
-        run(Reasoner(), out, count=6, p=5)
+    with pytest.raises(ConfigError, match="m is 20 there and 5 here"):
+        run(Reasoner(), out, count=6, m=5)
 
 
 def test_steps_of_other_problems_need_other_problems_before_anything_is_asked(tmp_path):
@@ -223,7 +207,7 @@ def test_steps_of_other_problems_need_other_problems_before_anything_is_asked(tm
     with pytest.raises(ConfigError, match="'replace' takes steps of other problems, and there is one problem only"):
         run(Reasoner(), out, count=1, operators=("delete", "replace"))
     assert not out.exists()
-    folder, _ = run(Reasoner(), out, count=1, p=2)
+    folder, _ = run(Reasoner(), out, count=1, m=2)
     assert folder.manifest().status == "complete"
 
 
@@ -245,7 +229,7 @@ def win_rates(folder, direction):
 def test_steps_that_matter_are_told_from_others_and_from_the_words_of_a_model_that_does_not_know(tmp_path):
     honest = KeySteps(steps=8, ratings=lambda step: 10 if step in KeySteps.KEYS else 1)
     names = ("self-report", "leave-one-out", "position", "random")
-    folder, _ = run(honest, tmp_path / "honest", attributions=names, k=(0.25,), steps=8, p=27, count=10)
+    folder, _ = run(honest, tmp_path / "honest", attributions=names, k=(0.25,), steps=8, m=27, count=10)
     found = win_rates(folder, "necessity")
     for name in ("self-report", "leave-one-out"):
         # Both keys: of the other 27 pairs 12 hold one key, which changes the answer too, and 15 none.
@@ -254,7 +238,7 @@ def test_steps_that_matter_are_told_from_others_and_from_the_words_of_a_model_th
     assert found["position"].win_rate < 0.5
     assert str(found["random"].verdict) == "not distinguishable from random"
     wrong = KeySteps(steps=8, ratings=lambda step: 1 if step in KeySteps.KEYS else 10)
-    folder, _ = run(wrong, tmp_path / "wrong", attributions=("self-report",), k=(0.25,), steps=8, p=27, count=5)
+    folder, _ = run(wrong, tmp_path / "wrong", attributions=("self-report",), k=(0.25,), steps=8, m=27, count=5)
     assert win_rates(folder, "necessity")["self-report"].win_rate < 0.5
     raw = {line.measure: line for line in folder.summary().chains.raw}
     assert raw["comprehensiveness"].raw == 0
@@ -262,7 +246,7 @@ def test_steps_that_matter_are_told_from_others_and_from_the_words_of_a_model_th
 
 def test_an_attribution_that_says_nothing_of_a_problem_leaves_it_to_the_others_and_says_why(tmp_path):
     off_the_scale = Reasoner(ratings=lambda step: 50)
-    folder, _ = run(off_the_scale, tmp_path / "run", count=2, p=2, attributions=("self-report", "position"))
+    folder, _ = run(off_the_scale, tmp_path / "run", count=2, m=2, attributions=("self-report", "position"))
     errors = {line.attribution: line.error for line in folder.examples()}
     assert errors["self-report"] == "the attribution 'self-report': a rating of 50 is not on the scale from 0 to 10"
     assert errors["position"] is None
@@ -331,5 +315,5 @@ def test_problems_without_a_chain_are_skipped_with_the_reason(tmp_path):
 
 
 def test_a_run_without_a_single_chain_fails_and_says_why(tmp_path):
-    with pytest.raises(ModelError, match="no problem could be evaluated: the answer cannot be read"):
+    with pytest.raises(ModelError, match="no chain could be evaluated: the answer cannot be read"):
         run(lambda request, number: completion("No."), tmp_path / "run", count=3)

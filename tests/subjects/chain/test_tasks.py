@@ -1,9 +1,11 @@
+from dataclasses import replace
+
 import pytest
 
 from ice_eval.errors import ConfigError, DataError
-from ice_eval.subjects.chain import CotTask, FinalAnswer, Problem, ask_prompt, conclude_prompt, cot_tasks, split_steps
-from ice_eval.subjects.chain.rows import asked_turns, concluded_turns
-from ice_eval.tasks import Records
+from ice_eval.subjects.chain import FinalAnswer, Problem, ReasoningTask, split_steps
+from ice_eval.subjects.chain.chat import ask_prompt, asked_turns, conclude_prompt, concluded_turns
+from ice_eval.tasks import Records, Task, load_task, named_task, tasks
 
 CHOICES = ["glue", "saw"]
 RECORDS = {
@@ -11,26 +13,37 @@ RECORDS = {
     "commonsense_qa": {"question": "What cuts?", "choices": CHOICES, "answer": "B"},
     "arc_challenge": {"question": "What cuts?", "choices": {"text": CHOICES, "label": ["1", "2"]}, "answerKey": "2"},
     "medqa": {"question": "What cuts?", "options": {"A": "glue", "B": "saw"}, "answer_idx": "B", "answer": "saw"},
-    "sst2": {"text": "a {charming} film", "label": "positive"},
-    "ag_news": {"text": "Shares fell.", "label": 2},
+    "sst2/reasoning": {"text": "a {charming} film", "label": "positive"},
+    "ag_news/reasoning": {"text": "Shares fell.", "label": 2},
 }
-GOLD = {"gsm8k": "7", "sst2": "positive", "ag_news": "Business"}
+GOLD = {"gsm8k": "7", "sst2/reasoning": "positive", "ag_news/reasoning": "Business"}
 
 
 def problem_of(name, **change):
-    task = cot_tasks.get(name)()
-    [problem] = task.problems(Records([{**RECORDS[name], **change}]))
+    task = named_task(name)
+    [problem] = with_records(name, [{**RECORDS[name], **change}]).problems()
     return task, problem
 
 
+def with_records(name, rows):
+    return replace(named_task(name), data=Records(rows))
+
+
 def test_every_task_has_a_record_here():
-    assert cot_tasks.names() == sorted(RECORDS)
+    assert [name for name in tasks.names() if not isinstance(named_task(name), Task)] == sorted(RECORDS)
+
+
+def test_a_task_about_chains_is_no_task_about_texts():
+    with pytest.raises(ConfigError, match="'gsm8k' is about chains of thought, and a task about texts is needed here"):
+        load_task("gsm8k")
+    with pytest.raises(ConfigError, match="'gsm8k' has a single prompt"):
+        named_task("gsm8k/minimal")
 
 
 @pytest.mark.parametrize("name", RECORDS)
 def test_records_become_problems(name):
     task, problem = problem_of(name)
-    assert task.name == name and task.description and task.hub
+    assert task.name == name and task.description and task.data.origin
     assert problem.id == "0"
     assert problem.gold == FinalAnswer(GOLD.get(name, "B"), "whole")
 
@@ -63,8 +76,8 @@ def test_no_steps_are_said_to_be_none():
         ("commonsense_qa", {"choices": ["glue", 3]}, "every option must be a text"),
         ("commonsense_qa", {"answer": "C"}, "the answer 'C' cannot be read as an option"),
         ("commonsense_qa", {"answer": None}, "the field 'answer' is missing"),
-        ("sst2", {"label": None}, "the field 'label' is missing"),
-        ("sst2", {"label": "mixed"}, "the answer 'mixed' cannot be read as a label"),
+        ("sst2/reasoning", {"label": None}, "the field 'label' is missing"),
+        ("sst2/reasoning", {"label": "mixed"}, "the answer 'mixed' cannot be read as a label"),
     ],
 )
 def test_a_record_of_another_shape_is_refused(name, change, message):
@@ -74,35 +87,34 @@ def test_a_record_of_another_shape_is_refused(name, change, message):
 
 def test_a_task_without_data_asks_for_a_file():
     with pytest.raises(DataError, match="--data FILE.jsonl"):
-        CotTask(read=lambda row, identity: Problem(identity, "", (), None, None)).problems()
+        ReasoningTask(read=lambda row, identity: Problem(identity, "", (), None, None)).problems()
 
 
 def test_ids_are_given_once_and_records_are_needed():
-    task = cot_tasks.get("gsm8k")()
     with pytest.raises(DataError, match="two records have the id 'a'"):
-        task.problems(Records([{**RECORDS["gsm8k"], "id": "a"}] * 2))
+        with_records("gsm8k", [{**RECORDS["gsm8k"], "id": "a"}] * 2).problems()
     with pytest.raises(DataError, match="holds no records"):
-        task.problems(Records([]))
+        with_records("gsm8k", []).problems()
 
 
 def test_an_id_that_is_null_is_none():
     rows = [{**RECORDS["gsm8k"], "id": None}] * 2
-    assert [p.id for p in cot_tasks.get("gsm8k")().problems(Records(rows))] == ["0", "1"]
+    assert [p.id for p in with_records("gsm8k", rows).problems()] == ["0", "1"]
 
 
 def test_the_first_records_are_taken():
     rows = [{**RECORDS["gsm8k"], "id": str(index)} for index in range(5)]
-    assert [p.id for p in cot_tasks.get("gsm8k")().problems(Records(rows), limit=2)] == ["0", "1"]
+    assert [p.id for p in with_records("gsm8k", rows).problems(limit=2)] == ["0", "1"]
 
 
 def test_a_wrong_name_gets_a_suggestion():
     with pytest.raises(ConfigError, match="did you mean 'gsm8k'"):
-        cot_tasks.get("gsm8")
+        named_task("gsm8")
 
 
 @pytest.mark.parametrize("name", RECORDS)
 def test_worked_examples_are_written_as_replies_are_to_be(name):
-    example = cot_tasks.get(name)().example
+    example = named_task(name).example
     (_, asked), (_, reply) = asked_turns(example)
     assert "step by step" in asked
     chain = split_steps(reply)

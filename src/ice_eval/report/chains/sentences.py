@@ -14,9 +14,9 @@ from ice_eval.report.chains.tables import (
     numbered,
 )
 from ice_eval.results import Summary
+from ice_eval.results.chains import SHORT
 from ice_eval.results.records import CapacityLine, ChainSummary
 from ice_eval.stats import NOISE_ONLY, REFERENCE_SHARE, WEAKLY_FAITHFUL, Reasoning, ReasoningVerdict
-from ice_eval.subjects.chain.summary import SHORT
 from ice_eval.table import interval, percent, written
 
 _PLAIN: Mapping[tuple[Reasoning | None, Reasoning | None], str] = {

@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 from ice_eval.report.colours import word_of_verdict
 from ice_eval.results import Summary
+from ice_eval.results.chains import SHORT
 from ice_eval.results.records import CapacityLine, ChainSummary, CountedRate, Stratum
 from ice_eval.stats import REFERENCE_SHARE
-from ice_eval.subjects.chain.summary import SHORT
 from ice_eval.table import Column, Table, naming, table_of
 
 CHAINS: Mapping[Stratum, str] = {"long": f"{SHORT} steps or more", "short": f"fewer than {SHORT} steps", "all": "all"}

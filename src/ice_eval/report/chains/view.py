@@ -11,8 +11,8 @@ from rich.text import Text
 from ice_eval.records import Kind
 from ice_eval.report.example import numbers_of, quoted, shade, title_of
 from ice_eval.results import ComparedOutcome, ExampleView, InputRow, LedgerRow, RunSettings
+from ice_eval.results.chains import ANSWER, CHAIN, GOLD, LABELS, QUESTION, Flags, changed
 from ice_eval.results.outcomes import ALL
-from ice_eval.subjects.chain.summary import ANSWER, CHAIN, GOLD, LABELS, QUESTION, Flags, changed
 
 _MOST_REPLIES = 3
 """Different replies that are shown of one step."""
@@ -77,8 +77,8 @@ def chain_view(example: InputRow, rows: Sequence[LedgerRow], operator: str) -> C
     removals = [
         row  # explanations look for steps that matter, so that their rows are no sample of all
         for row in rows
-        if row.key.kind in (Kind.RANDOM, Kind.PROBE)
-        and (row.key.operator, row.key.direction) == (operator, "necessity")
+        if row.key.operator == operator
+        and (row.key.kind == Kind.PROBE or (row.key.kind == Kind.RANDOM and row.key.direction == "necessity"))
     ]
     drawn = [row for row in removals if row.key.kind == Kind.RANDOM]
     every = range(len(example.spans))

@@ -21,13 +21,11 @@ from ice_eval.pipeline import Reporter
 from ice_eval.rationales import Units, n_sets, null_of, random_sets, set_size, top_k, units_of
 from ice_eval.records import Direction, KeepMask, KeepMasks
 from ice_eval.results import RunFolder
-from ice_eval.results.records import LevelLine
+from ice_eval.results.chains import LEVELS, level_tests, sign_of
 from ice_eval.seeding import rng_for
 from ice_eval.subjects.chain.local import STEP_ATTRIBUTIONS, AnswerScorer, ChainUnit, EncodedChain, encode_chain
 from ice_eval.subjects.chain.problems import Case
-from ice_eval.subjects.chain.rows import CotConfig
 
-LEVELS = "levels.jsonl"
 _SETS = 50
 """Random sets of each size."""
 _DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
@@ -145,15 +143,10 @@ def answer_tests(
     return sorted(tests, key=lambda test: order[test.unit, test.attribution, test.direction, test.k])
 
 
-def _sign(direction: str) -> float:
-    """Return the sign that makes high scores good: a necessary rationale lowers the score when it is removed."""
-    return 1.0 if direction == "sufficiency" else -1.0
-
-
 def _tests(
     chain: EncodedChain, family: _Family, scores: PerRow, k: Sequence[float], m: int, full: float, empty: float
 ) -> Iterator[AnswerTest]:
-    sign = _sign(family.direction)
+    sign = sign_of(family.direction)
     of_sets, of_rationales = scores[: len(family.drawn)], scores[len(family.drawn) :]
     for (name, rationale), score in zip(family.rationales.items(), of_rationales.tolist(), strict=True):
         null = null_of(rationale, family.drawn, m)
@@ -183,46 +176,19 @@ def _tests(
                 )
 
 
-def write_levels(folder: RunFolder, cases: Sequence[Case], model: Model, config: CotConfig, reporter: Reporter) -> None:
+def write_levels(
+    folder: RunFolder, cases: Sequence[Case], model: Model, *, k: Sequence[float], seed: int, reporter: Reporter
+) -> None:
     """Test the attributions of every chain in both units; what the file holds already is kept."""
     scorer = AnswerScorer(model)
-    kept = list(_lines(folder.path / LEVELS))
+    kept = list(level_tests(folder.path))
     known = {(line["problem_id"], line["k"]) for line in kept}
     reporter.say(f"tokens and steps: {len(cases)} chains, {_SETS} random sets each.")
     for case in cases:
-        missing = [k for k in config.k if (case.id, k) not in known]
+        missing = [share for share in k if (case.id, share) not in known]
         if missing:
-            kept += _tested(scorer, model, case, missing, config.seed)
+            kept += _tested(scorer, model, case, missing, seed)
             _write(folder.path / LEVELS, kept)
-
-
-def level_lines(folder: RunFolder, *, seed: int) -> Iterator[LevelLine]:
-    """Yield mean win rates in tokens and in steps, by attribution, direction and share."""
-
-    def place(line: dict[str, Any]) -> tuple[Any, ...]:
-        return line["attribution"], line["direction"], line["k"], line["unit"]
-
-    tested = [line for line in _lines(folder.path / LEVELS) if "error" not in line]
-    for key, group in itertools.groupby(sorted(tested, key=place), key=place):
-        attribution, direction, k, unit = key
-        lines = list(group)
-        rates = np.array([line["win_rate"] for line in lines])
-        sign = _sign(direction)
-        families = [stats.member_win_rates(sign * np.array([line["score"], *line["null"]])) for line in lines]
-        interval = stats.mean_interval(rates, rng=rng_for(seed, "bootstrap"))
-        mean, p_value = float(rates.mean()), stats.mean_test(families, rng=rng_for(seed, "mean-test")).p_value
-        yield LevelLine(
-            unit=unit,
-            attribution=attribution,
-            direction=direction,
-            k=k,
-            n=int(rates.size),
-            win_rate=mean,
-            win_rate_ci=interval,
-            p_value=p_value,
-            taxonomy=stats.taxonomy(mean),
-            verdict=stats.verdict(mean, interval, p_value=p_value, without=stats.reason_without_interval(rates)),
-        )
 
 
 def _tested(scorer: AnswerScorer, model: Model, case: Case, shares: Sequence[float], seed: int) -> list[dict[str, Any]]:
@@ -232,12 +198,6 @@ def _tested(scorer: AnswerScorer, model: Model, case: Case, shares: Sequence[flo
     except DataError as exc:  # too long for the model's window
         return [{"problem_id": case.id, "k": k, "error": str(exc)} for k in shares]
     return [asdict(test) for test in tests]
-
-
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    if path.exists():
-        with path.open(encoding="utf-8") as stream:
-            yield from map(json.loads, stream)
 
 
 def _write(path: Path, lines: Sequence[dict[str, Any]]) -> None:

@@ -1,16 +1,14 @@
 """Problems, the tasks that make them of records, and the chains that were written for them."""
 
-import functools
 import itertools
 import string
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import regex
 
-from ice_eval._registry import Registry
 from ice_eval.errors import DataError
 from ice_eval.servers import Response
 from ice_eval.subjects.chain.answers import (
@@ -24,7 +22,7 @@ from ice_eval.subjects.chain.answers import (
 )
 from ice_eval.subjects.chain.numbers import NumberAnswer
 from ice_eval.subjects.chain.steps import Chain, Step, given_steps, is_thinking, split_steps
-from ice_eval.tasks import DataSource, HubData, numbered_rows
+from ice_eval.tasks import AnyTask, DataSource, NoData, numbered_rows
 
 FEWEST_STEPS = 2
 """A single step cannot be told from the whole chain."""
@@ -61,71 +59,36 @@ class WorkedExample:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CotTask:
+class ReasoningTask(AnyTask):
     """The way in which records of a data set become problems."""
 
+    data: DataSource = field(default_factory=NoData)
     read: Callable[[ProblemRecord, str], Problem]
     """Record and id -> problem; raises `DataError` without saying where, since the caller knows."""
     kind: AnswerKind | None = None
     """The kind of the answers; None where every problem has options of its own."""
     example: WorkedExample | None = None
     """Shown before the first question on request."""
-    hub: HubData | None = None
-    """The data that are used if no file is given."""
-    name: str = "custom"
-    description: str = ""
 
-    def source(self, given: DataSource | None) -> DataSource:
-        """Return the given data, or the task's own.
-
-        Raises:
-            DataError: There is neither.
-        """
-        source = given or self.hub
-        if source is None:
-            raise DataError(f"the task '{self.name}' has no data of its own; give them as a file: --data FILE.jsonl")
-        return source
-
-    def problems(self, source: DataSource | None = None, *, limit: int | None = None) -> list[Problem]:
-        """Return the first `limit` problems of a file, or of the hub.
+    def problems(self, *, limit: int | None = None) -> list[Problem]:
+        """Return the first `limit` problems.
 
         Raises:
             DataError: There are no data; or a record lacks a field or holds an answer that cannot be read, or two have
                 one id.
         """
-        source = self.source(source)
         made: dict[str, Problem] = {}
-        for index, row in enumerate(itertools.islice(source.rows(), limit)):
+        for index, row in enumerate(itertools.islice(self.data.rows(), limit)):
             identity = str(index if row.get("id") is None else row["id"])
             if identity in made:
-                raise DataError(f"{source.origin}: two records have the id '{identity}'; ids must be unique.")
+                raise DataError(f"{self.data.origin}: two records have the id '{identity}'; ids must be unique.")
             try:
                 made[identity] = self.read(row, identity)
             except DataError as exc:
-                raise DataError(f"{source.origin}, record {index}: {exc}") from exc
+                raise DataError(f"{self.data.origin}, record {index}: {exc}") from exc
         if not made:
-            raise DataError(f"{source.origin} holds no records; at least one is needed.")
+            raise DataError(f"{self.data.origin} holds no records; at least one is needed.")
         return list(made.values())
-
-
-CotTaskFactory = Callable[[], CotTask]
-cot_tasks: Registry[CotTaskFactory] = Registry("cot_task", "ice_eval.subjects.chain.tasks")
-
-
-def cot_task(name: str) -> Callable[[CotTaskFactory], CotTaskFactory]:
-    """Register a function that returns a `CotTask`; it gets its name, and its description from the docstring."""
-
-    def register(factory: CotTaskFactory) -> CotTaskFactory:
-        described = (factory.__doc__ or "").strip().partition("\n")[0]
-
-        @functools.wraps(factory)  # so that a message about two of one name can say where they are
-        def named() -> CotTask:
-            return replace(factory(), name=name, description=described)
-
-        cot_tasks.add(name, named)
-        return factory
-
-    return register
 
 
 def text_of(row: ProblemRecord, name: str) -> str:

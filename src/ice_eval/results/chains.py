@@ -1,4 +1,4 @@
-"""All statistics of a step-level run, from its folder: those of every run, and those of chains only.
+"""The statistics that only runs about chains of thought have, from the run folder.
 
 Replies are scores, so the ledger has the columns of every other run. The labels are `same` and `changed`, the target is
 `same`. A reply gives its label all of the probability; one that cannot be read gives each a half: it is neither, and
@@ -6,11 +6,13 @@ any fixed score keeps the comparison with random sets valid.
 """
 
 import itertools
+import json
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal, NamedTuple
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,28 +20,32 @@ from numpy.typing import NDArray
 from ice_eval import stats
 from ice_eval.rationales import DYNAMIC, set_size
 from ice_eval.records import Kind
-from ice_eval.results import InputRow, LedgerRow, RunFolder, RunSettings, Summary, rescore
-from ice_eval.results.json_files import write_record
-from ice_eval.results.ledger import NO_NAMES
+from ice_eval.results.columns import Outcomes
+from ice_eval.results.examples import InputRow
+from ice_eval.results.folder import RunFolder
+from ice_eval.results.ledger import NO_NAMES, LedgerRow
 from ice_eval.results.records import (
     CapacityLine,
     ChainSummary,
+    Configuration,
     CountedRate,
     CutRate,
     DependenceLine,
+    LevelLine,
     MeanRate,
     ProblemCounts,
     RawAgreement,
     RawLine,
+    RunSettings,
     StepCounts,
     Stratum,
+    Summary,
     Truncation,
 )
-from ice_eval.results.summary import outcomes_by_configuration
 from ice_eval.seeding import rng_for
 from ice_eval.stats import Interval
-from ice_eval.subjects.chain.levels import level_lines
 
+LEVELS = "levels.jsonl"
 LABELS = ("same", "changed")
 CHAIN, QUESTION, ANSWER, GOLD = "chain", "question", "answer", "gold"
 """Fields of an input row."""
@@ -67,12 +73,13 @@ def changed(rows: Sequence[LedgerRow]) -> Flags:
     return np.select([scores[:, 0] > scores[:, 1], scores[:, 0] < scores[:, 1]], [0.0, 1.0], np.nan)
 
 
-def rescore_chains(folder: RunFolder) -> Summary:
-    """Compute all statistics again from inputs and ledger, and return the summary."""
-    summary, config = rescore(folder), folder.manifest().config
-    assert config.chain is not None, "the folder holds a step-level run"
+def with_chains(
+    summary: Summary, folder: RunFolder, config: RunSettings, outcomes: Mapping[Configuration, Outcomes]
+) -> Summary:
+    """Return the summary of a run about chains with all that is computed from its replies."""
+    assert config.chain is not None, "the run is about chains of thought"
     inputs, chains = _read(folder)
-    arranged, raw = config.chain.arrangements, tuple(_raw(folder, config, summary))
+    arranged, raw = config.chain.arrangements, tuple(_raw(outcomes, summary))
     shuffled = [_rate(changed(rows)) for chain in chains if (rows := chain.arranged("shuffle"))]
     content = ChainSummary(
         problems=_problems(inputs),
@@ -89,9 +96,7 @@ def rescore_chains(folder: RunFolder) -> Summary:
     )
     # The accuracy is that of the chains: rows have no right answer of their own.
     lines = tuple(replace(line, accuracy=content.problems.accuracy) for line in summary.configurations)
-    summary = replace(summary, configurations=lines, chains=content)
-    write_record(folder.path / "summary.json", summary)
-    return summary
+    return replace(summary, configurations=lines, chains=content)
 
 
 class _ReplyRate(NamedTuple):
@@ -329,10 +334,10 @@ def _settled(kept: Flags) -> float | None:
     return float((missed[-1] + 1 if missed.size else 0) / (len(kept) - 1))
 
 
-def _raw(folder: RunFolder, config: RunSettings, summary: Summary) -> Iterator[RawLine]:
+def _raw(outcomes_of: Mapping[Configuration, Outcomes], summary: Summary) -> Iterator[RawLine]:
     """Yield ERASER's raw scores beside win rates: a large score may be one that random steps have, too."""
     lines = {line.configuration: line for line in summary.configurations}
-    for cell, outcomes in outcomes_by_configuration(folder, config).items():
+    for cell, outcomes in outcomes_of.items():
         used = outcomes.select(outcomes.sound)
         if not len(used):
             continue
@@ -364,3 +369,44 @@ def _agreement(lines: Sequence[RawLine]) -> RawAgreement:
         raw_threshold=_RAW_THRESHOLD,
         win_rate_threshold=stats.WEAKLY_FAITHFUL,
     )
+
+
+def level_lines(folder: RunFolder, *, seed: int) -> Iterator[LevelLine]:
+    """Yield mean win rates in tokens and in steps, by attribution, direction and share."""
+
+    def place(line: dict[str, Any]) -> tuple[Any, ...]:
+        return line["attribution"], line["direction"], line["k"], line["unit"]
+
+    tested = [line for line in level_tests(folder.path) if "error" not in line]
+    for key, group in itertools.groupby(sorted(tested, key=place), key=place):
+        attribution, direction, k, unit = key
+        lines = list(group)
+        rates = np.array([line["win_rate"] for line in lines])
+        sign = sign_of(direction)
+        families = [stats.member_win_rates(sign * np.array([line["score"], *line["null"]])) for line in lines]
+        interval = stats.mean_interval(rates, rng=rng_for(seed, "bootstrap"))
+        mean, p_value = float(rates.mean()), stats.mean_test(families, rng=rng_for(seed, "mean-test")).p_value
+        yield LevelLine(
+            unit=unit,
+            attribution=attribution,
+            direction=direction,
+            k=k,
+            n=int(rates.size),
+            win_rate=mean,
+            win_rate_ci=interval,
+            p_value=p_value,
+            taxonomy=stats.taxonomy(mean),
+            verdict=stats.verdict(mean, interval, p_value=p_value, without=stats.reason_without_interval(rates)),
+        )
+
+
+def level_tests(folder: Path) -> Iterator[dict[str, Any]]:
+    """Yield the tests of chains in tokens and in steps that a run folder holds."""
+    if (folder / LEVELS).exists():
+        with (folder / LEVELS).open(encoding="utf-8") as stream:
+            yield from map(json.loads, stream)
+
+
+def sign_of(direction: str) -> float:
+    """Return the sign that makes high scores good: a necessary rationale lowers the score when it is removed."""
+    return 1.0 if direction == "sufficiency" else -1.0

@@ -1,4 +1,4 @@
-"""`ice cot run`."""
+"""`ice run` on chains of thought."""
 
 import json
 import re
@@ -8,6 +8,7 @@ from tests.cli.commands import assert_refused
 from tests.servers.chat_server import ChatServer
 from tests.subjects.chain.reasoners import Reasoner, loads, records
 
+SERVED = ("--model", "openai:m", "--base-url", "http://127.0.0.1:9/v1")
 FEW = ("--n", "6", "--attributions", "position,random")
 
 
@@ -30,18 +31,17 @@ def written(index):
 
 
 def test_a_server_is_asked_and_the_steps_are_judged(ice, server, problems):
-    flags = ("cot", "run", "--base-url", server.url, "--model", "scripted", "--task", "gsm8k", "--data", problems, *FEW)
+    flags = ("run", "--base-url", server.url, "--model", "openai:scripted", "--task", "gsm8k", "--data", problems, *FEW)
     done = ice(*flags, "--out", "run", "--json")
     assert done.code == 0, done.err
     content = json.loads(done.out)
     assert content["chains"]["capacity"][0]["taxonomy"] == "genuine"
-    assert done.err.startswith("plan, for chains of six steps: "), "the plan is told first"
-    assert re.search(r"^\d+ requests in \d+ s \(\d+ requests/s\)$", done.err, re.MULTILINE)
-    assert "rows" not in done.err
+    assert "plan, for chains of six steps: " in done.err
+    assert re.search(r"^\d+ rows in \d+ s \(\d+ rows/s\)$", done.err, re.MULTILINE)
     n_asked = len(server.requests)
     printed = ice(*flags, "--out", "run")
     assert printed.code == 0 and len(server.requests) == n_asked
-    assert "nothing left to ask: all replies are in the folder." in printed.err
+    assert "nothing left to score: all rows are in the folder." in printed.err
     assert "genuine" in printed.out and "report.html" in printed.out
 
 
@@ -50,7 +50,7 @@ def test_chains_that_are_there_are_not_asked_for(ice, server, tmp_path):
     path = tmp_path / "given.jsonl"
     path.write_text("\n".join(map(json.dumps, given)), encoding="utf-8")
     done = ice(
-        "cot", "run", "--base-url", server.url, "--model", "m", "--responses", path, *FEW, "--out", "run", "--json"
+        "run", "--base-url", server.url, "--model", "openai:m", "--responses", path, *FEW, "--out", "run", "--json"
     )
     assert done.code == 0, done.err
     assert json.loads(done.out)["chains"]["problems"]["accuracy"] == 1
@@ -58,7 +58,7 @@ def test_chains_that_are_there_are_not_asked_for(ice, server, tmp_path):
 
 
 def test_a_plan_asks_nothing(ice, problems):
-    flags = ("cot", "run", "--model", "m", "--task", "gsm8k", "--data", problems, "--dry-run")
+    flags = ("run", *SERVED, "--task", "gsm8k", "--data", problems, "--dry-run")
     prices = ("--price-in", "1", "--price-out", "2")
     assert "six steps are assumed" in ice(*flags).out
     plan = json.loads(ice(*flags, *prices, "--json").out)
@@ -66,7 +66,7 @@ def test_a_plan_asks_nothing(ice, problems):
     assert json.loads(ice(*flags, "--operators", "delete,truncate", "--json").out)["n_requests"] > plan["n_requests"]
 
 
-def test_a_plan_says_which_chains_take_no_part_and_why(ice, tmp_path):
+def test_a_plan_says_which_chains_are_skipped_and_why(ice, tmp_path):
     usable = {
         "question": "What is 3 + 4, doubled, less 5?",
         "steps": ["3 + 4 = 7", "7 * 2 = 14", "14 - 5 = 9"],
@@ -75,26 +75,34 @@ def test_a_plan_says_which_chains_take_no_part_and_why(ice, tmp_path):
     short = {"question": "What is 3 + 4, doubled?", "steps": ["3 + 4 = 7", "7 * 2 = 14"], "final": 14}
     path = tmp_path / "given.jsonl"
     path.write_text("\n".join(map(json.dumps, [usable, short])), encoding="utf-8")
-    flags = ("cot", "run", "--model", "m", "--responses", path, "--dry-run")
+    flags = ("run", *SERVED, "--responses", path, "--dry-run")
     reason = "fewer than 2 steps besides those that state the answer"
-    assert ice(*flags).out.startswith(f"1 of 2 chains take no part: {reason} (1)\n")
+    assert ice(*flags).out.startswith(f"1 of 2 chains are skipped: {reason} (1)\n")
     plan = json.loads(ice(*flags, "--json").out)
     assert (plan["n_problems"], plan["skipped"]) == (2, {reason: 1})
-    assert "take no part" not in ice(*flags, "--answer-step", "keep").out
+    assert "are skipped" not in ice(*flags, "--answer-step", "keep").out
 
 
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (("--task", "gsm9k"), "no cot task named 'gsm9k'; did you mean 'gsm8k'"),
-        ((), "no task is named; choose one of ag_news"),
-        (("--task", "gsm8k", "--k", "0.2,half"), "--k '0.2,half': shares between 0 and 1"),
-        (("--task", "gsm8k", "--k", "2"), "shares between 0 and 1"),
-        (("--task", "gsm8k", "--temperature", "warm"), "a number is expected, or 'server'"),
+        (("--task", "gsm9k"), "no task named 'gsm9k'; did you mean 'gsm8k'"),
+        ((), "without --task, --data, --prompt, --labels must be given too"),
+        (("--task", "gsm8k", "--k", "0.2,half"), "--k 0.2,half: numbers between 0 and 1"),
+        (("--task", "gsm8k", "--k", "2"), "a share between 0 and 1"),
+        (("--task", "gsm8k", "--k", "dynamic"), "for steps shares between 0 and 1 are expected"),
+        (("--task", "gsm8k", "--temperature", "warm"), "a number from 0 on is expected, or 'server'"),
+        (("--task", "gsm8k", "--temperature", "-1"), "a number from 0 on is expected, or 'server'"),
+        (("--task", "gsm8k", "--repeats", "0"), "repeats = 0: at least 1 is needed"),
+        (("--task", "gsm8k", "--null", "position"), "--null is about texts, and the task 'gsm8k' is about chains"),
+        (("--task", "gsm8k", "--prompt", "{x}"), "--prompt is about texts, and the task 'gsm8k' is about chains"),
         (("--task", "gsm8k", "--operators", "shuffle"), "an operator that keeps some steps is needed"),
-        (("--task", "gsm8k", "--operators", "remove"), "no step operator named 'remove'"),
-        (("--task", "gsm8k", "--answer-step", "hide"), "drop or keep is expected"),
-        (("--task", "gsm8k", "--attributions", "attention"), "looks into the model, which a server does not show"),
+        (("--task", "gsm8k", "--operators", "remove"), "no operator named 'remove'"),
+        (("--task", "gsm8k", "--answer-step", "hide"), "answer-step 'hide'. Expected: drop, keep"),
+        (
+            ("--task", "gsm8k", "--attributions", "attention"),
+            "needs attentions, which the model 'openai:m' does not offer",
+        ),
         (("--task", "gsm8k", "--levels"), "which a server does not show"),
         (("--task", "gsm8k", "--max-cost", "1"), "price"),
         (("--task", "gsm8k", "--limit-field", "tokens"), "max_tokens or max_completion_tokens is expected"),
@@ -103,20 +111,31 @@ def test_a_plan_says_which_chains_take_no_part_and_why(ice, tmp_path):
 )
 def test_what_makes_no_sense_is_refused_before_anything_is_asked(ice, server, problems, flags, message):
     data = () if "--data" in flags or "--task" not in flags else ("--data", problems)
-    done = ice("cot", "run", "--base-url", server.url, "--model", "m", *data, *flags, "--out", "run")
+    done = ice("run", "--base-url", server.url, "--model", "openai:m", *data, *flags, "--out", "run")
     assert_refused(done, message)
     assert not server.requests
 
 
 def test_a_limit_needs_a_server_and_is_kept(ice, server, problems):
-    flags = ("cot", "run", "--task", "gsm8k", "--data", problems, "--max-requests", "10", "--out", "run")
-    assert_refused(ice(*flags, "--model", "toy"), "needs a server")
-    done = ice(*flags, "--base-url", server.url, "--model", "m")
+    flags = ("run", "--task", "gsm8k", "--data", problems, "--max-requests", "10", "--out", "run")
+    assert_refused(ice(*flags, "--model", "toy"), "is about a model behind a server")
+    done = ice(*flags, "--base-url", server.url, "--model", "openai:m")
     assert done.code == 1 and "--max-requests" in done.err
     assert len(server.requests) <= 10
 
 
 def test_what_can_be_named_is_listed(ice):
-    assert "gsm8k" in ice("list", "cot-tasks").out
-    assert "replace" in ice("list", "cot-operators").out
-    assert "leave-one-out" in ice("list", "cot-attributions").out
+    assert "gsm8k" in ice("list", "tasks").out
+    assert json.loads(ice("list", "tasks", "--json").out)["gsm8k"]["about"] == "chains of thought"
+    assert re.search(r"^replace .*\n +works on steps$", ice("list", "operators").out, re.MULTILINE)
+    assert "leave-one-out" in ice("list", "attributions").out
+
+
+def test_a_plan_of_chains_has_no_power(ice, problems):
+    flags = ("plan", *SERVED, "--task", "gsm8k", "--data", problems)
+    assert "six steps are assumed" in ice(*flags).out
+    assert_refused(ice(*flags, "--width", "0.05"), "need a pilot, and a plan of chains of thought asks nothing")
+
+
+def test_a_model_that_does_not_chat_is_refused(ice, problems):
+    assert_refused(ice("run", "--model", "toy", "--task", "gsm8k", "--data", problems), "has no chat template")

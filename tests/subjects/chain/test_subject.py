@@ -2,7 +2,7 @@ import pytest
 from tests.subjects.chain.small_cases import case
 
 from ice_eval.errors import DataError
-from ice_eval.subjects.chain.rows import step_fills
+from ice_eval.subjects.chain.subject import step_fills
 
 
 def test_fills_are_steps_of_others_that_do_not_give_the_answer_away():

@@ -1,0 +1,62 @@
+"""Operators on the steps of a chain of thought: replaced by steps of other problems, reordered, or cut off."""
+
+import itertools
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from ice_eval.operators._base import Operator, operator
+from ice_eval.operators.infill import Infill
+from ice_eval.rationales import Units, in_random_order
+from ice_eval.records import Encoded, Fills, Inputs, KeepMasks, Unit
+
+
+@operator("replace")
+@dataclass(frozen=True, kw_only=True)
+class Replace(Infill):
+    """Steps that are not kept are replaced by steps of other problems, so that chains keep their length."""
+
+    units: ClassVar[tuple[Unit, ...]] = ("step",)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arrangement(Operator):
+    """Shows steps in another order; nothing is compared with a rationale."""
+
+    units: ClassVar[tuple[Unit, ...]] = ("step",)
+
+    @abstractmethod
+    def orders(self, n_steps: int, count: int, rng: np.random.Generator) -> list[Units]:
+        """Return up to `count` different lists of steps in the order in which they are shown."""
+
+    def build(self, item: Encoded, keep: KeepMasks, *, fills: Fills) -> Inputs:
+        raise TypeError("an arrangement keeps no chosen steps; see `orders`")
+
+
+@operator("shuffle")
+@dataclass(frozen=True, kw_only=True)
+class Shuffle(Arrangement):
+    """All steps in other orders, to see whether the answer depends on their sequence."""
+
+    def orders(self, n_steps: int, count: int, rng: np.random.Generator) -> list[Units]:
+        own = tuple(range(n_steps))
+        orders = in_random_order(
+            math.factorial(n_steps),
+            every=lambda: itertools.permutations(own),
+            draw=lambda rng: tuple(int(step) for step in rng.permutation(n_steps)),
+            rng=rng,
+        )
+        return list(itertools.islice((order for order in orders if order != own), count))
+
+
+@operator("truncate")
+@dataclass(frozen=True, kw_only=True)
+class Truncate(Arrangement):
+    """The chain cut off after each step, to see from which one on the answer stands (Lanham et al., 2023)."""
+
+    def orders(self, n_steps: int, count: int, rng: np.random.Generator) -> list[Units]:
+        # No step, and all of them, are asked in any case. Every cut counts, so `count` does not limit them.
+        return [tuple(range(length)) for length in range(1, n_steps)]

@@ -1,0 +1,124 @@
+"""Texts as the subject of a run: tokens or words of a prompt's fields are kept or removed."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ice_eval.attributions import DataView
+from ice_eval.blacklist import blacklist_of, label_words
+from ice_eval.encoding import encode
+from ice_eval.errors import CapabilityError
+from ice_eval.models import Labels, Model
+from ice_eval.operators import POOL_EXAMPLES, Blacklist, FillPool, PooledUnits, label_indicative
+from ice_eval.pipeline.engine import Engine, counts_in
+from ice_eval.pipeline.subject import Subject
+from ice_eval.records import Encoded, Example
+from ice_eval.results import content_hash
+from ice_eval.settings import RunConfig
+from ice_eval.tasks import DataSource, FileData, Task, data_notes
+
+
+@dataclass(frozen=True)
+class TextSubject(Subject):
+    """The texts of a task."""
+
+    task: Task
+
+    def identity(self) -> dict[str, Any]:
+        return task_identity(self.task)
+
+    def labels(self, model: Model, config: RunConfig) -> Labels:
+        return model.labels(self.task, scoring=config.label_scoring)
+
+    def described(self, model: Model) -> dict[str, Any]:
+        return {
+            "prompt": self.task.prompt,
+            "classifier_text": self.task.classifier_text if model.codec.reads_pairs else None,
+            "explained": tuple(self.task.explained),
+            "language": self.task.language,
+            "columns": _columns(self.task.data),
+        }
+
+    def notes(self, examples: Sequence[Example]) -> list[str]:
+        return data_notes(self.task, examples)
+
+    def encode(self, model: Model, config: RunConfig, example: Example, *, reserve: int) -> Encoded:
+        return encode(
+            model.codec, self.task, example, unit=config.unit, scope=config.scope or "content", reserve=reserve
+        )
+
+    def pool(self, engine: Engine, examples: Sequence[Example]) -> FillPool:
+        """Return units of the data that do not reveal the label."""
+        units = _units(engine, examples)
+        alone = engine.config.choices.label_words_only
+        blacklist = blacklist_of(engine.model.codec, self.task, units, label_words_only=alone)
+        return FillPool(units, blacklist=blacklist)
+
+    def data(self, engine: Engine, examples: Sequence[Example]) -> DataView:
+        """Return the data statistics that attributions need, or raise CapabilityError if the data lack them."""
+        names = {need: name for name, method in engine.attributions.items() for need in method.needs}
+        view = DataView(
+            counts=(engine.unit_counts or counts_in(engine, examples)) if "counts" in names else {},
+            lexicon=self._giveaways(engine, examples[:POOL_EXAMPLES]) if "lexicon" in names else None,
+            human={e.id: e.human for e in examples if e.human} if "human" in names else {},
+        )
+        if view.lexicon is not None and not (view.lexicon.lexicon or view.lexicon.tokens):
+            raise CapabilityError(
+                f"the attribution '{names['lexicon']}' needs words that give a label away: the task '{self.task.name}' "
+                "has no lexicon, and gold labels of the data show none."
+            )
+        if "human" in names:
+            _check_human(names["human"], engine, examples)
+        return view
+
+    def _giveaways(self, engine: Engine, examples: Sequence[Example]) -> Blacklist:
+        """Return the units that reveal a label."""
+        lexicon = frozenset(word.casefold() for word in self.task.lexicon)
+        return Blacklist(label_words(self.task), lexicon, label_indicative(_units(engine, examples)))
+
+
+def _check_human(name: str, engine: Engine, examples: Sequence[Example]) -> None:
+    if not any(example.human for example in examples[: engine.config.n]):
+        raise CapabilityError(
+            f"the attribution '{name}' needs human rationales, and no example of the data has one; give them as "
+            "`rationale`: [[start, end], …], in characters of the text."
+        )
+    if engine.config.scope == "prompt":
+        raise CapabilityError(
+            f"the attribution '{name}' marks the text, and with scope 'prompt' the template is explained too; use "
+            "scope 'content'."
+        )
+
+
+def _units(engine: Engine, examples: Sequence[Example]) -> list[PooledUnits]:
+    return [PooledUnits.of(engine.encode(example), example.gold) for example in examples]
+
+
+def _columns(data: DataSource) -> dict[str, str]:
+    """Return the columns of a file whose names differ from ours."""
+    return dict(data.columns) if isinstance(data, FileData) and data.columns else {}
+
+
+def task_identity(task: Task) -> dict[str, Any]:
+    """Return everything that defines a task, apart from its data."""
+    return {
+        "task": task.name,
+        "task_version": task.version,
+        "chat": task.chat,
+        "system": task.system,
+        "prompt": content_hash(
+            [
+                task.prompt,
+                task.classifier_prompt,
+                dict(task.label_words),
+                [asdict(s) for s in task.shots],
+                task.explained,
+            ]
+        ),
+        "lexicon": lexicon_hash(task),
+    }
+
+
+def lexicon_hash(task: Task) -> str:
+    """Return the hash of the words that a task excludes from infill."""
+    return content_hash(sorted(task.lexicon))

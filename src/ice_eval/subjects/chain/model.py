@@ -1,0 +1,245 @@
+"""A model that is asked in words for the answer after some steps: to the engine it scores inputs as any other does."""
+
+import contextlib
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import ClassVar, Protocol
+
+import numpy as np
+
+from ice_eval.encoding import Codec, Tokens
+from ice_eval.models import SERVED, Generated, Labels, LabelScoring, Model, Pending, Served
+from ice_eval.records import Ids, Inputs, LogScores, SpecialIds, Unit
+from ice_eval.results.records import ChainInfo, TokenCount
+from ice_eval.servers import (
+    RESPONSES,
+    Budget,
+    Chat,
+    Request,
+    RequestPlan,
+    RequestProgress,
+    Response,
+    ResponseStore,
+    addresses,
+)
+from ice_eval.subjects.chain.chat import Asker, LocalChat
+from ice_eval.subjects.chain.local import AnswerScorer
+from ice_eval.subjects.chain.problems import whole_words
+from ice_eval.tasks import AnyTask
+
+MOST_REPEATS = 1 << 20
+"""Smaller ids are repeats; those of problems and steps are hashes."""
+LOOKS = frozenset({"attention_maps", "attentions", "embeddings", "gradients"})
+"""Needs of attributions that look into the model."""
+
+
+class Requests(Protocol):
+    """Makes requests of inputs, and reads the replies (`ChainSubject`)."""
+
+    codec: "StepCodec"
+
+    def request(self, row: Ids) -> Request:
+        """Return the request for the answer after the steps of an input."""
+        ...
+
+    def question(self, prompt: str, max_tokens: int) -> Request:
+        """Return a request with a prompt of its own."""
+        ...
+
+    def score(self, row: Ids, reply: Response) -> tuple[float, float]:
+        """Return the log-scores of a reply."""
+        ...
+
+
+def rows_of(inputs: Inputs) -> Iterator[Ids]:
+    """Yield the ids of each input."""
+    return (inputs.row(index) for index in range(len(inputs)))
+
+
+class StepCodec(Codec):
+    """The ids of problems and steps: hashes of their texts, so that they mean the same in every run."""
+
+    reads_pairs = False
+    max_tokens = 1 << 30
+    special = SpecialIds()
+
+    def __init__(self) -> None:
+        self._texts: dict[int, str] = {}
+
+    def id_of(self, text: str, *, kind: str = "step") -> int:
+        digest = hashlib.blake2b(f"{kind}\0{text}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        found = int.from_bytes(digest, "little") >> 1 | MOST_REPEATS
+        self._texts[found] = text
+        return found
+
+    def text(self, index: int) -> str:
+        return self._texts[index]
+
+    def decode(self, rows: Sequence[Ids]) -> list[str]:
+        return ["\n".join(self._texts.get(index, "") for index in row.tolist()) for row in rows]
+
+    def tokenize(self, text: str, pair: str | None = None, *, framed: bool = False) -> Tokens:
+        raise TypeError("a chain is split into steps, not tokens")
+
+    def writes_special(self, text: str) -> bool:
+        return False
+
+    def chat_frame(self, turns: Sequence[tuple[str, str]]) -> tuple[str, str]:
+        raise TypeError("requests have turns of their own")
+
+
+class ChainModel(Model):
+    """A model that is asked in words, behind a server or on this machine; its tokens are steps."""
+
+    units: ClassVar[tuple[Unit, ...]] = ("step",)
+    writes_in_turns: ClassVar[bool] = True
+    dtype = "as served"
+    device = "server"
+
+    def __init__(self, model: Model | Served, subject: Requests) -> None:
+        """Take a model; nothing is asked.
+
+        Raises:
+            ConfigError: A model on this machine does not chat.
+        """
+        self._subject = subject
+        self.codec = subject.codec
+        self.inner = model if isinstance(model, Model) else None
+        self._served = model if isinstance(model, Served) else None
+        self.budget = Budget() if self._served is None else self._served.budget
+        self.offers = frozenset({"generate"})
+        self.scorer: AnswerScorer | None = None
+        if self.inner is not None:
+            LocalChat.check(self.inner)
+            self.name, self.device = self.inner.name, self.inner.device
+            self.dtype, self.load_in = self.inner.dtype, self.inner.load_in
+            self.offers |= self.inner.offers & LOOKS
+            self.scorer = AnswerScorer(self.inner)
+        elif self._served is not None:
+            self.name = SERVED + self._served.name
+        self._chat: Asker | None = None
+        self._store: ResponseStore | None = None
+
+    @property
+    def asked_as(self) -> str:
+        """The name of the model in requests."""
+        return self.name.removeprefix(SERVED)
+
+    @property
+    def base_url(self) -> str | None:
+        return None if self._served is None else self._served.base_url
+
+    @property
+    def weights(self) -> str | None:
+        return None if self.inner is None else self.inner.fingerprint
+
+    @property
+    def devices(self) -> str:
+        return self.device if self.inner is None else self.inner.devices
+
+    @property
+    def fingerprint(self) -> str:
+        return self.weights or self.name
+
+    @property
+    def notes(self) -> Sequence[str]:
+        if self.inner is None:
+            return []
+        return [f"{self.name} writes its replies here, on {self.devices}: the first may take minutes."]
+
+    def labels(self, task: AnyTask, *, scoring: LabelScoring | None = None) -> Labels:
+        raise TypeError("the labels of a chain are its subject's")
+
+    def log_scores(self, batch: Inputs, labels: Labels, *, prefix: int = 0) -> LogScores:
+        return self.submit(batch, labels, prefix=prefix).collect()
+
+    def submit(self, batch: Inputs, labels: Labels, *, prefix: int = 0) -> Pending:
+        rows = list(rows_of(batch))
+        requests = [self._subject.request(row) for row in rows]
+        replies = self.ask(requests)
+        found = [self._subject.score(row, replies[each.key]) for row, each in zip(rows, requests, strict=True)]
+        tokens = sum(sum(replies[each.key].usage or ()) for each in requests)
+        scores = np.array(found, dtype=np.float64).reshape(-1, len(labels.names))
+        return Pending(lambda: scores, tokens)
+
+    def generate(
+        self, prompts: Sequence[str], *, turns: Sequence[tuple[str, str]] | None, max_tokens: int, stop: str | None
+    ) -> list[Generated]:
+        asked = [self._subject.question(prompt, max_tokens) for prompt in prompts]
+        replies = self.ask(asked)
+        found = [replies[each.key] for each in asked]
+        return [Generated(whole_words(reply), sum(reply.usage or ())) for reply in found]
+
+    def plan(self, requests: Sequence[Request]) -> RequestPlan:
+        assert self._chat is not None, "the run folder keeps what is asked"
+        return self._chat.plan(requests)
+
+    def ask(self, requests: Sequence[Request], progress: Callable[[int], None] | None = None) -> dict[str, Response]:
+        """Return the reply to every request, by its key; `progress` gets the number of replies that just came."""
+        assert self._chat is not None, "the run folder keeps what is asked"
+        n_told = self._chat.plan(requests).n_answered
+
+        def advance(found: RequestProgress) -> None:
+            nonlocal n_told
+            if progress is not None:
+                progress(found.n_done - n_told)
+            n_told = found.n_done
+
+        return self._chat.ask(requests, progress=advance)
+
+    def reply(self, request: Request) -> Response:
+        """Return a reply that the folder holds."""
+        assert self._store is not None, "the run folder keeps what is asked"
+        return self._store.responses[request.key]
+
+    @contextlib.contextmanager
+    def keeping(self, folder: Path) -> Iterator[None]:
+        with ResponseStore(folder / RESPONSES) as store:
+            self._store = store
+            if self.inner is not None:
+                self._chat = LocalChat(self.inner, store)
+            elif self._served is not None:
+                self._chat = Chat(self._served.server, store, budget=self.budget)
+            try:
+                yield
+            finally:
+                self._chat = self._store = None
+
+    def about(self, *, were_given: bool) -> ChainInfo:
+        """Return the address, or the device and weights."""
+        device = None if self.inner is None else self.devices
+        return ChainInfo(base_url=self.base_url, device=device, weights=self.weights, were_given=were_given)
+
+    def account(self, rows_read: dict[str, int], *, were_given: bool) -> ChainInfo:
+        """Return the counts and the addresses of the replies, too."""
+        assert self._store is not None, "the run folder keeps what is asked"
+        replies = list(self._store.responses.values())
+        served = addresses(replies)
+        return replace(
+            self.about(were_given=were_given),
+            base_url=served.get("base_url", self.base_url),
+            base_urls=tuple(served.get("base_urls", ())),
+            responses=dict(Counter(str(reply.status) for reply in replies)),
+            rows_read=rows_read,
+            served_models=tuple(sorted({reply.model for reply in replies if reply.model})),
+            fingerprints=tuple(sorted({reply.fingerprint for reply in replies if reply.fingerprint})),
+            tokens=TokenCount(**self._store.billed._asdict()),
+            n_charged=self._store.n_charged,
+        )
+
+    def default_budget(self) -> int:
+        """Return some hundred rows for a server, which answers many at once, and a few dozen here."""
+        return 2_048 if self.inner is None else 256
+
+    def peak_memory(self) -> int | None:
+        return None if self.inner is None else self.inner.peak_memory()
+
+    def use_threads(self, n_threads: int | None) -> int | None:
+        return None if self.inner is None else self.inner.use_threads(n_threads)
+
+    def release(self) -> None:
+        if self.inner is not None:
+            self.inner.release()

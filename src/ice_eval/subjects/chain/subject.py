@@ -1,0 +1,483 @@
+"""Chains of thought as the subject of a run: steps are kept or removed, and the model is asked for its answer again.
+
+To the engine a chain is an input like any other. Its tokens are whole steps, its scores say whether the reply gives the
+chain's own answer:
+
+```text
+ids      [problem 7][step a][step b][step c]           ask: question 7 with the steps a, b, c
+delete   [problem 7][step a][step c]                   ask: question 7 with the steps a, c
+again    [problem 7][repeat 1][step a][step b][step c] ask the first once more
+scores   same, changed                                 from the answer in the reply
+```
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ice_eval.attributions import Attribution, Lens
+from ice_eval.attributions.steps import RATE, rating_request
+from ice_eval.choices import AnswerStep
+from ice_eval.errors import CapabilityError, ConfigError, DataError
+from ice_eval.models import Labels, Model, Served
+from ice_eval.operators import DrawnFills, operators
+from ice_eval.operators.steps import Arrangement
+from ice_eval.pipeline import Reporter, Subject, prepare
+from ice_eval.pipeline.engine import Engine
+from ice_eval.pipeline.rows import ExampleRows, reference_rows
+from ice_eval.rationales import set_size
+from ice_eval.records import (
+    PROTECTED,
+    Answer,
+    Encoded,
+    Example,
+    Ids,
+    Inputs,
+    Kind,
+    LogScores,
+    PerUnit,
+    Rows,
+    Span,
+    heads,
+)
+from ice_eval.results import Manifest, RunFolder, content_hash
+from ice_eval.results.chains import ANSWER, CHAIN, CHANGED, GOLD, LABELS, QUESTION, SAME, UNREAD
+from ice_eval.results.ledger import NO_NAMES
+from ice_eval.results.records import ChainSettings
+from ice_eval.seeding import rng_for
+from ice_eval.servers import RESPONSES, Message, Request, RequestPlan, Response, ResponseStore, plan_requests
+from ice_eval.settings import RunConfig
+from ice_eval.subjects.chain.answers import FinalAnswer, Unreadable
+from ice_eval.subjects.chain.chat import (
+    ASK,
+    CONCLUDE,
+    Turns,
+    ask_prompt,
+    asked_turns,
+    conclude_prompt,
+    concluded_turns,
+)
+from ice_eval.subjects.chain.levels import write_levels
+from ice_eval.subjects.chain.local import encode_chain
+from ice_eval.subjects.chain.model import LOOKS, MOST_REPEATS, ChainModel, StepCodec, rows_of
+from ice_eval.subjects.chain.problems import (
+    Case,
+    GivenChain,
+    Problem,
+    ReasoningTask,
+    WorkedExample,
+    given_case,
+    reading_of,
+    written_case,
+)
+from ice_eval.subjects.chain.steps import given_steps
+from ice_eval.tasks import AnyTask
+
+_NO_IDS: Ids = np.zeros(0, dtype=np.int64)
+_USUAL_STEPS, _USUAL_STEP = 6, "So many words stand in one usual step, with 3 + 4 = 7 and what follows from it."
+"""A chain before any is known: for plans."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChainPlan(RequestPlan):
+    """The plan of the requests, with what is known beforehand of the problems."""
+
+    n_problems: int
+    skipped: dict[str, int]
+    """User-supplied chains that cannot be evaluated, by reason; nothing is asked about them."""
+    assumed: bool
+    """True if no chain is written yet: six steps are assumed."""
+
+    def __str__(self) -> str:
+        lines = [super().__str__()]
+        if self.skipped:
+            reasons = "; ".join(f"{reason} ({count})" for reason, count in self.skipped.items())
+            lines.insert(0, f"{sum(self.skipped.values()):,} of {self.n_problems:,} chains are skipped: {reasons}")
+        if self.assumed:
+            lines.append("Chains are not known yet: six steps are assumed.")
+        return "\n".join(lines)
+
+
+class ChainSubject(Subject):
+    """The chains of some problems: written by the model, or supplied by the user."""
+
+    looks_itself = repeats_inputs = True
+    task: AnyTask
+
+    def __init__(
+        self,
+        task: ReasoningTask,
+        problems: Sequence[Problem | GivenChain],
+        *,
+        fields: Mapping[str, Any],
+        arrangements: Sequence[str] = (),
+        worked_example: bool = False,
+    ) -> None:
+        """Take the problems of a task; `fields` are those of `ChainFields`.
+
+        Raises:
+            ConfigError: A worked example is asked for, and the task has none.
+        """
+        if worked_example and task.example is None:
+            raise ConfigError("a worked example comes from a task, and none with one is named; choose one with --task.")
+        self.task, self.codec = task, StepCodec()
+        self.arrangements = tuple(arrangements)
+        self._fields, self._example = dict(fields), task.example if worked_example else None
+        self._problems = {_problem(each).id: each for each in problems}
+        self._cases: dict[str, Case] = {}
+        self._by_id: dict[int, Case] = {}
+        self.fills: Mapping[str, tuple[str, ...]] | None = None
+        self._model: ChainModel | None = None
+        self._answered_before: str | None = None
+
+    @property
+    def examples(self) -> list[Example]:
+        """The problems as examples; `complete` adds their chains."""
+        return [_example(each) for each in self._problems.values()]
+
+    @property
+    def evaluated(self) -> list[Case]:
+        """The chains that are not skipped."""
+        return [case for case in self._cases.values() if case.skip_reason is None]
+
+    @property
+    def model(self) -> "ChainModel":
+        assert self._model is not None, "a run has a model"
+        return self._model
+
+    def answered_by(self, model: "Model | Served") -> "ChainModel":
+        """Return the model that this subject asks; what it answers is read here."""
+        self._model = ChainModel(model, self)
+        if self._fields["levels"] and self._model.inner is None:
+            raise CapabilityError(
+                "tokens and steps side by side need a look into the model, which a server does not show; load it here, "
+                "without a server."
+            )
+        return self._model
+
+    # ------------------------------------------------------------------------------------------- before the first row
+
+    def identity(self) -> dict[str, Any]:
+        plain = {name: value for name, value in self._fields.items() if name != "levels"}
+        prompts = {"prompt": content_hash([ASK, CONCLUDE, RATE]), "example": self._shown}
+        return {"task": self.task.name, "task_version": self.task.version, **prompts, **plain}
+
+    @property
+    def _shown(self) -> str | None:
+        return None if self._example is None else content_hash(asdict(self._example))
+
+    def labels(self, model: Model, config: RunConfig) -> Labels:
+        return Labels(LABELS, ((0,), (1,)), are_classes=True)
+
+    def described(self, model: Model) -> dict[str, Any]:
+        about = self.model.about(were_given=not self._unwritten)
+        return {"prompt": CONCLUDE, "label_scoring": "answer", "chains": about}
+
+    def settings(self) -> dict[str, Any]:
+        return {"chain": ChainSettings(arrangements=self.arrangements, example=self._shown, **self._fields)}
+
+    def extended_by(self, stored: Manifest) -> Subject:
+        assert stored.config.chain is not None and stored.chains is not None, "the run is about chains"
+        self.arrangements = tuple(dict.fromkeys([*stored.config.chain.arrangements, *self.arrangements]))
+        self._fields["levels"] = self._fields["levels"] or stored.config.chain.levels
+        self._answered_before = stored.chains.base_url
+        return self
+
+    def pool(self, engine: Engine, examples: Sequence[Example]) -> "StepPool":
+        if len(self._problems) < 2:
+            raise ConfigError(
+                "the operator 'replace' takes steps of other problems, and there is one problem only; evaluate more, "
+                "or leave it out."
+            )
+        return StepPool(self, engine.config.seed)
+
+    def start(self, engine: Engine, reporter: Reporter) -> None:
+        """Let the model write the chains that are missing, all at once, and read every chain."""
+        before, here = self._answered_before, self.model.base_url
+        if before is not None and before != here:
+            reporter.say(f"{before} has answered so far; what is missing is asked of {here}.")
+        asked = {each.id: self._chain_request(each) for each in self._unwritten}
+        n_missing = self.model.plan(list(asked.values())).n_to_ask if asked else 0
+        if n_missing:
+            self._assume()
+            planned = self.model.plan([*asked.values(), *self._expected(engine)])
+            reporter.say(f"plan, for chains of six steps: {planned}")
+            reporter.start(n_missing)
+        try:
+            replies = self.model.ask(list(asked.values()), reporter.advance)
+        finally:
+            if n_missing:
+                reporter.stop()
+        written = [written_case(each, replies[asked[each.id].key], policy=self._policy) for each in self._unwritten]
+        self._know([*self._given_cases, *written])
+        reporter.say(f"about the chains: {self.model.plan(list(self._expected(engine)))}")
+
+    @property
+    def _policy(self) -> AnswerStep:
+        policy: AnswerStep = self._fields["answer_step"]
+        return policy
+
+    @property
+    def _unwritten(self) -> list[Problem]:
+        """The problems whose chain the model writes."""
+        return [each for each in self._problems.values() if isinstance(each, Problem)]
+
+    @property
+    def _given_cases(self) -> list[Case]:
+        given = [each for each in self._problems.values() if isinstance(each, GivenChain)]
+        return [given_case(each, policy=self._policy) for each in given]
+
+    def _know(self, cases: Sequence[Case]) -> None:
+        self._cases = {case.id: case for case in cases}
+        self._by_id = {self.codec.id_of(case.id, kind="problem"): case for case in cases}
+        self.fills = None
+
+    def _assume(self) -> None:
+        """Take every chain that is not written yet to have six usual steps."""
+        usual = given_steps([f"{number}. {_USUAL_STEP}" for number in range(_USUAL_STEPS)])
+        answers = ((each, each.gold or FinalAnswer("7", "whole")) for each in self._unwritten)
+        self._know([*self._given_cases, *(Case(each, usual, answer, usual.steps) for each, answer in answers)])
+        if self._unwritten:
+            other = tuple(f"Elsewhere, {number}. {_USUAL_STEP}" for number in range(_USUAL_STEPS))
+            self.fills = {case.id: (other * len(case.steps))[: len(case.steps)] for case in self._cases.values()}
+
+    def plan(self, model: Model | Served, config: RunConfig, attributions: Mapping[str, Attribution]) -> ChainPlan:
+        """Estimate what a run would ask; asks nothing. Chains that are not written yet are assumed."""
+        self._assume()
+        engine = prepare(config, self.answered_by(model), self, attributions, self.examples)
+        asks = [*map(self._chain_request, self._unwritten), *self._expected(engine)]
+        found = plan_requests(asks, ResponseStore(Path(RESPONSES)), self.model.budget)  # never entered: reads nothing
+        reasons = Counter(case.skip_reason for case in self._cases.values() if case.skip_reason is not None)
+        return ChainPlan(
+            **vars(found),
+            n_problems=len(self._problems),
+            skipped=dict(reasons.most_common()),
+            assumed=bool(self._unwritten),
+        )
+
+    def _expected(self, engine: Engine) -> Iterator[Request]:
+        """Yield the requests about chains, but for sets that only a rationale has."""
+        config, methods = engine.config, engine.attributions.values()
+        alone = replace(config, attributions=(), m=config.m + bool(methods))
+        engine = replace(engine, config=alone, attributions={}, probing={}, longest=alone.m)
+        for case in self.evaluated:
+            item = self._encoded(case)
+            rows = [reference_rows(engine, {0: item}), *ExampleRows(engine, 0, item, {}).new()]
+            inputs = [each.inputs for each in rows]
+            without = item.without(item.tokens_kept(~np.eye(item.n_units, dtype=bool)))
+            for method in methods:
+                samples = method.n_probes(item.n_units) // item.n_units
+                inputs += [self.repeated(without, 1 + sample) for sample in range(samples)]
+                if "generate" in method.needs:
+                    yield self.question(*rating_request(item))
+            yield from map(self.request, rows_of(Inputs.join(inputs)))
+
+    # ------------------------------------------------------------------------------------------------------- examples
+
+    def complete(self, example: Example) -> Example:
+        case = self._cases[example.id]
+        fields = {QUESTION: case.problem.question, CHAIN: case.chain.response}
+        if isinstance(case.answer, FinalAnswer):
+            fields[ANSWER] = case.answer.value
+        if case.problem.gold is not None:
+            fields[GOLD] = case.problem.gold.value
+        return Example(example.id, fields, gold=None if case.is_right is None else int(not case.is_right))
+
+    def encode(self, model: Model, config: RunConfig, example: Example, *, reserve: int) -> Encoded:
+        """Return a chain with its steps as units; without any before it is written."""
+        case = self._cases.get(example.id)
+        return Encoded(example.id, _NO_IDS, _NO_IDS, _NO_IDS, (), ()) if case is None else self._encoded(case)
+
+    def _encoded(self, case: Case) -> Encoded:
+        problem = self.codec.id_of(case.id, kind="problem")
+        ids = np.array([problem, *map(self.codec.id_of, case.texts)], dtype=np.int64)
+        fields = {QUESTION: case.problem.shown}
+        if isinstance(case.answer, FinalAnswer):
+            fields[ANSWER] = case.answer.value
+        return Encoded(
+            case.id,
+            ids,
+            np.zeros_like(ids),
+            unit_of=np.arange(PROTECTED, len(case.steps)),
+            spans=tuple(Span(CHAIN, step.start, step.end) for step in case.steps),
+            texts=case.texts,
+            fields=fields,
+        )
+
+    def skip_reason(self, example: Example) -> str | None:
+        return self._cases[example.id].skip_reason
+
+    def target(self, config: RunConfig, example: Example, full: LogScores, empty: LogScores) -> int:
+        return LABELS.index("same")
+
+    # ----------------------------------------------------------------------------------------------------------- rows
+
+    def sizes(self, n_units: int, config: RunConfig) -> Sequence[int]:
+        """Return the size of every share: capacity compares random sets, whatever explanations choose."""
+        return list(dict.fromkeys(set_size(n_units, k) for k in config.k if isinstance(k, float)))
+
+    def further_rows(self, engine: Engine, place: int, item: Encoded) -> list[Rows]:
+        """Return the full chain for every repeat, and the steps in other orders."""
+        every, config = np.ones((1, item.n_units), dtype=bool), engine.config
+        found = [
+            Rows.of(heads(1, example=place, kind=Kind.AGAIN, set=repeat), every, self.repeated(item.full(), repeat))
+            for repeat in range(1, self._fields["repeats"])
+        ]
+        for name in self.arrangements:
+            operator = operators.get(name)()
+            assert isinstance(operator, Arrangement), "checked where the run begins"
+            rng = rng_for(config.seed, item.example_id, "arrangements", name)
+            for index, order in enumerate(operator.orders(item.n_units, config.m, rng)):
+                head = heads(
+                    1, example=place, kind=Kind.ARRANGED, operator=engine.operator_names.index(name), set=index,
+                    size=len(order),
+                )  # fmt: skip
+                shown = np.array([item.ids[0], *item.ids[1:][list(order)]], dtype=np.int64)
+                kept = np.array(order, dtype=np.int64)
+                found.append(Rows(head, kept, np.array([len(order)]), Inputs.one(shown)))
+        return found
+
+    def repeated(self, inputs: Inputs, repeat: int) -> Inputs:
+        if not repeat:
+            return inputs
+        mark = np.array([repeat], dtype=np.int64)
+        return Inputs.join([Inputs.one(np.concatenate([row[:1], mark, row[1:]])) for row in rows_of(inputs)])
+
+    def attribute(self, method: Attribution, lens: Lens, items: Sequence[Encoded]) -> list[PerUnit]:
+        """Return a number per step; what a method sees inside the model is summed over the tokens of each step."""
+        if not method.needs & LOOKS:
+            return method.attribute(lens, items)
+        return [self._summed(method, lens, item) for item in items]
+
+    def _summed(self, method: Attribution, lens: Lens, item: Encoded) -> PerUnit:
+        case, scorer = self._cases[item.example_id], self.model.scorer
+        assert scorer is not None, "a model behind a server offers no look"
+        try:
+            chain = encode_chain(scorer.model, case.problem, case.texts, case.own.value)
+        except DataError as exc:  # too long for the model
+            lens.note(item, Answer(None, 0, problem=str(exc)))
+            return np.full(item.n_units, np.nan)
+        return scorer.attributions(chain, {lens.name: method}, seed=lens.seed)["step"][lens.name]
+
+    def texts(self, inputs: Inputs) -> Mapping[int, str]:
+        rows = enumerate(rows_of(inputs))
+        return {place: self.model.reply(self.request(row)).text for place, row in rows}
+
+    # ------------------------------------------------------------------------------------------------------- requests
+
+    def _chain_request(self, problem: Problem) -> Request:
+        return self.question(ask_prompt(problem), self._fields["max_tokens"], before=asked_turns)
+
+    def request(self, row: Ids) -> Request:
+        """Return the request for the answer to some of the steps."""
+        first, *rest = row.tolist()
+        repeat, steps = (rest[0], rest[1:]) if rest and rest[0] < MOST_REPEATS else (0, rest)
+        prompt = conclude_prompt(self._by_id[first].problem, [self.codec.text(step) for step in steps])
+        return self.question(prompt, self._fields["answer_tokens"], repeat=repeat, before=concluded_turns)
+
+    def question(
+        self,
+        prompt: str,
+        max_tokens: int,
+        *,
+        repeat: int = 0,
+        before: Callable[[WorkedExample], Turns] | None = None,
+    ) -> Request:
+        turns = before(self._example) if before is not None and self._example is not None else ()
+        return Request(
+            messages=(*(Message(role, text) for role, text in turns), Message("user", prompt)),
+            model=self.model.asked_as,
+            max_tokens=max_tokens,
+            temperature=self._fields["temperature"],
+            repeat=repeat,
+        )
+
+    def score(self, row: Ids, reply: Response) -> tuple[float, float]:
+        """Return the log-scores of a reply: does it give the chain's own answer?"""
+        case = self._by_id[int(row[0])]
+        reading = reading_of(reply, case.problem.kind)
+        if not isinstance(reading, FinalAnswer):
+            return UNREAD
+        return SAME if case.problem.kind.same(reading, case.own) else CHANGED
+
+    # -------------------------------------------------------------------------------------------------- after the rows
+
+    def finish(self, folder: RunFolder, config: RunConfig, reporter: Reporter) -> dict[str, Any]:
+        if self._fields["levels"] and self.model.inner is not None:
+            shares = [k for k in config.k if isinstance(k, float)]
+            write_levels(folder, self.evaluated, self.model.inner, k=shares, seed=config.seed, reporter=reporter)
+        read: Counter[str] = Counter()
+        for part in folder.parts():
+            for row in rows_of(folder.ledger(part, NO_NAMES, inputs=True).inputs):
+                kind = self._by_id[int(row[0])].problem.kind
+                reading = reading_of(self.model.reply(self.request(row)), kind)
+                read[reading.reason if isinstance(reading, Unreadable) else "read"] += 1
+        return {"chains": self.model.account(dict(read), were_given=not self._unwritten)}
+
+
+def _problem(each: Problem | GivenChain) -> Problem:
+    return each if isinstance(each, Problem) else each.problem
+
+
+def _example(each: Problem | GivenChain) -> Example:
+    problem = _problem(each)
+    fields = {QUESTION: problem.shown}
+    if problem.gold is not None:
+        fields[GOLD] = problem.gold.value
+    if isinstance(each, GivenChain):
+        fields[CHAIN] = each.chain.response
+        if isinstance(each.final, FinalAnswer):
+            fields[ANSWER] = each.final.value
+    return Example(problem.id, fields)
+
+
+class StepPool:
+    """Steps of other problems, in place of those that are not kept."""
+
+    knows_labels = True
+
+    def __init__(self, subject: ChainSubject, seed: int) -> None:
+        self._subject, self._seed = subject, seed
+
+    def can_fill(self, item: Encoded) -> bool:
+        return True
+
+    def draw(self, item: Encoded, rng: np.random.Generator) -> DrawnFills:
+        """Return a step of another problem in place of each step, the same in every row."""
+        if self._subject.fills is None:
+            self._subject.fills = step_fills(self._subject.evaluated, seed=self._seed)
+        texts = self._subject.fills[item.example_id]
+        return DrawnFills(np.array([*map(self._subject.codec.id_of, texts)], dtype=np.int64), texts)
+
+
+def step_fills(cases: Sequence[Case], *, seed: int) -> Mapping[str, tuple[str, ...]]:
+    """Return for every case a step of another problem in place of each of its own, the same in every row.
+
+    Steps that state this problem's answer, by chance, are not taken.
+
+    Raises:
+        DataError: There is no step of another problem to take.
+    """
+    pool = [(case.id, text) for case in cases for text in case.texts]
+    return {case.id: _fills(case, pool, seed) for case in cases}
+
+
+def _fills(case: Case, pool: Sequence[tuple[str, str]], seed: int) -> tuple[str, ...]:
+    own, kind = set(case.texts), case.problem.kind
+    found: list[str] = []
+    for place in rng_for(seed, case.id, "step-fills").permutation(len(pool)):
+        owner, text = pool[place]
+        if owner != case.id and text not in own and not kind.states(text, case.own, given=case.problem.question):
+            found.append(text)
+        if len(found) == len(case.steps):
+            return tuple(found)
+    if not found:
+        raise DataError(
+            f"the operator 'replace' needs steps of other problems, and there is none for '{case.id}'; evaluate more "
+            "problems, or leave it out, in another folder."
+        )
+    return tuple(found[index % len(found)] for index in range(len(case.steps)))  # few problems: some serve twice
