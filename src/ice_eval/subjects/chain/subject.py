@@ -203,7 +203,7 @@ class ChainSubject(Subject):
         asked = {each.id: self._chain_request(each) for each in self._unwritten}
         n_missing = self.model.plan(list(asked.values())).n_to_ask if asked else 0
         if n_missing:
-            self._assume()
+            self.assumed()
             planned = self.model.plan([*asked.values(), *self._expected(engine)])
             reporter.say(f"plan, for chains of six steps: {planned}")
             reporter.start(n_missing)
@@ -236,18 +236,19 @@ class ChainSubject(Subject):
         self._by_id = {self.codec.id_of(case.id, kind="problem"): case for case in cases}
         self.fills = None
 
-    def _assume(self) -> None:
-        """Take every chain that is not written yet to have six usual steps."""
+    def assumed(self) -> list[Encoded]:
+        """Return the chains as inputs; each that is not written yet is taken to have six usual steps."""
         usual = given_steps([f"{number}. {_USUAL_STEP}" for number in range(_USUAL_STEPS)])
         answers = ((each, each.gold or FinalAnswer("7", "whole")) for each in self._unwritten)
         self._know([*self._given_cases, *(Case(each, usual, answer, usual.steps) for each, answer in answers)])
         if self._unwritten:
             other = tuple(f"Elsewhere, {number}. {_USUAL_STEP}" for number in range(_USUAL_STEPS))
             self.fills = {case.id: (other * len(case.steps))[: len(case.steps)] for case in self._cases.values()}
+        return [self._encoded(case) for case in self.evaluated]
 
     def plan(self, model: Model | Served, config: RunConfig, attributions: Mapping[str, Attribution]) -> ChainPlan:
         """Estimate what a run would ask; asks nothing. Chains that are not written yet are assumed."""
-        self._assume()
+        self.assumed()
         engine = prepare(config, self.answered_by(model), self, attributions, self.examples)
         asks = [*map(self._chain_request, self._unwritten), *self._expected(engine)]
         found = plan_requests(asks, ResponseStore(Path(RESPONSES)), self.model.budget)  # never entered: reads nothing
@@ -374,10 +375,13 @@ class ChainSubject(Subject):
 
     def request(self, row: Ids) -> Request:
         """Return the request for the answer to some of the steps."""
-        first, *rest = row.tolist()
-        repeat, steps = (rest[0], rest[1:]) if rest and rest[0] < MOST_REPEATS else (0, rest)
-        prompt = conclude_prompt(self._by_id[first].problem, [self.codec.text(step) for step in steps])
-        return self.question(prompt, self._fields["answer_tokens"], repeat=repeat, before=concluded_turns)
+        repeat = int(row[1]) if len(row) > 1 and row[1] < MOST_REPEATS else 0
+        return self.question(self.prompt(row), self._fields["answer_tokens"], repeat=repeat, before=concluded_turns)
+
+    def prompt(self, row: Ids) -> str:
+        """Return the prompt for the answer to some of the steps."""
+        first, *steps = (index for index in row.tolist() if index >= MOST_REPEATS)
+        return conclude_prompt(self._by_id[first].problem, [self.codec.text(step) for step in steps])
 
     def question(
         self,
