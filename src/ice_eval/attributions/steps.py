@@ -13,6 +13,7 @@ from ice_eval.attributions._lens import Lens
 from ice_eval.errors import ConfigError
 from ice_eval.models import Generated
 from ice_eval.records import Answer, Encoded, PerUnit, Unit
+from ice_eval.servers import NO_REPLY
 
 _STEPS: tuple[Unit, ...] = ("step",)
 
@@ -117,7 +118,9 @@ class SelfReport(Attribution):
         rated = {int(match["step"]): float(match["rating"]) for match in _RATING.finditer(text)}
         ratings = np.array([rated.get(number, np.nan) for number in range(1, item.n_units + 1)])
         n_missing, problem = int(np.isnan(ratings).sum()), None
-        if n_missing:
+        if reply.text is None:
+            problem = NO_REPLY
+        elif n_missing:
             problem = f"{n_missing} of {item.n_units} steps are not rated"
         elif ratings.max() > _HIGHEST:
             problem = f"a rating of {ratings.max():g} is not on the scale from 0 to 10"

@@ -182,14 +182,16 @@ def _parts(job: Job, examples: Sequence[Example], manifest: Manifest) -> Iterato
 
 
 def _known(job: Job, index: int, names: Names, manifest: Manifest) -> tuple[list[InputRow], Ledger]:
-    """Return the stored rows of a part; a damaged part is discarded, to be scored again as a whole."""
+    """Return the stored rows of a part; one that is damaged or lacks answers is discarded, to be scored again."""
     try:
-        return job.folder.inputs(index), job.folder.ledger(index, names, inputs=True)
+        inputs, ledger = job.folder.inputs(index), job.folder.ledger(index, names, inputs=True)
+        if not job.engine.subject.is_unanswered(inputs, ledger):
+            return inputs, ledger
     except DamagedPartError as exc:
         job.reporter.say(f"{exc.found}; part {index} is done again, and nothing else.")
-        job.folder.write_manifest(manifest)  # before anything goes: a folder that lacks a part is not finished
-        job.folder.discard(index)
-        return [], Ledger.empty(names)
+    job.folder.write_manifest(manifest)  # before anything goes: a folder that lacks a part is not finished
+    job.folder.discard(index)
+    return [], Ledger.empty(names)
 
 
 def with_enough_sets(job: Job, manifest: Manifest) -> tuple[Job, Manifest]:

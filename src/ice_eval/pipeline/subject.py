@@ -12,6 +12,8 @@ from ice_eval.operators import DrawnFills
 from ice_eval.pipeline.progress import Reporter
 from ice_eval.records import Encoded, Example, Inputs, LogScores, PerUnit, Rows
 from ice_eval.results import Manifest, RunFolder
+from ice_eval.results.examples import InputRow
+from ice_eval.results.ledger import Ledger
 from ice_eval.settings import RunConfig
 from ice_eval.tasks import AnyTask
 
@@ -85,6 +87,10 @@ class Subject(ABC):
 
     def start(self, engine: "Engine", reporter: Reporter) -> None:  # noqa: B027
         """Prepare the examples when the folder is open: paid answers are kept from here on."""
+
+    def is_unanswered(self, inputs: Sequence[InputRow], ledger: Ledger) -> bool:
+        """Return True if a stored part lacks answers that may come now: it is done again, from what is stored."""
+        return False
 
     # ------------------------------------------------------------------------------------------------------- examples
 

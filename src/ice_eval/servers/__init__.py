@@ -3,6 +3,7 @@
 from ice_eval.servers.budget import Budget, RequestPlan
 from ice_eval.servers.client import Chat, LimitField, RequestProgress, Server, plan_requests
 from ice_eval.servers.exchange import (
+    NO_REPLY,
     NO_TOKENS,
     Completion,
     Continuation,
@@ -16,6 +17,7 @@ from ice_eval.servers.exchange import (
 from ice_eval.servers.store import RESPONSES, ResponseStore, addresses, read_responses
 
 __all__ = [
+    "NO_REPLY",
     "NO_TOKENS",
     "RESPONSES",
     "Budget",

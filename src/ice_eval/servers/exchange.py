@@ -42,6 +42,8 @@ class TokenUsage(NamedTuple):
         return TokenUsage(self.prompt * count, self.completion * count)
 
 
+NO_REPLY = "no reply arrived"
+"""Why nothing can be read from a request that failed each time."""
 NO_TOKENS = TokenUsage(0, 0)
 
 

@@ -4,7 +4,7 @@ import re
 import numpy as np
 import pytest
 from tests.results.test_schemas import assert_conforms
-from tests.servers.chat_server import FAULTS, ChatServer, completion, stormy
+from tests.servers.chat_server import FAULTS, ChatServer, completion, error, stormy
 from tests.subjects.chain.reasoners import Reasoner, asked_of, records, total
 
 from ice_eval.api import Run, evaluate
@@ -317,3 +317,27 @@ def test_problems_without_a_chain_are_skipped_with_the_reason(tmp_path):
 def test_a_run_without_a_single_chain_fails_and_says_why(tmp_path):
     with pytest.raises(ModelError, match="no chain could be evaluated: the answer cannot be read"):
         run(lambda request, number: completion("No."), tmp_path / "run", count=3)
+
+
+def test_what_no_reply_came_to_is_asked_again_by_the_same_command(tmp_path):
+    asked = {"count": 4, "m": 3, "attributions": ("self-report", "random")}
+    quiet, _ = run(Reasoner(), tmp_path / "quiet", **asked)
+
+    def deaf(request, number):
+        prompt = request["messages"][-1]["content"]
+        lost = "warehouse 0 " in prompt and "Rate" in prompt or "warehouse 1 " in prompt and "(none)" in prompt
+        return (
+            error(500, "no")
+            if lost or "warehouse 2 " in prompt and "step by step" in prompt
+            else Reasoner()(request, 0)
+        )
+
+    folder, _ = run(deaf, tmp_path / "run", served={"concurrency": 1}, **asked)
+    reasons = folder.manifest().chains.rows_read
+    assert reasons["no reply arrived"] == 1 and folder.summary().chains.problems.n_evaluated == 3
+    assert any("no reply arrived" in (line.error or "") for line in folder.examples())
+    again, server = run(Reasoner(), tmp_path / "run", **asked)
+    assert again.manifest().chains.rows_read == quiet.manifest().chains.rows_read
+    assert (again.path / "summary.json").read_bytes() == (quiet.path / "summary.json").read_bytes()
+    _, silent = run(Reasoner(), tmp_path / "run", **asked)
+    assert server.requests and not silent.requests

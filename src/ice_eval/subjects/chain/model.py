@@ -171,7 +171,7 @@ class ChainModel(Model):
         asked = [self._subject.question(prompt, max_tokens) for prompt in prompts]
         replies = self.ask(asked)
         found = [replies[each.key] for each in asked]
-        return [Generated(whole_words(reply), sum(reply.usage or ())) for reply in found]
+        return [Generated(whole_words(reply) if reply.answered else None, sum(reply.usage or ())) for reply in found]
 
     def plan(self, requests: Sequence[Request]) -> RequestPlan:
         assert self._chat is not None, "the run folder keeps what is asked"

@@ -10,7 +10,7 @@ from typing import Any
 import regex
 
 from ice_eval.errors import DataError
-from ice_eval.servers import Response
+from ice_eval.servers import NO_REPLY, Response
 from ice_eval.subjects.chain.answers import (
     AnswerKind,
     AnswerReading,
@@ -267,7 +267,7 @@ def written_case(problem: Problem, response: Response, *, policy: AnswerStep = "
     return case_of(problem, split_steps(text), reading_of(response, problem.kind), policy=policy)
 
 
-_NO_ANSWER = {"refusal": "the model declined", "empty": "the reply is empty", "error": "no reply arrived"}
+_NO_ANSWER = {"refusal": "the model declined", "empty": "the reply is empty", "error": NO_REPLY}
 
 
 def reading_of(response: Response, kind: AnswerKind) -> AnswerReading:

@@ -46,10 +46,11 @@ from ice_eval.records import (
 )
 from ice_eval.results import Manifest, RunFolder, content_hash
 from ice_eval.results.chains import ANSWER, CHAIN, CHANGED, GOLD, LABELS, QUESTION, SAME, UNREAD
-from ice_eval.results.ledger import NO_NAMES
+from ice_eval.results.examples import InputRow
+from ice_eval.results.ledger import NO_NAMES, Ledger
 from ice_eval.results.records import ChainSettings
 from ice_eval.seeding import rng_for
-from ice_eval.servers import RESPONSES, Message, Request, RequestPlan, Response, ResponseStore, plan_requests
+from ice_eval.servers import NO_REPLY, RESPONSES, Message, Request, RequestPlan, Response, ResponseStore, plan_requests
 from ice_eval.settings import RunConfig
 from ice_eval.subjects.chain.answers import FinalAnswer, Unreadable
 from ice_eval.subjects.chain.chat import (
@@ -365,8 +366,13 @@ class ChainSubject(Subject):
         return scorer.attributions(chain, {lens.name: method}, seed=lens.seed)["step"][lens.name]
 
     def texts(self, inputs: Inputs) -> Mapping[int, str]:
-        rows = enumerate(rows_of(inputs))
-        return {place: self.model.reply(self.request(row)).text for place, row in rows}
+        replies = [self.model.reply(self.request(row)) for row in rows_of(inputs)]
+        return {place: reply.text for place, reply in enumerate(replies) if reply.answered}
+
+    def is_unanswered(self, inputs: Sequence[InputRow], ledger: Ledger) -> bool:
+        problems = [answer.problem for row in inputs for answer in row.answers.values()]
+        reasons = [*problems, *(row.skip_reason for row in inputs)]
+        return len(ledger.texts) < len(ledger) or any(NO_REPLY in (reason or "") for reason in reasons)
 
     # ------------------------------------------------------------------------------------------------------- requests
 
