@@ -4,7 +4,7 @@ import signal
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.text import Text
@@ -15,23 +15,17 @@ from ice_eval.pipeline import Reporter, Silent
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-Counted = Literal["rows", "requests"]
-
 _ENOUGH_ROWS, _ENOUGH_SHARE = 100, 0.05
 """Number of scored rows, or share of all, needed to estimate the remaining time."""
-_NONE_LEFT = {
-    "rows": "nothing left to score: all rows are in the folder.",
-    "requests": "nothing left to ask: all replies are in the folder.",
-}
 
 
-def watched(counted: Counted = "rows", *, continues: bool) -> Reporter:
+def watched(*, continues: bool) -> Reporter:
     """Return the default reporter: a `Bar` in a terminal or a notebook, else `Silent`.
 
     With `continues`, finished work is kept on Ctrl-C, so the current part is worth finishing.
     """
     is_watched = sys.stderr.isatty() or "ipykernel" in sys.modules
-    return Bar(counted, continues=continues) if is_watched else Silent()
+    return Bar(continues=continues) if is_watched else Silent()
 
 
 class Bar:
@@ -41,8 +35,8 @@ class Bar:
     at once, as does the first without such checks.
     """
 
-    def __init__(self, counted: Counted = "rows", *, continues: bool = True) -> None:
-        self._counted, self._continues = counted, continues
+    def __init__(self, *, continues: bool = True) -> None:
+        self._counted, self._continues = "rows", continues
         self._plain = not sys.stderr.isatty()
         self._console = Console(stderr=True, highlight=False)
         self._progress: Progress | None = None
@@ -55,7 +49,8 @@ class Bar:
     def say(self, message: str) -> None:
         self._console.print(Text(without_controls(message)))
 
-    def start(self, total: int) -> None:
+    def start(self, total: int, counted: str = "rows") -> None:
+        self._counted = counted
         self._total, self._done, self._scored, self._started = total, 0, 0, time.monotonic()
         self._printed = self._started
         if not self._plain:
@@ -104,7 +99,7 @@ class Bar:
         if self._scored:
             self.say(f"{self._scored} {self._counted} in {time.monotonic() - self._started:.0f} s ({self._pace()})")
         elif self._done:
-            self.say(_NONE_LEFT[self._counted])
+            self.say("nothing left to score: all rows are in the folder.")
 
     def _outlook(self) -> str:
         """Return rate and time left; empty before enough rows are scored, since attributions run first."""

@@ -207,7 +207,7 @@ class ChainSubject(Subject):
             self.assumed()
             planned = self.model.plan([*asked.values(), *self._expected(engine)])
             reporter.say(f"plan, for chains of six steps: {planned}")
-            reporter.start(n_missing)
+            reporter.start(n_missing, "chains")
         try:
             replies = self.model.ask(list(asked.values()), reporter.advance)
         finally:
