@@ -401,8 +401,8 @@ def run_config(values: Mapping[str, Any], subject: Subject = "text") -> RunConfi
         ConfigError: A value is invalid, or two conflict.
     """
     given = {name: value for name, value in values_of(RUN, values).items() if value is not None}
-    if subject == "chain":
-        given = {**_USUAL_FOR_CHAINS, **{name: given[name] for name in given if subject in SETTINGS[name].subjects}}
+    usual = _USUAL_FOR_CHAINS if subject == "chain" else {}
+    given = {name: value for name, value in given.items() if name not in usual or subject in SETTINGS[name].subjects}
     for each in (SETTINGS[name] for name in given):
         if each.kind in _NORMAL:
             given[each.name] = _NORMAL[each.kind](each.name, given[each.name])
@@ -410,7 +410,7 @@ def run_config(values: Mapping[str, Any], subject: Subject = "text") -> RunConfi
     protocol = PROTOCOLS[given.get("protocol", "default")]
     of_protocol = {name: getattr(protocol, name) for name in ("scope", "fills", "sign")}
     m = SEQUENTIAL_M if given.get("adaptive") == "examples" else DEFAULT_M
-    config = RunConfig(**{**of_protocol, "m": m, **given})
+    config = RunConfig(**{**of_protocol, "m": m, **usual, **given})
     _check_together(config)
     return config
 
@@ -456,6 +456,7 @@ def _words_in(kind: Any) -> tuple[str, ...]:
 
 
 _WORDS = {each.name: _words_in(each.type) for each in (*fields(RunFields), *fields(ChainFields)) if each.name != "k"}
+_WORDS["unit"] = ("token", "word")  # steps belong to chains of thought
 
 
 def _check_words(declared: Setting, value: Any) -> None:

@@ -1,12 +1,18 @@
 """`ice run` on chains of thought."""
 
+import html
 import json
 import re
+import shlex
+from pathlib import Path
 
 import pytest
 from tests.cli.commands import assert_refused
 from tests.servers.chat_server import ChatServer
 from tests.subjects.chain.reasoners import Reasoner, loads, records
+
+from ice_eval.report.provenance import command
+from ice_eval.results import RunFolder
 
 SERVED = ("--model", "openai:m", "--base-url", "http://127.0.0.1:9/v1")
 FEW = ("--n", "6", "--attributions", "position,random")
@@ -56,6 +62,24 @@ def test_chains_that_are_there_are_not_asked_for(ice, server, tmp_path):
     assert done.code == 0, done.err
     assert json.loads(done.out)["chains"]["problems"]["accuracy"] == 1
     assert not any("step by step" in request["messages"][0]["content"] for request in server.requests)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--attributions", "none", "--operators", "delete,truncate", "--k", "0.2,0.5", "--temperature", "server"),
+        ("--attributions", "random", "--worked-example", "--answer-step", "keep", "--m", "3", "--seed", "4"),
+    ],
+)
+def test_the_report_names_the_command_that_continues_the_run(ice, server, problems, options):
+    served = ("--base-url", server.url, "--model", "openai:m", "--task", "gsm8k", "--data", problems, "--n", "3")
+    assert ice("run", *served, *options, "--out", "run").code == 0
+    named = command(RunFolder.existing(Path("run")).manifest())
+    n_asked = len(server.requests)
+    assert named in html.unescape(Path("run/report.html").read_text(encoding="utf-8"))
+    again = ice(*shlex.split(named.replace("\\\n", ""))[1:], "--out", "run")
+    assert again.code == 0, again.err
+    assert len(server.requests) == n_asked
 
 
 def test_a_plan_asks_nothing(ice, problems):

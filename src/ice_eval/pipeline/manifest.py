@@ -54,7 +54,7 @@ def at_beginning(
         token_budget=spec.budget,
         part_size=spec.part_size,
         flags=tuple(_flags(engine)),
-        versions=versions_of(_VERSIONS),
+        versions=versions_of((*_VERSIONS, "openai") if info.devices == "server" else _VERSIONS),
         started=stored.started if stored is not None else now(),
         server=None if engine.model.server is None else server_info(engine.model.server),
         adaptation=None if adapted is None else adapted.record,

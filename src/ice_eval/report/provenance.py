@@ -129,7 +129,13 @@ def command(manifest: Manifest) -> str | None:
     methods = [name for name in config.attributions if name not in supplied]
     # The m that a pilot chose is in the configuration; the requested one is in the identity.
     most = identity.get("m", config.m)
-    flags: dict[str, object] = {"model": config.model, **task, "attributions": methods, "n": config.n, "m": most}
+    flags: dict[str, object] = {
+        "model": config.model,
+        **task,
+        "attributions": methods or ["none"],
+        "n": config.n,
+        "m": most,
+    }
     flags |= {name: value for name, value in _chosen(config).items() if name not in flags}
     loaded: dict[str, object] = {name: identity.get(name) for name in ("dtype", "load_in")}
     if served is not None and served.base_url is not None:
