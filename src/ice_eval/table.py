@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from ice_eval._controls import without_controls
 from ice_eval.nulls import SIZE
@@ -50,8 +50,14 @@ class Column:
 
 def naming(*fields: str) -> tuple[Column, ...]:
     """Return columns that identify a line, headed by the names of their fields."""
-    kinds: dict[str, CellKind] = {"k": "share", "operators": "operators"}
+    kinds: dict[str, CellKind] = {"k": "share", "operators": "operators", "n": "count"}
     return tuple(Column(field, field, kinds.get(field, "text")) for field in fields)
+
+
+def estimate(field: str, header: str, kind: CellKind = "number", interval: str = "95 % CI") -> tuple[Column, Column]:
+    """Return columns of a number and of its interval, which is the field `…_ci` and headed `interval`."""
+    limits = "interval" if kind == "number" else f"{kind} interval"
+    return Column(field, header, kind), Column(f"{field}_ci", interval, cast(CellKind, limits))
 
 
 @dataclass(frozen=True)

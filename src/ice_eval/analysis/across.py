@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ice_eval import stats
-from ice_eval.analysis._runs import as_list, groups_of
+from ice_eval.analysis.examples import groups_of
 from ice_eval.analysis.grid import (
     LONG_TEXT,
     POSITIVE_EVIDENCE,
@@ -97,7 +97,7 @@ def _agreements(grid: GridResults) -> dict[tuple[object, ...], _Line]:
         line, (first, second) = each.line, each.line.operators
         place = (line.model, line.task, line.attribution, line.k, line.direction, line.null, each.run.prompt)
         turned = None if line.gap_ci is None else [-line.gap_ci.high, -line.gap_ci.low]
-        found[*place, first, second] = {"gap_ci": as_list(line.gap_ci), "crossing": line.crosses_threshold}
+        found[*place, first, second] = {"gap_ci": line.gap_ci, "crossing": line.crosses_threshold}
         found[*place, second, first] = {"gap_ci": turned, "crossing": line.crosses_threshold}
     return found
 
@@ -341,7 +341,7 @@ def _tuning_lines(base: GridRun, tuned: GridRun) -> list[_Line]:
             "win_rate_base": line.win_rate_first,
             "win_rate_tuned": line.win_rate_second,
             "difference": line.difference,
-            "difference_ci": as_list(line.difference_ci),
+            "difference_ci": line.difference_ci,
             "p_value": line.p_value,
         }
         for line in found.configurations

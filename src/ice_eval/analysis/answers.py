@@ -11,7 +11,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 
 from ice_eval import stats
-from ice_eval.analysis._runs import group_label
+from ice_eval.analysis.examples import group_label
 from ice_eval.records import Kind
 from ice_eval.results import RunFolder
 from ice_eval.results.ledger import NO_NAMES

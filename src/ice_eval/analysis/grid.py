@@ -8,7 +8,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
 
-from ice_eval.analysis._runs import confidences_of, explained
+from ice_eval.analysis.examples import confidences_of, explained
 from ice_eval.errors import DataError
 from ice_eval.nulls import SIZE
 from ice_eval.rationales import Share

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ice_eval import stats
-from ice_eval.analysis._runs import group_label
+from ice_eval.analysis.examples import group_label
 from ice_eval.blacklist import blacklist_of, label_words
 from ice_eval.encoding import Codec
 from ice_eval.errors import ConfigError, DataError
