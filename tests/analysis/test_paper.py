@@ -11,13 +11,10 @@ from ice_eval import stats
 from ice_eval.analysis import anti_faithful, spreads
 from ice_eval.analysis.paper import (
     claims,
-    dependence,
     discrepancies,
     english_cells,
     headline,
-    k_cells,
     model_of,
-    multilingual_cells,
     paper_table,
     paper_tables,
     prompt_cells,
@@ -25,6 +22,8 @@ from ice_eval.analysis.paper import (
     published,
     step_capacities,
 )
+from ice_eval.analysis.paper.recomputed import dependence
+from ice_eval.analysis.paper.tables import k_cells, multilingual_cells
 from ice_eval.errors import ConfigError, DataError
 from ice_eval.models import SUITE
 from ice_eval.settings import run_config

@@ -1,9 +1,10 @@
 """Cells of a grid of win rates, from finished runs or published tables, and comparisons between them."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
@@ -77,20 +78,19 @@ class Pair:
 def cells_of(
     lines: Iterable[SummaryLine], *, prompt: str = "", text_lengths: Mapping[str, TextLength] | None = None
 ) -> list[Cell]:
-    """Return the cells of a run.
+    """Return the cells of a run; configurations without an example are skipped.
 
-    Args:
-        lines: Configurations of its summary; those without an example are skipped.
-        prompt: Name of its prompt, where several were tried.
-        text_lengths: Length of the texts by task, which a summary does not contain.
+    `prompt` is the name of its prompt, where several were tried; `text_lengths` is the length of the texts by task,
+    which a summary does not contain.
     """
     same = [name for name in (*_IDENTITY, "n") if name != "prompt"]
+    lengths = text_lengths or {}
     return [
         Cell(
             **{name: getattr(line, name) for name in same},
             win_rate=line.win_rate,
             prompt=prompt,
-            text_length=(text_lengths or {}).get(line.task),
+            text_length=lengths.get(line.task),
         )
         for line in lines
         if line.win_rate is not None
@@ -120,35 +120,20 @@ def paired(cells: Iterable[Cell], *, over: str, first: str, second: str) -> list
 
 @dataclass(frozen=True)
 class OperatorDependence:
-    """The same configurations under two operators."""
+    """The same configurations under two operators; means, median and `widest` are None without any."""
 
     operators: tuple[str, str]
     pairs: tuple[Pair, ...]
     crossings: tuple[Pair, ...]
     """Pairs on opposite sides of the threshold."""
-
-    @property
-    def gaps(self) -> list[float]:
-        """Win rate under the first operator minus that under the second, of each configuration."""
-        return [pair.gap for pair in self.pairs]
-
-    @property
-    def first_exceeds(self) -> float | None:
-        """Share of configurations with a higher win rate under the first operator."""
-        return float(np.mean([gap > 0 for gap in self.gaps])) if self.pairs else None
-
-    @property
-    def median_gap(self) -> float | None:
-        return float(np.median(self.gaps)) if self.pairs else None
-
-    @property
-    def mean_gap(self) -> float | None:
-        return float(np.mean(self.gaps)) if self.pairs else None
-
-    @property
-    def widest(self) -> Pair | None:
-        """Configuration with the largest gap in either direction."""
-        return max(self.pairs, key=lambda pair: abs(pair.gap), default=None)
+    gaps: list[float]
+    """Win rate under the first operator minus that under the second, of each configuration."""
+    first_exceeds: float | None
+    """Share of configurations with a higher win rate under the first operator."""
+    median_gap: float | None
+    mean_gap: float | None
+    widest: Pair | None
+    """Configuration with the largest gap in either direction."""
 
 
 def operator_dependence(
@@ -156,7 +141,17 @@ def operator_dependence(
 ) -> OperatorDependence:
     """Compare point estimates of two operators over all configurations with both; a run's `agreement` has the tests."""
     pairs = paired(cells, over="operator", first=operators[0], second=operators[1])
-    return OperatorDependence(operators, tuple(pairs), tuple(pair for pair in pairs if pair.crosses(threshold)))
+    gaps = [pair.gap for pair in pairs]
+    return OperatorDependence(
+        operators,
+        tuple(pairs),
+        tuple(pair for pair in pairs if pair.crosses(threshold)),
+        gaps,
+        first_exceeds=float(np.mean([gap > 0 for gap in gaps])) if gaps else None,
+        median_gap=float(np.median(gaps)) if gaps else None,
+        mean_gap=float(np.mean(gaps)) if gaps else None,
+        widest=max(pairs, key=lambda pair: abs(pair.gap), default=None),
+    )
 
 
 def anti_faithful(cells: Sequence[Cell]) -> list[Cell]:
@@ -170,24 +165,17 @@ class WinRateSpread:
     """The win rates of one configuration over all values of one choice."""
 
     cells: tuple[Cell, ...]
+    lowest: Cell
+    highest: Cell
+    width: float
+    increases: bool
+    """True if every value of the choice gives a higher win rate than the one before it."""
 
-    @property
-    def lowest(self) -> Cell:
-        return min(self.cells, key=lambda cell: cell.win_rate)
-
-    @property
-    def highest(self) -> Cell:
-        return max(self.cells, key=lambda cell: cell.win_rate)
-
-    @property
-    def width(self) -> float:
-        return self.highest.win_rate - self.lowest.win_rate
-
-    @property
-    def increases(self) -> bool:
-        """True if every value of the choice gives a higher win rate than the one before it."""
-        rates = [cell.win_rate for cell in self.cells]
-        return all(low < high for low, high in zip(rates, rates[1:], strict=False))
+    @classmethod
+    def of(cls, cells: Sequence[Cell]) -> "WinRateSpread":
+        low, high = (extreme(cells, key=lambda cell: cell.win_rate) for extreme in (min, max))
+        increases = all(first.win_rate < second.win_rate for first, second in pairwise(cells))
+        return cls(tuple(cells), low, high, high.win_rate - low.win_rate, increases)
 
 
 def spreads(cells: Iterable[Cell], *, over: Literal["k", "prompt"]) -> list[WinRateSpread]:
@@ -195,7 +183,7 @@ def spreads(cells: Iterable[Cell], *, over: Literal["k", "prompt"]) -> list[WinR
     # Over k, rationales of a dynamic or own size are skipped.
     ordered = [cell for cell in cells if over == "prompt" or isinstance(cell.k, float)]
     groups = (sorted(group, key=lambda cell: getattr(cell, over)) for group in grouped(ordered, over=over))
-    return sorted((WinRateSpread(tuple(group)) for group in groups if len(group) > 1), key=lambda each: -each.width)
+    return sorted((WinRateSpread.of(group) for group in groups if len(group) > 1), key=lambda each: -each.width)
 
 
 @dataclass(frozen=True)
@@ -224,7 +212,6 @@ def eraser_agreement(raw: Sequence[float], win_rates: Sequence[float]) -> Eraser
 class TextFacts:
     """Size of the texts of a run, as far as the model saw them."""
 
-    n: int
     tokens_median: float
     tokens_per_word: float
     tokens_per_character: float
@@ -252,6 +239,11 @@ class GridRun:
     @property
     def head(self) -> dict[str, str]:
         return {name: getattr(self, name) for name in ("model", "task", "prompt", "language")}
+
+    @property
+    def token_counts(self) -> dict[str, float | None]:
+        """Median tokens of a text, and tokens per word and character; None each where every example was skipped."""
+        return {field.name: getattr(self.texts, field.name, None) for field in fields(TextFacts)}
 
     @cached_property
     def win_rates(self) -> dict[Configuration, dict[str, float]]:
@@ -288,12 +280,8 @@ class GridRun:
         if not n_words:
             return None
         counts = np.array([tokens[row.example_id] for row in rows])
-        return TextFacts(
-            n=len(rows),
-            tokens_median=float(np.median(counts)),
-            tokens_per_word=float(counts.sum() / n_words),
-            tokens_per_character=float(counts.sum() / sum(map(len, texts))),
-        )
+        n_tokens, n_characters = counts.sum(), sum(map(len, texts))
+        return TextFacts(float(np.median(counts)), float(n_tokens / n_words), float(n_tokens / n_characters))
 
 
 def _seen(row: InputRow) -> list[str]:
@@ -340,14 +328,15 @@ class GridResults:
 
 def grid_results(runs: Sequence[GridRun], summaries: Sequence[Summary]) -> GridResults:
     """Combine the summaries of a grid's runs; their p-values are already adjusted over all of them."""
-
-    def named(run: GridRun, lines: Iterable[L]) -> list[GridLine[L]]:
-        return [GridLine(run, replace(line, model=run.model, task=run.task)) for line in lines]
-
     both = list(zip(runs, summaries, strict=True))
+
+    def named(lines_of: Callable[[Summary], Iterable[L]]) -> tuple[GridLine[L], ...]:
+        found = ((run, line) for run, summary in both for line in lines_of(summary))
+        return tuple(GridLine(run, replace(line, model=run.model, task=run.task)) for run, line in found)
+
     return GridResults(
         tuple(runs),
-        configurations=tuple(line for run, summary in both for line in named(run, summary.configurations)),
-        agreement=tuple(line for run, summary in both for line in named(run, summary.agreement)),
-        robustness=tuple(line for run, summary in both for line in named(run, summary.robustness)),
+        configurations=named(lambda summary: summary.configurations),
+        agreement=named(lambda summary: summary.agreement),
+        robustness=named(lambda summary: summary.robustness),
     )

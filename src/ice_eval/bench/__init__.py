@@ -5,21 +5,6 @@ from ice_eval.bench.grid import Grid, ModelEntry, PlannedRun, TaskEntry, grid_of
 from ice_eval.bench.run import PlanLine, plan_grid, run_grid
 
 __all__ = [
-    "BenchFolder",
-    "Grid",
-    "ModelEntry",
-    "PlanLine",
-    "PlannedRun",
-    "RunRecord",
-    "TaskEntry",
-    "answers",
-    "bench_summary",
-    "finished_runs",
-    "grid_of",
-    "load_grid",
-    "plan_grid",
-    "preset",
-    "presets",
-    "results_of",
-    "run_grid",
-]
+    "BenchFolder", "Grid", "ModelEntry", "PlanLine", "PlannedRun", "RunRecord", "TaskEntry", "answers", "bench_summary",
+    "finished_runs", "grid_of", "load_grid", "plan_grid", "preset", "presets", "results_of", "run_grid",
+]  # fmt: skip

@@ -140,22 +140,17 @@ def answers(results: GridResults) -> dict[str, Found | Missing]:
 
 def bench_summary(grid: Grid, records: Sequence[RunRecord], results: GridResults) -> dict[str, Any]:
     """Return `bench.json`, without times, so that an interrupted grid has the same as an uninterrupted one."""
-    by_name = {run.name: run for run in results.runs}
+    facts = {
+        run.name: {**run.head, "base": run.base, "tuning": run.tuning, "confidence": run.confidence, **run.token_counts}
+        for run in results.runs
+    }
     return {
         "schema": SCHEMA,
         "name": grid.name,
-        "runs": [
-            {**asdict(record), **(_facts(by_name[record.name]) if record.name in by_name else {})} for record in records
-        ],
+        "runs": [{**asdict(record), **facts.get(record.name, {})} for record in records],
         "configurations": [line.as_dict() for line in results.configurations],
         "agreement": [line.as_dict() for line in results.agreement],
         "robustness": [line.as_dict() for line in results.robustness],
         "kappa": [as_json(line) for line in kappas([results.lines_of(run) for run in results.runs])],
         "analyses": {name: found.as_dict() for name, found in answers(results).items()},
     }
-
-
-def _facts(run: GridRun) -> dict[str, Any]:
-    counts = ("tokens_median", "tokens_per_word", "tokens_per_character")
-    tokens = {name: getattr(run.texts, name, None) for name in counts}
-    return {**run.head, "base": run.base, "tuning": run.tuning, "confidence": run.confidence, **tokens}
