@@ -113,19 +113,10 @@ class BenchFolder:
 
 def finished_runs(grid: Grid, folder: BenchFolder) -> list[GridRun]:
     """Return the runs of a grid that are complete, in its order."""
+    complete = [run for run in grid.runs() if folder.is_complete(run)]
     return [
-        GridRun(
-            name=run.name,
-            folder=folder.run_folder(run.name),
-            model=run.model.name,
-            task=run.task_name,
-            prompt=run.prompt,
-            language=run.task.language,
-            base=run.model.base,
-            tuning=run.model.tuning,
-        )
-        for run in grid.runs()
-        if folder.is_complete(run)
+        GridRun(**run.head, folder=folder.run_folder(run.name), base=run.model.base, tuning=run.model.tuning)
+        for run in complete
     ]
 
 

@@ -58,27 +58,19 @@ def plan_grid(grid: Grid, folder: BenchFolder) -> list[PlanLine]:
 
 
 def _plan(run: PlannedRun, done: Sequence[PlannedRun], folder: BenchFolder) -> PlanLine:
-    line = PlanLine(
-        name=run.name,
-        model=run.model.name,
-        task=run.task_name,
-        prompt=run.prompt,
-        language=run.task.language,
-    )
-    config = run.config
     if run in done:
         n = folder.run_folder(run.name).manifest().data.examples
-        return replace(line, n=n, rows=0, minutes=0.0, status="complete")
+        return PlanLine(**run.head, n=n, rows=0, minutes=0.0, status="complete")
     try:
-        examples = run.task.examples(limit=config.n)
+        examples = run.task.examples(limit=run.config.n)
     except IceError as exc:
-        return replace(line, status="cannot start", problem=str(exc))
-    rows = sum(_rows(example, run.task, config) for example in examples)
+        return PlanLine(**run.head, status="cannot start", problem=str(exc))
+    rows = sum(_rows(example, run.task, run.config) for example in examples)
     manifests = [folder.run_folder(each.name).manifest() for each in done if each.model == run.model]
     costs = [manifest.cost for manifest in manifests if manifest.cost is not None]
     known = sum(cost.rows for cost in costs)
     minutes = sum(cost.seconds for cost in costs) / known * rows / 60 if known else None
-    return replace(line, n=len(examples), rows=rows, minutes=minutes)
+    return PlanLine(**run.head, n=len(examples), rows=rows, minutes=minutes)
 
 
 def _rows(example: Example, task: Task, config: RunConfig) -> int:
@@ -151,29 +143,26 @@ class _Loaded:
 
     def __init__(self, executor: Executor, reporter: Reporter) -> None:
         self._executor, self._reporter = executor, reporter
-        self._model: Replicas | None = None
-        self._error: Exception | None = None
+        self._found: Replicas | Exception | None = None
 
     def model_of(self, run: PlannedRun) -> Replicas:
         """Return the model; where it cannot be loaded, raise the same error every time."""
-        if self._error is not None:
-            raise self._error
-        if self._model is None:
+        if self._found is None:
             where = {name: run.settings[name] for name in OF_LOADING if name in run.settings}
+            # Reports and figures distinguish models by their names in the grid.
+            where |= {"name": run.model.name, "reporter": self._reporter}
             try:
-                # Reports and figures distinguish models by their names in the grid.
-                self._model = load_replicas(
-                    run.model.ref, self._executor, **where, name=run.model.name, reporter=self._reporter
-                )
+                self._found = load_replicas(run.model.ref, self._executor, **where)
             except Exception as exc:
-                self._error = exc
-                raise
-        return self._model
+                self._found = exc
+        if isinstance(self._found, Exception):
+            raise self._found
+        return self._found
 
     def release(self) -> None:
-        if self._model is not None:
-            self._model.release()
-        self._model = None
+        if self._found is not None and not isinstance(self._found, Exception):
+            self._found.release()
+        self._found = None
         gc.collect()
 
 
@@ -200,43 +189,32 @@ def write_grid_figures(grid: GridResults, folder: Path) -> None:
 def _prompt_figures(grid: GridResults) -> "Iterator[Figure]":
     from ice_eval.report.figures import PromptWinRate, prompt_sensitivity
 
-    lines = _drawn_lines(grid) if grid.several("prompt") else []
-    for operator in dict.fromkeys(each.line.operator for each in lines):
-        rows = [
-            PromptWinRate(
-                model=each.line.model,
-                task=each.line.task,
-                attribution=each.line.attribution,
-                prompt=each.run.prompt,
-                win_rate=each.line.win_rate,
-                low=None if each.line.win_rate_ci is None else each.line.win_rate_ci.low,
-                high=None if each.line.win_rate_ci is None else each.line.win_rate_ci.high,
-            )
-            for each in lines
-            if each.line.operator == operator and each.line.win_rate is not None
-        ]
-        yield _about(prompt_sensitivity(rows), operator)
+    rows: dict[str, list[PromptWinRate]] = {}
+    for each in _drawn_lines(grid) if grid.several("prompt") else ():
+        line, interval = each.line, each.line.win_rate_ci
+        row = PromptWinRate(
+            **{name: getattr(line, name) for name in ("model", "task", "attribution", "win_rate")},
+            prompt=each.run.prompt,
+            low=None if interval is None else interval.low,
+            high=None if interval is None else interval.high,
+        )
+        rows.setdefault(line.operator, []).append(row)
+    return (_about(prompt_sensitivity(own), operator) for operator, own in rows.items())
 
 
 def _language_figures(grid: GridResults) -> "Iterator[Figure]":
-    """Yield one figure for every attribution, with the first of a task's prompts."""
+    """Return one figure for every attribution, with the first of a task's prompts."""
     from ice_eval.report.figures import LanguageWinRate, language_heatmap
 
     lines = _drawn_lines(grid) if grid.several("language") else []
     first = {(each.run.model, each.run.task): each.run.prompt for each in reversed(lines)}
-    lines = [each for each in lines if first[each.run.model, each.run.task] == each.run.prompt]
-    for attribution in dict.fromkeys(each.line.attribution for each in lines):
-        rows = [
-            LanguageWinRate(
-                model=each.run.model,
-                language=f"{each.run.task} ({each.run.language})",
-                operator=each.line.operator,
-                win_rate=each.line.win_rate,
-            )
-            for each in lines
-            if each.line.attribution == attribution and each.line.win_rate is not None
-        ]
-        yield _about(language_heatmap(rows), attribution)
+    rows: dict[str, list[LanguageWinRate]] = {}
+    for run, line in ((each.run, each.line) for each in lines):
+        if first[run.model, run.task] == run.prompt and line.win_rate is not None:
+            language = f"{run.task} ({run.language})"
+            row = LanguageWinRate(model=run.model, language=language, operator=line.operator, win_rate=line.win_rate)
+            rows.setdefault(line.attribution, []).append(row)
+    return (_about(language_heatmap(own), attribution) for attribution, own in rows.items())
 
 
 def _drawn_lines(grid: GridResults) -> list[GridLine[SummaryLine]]:
