@@ -64,11 +64,14 @@ class KnownModel:
             low, high = _SHORT if rng.random() < _SHORT_RATE else _LONG
             length, side = int(rng.integers(low, high + 1)), int(rng.integers(2))
             alone, size = rng.random() < self.sparse, set_size(length, SHARE)
-            words = _decisive_of(sides[side], sides[1 - side], size, alone=alone, rng=rng)
+            words = [rng.choice(sides[side])] if alone else []
+            if not alone:
+                supporting = rng.choice(sides[side], size + int(rng.integers(0, 2)), replace=False)
+                words = [*supporting, *rng.choice(sides[1 - side], int(rng.integers(0, 2)), replace=False)]
             places = rng.permutation(max(length // 2, len(words)))[: len(words)]
             text = [str(word) for word in rng.choice(list(self.fillers), length, replace=False)]
             for place, word in zip(places, words, strict=True):
-                text[place] = word
+                text[place] = str(word)
             total = self.bias + sum(every[word] for word in text)
             if (total if side == 0 else -total) > _MARGIN:  # the side that was meant to win does so
                 found.append(" ".join(text))
@@ -90,16 +93,6 @@ class KnownModel:
             return disturbed
 
         return Computed(function=function)
-
-
-def _decisive_of(
-    main: Sequence[str], other: Sequence[str], size: int, *, alone: bool, rng: np.random.Generator
-) -> list[str]:
-    if alone:
-        return [str(rng.choice(main))]
-    supporting = rng.choice(main, size + int(rng.integers(0, 2)), replace=False)
-    opposing = rng.choice(other, int(rng.integers(0, 2)), replace=False)
-    return [str(word) for word in (*supporting, *opposing)]
 
 
 def toy() -> KnownModel:
