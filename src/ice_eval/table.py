@@ -54,6 +54,11 @@ def naming(*fields: str) -> tuple[Column, ...]:
     return tuple(Column(field, field, kinds.get(field, "text")) for field in fields)
 
 
+def columns(kind: CellKind, **headers: str) -> tuple[Column, ...]:
+    """Return columns of one kind, given as `field="header"`."""
+    return tuple(Column(field, header, kind) for field, header in headers.items())
+
+
 def estimate(field: str, header: str, kind: CellKind = "number", interval: str = "95 % CI") -> tuple[Column, Column]:
     """Return columns of a number and of its interval, which is the field `…_ci` and headed `interval`."""
     limits = "interval" if kind == "number" else f"{kind} interval"

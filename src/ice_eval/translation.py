@@ -7,7 +7,7 @@ position alone, so a translation that was interrupted and continued equals one t
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +34,8 @@ class Provenance:
     """Quantisation of the model's weights; omitted from lines if None."""
 
     def as_dict(self) -> dict[str, Any]:
-        content = json.loads(json.dumps(asdict(self)))
-        return {name: value for name, value in content.items() if name != "load_in" or value is not None}
+        given = {**vars(self), "fields": list(self.fields)}
+        return {name: value for name, value in given.items() if name != "load_in" or value is not None}
 
 
 @dataclass(frozen=True)
@@ -70,14 +70,10 @@ def translate_file(
     *,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Translated:
-    """Translate the rows of some data into a file, or continue an interrupted translation.
+    """Translate the rows of some data into a `.jsonl` file, or continue an interrupted translation.
 
-    Args:
-        data: The original rows.
-        out: A `.jsonl` file that does not exist yet.
-        provenance: Description of the translation.
-        load: Returns the function that translates a batch of texts; called only if texts are left to translate.
-        progress: Called with the number of written lines and of all lines.
+    `load` returns the function that translates a batch of texts; it is called only if texts are left to translate.
+    `progress` is called with the number of written lines and of all lines.
 
     Raises:
         ConfigError: `out` exists, or an interrupted translation of something else does.
@@ -95,15 +91,15 @@ def translate_file(
             part = slice(start, start + provenance.batch)
             texts = iter(translate([text for source in sources[part] for text in source.values()]))
             for head, source in zip(heads[part], sources[part], strict=True):
-                line = {**head, **{name: next(texts) for name in source}, "source": source}
-                line["translation"] = provenance.as_dict()
+                line = {**head, **{name: next(texts) for name in source}}
+                line |= {"source": source, "translation": provenance.as_dict()}
                 stream.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
             stream.flush()
             os.fsync(stream.fileno())
             progress(min(part.stop, len(rows)), len(rows))
     partial.replace(out)
-    used = {*_KEPT, *provenance.fields}
-    return Translated(out, len(rows), before, tuple(dict.fromkeys(n for row in rows for n in row if n not in used)))
+    dropped = dict.fromkeys(name for row in rows for name in row if name not in {*_KEPT, *provenance.fields})
+    return Translated(out, len(rows), before, tuple(dropped))
 
 
 def _check_out(out: Path) -> None:
@@ -134,8 +130,7 @@ def _lines_before(
     """Count the lines of whole batches from an interrupted run and cut off the rest; raise ConfigError for others."""
     if not partial.is_file():
         return 0
-    lines = partial.read_bytes().splitlines(keepends=True)
-    whole = [line for line in lines if line.endswith(b"\n")]
+    whole = [line for line in partial.read_bytes().splitlines(keepends=True) if line.endswith(b"\n")]
     count = len(whole) if len(whole) == len(heads) else len(whole) // provenance.batch * provenance.batch
     expected = [
         {"id": head["id"], "source": source, "translation": provenance.as_dict()}

@@ -10,13 +10,13 @@ from ice_eval import stats
 from ice_eval.analysis import grid as grids
 from ice_eval.analysis.examples import groups_of
 from ice_eval.analysis.grid import Cell, GridResults, GridRun, Pair, WinRateSpread, operator_dependence
-from ice_eval.analysis.measures import Found, Missing, Part, filled
+from ice_eval.analysis.measures._base import Found, Missing, Part, filled
 from ice_eval.rationales import Share
 from ice_eval.results import SummaryLine, differences
 from ice_eval.results.outcomes import ALL
 from ice_eval.results.records import flat
 from ice_eval.seeding import rng_for
-from ice_eval.table import Column, estimate, naming
+from ice_eval.table import Column, columns, estimate, naming
 
 LEVEL = 0.05
 """Level of p-values that are adjusted over a whole grid."""
@@ -41,20 +41,15 @@ def _grouped(records: Iterable[_Record], *names: str) -> list[tuple[_Line, list[
 
 _OPERATOR_COLUMNS = (
     *naming("attribution", "operators", "texts"),
-    Column("n_configurations", "configurations", "count"),
-    Column("n_crossings", "cross 55 %", "count"),
-    Column("n_confirmed", "confirmed", "count"),
-    Column("first_exceeds", "first higher", "percent"),
-    Column("mean_gap", "mean gap", "points"),
-    Column("median_gap", "median gap", "points"),
-    Column("widest_gap", "widest gap", "points"),
-    Column("widest_where", "where", "text"),
+    *columns("count", n_configurations="configurations", n_crossings="cross 55 %", n_confirmed="confirmed"),
+    *columns("percent", first_exceeds="first higher"),
+    *columns("points", mean_gap="mean gap", median_gap="median gap", widest_gap="widest gap"),
+    *columns("text", widest_where="where"),
 )
 _CROSSING_PLACE = ("prompt", "attribution", "null", "direction", "k")
 _CROSSING_COLUMNS = (
     *naming(*_CROSSING_PLACE, "operators"),
-    Column("first", "first", "percent"),
-    Column("second", "second", "percent"),
+    *columns("percent", first="first", second="second"),
     *estimate("gap", "gap", "points"),
     *naming("crossing"),
 )
@@ -194,11 +189,9 @@ def prompts(grid: GridResults) -> Found | Missing:
     cells = [cell for cell in grid.cells if cell in varied]
     names = list(dict.fromkeys(cell.attribution for cell in cells))
     contrast = [Column("difference", "Δ", "points")] if set(_CONTRAST) <= set(names) else []
-    columns = (
+    shown = (
         *naming("prompt", "operator", "null", "direction", "k"),
-        Column("accuracy", "accuracy", "percent"),
-        Column("confidence", "confidence", "percent"),
-        *(Column(name, name, "percent") for name in names),
+        *(Column(name, name, "percent") for name in ("accuracy", "confidence", *names)),
         *contrast,
     )
     notes = ["Confidence is the mean probability of the explained label on whole texts."]
@@ -208,7 +201,7 @@ def prompts(grid: GridResults) -> Found | Missing:
     if contrast:
         notes.append("Δ is the win rate of attention less that of gradient.")
     parts = filled(
-        Part("Prompts", columns, list(_prompt_lines(grid, cells, names, contrast=bool(contrast)))),
+        Part("Prompts", shown, list(_prompt_lines(grid, cells, names, contrast=bool(contrast)))),
         Part("Sensitivity to the prompt", _PROMPT_SPREAD_COLUMNS, _spread_lines(found, "prompt", _PROMPT_PLACE)),
         Part("Confidence and win rate, over prompts", _CORRELATION_COLUMNS, correlations),
     )
@@ -277,18 +270,15 @@ _BASE = "base"
 _TUNING_PLACE = ("prompt", "attribution", "null", "operator", "direction", "k")
 _PAIRS = (
     *naming("base", "tuned", *_TUNING_PLACE),
-    Column("win_rate_base", "base win rate", "percent"),
-    Column("win_rate_tuned", "tuned win rate", "percent"),
+    *columns("percent", win_rate_base="base win rate", win_rate_tuned="tuned win rate"),
     *estimate("difference", "difference", "points"),
     Column("p_adjusted", "p adj.", "p-value"),
 )
 _KINDS = (
     *naming(*_TUNING_PLACE),
-    Column("n_base", "base models", "count"),
-    Column("n_tuned", "tuned models", "count"),
-    Column("win_rate_base", "mean of base", "percent"),
-    Column("win_rate_tuned", "mean of tuned", "percent"),
-    Column("difference", "difference", "points"),
+    *columns("count", n_base="base models", n_tuned="tuned models"),
+    *columns("percent", win_rate_base="mean of base", win_rate_tuned="mean of tuned"),
+    *columns("points", difference="difference"),
 )
 
 
@@ -341,19 +331,15 @@ def languages(grid: GridResults) -> Found | Missing:
         return Missing("the grid has one language")
     single = [each.line for each in grid.configurations if each.line.operator != ALL]
     rates = list(dict.fromkeys(f"{line.attribution} {line.operator}" for line in single))
-    columns = (
-        *naming("language", "prompt", *_PLACE),
-        Column("tokens_median", "median tokens"),
-        Column("tokens_per_word", "tokens per word"),
-        Column("tokens_per_character", "per character"),
-        Column("expansion", "against English"),
-        *(Column(name, name, "percent") for name in rates),
-    )
+    tokens = {"tokens_median": "median tokens", "tokens_per_word": "tokens per word"}
+    tokens |= {"tokens_per_character": "per character", "expansion": "against English"}
+    percent = (Column(name, name, "percent") for name in rates)
+    shown = (*naming("language", "prompt", *_PLACE), *columns("number", **tokens), *percent)
     lines = [line for run in grid.runs for line in _language_lines(run, grid, rates)]
     notes = ["Data sets differ between languages: a column compares models, and a row does not compare languages."]
     if any(line["expansion"] is not None for line in lines):
         notes.append("Against English: tokens per character, over those of the model's English texts in the grid.")
-    return Found((Part("Languages", columns, lines),), tuple(notes))
+    return Found((Part("Languages", shown, lines),), tuple(notes))
 
 
 def _language_lines(run: GridRun, grid: GridResults, names: Sequence[str]) -> Iterator[_Line]:
@@ -391,8 +377,8 @@ def guidelines(grid: GridResults) -> Found | Missing:
         "at most 0.05, and the paired difference to every other attribution excludes 0. What is not settled may be so "
         "with more examples.",
     )
-    advice = (Column("advice", "use", "text"), Column("reason", "because", "text"))
-    return Found((Part("Guidelines", (*naming("language", "prompt", *_PLACE), *advice), lines),), notes)
+    shown = (*naming("language", "prompt", *_PLACE), *columns("text", advice="use", reason="because"))
+    return Found((Part("Guidelines", shown, lines),), notes)
 
 
 def _is_control(attribution: str) -> bool:
@@ -449,8 +435,8 @@ def _not_beaten(run: GridRun, own: Sequence[SummaryLine], by_name: Mapping[str, 
     found = []
     for other in (name for name in by_name if name != own[0].attribution):
         theirs = {line.operator: line for line in by_name[other]}
-        if not all(line.operator in theirs and _is_ahead(run, line, theirs[line.operator]) for line in own):
-            found.append(other)
+        ahead = (line.operator in theirs and _is_ahead(run, line, theirs[line.operator]) for line in own)
+        found += [] if all(ahead) else [other]
     return found
 
 

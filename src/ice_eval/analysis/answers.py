@@ -11,7 +11,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 
 from ice_eval import stats
-from ice_eval.analysis.examples import group_label
+from ice_eval.analysis.examples import Values, group_label
 from ice_eval.records import Kind
 from ice_eval.results import RunFolder
 from ice_eval.results.ledger import NO_NAMES
@@ -51,16 +51,16 @@ class Answered:
 
 
 class _Scored(NamedTuple):
-    scores: NDArray[np.float64]
+    scores: Values
     """Log-probabilities, (rows, labels)."""
     right: NDArray[np.int64]
     examples: list[str]
 
-    def losses(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        chosen: NDArray[np.float64] = log_softmax(scores, axis=1)[np.arange(len(self.right)), self.right]
+    def losses(self, scores: Values) -> Values:
+        chosen: Values = log_softmax(scores, axis=1)[np.arange(len(self.right)), self.right]
         return -chosen
 
-    def rescaled(self) -> NDArray[np.float64]:
+    def rescaled(self) -> Values:
         """Return the losses at the best temperature, which do not depend on the scale of the scores."""
         centred = self.scores - self.scores.mean(axis=1, keepdims=True)
         unit = centred / (centred.std() or 1.0)
@@ -93,10 +93,8 @@ def _scored(folder: RunFolder) -> Mapping[tuple[str | None, str | None], _Scored
             label = right.get(row.key.example_id)
             if label is not None:
                 found[row.key.operator, row.key.direction].append((row.scores, label, row.key.example_id))
-    return {
-        kind: _Scored(np.array([r[0] for r in rows]), np.array([r[1] for r in rows]), [r[2] for r in rows])
-        for kind, rows in found.items()
-    }
+    columns = {kind: list(zip(*rows, strict=True)) for kind, rows in found.items()}
+    return {kind: _Scored(np.array(s), np.array(right), list(names)) for kind, (s, right, names) in columns.items()}
 
 
 def _compared(
@@ -123,7 +121,7 @@ def _compared(
     )
 
 
-def _means(examples: Sequence[str], values: NDArray[np.float64]) -> dict[str, float]:
+def _means(examples: Sequence[str], values: Values) -> dict[str, float]:
     names, place = np.unique(examples, return_inverse=True)
     means = np.bincount(place, weights=values) / np.bincount(place)
     return dict(zip(names.tolist(), means.tolist(), strict=True))

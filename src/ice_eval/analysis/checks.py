@@ -38,7 +38,6 @@ class LabelLine:
     tokens: tuple[str, ...]
     prior: float
     predicted: float
-    """Share of the scored examples that get this label."""
 
 
 @dataclass(frozen=True)

@@ -15,14 +15,13 @@ from ice_eval.records import PerUnit
 from ice_eval.results import InputRow, RunFolder, RunSettings
 from ice_eval.results.columns import Groups
 from ice_eval.seeding import rng_for
-from ice_eval.table import Column, estimate, naming
+from ice_eval.table import columns, estimate, naming
 
 FEWEST, _FOLDS = 20, 5
 """Fewest examples for five folds of a regression with six features."""
 _ERRORS = (
     *naming("attribution", "n"),
-    Column("error", "mean error"),
-    Column("baseline", "of the mean"),
+    *columns("number", error="mean error", baseline="of the mean"),
     *estimate("gain", "gain", "signed"),
 )
 
@@ -101,12 +100,7 @@ _PERMUTATIONS = 999
 _GRID = np.linspace(0, 1, 21)[1:]
 _TINY = 1e-12
 """Probabilities are clipped this far from 0 and 1: log-odds stay finite."""
-_CORRELATION = (
-    *naming("attribution", "n"),
-    Column("pairs", "pairs", "count"),
-    Column("rho", "rho", "signed"),
-    Column("p_value", "p", "p-value"),
-)
+_NUMBERS = (*columns("count", pairs="pairs"), *columns("signed", rho="rho"), *columns("p-value", p_value="p"))
 
 
 def concentration(vector: PerUnit) -> Values:
@@ -131,7 +125,7 @@ class Consistency(Measure):
                 f"no attribution and confidence differ over {FEWEST_PAIRED} examples with the same target; raise --n"
             )
         grouped = "examples of a group are not exchangeable one by one: rho is a description, without a p-value"
-        part = Part("Consistency of confidence and attribution", _CORRELATION, lines)
+        part = Part("Consistency of confidence and attribution", (*naming("attribution", "n"), *_NUMBERS), lines)
         return Found((part,), (grouped,) if groups_of(rows) is not None else ())
 
 

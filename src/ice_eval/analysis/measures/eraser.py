@@ -21,7 +21,7 @@ from ice_eval.results.records import Measures
 from ice_eval.results.summary import scored_examples
 from ice_eval.seeding import rng_for
 from ice_eval.stats import reaches
-from ice_eval.table import Column, estimate, naming
+from ice_eval.table import columns, estimate, naming
 
 MEASURES: Mapping[Direction, tuple[str, str]] = {
     "sufficiency": ("sufficiency", "aopc_suff"),
@@ -32,21 +32,19 @@ _RAW = (
     *naming("attribution", "operator", "k", "measure", "n"),
     *estimate("raw", "raw", "signed"),
     *estimate("win_rate", "win rate", "percent", "95 % CI of win rate"),
-    Column("positive", "positive by", "text"),
+    *columns("text", positive="positive by"),
 )
 _AOPC = (
     *naming("attribution", "operator", "n"),
     *estimate("aopc_suff", "aopc_suff ↓", "signed"),
     *estimate("aopc_compr", "aopc_compr ↑", "signed", "95 % CI of compr"),
-    Column("taucorr_loo_n", "n of taucorr", "count"),
+    *columns("count", taucorr_loo_n="n of taucorr"),
     *estimate("taucorr_loo", "taucorr_loo ↑", "signed", "95 % CI of taucorr"),
 )
 _AGREEMENT = (
     *naming("measure"),
-    Column("n_configurations", "configurations", "count"),
-    Column("agree", "agree", "count"),
-    Column("eraser_alone", "ERASER alone positive", "count"),
-    Column("win_rate_alone", "win rate alone positive", "count"),
+    *columns("count", n_configurations="configurations", agree="agree"),
+    *columns("count", eraser_alone="ERASER alone positive", win_rate_alone="win rate alone positive"),
 )
 
 

@@ -29,7 +29,7 @@ from ice_eval.results.columns import Groups
 from ice_eval.results.outcomes import ALL
 from ice_eval.seeding import rng_for
 from ice_eval.stats.correlation import FEWEST_PAIRS
-from ice_eval.table import Column, estimate, naming
+from ice_eval.table import columns, estimate, naming
 
 Marks = NDArray[np.bool_]
 """Units that a person marked, (n,)."""
@@ -141,10 +141,9 @@ _MEANS = (*naming("measure", "n"), *above_chance_columns("mean"))
 _RELATION = (
     *naming(*_PLACE, "measure", "n"),
     *estimate("pearson", "r", "signed"),
-    Column("pearson_p", "p", "p-value"),
-    Column("pearson_p_adjusted", "p adj.", "p-value"),
+    *columns("p-value", pearson_p="p", pearson_p_adjusted="p adj."),
     *estimate("spearman", "rho", "signed", "95 % CI of rho"),
-    Column("detectable", "detectable r"),
+    *columns("number", detectable="detectable r"),
 )
 _FOUND_TOGETHER = ("n", "pearson", "spearman")
 _TOGETHER = tuple(column for column in _RELATION if column.field in {*_PLACE[1:], "measure", *_FOUND_TOGETHER})
