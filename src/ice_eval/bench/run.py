@@ -1,5 +1,10 @@
-"""Plan and run a grid: one model at a time, each run in its folder; after a failed run, the others continue."""
+"""A bench folder, and the runs of a grid in it: planned, run one model at a time, and summed up.
 
+`grid.json` is the state of the grid, `runs/` holds its runs, `bench.json` their summary. After a failed run, the others
+continue.
+"""
+
+import contextlib
 import gc
 import itertools
 from collections.abc import Iterator, Sequence
@@ -7,27 +12,157 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from ice_eval.analysis import GridLine, GridResults
+from ice_eval.analysis import GridLine, GridResults, GridRun, grid_results
+from ice_eval.analysis.across import QUESTIONS
+from ice_eval.analysis.measures import Found, Missing
 from ice_eval.api import evaluate
 from ice_eval.attributions import method_of
-from ice_eval.bench.folder import BenchFolder, RunRecord, bench_summary, finished_runs, results_of
-from ice_eval.bench.grid import OF_LOADING, Grid, PlannedRun
-from ice_eval.errors import IceError, MissingExtraError
+from ice_eval.bench.grid import OF_LOADING, Grid, PlannedRun, grid_of
+from ice_eval.errors import ConfigError, IceError, MissingExtraError
 from ice_eval.executors import Executor, Local
+from ice_eval.files import DRAFT, exclusive, read_json, write_json
 from ice_eval.nulls import SIZE
 from ice_eval.operators import operators
 from ice_eval.pipeline import Replicas, Reporter, Silent, load_replicas
 from ice_eval.rationales import DYNAMIC, ERASER_SHARES, n_sets, set_size
 from ice_eval.records import Example
 from ice_eval.report import write_html
-from ice_eval.results import SummaryLine
+from ice_eval.results import SCHEMA, RunFolder, SummaryLine
+from ice_eval.results.agreements import kappas
+from ice_eval.results.json_files import as_json
 from ice_eval.results.outcomes import ALL
-from ice_eval.settings import RunConfig
+from ice_eval.results.summary import adjusted_jointly
+from ice_eval.settings import ADDABLE, RunConfig
 from ice_eval.tasks import Task
 from ice_eval.words import word_spans
 
 if TYPE_CHECKING:
     from ice_eval.report.figures import Figure
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    name: str
+    status: Literal["waiting", "complete", "failed"]
+    error: str | None = None
+
+
+class BenchFolder:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def is_one(cls, path: Path) -> bool:
+        """Return True if the folder holds a grid."""
+        return (path / "grid.json").is_file()
+
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[None]:
+        """Create the folder, lock it, and remove half-written files of a killed process."""
+        if self._is_foreign():
+            raise ConfigError(f"{self.path} is there and holds no grid; choose an --out that is empty or new.")
+        try:
+            (self.path / "runs").mkdir(parents=True, exist_ok=True)
+        except OSError as exc:
+            raise ConfigError(f"the folder {self.path} cannot be made: {exc.strerror}; choose another --out.") from exc
+        with exclusive(self.path):
+            for draft in self.path.glob(f"{DRAFT}*"):
+                draft.unlink(missing_ok=True)
+            yield
+
+    def _is_foreign(self) -> bool:
+        """Return True if the path holds anything but a grid; one that was killed at once leaves almost nothing."""
+        if not self.path.is_dir():
+            return self.path.exists()
+        names = {path.name for path in self.path.iterdir() if not path.name.startswith(DRAFT)}
+        return not self.is_one(self.path) and not names <= {"runs", ".lock"}
+
+    def run_folder(self, name: str) -> RunFolder:
+        return RunFolder(self.path / "runs" / name)
+
+    def is_complete(self, run: PlannedRun) -> bool:
+        """Return True if a run is finished, with everything that the grid now requires."""
+        folder = self.run_folder(run.name)
+        if folder.is_new:
+            return False
+        manifest, asked = folder.manifest(), run.config
+        return (
+            manifest.status == "complete"
+            and all(set(getattr(asked, key)) <= set(getattr(manifest.config, key)) for key in ADDABLE)
+            and asked.eraser <= manifest.config.eraser
+            # A run in which no example could be evaluated is finished too, but failed.
+            and any(line.n for line in folder.summary().configurations)
+        )
+
+    def grid(self, **changes: Any) -> Grid:
+        """Return the grid of the folder; `changes` are keys in place of its own."""
+        where = str(self.path / "grid.json")
+        content = read_json(self.path / "grid.json")
+        if not {"grid", "folder", "name"} <= set(content):
+            raise ConfigError(f"{where} is damaged: a grid, its folder and its name are expected.")
+        folder = Path(content["folder"])
+        return grid_of(content["grid"], where=where, folder=folder, default_name=content["name"], **changes)
+
+    def write(self, grid: Grid, records: Sequence[RunRecord]) -> None:
+        waiting = any(record.status == "waiting" for record in records)
+        content = {
+            "schema": SCHEMA,
+            "name": grid.name,
+            "status": "running" if waiting else "complete",
+            "grid": dict(grid.source),
+            "folder": str(grid.folder),
+            "left_out": list(grid.left_out),
+            "runs": [asdict(record) for record in records],
+        }
+        write_json(self.path / "grid.json", content)
+
+    def records(self) -> list[RunRecord]:
+        """Return the state of each run, as last written."""
+        return [RunRecord(**each) for each in read_json(self.path / "grid.json")["runs"]]
+
+    def finished(self) -> list[RunFolder]:
+        return [self.run_folder(record.name) for record in self.records() if record.status == "complete"]
+
+    def summary(self) -> dict[str, Any]:
+        return read_json(self.path / "bench.json")
+
+
+def finished_runs(grid: Grid, folder: BenchFolder) -> list[GridRun]:
+    """Return the runs of a grid that are complete, in its order."""
+    complete = [run for run in grid.runs() if folder.is_complete(run)]
+    return [
+        GridRun(**run.head, folder=folder.run_folder(run.name), base=run.model.base, tuning=run.model.tuning)
+        for run in complete
+    ]
+
+
+def results_of(runs: Sequence[GridRun]) -> GridResults:
+    """Return the results of all runs; p-values are adjusted over all configurations (Benjamini-Yekutieli)."""
+    return grid_results(runs, adjusted_jointly([run.folder.summary() for run in runs]))
+
+
+def answers(results: GridResults) -> dict[str, Found | Missing]:
+    return {name: question(results) for name, question in QUESTIONS.items() if results.runs}
+
+
+def bench_summary(grid: Grid, records: Sequence[RunRecord], results: GridResults) -> dict[str, Any]:
+    """Return `bench.json`, without times, so that an interrupted grid has the same as an uninterrupted one."""
+    lines = {name: getattr(results, name) for name in ("configurations", "agreement", "robustness")}
+    facts = {
+        run.name: {**run.head, "base": run.base, "tuning": run.tuning, "confidence": run.confidence, **run.token_counts}
+        for run in results.runs
+    }
+    return {
+        "schema": SCHEMA,
+        "name": grid.name,
+        "runs": [{**asdict(record), **facts.get(record.name, {})} for record in records],
+        **{name: [line.as_dict() for line in own] for name, own in lines.items()},
+        "kappa": [as_json(line) for line in kappas([results.lines_of(run) for run in results.runs])],
+        "analyses": {name: found.as_dict() for name, found in answers(results).items()},
+    }
+
+
+# --- planning and running -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,14 +193,15 @@ def plan_grid(grid: Grid, folder: BenchFolder) -> list[PlanLine]:
 
 
 def _plan(run: PlannedRun, done: Sequence[PlannedRun], folder: BenchFolder) -> PlanLine:
+    config = run.config
     if run in done:
         n = folder.run_folder(run.name).manifest().data.examples
         return PlanLine(**run.head, n=n, rows=0, minutes=0.0, status="complete")
     try:
-        examples = run.task.examples(limit=run.config.n)
+        examples = run.task.examples(limit=config.n)
     except IceError as exc:
         return PlanLine(**run.head, status="cannot start", problem=str(exc))
-    rows = sum(_rows(example, run.task, run.config) for example in examples)
+    rows = sum(_rows(example, run.task, config) for example in examples)
     manifests = [folder.run_folder(each.name).manifest() for each in done if each.model == run.model]
     costs = [manifest.cost for manifest in manifests if manifest.cost is not None]
     known = sum(cost.rows for cost in costs)
@@ -107,7 +243,9 @@ def run_grid(
         records = {run.name: RunRecord(run.name, "complete" if folder.is_complete(run) else "waiting") for run in runs}
         folder.write(grid, list(records.values()))
         left = [(number, run) for number, run in enumerate(runs, start=1) if records[run.name].status == "waiting"]
-        for _, group in itertools.groupby(left, key=lambda each: _loaded_for(each[1])):
+        # Runs that share a loaded model; the replies of a server belong to the folder of one run.
+        key = {run.name: run.name if run.model.is_served else run.model.name for run in runs}
+        for _, group in itertools.groupby(left, key=lambda each: key[each[1].name]):
             loaded = _Loaded(place, reporter)
             for number, run in group:
                 reporter.say(f"[{number}/{len(runs)}] {run}")
@@ -116,11 +254,6 @@ def run_grid(
             loaded.release()
         _sum_up(grid, folder, reporter)
     return folder
-
-
-def _loaded_for(run: PlannedRun) -> str:
-    """Return a key of runs that share a loaded model; the replies of a server belong to the folder of one run."""
-    return run.name if run.model.is_served else run.model.name
 
 
 def _record(run: PlannedRun, loaded: "_Loaded", folder: BenchFolder, reporter: Reporter) -> RunRecord:
@@ -168,7 +301,7 @@ class _Loaded:
 
 def _sum_up(grid: Grid, folder: BenchFolder, reporter: Reporter) -> None:
     results = results_of(finished_runs(grid, folder))
-    folder.write_summary(bench_summary(grid, folder.records(), results))
+    write_json(folder.path / "bench.json", bench_summary(grid, folder.records(), results))
     if not results.runs:
         return
     write_html([run.folder for run in results.runs], folder.path / "report.html")

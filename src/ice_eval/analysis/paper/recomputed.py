@@ -19,6 +19,7 @@ _DRAWS, _VOCABULARY = 4, 50_000
 _FULL, _EMPTY = 0.78, 0.50
 """Scores of the worked example's full and empty input."""
 _POWER_N = 400
+_ATTRIBUTIONS = ("gradient", "attention")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,24 +171,20 @@ def _methods() -> dict[str, float]:
 
 def _languages_and_masks() -> dict[str, float]:
     every = _percent(tables.multilingual_cells(), attribution="attention")
-    german, chinese = (
-        _percent(tables.multilingual_cells(), task=task, operator="delete") for task in ("german", "chinese")
-    )
     found = {"multilingual_lowest": min(every), "multilingual_highest": max(every)}
-    found |= {"german_lowest_delete": min(german), "german_highest_delete": max(german)}
-    found |= {"chinese_lowest_delete": min(chinese), "chinese_highest_delete": max(chinese)}
-    for name in ("attention", "gradient"):
-        cells = {cell.operator: cell.win_rate for cell in _chosen(tables.ablation_cells(), attribution=name)}
+    for task in ("german", "chinese"):
+        rates = _percent(tables.multilingual_cells(), task=task, operator="delete")
+        found |= {f"{task}_lowest_delete": min(rates), f"{task}_highest_delete": max(rates)}
+    for name in _ATTRIBUTIONS:
+        cells = {cell.operator: cell.win_rate for cell in _chosen(tables.cells("operator_ablation"), attribution=name)}
         ratios = [cells["delete"] / rate for operator, rate in cells.items() if operator != "delete"]
         found[f"mask_ratio_{name}"] = min(ratios)
     return found
 
 
 def _choices() -> dict[str, float]:
-    [gradient] = grid.spreads(_chosen(tables.k_cells(), model="GPT-2", task="german", attribution="gradient"), over="k")
-    [attention] = grid.spreads(
-        _chosen(tables.k_cells(), model="GPT-2", task="german", attribution="attention"), over="k"
-    )
+    german = _chosen(tables.cells("k_sweep"), model="GPT-2", task="german")
+    [gradient], [attention] = (grid.spreads(_chosen(german, attribution=name), over="k") for name in _ATTRIBUTIONS)
     gaps = {task: _wins(_chosen(tables.prompt_cells(), task=task)) for task in ("imdb", "sst2")}
     r = float(np.corrcoef(_column("prompts", "confidence"), _column("prompts", "attention"))[0, 1])
     return {

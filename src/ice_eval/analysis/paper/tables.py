@@ -37,7 +37,7 @@ class PaperTable:
     """One table of the paper, with every cell as printed."""
 
     name: str
-    labels: tuple[str, ...]
+    labels: Sequence[str]
     """Tables and figures of the paper that show these numbers."""
     title: str
     unit: str
@@ -45,12 +45,12 @@ class PaperTable:
     """Examples, M and k of the protocol; None where the paper does not state them, or they have no meaning."""
     m: int | None
     k: float | None
-    note: str
-    rows: tuple[Row, ...]
+    note: str = ""
+    rows: Sequence[Row]
     """One per line of the file, all with the same columns. An empty cell has no value in the paper."""
-    columns: str | None
+    columns: str | None = None
     """Field whose values are the columns of the printed table; None where the file has the printed layout."""
-    values: tuple[str, ...]
+    values: Sequence[str] = ()
     """Fields that are printed in those columns."""
 
     def where(self, **known: str) -> list[Row]:
@@ -59,12 +59,11 @@ class PaperTable:
     def as_dict(self) -> dict[str, Any]:
         """Return the table as JSON holds it: numbers as numbers, empty cells as null."""
         head = {name: getattr(self, name) for name in ("name", "labels", "title", "unit", "n", "m", "k", "note")}
-        rows = [{name: _plain(cell) for name, cell in row.items()} for row in self.rows]
-        return {**head, "labels": list(self.labels), "rows": rows}
-
-
-def _plain(cell: str) -> str | float | None:
-    return float(cell) if _NUMBER.fullmatch(cell) else cell or None
+        rows = [
+            {name: float(cell) if _NUMBER.fullmatch(cell) else cell or None for name, cell in row.items()}
+            for row in self.rows
+        ]
+        return {**head, "rows": rows}
 
 
 def _matching(rows: Sequence[Row], known: Mapping[str, str]) -> list[Row]:
@@ -111,14 +110,8 @@ def _table(entry: Mapping[str, Any]) -> PaperTable:
     if "difference" in entry:
         first, second = entry["difference"]
         chosen = [{**row, "difference": f"{float(row[first]) - float(row[second]):+.1f}"} for row in chosen]
-    return PaperTable(
-        **{name: entry[name] for name in ("name", "title", "unit", "n", "m", "k")},
-        labels=tuple(entry["labels"]),
-        note=entry.get("note", ""),
-        rows=tuple(chosen),
-        columns=entry.get("columns"),
-        values=tuple(entry.get("values", ())),
-    )
+    kept = {name: value for name, value in entry.items() if name not in {"of", "where", "difference"}}
+    return PaperTable(**kept, rows=chosen)
 
 
 @cache
@@ -136,35 +129,26 @@ def read_json(name: str) -> Any:
 
 def english_cells() -> Sequence[Cell]:
     """Return seven models, four data sets, attention and gradient, deletion and infill."""
-    return _cells("english")
+    return cells("english")
 
 
 def multilingual_cells() -> Sequence[Cell]:
     """Return attention in six languages under both operators, and the printed cells of gradient."""
-    return (*_cells("multilingual"), *_cells("multilingual_gradient"))
-
-
-def ablation_cells() -> Sequence[Cell]:
-    """Return deletion and masks, GPT-2 on 100 examples of SST-2."""
-    return _cells("operator_ablation")
-
-
-def k_cells() -> Sequence[Cell]:
-    """Return five sizes of rationales, GPT-2 and LFM2 in French and German; the operator is not stated."""
-    return _cells("k_sweep")
+    return (*cells("multilingual"), *cells("multilingual_gradient"))
 
 
 def prompt_cells() -> Sequence[Cell]:
     """Return GPT-2 under several prompts; the operator is not stated."""
-    return _cells("prompts")
+    return cells("prompts")
 
 
 @cache
-def _cells(name: str) -> tuple[Cell, ...]:
+def cells(name: str) -> tuple[Cell, ...]:
+    """Return the win rates of a table as cells of a grid; the operator may be `UNSTATED`."""
     table, methods = paper_table(name), ("attention", "gradient")
     rows = table.rows
     if "win_rate" not in rows[0]:  # attributions are columns
-        rows = tuple({**row, "attribution": each, "win_rate": row[each]} for row in rows for each in methods)
+        rows = [{**row, "attribution": each, "win_rate": row[each]} for row in rows for each in methods]
     lengths = {row["task"]: cast(TextLength, row["text_length"]) or None for row in paper_table("datasets").rows}
     return tuple(
         Cell(
@@ -194,14 +178,14 @@ def published(
     found_model, found_task, prompt = model_of(model), task_of(task), _parted(task)[1]
     if found_model is None or found_task is None or direction != "sufficiency":
         return None
-    cells: Sequence[Cell] = (*english_cells(), *multilingual_cells(), *ablation_cells(), *k_cells())
+    known: Sequence[Cell] = (*english_cells(), *multilingual_cells(), *cells("operator_ablation"), *cells("k_sweep"))
     if prompt:
         styles = {(row["task"], row["prompt"]): row["style"] for row in paper_table("prompts").rows}
         named = [(cell, styles[cell.task, cell.prompt]) for cell in prompt_cells()]
-        cells = [cell for cell, style in named if _STYLES.get(style, style) == prompt]
+        known = [cell for cell, style in named if _STYLES.get(style, style) == prompt]
     wanted = (found_model["model"], found_task, attribution, k)
     operators = (operator, UNSTATED) if operator in ("delete", "infill") else (operator,)
-    fitting = (cell for cell in cells if (cell.model, cell.task, cell.attribution, cell.k) == wanted)
+    fitting = (cell for cell in known if (cell.model, cell.task, cell.attribution, cell.k) == wanted)
     return next((cell for cell in fitting if cell.operator in operators), None)
 
 
