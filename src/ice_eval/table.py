@@ -157,12 +157,6 @@ def share(k: Share | None) -> str:
     return written(k, "share")
 
 
-def _p_value(value: float) -> str:
-    if value < 0.00005:
-        return "<0.0001"
-    return f"{value:.4f}" if value < 0.1 else f"{value:.2f}"
-
-
 def _signed(value: float) -> str:
     """Return a number with its sign, which is plus for numbers that round to 0."""
     return f"{round(value, 3) + 0.0:+.3f}"
@@ -184,7 +178,7 @@ _CELLS: Mapping[CellKind, Callable[[Any], str]] = {
     "shortest": "{:g}".format,
     "rounded": "{:.0f}".format,
     "signed": _signed,
-    "p-value": _p_value,
+    "p-value": lambda value: "<0.0001" if value < 0.00005 else f"{value:.4f}" if value < 0.1 else f"{value:.2f}",
 }
 _LIMITS: Mapping[CellKind, Callable[[float], str]] = {
     "percent interval": lambda limit: f"{100 * limit:.1f}",

@@ -79,10 +79,21 @@ def translate_file(
         ConfigError: `out` exists, or an interrupted translation of something else does.
         DataError: A row lacks a field.
     """
-    _check_out(out)
-    rows = list(data.rows())
-    heads = [_head(row, place) for place, row in enumerate(rows)]
-    sources = [_source(row, place, provenance.fields, data.origin) for place, row in enumerate(rows)]
+    if out.suffix.lower() != ".jsonl":
+        raise ConfigError(f"--out {out}: a name that ends in .jsonl is expected.")
+    if out.exists():
+        raise ConfigError(f"{out} is there already; choose another --out, or remove it.")
+    if not out.parent.is_dir():
+        raise ConfigError(f"the folder of --out {out} is not there; make it first.")
+    rows, heads, sources = list(data.rows()), list[dict[str, Any]](), list[dict[str, str]]()
+    for place, row in enumerate(rows):
+        # The id is the one that a run assigns: the example's own, else its row.
+        kept = {name: row[name] for name in _KEPT[1:] if row.get(name) is not None}
+        heads.append({"id": str(place if row.get("id") is None else row["id"]), **kept})
+        missing = [name for name in provenance.fields if not isinstance(row.get(name), str)]
+        if missing:
+            raise DataError(f"{data.origin}, example {place}: the field '{missing[0]}' holds no text.")
+        sources.append({name: row[name] for name in provenance.fields})
     partial = out.with_name(out.name + PARTIAL)
     before = _lines_before(partial, sources, heads, provenance)
     translate = load() if before < len(rows) else list
@@ -100,28 +111,6 @@ def translate_file(
     partial.replace(out)
     dropped = dict.fromkeys(name for row in rows for name in row if name not in {*_KEPT, *provenance.fields})
     return Translated(out, len(rows), before, tuple(dropped))
-
-
-def _check_out(out: Path) -> None:
-    if out.suffix.lower() != ".jsonl":
-        raise ConfigError(f"--out {out}: a name that ends in .jsonl is expected.")
-    if out.exists():
-        raise ConfigError(f"{out} is there already; choose another --out, or remove it.")
-    if not out.parent.is_dir():
-        raise ConfigError(f"the folder of --out {out} is not there; make it first.")
-
-
-def _source(row: Mapping[str, Any], place: int, fields: Sequence[str], origin: str) -> dict[str, str]:
-    missing = [name for name in fields if not isinstance(row.get(name), str)]
-    if missing:
-        raise DataError(f"{origin}, example {place}: the field '{missing[0]}' holds no text.")
-    return {name: row[name] for name in fields}
-
-
-def _head(row: Mapping[str, Any], place: int) -> dict[str, Any]:
-    """Return the fields that are kept; the id is the one that a run assigns: the example's own, else its row."""
-    kept = {name: row[name] for name in _KEPT[1:] if row.get(name) is not None}
-    return {"id": str(place if row.get("id") is None else row["id"]), **kept}
 
 
 def _lines_before(

@@ -12,7 +12,7 @@ from ice_eval.analysis.examples import groups_of
 from ice_eval.analysis.grid import Cell, GridResults, GridRun, Pair, WinRateSpread, operator_dependence
 from ice_eval.analysis.measures._base import Found, Missing, Part, filled
 from ice_eval.rationales import Share
-from ice_eval.results import SummaryLine, differences
+from ice_eval.results import Configuration, SummaryLine, differences
 from ice_eval.results.outcomes import ALL
 from ice_eval.results.records import flat
 from ice_eval.seeding import rng_for
@@ -195,7 +195,12 @@ def prompts(grid: GridResults) -> Found | Missing:
         *contrast,
     )
     notes = ["Confidence is the mean probability of the explained label on whole texts."]
-    correlations = list(_confidence_correlations(grid, cells))
+    confidence, correlations = {(run.model, run.task, run.prompt): run.confidence for run in grid.runs}, list[_Line]()
+    known = [cell for cell in cells if confidence[cell.model, cell.task, cell.prompt] is not None]
+    for place, group in _grouped(known, *_PROMPT_PLACE):  # over all prompts of all tasks
+        points = [(confidence[cell.model, cell.task, cell.prompt], cell.win_rate) for cell in group]
+        r = stats.correlate(*np.array(points, dtype=np.float64).T, rng=rng_for(0, "prompts"))
+        correlations += [{**place, "n": r.n, "r": r.r}] if r.r is not None else []
     if correlations:
         notes.append("Runs of one model or task share more than a prompt: read r over them as a description.")
     if contrast:
@@ -253,20 +258,8 @@ def _prompt_lines(grid: GridResults, cells: Sequence[Cell], names: Sequence[str]
         yield line
 
 
-def _confidence_correlations(grid: GridResults, cells: Sequence[Cell]) -> Iterator[_Line]:
-    """Yield Pearson's r of confidence and win rate over all prompts of all tasks, where there are enough."""
-    confidence = {(run.model, run.task, run.prompt): run.confidence for run in grid.runs}
-    known = [cell for cell in cells if confidence[cell.model, cell.task, cell.prompt] is not None]
-    for place, group in _grouped(known, *_PROMPT_PLACE):
-        points = [(confidence[cell.model, cell.task, cell.prompt], cell.win_rate) for cell in group]
-        found = stats.correlate(*np.array(points, dtype=np.float64).T, rng=rng_for(0, "prompts"))
-        if found.r is not None:
-            yield {**place, "n": found.n, "r": found.r}
-
-
 # --- models and languages -----------------------------------------------------------------------------------------
 
-_BASE = "base"
 _TUNING_PLACE = ("prompt", "attribution", "null", "operator", "direction", "k")
 _PAIRS = (
     *naming("base", "tuned", *_TUNING_PLACE),
@@ -284,9 +277,15 @@ _KINDS = (
 
 def tuning(grid: GridResults) -> Found | Missing:
     """Compare every tuned model with its own base model over the same examples, and all tuned with all base models."""
-    runs = {(run.model, run.task, run.prompt): run for run in grid.runs}
-    pairs = [(runs.get((run.base, run.task, run.prompt)), run) for run in grid.runs if run.base is not None]
-    lines = [line for base, tuned in pairs if base is not None for line in _tuning_lines(base, tuned)]
+    runs, lines = {(run.model, run.task, run.prompt): run for run in grid.runs}, list[_Line]()
+    for run in grid.runs:
+        base = runs.get((run.base, run.task, run.prompt)) if run.base is not None else None
+        compared = differences(base.folder, [run.folder])[0].configurations if base is not None else ()
+        head = {"task": run.task, "base": run.base, "tuned": run.model, "prompt": run.prompt}
+        for line in (line for line in compared if line.operator != ALL):
+            place = _fields(line, *_TUNING_PLACE[1:], "paired")
+            rates = {"win_rate_base": line.win_rate_first, "win_rate_tuned": line.win_rate_second}
+            lines.append({**head, **place, **rates, **_fields(line, "difference", "difference_ci", "p_value")})
     p_adjusted = stats.adjusted_known([line["p_value"] for line in lines])
     own = [{**line, "p_adjusted": p} for line, p in zip(lines, p_adjusted, strict=True)]
     kinds = list(_by_tuning(grid))
@@ -297,25 +296,9 @@ def tuning(grid: GridResults) -> Found | Missing:
     return Found(parts, (note,) if kinds else ())
 
 
-def _tuning_lines(base: GridRun, tuned: GridRun) -> list[_Line]:
-    [found] = differences(base.folder, [tuned.folder])
-    head = {"task": tuned.task, "base": base.model, "tuned": tuned.model, "prompt": tuned.prompt}
-    return [
-        {
-            **head,
-            **_fields(line, *_TUNING_PLACE[1:], "paired"),
-            "win_rate_base": line.win_rate_first,
-            "win_rate_tuned": line.win_rate_second,
-            **_fields(line, "difference", "difference_ci", "p_value"),
-        }
-        for line in found.configurations
-        if line.operator != ALL
-    ]
-
-
 def _by_tuning(grid: GridResults) -> Iterator[_Line]:
     """Yield mean win rates of base and of tuned models, where the grid has both."""
-    is_base = {run.model: run.tuning == _BASE for run in grid.runs if run.tuning is not None}
+    is_base = {run.model: run.tuning == "base" for run in grid.runs if run.tuning is not None}
     for place, group in _grouped((cell for cell in grid.cells if cell.model in is_base), "task", *_TUNING_PLACE):
         base, tuned = ([c.win_rate for c in group if is_base[c.model] is kind] for kind in (True, False))
         if base and tuned:
@@ -335,23 +318,20 @@ def languages(grid: GridResults) -> Found | Missing:
     tokens |= {"tokens_per_character": "per character", "expansion": "against English"}
     percent = (Column(name, name, "percent") for name in rates)
     shown = (*naming("language", "prompt", *_PLACE), *columns("number", **tokens), *percent)
-    lines = [line for run in grid.runs for line in _language_lines(run, grid, rates)]
+    lines = []
+    for run in grid.runs:
+        same_model = [each for each in grid.runs if (each.model, each.language) == (run.model, "en")]
+        english = [each.texts.tokens_per_character for each in same_model if each.texts is not None]
+        head = {**run.token_counts, "expansion": None}
+        if run.texts is not None and english:
+            head["expansion"] = run.texts.tokens_per_character / (sum(english) / len(english))
+        for place, group in _grouped((line for line in grid.lines_of(run) if line.operator != ALL), *_PLACE):
+            own = {f"{line.attribution} {line.operator}": line.win_rate for line in group}
+            lines.append({**run.head, **place, **head, **{name: own.get(name) for name in rates}})
     notes = ["Data sets differ between languages: a column compares models, and a row does not compare languages."]
     if any(line["expansion"] is not None for line in lines):
         notes.append("Against English: tokens per character, over those of the model's English texts in the grid.")
     return Found((Part("Languages", shown, lines),), tuple(notes))
-
-
-def _language_lines(run: GridRun, grid: GridResults, names: Sequence[str]) -> Iterator[_Line]:
-    same_model = [each for each in grid.runs if (each.model, each.language) == (run.model, "en")]
-    english = [each.texts.tokens_per_character for each in same_model if each.texts is not None]
-    expansion = None
-    if run.texts is not None and english:
-        expansion = run.texts.tokens_per_character / (sum(english) / len(english))
-    head = {**run.token_counts, "expansion": expansion}
-    for place, group in _grouped((line for line in grid.lines_of(run) if line.operator != ALL), *_PLACE):
-        rates = {f"{line.attribution} {line.operator}": line.win_rate for line in group}
-        yield {**run.head, **place, **head, **{name: rates.get(name) for name in names}}
 
 
 # --- guidelines ---------------------------------------------------------------------------------------------------
@@ -434,14 +414,15 @@ def _not_beaten(run: GridRun, own: Sequence[SummaryLine], by_name: Mapping[str, 
     """Return the attributions that this one does not significantly beat under every operator."""
     found = []
     for other in (name for name in by_name if name != own[0].attribution):
-        theirs = {line.operator: line for line in by_name[other]}
-        ahead = (line.operator in theirs and _is_ahead(run, line, theirs[line.operator]) for line in own)
-        found += [] if all(ahead) else [other]
+        theirs = {line.operator: line.configuration for line in by_name[other]}
+        pairs = [(line.configuration, theirs.get(line.operator)) for line in own]
+        if not all(second is not None and _is_ahead(run, first, second) for first, second in pairs):
+            found.append(other)
     return found
 
 
-def _is_ahead(run: GridRun, line: SummaryLine, other: SummaryLine) -> bool:
-    first, second = run.win_rates[line.configuration], run.win_rates[other.configuration]
+def _is_ahead(run: GridRun, own: Configuration, other: Configuration) -> bool:
+    first, second = run.win_rates[own], run.win_rates[other]
     shared = [each for each in first if each in second]
     if not shared:
         return False

@@ -70,10 +70,6 @@ class Pair:
         """Win rate of the first minus that of the second."""
         return self.first.win_rate - self.second.win_rate
 
-    def crosses(self, threshold: float = POSITIVE_EVIDENCE) -> bool:
-        """True if the two are on opposite sides; the threshold itself belongs to the upper side."""
-        return reaches(self.first.win_rate, threshold) != reaches(self.second.win_rate, threshold)
-
 
 def cells_of(
     lines: Iterable[SummaryLine], *, prompt: str = "", text_lengths: Mapping[str, TextLength] | None = None
@@ -125,7 +121,7 @@ class OperatorDependence:
     operators: tuple[str, str]
     pairs: tuple[Pair, ...]
     crossings: tuple[Pair, ...]
-    """Pairs on opposite sides of the threshold."""
+    """Pairs on opposite sides of the threshold, which itself belongs to the upper side."""
     gaps: list[float]
     """Win rate under the first operator minus that under the second, of each configuration."""
     first_exceeds: float | None
@@ -145,7 +141,7 @@ def operator_dependence(
     return OperatorDependence(
         operators,
         tuple(pairs),
-        tuple(pair for pair in pairs if pair.crosses(threshold)),
+        tuple(p for p in pairs if reaches(p.first.win_rate, threshold) != reaches(p.second.win_rate, threshold)),
         gaps,
         first_exceeds=float(np.mean([gap > 0 for gap in gaps])) if gaps else None,
         median_gap=float(np.median(gaps)) if gaps else None,
@@ -191,12 +187,9 @@ class EraserAgreement:
     """The verdicts of a raw ERASER score and of a win rate on the same configurations."""
 
     agree: tuple[bool, ...]
+    disagreements: int
     eraser_only: int
     """Number of disagreements in which only the raw score is positive."""
-
-    @property
-    def disagreements(self) -> int:
-        return self.agree.count(False)
 
 
 def eraser_agreement(raw: Sequence[float], win_rates: Sequence[float]) -> EraserAgreement:
@@ -205,7 +198,8 @@ def eraser_agreement(raw: Sequence[float], win_rates: Sequence[float]) -> Eraser
         raise DataError(f"need a win rate for every raw score, got {len(raw)} scores and {len(win_rates)} win rates")
     pairs = zip(raw, win_rates, strict=True)
     verdicts = [(reaches(score, POSITIVE_RAW), reaches(rate, POSITIVE_EVIDENCE)) for score, rate in pairs]
-    return EraserAgreement(tuple(a == b for a, b in verdicts), sum(a and not b for a, b in verdicts))
+    agree = tuple(a == b for a, b in verdicts)
+    return EraserAgreement(agree, agree.count(False), sum(a and not b for a, b in verdicts))
 
 
 @dataclass(frozen=True)
@@ -274,22 +268,18 @@ class GridRun:
             for place in np.flatnonzero(head["operator"] == NOT_SET).tolist():
                 sign = 1 if head["kind"][place] == Kind.FULL else -1
                 tokens[ledger.names.examples[head["example"][place]]] += sign * int(lengths[place])
-        rows = [row for name, row in self.inputs.items() if name in tokens]
-        texts = [text for row in rows for text in _seen(row)]
+        rows, texts = [row for name, row in self.inputs.items() if name in tokens], list[str]()
+        for row in rows:  # explained fields, without truncated ends
+            ends: Counter[str] = Counter()
+            for span in row.spans:
+                ends[span.field] = max(ends[span.field], span.end)
+            texts += [row.fields[name][:end] for name, end in ends.items()]
         n_words = sum(len(word_spans(text)) for text in texts)
         if not n_words:
             return None
         counts = np.array([tokens[row.example_id] for row in rows])
         n_tokens, n_characters = counts.sum(), sum(map(len, texts))
         return TextFacts(float(np.median(counts)), float(n_tokens / n_words), float(n_tokens / n_characters))
-
-
-def _seen(row: InputRow) -> list[str]:
-    """Return the explained fields, without truncated ends."""
-    ends: dict[str, int] = {}
-    for span in row.spans:
-        ends[span.field] = max(ends.get(span.field, 0), span.end)
-    return [row.fields[name][:end] for name, end in ends.items()]
 
 
 @dataclass(frozen=True)

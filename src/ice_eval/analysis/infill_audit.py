@@ -18,7 +18,7 @@ from ice_eval.errors import ConfigError, DataError
 from ice_eval.operators import Blacklist, PooledUnits, TokenCounts, operators
 from ice_eval.rationales import set_size
 from ice_eval.records import Encoded, Ids, Kind
-from ice_eval.results import Configuration, ExampleOutcome, InputRow, LedgerRow, RunFolder
+from ice_eval.results import Configuration, ExampleOutcome, LedgerRow, RunFolder
 from ice_eval.results.ledger import NO_NAMES
 from ice_eval.seeding import rng_for
 from ice_eval.tasks import Task
@@ -230,7 +230,11 @@ def _held_out(
     removed: Ids,
     seed: int,
 ) -> Judged:
-    first, second = _cut_in_two(entries)
+    # Two halves with the same share of every label, however the data are sorted.
+    first, second, seen = list[PooledUnits](), list[PooledUnits](), Counter[int | None]()
+    for entry in entries:
+        (second if seen[entry.gold] % 2 else first).append(entry)
+        seen[entry.gold] += 1
     halves = [
         _Half(TokenCounts.of(judges), {ids for entry in judges for ids, _ in entry.units}, _free(judges, blacklist(by)))
         for by, judges in ((first, second), (second, first))
@@ -251,15 +255,6 @@ def _held_out(
         rate_by_chance=float(rates.mean()),
         p_value=stats.upper_pvalue(rate, rates),
     )
-
-
-def _cut_in_two(entries: Sequence[PooledUnits]) -> tuple[list[PooledUnits], list[PooledUnits]]:
-    """Return two halves with the same share of every label, however the data are sorted."""
-    found, seen = (list[PooledUnits](), list[PooledUnits]()), Counter[int | None]()
-    for entry in entries:
-        found[seen[entry.gold] % 2].append(entry)
-        seen[entry.gold] += 1
-    return found
 
 
 def _surviving(halves: Sequence[_Half], golds: Sequence[Ids]) -> tuple[set[UnitIds], float]:
@@ -336,9 +331,13 @@ def audit_fills(folder: RunFolder, audit: InfillAudit, items: Mapping[str, Encod
         inputs = {row.example_id: row for row in folder.inputs(part)}
         groups |= {name: group_label(row) for name, row in inputs.items()}
         rows = folder.ledger(part, NO_NAMES, inputs=True, kinds=(Kind.FULL, Kind.RATIONALE, Kind.RANDOM)).records()
-        for row in rows:
-            if row.key.kind == Kind.FULL:
-                _check_same(folder, inputs[row.key.example_id], row, items)
+        for row in (row for row in rows if row.key.kind == Kind.FULL):
+            name, item = row.key.example_id, items.get(row.key.example_id)
+            if item is None or tuple(item.ids.tolist()) != row.input_ids or item.spans != inputs[name].spans:
+                raise ConfigError(
+                    f"example '{name}' of {folder.path} is another one here: the model's tokenizer, the data or the "
+                    "prompt differ; give --model, --task, --data, --prompt, --labels and --explain as in the run."
+                )
         for row in rows:
             for reader in readers if row.key.operator in filling else ():
                 reader.read(row, items[row.key.example_id])
@@ -352,16 +351,6 @@ def audit_fills(folder: RunFolder, audit: InfillAudit, items: Mapping[str, Encod
         tuple(reader.counts() for reader in readers),
         tuple(replace(each, p_adjusted=p) for each, p in zip(effects, p_adjusted, strict=True)),
     )
-
-
-def _check_same(folder: RunFolder, example: InputRow, full: LedgerRow, items: Mapping[str, Encoded]) -> None:
-    """Raise if the examples are not those of the run."""
-    item = items.get(example.example_id)
-    if item is None or tuple(item.ids.tolist()) != full.input_ids or item.spans != example.spans:
-        raise ConfigError(
-            f"example '{example.example_id}' of {folder.path} is another one here: the model's tokenizer, the data or "
-            "the prompt differ; give --model, --task, --data, --prompt, --labels and --explain as in the run."
-        )
 
 
 class _FillReader:

@@ -362,7 +362,7 @@ def _models(given: Sequence[object], where: str, folder: Path) -> tuple[ModelEnt
 def _model(value: object, where: str, folder: Path) -> ModelEntry:
     given = _entry(value, "model", where, _MODEL)
     name: str = given["model"]
-    ref: str | Served = _served(given, where) if name.startswith(SERVED) else _loadable(given, where, folder)
+    ref = _served(given, where) if name.startswith(SERVED) else _loadable(given, where, folder)
     suite = suite_model(ref) if isinstance(ref, str) else None
     called = Path(ref).name if isinstance(ref, str) and Path(ref).is_absolute() else name
     return ModelEntry(

@@ -59,7 +59,10 @@ class BenchFolder:
     @contextlib.contextmanager
     def opened(self) -> Iterator[None]:
         """Create the folder, lock it, and remove half-written files of a killed process."""
-        if self._is_foreign():
+        names = {path.name for path in self.path.iterdir()} if self.path.is_dir() else set()
+        # A grid that was killed at once leaves almost nothing.
+        left = {name for name in names if not name.startswith(DRAFT)} <= {"runs", ".lock"}
+        if self.path.exists() and not (self.is_one(self.path) or (self.path.is_dir() and left)):
             raise ConfigError(f"{self.path} is there and holds no grid; choose an --out that is empty or new.")
         try:
             (self.path / "runs").mkdir(parents=True, exist_ok=True)
@@ -69,13 +72,6 @@ class BenchFolder:
             for draft in self.path.glob(f"{DRAFT}*"):
                 draft.unlink(missing_ok=True)
             yield
-
-    def _is_foreign(self) -> bool:
-        """Return True if the path holds anything but a grid; one that was killed at once leaves almost nothing."""
-        if not self.path.is_dir():
-            return self.path.exists()
-        names = {path.name for path in self.path.iterdir() if not path.name.startswith(DRAFT)}
-        return not self.is_one(self.path) and not names <= {"runs", ".lock"}
 
     def run_folder(self, name: str) -> RunFolder:
         return RunFolder(self.path / "runs" / name)
@@ -252,7 +248,14 @@ def run_grid(
                 records[run.name] = _record(run, loaded, folder, reporter)
                 folder.write(grid, list(records.values()))
             loaded.release()
-        _sum_up(grid, folder, reporter)
+        results = results_of(finished_runs(grid, folder))
+        write_json(folder.path / "bench.json", bench_summary(grid, folder.records(), results))
+        if results.runs:
+            write_html([run.folder for run in results.runs], folder.path / "report.html")
+            try:
+                write_grid_figures(results, folder.path / "figures")
+            except MissingExtraError as exc:
+                reporter.say(f"without figures: {exc}")
     return folder
 
 
@@ -297,18 +300,6 @@ class _Loaded:
             self._found.release()
         self._found = None
         gc.collect()
-
-
-def _sum_up(grid: Grid, folder: BenchFolder, reporter: Reporter) -> None:
-    results = results_of(finished_runs(grid, folder))
-    write_json(folder.path / "bench.json", bench_summary(grid, folder.records(), results))
-    if not results.runs:
-        return
-    write_html([run.folder for run in results.runs], folder.path / "report.html")
-    try:
-        write_grid_figures(results, folder.path / "figures")
-    except MissingExtraError as exc:
-        reporter.say(f"without figures: {exc}")
 
 
 def write_grid_figures(grid: GridResults, folder: Path) -> None:

@@ -49,17 +49,11 @@ class KnownModel:
 
     def task(self, n: int, *, seed: int, purpose: str) -> Task:
         """Return `n` texts of its words, without labels: infill may write words that contribute, and is noisy."""
-        texts = self._texts(n, rng_for(seed, "selftest-texts", purpose))
-        rows = [{"id": f"{purpose}-{index}", "text": text} for index, text in enumerate(texts)]
-        return Task(data=Records(rows), prompt=PROMPT, label_words=LABEL_WORDS, name=f"selftest-{purpose}")
-
-    def _texts(self, n: int, rng: np.random.Generator) -> list[str]:
-        """Return texts in which words for one side outweigh those for the other."""
-        # Decisive words are in the first half of a text, so that a sampler that prefers some places is detected. There
-        # are enough of them to fill a rationale, except in a share `sparse` of texts, which have a single one.
+        # Words for one side outweigh those for the other. Decisive ones are in the first half of a text, so that a
+        # sampler that prefers some places is detected; there are enough of them to fill a rationale, or a single one.
         sides = [[word for word, value in self.decisive.items() if sign * value > 0] for sign in (1, -1)]
         every = {**self.decisive, **self.fillers}
-        found: list[str] = []
+        found, rng = list[str](), rng_for(seed, "selftest-texts", purpose)
         while len(found) < n:
             low, high = _SHORT if rng.random() < _SHORT_RATE else _LONG
             length, side = int(rng.integers(low, high + 1)), int(rng.integers(2))
@@ -75,7 +69,8 @@ class KnownModel:
             total = self.bias + sum(every[word] for word in text)
             if (total if side == 0 else -total) > _MARGIN:  # the side that was meant to win does so
                 found.append(" ".join(text))
-        return found
+        rows = [{"id": f"{purpose}-{index}", "text": text} for index, text in enumerate(found)]
+        return Task(data=Records(rows), prompt=PROMPT, label_words=LABEL_WORDS, name=f"selftest-{purpose}")
 
     def truth(self, item: Encoded) -> PerUnit:
         """Return the contribution of each unit to the label that the model predicts."""

@@ -48,6 +48,12 @@ _AGREEMENT = (
 )
 
 
+_POSITIVE = (
+    f"ERASER counts as positive where removing the rationale costs {POSITIVE_RAW:g} of the probability or more, or "
+    f"keeping it alone costs {1 - POSITIVE_RAW:g} or less; a win rate from {100 * POSITIVE_EVIDENCE:g} % on."
+)
+
+
 class _Key(NamedTuple):
     attribution: str
     operator: str
@@ -78,10 +84,15 @@ class Eraser(Measure):
         raw = list(_raw_lines(rows, values, folder))
         parts = filled(
             Part("ERASER beside win rates", _RAW, raw),
-            Part("ERASER over several sizes", _AOPC, list(_aopc_lines(rows, values, config))),
+            Part("ERASER over several sizes", _AOPC, list(_aopc_lines(rows, values, config.seed))),
             Part("Verdicts of ERASER and of win rates", _AGREEMENT, list(_agreement_lines(raw))),
         )
-        return Found(parts, tuple(_notes(raw)))
+        notes = [_POSITIVE]
+        if without := sorted({line["measure"] for line in raw if line["positive"] is None}):
+            flags = ",".join(direction for direction, (name, _) in MEASURES.items() if name in without)
+            beside = " and ".join(without)
+            notes.append(f"no win rates stand beside {beside} where the run lacks --direction {flags}.")
+        return Found(parts, tuple(notes))
 
 
 def _values(scored: ScoredExamples, config: RunSettings) -> Iterator[tuple[_Key, Values]]:
@@ -130,20 +141,13 @@ def _mean(field: str, values: Values, rows: Sequence[InputRow], seed: int) -> di
 def _raw_lines(rows: Sequence[InputRow], values: Mapping[_Key, Values], folder: RunFolder) -> Iterator[dict[str, Any]]:
     config = folder.manifest().config
     null = SIZE if SIZE in config.nulls else config.nulls[0]
-    rates = {
-        (line.attribution, line.operator, MEASURES[line.direction][0], line.k): line
-        for line in folder.summary().configurations
-        if line.null == null
-    }
-    raw_names = [raw for raw, _ in MEASURES.values()]
-    for key in (key for key in values if key.name in raw_names):
+    summary = [line for line in folder.summary().configurations if line.null == null]
+    rates = {(each.attribution, each.operator, MEASURES[each.direction][0], each.k): each for each in summary}
+    for key in (key for key in values if key.name in [raw for raw, _ in MEASURES.values()]):
         found, rate = _mean("raw", values[key], rows, config.seed), rates.get(key, Measures())
-        yield {
-            **{"attribution": key.attribution, "operator": key.operator, "k": key.k, "measure": key.name, **found},
-            "win_rate": rate.win_rate,
-            "win_rate_ci": rate.win_rate_ci,
-            "positive": _positive(key.name, found["raw"], rate.win_rate),
-        }
+        head = {"attribution": key.attribution, "operator": key.operator, "k": key.k, "measure": key.name}
+        positive = _positive(key.name, found["raw"], rate.win_rate)
+        yield {**head, **found, "win_rate": rate.win_rate, "win_rate_ci": rate.win_rate_ci, "positive": positive}
 
 
 def goodness(name: str, raw: float) -> float:
@@ -159,13 +163,11 @@ def _positive(name: str, raw: float | None, win_rate: float | None) -> str | Non
     return {(True, True): "both", (True, False): "ERASER alone", (False, True): "win rate alone"}.get(verdicts, "none")
 
 
-def _aopc_lines(
-    rows: Sequence[InputRow], values: Mapping[_Key, Values], config: RunSettings
-) -> Iterator[dict[str, Any]]:
-    for name, operator in itertools.product(config.attributions, config.operators):
+def _aopc_lines(rows: Sequence[InputRow], values: Mapping[_Key, Values], seed: int) -> Iterator[dict[str, Any]]:
+    for name, operator in dict.fromkeys((key.attribution, key.operator) for key in values):
         line: dict[str, Any] = {"attribution": name, "operator": operator, "n": 0}
         for each in ("aopc_suff", "aopc_compr", "taucorr_loo"):
-            found = _mean(each, values[_Key(name, operator, each)], rows, config.seed)
+            found = _mean(each, values[_Key(name, operator, each)], rows, seed)
             n = found.pop("n")
             line |= {**found, f"{each}_n": n, "n": max(n, line["n"])}
         yield line
@@ -174,25 +176,11 @@ def _aopc_lines(
 def _agreement_lines(raw: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     for name, _ in MEASURES.values():
         found = [line["positive"] for line in raw if line["measure"] == name and line["positive"] is not None]
+        agree, alone = found.count("both") + found.count("none"), ("ERASER alone", "win rate alone")
+        counts = {"n_configurations": len(found), "agree": agree}
+        counts |= {"eraser_alone": found.count(alone[0]), "win_rate_alone": found.count(alone[1])}
         if found:
-            yield {
-                "measure": name,
-                "n_configurations": len(found),
-                "agree": found.count("both") + found.count("none"),
-                "eraser_alone": found.count("ERASER alone"),
-                "win_rate_alone": found.count("win rate alone"),
-            }
-
-
-def _notes(raw: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    yield (
-        f"ERASER counts as positive where removing the rationale costs {POSITIVE_RAW:g} of the probability or more, or "
-        f"keeping it alone costs {1 - POSITIVE_RAW:g} or less; a win rate from {100 * POSITIVE_EVIDENCE:g} % on."
-    )
-    without = sorted({line["measure"] for line in raw if line["positive"] is None})
-    if without:
-        flags = [direction for direction, (name, _) in MEASURES.items() if name in without]
-        yield f"no win rates stand beside {' and '.join(without)} where the run lacks --direction {','.join(flags)}."
+            yield {"measure": name, **counts}
 
 
 # --- area over k --------------------------------------------------------------------------------------------------

@@ -181,7 +181,12 @@ class Plausibility(Measure):
         values = _values(folder, rows, config)
         if not values:
             return Missing("the run has no attribution beside 'human', which is the yardstick")
-        lines = list(_agreement(values, rows, config.seed))
+        lines = []
+        for (attribution, k, name), by_example in values.items():
+            found, chance = np.array(list(by_example.values())).T
+            rng = rng_for(config.seed, "plausibility", attribution, name, str(k))
+            means = above_chance(found, chance, rng=rng, groups=groups_of([rows[example] for example in by_example]))
+            lines.append({"attribution": attribution, "k": k, "measure": name, "n": len(by_example), **means})
         relation = _relation(folder, values, rows, config.seed)
         together = list(_over_configurations(relation))
         parts = filled(
@@ -221,14 +226,6 @@ def _values(folder: RunFolder, rows: Mapping[str, InputRow], config: RunSettings
                 both = average_precision(vector, marked), chance_average_precision(vector, marked)
                 found[attribution, None, _AUPRC][example] = both
     return found
-
-
-def _agreement(values: _Values, rows: Mapping[str, InputRow], seed: int) -> Iterator[dict[str, Any]]:
-    for (attribution, k, name), by_example in values.items():
-        found, chance = np.array(list(by_example.values())).T
-        rng = rng_for(seed, "plausibility", attribution, name, str(k))
-        means = above_chance(found, chance, rng=rng, groups=groups_of([rows[example] for example in by_example]))
-        yield {"attribution": attribution, "k": k, "measure": name, "n": len(by_example), **means}
 
 
 def _relation(folder: RunFolder, values: _Values, rows: Mapping[str, InputRow], seed: int) -> list[dict[str, Any]]:
