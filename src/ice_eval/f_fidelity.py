@@ -321,8 +321,8 @@ def _trained(engine: Engine, data: _TrainingData, reporter: Reporter) -> "tuple[
     started, settings, removal, labels = time.monotonic(), data.settings, data.removal, engine.scorer.labels
     reporter.start(len(data.examples) * settings.epochs)
     try:
-        how: dict[str, Any] = {"removal": removal, "training": settings, "progress": reporter.advance}
-        copy, losses = adapt(engine.model, labels, data.examples, **how)
+        progress = reporter.advance
+        copy, losses = adapt(engine.model, labels, data.examples, removal=removal, training=settings, progress=progress)
     finally:
         reporter.stop()
     reporter.say(f"loss by epoch: {', '.join(f'{loss:.3f}' for loss in losses)}.")

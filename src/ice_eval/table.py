@@ -6,12 +6,12 @@ The same cells are printed in the terminal, in Markdown, CSV, LaTeX and HTML.
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from operator import attrgetter
 from typing import Any, Literal, cast
 
 from ice_eval._controls import without_controls
 from ice_eval.nulls import SIZE
-from ice_eval.rationales import Share
 
 EMPTY = "–"
 """Cell of a missing or undefined value."""
@@ -142,19 +142,12 @@ def written(value: Any, kind: CellKind) -> str:
     return _CELLS[kind](value)
 
 
-def percent(rate: float | None) -> str:
-    """Return a rate as `48.1 %`."""
-    return written(rate, "percent")
-
-
-def interval(limits: Sequence[float] | None) -> str:
-    """Return limits as `[48.1, 55.0]`, in percent."""
-    return written(limits, "percent interval")
-
-
-def share(k: Share | None) -> str:
-    """Return a share of units in a rationale; `own` if the attribution sets the size."""
-    return written(k, "share")
+percent = partial(written, kind="percent")
+"""Return a rate as `48.1 %`."""
+interval = partial(written, kind="percent interval")
+"""Return limits as `[48.1, 55.0]`, in percent."""
+share = partial(written, kind="share")
+"""Return a share of units in a rationale; `own` if the attribution sets the size."""
 
 
 def _signed(value: float) -> str:

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ice_eval.errors import ConfigError, DataError
 from ice_eval.tasks import DataSource
@@ -38,8 +38,7 @@ class Provenance:
         return {name: value for name, value in given.items() if name != "load_in" or value is not None}
 
 
-@dataclass(frozen=True)
-class Translated:
+class Translated(NamedTuple):
     """A finished translation."""
 
     path: Path

@@ -343,9 +343,6 @@ NOT_SETTLED = "not settled"
 
 def guidelines(grid: GridResults) -> Found | Missing:
     """Recommend an attribution for every run, or report that the data do not decide."""
-    # An attribution is recommended where, under every operator, its 95 % interval is above 55 %, its p-value adjusted
-    # over the grid is at most 0.05, and its paired difference to every other attribution, the controls included,
-    # excludes 0.
     lines = [line for run in grid.runs for line in _advice_lines(run, grid)]
     if not lines:
         return Missing("no attribution beside controls was evaluated")

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,10 +69,6 @@ class _Scored(NamedTuple):
         )
         return self.losses(float(best.x) * unit)
 
-    @property
-    def accuracy(self) -> float:
-        return float((self.scores.argmax(axis=1) == self.right).mean())
-
 
 def answered(deployed: RunFolder, adapted: RunFolder) -> list[Answered]:
     """Compare both models on full inputs, and on those that keep or lack a random set of units."""
@@ -100,25 +96,18 @@ def _scored(folder: RunFolder) -> Mapping[tuple[str | None, str | None], _Scored
 def _compared(
     operator: str | None, direction: str | None, before: _Scored, after: _Scored, groups: Mapping[str, Hashable]
 ) -> Answered:
-    rescaled = before.rescaled(), after.rescaled()
-    by_example = _means(before.examples, rescaled[0]), _means(after.examples, rescaled[1])
+    values: dict[str, Any] = {"operator": operator, "direction": direction, "rows": len(before.right)}
+    by_example = []
+    for side, scored in (("deployed", before), ("adapted", after)):
+        rescaled, right = scored.rescaled(), scored.scores.argmax(axis=1) == scored.right
+        of_rows = {"accuracy": right, "loss": scored.losses(scored.scores), "rescaled": rescaled}
+        values |= {f"{name}_{side}": float(each.mean()) for name, each in of_rows.items()}
+        by_example.append(_means(scored.examples, rescaled))
     shared = [example for example in by_example[0] if example in by_example[1]]
     first, second = (np.array([means[example] for example in shared]) for means in by_example)
     rng = rng_for(0, "answers", operator or "", direction or "")
     found = stats.paired_difference(first, second, rng=rng, groups=[groups[example] for example in shared])
-    return Answered(
-        operator=operator,
-        direction=direction,
-        rows=len(before.right),
-        accuracy_deployed=before.accuracy,
-        accuracy_adapted=after.accuracy,
-        loss_deployed=float(before.losses(before.scores).mean()),
-        loss_adapted=float(after.losses(after.scores).mean()),
-        rescaled_deployed=float(rescaled[0].mean()),
-        rescaled_adapted=float(rescaled[1].mean()),
-        difference=found.difference,
-        difference_ci=found.interval,
-    )
+    return Answered(**values, difference=found.difference, difference_ci=found.interval)
 
 
 def _means(examples: Sequence[str], values: Values) -> dict[str, float]:

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -103,8 +103,7 @@ def _segments(model: Model, task: Task, example: Example, item: Encoded) -> Iter
             yield Segment(piece.text[place:], "between" if spans else "protected")
 
 
-@dataclass(frozen=True)
-class ExplanationCheck:
+class ExplanationCheck(NamedTuple):
     """Alignment of explanations with the examples of a task."""
 
     fit: Fit

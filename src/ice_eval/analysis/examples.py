@@ -65,27 +65,27 @@ def groups_of(rows: Sequence[InputRow]) -> Groups:
 
 
 def mean_of(
-    values: Values, *, rng: np.random.Generator, groups: Groups, field: str = "mean", on_scale: bool = True
+    values: Values, rows: Sequence[InputRow], rng: np.random.Generator, *, field: str = "mean", on_scale: bool = True
 ) -> dict[str, Any]:
-    """Return the mean of values and its interval, as fields of a line.
+    """Return the mean of a value of every example and its interval, as fields of a line.
 
     Values are in [0, 1]; if not (`on_scale` is False), those that are all alike have no interval, also at 0 and 1.
     """
     known = on_scale or np.ptp(values) > _ALIKE
-    interval = stats.mean_interval(values, rng=rng, groups=groups) if known else None
+    interval = stats.mean_interval(values, rng=rng, groups=groups_of(rows)) if known else None
     return {field: float(values.mean()), f"{field}_ci": interval}
 
 
-def above_chance(values: Values, chance: Values, *, rng: np.random.Generator, groups: Groups) -> dict[str, Any]:
+def above_chance(values: Values, chance: Values, rows: Sequence[InputRow], rng: np.random.Generator) -> dict[str, Any]:
     """Return the means of values in [0, 1] and of chance, and their paired difference, as fields of a line."""
-    mean = mean_of(values, rng=rng, groups=groups)
+    mean = mean_of(values, rows, rng)
     by_chance, difference = float(chance.mean()), float((values - chance).mean())
     interval: Sequence[float] | None
     if np.ptp(values) == 0 and mean["mean_ci"] is not None:
         # Resamples would vary with chance alone: not one match in ten examples would be surely fewer than by chance.
         interval = [limit - by_chance for limit in mean["mean_ci"]]
     else:
-        interval = stats.difference_interval(values, chance, rng=rng, groups=groups)
+        interval = stats.difference_interval(values, chance, rng=rng, groups=groups_of(rows))
     return {**mean, "chance": by_chance, "above_chance": difference, "above_chance_ci": interval}
 
 
@@ -111,7 +111,7 @@ def shares_by_chance(n_sets: Values, n_bins: int) -> Values:
 
 def quantiles(values: Values, levels: Sequence[float]) -> list[float] | list[None]:
     """Return quantiles at some levels; None each where there are no values."""
-    if not values.size:
-        return [None] * len(levels)
-    found: list[float] = np.quantile(values, list(levels)).tolist()
+    found: list[float] | list[None] = (
+        np.quantile(values, list(levels)).tolist() if values.size else [None] * len(levels)
+    )
     return found

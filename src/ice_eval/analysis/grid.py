@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -58,8 +58,7 @@ class Cell:
 _IDENTITY = tuple(field.name for field in fields(Cell) if field.name not in {"win_rate", "text_length", "n"})
 
 
-@dataclass(frozen=True)
-class Pair:
+class Pair(NamedTuple):
     """Two cells that differ in one field."""
 
     first: Cell
@@ -114,8 +113,7 @@ def paired(cells: Iterable[Cell], *, over: str, first: str, second: str) -> list
     return [Pair(values[first], values[second]) for values in by_value if first in values and second in values]
 
 
-@dataclass(frozen=True)
-class OperatorDependence:
+class OperatorDependence(NamedTuple):
     """The same configurations under two operators; means, median and `widest` are None without any."""
 
     operators: tuple[str, str]
@@ -156,8 +154,7 @@ def anti_faithful(cells: Sequence[Cell]) -> list[Cell]:
     return sorted(found, key=lambda cell: cell.win_rate)
 
 
-@dataclass(frozen=True)
-class WinRateSpread:
+class WinRateSpread(NamedTuple):
     """The win rates of one configuration over all values of one choice."""
 
     cells: tuple[Cell, ...]
@@ -182,8 +179,7 @@ def spreads(cells: Iterable[Cell], *, over: Literal["k", "prompt"]) -> list[WinR
     return sorted((WinRateSpread.of(group) for group in groups if len(group) > 1), key=lambda each: -each.width)
 
 
-@dataclass(frozen=True)
-class EraserAgreement:
+class EraserAgreement(NamedTuple):
     """The verdicts of a raw ERASER score and of a win rate on the same configurations."""
 
     agree: tuple[bool, ...]

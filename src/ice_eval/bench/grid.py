@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ice_eval import settings as declared
 from ice_eval._registry import did_you_mean
@@ -157,8 +157,7 @@ class ModelEntry:
         return {**{key: value for key, value in grid.items() if key not in left_out}, **self.settings}
 
 
-@dataclass(frozen=True, kw_only=True)
-class TaskEntry:
+class TaskEntry(NamedTuple):
     task: Task
     prompts: tuple[str, ...]
 

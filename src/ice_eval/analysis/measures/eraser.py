@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import kendalltau
 
-from ice_eval.analysis.examples import Values, explained, groups_of, mean_of
+from ice_eval.analysis.examples import Values, explained, mean_of
 from ice_eval.analysis.grid import POSITIVE_EVIDENCE, POSITIVE_RAW
 from ice_eval.analysis.measures._base import Found, Measure, Missing, Part, filled, measure
 from ice_eval.nulls import SIZE
@@ -134,8 +134,8 @@ def _mean(field: str, values: Values, rows: Sequence[InputRow], seed: int) -> di
     used = np.isfinite(values)
     if not used.any():
         return {"n": 0, field: None, f"{field}_ci": None}
-    rng, groups = rng_for(seed, "measures", "eraser"), groups_of(list(itertools.compress(rows, used)))
-    return {"n": int(used.sum()), **mean_of(values[used], rng=rng, groups=groups, field=field, on_scale=False)}
+    having, rng = list(itertools.compress(rows, used)), rng_for(seed, "measures", "eraser")
+    return {"n": len(having), **mean_of(values[used], having, rng, field=field, on_scale=False)}
 
 
 def _raw_lines(rows: Sequence[InputRow], values: Mapping[_Key, Values], folder: RunFolder) -> Iterator[dict[str, Any]]:
@@ -223,11 +223,10 @@ class KSweep(Measure):
             if not whole:
                 continue
             line: dict[str, Any] = {**dict(zip(_CURVE, place, strict=True)), "k": shares, "n": len(whole)}
-            groups = groups_of([rows[name] for name in whole])
             values = np.array(list(whole.values()))  # (examples, shares, 2)
             for index, name in enumerate(("auc_drop", "auc_win_rate")):
                 areas, rng = area(shares, values[..., index]), rng_for(config.seed, "measures", name)
-                line |= mean_of(areas, rng=rng, groups=groups, field=name, on_scale=False)
+                line |= mean_of(areas, [rows[each] for each in whole], rng, field=name, on_scale=False)
             lines.append(line)
         if not lines:
             return Missing("no example was evaluated at every k")

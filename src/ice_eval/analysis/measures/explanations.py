@@ -7,15 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import spearmanr
 
-from ice_eval.analysis.examples import (
-    above_chance,
-    above_chance_columns,
-    explained,
-    groups_of,
-    mean_of,
-    rationales_of,
-    vectors_of,
-)
+from ice_eval.analysis import examples
 from ice_eval.analysis.measures._base import Found, Measure, Missing, Part, filled, measure
 from ice_eval.analysis.measures.plausibility import chance_iou, overlap
 from ice_eval.rationales import Units
@@ -26,7 +18,7 @@ from ice_eval.table import Column, estimate, naming
 
 _PAIR = (Column("first", "attribution", "text"), Column("second", "and", "text"))
 _RANKS = (*_PAIR, *naming("n"), *estimate("mean", "rank correlation", "signed"))
-_OVERLAP = (*_PAIR, *naming("k", "n"), *above_chance_columns("IoU"))
+_OVERLAP = (*_PAIR, *naming("k", "n"), *examples.above_chance_columns("IoU"))
 
 
 @measure("agreement")
@@ -39,7 +31,7 @@ class Agreement(Measure):
         config = folder.manifest().config
         if len(config.attributions) < 2:
             return Missing("the run has one attribution, and agreement needs two; add one with --attributions")
-        rows = list(explained(folder))
+        rows = list(examples.explained(folder))
         found = filled(
             Part("Agreement of attributions", _RANKS, list(_rank_lines(rows, config))),
             Part("Overlap of rationales", _OVERLAP, list(_overlap_lines(folder, rows, config.seed))),
@@ -50,7 +42,11 @@ class Agreement(Measure):
 def _rank_lines(rows: Sequence[InputRow], config: RunSettings) -> Iterator[dict[str, Any]]:
     """Yield Spearman's rho of each two attributions; constant magnitudes have no ranks."""
     vectors = {
-        name: {row.example_id: vector for row, vector in vectors_of(name, rows, config) if np.ptp(np.abs(vector)) > 0}
+        name: {
+            row.example_id: vector
+            for row, vector in examples.vectors_of(name, rows, config)
+            if np.ptp(np.abs(vector)) > 0
+        }
         for name in config.attributions
     }
     for first, second in itertools.combinations(vectors, 2):
@@ -58,25 +54,22 @@ def _rank_lines(rows: Sequence[InputRow], config: RunSettings) -> Iterator[dict[
         pairs = [(vectors[first][row.example_id], vectors[second][row.example_id]) for row in used]
         values = np.array([float(spearmanr(a, b).statistic) for a, b in pairs])
         if used:
-            rng = rng_for(config.seed, "agreement", first, second)
-            mean = mean_of(values, rng=rng, groups=groups_of(used), on_scale=False)
+            mean = examples.mean_of(values, used, rng_for(config.seed, "agreement", first, second), on_scale=False)
             yield {"first": first, "second": second, "n": len(used), **mean}
 
 
 def _overlap_lines(folder: RunFolder, rows: Sequence[InputRow], seed: int) -> Iterator[dict[str, Any]]:
     """Yield the overlap of each two rationales of the same k; those with their own size are compared with every k."""
-    by_example = {row.example_id: row for row in rows}
-    for ((first, k), one), ((second, other_k), other) in itertools.combinations(rationales_of(folder).items(), 2):
-        used = [example for example in one if example in other]
+    both = itertools.combinations(examples.rationales_of(folder).items(), 2)
+    for ((first, k), one), ((second, other_k), other) in both:
+        used = [row for row in rows if row.example_id in one and row.example_id in other]
         if not used or first == second or (k != other_k and k is not None and other_k is not None):
             continue
-        sets = [(len(by_example[example].spans), set(one[example]), set(other[example])) for example in used]
-        found = above_chance(
-            np.array([overlap(len(a & b), len(a), len(b)) for _, a, b in sets]),
-            np.array([chance_iou(n_units, len(a), len(b)) for n_units, a, b in sets]),
-            rng=rng_for(seed, "overlap", first, second, str(k), str(other_k)),
-            groups=groups_of([by_example[example] for example in used]),
-        )
+        sets = [(len(row.spans), set(one[row.example_id]), set(other[row.example_id])) for row in used]
+        values = np.array([overlap(len(a & b), len(a), len(b)) for _, a, b in sets])
+        chance = np.array([chance_iou(n_units, len(a), len(b)) for n_units, a, b in sets])
+        rng = rng_for(seed, "overlap", first, second, str(k), str(other_k))
+        found = examples.above_chance(values, chance, used, rng)
         yield {"first": first, "second": second, "k": other_k if k is None else k, "n": len(used), **found}
 
 
@@ -111,14 +104,13 @@ class Compactness(Measure):
 
     def of(self, folder: RunFolder) -> Found | Missing:
         config, lines = folder.manifest().config, []
-        rows = list(explained(folder))
+        rows = list(examples.explained(folder))
         for name in config.attributions:
-            used = [(row, vector) for row, vector in vectors_of(name, rows, config) if vector.any()]
-            groups = groups_of([row for row, _ in used])
+            used = [(row, vector) for row, vector in examples.vectors_of(name, rows, config) if vector.any()]
             line: dict[str, Any] = {"attribution": name, "n": len(used)}
             for field, value in (("half_mass", half_mass), ("entropy", entropy)) if used else ():
-                rng = rng_for(config.seed, "compactness", field, name)
-                line |= mean_of(np.array([value(vector) for _, vector in used]), rng=rng, groups=groups, field=field)
+                values, rng = np.array([value(v) for _, v in used]), rng_for(config.seed, "compactness", field, name)
+                line |= examples.mean_of(values, [row for row, _ in used], rng, field=field)
             lines += [line] if used else []
         if not lines:
             return Missing("no example has an attribution with two units or more that are not all 0")
@@ -147,21 +139,19 @@ class Contiguity(Measure):
     needs = "rationales of two units or more"
 
     def of(self, folder: RunFolder) -> Found | Missing:
-        rows = {row.example_id: row for row in explained(folder)}
+        rows = {row.example_id: row for row in examples.explained(folder)}
         seed, lines = folder.manifest().config.seed, []
-        for (attribution, k), rationales in rationales_of(folder).items():
+        for (attribution, k), rationales in examples.rationales_of(folder).items():
             used = [(rows[example], units) for example, units in rationales.items() if len(units) > 1]
             if not used:
                 continue
             sets = [(units, [span.field for span in row.spans]) for row, units in used]
-            found = above_chance(
-                np.array([contiguity(units, fields) for units, fields in sets]),
-                np.array([chance_contiguity(len(units), fields) for units, fields in sets]),
-                rng=rng_for(seed, "contiguity", attribution, str(k)),
-                groups=groups_of([row for row, _ in used]),
-            )
+            values = np.array([contiguity(units, fields) for units, fields in sets])
+            chance = np.array([chance_contiguity(len(units), fields) for units, fields in sets])
+            rng = rng_for(seed, "contiguity", attribution, str(k))
+            found = examples.above_chance(values, chance, [row for row, _ in used], rng)
             lines.append({"attribution": attribution, "k": k, "n": len(used), **found})
         if not lines:
             return Missing("every rationale is a single unit; a larger --k gives longer ones")
-        columns = (*naming("attribution", "k", "n"), *above_chance_columns("contiguity", "percent"))
+        columns = (*naming("attribution", "k", "n"), *examples.above_chance_columns("contiguity", "percent"))
         return Found((Part("Contiguity of rationales", columns, lines),))

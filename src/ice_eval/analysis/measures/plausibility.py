@@ -12,15 +12,8 @@ from numpy.typing import NDArray
 from scipy.stats import hypergeom
 
 from ice_eval import stats
-from ice_eval.analysis.examples import (
-    Values,
-    above_chance,
-    above_chance_columns,
-    explained,
-    groups_of,
-    ranked,
-    rationales_of,
-)
+from ice_eval.analysis import examples
+from ice_eval.analysis.examples import Values
 from ice_eval.analysis.measures._base import Found, Measure, Missing, Part, filled, measure
 from ice_eval.rationales import Share, Units
 from ice_eval.records import PerUnit
@@ -137,7 +130,7 @@ _OF_SETS: Mapping[str, tuple[Callable[[Units, Marks], float], Callable[[int, int
 _AUPRC = "AUPRC"
 _CORRELATED = ("IoU", "token F1", _AUPRC)
 _PLACE = ("attribution", "operator", "direction", "null", "k")
-_MEANS = (*naming("measure", "n"), *above_chance_columns("mean"))
+_MEANS = (*naming("measure", "n"), *examples.above_chance_columns("mean"))
 _RELATION = (
     *naming(*_PLACE, "measure", "n"),
     *estimate("pearson", "r", "signed"),
@@ -167,7 +160,7 @@ class Plausibility(Measure):
 
     def of(self, folder: RunFolder) -> Found | Missing:
         config = folder.manifest().config
-        every = list(explained(folder))
+        every = list(examples.explained(folder))
         if not any(row.human for row in every):
             return Missing(
                 "the run's data have no human rationales; give each example a 'rationale' ([[start, end], …] in the "
@@ -185,7 +178,7 @@ class Plausibility(Measure):
         for (attribution, k, name), by_example in values.items():
             found, chance = np.array(list(by_example.values())).T
             rng = rng_for(config.seed, "plausibility", attribution, name, str(k))
-            means = above_chance(found, chance, rng=rng, groups=groups_of([rows[example] for example in by_example]))
+            means = examples.above_chance(found, chance, [rows[example] for example in by_example], rng)
             lines.append({"attribution": attribution, "k": k, "measure": name, "n": len(by_example), **means})
         relation = _relation(folder, values, rows, config.seed)
         together = list(_over_configurations(relation))
@@ -213,7 +206,7 @@ class Plausibility(Measure):
 def _values(folder: RunFolder, rows: Mapping[str, InputRow], config: RunSettings) -> _Values:
     found: dict[tuple[str, Share | None, str], dict[str, tuple[float, float]]] = defaultdict(dict)
     marks = {example: marks_of(row) for example, row in rows.items()}
-    for (attribution, k), rationales in rationales_of(folder).items():
+    for (attribution, k), rationales in examples.rationales_of(folder).items():
         if attribution == HUMAN:
             continue
         for example in (example for example in rationales if example in rows):
@@ -222,7 +215,7 @@ def _values(folder: RunFolder, rows: Mapping[str, InputRow], config: RunSettings
             for name, (value, chance) in _OF_SETS.items():
                 found[attribution, k, name][example] = value(units, marked), chance(*size)
             if example not in found[attribution, None, _AUPRC]:
-                vector = ranked(attribution, rows[example], config)
+                vector = examples.ranked(attribution, rows[example], config)
                 both = average_precision(vector, marked), chance_average_precision(vector, marked)
                 found[attribution, None, _AUPRC][example] = both
     return found
@@ -242,7 +235,7 @@ def _relation(folder: RunFolder, values: _Values, rows: Mapping[str, InputRow], 
         if used:
             x = np.array([found[example][0] for example in used])
             y = np.array([by_example[example] for example in used])
-            groups = groups_of([rows[example] for example in used])
+            groups = examples.groups_of([rows[example] for example in used])
             correlated = _correlations(x, y, seed, (*map(str, key), name), groups)
             means = {"mean": float(x.mean()), "win_rate": float(y.mean())}
             lines.append({**dict(zip(_PLACE, key, strict=True)), "measure": name, **correlated, **means})
