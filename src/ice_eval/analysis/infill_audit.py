@@ -33,6 +33,10 @@ _K = 0.2
 UnitIds = tuple[int, ...]
 PieceKind = Literal["full word", "prefix", "sub-word"]
 ReferenceName = Literal["words", "held out"]
+_Pool = Sequence[PooledUnits]
+_Pieces = Mapping[UnitIds, "AuditedUnit"]
+_Found = tuple[Collection[UnitIds], Collection[UnitIds]]
+"""Label-indicative units, and those among them that infill may write."""
 
 
 @dataclass(frozen=True)
@@ -111,10 +115,10 @@ def audit_infill(
     word, or part of such words at least every other time, are label-indicative. The blacklist is the task's own.
     *held out*: tokens that the gold labels of one half of the data use differently, by a looser rule than that of the
     blacklist, which is built from the other half; each half judges once. Most of these tokens may be noise: shuffled
-    labels estimate their number. With `label_words_only` the blacklist is the paper's package's: label words.
+    labels estimate their number. With `label_words_only` the blacklist has label words alone (the paper's package).
     """
 
-    def blacklist(part: Sequence[PooledUnits]) -> Blacklist:
+    def blacklist(part: _Pool) -> Blacklist:
         return blacklist_of(codec, task, part, label_words_only=label_words_only)
 
     entries = [PooledUnits.of(item, gold) for item, gold in items]
@@ -131,7 +135,7 @@ def audit_infill(
     pieces, inside = _pieces([item for item, _ in items], known)
     surviving = inside & free.keys()
     rate = sum(free[ids] for ids in surviving) / max(sum(free.values()), 1)
-    judged = [_judged("words", pieces, inside, surviving, rate, removed)]
+    judged = [_judged("words", pieces, (inside, surviving), rate, removed)]
     notes = [] if name else ["No list of words is known for these labels: label words and the task's lexicon judge."]
     if len({entry.gold for entry in entries if entry.gold is not None}) > 1:
         judged.append(_held_out(entries, pieces, blacklist, removed, seed))
@@ -184,7 +188,7 @@ def _pieces(items: Sequence[Encoded], words: Collection[str]) -> tuple[dict[Unit
     return found, {ids for ids, value in balance.items() if value >= 0}
 
 
-def _free(entries: Sequence[PooledUnits], blacklist: Blacklist) -> dict[UnitIds, int]:
+def _free(entries: _Pool, blacklist: Blacklist) -> dict[UnitIds, int]:
     """Return the units that infill may write, and their counts in the pool."""
     texts = {ids: text for entry in entries for ids, text in entry.units}
     counts = Counter(ids for entry in entries for ids, _ in entry.units)
@@ -192,14 +196,9 @@ def _free(entries: Sequence[PooledUnits], blacklist: Blacklist) -> dict[UnitIds,
 
 
 def _judged(
-    reference: ReferenceName,
-    pieces: Mapping[UnitIds, AuditedUnit],
-    considered: Collection[UnitIds],
-    surviving: Collection[UnitIds],
-    rate: float,
-    removed: Ids,
-    **by_chance: float,
+    reference: ReferenceName, pieces: _Pieces, found: _Found, rate: float, removed: Ids, **by_chance: float
 ) -> Judged:
+    considered, surviving = found
     return Judged(
         reference=reference,
         blocked={ids: piece for ids, piece in pieces.items() if ids in considered and ids not in surviving},
@@ -224,11 +223,7 @@ class _Half(NamedTuple):
 
 
 def _held_out(
-    entries: Sequence[PooledUnits],
-    pieces: Mapping[UnitIds, AuditedUnit],
-    blacklist: Callable[[Sequence[PooledUnits]], Blacklist],
-    removed: Ids,
-    seed: int,
+    entries: _Pool, pieces: _Pieces, blacklist: Callable[[_Pool], Blacklist], removed: Ids, seed: int
 ) -> Judged:
     # Two halves with the same share of every label, however the data are sorted.
     first, second, seen = list[PooledUnits](), list[PooledUnits](), Counter[int | None]()
@@ -248,13 +243,9 @@ def _held_out(
         units, share = _surviving(halves, [rng.permutation(own) for own in golds])
         by_chance.append((len(units), share))
     counts, rates = np.array(by_chance).T
-    return _judged(
-        "held out",
-        *(pieces, considered, surviving, rate, removed),
-        surviving_by_chance=float(counts.mean()),
-        rate_by_chance=float(rates.mean()),
-        p_value=stats.upper_pvalue(rate, rates),
-    )
+    means = {"surviving_by_chance": float(counts.mean()), "rate_by_chance": float(rates.mean())}
+    p_value = stats.upper_pvalue(rate, rates)
+    return _judged("held out", pieces, (considered, surviving), rate, removed, **means, p_value=p_value)
 
 
 def _surviving(halves: Sequence[_Half], golds: Sequence[Ids]) -> tuple[set[UnitIds], float]:

@@ -19,6 +19,8 @@ from ice_eval.stats.verdict import NOT_DISTINGUISHABLE
 
 Column = NDArray[np.float64]  # (examples,)
 Hits = NDArray[np.bool_]
+Rng = np.random.Generator
+UPPER, LOWER = "upper", "lower"
 
 LIMIT = 0.001
 """A guarantee whose p-value is smaller fails."""
@@ -113,7 +115,7 @@ at_most, at_least = partial(_guaranteed, worse="greater"), partial(_guaranteed, 
 # --- random attributions ------------------------------------------------------------------------------------------
 
 
-def calibration(trials: Trials, *, rng: np.random.Generator) -> Iterator[Check]:
+def calibration(trials: Trials, *, rng: Rng) -> Iterator[Check]:
     """Check all properties of a random explanation."""
     yield from false_positives(trials, SEQUENTIAL_ALPHAS if trials.sequential else ALPHAS)
     yield mean_win_rate(trials)
@@ -128,11 +130,11 @@ def calibration(trials: Trials, *, rng: np.random.Generator) -> Iterator[Check]:
 
 def false_positives(trials: Trials, alphas: Sequence[float] = ALPHAS) -> Iterator[Check]:
     """Check that either tail's p-values reach `alpha` in at most a share `alpha` of examples."""
-    for alpha, (tail, p) in itertools.product(alphas, (("upper", trials.p_value), ("lower", trials.p_lower))):
+    for alpha, (tail, p) in itertools.product(alphas, ((UPPER, trials.p_value), (LOWER, trials.p_lower))):
         yield at_most(f"false positives, {tail} tail, α = {alpha:.2f}", trials.about, _reach(p, alpha), alpha)
 
 
-def uniform_ranks(trials: Trials, *, rng: np.random.Generator) -> Check:
+def uniform_ranks(trials: Trials, *, rng: Rng) -> Check:
     """Check that every rank among the M + 1 sets is equally likely (χ²)."""
     # Ties are broken by a draw, and a draw within its place spreads the rank over (0, 1), so that examples with
     # different M share the bins. A Kolmogorov-Smirnov test would reject valid p-values, which are discrete.
@@ -144,7 +146,7 @@ def uniform_ranks(trials: Trials, *, rng: np.random.Generator) -> Check:
     return _equally_often("ranks are uniform", trials.about, counts)
 
 
-def uniform_sets(n_units: int, size: int, *, n: int, seed: int, rng: np.random.Generator) -> Check:
+def uniform_sets(n_units: int, size: int, *, n: int, seed: int, rng: Rng) -> Check:
     """Check that a unit drawn from a random set is equally likely to be at any place (χ²)."""
     # A sampler that prefers some places moves a win rate only as far as these matter; here it shows at once. The first
     # eight sets of an order differ, so counts are more even than those of independent draws: the test is conservative.
@@ -174,13 +176,13 @@ def mean_win_rate(trials: Trials, *, promised: bool = True) -> Check:
     return replace(found, bound="= 50%", p=p) if promised else found
 
 
-def _tests(trials: Trials, rng: np.random.Generator) -> list[tuple[slice, float]]:
+def _tests(trials: Trials, rng: Rng) -> list[tuple[slice, float]]:
     """Cut the trials into data sets, each with the p-value of its mean win rate."""
     cut = [slice(start, start + DATA_SET) for start in range(0, len(trials) - DATA_SET + 1, DATA_SET)]
     return [(each, stats.mean_test(trials.families[each], rng=rng, n_draws=_N_DRAWS).p_value) for each in cut]
 
 
-def data_sets(trials: Trials, *, rng: np.random.Generator) -> tuple[Hits, Hits]:
+def data_sets(trials: Trials, *, rng: Rng) -> tuple[Hits, Hits]:
     """Return which data sets differ from random ones, and which of these win."""
     found = _tests(trials, rng)
     told = np.array([p_value <= DETECTED + _ROUND_OFF for _, p_value in found])
@@ -188,7 +190,7 @@ def data_sets(trials: Trials, *, rng: np.random.Generator) -> tuple[Hits, Hits]:
     return told, told & wins
 
 
-def verdicts(trials: Trials, *, rng: np.random.Generator) -> list[stats.Verdict]:
+def verdicts(trials: Trials, *, rng: Rng) -> list[stats.Verdict]:
     return [
         stats.verdict(float(rates.mean()), stats.mean_interval(rates, rng=rng, n_resamples=_N_RESAMPLES), p_value=p)
         for rates, p in ((trials.win_rate[each], p) for each, p in _tests(trials, rng))
@@ -198,7 +200,7 @@ def verdicts(trials: Trials, *, rng: np.random.Generator) -> list[stats.Verdict]
 # --- known truth --------------------------------------------------------------------------------------------------
 
 
-def truth(trials: Trials, *, exact: bool, unique: bool, rng: np.random.Generator) -> Iterator[Check]:
+def truth(trials: Trials, *, exact: bool, unique: bool, rng: Rng) -> Iterator[Check]:
     """Check all properties of an explanation that is the truth."""
     names = ("a random set beats the truth", "the truth has the smallest p-value", "p ≤ 0.05 on one example")
     yield from _extreme(trials, names, trials.p_value, trials.p_lower, 1, exact=exact, unique=unique)
@@ -206,7 +208,7 @@ def truth(trials: Trials, *, exact: bool, unique: bool, rng: np.random.Generator
     yield at_least(f"the truth is detected in a data set of {DATA_SET}", trials.about, detected, POWER)
 
 
-def negated_truth(trials: Trials, *, exact: bool, unique: bool, rng: np.random.Generator) -> Iterator[Check]:
+def negated_truth(trials: Trials, *, exact: bool, unique: bool, rng: Rng) -> Iterator[Check]:
     """Check all properties of the opposite of the truth."""
     beaten, smallest = (
         "a random set does worse than the negated truth",
@@ -236,7 +238,7 @@ def _extreme(
         yield measured(names[2], trials.about, _reach(own, DETECTED), "power")
 
 
-def power(trials: Trials, *, rng: np.random.Generator) -> Iterator[Check]:
+def power(trials: Trials, *, rng: Rng) -> Iterator[Check]:
     """Measure the detection rate of an explanation: a weak signal allows no guarantee."""
     yield mean_win_rate(trials, promised=False)
     _, detected = data_sets(trials, rng=rng)
@@ -248,15 +250,7 @@ def power(trials: Trials, *, rng: np.random.Generator) -> Iterator[Check]:
 
 
 def false_discoveries(
-    about: About,
-    null: Column,
-    signal: Column,
-    *,
-    n_null: int,
-    n_signal: int,
-    alpha: float,
-    rng: np.random.Generator,
-    tail: str = "upper",
+    about: About, null: Column, signal: Column, *, n_null: int, n_signal: int, alpha: float, rng: Rng, tail: str = UPPER
 ) -> Iterator[Check]:
     """Check that Benjamini-Hochberg controls the false-discovery rate of one tail, with null and true examples."""
     # In each data set one rejected example is drawn. It is a null one with probability V / R, the false-discovery
@@ -273,9 +267,7 @@ def false_discoveries(
     yield measured(f"data sets with a discovery, {mixture}", about, rejects, "power")
 
 
-def coverage(
-    about: About, population: Column, *, size: int, n_data_sets: int, promised: bool, rng: np.random.Generator
-) -> Check:
+def coverage(about: About, population: Column, *, size: int, n_data_sets: int, promised: bool, rng: Rng) -> Check:
     """Measure the coverage of a population's mean by the 95 % interval of a data set drawn from it."""
     # The level of a bootstrap interval is approximate: on large samples, 94 to 95.5 % with 100 examples whose win rates
     # are spread out, and down to 88 % where most equal 1 and few are far below. Only the first is guaranteed. With 400
