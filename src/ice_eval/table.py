@@ -143,11 +143,11 @@ def written(value: Any, kind: CellKind) -> str:
 
 
 percent = partial(written, kind="percent")
-"""Return a rate as `48.1 %`."""
+"""A rate as `48.1 %`."""
 interval = partial(written, kind="percent interval")
-"""Return limits as `[48.1, 55.0]`, in percent."""
+"""Limits as `[48.1, 55.0]`, in percent."""
 share = partial(written, kind="share")
-"""Return a share of units in a rationale; `own` if the attribution sets the size."""
+"""A share of units in a rationale; `own` if the attribution sets the size."""
 
 
 def _signed(value: float) -> str:

@@ -246,12 +246,8 @@ def _prompt_lines(grid: GridResults, cells: Sequence[Cell], names: Sequence[str]
         # Where some examples drop out for one attribution, the others have more.
         with_accuracy = [line for line in grid.lines_of(run) if line.accuracy is not None]
         accuracy = max(with_accuracy, key=lambda line: line.n).accuracy if with_accuracy else None
-        line = {
-            **place,
-            "accuracy": accuracy,
-            "confidence": run.confidence,
-            **{name: rates.get(name) for name in names},
-        }
+        line = {**place, "accuracy": accuracy, "confidence": run.confidence}
+        line |= {name: rates.get(name) for name in names}
         if contrast:
             both = [rates[name] for name in _CONTRAST if name in rates]
             line["difference"] = both[0] - both[1] if len(both) == 2 else None
