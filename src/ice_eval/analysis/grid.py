@@ -116,7 +116,6 @@ def paired(cells: Iterable[Cell], *, over: str, first: str, second: str) -> list
 class OperatorDependence(NamedTuple):
     """The same configurations under two operators; means, median and `widest` are None without any."""
 
-    operators: tuple[str, str]
     pairs: tuple[Pair, ...]
     crossings: tuple[Pair, ...]
     """Pairs on opposite sides of the threshold, which itself belongs to the upper side."""
@@ -137,7 +136,6 @@ def operator_dependence(
     pairs = paired(cells, over="operator", first=operators[0], second=operators[1])
     gaps = [pair.gap for pair in pairs]
     return OperatorDependence(
-        operators,
         tuple(pairs),
         tuple(p for p in pairs if reaches(p.first.win_rate, threshold) != reaches(p.second.win_rate, threshold)),
         gaps,
@@ -198,8 +196,7 @@ def eraser_agreement(raw: Sequence[float], win_rates: Sequence[float]) -> Eraser
     return EraserAgreement(agree, agree.count(False), sum(a and not b for a, b in verdicts))
 
 
-@dataclass(frozen=True)
-class TextFacts:
+class TextFacts(NamedTuple):
     """Size of the texts of a run, as far as the model saw them."""
 
     tokens_median: float
@@ -233,7 +230,7 @@ class GridRun:
     @property
     def token_counts(self) -> dict[str, float | None]:
         """Median tokens of a text, and tokens per word and character; None each where every example was skipped."""
-        return {field.name: getattr(self.texts, field.name, None) for field in fields(TextFacts)}
+        return {name: getattr(self.texts, name, None) for name in TextFacts._fields}
 
     @cached_property
     def win_rates(self) -> dict[Configuration, dict[str, float]]:

@@ -171,11 +171,9 @@ class _Bench:
         about = replace(next(iter(found)), attribution=MIXTURE)
         null, signal, opposite = (found[replace(about, attribution=name)] for name in methods)
         place = np.arange(len(null)) % _MIXED == 0
-        for tail, ours, theirs in (
-            (checks.UPPER, null.p_value, signal.p_value),
-            (checks.LOWER, null.p_lower, opposite.p_lower),
-        ):
-            counts = {"n_null": _MIXED - 1, "n_signal": 1}
+        counts = {"n_null": _MIXED - 1, "n_signal": 1}
+        tails = {checks.UPPER: (null.p_value, signal.p_value), checks.LOWER: (null.p_lower, opposite.p_lower)}
+        for tail, (ours, theirs) in tails.items():
             yield from checks.false_discoveries(
                 about, ours[~place], theirs[place], **counts, alpha=0.10, rng=self._rng(MIXTURE), tail=tail
             )

@@ -57,22 +57,21 @@ def _gain(
     name: str, rows: Sequence[InputRow], confidences: Mapping[str, float], config: RunSettings
 ) -> dict[str, Any] | None:
     """Return the errors of a ridge regression on the other folds, and of their mean; None for too few examples."""
-    from sklearn.linear_model import Ridge
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
     used = vectors_of(name, rows, config)
     groups = groups_of([row for row, _ in used])
     if len(used) < FEWEST or (groups is not None and len(set(groups)) < _FOLDS):
         return None
+    from sklearn.dummy import DummyRegressor
+    from sklearn.linear_model import Ridge
+    from sklearn.model_selection import PredefinedSplit, cross_val_predict
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
     x = np.array([features(vector) for _, vector in used])
     y = np.array([confidences[row.example_id] for row, _ in used])
-    fold_of, predicted, guessed = _folds(len(y), groups, seed=config.seed), np.empty_like(y), np.empty_like(y)
-    for fold in range(_FOLDS):
-        held_out = fold_of == fold
-        fitted = make_pipeline(StandardScaler(), Ridge()).fit(x[~held_out], y[~held_out])
-        predicted[held_out] = np.clip(fitted.predict(x[held_out]), 0, 1)
-        guessed[held_out] = y[~held_out].mean()
+    folds = PredefinedSplit(_folds(len(y), groups, seed=config.seed))
+    predicted = np.clip(cross_val_predict(make_pipeline(StandardScaler(), Ridge()), x, y, cv=folds), 0, 1)
+    guessed = cross_val_predict(DummyRegressor(), x, y, cv=folds)
     error, baseline = np.abs(predicted - y), np.abs(guessed - y)
     interval = stats.difference_interval(baseline, error, rng=rng_for(config.seed, "confidence", name), groups=groups)
     means = {"error": float(error.mean()), "baseline": float(baseline.mean()), "gain": float((baseline - error).mean())}

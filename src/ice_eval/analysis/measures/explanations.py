@@ -42,11 +42,7 @@ class Agreement(Measure):
 def _rank_lines(rows: Sequence[InputRow], config: RunSettings) -> Iterator[dict[str, Any]]:
     """Yield Spearman's rho of each two attributions; constant magnitudes have no ranks."""
     vectors = {
-        name: {
-            row.example_id: vector
-            for row, vector in examples.vectors_of(name, rows, config)
-            if np.ptp(np.abs(vector)) > 0
-        }
+        name: {row.example_id: v for row, v in examples.vectors_of(name, rows, config) if np.ptp(np.abs(v)) > 0}
         for name in config.attributions
     }
     for first, second in itertools.combinations(vectors, 2):
