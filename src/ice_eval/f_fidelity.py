@@ -39,8 +39,7 @@ _ENOUGH = 32
 _SAME = ("weights", "dtype", "data", "chat", "system", "prompt", "lexicon")
 """Parts of model, task and data that must equal those of the run."""
 _PURPOSE = "f-fidelity"
-_WEIGHT_DECAY = 0.01
-_LARGEST_GRADIENT = 1.0
+_WEIGHT_DECAY, _LARGEST_GRADIENT = 0.01, 1.0
 _NO_FILLS: Fills = np.zeros(0, dtype=np.int64)
 
 
@@ -136,12 +135,11 @@ def adapt(
     """
     import torch
 
-    deployed = trainable(model)
+    deployed, losses = trainable(model), []
     # Half-precision weights would round off the small steps of training.
     copy = deployed.copied(name=deployed.name, dtype="float32")
     weights = [each.requires_grad_(True) for each in copy.model.parameters()]
     optimizer = torch.optim.AdamW(weights, lr=training.lr, weight_decay=_WEIGHT_DECAY)
-    losses = []
     with torch.random.fork_rng(devices=[copy.device] if copy.device.startswith("cuda") else []), torch.enable_grad():
         torch.manual_seed(training.seed)
         copy.model.train(True)
@@ -180,15 +178,8 @@ def f_fidelity(
 ) -> RunFolder:
     """Adapt a copy of a run's model, and repeat the run's tests on it: same explanations, targets, sets and fills.
 
-    Args:
-        run: A finished run of a sequence classifier.
-        model: Its model.
-        task: Its task.
-        out: The folder of the new run.
-        share: Largest share of units that training removes; by default the largest share that the run's tests remove.
-        training: Further fields of `Training`.
-        save_model: Path for the copy; None to discard it.
-        reporter: Receives progress and messages.
+    `share` is the largest share of units that training removes, by default the largest that the run's tests remove;
+    `training` holds further fields of `Training`. The copy is written to `save_model`, or discarded.
     """
     reporter = reporter or Silent()
     require_adaptable(run)
@@ -205,31 +196,23 @@ def f_fidelity(
     examples = read[:n_read]
     _check_same(run, config, deployed, task, examples)
     rows = [row for part in run.parts() for row in run.inputs(part)]
-    budget = manifest.token_budget
+    budget, own_size = manifest.token_budget, manifest.config.own_size
     assert budget is not None, "a run of a classifier has a budget"
-    own_size = manifest.config.own_size
     methods = {name: _stored(name, rows, own_size=name in own_size) for name in config.attributions}
     engine = prepare(config, deployed, TextSubject(task), methods, examples)
     data = _training_data(engine, settings, read, budget=budget)
     _check_out(out, data.description)
     copy, record = _trained(engine, data, reporter)
-    adapted = Adapted(
-        how=data.description,
-        targets={row.example_id: row.target for row in rows if row.target is not None},
-        record=Adaptation(of=deployed.name, weights=deployed.fingerprint, run=str(run.path), **record),
-    )
-    scored = score(
-        config,
-        model=copy,
-        subject=TextSubject(task),
-        examples=examples,
-        attributions=methods,
-        out=out,
-        token_budget=budget,
-        reporter=reporter,
-        adapted=adapted,
-    )
-    folder = finish(scored)
+    record |= {"of": deployed.name, "weights": deployed.fingerprint, "run": str(run.path)}
+    targets = {row.example_id: row.target for row in rows if row.target is not None}
+    adapted = Adapted(how=data.description, targets=targets, record=Adaptation(**record))
+    given: dict[str, Any] = {
+        "subject": TextSubject(task),
+        "examples": examples,
+        "attributions": methods,
+        "token_budget": budget,
+    }
+    folder = finish(score(config, model=copy, **given, out=out, reporter=reporter, adapted=adapted))
     if save_model is not None:
         copy.model.save_pretrained(save_model)
         copy.codec.tokenizer.save_pretrained(save_model)
@@ -253,8 +236,7 @@ def _removed(run: RunFolder) -> float:
     known = [k for k in config.k if k != DYNAMIC]
     if config.own_size or len(known) < len(config.k):
         return 1.0
-    shares = {"sufficiency": 1 - min(known), "necessity": max(known)}
-    return float(max(shares[direction] for direction in config.directions))
+    return float(max({"sufficiency": 1 - min(known), "necessity": max(known)}[each] for each in config.directions))
 
 
 def _check_same(run: RunFolder, config: RunConfig, model: Model, task: Task, examples: Sequence[Example]) -> None:
@@ -291,10 +273,7 @@ def _stored(name: str, rows: Sequence[InputRow], *, own_size: bool) -> Given:
     return Given(values=values, has_signs=has_signs, sized=own_size)
 
 
-@dataclass(frozen=True)
-class _TrainingData:
-    """Data and settings of the training."""
-
+class _TrainingData(NamedTuple):
     settings: Training
     examples: Sequence[TrainingExample]
     removal: Removal
@@ -331,11 +310,9 @@ def _training_data(engine: Engine, settings: Training, read: Sequence[Example], 
     unknown = [item for example, item in items if example.gold is None]
     scorer = Scorer(engine.model, engine.scorer.labels, budget=budget)
     scores = scorer.score(Inputs.join([item.full() for item in unknown]))
-    predicted = {item.example_id: int(np.argmax(row)) for item, row in zip(unknown, scores, strict=True)}
-    labelled = [
-        TrainingExample(item, predicted[item.example_id] if example.gold is None else example.gold)
-        for example, item in items
-    ]
+    labels = {item.example_id: int(np.argmax(row)) for item, row in zip(unknown, scores, strict=True)}
+    labels |= {example.id: example.gold for example, _ in items if example.gold is not None}
+    labelled = [TrainingExample(item, labels[item.example_id]) for _, item in items]
     return _TrainingData(settings, labelled, removal, not enough)
 
 
@@ -347,10 +324,10 @@ def _trained(engine: Engine, data: _TrainingData, reporter: Reporter) -> "tuple[
             f"the data hold fewer than {_ENOUGH} other examples, so the copy is trained on those that are evaluated "
             "too: it may know their labels by heart."
         )
-    started, settings, removal = time.monotonic(), data.settings, data.removal
+    started, settings, removal, labels = time.monotonic(), data.settings, data.removal, engine.scorer.labels
     reporter.start(len(data.examples) * settings.epochs)
     try:
-        labels, progress = engine.scorer.labels, reporter.advance
+        progress = reporter.advance
         copy, losses = adapt(engine.model, labels, data.examples, removal=removal, training=settings, progress=progress)
     finally:
         reporter.stop()

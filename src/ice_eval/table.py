@@ -6,12 +6,12 @@ The same cells are printed in the terminal, in Markdown, CSV, LaTeX and HTML.
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from operator import attrgetter
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from ice_eval._controls import without_controls
 from ice_eval.nulls import SIZE
-from ice_eval.rationales import Share
 
 EMPTY = "–"
 """Cell of a missing or undefined value."""
@@ -50,8 +50,19 @@ class Column:
 
 def naming(*fields: str) -> tuple[Column, ...]:
     """Return columns that identify a line, headed by the names of their fields."""
-    kinds: dict[str, CellKind] = {"k": "share", "operators": "operators"}
+    kinds: dict[str, CellKind] = {"k": "share", "operators": "operators", "n": "count"}
     return tuple(Column(field, field, kinds.get(field, "text")) for field in fields)
+
+
+def columns(kind: CellKind, **headers: str) -> tuple[Column, ...]:
+    """Return columns of one kind, given as `field="header"`."""
+    return tuple(Column(field, header, kind) for field, header in headers.items())
+
+
+def estimate(field: str, header: str, kind: CellKind = "number", interval: str = "95 % CI") -> tuple[Column, Column]:
+    """Return columns of a number and of its interval, which is the field `…_ci` and headed `interval`."""
+    limits = "interval" if kind == "number" else f"{kind} interval"
+    return Column(field, header, kind), Column(f"{field}_ci", interval, cast(CellKind, limits))
 
 
 @dataclass(frozen=True)
@@ -131,25 +142,12 @@ def written(value: Any, kind: CellKind) -> str:
     return _CELLS[kind](value)
 
 
-def percent(rate: float | None) -> str:
-    """Return a rate as `48.1 %`."""
-    return written(rate, "percent")
-
-
-def interval(limits: Sequence[float] | None) -> str:
-    """Return limits as `[48.1, 55.0]`, in percent."""
-    return written(limits, "percent interval")
-
-
-def share(k: Share | None) -> str:
-    """Return a share of units in a rationale; `own` if the attribution sets the size."""
-    return written(k, "share")
-
-
-def _p_value(value: float) -> str:
-    if value < 0.00005:
-        return "<0.0001"
-    return f"{value:.4f}" if value < 0.1 else f"{value:.2f}"
+percent = partial(written, kind="percent")
+"""A rate as `48.1 %`."""
+interval = partial(written, kind="percent interval")
+"""Limits as `[48.1, 55.0]`, in percent."""
+share = partial(written, kind="share")
+"""A share of units in a rationale; `own` if the attribution sets the size."""
 
 
 def _signed(value: float) -> str:
@@ -173,7 +171,7 @@ _CELLS: Mapping[CellKind, Callable[[Any], str]] = {
     "shortest": "{:g}".format,
     "rounded": "{:.0f}".format,
     "signed": _signed,
-    "p-value": _p_value,
+    "p-value": lambda value: "<0.0001" if value < 0.00005 else f"{value:.4f}" if value < 0.1 else f"{value:.2f}",
 }
 _LIMITS: Mapping[CellKind, Callable[[float], str]] = {
     "percent interval": lambda limit: f"{100 * limit:.1f}",

@@ -7,9 +7,9 @@ position alone, so a translation that was interrupted and continued equals one t
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ice_eval.errors import ConfigError, DataError
 from ice_eval.tasks import DataSource
@@ -34,12 +34,11 @@ class Provenance:
     """Quantisation of the model's weights; omitted from lines if None."""
 
     def as_dict(self) -> dict[str, Any]:
-        content = json.loads(json.dumps(asdict(self)))
-        return {name: value for name, value in content.items() if name != "load_in" or value is not None}
+        given = {**vars(self), "fields": list(self.fields)}
+        return {name: value for name, value in given.items() if name != "load_in" or value is not None}
 
 
-@dataclass(frozen=True)
-class Translated:
+class Translated(NamedTuple):
     """A finished translation."""
 
     path: Path
@@ -70,23 +69,30 @@ def translate_file(
     *,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Translated:
-    """Translate the rows of some data into a file, or continue an interrupted translation.
+    """Translate the rows of some data into a `.jsonl` file, or continue an interrupted translation.
 
-    Args:
-        data: The original rows.
-        out: A `.jsonl` file that does not exist yet.
-        provenance: Description of the translation.
-        load: Returns the function that translates a batch of texts; called only if texts are left to translate.
-        progress: Called with the number of written lines and of all lines.
+    `load` returns the function that translates a batch of texts; it is called only if texts are left to translate.
+    `progress` is called with the number of written lines and of all lines.
 
     Raises:
         ConfigError: `out` exists, or an interrupted translation of something else does.
         DataError: A row lacks a field.
     """
-    _check_out(out)
-    rows = list(data.rows())
-    heads = [_head(row, place) for place, row in enumerate(rows)]
-    sources = [_source(row, place, provenance.fields, data.origin) for place, row in enumerate(rows)]
+    if out.suffix.lower() != ".jsonl":
+        raise ConfigError(f"--out {out}: a name that ends in .jsonl is expected.")
+    if out.exists():
+        raise ConfigError(f"{out} is there already; choose another --out, or remove it.")
+    if not out.parent.is_dir():
+        raise ConfigError(f"the folder of --out {out} is not there; make it first.")
+    rows, heads, sources = list(data.rows()), list[dict[str, Any]](), list[dict[str, str]]()
+    for place, row in enumerate(rows):
+        # The id is the one that a run assigns: the example's own, else its row.
+        kept = {name: row[name] for name in _KEPT[1:] if row.get(name) is not None}
+        heads.append({"id": str(place if row.get("id") is None else row["id"]), **kept})
+        missing = [name for name in provenance.fields if not isinstance(row.get(name), str)]
+        if missing:
+            raise DataError(f"{data.origin}, example {place}: the field '{missing[0]}' holds no text.")
+        sources.append({name: row[name] for name in provenance.fields})
     partial = out.with_name(out.name + PARTIAL)
     before = _lines_before(partial, sources, heads, provenance)
     translate = load() if before < len(rows) else list
@@ -95,37 +101,15 @@ def translate_file(
             part = slice(start, start + provenance.batch)
             texts = iter(translate([text for source in sources[part] for text in source.values()]))
             for head, source in zip(heads[part], sources[part], strict=True):
-                line = {**head, **{name: next(texts) for name in source}, "source": source}
-                line["translation"] = provenance.as_dict()
+                line = {**head, **{name: next(texts) for name in source}}
+                line |= {"source": source, "translation": provenance.as_dict()}
                 stream.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
             stream.flush()
             os.fsync(stream.fileno())
             progress(min(part.stop, len(rows)), len(rows))
     partial.replace(out)
-    used = {*_KEPT, *provenance.fields}
-    return Translated(out, len(rows), before, tuple(dict.fromkeys(n for row in rows for n in row if n not in used)))
-
-
-def _check_out(out: Path) -> None:
-    if out.suffix.lower() != ".jsonl":
-        raise ConfigError(f"--out {out}: a name that ends in .jsonl is expected.")
-    if out.exists():
-        raise ConfigError(f"{out} is there already; choose another --out, or remove it.")
-    if not out.parent.is_dir():
-        raise ConfigError(f"the folder of --out {out} is not there; make it first.")
-
-
-def _source(row: Mapping[str, Any], place: int, fields: Sequence[str], origin: str) -> dict[str, str]:
-    missing = [name for name in fields if not isinstance(row.get(name), str)]
-    if missing:
-        raise DataError(f"{origin}, example {place}: the field '{missing[0]}' holds no text.")
-    return {name: row[name] for name in fields}
-
-
-def _head(row: Mapping[str, Any], place: int) -> dict[str, Any]:
-    """Return the fields that are kept; the id is the one that a run assigns: the example's own, else its row."""
-    kept = {name: row[name] for name in _KEPT[1:] if row.get(name) is not None}
-    return {"id": str(place if row.get("id") is None else row["id"]), **kept}
+    dropped = dict.fromkeys(name for row in rows for name in row if name not in {*_KEPT, *provenance.fields})
+    return Translated(out, len(rows), before, tuple(dropped))
 
 
 def _lines_before(
@@ -134,8 +118,7 @@ def _lines_before(
     """Count the lines of whole batches from an interrupted run and cut off the rest; raise ConfigError for others."""
     if not partial.is_file():
         return 0
-    lines = partial.read_bytes().splitlines(keepends=True)
-    whole = [line for line in lines if line.endswith(b"\n")]
+    whole = [line for line in partial.read_bytes().splitlines(keepends=True) if line.endswith(b"\n")]
     count = len(whole) if len(whole) == len(heads) else len(whole) // provenance.batch * provenance.batch
     expected = [
         {"id": head["id"], "source": source, "translation": provenance.as_dict()}

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 from tests.small_runs import run, texts
 
-from ice_eval.analysis import (
+from ice_eval.analysis.grid import (
     Cell,
     anti_faithful,
     cells_of,

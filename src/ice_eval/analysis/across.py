@@ -1,75 +1,70 @@
 """Analyses of a grid over several runs; every answer is lines of numbers and notes."""
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from typing import Any, TypeVar
 
 import numpy as np
 
 from ice_eval import stats
-from ice_eval.analysis._runs import as_list, groups_of
-from ice_eval.analysis.grid import (
-    LONG_TEXT,
-    POSITIVE_EVIDENCE,
-    Cell,
-    GridResults,
-    GridRun,
-    Pair,
-    WinRateSpread,
-    operator_dependence,
-    spreads,
-)
-from ice_eval.analysis.measures import Column, Found, Missing, Part, naming
+from ice_eval.analysis import grid as grids
+from ice_eval.analysis.examples import groups_of
+from ice_eval.analysis.grid import Cell, GridResults, GridRun, Pair, WinRateSpread, operator_dependence
+from ice_eval.analysis.measures._base import Found, Missing, Part, filled
 from ice_eval.rationales import Share
-from ice_eval.results import SummaryLine, differences
+from ice_eval.results import Configuration, SummaryLine, differences
 from ice_eval.results.outcomes import ALL
 from ice_eval.results.records import flat
 from ice_eval.seeding import rng_for
+from ice_eval.table import Column, columns, estimate, naming
 
 LEVEL = 0.05
 """Level of p-values that are adjusted over a whole grid."""
 _PLACE = ("null", "direction", "k")
 _Line = dict[str, Any]
+_Record = TypeVar("_Record")
 
 
 def _fields(record: object, *names: str) -> _Line:
     return {name: getattr(record, name) for name in names}
 
 
+def _grouped(records: Iterable[_Record], *names: str) -> list[tuple[_Line, list[_Record]]]:
+    """Return groups of records that have the same values of some fields, and these values."""
+    groups: dict[tuple[Any, ...], list[_Record]] = {}
+    for record in records:
+        groups.setdefault(tuple(_fields(record, *names).values()), []).append(record)
+    return [(_fields(group[0], *names), group) for group in groups.values()]
+
+
 # --- operators ----------------------------------------------------------------------------------------------------
 
 _OPERATOR_COLUMNS = (
     *naming("attribution", "operators", "texts"),
-    Column("n_configurations", "configurations", "count"),
-    Column("n_crossings", "cross 55 %", "count"),
-    Column("n_confirmed", "confirmed", "count"),
-    Column("first_exceeds", "first higher", "percent"),
-    Column("mean_gap", "mean gap", "points"),
-    Column("median_gap", "median gap", "points"),
-    Column("widest_gap", "widest gap", "points"),
-    Column("widest_where", "where", "text"),
+    *columns("count", n_configurations="configurations", n_crossings="cross 55 %", n_confirmed="confirmed"),
+    *columns("percent", first_exceeds="first higher"),
+    *columns("points", mean_gap="mean gap", median_gap="median gap", widest_gap="widest gap"),
+    *columns("text", widest_where="where"),
 )
+_CROSSING_PLACE = ("prompt", "attribution", "null", "direction", "k")
 _CROSSING_COLUMNS = (
-    *naming("prompt", "attribution", "null", "direction", "k", "operators"),
-    Column("first", "first", "percent"),
-    Column("second", "second", "percent"),
-    Column("gap", "gap", "points"),
-    Column("gap_ci", "95 % CI", "points interval"),
-    Column("crossing", "crossing", "text"),
+    *naming(*_CROSSING_PLACE, "operators"),
+    *columns("percent", first="first", second="second"),
+    *estimate("gap", "gap", "points"),
+    *naming("crossing"),
 )
 
 
 def operators(grid: GridResults) -> Found | Missing:
     """Compare every pair of operators over all configurations that have both, all texts together and by length."""
-    names = list(dict.fromkeys(cell.operator for cell in grid.cells))
-    if len(names) < 2:
+    pairs = list(itertools.combinations(dict.fromkeys(cell.operator for cell in grid.cells), 2))
+    if not pairs:
         return Missing("the grid has one operator; give two or more")
     known = _agreements(grid)
-    pairs = list(itertools.combinations(names, 2))
     lines = [line for pair in pairs for line in _operator_lines(grid.cells, pair, known)]
     crossings = [
         {
-            **_fields(pair.first, "model", "task", "prompt", "attribution", "null", "direction", "k"),
+            **_fields(pair.first, "model", "task", *_CROSSING_PLACE),
             "operators": f"{pair.first.operator} − {pair.second.operator}",
             "first": pair.first.win_rate,
             "second": pair.second.win_rate,
@@ -79,15 +74,13 @@ def operators(grid: GridResults) -> Found | Missing:
         for each in pairs
         for pair in operator_dependence(grid.cells, operators=each).crossings
     ]
-    parts = [Part("Operator dependence", _OPERATOR_COLUMNS, tuple(lines))]
-    if crossings:
-        parts.append(Part("Configurations that cross 55 %", _CROSSING_COLUMNS, tuple(crossings)))
     notes = (
         "Gaps are the first operator's win rate less the second's; a crossing is confirmed where both "
         "one-sided 95 % bounds lie on opposite sides of 55 %.",
-        f"Texts are long from {LONG_TEXT} tokens in the median on.",
+        f"Texts are long from {grids.LONG_TEXT} tokens in the median on.",
     )
-    return Found(tuple(parts), notes)
+    crossing = Part("Configurations that cross 55 %", _CROSSING_COLUMNS, crossings)
+    return Found((Part("Operator dependence", _OPERATOR_COLUMNS, lines), *filled(crossing)), notes)
 
 
 def _agreements(grid: GridResults) -> dict[tuple[object, ...], _Line]:
@@ -97,7 +90,7 @@ def _agreements(grid: GridResults) -> dict[tuple[object, ...], _Line]:
         line, (first, second) = each.line, each.line.operators
         place = (line.model, line.task, line.attribution, line.k, line.direction, line.null, each.run.prompt)
         turned = None if line.gap_ci is None else [-line.gap_ci.high, -line.gap_ci.low]
-        found[*place, first, second] = {"gap_ci": as_list(line.gap_ci), "crossing": line.crosses_threshold}
+        found[*place, first, second] = {"gap_ci": line.gap_ci, "crossing": line.crosses_threshold}
         found[*place, second, first] = {"gap_ci": turned, "crossing": line.crosses_threshold}
     return found
 
@@ -109,26 +102,22 @@ def _pair_key(pair: Pair) -> tuple[object, ...]:
 def _operator_lines(
     cells: Sequence[Cell], pair: tuple[str, str], known: Mapping[tuple[object, ...], _Line]
 ) -> Iterator[_Line]:
-    for attribution in dict.fromkeys(cell.attribution for cell in cells):
-        chosen = [cell for cell in cells if cell.attribution == attribution]
+    for place, chosen in _grouped(cells, "attribution"):
         lengths = [each for each in ("short", "long") if any(cell.text_length == each for cell in chosen)]
         # Texts of one length need no line of their own: they are all texts.
         for texts in ["all", *(lengths if len(lengths) > 1 else ())]:
-            some = [cell for cell in chosen if texts in ("all", cell.text_length)]
-            found = operator_dependence(some, operators=pair)
+            found = operator_dependence([c for c in chosen if texts in ("all", c.text_length)], operators=pair)
             if found.widest is None:
                 continue
             widest = found.widest.first
             yield {
-                "attribution": attribution,
+                **place,
                 "operators": " − ".join(pair),
                 "texts": texts,
                 "n_configurations": len(found.pairs),
                 "n_crossings": len(found.crossings),
                 "n_confirmed": sum(known[_pair_key(each)]["crossing"] == "confirmed" for each in found.crossings),
-                "first_exceeds": found.first_exceeds,
-                "mean_gap": found.mean_gap,
-                "median_gap": found.median_gap,
+                **_fields(found, "first_exceeds", "mean_gap", "median_gap"),
                 "widest_gap": found.widest.gap,
                 "widest_where": ", ".join(filter(None, (widest.model, widest.task, widest.prompt))),
             }
@@ -138,12 +127,10 @@ def _operator_lines(
 
 _ANTI_FAITHFUL = "anti-faithful"
 _WORSE_COLUMNS = (
-    *naming("prompt", "attribution", "null", "operator", "direction", "k"),
-    Column("n", "n", "count"),
-    Column("win_rate", "win rate", "percent"),
-    Column("win_rate_ci", "95 % CI", "percent interval"),
+    *naming("prompt", "attribution", "null", "operator", "direction", "k", "n"),
+    *estimate("win_rate", "win rate", "percent"),
     Column("p_adjusted", "p adj.", "p-value"),
-    Column("verdict", "verdict", "text"),
+    *naming("verdict"),
 )
 
 
@@ -152,20 +139,15 @@ def worse_than_random(grid: GridResults) -> Found | Missing:
     below = [each for each in grid.configurations if each.line.operator != ALL and each.line.taxonomy == _ANTI_FAITHFUL]
     if not below:
         return Missing("no win rate is below 50 %")
-    sure = [
-        each
-        for each in below
-        if each.line.verdict is not None and each.line.verdict.word == _ANTI_FAITHFUL and _is_significant(each.line)
-    ]
-    sure.sort(key=lambda each: each.line.win_rate or 0.0)
+    named = (each for each in below if each.line.verdict is not None and each.line.verdict.word == _ANTI_FAITHFUL)
+    sure = sorted((x for x in named if _is_significant(x.line)), key=lambda each: each.line.win_rate or 0.0)
     fields = ("model", "task", *(column.field for column in _WORSE_COLUMNS))
-    lines = tuple({name: {**flat(each.line), **each.run.head}[name] for name in fields} for each in sure)
+    lines = [{name: {**flat(each.line), **each.run.head}[name] for name in fields} for each in sure]
     rest = (
         f"{len(below) - len(sure)} further win rates below 50 % cannot be told from chance, or not for sure: among so "
         f"many, p-values adjusted over the grid must be at most {LEVEL:g}."
     )
-    parts = (Part("Anti-faithful", _WORSE_COLUMNS, lines),) if lines else ()
-    return Found(parts, (rest,) if len(below) > len(sure) else ())
+    return Found(filled(Part("Anti-faithful", _WORSE_COLUMNS, lines)), (rest,) if len(below) > len(sure) else ())
 
 
 def _is_significant(line: SummaryLine) -> bool:
@@ -175,6 +157,7 @@ def _is_significant(line: SummaryLine) -> bool:
 # --- prompts and sizes --------------------------------------------------------------------------------------------
 
 _PROMPT_PLACE = ("attribution", "null", "operator", "direction", "k")
+_SIZE_PLACE = ("prompt", "attribution", "null", "operator", "direction")
 _PROMPT_SPREAD_COLUMNS = (
     *naming(*_PROMPT_PLACE),
     Column("n_prompts", "prompts", "count"),
@@ -184,94 +167,6 @@ _PROMPT_SPREAD_COLUMNS = (
     Column("highest_prompt", "under ", "text"),
     Column("width", "range", "points"),
 )
-_CORRELATION_COLUMNS = (
-    *naming(*_PROMPT_PLACE),
-    Column("n", "runs", "count"),
-    Column("r", "r", "signed"),
-)
-_CONTRAST = ("attention", "gradient")
-
-
-def prompts(grid: GridResults) -> Found | Missing:
-    """Return accuracy, confidence and win rates under every prompt, their range, and their correlation."""
-    found = spreads(grid.cells, over="prompt")
-    if not found:
-        return Missing("no task has two prompts; name several as `prompts`")
-    varied = {cell for spread in found for cell in spread.cells}
-    cells = [cell for cell in grid.cells if cell in varied]
-    names = list(dict.fromkeys(cell.attribution for cell in cells))
-    contrast = set(_CONTRAST) <= set(names)
-    columns = (
-        *naming("prompt", "operator", "null", "direction", "k"),
-        Column("accuracy", "accuracy", "percent"),
-        Column("confidence", "confidence", "percent"),
-        *(Column(name, name, "percent") for name in names),
-        *([Column("difference", "Δ", "points")] if contrast else []),
-    )
-    parts = [
-        Part("Prompts", columns, tuple(_prompt_lines(grid, cells, names, contrast=contrast))),
-        Part("Sensitivity to the prompt", _PROMPT_SPREAD_COLUMNS, tuple(_spread_lines(found, "prompt", _PROMPT_PLACE))),
-    ]
-    notes = ["Confidence is the mean probability of the explained label on whole texts."]
-    correlations = tuple(_confidence_correlations(grid, cells))
-    if correlations:
-        parts.append(Part("Confidence and win rate, over prompts", _CORRELATION_COLUMNS, correlations))
-        notes.append("Runs of one model or task share more than a prompt: read r over them as a description.")
-    if contrast:
-        notes.append("Δ is the win rate of attention less that of gradient.")
-    return Found(tuple(parts), tuple(notes))
-
-
-def _spread_lines(found: Sequence[WinRateSpread], choice: str, place: Sequence[str]) -> Iterator[_Line]:
-    """Yield the lowest and highest win rate of each spread, and the values that give them."""
-    for each in found:
-        low, high = each.lowest, each.highest
-        yield {
-            **_fields(low, "model", "task", *place),
-            **({"n_prompts": len(each.cells)} if choice == "prompt" else {}),
-            "lowest": low.win_rate,
-            f"lowest_{choice}": getattr(low, choice),
-            "highest": high.win_rate,
-            f"highest_{choice}": getattr(high, choice),
-            "width": each.width,
-            **({"increases": "yes" if each.increases else "no"} if choice == "k" else {}),
-        }
-
-
-def _prompt_lines(grid: GridResults, cells: Sequence[Cell], names: Sequence[str], *, contrast: bool) -> Iterator[_Line]:
-    runs = {(run.model, run.task, run.prompt): run for run in grid.runs}
-    fields = ("model", "task", "prompt", "operator", "null", "direction", "k")
-    by_place: dict[tuple[Any, ...], dict[str, float]] = {}
-    for cell in cells:
-        by_place.setdefault(tuple(_fields(cell, *fields).values()), {})[cell.attribution] = cell.win_rate
-    for place, rates in sorted(by_place.items(), key=lambda item: tuple(map(str, item[0]))):
-        run = runs[place[:3]]
-        # Where some examples drop out for one attribution, the others have more.
-        with_accuracy = [line for line in grid.lines_of(run) if line.accuracy is not None]
-        accuracy = max(with_accuracy, key=lambda line: line.n).accuracy if with_accuracy else None
-        line = {**dict(zip(fields, place, strict=True)), "accuracy": accuracy, "confidence": run.confidence}
-        line |= {name: rates.get(name) for name in names}
-        if contrast:
-            both = [rates[name] for name in _CONTRAST if name in rates]
-            line["difference"] = both[0] - both[1] if len(both) == 2 else None
-        yield line
-
-
-def _confidence_correlations(grid: GridResults, cells: Sequence[Cell]) -> Iterator[_Line]:
-    """Yield Pearson's r of confidence and win rate over all prompts of all tasks, where there are enough."""
-    confidence = {(run.model, run.task, run.prompt): run.confidence for run in grid.runs}
-    groups: dict[tuple[Any, ...], list[tuple[float, float]]] = {}
-    for cell in cells:
-        known = confidence[cell.model, cell.task, cell.prompt]
-        if known is not None:
-            groups.setdefault(tuple(_fields(cell, *_PROMPT_PLACE).values()), []).append((known, cell.win_rate))
-    for place, points in groups.items():
-        found = stats.correlate(*np.array(points).T, rng=rng_for(0, "prompts"))
-        if found.r is not None:
-            yield {**dict(zip(_PROMPT_PLACE, place, strict=True)), "n": found.n, "r": found.r}
-
-
-_SIZE_PLACE = ("prompt", "attribution", "null", "operator", "direction")
 _SIZE_COLUMNS = (
     *naming(*_SIZE_PLACE),
     Column("lowest", "lowest", "percent"),
@@ -281,93 +176,132 @@ _SIZE_COLUMNS = (
     Column("width", "range", "points"),
     Column("increases", "grows with k", "text"),
 )
+_CORRELATION_COLUMNS = (*naming(*_PROMPT_PLACE), Column("n", "runs", "count"), Column("r", "r", "signed"))
+_CONTRAST = ("attention", "gradient")
+
+
+def prompts(grid: GridResults) -> Found | Missing:
+    """Return accuracy, confidence and win rates under every prompt, their range, and their correlation."""
+    found = grids.spreads(grid.cells, over="prompt")
+    if not found:
+        return Missing("no task has two prompts; name several as `prompts`")
+    varied = {cell for spread in found for cell in spread.cells}
+    cells = [cell for cell in grid.cells if cell in varied]
+    names = list(dict.fromkeys(cell.attribution for cell in cells))
+    contrast = [Column("difference", "Δ", "points")] if set(_CONTRAST) <= set(names) else []
+    shown = (
+        *naming("prompt", "operator", "null", "direction", "k"),
+        *(Column(name, name, "percent") for name in ("accuracy", "confidence", *names)),
+        *contrast,
+    )
+    notes = ["Confidence is the mean probability of the explained label on whole texts."]
+    confidence, correlations = {(run.model, run.task, run.prompt): run.confidence for run in grid.runs}, list[_Line]()
+    known = [cell for cell in cells if confidence[cell.model, cell.task, cell.prompt] is not None]
+    for place, group in _grouped(known, *_PROMPT_PLACE):  # over all prompts of all tasks
+        points = [(confidence[cell.model, cell.task, cell.prompt], cell.win_rate) for cell in group]
+        r = stats.correlate(*np.array(points, dtype=np.float64).T, rng=rng_for(0, "prompts"))
+        correlations += [{**place, "n": r.n, "r": r.r}] if r.r is not None else []
+    if correlations:
+        notes.append("Runs of one model or task share more than a prompt: read r over them as a description.")
+    if contrast:
+        notes.append("Δ is the win rate of attention less that of gradient.")
+    parts = filled(
+        Part("Prompts", shown, list(_prompt_lines(grid, cells, names, contrast=bool(contrast)))),
+        Part("Sensitivity to the prompt", _PROMPT_SPREAD_COLUMNS, _spread_lines(found, "prompt", _PROMPT_PLACE)),
+        Part("Confidence and win rate, over prompts", _CORRELATION_COLUMNS, correlations),
+    )
+    return Found(parts, tuple(notes))
 
 
 def sizes(grid: GridResults) -> Found | Missing:
     """Return the lowest and highest win rate over all k, the widest range first."""
-    found = spreads(grid.cells, over="k")
+    found = grids.spreads(grid.cells, over="k")
     if not found:
         return Missing("the grid has one k; give two or more")
-    return Found((Part("Sensitivity to k", _SIZE_COLUMNS, tuple(_spread_lines(found, "k", _SIZE_PLACE))),))
+    return Found((Part("Sensitivity to k", _SIZE_COLUMNS, _spread_lines(found, "k", _SIZE_PLACE)),))
+
+
+def _spread_lines(found: Sequence[WinRateSpread], choice: str, place: Sequence[str]) -> list[_Line]:
+    """Return the lowest and highest win rate of each spread, and the values that give them."""
+    return [
+        {
+            **_fields(each.lowest, "model", "task", *place),
+            **({"n_prompts": len(each.cells)} if choice == "prompt" else {}),
+            "lowest": each.lowest.win_rate,
+            f"lowest_{choice}": getattr(each.lowest, choice),
+            "highest": each.highest.win_rate,
+            f"highest_{choice}": getattr(each.highest, choice),
+            "width": each.width,
+            **({"increases": "yes" if each.increases else "no"} if choice == "k" else {}),
+        }
+        for each in found
+    ]
+
+
+def _prompt_lines(grid: GridResults, cells: Sequence[Cell], names: Sequence[str], *, contrast: bool) -> Iterator[_Line]:
+    runs = {(run.model, run.task, run.prompt): run for run in grid.runs}
+    places = _grouped(cells, "model", "task", "prompt", "operator", "null", "direction", "k")
+    for place, group in sorted(places, key=lambda each: tuple(map(str, each[0].values()))):
+        run, rates = runs[group[0].model, group[0].task, group[0].prompt], {c.attribution: c.win_rate for c in group}
+        # Where some examples drop out for one attribution, the others have more.
+        with_accuracy = [line for line in grid.lines_of(run) if line.accuracy is not None]
+        accuracy = max(with_accuracy, key=lambda line: line.n).accuracy if with_accuracy else None
+        line = {**place, "accuracy": accuracy, "confidence": run.confidence}
+        line |= {name: rates.get(name) for name in names}
+        if contrast:
+            both = [rates[name] for name in _CONTRAST if name in rates]
+            line["difference"] = both[0] - both[1] if len(both) == 2 else None
+        yield line
 
 
 # --- models and languages -----------------------------------------------------------------------------------------
 
-_BASE = "base"
 _TUNING_PLACE = ("prompt", "attribution", "null", "operator", "direction", "k")
 _PAIRS = (
     *naming("base", "tuned", *_TUNING_PLACE),
-    Column("win_rate_base", "base win rate", "percent"),
-    Column("win_rate_tuned", "tuned win rate", "percent"),
-    Column("difference", "difference", "points"),
-    Column("difference_ci", "95 % CI", "points interval"),
+    *columns("percent", win_rate_base="base win rate", win_rate_tuned="tuned win rate"),
+    *estimate("difference", "difference", "points"),
     Column("p_adjusted", "p adj.", "p-value"),
 )
 _KINDS = (
     *naming(*_TUNING_PLACE),
-    Column("n_base", "base models", "count"),
-    Column("n_tuned", "tuned models", "count"),
-    Column("win_rate_base", "mean of base", "percent"),
-    Column("win_rate_tuned", "mean of tuned", "percent"),
-    Column("difference", "difference", "points"),
+    *columns("count", n_base="base models", n_tuned="tuned models"),
+    *columns("percent", win_rate_base="mean of base", win_rate_tuned="mean of tuned"),
+    *columns("points", difference="difference"),
 )
 
 
 def tuning(grid: GridResults) -> Found | Missing:
     """Compare every tuned model with its own base model over the same examples, and all tuned with all base models."""
-    runs = {(run.model, run.task, run.prompt): run for run in grid.runs}
-    pairs = [(runs.get((run.base, run.task, run.prompt)), run) for run in grid.runs if run.base is not None]
-    lines = [line for base, tuned in pairs if base is not None for line in _tuning_lines(base, tuned)]
+    runs, lines = {(run.model, run.task, run.prompt): run for run in grid.runs}, list[_Line]()
+    for run in grid.runs:
+        base = runs.get((run.base, run.task, run.prompt)) if run.base is not None else None
+        compared = differences(base.folder, [run.folder])[0].configurations if base is not None else ()
+        head = {"task": run.task, "base": run.base, "tuned": run.model, "prompt": run.prompt}
+        for line in (line for line in compared if line.operator != ALL):
+            place = _fields(line, *_TUNING_PLACE[1:], "paired")
+            rates = {"win_rate_base": line.win_rate_first, "win_rate_tuned": line.win_rate_second}
+            lines.append({**head, **place, **rates, **_fields(line, "difference", "difference_ci", "p_value")})
     p_adjusted = stats.adjusted_known([line["p_value"] for line in lines])
-    own = tuple({**line, "p_adjusted": p} for line, p in zip(lines, p_adjusted, strict=True))
-    kinds = tuple(_by_tuning(grid))
+    own = [{**line, "p_adjusted": p} for line, p in zip(lines, p_adjusted, strict=True)]
+    kinds = list(_by_tuning(grid))
     if not own and not kinds:
         return Missing("no base model and tuned model share a task; say `tuning` or `base` of a model in the grid")
-    parts = [Part("Tuned models and their base", _PAIRS, own)] if own else []
-    parts += [Part("Tuned and base models", _KINDS, kinds)] if kinds else []
     note = "Means over models have no interval: a grid holds too few of them, and they differ in more than tuning."
-    return Found(tuple(parts), (note,) if kinds else ())
-
-
-def _tuning_lines(base: GridRun, tuned: GridRun) -> list[_Line]:
-    [found] = differences(base.folder, [tuned.folder])
-    return [
-        {
-            "task": tuned.task,
-            "base": base.model,
-            "tuned": tuned.model,
-            "prompt": tuned.prompt,
-            **_fields(line, *_TUNING_PLACE[1:], "paired"),
-            "win_rate_base": line.win_rate_first,
-            "win_rate_tuned": line.win_rate_second,
-            "difference": line.difference,
-            "difference_ci": as_list(line.difference_ci),
-            "p_value": line.p_value,
-        }
-        for line in found.configurations
-        if line.operator != ALL
-    ]
+    parts = filled(Part("Tuned models and their base", _PAIRS, own), Part("Tuned and base models", _KINDS, kinds))
+    return Found(parts, (note,) if kinds else ())
 
 
 def _by_tuning(grid: GridResults) -> Iterator[_Line]:
     """Yield mean win rates of base and of tuned models, where the grid has both."""
-    is_base = {run.model: run.tuning == _BASE for run in grid.runs if run.tuning is not None}
-    groups: dict[tuple[Any, ...], dict[bool, list[float]]] = {}
-    for cell in grid.cells:
-        if cell.model in is_base:
-            place = tuple(_fields(cell, "task", *_TUNING_PLACE).values())
-            groups.setdefault(place, {True: [], False: []})[is_base[cell.model]].append(cell.win_rate)
-    for place, rates in groups.items():
-        if rates[True] and rates[False]:
-            base, tuned = float(np.mean(rates[True])), float(np.mean(rates[False]))
-            yield {
-                **dict(zip(("task", *_TUNING_PLACE), place, strict=True)),
-                "n_base": len(rates[True]),
-                "n_tuned": len(rates[False]),
-                "win_rate_base": base,
-                "win_rate_tuned": tuned,
-                "difference": tuned - base,
-            }
+    is_base = {run.model: run.tuning == "base" for run in grid.runs if run.tuning is not None}
+    for place, group in _grouped((cell for cell in grid.cells if cell.model in is_base), "task", *_TUNING_PLACE):
+        base, tuned = ([c.win_rate for c in group if is_base[c.model] is kind] for kind in (True, False))
+        if base and tuned:
+            means = float(np.mean(base)), float(np.mean(tuned))
+            counts = {"n_base": len(base), "n_tuned": len(tuned)}
+            rates = {"win_rate_base": means[0], "win_rate_tuned": means[1], "difference": means[1] - means[0]}
+            yield {**place, **counts, **rates}
 
 
 def languages(grid: GridResults) -> Found | Missing:
@@ -376,38 +310,24 @@ def languages(grid: GridResults) -> Found | Missing:
         return Missing("the grid has one language")
     single = [each.line for each in grid.configurations if each.line.operator != ALL]
     rates = list(dict.fromkeys(f"{line.attribution} {line.operator}" for line in single))
-    columns = (
-        *naming("language", "prompt", *_PLACE),
-        Column("tokens_median", "median tokens", "number"),
-        Column("tokens_per_word", "tokens per word", "number"),
-        Column("tokens_per_character", "per character", "number"),
-        Column("expansion", "against English", "number"),
-        *(Column(name, name, "percent") for name in rates),
-    )
-    lines = tuple(line for run in grid.runs for line in _language_lines(run, grid, rates))
+    tokens = {"tokens_median": "median tokens", "tokens_per_word": "tokens per word"}
+    tokens |= {"tokens_per_character": "per character", "expansion": "against English"}
+    percent = (Column(name, name, "percent") for name in rates)
+    shown = (*naming("language", "prompt", *_PLACE), *columns("number", **tokens), *percent)
+    lines = []
+    for run in grid.runs:
+        same_model = [each for each in grid.runs if (each.model, each.language) == (run.model, "en")]
+        english = [each.texts.tokens_per_character for each in same_model if each.texts is not None]
+        head = {**run.token_counts, "expansion": None}
+        if run.texts is not None and english:
+            head["expansion"] = run.texts.tokens_per_character / (sum(english) / len(english))
+        for place, group in _grouped((line for line in grid.lines_of(run) if line.operator != ALL), *_PLACE):
+            own = {f"{line.attribution} {line.operator}": line.win_rate for line in group}
+            lines.append({**run.head, **place, **head, **{name: own.get(name) for name in rates}})
     notes = ["Data sets differ between languages: a column compares models, and a row does not compare languages."]
     if any(line["expansion"] is not None for line in lines):
         notes.append("Against English: tokens per character, over those of the model's English texts in the grid.")
-    return Found((Part("Languages", columns, lines),), tuple(notes))
-
-
-def _language_lines(run: GridRun, grid: GridResults, names: Sequence[str]) -> Iterator[_Line]:
-    counts = ("tokens_median", "tokens_per_word", "tokens_per_character")
-    tokens: dict[str, float | None] = dict.fromkeys((*counts, "expansion"))
-    if run.texts is not None:
-        same_model = [each for each in grid.runs if (each.model, each.language) == (run.model, "en")]
-        english = [each.texts.tokens_per_character for each in same_model if each.texts is not None]
-        tokens = _fields(run.texts, *counts)
-        mean = sum(english) / len(english) if english else None
-        tokens["expansion"] = None if mean is None else run.texts.tokens_per_character / mean
-    places: dict[tuple[Any, ...], dict[str, float | None]] = {}
-    for line in grid.lines_of(run):
-        if line.operator != ALL:
-            rates = places.setdefault((line.null, line.direction, line.k), {})
-            rates[f"{line.attribution} {line.operator}"] = line.win_rate
-    for place, rates in places.items():
-        given = dict(zip(_PLACE, place, strict=True))
-        yield {**run.head, **given, **tokens, **{name: rates.get(name) for name in names}}
+    return Found((Part("Languages", shown, lines),), tuple(notes))
 
 
 # --- guidelines ---------------------------------------------------------------------------------------------------
@@ -415,18 +335,10 @@ def _language_lines(run: GridRun, grid: GridResults, names: Sequence[str]) -> It
 _CONTROLS = frozenset({"random", "first-k", "last-k", "longest-words", "rarest-tokens", "lexicon", "human"})
 """Attributions that are baselines, and are never recommended."""
 NOT_SETTLED = "not settled"
-_GUIDELINE_COLUMNS = (
-    *naming("language", "prompt", *_PLACE),
-    Column("advice", "use", "text"),
-    Column("reason", "because", "text"),
-)
 
 
 def guidelines(grid: GridResults) -> Found | Missing:
     """Recommend an attribution for every run, or report that the data do not decide."""
-    # An attribution is recommended where, under every operator, its 95 % interval is above 55 %, its p-value adjusted
-    # over the grid is at most 0.05, and its paired difference to every other attribution, the controls included,
-    # excludes 0.
     lines = [line for run in grid.runs for line in _advice_lines(run, grid)]
     if not lines:
         return Missing("no attribution beside controls was evaluated")
@@ -438,7 +350,8 @@ def guidelines(grid: GridResults) -> Found | Missing:
         "at most 0.05, and the paired difference to every other attribution excludes 0. What is not settled may be so "
         "with more examples.",
     )
-    return Found((Part("Guidelines", _GUIDELINE_COLUMNS, tuple(lines)),), notes)
+    shown = (*naming("language", "prompt", *_PLACE), *columns("text", advice="use", reason="because"))
+    return Found((Part("Guidelines", shown, lines),), notes)
 
 
 def _is_control(attribution: str) -> bool:
@@ -462,10 +375,8 @@ def _advice_lines(run: GridRun, grid: GridResults) -> Iterator[_Line]:
 
 def _advice(run: GridRun, lines: Sequence[SummaryLine], operators: Set[str]) -> tuple[str, str]:
     """Return an attribution, or that none is decided, and the reason."""
-    by_name: dict[str, list[SummaryLine]] = {}
-    for line in lines:
-        if line.win_rate is not None:
-            by_name.setdefault(line.attribution, []).append(line)
+    groups = _grouped((line for line in lines if line.win_rate is not None), "attribution")
+    by_name: dict[str, list[SummaryLine]] = {place["attribution"]: own for place, own in groups}
     supported = [
         name
         for name, own in by_name.items()
@@ -488,21 +399,23 @@ def _advice(run: GridRun, lines: Sequence[SummaryLine], operators: Set[str]) -> 
 
 
 def _is_supported(line: SummaryLine) -> bool:
-    return line.win_rate_ci is not None and line.win_rate_ci.low > POSITIVE_EVIDENCE and _is_significant(line)
+    above = line.win_rate_ci is not None and line.win_rate_ci.low > grids.POSITIVE_EVIDENCE
+    return above and _is_significant(line)
 
 
 def _not_beaten(run: GridRun, own: Sequence[SummaryLine], by_name: Mapping[str, Sequence[SummaryLine]]) -> list[str]:
     """Return the attributions that this one does not significantly beat under every operator."""
     found = []
     for other in (name for name in by_name if name != own[0].attribution):
-        theirs = {line.operator: line for line in by_name[other]}
-        if not all(line.operator in theirs and _is_ahead(run, line, theirs[line.operator]) for line in own):
+        theirs = {line.operator: line.configuration for line in by_name[other]}
+        pairs = [(line.configuration, theirs.get(line.operator)) for line in own]
+        if not all(second is not None and _is_ahead(run, first, second) for first, second in pairs):
             found.append(other)
     return found
 
 
-def _is_ahead(run: GridRun, line: SummaryLine, other: SummaryLine) -> bool:
-    first, second = run.win_rates[line.configuration], run.win_rates[other.configuration]
+def _is_ahead(run: GridRun, own: Configuration, other: Configuration) -> bool:
+    first, second = run.win_rates[own], run.win_rates[other]
     shared = [each for each in first if each in second]
     if not shared:
         return False

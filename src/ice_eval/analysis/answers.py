@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 
 from ice_eval import stats
-from ice_eval.analysis._runs import group_label
+from ice_eval.analysis.examples import Values, group_label
 from ice_eval.records import Kind
 from ice_eval.results import RunFolder
 from ice_eval.results.ledger import NO_NAMES
@@ -51,16 +51,16 @@ class Answered:
 
 
 class _Scored(NamedTuple):
-    scores: NDArray[np.float64]
+    scores: Values
     """Log-probabilities, (rows, labels)."""
     right: NDArray[np.int64]
     examples: list[str]
 
-    def losses(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        chosen: NDArray[np.float64] = log_softmax(scores, axis=1)[np.arange(len(self.right)), self.right]
+    def losses(self, scores: Values) -> Values:
+        chosen: Values = log_softmax(scores, axis=1)[np.arange(len(self.right)), self.right]
         return -chosen
 
-    def rescaled(self) -> NDArray[np.float64]:
+    def rescaled(self) -> Values:
         """Return the losses at the best temperature, which do not depend on the scale of the scores."""
         centred = self.scores - self.scores.mean(axis=1, keepdims=True)
         unit = centred / (centred.std() or 1.0)
@@ -68,10 +68,6 @@ class _Scored(NamedTuple):
             lambda times: self.losses(times * unit).mean(), bounds=_INVERSE_TEMPERATURES, method="bounded"
         )
         return self.losses(float(best.x) * unit)
-
-    @property
-    def accuracy(self) -> float:
-        return float((self.scores.argmax(axis=1) == self.right).mean())
 
 
 def answered(deployed: RunFolder, adapted: RunFolder) -> list[Answered]:
@@ -93,37 +89,28 @@ def _scored(folder: RunFolder) -> Mapping[tuple[str | None, str | None], _Scored
             label = right.get(row.key.example_id)
             if label is not None:
                 found[row.key.operator, row.key.direction].append((row.scores, label, row.key.example_id))
-    return {
-        kind: _Scored(np.array([r[0] for r in rows]), np.array([r[1] for r in rows]), [r[2] for r in rows])
-        for kind, rows in found.items()
-    }
+    columns = {kind: list(zip(*rows, strict=True)) for kind, rows in found.items()}
+    return {kind: _Scored(np.array(s), np.array(right), list(names)) for kind, (s, right, names) in columns.items()}
 
 
 def _compared(
     operator: str | None, direction: str | None, before: _Scored, after: _Scored, groups: Mapping[str, Hashable]
 ) -> Answered:
-    rescaled = before.rescaled(), after.rescaled()
-    by_example = _means(before.examples, rescaled[0]), _means(after.examples, rescaled[1])
+    values: dict[str, Any] = {"operator": operator, "direction": direction, "rows": len(before.right)}
+    by_example = []
+    for side, scored in (("deployed", before), ("adapted", after)):
+        rescaled, right = scored.rescaled(), scored.scores.argmax(axis=1) == scored.right
+        of_rows = {"accuracy": right, "loss": scored.losses(scored.scores), "rescaled": rescaled}
+        values |= {f"{name}_{side}": float(each.mean()) for name, each in of_rows.items()}
+        by_example.append(_means(scored.examples, rescaled))
     shared = [example for example in by_example[0] if example in by_example[1]]
     first, second = (np.array([means[example] for example in shared]) for means in by_example)
     rng = rng_for(0, "answers", operator or "", direction or "")
     found = stats.paired_difference(first, second, rng=rng, groups=[groups[example] for example in shared])
-    return Answered(
-        operator=operator,
-        direction=direction,
-        rows=len(before.right),
-        accuracy_deployed=before.accuracy,
-        accuracy_adapted=after.accuracy,
-        loss_deployed=float(before.losses(before.scores).mean()),
-        loss_adapted=float(after.losses(after.scores).mean()),
-        rescaled_deployed=float(rescaled[0].mean()),
-        rescaled_adapted=float(rescaled[1].mean()),
-        difference=found.difference,
-        difference_ci=found.interval,
-    )
+    return Answered(**values, difference=found.difference, difference_ci=found.interval)
 
 
-def _means(examples: Sequence[str], values: NDArray[np.float64]) -> dict[str, float]:
+def _means(examples: Sequence[str], values: Values) -> dict[str, float]:
     names, place = np.unique(examples, return_inverse=True)
     means = np.bincount(place, weights=values) / np.bincount(place)
     return dict(zip(names.tolist(), means.tolist(), strict=True))

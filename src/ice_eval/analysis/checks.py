@@ -3,14 +3,13 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ice_eval.attributions import Explained, Fit, fit_of
 from ice_eval.encoding import encode, rendered, shared_prefix
-from ice_eval.models import Labels, LabelScoring, Model
+from ice_eval.models import LabelScoring, Model
 from ice_eval.rationales import Share
 from ice_eval.records import Encoded, Example, Inputs, Scope, Unit
 from ice_eval.scoring import Scorer
@@ -38,7 +37,6 @@ class LabelLine:
     tokens: tuple[str, ...]
     prior: float
     predicted: float
-    """Share of the scored examples that get this label."""
 
 
 @dataclass(frozen=True)
@@ -73,9 +71,14 @@ def check_task(model: Model, task: Task, *, unit: Unit = "token") -> TaskCheck:
     answers = scores[1:].argmax(axis=1)
     gold = Counter(example.gold for example in examples if example.gold is not None)
     right = [int(a) == e.gold for a, e in zip(answers, examples, strict=True) if e.gold is not None]
+    lines = []
+    for index, (name, word, ids) in enumerate(zip(labels.names, task.answers, labels.ids, strict=True)):
+        tokens = [] if labels.are_classes else model.codec.decode([np.array([i]) for i in ids])
+        predicted = float(np.mean(answers == index))
+        lines.append(LabelLine(name, word, ids, tuple(tokens), float(scores[0][index]), predicted))
     return TaskCheck(
         prompts=tuple(tuple(_segments(model, task, e, i)) for e, i in zip(examples[:N_SHOWN], items, strict=False)),
-        labels=tuple(_label_lines(model, task, labels, scores[0], answers)),
+        labels=tuple(lines),
         label_scoring=labels.scoring,
         n=len(items),
         accuracy=float(np.mean(right)) if right else None,
@@ -85,14 +88,6 @@ def check_task(model: Model, task: Task, *, unit: Unit = "token") -> TaskCheck:
         human=sum(bool(example.human) for example in examples),
         notes=tuple(notes),
     )
-
-
-def _label_lines(
-    model: Model, task: Task, labels: Labels, prior: NDArray[np.float64], answers: NDArray[np.int64]
-) -> Iterator[LabelLine]:
-    for index, (name, word, ids) in enumerate(zip(labels.names, task.answers, labels.ids, strict=True)):
-        tokens = [] if labels.are_classes else model.codec.decode([np.array([i]) for i in ids])
-        yield LabelLine(name, word, ids, tuple(tokens), float(prior[index]), float(np.mean(answers == index)))
 
 
 def _segments(model: Model, task: Task, example: Example, item: Encoded) -> Iterator[Segment]:
@@ -108,8 +103,7 @@ def _segments(model: Model, task: Task, example: Example, item: Encoded) -> Iter
             yield Segment(piece.text[place:], "between" if spans else "protected")
 
 
-@dataclass(frozen=True)
-class ExplanationCheck:
+class ExplanationCheck(NamedTuple):
     """Alignment of explanations with the examples of a task."""
 
     fit: Fit

@@ -1,14 +1,15 @@
 """Cells of a grid of win rates, from finished runs or published tables, and comparisons between them."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, Generic, Literal, TypeVar
+from itertools import pairwise
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
-from ice_eval.analysis._runs import confidences_of, explained
+from ice_eval.analysis.examples import confidences_of, explained
 from ice_eval.errors import DataError
 from ice_eval.nulls import SIZE
 from ice_eval.rationales import Share
@@ -57,8 +58,7 @@ class Cell:
 _IDENTITY = tuple(field.name for field in fields(Cell) if field.name not in {"win_rate", "text_length", "n"})
 
 
-@dataclass(frozen=True)
-class Pair:
+class Pair(NamedTuple):
     """Two cells that differ in one field."""
 
     first: Cell
@@ -69,28 +69,23 @@ class Pair:
         """Win rate of the first minus that of the second."""
         return self.first.win_rate - self.second.win_rate
 
-    def crosses(self, threshold: float = POSITIVE_EVIDENCE) -> bool:
-        """True if the two are on opposite sides; the threshold itself belongs to the upper side."""
-        return reaches(self.first.win_rate, threshold) != reaches(self.second.win_rate, threshold)
-
 
 def cells_of(
     lines: Iterable[SummaryLine], *, prompt: str = "", text_lengths: Mapping[str, TextLength] | None = None
 ) -> list[Cell]:
-    """Return the cells of a run.
+    """Return the cells of a run; configurations without an example are skipped.
 
-    Args:
-        lines: Configurations of its summary; those without an example are skipped.
-        prompt: Name of its prompt, where several were tried.
-        text_lengths: Length of the texts by task, which a summary does not contain.
+    `prompt` is the name of its prompt, where several were tried; `text_lengths` is the length of the texts by task,
+    which a summary does not contain.
     """
     same = [name for name in (*_IDENTITY, "n") if name != "prompt"]
+    lengths = text_lengths or {}
     return [
         Cell(
             **{name: getattr(line, name) for name in same},
             win_rate=line.win_rate,
             prompt=prompt,
-            text_length=(text_lengths or {}).get(line.task),
+            text_length=lengths.get(line.task),
         )
         for line in lines
         if line.win_rate is not None
@@ -118,37 +113,20 @@ def paired(cells: Iterable[Cell], *, over: str, first: str, second: str) -> list
     return [Pair(values[first], values[second]) for values in by_value if first in values and second in values]
 
 
-@dataclass(frozen=True)
-class OperatorDependence:
-    """The same configurations under two operators."""
+class OperatorDependence(NamedTuple):
+    """The same configurations under two operators; means, median and `widest` are None without any."""
 
-    operators: tuple[str, str]
     pairs: tuple[Pair, ...]
     crossings: tuple[Pair, ...]
-    """Pairs on opposite sides of the threshold."""
-
-    @property
-    def gaps(self) -> list[float]:
-        """Win rate under the first operator minus that under the second, of each configuration."""
-        return [pair.gap for pair in self.pairs]
-
-    @property
-    def first_exceeds(self) -> float | None:
-        """Share of configurations with a higher win rate under the first operator."""
-        return float(np.mean([gap > 0 for gap in self.gaps])) if self.pairs else None
-
-    @property
-    def median_gap(self) -> float | None:
-        return float(np.median(self.gaps)) if self.pairs else None
-
-    @property
-    def mean_gap(self) -> float | None:
-        return float(np.mean(self.gaps)) if self.pairs else None
-
-    @property
-    def widest(self) -> Pair | None:
-        """Configuration with the largest gap in either direction."""
-        return max(self.pairs, key=lambda pair: abs(pair.gap), default=None)
+    """Pairs on opposite sides of the threshold, which itself belongs to the upper side."""
+    gaps: list[float]
+    """Win rate under the first operator minus that under the second, of each configuration."""
+    first_exceeds: float | None
+    """Share of configurations with a higher win rate under the first operator."""
+    median_gap: float | None
+    mean_gap: float | None
+    widest: Pair | None
+    """Configuration with the largest gap in either direction."""
 
 
 def operator_dependence(
@@ -156,7 +134,16 @@ def operator_dependence(
 ) -> OperatorDependence:
     """Compare point estimates of two operators over all configurations with both; a run's `agreement` has the tests."""
     pairs = paired(cells, over="operator", first=operators[0], second=operators[1])
-    return OperatorDependence(operators, tuple(pairs), tuple(pair for pair in pairs if pair.crosses(threshold)))
+    gaps = [pair.gap for pair in pairs]
+    return OperatorDependence(
+        tuple(pairs),
+        tuple(p for p in pairs if reaches(p.first.win_rate, threshold) != reaches(p.second.win_rate, threshold)),
+        gaps,
+        first_exceeds=float(np.mean([gap > 0 for gap in gaps])) if gaps else None,
+        median_gap=float(np.median(gaps)) if gaps else None,
+        mean_gap=float(np.mean(gaps)) if gaps else None,
+        widest=max(pairs, key=lambda pair: abs(pair.gap), default=None),
+    )
 
 
 def anti_faithful(cells: Sequence[Cell]) -> list[Cell]:
@@ -165,29 +152,21 @@ def anti_faithful(cells: Sequence[Cell]) -> list[Cell]:
     return sorted(found, key=lambda cell: cell.win_rate)
 
 
-@dataclass(frozen=True)
-class WinRateSpread:
+class WinRateSpread(NamedTuple):
     """The win rates of one configuration over all values of one choice."""
 
     cells: tuple[Cell, ...]
+    lowest: Cell
+    highest: Cell
+    width: float
+    increases: bool
+    """True if every value of the choice gives a higher win rate than the one before it."""
 
-    @property
-    def lowest(self) -> Cell:
-        return min(self.cells, key=lambda cell: cell.win_rate)
-
-    @property
-    def highest(self) -> Cell:
-        return max(self.cells, key=lambda cell: cell.win_rate)
-
-    @property
-    def width(self) -> float:
-        return self.highest.win_rate - self.lowest.win_rate
-
-    @property
-    def increases(self) -> bool:
-        """True if every value of the choice gives a higher win rate than the one before it."""
-        rates = [cell.win_rate for cell in self.cells]
-        return all(low < high for low, high in zip(rates, rates[1:], strict=False))
+    @classmethod
+    def of(cls, cells: Sequence[Cell]) -> "WinRateSpread":
+        low, high = (extreme(cells, key=lambda cell: cell.win_rate) for extreme in (min, max))
+        increases = all(first.win_rate < second.win_rate for first, second in pairwise(cells))
+        return cls(tuple(cells), low, high, high.win_rate - low.win_rate, increases)
 
 
 def spreads(cells: Iterable[Cell], *, over: Literal["k", "prompt"]) -> list[WinRateSpread]:
@@ -195,20 +174,16 @@ def spreads(cells: Iterable[Cell], *, over: Literal["k", "prompt"]) -> list[WinR
     # Over k, rationales of a dynamic or own size are skipped.
     ordered = [cell for cell in cells if over == "prompt" or isinstance(cell.k, float)]
     groups = (sorted(group, key=lambda cell: getattr(cell, over)) for group in grouped(ordered, over=over))
-    return sorted((WinRateSpread(tuple(group)) for group in groups if len(group) > 1), key=lambda each: -each.width)
+    return sorted((WinRateSpread.of(group) for group in groups if len(group) > 1), key=lambda each: -each.width)
 
 
-@dataclass(frozen=True)
-class EraserAgreement:
+class EraserAgreement(NamedTuple):
     """The verdicts of a raw ERASER score and of a win rate on the same configurations."""
 
     agree: tuple[bool, ...]
+    disagreements: int
     eraser_only: int
     """Number of disagreements in which only the raw score is positive."""
-
-    @property
-    def disagreements(self) -> int:
-        return self.agree.count(False)
 
 
 def eraser_agreement(raw: Sequence[float], win_rates: Sequence[float]) -> EraserAgreement:
@@ -217,14 +192,13 @@ def eraser_agreement(raw: Sequence[float], win_rates: Sequence[float]) -> Eraser
         raise DataError(f"need a win rate for every raw score, got {len(raw)} scores and {len(win_rates)} win rates")
     pairs = zip(raw, win_rates, strict=True)
     verdicts = [(reaches(score, POSITIVE_RAW), reaches(rate, POSITIVE_EVIDENCE)) for score, rate in pairs]
-    return EraserAgreement(tuple(a == b for a, b in verdicts), sum(a and not b for a, b in verdicts))
+    agree = tuple(a == b for a, b in verdicts)
+    return EraserAgreement(agree, agree.count(False), sum(a and not b for a, b in verdicts))
 
 
-@dataclass(frozen=True)
-class TextFacts:
+class TextFacts(NamedTuple):
     """Size of the texts of a run, as far as the model saw them."""
 
-    n: int
     tokens_median: float
     tokens_per_word: float
     tokens_per_character: float
@@ -252,6 +226,11 @@ class GridRun:
     @property
     def head(self) -> dict[str, str]:
         return {name: getattr(self, name) for name in ("model", "task", "prompt", "language")}
+
+    @property
+    def token_counts(self) -> dict[str, float | None]:
+        """Median tokens of a text, and tokens per word and character; None each where every example was skipped."""
+        return {name: getattr(self.texts, name, None) for name in TextFacts._fields}
 
     @cached_property
     def win_rates(self) -> dict[Configuration, dict[str, float]]:
@@ -282,26 +261,18 @@ class GridRun:
             for place in np.flatnonzero(head["operator"] == NOT_SET).tolist():
                 sign = 1 if head["kind"][place] == Kind.FULL else -1
                 tokens[ledger.names.examples[head["example"][place]]] += sign * int(lengths[place])
-        rows = [row for name, row in self.inputs.items() if name in tokens]
-        texts = [text for row in rows for text in _seen(row)]
+        rows, texts = [row for name, row in self.inputs.items() if name in tokens], list[str]()
+        for row in rows:  # explained fields, without truncated ends
+            ends: Counter[str] = Counter()
+            for span in row.spans:
+                ends[span.field] = max(ends[span.field], span.end)
+            texts += [row.fields[name][:end] for name, end in ends.items()]
         n_words = sum(len(word_spans(text)) for text in texts)
         if not n_words:
             return None
         counts = np.array([tokens[row.example_id] for row in rows])
-        return TextFacts(
-            n=len(rows),
-            tokens_median=float(np.median(counts)),
-            tokens_per_word=float(counts.sum() / n_words),
-            tokens_per_character=float(counts.sum() / sum(map(len, texts))),
-        )
-
-
-def _seen(row: InputRow) -> list[str]:
-    """Return the explained fields, without truncated ends."""
-    ends: dict[str, int] = {}
-    for span in row.spans:
-        ends[span.field] = max(ends.get(span.field, 0), span.end)
-    return [row.fields[name][:end] for name, end in ends.items()]
+        n_tokens, n_characters = counts.sum(), sum(map(len, texts))
+        return TextFacts(float(np.median(counts)), float(n_tokens / n_words), float(n_tokens / n_characters))
 
 
 @dataclass(frozen=True)
@@ -340,14 +311,15 @@ class GridResults:
 
 def grid_results(runs: Sequence[GridRun], summaries: Sequence[Summary]) -> GridResults:
     """Combine the summaries of a grid's runs; their p-values are already adjusted over all of them."""
-
-    def named(run: GridRun, lines: Iterable[L]) -> list[GridLine[L]]:
-        return [GridLine(run, replace(line, model=run.model, task=run.task)) for line in lines]
-
     both = list(zip(runs, summaries, strict=True))
+
+    def named(lines_of: Callable[[Summary], Iterable[L]]) -> tuple[GridLine[L], ...]:
+        found = ((run, line) for run, summary in both for line in lines_of(summary))
+        return tuple(GridLine(run, replace(line, model=run.model, task=run.task)) for run, line in found)
+
     return GridResults(
         tuple(runs),
-        configurations=tuple(line for run, summary in both for line in named(run, summary.configurations)),
-        agreement=tuple(line for run, summary in both for line in named(run, summary.agreement)),
-        robustness=tuple(line for run, summary in both for line in named(run, summary.robustness)),
+        configurations=named(lambda summary: summary.configurations),
+        agreement=named(lambda summary: summary.agreement),
+        robustness=named(lambda summary: summary.robustness),
     )

@@ -3,21 +3,22 @@
 import importlib.resources
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from itertools import compress
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from ice_eval import stats
-from ice_eval.analysis._runs import group_label
+from ice_eval.analysis.examples import group_label
 from ice_eval.blacklist import blacklist_of, label_words
 from ice_eval.encoding import Codec
 from ice_eval.errors import ConfigError, DataError
 from ice_eval.operators import Blacklist, PooledUnits, TokenCounts, operators
 from ice_eval.rationales import set_size
-from ice_eval.records import Encoded, Kind
-from ice_eval.results import Configuration, ExampleOutcome, InputRow, LedgerRow, RunFolder
+from ice_eval.records import Encoded, Ids, Kind
+from ice_eval.results import Configuration, ExampleOutcome, LedgerRow, RunFolder
 from ice_eval.results.ledger import NO_NAMES
 from ice_eval.seeding import rng_for
 from ice_eval.tasks import Task
@@ -32,6 +33,10 @@ _K = 0.2
 UnitIds = tuple[int, ...]
 PieceKind = Literal["full word", "prefix", "sub-word"]
 ReferenceName = Literal["words", "held out"]
+_Pool = Sequence[PooledUnits]
+_Pieces = Mapping[UnitIds, "AuditedUnit"]
+_Found = tuple[Collection[UnitIds], Collection[UnitIds]]
+"""Label-indicative units, and those among them that infill may write."""
 
 
 @dataclass(frozen=True)
@@ -107,18 +112,13 @@ def audit_infill(
     """Find label-indicative units that pass the blacklist, by two reference lists; needs no model.
 
     *words*: label words, the task's lexicon, and a hand-written list for the labels (or `words`). Units that are such a
-    word, or that are part of such words at least every other time, are label-indicative. The blacklist is the task's
-    own.
-
-    *held out*: the data are cut in two. Tokens that the gold labels of one half use differently, by a looser rule than
-    that of the blacklist, are label-indicative; the blacklist is built from the other half, and each half judges once.
-    The rule is loose and the halves are small, so most of these tokens may be noise: shuffled labels estimate their
-    number.
-
-    With `label_words_only` the blacklist has label words alone, as in the paper's package.
+    word, or part of such words at least every other time, are label-indicative. The blacklist is the task's own.
+    *held out*: tokens that the gold labels of one half of the data use differently, by a looser rule than that of the
+    blacklist, which is built from the other half; each half judges once. Most of these tokens may be noise: shuffled
+    labels estimate their number. With `label_words_only` the blacklist has label words alone (the paper's package).
     """
 
-    def blacklist(part: Sequence[PooledUnits]) -> Blacklist:
+    def blacklist(part: _Pool) -> Blacklist:
         return blacklist_of(codec, task, part, label_words_only=label_words_only)
 
     entries = [PooledUnits.of(item, gold) for item, gold in items]
@@ -126,16 +126,19 @@ def audit_infill(
     if not n_units:
         raise DataError("the examples have no units, so there is nothing to fill with.")
     free = _free(entries, blacklist(entries))
-    lengths = [item.n_units for item, _ in items]
+    # Units that the rationale of an example does not keep are filled.
+    removed = np.array([item.n_units - set_size(item.n_units, _K) for item, _ in items if item.n_units])
     listed, name = (frozenset(word.casefold() for word in words), "given") if words is not None else giveaways(task)
     known = listed | {word.casefold() for word in task.lexicon}
     for text in label_words(task):  # 'sci/tech' is two words
         known |= {text[start:end] for start, end in word_spans(text) if text[start:end].isalnum()}
     pieces, inside = _pieces([item for item, _ in items], known)
-    judged = [_by_words(pieces, inside, free, lengths)]
+    surviving = inside & free.keys()
+    rate = sum(free[ids] for ids in surviving) / max(sum(free.values()), 1)
+    judged = [_judged("words", pieces, (inside, surviving), rate, removed)]
     notes = [] if name else ["No list of words is known for these labels: label words and the task's lexicon judge."]
     if len({entry.gold for entry in entries if entry.gold is not None}) > 1:
-        judged.append(_held_out(entries, pieces, blacklist, lengths, seed))
+        judged.append(_held_out(entries, pieces, blacklist, removed, seed))
     else:
         notes.append("The data have no gold labels, or only one: nothing can be held out.")
     return InfillAudit(
@@ -168,120 +171,86 @@ def _pieces(items: Sequence[Encoded], words: Collection[str]) -> tuple[dict[Unit
     texts: dict[UnitIds, str] = {}
     kinds: dict[UnitIds, Counter[PieceKind]] = defaultdict(Counter)
     balance: Counter[UnitIds] = Counter()
-    for ids, text, kind, word in _units(items):
-        texts.setdefault(ids, text)
-        kinds[ids][kind] += 1
-        balance[ids] += 1 if word.casefold() in words else -1
+    for item in items:
+        fields = {**item.fields, **item.whole}
+        spans = {name: word_spans(text) for name, text in fields.items()}
+        for token_ids, span, text in zip(item.unit_ids(), item.spans, item.texts, strict=True):
+            ids, own = tuple(token_ids.tolist()), spans[span.field]
+            start, end = span.start + len(text) - len(text.lstrip()), span.end - len(text) + len(text.rstrip())
+            # The word that contains the unit or begins with it.
+            place = bisect_right(own, (start, len(fields[span.field]))) - 1
+            first, last = own[place] if place >= 0 else (start, end)
+            texts.setdefault(ids, text.strip())
+            kinds[ids]["sub-word" if start > first else "prefix" if end < last else "full word"] += 1
+            balance[ids] += 1 if fields[span.field][first:last].casefold() in words else -1
     ranked = sorted(kinds, key=lambda ids: (-kinds[ids].total(), texts[ids]))
     found = {ids: AuditedUnit(texts[ids], kinds[ids].most_common(1)[0][0], kinds[ids].total()) for ids in ranked}
     return found, {ids for ids, value in balance.items() if value >= 0}
 
 
-def _units(items: Sequence[Encoded]) -> Iterator[tuple[UnitIds, str, PieceKind, str]]:
-    """Yield ids, text and kind of every unit, and the word that contains it or begins with it."""
-    for item in items:
-        fields = {**item.fields, **item.whole}
-        words = {name: word_spans(text) for name, text in fields.items()}
-        for ids, span, text in zip(item.unit_ids(), item.spans, item.texts, strict=True):
-            start, end = span.start + len(text) - len(text.lstrip()), span.end - len(text) + len(text.rstrip())
-            place = bisect_right(words[span.field], (start, len(fields[span.field]))) - 1
-            first, last = words[span.field][place] if place >= 0 else (start, end)
-            kind: PieceKind = "sub-word" if start > first else "prefix" if end < last else "full word"
-            yield tuple(ids.tolist()), text.strip(), kind, fields[span.field][first:last]
-
-
-def _free(entries: Sequence[PooledUnits], blacklist: Blacklist) -> dict[UnitIds, int]:
+def _free(entries: _Pool, blacklist: Blacklist) -> dict[UnitIds, int]:
     """Return the units that infill may write, and their counts in the pool."""
     texts = {ids: text for entry in entries for ids, text in entry.units}
     counts = Counter(ids for entry in entries for ids, _ in entry.units)
     return {ids: count for ids, count in counts.items() if not blacklist.blocks(texts[ids], ids)}
 
 
-def _by_words(
-    pieces: Mapping[UnitIds, AuditedUnit],
-    inside: Collection[UnitIds],
-    free: Mapping[UnitIds, int],
-    lengths: Sequence[int],
+def _judged(
+    reference: ReferenceName, pieces: _Pieces, found: _Found, rate: float, removed: Ids, **by_chance: float
 ) -> Judged:
-    found = {ids: piece for ids, piece in pieces.items() if ids in inside}
-    rate = sum(free[ids] for ids in found if ids in free) / max(sum(free.values()), 1)
+    considered, surviving = found
     return Judged(
-        reference="words",
-        blocked={ids: piece for ids, piece in found.items() if ids not in free},
-        surviving={ids: piece for ids, piece in found.items() if ids in free},
+        reference=reference,
+        blocked={ids: piece for ids, piece in pieces.items() if ids in considered and ids not in surviving},
+        surviving={ids: piece for ids, piece in pieces.items() if ids in surviving},
         rate=rate,
-        rate_per_example=_per_example(rate, lengths),
+        rate_per_example=float(np.mean(1 - (1 - rate) ** removed)),
+        **by_chance,
     )
 
 
-def _per_example(rate: float, lengths: Sequence[int]) -> float:
-    removed = np.array([length - set_size(length, _K) for length in lengths if length > 0])
-    return float(np.mean(1 - (1 - rate) ** removed))
-
-
-@dataclass(frozen=True)
-class _Half:
+class _Half(NamedTuple):
     """The judging half of the data, and its units that pass the blacklist of the other half."""
 
     counts: TokenCounts
     units: Collection[UnitIds]
     free: Mapping[UnitIds, int]
 
-    def indicative(self, golds: Any = None) -> frozenset[int]:
-        return self.counts.indicative(golds, min_count=LOOSE_COUNT, z_limit=LOOSE_Z)
+    def indicative(self, golds: Ids) -> set[UnitIds]:
+        """Return the units with a token that these labels use differently."""
+        tokens = self.counts.indicative(golds, min_count=LOOSE_COUNT, z_limit=LOOSE_Z)
+        return {ids for ids in self.units if not tokens.isdisjoint(ids)}
 
 
 def _held_out(
-    entries: Sequence[PooledUnits],
-    pieces: Mapping[UnitIds, AuditedUnit],
-    blacklist: Callable[[Sequence[PooledUnits]], Blacklist],
-    lengths: Sequence[int],
-    seed: int,
+    entries: _Pool, pieces: _Pieces, blacklist: Callable[[_Pool], Blacklist], removed: Ids, seed: int
 ) -> Judged:
-    first, second = _cut_in_two(entries)
+    # Two halves with the same share of every label, however the data are sorted.
+    first, second, seen = list[PooledUnits](), list[PooledUnits](), Counter[int | None]()
+    for entry in entries:
+        (second if seen[entry.gold] % 2 else first).append(entry)
+        seen[entry.gold] += 1
     halves = [
         _Half(TokenCounts.of(judges), {ids for entry in judges for ids, _ in entry.units}, _free(judges, blacklist(by)))
         for by, judges in ((first, second), (second, first))
     ]
-    found = [half.indicative() for half in halves]
-    considered = {ids for half, tokens in zip(halves, found, strict=True) for ids in _carrying(half.units, tokens)}
-    surviving, rate = _surviving(halves, found)
+    golds = [half.counts.golds for half in halves]
+    considered = {ids for half, own in zip(halves, golds, strict=True) for ids in half.indicative(own)}
+    surviving, rate = _surviving(halves, golds)
     by_chance = []
     for draw in range(N_SHUFFLES):
         rng = rng_for(seed, "infill-audit", str(draw))
-        shuffled = [half.indicative(rng.permutation(half.counts.golds)) for half in halves]
-        units, share = _surviving(halves, shuffled)
+        units, share = _surviving(halves, [rng.permutation(own) for own in golds])
         by_chance.append((len(units), share))
     counts, rates = np.array(by_chance).T
-    return Judged(
-        reference="held out",
-        blocked={ids: piece for ids, piece in pieces.items() if ids in considered - surviving},
-        surviving={ids: piece for ids, piece in pieces.items() if ids in surviving},
-        surviving_by_chance=float(counts.mean()),
-        rate=rate,
-        rate_by_chance=float(rates.mean()),
-        p_value=stats.upper_pvalue(rate, rates),
-        rate_per_example=_per_example(rate, lengths),
-    )
+    means = {"surviving_by_chance": float(counts.mean()), "rate_by_chance": float(rates.mean())}
+    p_value = stats.upper_pvalue(rate, rates)
+    return _judged("held out", pieces, (considered, surviving), rate, removed, **means, p_value=p_value)
 
 
-def _cut_in_two(entries: Sequence[PooledUnits]) -> tuple[list[PooledUnits], list[PooledUnits]]:
-    """Return two halves with the same share of every label, however the data are sorted."""
-    found: tuple[list[PooledUnits], list[PooledUnits]] = ([], [])
-    seen: Counter[int | None] = Counter()
-    for entry in entries:
-        found[seen[entry.gold] % 2].append(entry)
-        seen[entry.gold] += 1
-    return found
-
-
-def _carrying(units: Collection[UnitIds], tokens: frozenset[int]) -> set[UnitIds]:
-    return {ids for ids in units if not tokens.isdisjoint(ids)}
-
-
-def _surviving(halves: Sequence[_Half], tokens: Sequence[frozenset[int]]) -> tuple[set[UnitIds], float]:
+def _surviving(halves: Sequence[_Half], golds: Sequence[Ids]) -> tuple[set[UnitIds], float]:
     """Return units that one half calls indicative and the other's blacklist does not block, and their pool share."""
-    found = [_carrying(half.free, own) for half, own in zip(halves, tokens, strict=True)]
+    found = [half.indicative(own) & half.free.keys() for half, own in zip(halves, golds, strict=True)]
     drawn = sum(half.free[ids] for half, own in zip(halves, found, strict=True) for ids in own)
     return set[UnitIds]().union(*found), drawn / max(sum(sum(half.free.values()) for half in halves), 1)
 
@@ -318,11 +287,11 @@ class ContaminationEffect:
     n_clean: int
     win_rate_contaminated: float | None
     win_rate_clean: float | None
-    difference: float | None
+    difference: float | None = None
     """Contaminated minus clean; None where one of them has no example."""
-    difference_ci: stats.Interval | None
+    difference_ci: stats.Interval | None = None
     """95 % interval by Welch."""
-    p_value: float | None
+    p_value: float | None = None
     """Two-sided Welch test of no difference."""
     p_adjusted: float | None = None
     """Adjusted over all lines (Benjamini-Yekutieli)."""
@@ -353,13 +322,16 @@ def audit_fills(folder: RunFolder, audit: InfillAudit, items: Mapping[str, Encod
         inputs = {row.example_id: row for row in folder.inputs(part)}
         groups |= {name: group_label(row) for name, row in inputs.items()}
         rows = folder.ledger(part, NO_NAMES, inputs=True, kinds=(Kind.FULL, Kind.RATIONALE, Kind.RANDOM)).records()
+        for row in (row for row in rows if row.key.kind == Kind.FULL):
+            name, item = row.key.example_id, items.get(row.key.example_id)
+            if item is None or tuple(item.ids.tolist()) != row.input_ids or item.spans != inputs[name].spans:
+                raise ConfigError(
+                    f"example '{name}' of {folder.path} is another one here: the model's tokenizer, the data or the "
+                    "prompt differ; give --model, --task, --data, --prompt, --labels and --explain as in the run."
+                )
         for row in rows:
-            if row.key.kind == Kind.FULL:
-                _check_same(folder, inputs[row.key.example_id], row, items)
-        for row in rows:
-            if row.key.operator in filling:
-                for reader in readers:
-                    reader.read(row, items[row.key.example_id])
+            for reader in readers if row.key.operator in filling else ():
+                reader.read(row, items[row.key.example_id])
     outcomes: dict[Configuration, list[ExampleOutcome]] = defaultdict(list)
     for line in folder.examples():
         if line.error is None and line.operator in filling:
@@ -372,22 +344,12 @@ def audit_fills(folder: RunFolder, audit: InfillAudit, items: Mapping[str, Encod
     )
 
 
-def _check_same(folder: RunFolder, example: InputRow, full: LedgerRow, items: Mapping[str, Encoded]) -> None:
-    """Raise if the examples are not those of the run."""
-    item = items.get(example.example_id)
-    if item is None or tuple(item.ids.tolist()) != full.input_ids or item.spans != example.spans:
-        raise ConfigError(
-            f"example '{example.example_id}' of {folder.path} is another one here: the model's tokenizer, the data or "
-            "the prompt differ; give --model, --task, --data, --prompt, --labels and --explain as in the run."
-        )
-
-
 class _FillReader:
     """Counts the fills that one reference list calls label-indicative."""
 
     def __init__(self, reference: ReferenceName, marked: Collection[UnitIds], pool: Collection[UnitIds]) -> None:
         self.reference, self._marked, self._pool = reference, marked, pool
-        self._fills = self._bad_fills = self._rows = self._bad_rows = 0
+        self._counts: Counter[str] = Counter()
         self.contaminated: dict[tuple[str, str | None, str | None, str | None, int | None], bool] = {}
         """True if a fill around the rationale is indicative, by example, attribution, operator, direction, size."""
 
@@ -395,10 +357,8 @@ class _FillReader:
         ids, kept, key = np.array(row.input_ids), set(row.kept), row.key
         fills = [tuple(ids[item.unit_of == unit].tolist()) for unit in range(item.n_units) if unit not in kept]
         bad = sum(self._is_marked(fill) for fill in fills)
-        self._fills += len(fills)
-        self._bad_fills += bad
-        self._rows += 1
-        self._bad_rows += bad > 0
+        found = {"fills": len(fills), "contaminated_fills": bad, "rows": 1, "contaminated_rows": int(bad > 0)}
+        self._counts.update(found)
         if key.kind == Kind.RATIONALE:
             place = (key.example_id, key.attribution, key.operator, key.direction, key.size)
             self.contaminated[place] = self.contaminated.get(place, False) or bad > 0  # several draws are several rows
@@ -411,25 +371,25 @@ class _FillReader:
         return any(part in self._marked for part in parts)
 
     def counts(self) -> FillCounts:
+        names = ("fills", "contaminated_fills", "rows", "contaminated_rows")
         examples = {name for name, *_ in self.contaminated}
         bad = {name for (name, *_), found in self.contaminated.items() if found}
-        return FillCounts(
-            self.reference, self._fills, self._bad_fills, self._rows, self._bad_rows, len(examples), len(bad)
-        )
+        counts = {name: self._counts[name] for name in names}
+        return FillCounts(self.reference, **counts, examples=len(examples), contaminated_examples=len(bad))
 
 
 def _effect(
     cell: Configuration, lines: Sequence[ExampleOutcome], reader: _FillReader, groups: Mapping[str, Hashable]
 ) -> ContaminationEffect:
-    sides: dict[bool, list[ExampleOutcome]] = {True: [], False: []}
-    for line in lines:
-        place = (line.example_id, cell.attribution, cell.operator, cell.direction, len(line.rationale))
-        sides[reader.contaminated[place]].append(line)
-    bad, clean = (np.array([line.win_rate for line in sides[side]], dtype=np.float64) for side in (True, False))
-    found = None
+    place = (cell.attribution, cell.operator, cell.direction)
+    told = np.array([reader.contaminated[line.example_id, *place, len(line.rationale)] for line in lines])
+    rates, labels = np.array([line.win_rate for line in lines]), [groups[line.example_id] for line in lines]
+    bad, clean = rates[told], rates[~told]
+    difference: dict[str, Any] = {}
     if bad.size and clean.size:
-        of_bad, of_clean = ([groups[line.example_id] for line in sides[side]] for side in (True, False))
+        of_clean, of_bad = (list(compress(labels, side)) for side in (~told, told))
         found = stats.unpaired_difference(clean, bad, first_groups=of_clean, second_groups=of_bad)
+        difference = {"difference": found.difference, "difference_ci": found.interval, "p_value": found.p_value}
     return ContaminationEffect(
         reference=reader.reference,
         **cell._asdict(),
@@ -437,7 +397,5 @@ def _effect(
         n_clean=clean.size,
         win_rate_contaminated=float(bad.mean()) if bad.size else None,
         win_rate_clean=float(clean.mean()) if clean.size else None,
-        difference=None if found is None else found.difference,
-        difference_ci=None if found is None else found.interval,
-        p_value=None if found is None else found.p_value,
+        **difference,
     )

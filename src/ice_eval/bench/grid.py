@@ -3,41 +3,134 @@
 import hashlib
 import importlib.resources
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from ice_eval import settings as declared
 from ice_eval._registry import did_you_mean
 from ice_eval.attributions import method_of
-from ice_eval.bench import _read
 from ice_eval.errors import ConfigError
 from ice_eval.files import home_expanded, read_yaml
 from ice_eval.models import SERVED, Served, suite_model
 from ice_eval.models import models as known_models
+from ice_eval.rationales import DYNAMIC, Share
 from ice_eval.results import config_hash, slug
-from ice_eval.settings import BATCHING, CHAT, LOADING, RUN, SERVING, SETTINGS, RunConfig, names_of, run_config
+from ice_eval.settings import RunConfig, Setting, run_config
 from ice_eval.tasks import FEW_SHOT, STANDARD, FileData, Task, in_chat, is_task_file, load_task, with_file
 
+Reader = Callable[[Any, str], Any]
+"""Checks the value of a key, whose name in messages is the second argument, and returns it in one form."""
 ALL_PROMPTS = "all"
 DATA_FILES = (".jsonl", ".csv")
+_NO_ROWS = {each.name for each in declared.SETTINGS.values() if each.role != "rows"}
+"""Settings that may change without changing rows."""
 
-OF_LOADING = names_of(LOADING)
-OF_MODELS: Mapping[str, _read.Reader] = _read.readers((*CHAT, *LOADING, *BATCHING))
-"""Settings of all models of a grid, or of one."""
-_OF_SERVERS: Mapping[str, _read.Reader] = _read.readers(SERVING)
-_MODEL: Mapping[str, _read.Reader] = {
-    **dict.fromkeys(("model", "name", "base", "tuning"), _read.text),
-    **OF_MODELS,
-    **_OF_SERVERS,
+
+# --- readers of values --------------------------------------------------------------------------------------------
+
+
+def _wrong(where: str, expected: str, value: object) -> ConfigError:
+    return ConfigError(f"{where}: {expected}, not {'nothing' if value is None else f'{value!r:.60}'}.")
+
+
+def _reader(expected: str, read: Callable[[Any], Any]) -> Reader:
+    """Return a reader that refuses values for which `read` returns None."""
+
+    def checked(value: object, where: str) -> Any:
+        found = read(value)
+        if found is None:
+            raise _wrong(where, expected, value)
+        return found
+
+    return checked
+
+
+_text = _reader("text is expected", lambda value: (isinstance(value, str) and value.strip()) or None)
+
+
+def _names(value: object, where: str) -> tuple[str, ...]:
+    """Read a list of names, or a comma-separated text, as on the command line."""
+    if isinstance(value, str):
+        value = [part for part in value.split(",") if part.strip()]
+    if not isinstance(value, list) or not value:
+        raise _wrong(where, "a list is expected, as [one, two]", value)
+    found = tuple(_text(each, where) for each in value)
+    if len(set(found)) < len(found):
+        raise ConfigError(f"{where} names something twice: {', '.join(found)}.")
+    return found
+
+
+def _shares(value: object) -> tuple[Share, ...] | None:
+    several: list[Any] = value if isinstance(value, list) else [value]
+    if not several or not all(each == DYNAMIC or type(each) in {int, float} for each in several):
+        return None
+    return tuple(each if each == DYNAMIC else float(each) for each in several)
+
+
+def _several(value: object, where: str) -> list[Any]:
+    found = value if isinstance(value, list) else [value]
+    if not found:
+        raise ConfigError(f"{where}: at least one is needed.")
+    return found
+
+
+_READERS: Mapping[declared.Kind, Reader] = {
+    "text": _text,
+    "names": _names,
+    "shares": _reader(f"shares between 0 and 1 are expected, as [0.1, 0.2], or {DYNAMIC}", _shares),
+    "count": _reader("a whole number is expected", lambda value: value if type(value) is int else None),
+    "number": _reader("a number is expected", lambda value: float(value) if type(value) in {int, float} else None),
+    "flag": _reader("true or false is expected", lambda value: value if isinstance(value, bool) else None),
 }
 
 
-_TASK: Mapping[str, _read.Reader] = {"task": _read.text, "data": _read.text, "optional": _read.flag}
-_SETTINGS: Mapping[str, _read.Reader] = {**_read.readers(RUN), **OF_MODELS}
-_NO_ROWS = {each.name for each in SETTINGS.values() if each.role != "rows"}
-"""Settings that may change without changing rows."""
+def _readers(settings: Iterable[Setting]) -> dict[str, Reader]:
+    return {each.name: _READERS[each.kind] for each in settings}
+
+
+OF_LOADING = declared.names_of(declared.LOADING)
+_OF_MODELS = _readers((*declared.CHAT, *declared.LOADING, *declared.BATCHING))
+"""Settings of all models of a grid, or of one."""
+_OF_SERVERS = _readers(declared.SERVING)
+_MODEL = {**dict.fromkeys(("model", "name", "base", "tuning"), _text), **_OF_MODELS, **_OF_SERVERS}
+_TASK = {"task": _text, "data": _text, "optional": _READERS["flag"]}
+_SETTINGS = {**_readers(declared.RUN), **_OF_MODELS}
+_LISTS = {"models": _several, "tasks": _several, "prompts": _names}
+_KEYS: Mapping[str, Reader] = {"name": _text, "description": _text, **_LISTS, "data_dir": _text, **_SETTINGS}
+
+
+def _mapping(value: object, where: str, known: Mapping[str, Reader]) -> dict[str, Any]:
+    """Read keys and values, each by its reader; raise for an unknown key, skip one without a value."""
+    if not isinstance(value, dict):
+        raise _wrong(where, "keys and values are expected", value)
+    found = {}
+    for given, each in value.items():
+        key = str(given).replace("-", "_")
+        if key not in known:
+            raise ConfigError(f"{where}: no key '{given}'{did_you_mean(key, list(known))} Known: {', '.join(known)}.")
+        if each is not None:
+            found[key] = known[key](each, f"{where}: {given}")
+    return found
+
+
+def _entry(value: object, key: str, where: str, known: Mapping[str, Reader]) -> dict[str, Any]:
+    """Read an entry of a list, which is a name, or keys and values with the name under `key`."""
+    given = {key: _text(value, where)} if isinstance(value, str) else _mapping(value, where, known)
+    if key not in given:
+        raise ConfigError(f"{where}: an entry has no '{key}'; it has {', '.join(given)}.")
+    return given
+
+
+def _refuse_doubles(names: Sequence[str], where: str) -> None:
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ConfigError(f"{where}: '{twice}' stands there twice; give one of them another name.")
+
+
+# --- grids --------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,8 +157,7 @@ class ModelEntry:
         return {**{key: value for key, value in grid.items() if key not in left_out}, **self.settings}
 
 
-@dataclass(frozen=True, kw_only=True)
-class TaskEntry:
+class TaskEntry(NamedTuple):
     task: Task
     prompts: tuple[str, ...]
 
@@ -84,6 +176,12 @@ class PlannedRun:
     def config(self) -> RunConfig:
         """Configuration, defaults included."""
         return run_config(self.settings)
+
+    @property
+    def head(self) -> dict[str, Any]:
+        """Its name, and the names of model, task, prompt and language in the grid."""
+        names = {"model": self.model.name, "task": self.task_name, "prompt": self.prompt}
+        return {"name": self.name, **names, "language": self.task.language}
 
     @cached_property
     def name(self) -> str:
@@ -162,28 +260,10 @@ class Grid:
         ]
 
 
-def _several(value: object, where: str) -> list[Any]:
-    found = value if isinstance(value, list) else [value]
-    if not found:
-        raise ConfigError(f"{where}: at least one is needed.")
-    return found
-
-
-_KEYS: Mapping[str, _read.Reader] = {
-    "name": _read.text,
-    "description": _read.text,
-    "models": _several,
-    "tasks": _several,
-    "prompts": _read.names,
-    "data_dir": _read.text,
-    **_SETTINGS,
-}
-
-
 def load_grid(path: Path, **changes: Any) -> Grid:
     """Read the grid of a YAML file; `changes` are keys in place of its own."""
-    content = read_yaml(path, what="the grid")
-    return grid_of(content, where=str(path), folder=path.parent.resolve(), default_name=path.stem, **changes)
+    content, folder = read_yaml(path, what="the grid"), path.parent.resolve()
+    return grid_of(content, where=str(path), folder=folder, default_name=path.stem, **changes)
 
 
 def presets() -> dict[str, str]:
@@ -208,14 +288,10 @@ def _presets() -> dict[str, Any]:
 
 
 def grid_of(content: object, *, where: str, folder: Path, default_name: str, **changes: Any) -> Grid:
-    """Return a grid from keys and values; checks everything that needs no model and no hub.
+    """Return a grid from the content of a YAML file; checks everything that needs no model and no hub.
 
-    Args:
-        content: The content of a YAML file.
-        where: Its name in messages.
-        folder: Base of relative paths.
-        default_name: The grid's name unless it gives one.
-        **changes: Keys in place of its own; None for those that stay.
+    `where` is the file's name in messages, `folder` the base of relative paths, `default_name` the grid's name unless
+    it gives one; `changes` are keys in place of its own, None for those that stay.
 
     Raises:
         ConfigError: A key or a value is invalid.
@@ -223,7 +299,7 @@ def grid_of(content: object, *, where: str, folder: Path, default_name: str, **c
     if not isinstance(content, dict):
         raise ConfigError(f"{where}: keys and values are expected, as in 'models: [smollm2]'.")
     source = {**content, **{key: value for key, value in changes.items() if value is not None}}
-    given = _read.mapping(source, where, _KEYS)
+    given = _mapping(source, where, _KEYS)
     for key in ("models", "tasks"):
         if key not in given:
             raise ConfigError(f"{where}: '{key}' is missing; a grid needs models and tasks.")
@@ -237,7 +313,7 @@ def grid_of(content: object, *, where: str, folder: Path, default_name: str, **c
         )
     entries = [_task(each, f"{where}: tasks", folder, data_dir) for each in given["tasks"]]
     tasks = [task for task in entries if isinstance(task, Task)]
-    _read.refuse_doubles([task.name for task in tasks], f"{where}: tasks")
+    _refuse_doubles([task.name for task in tasks], f"{where}: tasks")
     if not tasks:
         raise ConfigError(
             f"{where}: no task has data; give --data-dir with a file for {' or '.join(map(str, entries))}."
@@ -272,7 +348,7 @@ def _check_settings(settings: Mapping[str, Any], models: Sequence[ModelEntry], w
 def _models(given: Sequence[object], where: str, folder: Path) -> tuple[ModelEntry, ...]:
     found = tuple(_model(each, where, folder) for each in given)
     names = [entry.name for entry in found]
-    _read.refuse_doubles(names, where)
+    _refuse_doubles(names, where)
     for entry in found:
         if entry.base is not None and entry.base not in names:
             raise ConfigError(
@@ -283,11 +359,9 @@ def _models(given: Sequence[object], where: str, folder: Path) -> tuple[ModelEnt
 
 
 def _model(value: object, where: str, folder: Path) -> ModelEntry:
-    given = {"model": _read.text(value, where)} if isinstance(value, str) else _read.mapping(value, where, _MODEL)
-    if "model" not in given:
-        raise ConfigError(f"{where}: an entry has no 'model'; it has {', '.join(given)}.")
+    given = _entry(value, "model", where, _MODEL)
     name: str = given["model"]
-    ref: str | Served = _served(given, where) if name.startswith(SERVED) else _loadable(given, where, folder)
+    ref = _served(given, where) if name.startswith(SERVED) else _loadable(given, where, folder)
     suite = suite_model(ref) if isinstance(ref, str) else None
     called = Path(ref).name if isinstance(ref, str) and Path(ref).is_absolute() else name
     return ModelEntry(
@@ -295,7 +369,7 @@ def _model(value: object, where: str, folder: Path) -> ModelEntry:
         name=given.get("name", called),
         base=given.get("base"),
         tuning=given.get("tuning", None if suite is None else suite.tuning),
-        settings={key: given[key] for key in OF_MODELS if key in given},
+        settings={key: given[key] for key in _OF_MODELS if key in given},
     )
 
 
@@ -326,9 +400,7 @@ def _served(given: Mapping[str, Any], where: str) -> Served:
 
 def _task(value: object, where: str, folder: Path, data_dir: Path | None) -> Task | str:
     """Return the task with its data, or the name of an optional one without data."""
-    given = {"task": _read.text(value, where)} if isinstance(value, str) else _read.mapping(value, where, _TASK)
-    if "task" not in given:
-        raise ConfigError(f"{where}: an entry has no 'task'; it has {', '.join(given)}.")
+    given = _entry(value, "task", where, _TASK)
     task = load_task(str(folder / given["task"]) if is_task_file(given["task"]) else given["task"])
     if "data" in given:
         path = folder / home_expanded(given["data"])

@@ -1,5 +1,10 @@
-"""Plan and run a grid: one model at a time, each run in its folder; after a failed run, the others continue."""
+"""A bench folder, and the runs of a grid in it: planned, run one model at a time, and summed up.
 
+`grid.json` is the state of the grid, `runs/` holds its runs, `bench.json` their summary. After a failed run, the others
+continue.
+"""
+
+import contextlib
 import gc
 import itertools
 from collections.abc import Iterator, Sequence
@@ -7,27 +12,153 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from ice_eval.analysis import GridLine, GridResults
+from ice_eval.analysis import GridLine, GridResults, GridRun, grid_results
+from ice_eval.analysis.across import QUESTIONS
+from ice_eval.analysis.measures import Found, Missing
 from ice_eval.api import evaluate
 from ice_eval.attributions import method_of
-from ice_eval.bench.folder import BenchFolder, RunRecord, bench_summary, finished_runs, results_of
-from ice_eval.bench.grid import OF_LOADING, Grid, PlannedRun
-from ice_eval.errors import IceError, MissingExtraError
+from ice_eval.bench.grid import OF_LOADING, Grid, PlannedRun, grid_of
+from ice_eval.errors import ConfigError, IceError, MissingExtraError
 from ice_eval.executors import Executor, Local
+from ice_eval.files import DRAFT, exclusive, read_json, write_json
 from ice_eval.nulls import SIZE
 from ice_eval.operators import operators
 from ice_eval.pipeline import Replicas, Reporter, Silent, load_replicas
 from ice_eval.rationales import DYNAMIC, ERASER_SHARES, n_sets, set_size
 from ice_eval.records import Example
 from ice_eval.report import write_html
-from ice_eval.results import SummaryLine
+from ice_eval.results import SCHEMA, RunFolder, SummaryLine
+from ice_eval.results.agreements import kappas
+from ice_eval.results.json_files import as_json
 from ice_eval.results.outcomes import ALL
-from ice_eval.settings import RunConfig
+from ice_eval.results.summary import adjusted_jointly
+from ice_eval.settings import ADDABLE, RunConfig
 from ice_eval.tasks import Task
 from ice_eval.words import word_spans
 
 if TYPE_CHECKING:
     from ice_eval.report.figures import Figure
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    name: str
+    status: Literal["waiting", "complete", "failed"]
+    error: str | None = None
+
+
+class BenchFolder:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def is_one(cls, path: Path) -> bool:
+        """Return True if the folder holds a grid."""
+        return (path / "grid.json").is_file()
+
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[None]:
+        """Create the folder, lock it, and remove half-written files of a killed process."""
+        names = {path.name for path in self.path.iterdir()} if self.path.is_dir() else set()
+        # A grid that was killed at once leaves almost nothing.
+        left = {name for name in names if not name.startswith(DRAFT)} <= {"runs", ".lock"}
+        if self.path.exists() and not (self.is_one(self.path) or (self.path.is_dir() and left)):
+            raise ConfigError(f"{self.path} is there and holds no grid; choose an --out that is empty or new.")
+        try:
+            (self.path / "runs").mkdir(parents=True, exist_ok=True)
+        except OSError as exc:
+            raise ConfigError(f"the folder {self.path} cannot be made: {exc.strerror}; choose another --out.") from exc
+        with exclusive(self.path):
+            for draft in self.path.glob(f"{DRAFT}*"):
+                draft.unlink(missing_ok=True)
+            yield
+
+    def run_folder(self, name: str) -> RunFolder:
+        return RunFolder(self.path / "runs" / name)
+
+    def is_complete(self, run: PlannedRun) -> bool:
+        """Return True if a run is finished, with everything that the grid now requires."""
+        folder = self.run_folder(run.name)
+        if folder.is_new:
+            return False
+        manifest, asked = folder.manifest(), run.config
+        return (
+            manifest.status == "complete"
+            and all(set(getattr(asked, key)) <= set(getattr(manifest.config, key)) for key in ADDABLE)
+            and asked.eraser <= manifest.config.eraser
+            # A run in which no example could be evaluated is finished too, but failed.
+            and any(line.n for line in folder.summary().configurations)
+        )
+
+    def grid(self, **changes: Any) -> Grid:
+        """Return the grid of the folder; `changes` are keys in place of its own."""
+        where = str(self.path / "grid.json")
+        content = read_json(self.path / "grid.json")
+        if not {"grid", "folder", "name"} <= set(content):
+            raise ConfigError(f"{where} is damaged: a grid, its folder and its name are expected.")
+        folder = Path(content["folder"])
+        return grid_of(content["grid"], where=where, folder=folder, default_name=content["name"], **changes)
+
+    def write(self, grid: Grid, records: Sequence[RunRecord]) -> None:
+        waiting = any(record.status == "waiting" for record in records)
+        content = {
+            "schema": SCHEMA,
+            "name": grid.name,
+            "status": "running" if waiting else "complete",
+            "grid": dict(grid.source),
+            "folder": str(grid.folder),
+            "left_out": list(grid.left_out),
+            "runs": [asdict(record) for record in records],
+        }
+        write_json(self.path / "grid.json", content)
+
+    def records(self) -> list[RunRecord]:
+        """Return the state of each run, as last written."""
+        return [RunRecord(**each) for each in read_json(self.path / "grid.json")["runs"]]
+
+    def finished(self) -> list[RunFolder]:
+        return [self.run_folder(record.name) for record in self.records() if record.status == "complete"]
+
+    def summary(self) -> dict[str, Any]:
+        return read_json(self.path / "bench.json")
+
+
+def finished_runs(grid: Grid, folder: BenchFolder) -> list[GridRun]:
+    """Return the runs of a grid that are complete, in its order."""
+    complete = [run for run in grid.runs() if folder.is_complete(run)]
+    return [
+        GridRun(**run.head, folder=folder.run_folder(run.name), base=run.model.base, tuning=run.model.tuning)
+        for run in complete
+    ]
+
+
+def results_of(runs: Sequence[GridRun]) -> GridResults:
+    """Return the results of all runs; p-values are adjusted over all configurations (Benjamini-Yekutieli)."""
+    return grid_results(runs, adjusted_jointly([run.folder.summary() for run in runs]))
+
+
+def answers(results: GridResults) -> dict[str, Found | Missing]:
+    return {name: question(results) for name, question in QUESTIONS.items() if results.runs}
+
+
+def bench_summary(grid: Grid, records: Sequence[RunRecord], results: GridResults) -> dict[str, Any]:
+    """Return `bench.json`, without times, so that an interrupted grid has the same as an uninterrupted one."""
+    lines = {name: getattr(results, name) for name in ("configurations", "agreement", "robustness")}
+    facts = {
+        run.name: {**run.head, "base": run.base, "tuning": run.tuning, "confidence": run.confidence, **run.token_counts}
+        for run in results.runs
+    }
+    return {
+        "schema": SCHEMA,
+        "name": grid.name,
+        "runs": [{**asdict(record), **facts.get(record.name, {})} for record in records],
+        **{name: [line.as_dict() for line in own] for name, own in lines.items()},
+        "kappa": [as_json(line) for line in kappas([results.lines_of(run) for run in results.runs])],
+        "analyses": {name: found.as_dict() for name, found in answers(results).items()},
+    }
+
+
+# --- planning and running -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,27 +189,20 @@ def plan_grid(grid: Grid, folder: BenchFolder) -> list[PlanLine]:
 
 
 def _plan(run: PlannedRun, done: Sequence[PlannedRun], folder: BenchFolder) -> PlanLine:
-    line = PlanLine(
-        name=run.name,
-        model=run.model.name,
-        task=run.task_name,
-        prompt=run.prompt,
-        language=run.task.language,
-    )
     config = run.config
     if run in done:
         n = folder.run_folder(run.name).manifest().data.examples
-        return replace(line, n=n, rows=0, minutes=0.0, status="complete")
+        return PlanLine(**run.head, n=n, rows=0, minutes=0.0, status="complete")
     try:
         examples = run.task.examples(limit=config.n)
     except IceError as exc:
-        return replace(line, status="cannot start", problem=str(exc))
+        return PlanLine(**run.head, status="cannot start", problem=str(exc))
     rows = sum(_rows(example, run.task, config) for example in examples)
     manifests = [folder.run_folder(each.name).manifest() for each in done if each.model == run.model]
     costs = [manifest.cost for manifest in manifests if manifest.cost is not None]
     known = sum(cost.rows for cost in costs)
     minutes = sum(cost.seconds for cost in costs) / known * rows / 60 if known else None
-    return replace(line, n=len(examples), rows=rows, minutes=minutes)
+    return PlanLine(**run.head, n=len(examples), rows=rows, minutes=minutes)
 
 
 def _rows(example: Example, task: Task, config: RunConfig) -> int:
@@ -115,20 +239,24 @@ def run_grid(
         records = {run.name: RunRecord(run.name, "complete" if folder.is_complete(run) else "waiting") for run in runs}
         folder.write(grid, list(records.values()))
         left = [(number, run) for number, run in enumerate(runs, start=1) if records[run.name].status == "waiting"]
-        for _, group in itertools.groupby(left, key=lambda each: _loaded_for(each[1])):
+        # Runs that share a loaded model; the replies of a server belong to the folder of one run.
+        key = {run.name: run.name if run.model.is_served else run.model.name for run in runs}
+        for _, group in itertools.groupby(left, key=lambda each: key[each[1].name]):
             loaded = _Loaded(place, reporter)
             for number, run in group:
                 reporter.say(f"[{number}/{len(runs)}] {run}")
                 records[run.name] = _record(run, loaded, folder, reporter)
                 folder.write(grid, list(records.values()))
             loaded.release()
-        _sum_up(grid, folder, reporter)
+        results = results_of(finished_runs(grid, folder))
+        write_json(folder.path / "bench.json", bench_summary(grid, folder.records(), results))
+        if results.runs:
+            write_html([run.folder for run in results.runs], folder.path / "report.html")
+            try:
+                write_grid_figures(results, folder.path / "figures")
+            except MissingExtraError as exc:
+                reporter.say(f"without figures: {exc}")
     return folder
-
-
-def _loaded_for(run: PlannedRun) -> str:
-    """Return a key of runs that share a loaded model; the replies of a server belong to the folder of one run."""
-    return run.name if run.model.is_served else run.model.name
 
 
 def _record(run: PlannedRun, loaded: "_Loaded", folder: BenchFolder, reporter: Reporter) -> RunRecord:
@@ -151,42 +279,27 @@ class _Loaded:
 
     def __init__(self, executor: Executor, reporter: Reporter) -> None:
         self._executor, self._reporter = executor, reporter
-        self._model: Replicas | None = None
-        self._error: Exception | None = None
+        self._found: Replicas | Exception | None = None
 
     def model_of(self, run: PlannedRun) -> Replicas:
         """Return the model; where it cannot be loaded, raise the same error every time."""
-        if self._error is not None:
-            raise self._error
-        if self._model is None:
+        if self._found is None:
             where = {name: run.settings[name] for name in OF_LOADING if name in run.settings}
+            # Reports and figures distinguish models by their names in the grid.
+            where |= {"name": run.model.name, "reporter": self._reporter}
             try:
-                # Reports and figures distinguish models by their names in the grid.
-                self._model = load_replicas(
-                    run.model.ref, self._executor, **where, name=run.model.name, reporter=self._reporter
-                )
+                self._found = load_replicas(run.model.ref, self._executor, **where)
             except Exception as exc:
-                self._error = exc
-                raise
-        return self._model
+                self._found = exc
+        if isinstance(self._found, Exception):
+            raise self._found
+        return self._found
 
     def release(self) -> None:
-        if self._model is not None:
-            self._model.release()
-        self._model = None
+        if self._found is not None and not isinstance(self._found, Exception):
+            self._found.release()
+        self._found = None
         gc.collect()
-
-
-def _sum_up(grid: Grid, folder: BenchFolder, reporter: Reporter) -> None:
-    results = results_of(finished_runs(grid, folder))
-    folder.write_summary(bench_summary(grid, folder.records(), results))
-    if not results.runs:
-        return
-    write_html([run.folder for run in results.runs], folder.path / "report.html")
-    try:
-        write_grid_figures(results, folder.path / "figures")
-    except MissingExtraError as exc:
-        reporter.say(f"without figures: {exc}")
 
 
 def write_grid_figures(grid: GridResults, folder: Path) -> None:
@@ -200,43 +313,32 @@ def write_grid_figures(grid: GridResults, folder: Path) -> None:
 def _prompt_figures(grid: GridResults) -> "Iterator[Figure]":
     from ice_eval.report.figures import PromptWinRate, prompt_sensitivity
 
-    lines = _drawn_lines(grid) if grid.several("prompt") else []
-    for operator in dict.fromkeys(each.line.operator for each in lines):
-        rows = [
-            PromptWinRate(
-                model=each.line.model,
-                task=each.line.task,
-                attribution=each.line.attribution,
-                prompt=each.run.prompt,
-                win_rate=each.line.win_rate,
-                low=None if each.line.win_rate_ci is None else each.line.win_rate_ci.low,
-                high=None if each.line.win_rate_ci is None else each.line.win_rate_ci.high,
-            )
-            for each in lines
-            if each.line.operator == operator and each.line.win_rate is not None
-        ]
-        yield _about(prompt_sensitivity(rows), operator)
+    rows: dict[str, list[PromptWinRate]] = {}
+    for each in _drawn_lines(grid) if grid.several("prompt") else ():
+        line, interval = each.line, each.line.win_rate_ci
+        row = PromptWinRate(
+            **{name: getattr(line, name) for name in ("model", "task", "attribution", "win_rate")},
+            prompt=each.run.prompt,
+            low=None if interval is None else interval.low,
+            high=None if interval is None else interval.high,
+        )
+        rows.setdefault(line.operator, []).append(row)
+    return (_about(prompt_sensitivity(own), operator) for operator, own in rows.items())
 
 
 def _language_figures(grid: GridResults) -> "Iterator[Figure]":
-    """Yield one figure for every attribution, with the first of a task's prompts."""
+    """Return one figure for every attribution, with the first of a task's prompts."""
     from ice_eval.report.figures import LanguageWinRate, language_heatmap
 
     lines = _drawn_lines(grid) if grid.several("language") else []
     first = {(each.run.model, each.run.task): each.run.prompt for each in reversed(lines)}
-    lines = [each for each in lines if first[each.run.model, each.run.task] == each.run.prompt]
-    for attribution in dict.fromkeys(each.line.attribution for each in lines):
-        rows = [
-            LanguageWinRate(
-                model=each.run.model,
-                language=f"{each.run.task} ({each.run.language})",
-                operator=each.line.operator,
-                win_rate=each.line.win_rate,
-            )
-            for each in lines
-            if each.line.attribution == attribution and each.line.win_rate is not None
-        ]
-        yield _about(language_heatmap(rows), attribution)
+    rows: dict[str, list[LanguageWinRate]] = {}
+    for run, line in ((each.run, each.line) for each in lines):
+        if first[run.model, run.task] == run.prompt and line.win_rate is not None:
+            language = f"{run.task} ({run.language})"
+            row = LanguageWinRate(model=run.model, language=language, operator=line.operator, win_rate=line.win_rate)
+            rows.setdefault(line.attribution, []).append(row)
+    return (_about(language_heatmap(own), attribution) for attribution, own in rows.items())
 
 
 def _drawn_lines(grid: GridResults) -> list[GridLine[SummaryLine]]:

@@ -4,8 +4,10 @@ A guarantee fails when the observation has a probability below `LIMIT` while the
 reported with its interval, and never fails.
 """
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -16,6 +18,9 @@ from ice_eval import rationales, stats
 from ice_eval.stats.verdict import NOT_DISTINGUISHABLE
 
 Column = NDArray[np.float64]  # (examples,)
+Hits = NDArray[np.bool_]
+Rng = np.random.Generator
+UPPER, LOWER = "upper", "lower"
 
 LIMIT = 0.001
 """A guarantee whose p-value is smaller fails."""
@@ -27,10 +32,7 @@ DETECTED = 0.05
 POWER = 0.9
 """Share of data sets in which the plain truth must be detected."""
 
-_N_DRAWS = 999
-_N_RESAMPLES = 999
-_N_BINS = 20
-_N_SETS = 8
+_N_DRAWS, _N_RESAMPLES, _N_BINS, _N_SETS = 999, 999, 20, 8
 _ROUND_OFF = 1e-12
 
 
@@ -94,33 +96,26 @@ class Check:
         return {**fields.pop("about"), **fields, "is_guarantee": self.is_guarantee, "ok": self.ok}
 
 
-def at_most(name: str, about: About, hits: NDArray[np.bool_], limit: float) -> Check:
-    return _guaranteed(name, about, hits, limit, "greater")
-
-
-def at_least(name: str, about: About, hits: NDArray[np.bool_], limit: float) -> Check:
-    return _guaranteed(name, about, hits, limit, "less")
-
-
-def measured(name: str, about: About, hits: NDArray[np.bool_], expected: str) -> Check:
+def measured(name: str, about: About, hits: Hits, expected: str) -> Check:
     """Report a share without a guarantee."""
     low, high = map(float, binomtest(int(hits.sum()), hits.size).proportion_ci(0.95, method="exact"))
     observed = float(hits.mean())
     return Check(name=name, about=about, observed=observed, low=low, high=high, bound=expected, n=hits.size)
 
 
-def _guaranteed(
-    name: str, about: About, hits: NDArray[np.bool_], limit: float, worse: Literal["greater", "less"]
-) -> Check:
+def _guaranteed(name: str, about: About, hits: Hits, limit: float, *, worse: Literal["greater", "less"]) -> Check:
     p_value = float(binomtest(int(hits.sum()), hits.size, limit, alternative=worse).pvalue)
     bound = f"{'≤' if worse == 'greater' else '≥'} {limit:.0%}"
     return replace(measured(name, about, hits, bound), p=p_value)
 
 
+at_most, at_least = partial(_guaranteed, worse="greater"), partial(_guaranteed, worse="less")
+
+
 # --- random attributions ------------------------------------------------------------------------------------------
 
 
-def calibration(trials: Trials, *, rng: np.random.Generator) -> Iterator[Check]:
+def calibration(trials: Trials, *, rng: Rng) -> Iterator[Check]:
     """Check all properties of a random explanation."""
     yield from false_positives(trials, SEQUENTIAL_ALPHAS if trials.sequential else ALPHAS)
     yield mean_win_rate(trials)
@@ -135,13 +130,11 @@ def calibration(trials: Trials, *, rng: np.random.Generator) -> Iterator[Check]:
 
 def false_positives(trials: Trials, alphas: Sequence[float] = ALPHAS) -> Iterator[Check]:
     """Check that either tail's p-values reach `alpha` in at most a share `alpha` of examples."""
-    for alpha in alphas:
-        for tail, p_values in (("upper", trials.p_value), ("lower", trials.p_lower)):
-            name = f"false positives, {tail} tail, α = {alpha:.2f}"
-            yield at_most(name, trials.about, _reach(p_values, alpha), alpha)
+    for alpha, (tail, p) in itertools.product(alphas, ((UPPER, trials.p_value), (LOWER, trials.p_lower))):
+        yield at_most(f"false positives, {tail} tail, α = {alpha:.2f}", trials.about, _reach(p, alpha), alpha)
 
 
-def uniform_ranks(trials: Trials, *, rng: np.random.Generator) -> Check:
+def uniform_ranks(trials: Trials, *, rng: Rng) -> Check:
     """Check that every rank among the M + 1 sets is equally likely (χ²)."""
     # Ties are broken by a draw, and a draw within its place spreads the rank over (0, 1), so that examples with
     # different M share the bins. A Kolmogorov-Smirnov test would reject valid p-values, which are discrete.
@@ -153,7 +146,7 @@ def uniform_ranks(trials: Trials, *, rng: np.random.Generator) -> Check:
     return _equally_often("ranks are uniform", trials.about, counts)
 
 
-def uniform_sets(n_units: int, size: int, *, n: int, seed: int, rng: np.random.Generator) -> Check:
+def uniform_sets(n_units: int, size: int, *, n: int, seed: int, rng: Rng) -> Check:
     """Check that a unit drawn from a random set is equally likely to be at any place (χ²)."""
     # A sampler that prefers some places moves a win rate only as far as these matter; here it shows at once. The first
     # eight sets of an order differ, so counts are more even than those of independent draws: the test is conservative.
@@ -166,15 +159,9 @@ def uniform_sets(n_units: int, size: int, *, n: int, seed: int, rng: np.random.G
 
 
 def _equally_often(name: str, about: About, counts: NDArray[np.int64]) -> Check:
-    found = chisquare(counts)
-    return Check(
-        name=name,
-        about=about,
-        observed=float(found.statistic),
-        bound=f"χ² of {counts.size - 1} d.f.",
-        n=int(counts.sum()),
-        p=float(found.pvalue),
-    )
+    statistic, p = map(float, chisquare(counts))
+    bound = f"χ² of {counts.size - 1} d.f."
+    return Check(name=name, about=about, observed=statistic, bound=bound, n=int(counts.sum()), p=p)
 
 
 def mean_win_rate(trials: Trials, *, promised: bool = True) -> Check:
@@ -182,28 +169,20 @@ def mean_win_rate(trials: Trials, *, promised: bool = True) -> Check:
     mean = float(trials.win_rate.mean())
     low, high, p = mean, mean, float(mean == stats.CHANCE)
     if np.ptp(trials.win_rate) > _ROUND_OFF:
-        found = ttest_1samp(trials.win_rate, stats.CHANCE)
-        low, high = (float(limit) for limit in found.confidence_interval(0.95))
-        p = float(found.pvalue)
-    return Check(
-        name="mean win rate",
-        about=trials.about,
-        observed=mean,
-        low=max(low, 0.0),
-        high=min(high, 1.0),
-        bound="= 50%" if promised else "power",
-        n=len(trials),
-        p=p if promised else None,
-    )
+        test = ttest_1samp(trials.win_rate, stats.CHANCE)
+        low, high, p = map(float, (*test.confidence_interval(0.95), test.pvalue))
+    found = Check(name="mean win rate", about=trials.about, observed=mean, bound="power", n=len(trials))
+    found = replace(found, low=max(low, 0.0), high=min(high, 1.0))
+    return replace(found, bound="= 50%", p=p) if promised else found
 
 
-def _tests(trials: Trials, rng: np.random.Generator) -> list[tuple[slice, float]]:
+def _tests(trials: Trials, rng: Rng) -> list[tuple[slice, float]]:
     """Cut the trials into data sets, each with the p-value of its mean win rate."""
     cut = [slice(start, start + DATA_SET) for start in range(0, len(trials) - DATA_SET + 1, DATA_SET)]
     return [(each, stats.mean_test(trials.families[each], rng=rng, n_draws=_N_DRAWS).p_value) for each in cut]
 
 
-def data_sets(trials: Trials, *, rng: np.random.Generator) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def data_sets(trials: Trials, *, rng: Rng) -> tuple[Hits, Hits]:
     """Return which data sets differ from random ones, and which of these win."""
     found = _tests(trials, rng)
     told = np.array([p_value <= DETECTED + _ROUND_OFF for _, p_value in found])
@@ -211,7 +190,7 @@ def data_sets(trials: Trials, *, rng: np.random.Generator) -> tuple[NDArray[np.b
     return told, told & wins
 
 
-def verdicts(trials: Trials, *, rng: np.random.Generator) -> list[stats.Verdict]:
+def verdicts(trials: Trials, *, rng: Rng) -> list[stats.Verdict]:
     return [
         stats.verdict(float(rates.mean()), stats.mean_interval(rates, rng=rng, n_resamples=_N_RESAMPLES), p_value=p)
         for rates, p in ((trials.win_rate[each], p) for each, p in _tests(trials, rng))
@@ -221,37 +200,45 @@ def verdicts(trials: Trials, *, rng: np.random.Generator) -> list[stats.Verdict]
 # --- known truth --------------------------------------------------------------------------------------------------
 
 
-def truth(trials: Trials, *, exact: bool, unique: bool, rng: np.random.Generator) -> Iterator[Check]:
+def truth(trials: Trials, *, exact: bool, unique: bool, rng: Rng) -> Iterator[Check]:
     """Check all properties of an explanation that is the truth."""
-    # `exact`: no set can beat it; where fills are drawn, a lucky set may. `unique`: no other set ties with it either.
-    about = trials.about
-    if exact:
-        yield at_most("a random set beats the truth", about, trials.p_lower < 1 - _ROUND_OFF, 0.0)
-    if exact and unique:
-        smallest = np.isclose(trials.p_value * (trials.m + 1), 1) & (trials.win_rate == 1)
-        yield at_least("the truth has the smallest p-value", about, smallest, 1.0)
-    else:
-        yield measured("p ≤ 0.05 on one example", about, _reach(trials.p_value, DETECTED), "power")
+    names = ("a random set beats the truth", "the truth has the smallest p-value", "p ≤ 0.05 on one example")
+    yield from _extreme(trials, names, trials.p_value, trials.p_lower, 1, exact=exact, unique=unique)
     _, detected = data_sets(trials, rng=rng)
-    yield at_least(f"the truth is detected in a data set of {DATA_SET}", about, detected, POWER)
+    yield at_least(f"the truth is detected in a data set of {DATA_SET}", trials.about, detected, POWER)
 
 
-def negated_truth(trials: Trials, *, exact: bool, unique: bool, rng: np.random.Generator) -> Iterator[Check]:
-    """Check all properties of the opposite of the truth; arguments as for `truth`."""
-    about = trials.about
-    if exact:
-        yield at_most("a random set does worse than the negated truth", about, trials.p_value < 1 - _ROUND_OFF, 0.0)
-    if exact and unique:
-        smallest = np.isclose(trials.p_lower * (trials.m + 1), 1) & (trials.win_rate == 0)
-        yield at_least("the negated truth has the smallest lower p-value", about, smallest, 1.0)
-    else:
-        yield measured("lower p ≤ 0.05 on one example", about, _reach(trials.p_lower, DETECTED), "power")
-    yield at_most("the negated truth passes, upper tail, α = 0.05", about, _reach(trials.p_value, 0.05), 0.05)
+def negated_truth(trials: Trials, *, exact: bool, unique: bool, rng: Rng) -> Iterator[Check]:
+    """Check all properties of the opposite of the truth."""
+    beaten, smallest = (
+        "a random set does worse than the negated truth",
+        "the negated truth has the smallest lower p-value",
+    )
+    names = (beaten, smallest, "lower p ≤ 0.05 on one example")
+    yield from _extreme(trials, names, trials.p_lower, trials.p_value, 0, exact=exact, unique=unique)
+    passes = _reach(trials.p_value, 0.05)
+    yield at_most("the negated truth passes, upper tail, α = 0.05", trials.about, passes, 0.05)
     named = np.array([verdict.word == "anti-faithful" for verdict in verdicts(trials, rng=rng)])
-    yield at_least(f"a data set of {DATA_SET} is called anti-faithful", about, named, POWER)
+    yield at_least(f"a data set of {DATA_SET} is called anti-faithful", trials.about, named, POWER)
 
 
-def power(trials: Trials, *, rng: np.random.Generator) -> Iterator[Check]:
+def _extreme(
+    trials: Trials, names: tuple[str, str, str], own: Column, other: Column, rate: int, *, exact: bool, unique: bool
+) -> Iterator[Check]:
+    """Check the p-values of the best or worst set, in its own tail and the other.
+
+    `exact`: no set can be more extreme; where fills are drawn, a lucky set may. `unique`: no other set ties with it.
+    """
+    if exact:
+        yield at_most(names[0], trials.about, other < 1 - _ROUND_OFF, 0.0)
+    if exact and unique:
+        smallest = np.isclose(own * (trials.m + 1), 1) & (trials.win_rate == rate)
+        yield at_least(names[1], trials.about, smallest, 1.0)
+    else:
+        yield measured(names[2], trials.about, _reach(own, DETECTED), "power")
+
+
+def power(trials: Trials, *, rng: Rng) -> Iterator[Check]:
     """Measure the detection rate of an explanation: a weak signal allows no guarantee."""
     yield mean_win_rate(trials, promised=False)
     _, detected = data_sets(trials, rng=rng)
@@ -263,15 +250,7 @@ def power(trials: Trials, *, rng: np.random.Generator) -> Iterator[Check]:
 
 
 def false_discoveries(
-    about: About,
-    null: Column,
-    signal: Column,
-    *,
-    n_null: int,
-    n_signal: int,
-    alpha: float,
-    rng: np.random.Generator,
-    tail: str = "upper",
+    about: About, null: Column, signal: Column, *, n_null: int, n_signal: int, alpha: float, rng: Rng, tail: str = UPPER
 ) -> Iterator[Check]:
     """Check that Benjamini-Hochberg controls the false-discovery rate of one tail, with null and true examples."""
     # In each data set one rejected example is drawn. It is a null one with probability V / R, the false-discovery
@@ -288,9 +267,7 @@ def false_discoveries(
     yield measured(f"data sets with a discovery, {mixture}", about, rejects, "power")
 
 
-def coverage(
-    about: About, population: Column, *, size: int, n_data_sets: int, promised: bool, rng: np.random.Generator
-) -> Check:
+def coverage(about: About, population: Column, *, size: int, n_data_sets: int, promised: bool, rng: Rng) -> Check:
     """Measure the coverage of a population's mean by the 95 % interval of a data set drawn from it."""
     # The level of a bootstrap interval is approximate: on large samples, 94 to 95.5 % with 100 examples whose win rates
     # are spread out, and down to 88 % where most equal 1 and few are far below. Only the first is guaranteed. With 400
@@ -304,6 +281,5 @@ def coverage(
     return at_least(name, about, covers, 0.95) if promised else measured(name, about, covers, "about 95%")
 
 
-def _reach(p_values: Column, alpha: float) -> NDArray[np.bool_]:
-    reached: NDArray[np.bool_] = p_values <= alpha + _ROUND_OFF
-    return reached
+def _reach(p_values: Column, alpha: float) -> Hits:
+    return np.less_equal(p_values, alpha + _ROUND_OFF)

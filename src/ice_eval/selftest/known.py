@@ -49,30 +49,28 @@ class KnownModel:
 
     def task(self, n: int, *, seed: int, purpose: str) -> Task:
         """Return `n` texts of its words, without labels: infill may write words that contribute, and is noisy."""
-        texts = self._texts(n, rng_for(seed, "selftest-texts", purpose))
-        rows = [{"id": f"{purpose}-{index}", "text": text} for index, text in enumerate(texts)]
-        return Task(data=Records(rows), prompt=PROMPT, label_words=LABEL_WORDS, name=f"selftest-{purpose}")
-
-    def _texts(self, n: int, rng: np.random.Generator) -> list[str]:
-        """Return texts in which words for one side outweigh those for the other."""
-        # Decisive words are in the first half of a text, so that a sampler that prefers some places is detected. There
-        # are enough of them to fill a rationale, except in a share `sparse` of texts, which have a single one.
+        # Words for one side outweigh those for the other. Decisive ones are in the first half of a text, so that a
+        # sampler that prefers some places is detected; there are enough of them to fill a rationale, or a single one.
         sides = [[word for word, value in self.decisive.items() if sign * value > 0] for sign in (1, -1)]
         every = {**self.decisive, **self.fillers}
-        found: list[str] = []
+        found, rng = list[str](), rng_for(seed, "selftest-texts", purpose)
         while len(found) < n:
             low, high = _SHORT if rng.random() < _SHORT_RATE else _LONG
             length, side = int(rng.integers(low, high + 1)), int(rng.integers(2))
             alone, size = rng.random() < self.sparse, set_size(length, SHARE)
-            words = _decisive_of(sides[side], sides[1 - side], size, alone=alone, rng=rng)
+            words = [rng.choice(sides[side])] if alone else []
+            if not alone:
+                supporting = rng.choice(sides[side], size + int(rng.integers(0, 2)), replace=False)
+                words = [*supporting, *rng.choice(sides[1 - side], int(rng.integers(0, 2)), replace=False)]
             places = rng.permutation(max(length // 2, len(words)))[: len(words)]
             text = [str(word) for word in rng.choice(list(self.fillers), length, replace=False)]
             for place, word in zip(places, words, strict=True):
-                text[place] = word
+                text[place] = str(word)
             total = self.bias + sum(every[word] for word in text)
             if (total if side == 0 else -total) > _MARGIN:  # the side that was meant to win does so
                 found.append(" ".join(text))
-        return found
+        rows = [{"id": f"{purpose}-{index}", "text": text} for index, text in enumerate(found)]
+        return Task(data=Records(rows), prompt=PROMPT, label_words=LABEL_WORDS, name=f"selftest-{purpose}")
 
     def truth(self, item: Encoded) -> PerUnit:
         """Return the contribution of each unit to the label that the model predicts."""
@@ -90,16 +88,6 @@ class KnownModel:
             return disturbed
 
         return Computed(function=function)
-
-
-def _decisive_of(
-    main: Sequence[str], other: Sequence[str], size: int, *, alone: bool, rng: np.random.Generator
-) -> list[str]:
-    if alone:
-        return [str(rng.choice(main))]
-    supporting = rng.choice(main, size + int(rng.integers(0, 2)), replace=False)
-    opposing = rng.choice(other, int(rng.integers(0, 2)), replace=False)
-    return [str(word) for word in (*supporting, *opposing)]
 
 
 def toy() -> KnownModel:

@@ -19,7 +19,7 @@ from ice_eval.seeding import rng_for
 from ice_eval.selftest import checks
 from ice_eval.selftest.checks import About, Check, Trials
 from ice_eval.selftest.known import SHARE, KnownModel, planted, toy
-from ice_eval.settings import RunConfig, run_config
+from ice_eval.settings import run_config
 
 DIRECTIONS = ("sufficiency", "necessity")
 M = 19
@@ -158,14 +158,10 @@ class _Bench:
         """Check discoveries with few random sets, which needs a large level: 6 null and 2 true examples at 0.20."""
         for about, trial in true.items() if null else ():
             if about.attribution == TRUTH:
+                ours, rng = null[replace(about, attribution=RANDOM)].p_value, self._rng("discoveries")
+                mixed = replace(about, attribution=MIXTURE)
                 yield from checks.false_discoveries(
-                    replace(about, attribution=MIXTURE),
-                    null[replace(about, attribution=RANDOM)].p_value,
-                    trial.p_value,
-                    n_null=6,
-                    n_signal=2,
-                    alpha=0.20,
-                    rng=self._rng("discoveries"),
+                    mixed, ours, trial.p_value, n_null=6, n_signal=2, alpha=0.20, rng=rng
                 )
 
     def _mixture(self, methods: Mapping[str, Attribution]) -> Iterator[Check]:
@@ -175,11 +171,9 @@ class _Bench:
         about = replace(next(iter(found)), attribution=MIXTURE)
         null, signal, opposite = (found[replace(about, attribution=name)] for name in methods)
         place = np.arange(len(null)) % _MIXED == 0
-        for tail, ours, theirs in (
-            ("upper", null.p_value, signal.p_value),
-            ("lower", null.p_lower, opposite.p_lower),
-        ):
-            counts = {"n_null": _MIXED - 1, "n_signal": 1}
+        counts = {"n_null": _MIXED - 1, "n_signal": 1}
+        tails = {checks.UPPER: (null.p_value, signal.p_value), checks.LOWER: (null.p_lower, opposite.p_lower)}
+        for tail, (ours, theirs) in tails.items():
             yield from checks.false_discoveries(
                 about, ours[~place], theirs[place], **counts, alpha=0.10, rng=self._rng(MIXTURE), tail=tail
             )
@@ -211,28 +205,22 @@ class _Bench:
         for index, group in enumerate(groups if n else ()):
             asked = {"attributions": methods, "operators": group, "directions": directions, "k": SHARE}
             config = run_config({**asked, "n": n, "m": m, "seed": self.seed, **settings})
-            found |= self._trials(config, methods, purpose, self.folder / f"{purpose}-{index}")
-        return found
-
-    def _trials(
-        self, config: RunConfig, methods: Mapping[str, Attribution], purpose: str, folder: Path
-    ) -> dict[About, Trials]:
-        model, task = self.known.model, self.known.task(config.n, seed=config.seed, purpose=purpose)
-        subject, examples = pipeline.TextSubject(task), task.examples()
-        scored = pipeline.score(
-            config, model=model, subject=subject, examples=examples, attributions=methods, out=folder
-        )
-        run = pipeline.finish(scored)
-        found, sequential = {}, config.adaptive == "examples"
-        for cell, outcomes in outcomes_by_configuration(run, run.manifest().config).items():
-            # A rationale may be alone in its class; nothing else may go wrong with these texts.
-            assert cell.null != SIZE or not outcomes.errors, outcomes.errors
-            null = "" if cell.null == SIZE else f", null of {cell.null}"
-            label = f"{cell.attribution}{null}{', sequential' if sequential else ''}"
-            about, used = About(self.known.name, cell.operator, cell.direction, label), outcomes.select(outcomes.sound)
-            columns = {name: used.column(name) for name in ("p_value", "p_lower", "win_rate", "tie_rate")}
-            m = used.column("m").astype(np.int64)
-            found[about] = Trials(about, **columns, m=m, families=used.families.rates(), sequential=sequential)
+            model, task = self.known.model, self.known.task(n, seed=self.seed, purpose=purpose)
+            subject, examples, out = pipeline.TextSubject(task), task.examples(), self.folder / f"{purpose}-{index}"
+            run = pipeline.finish(
+                pipeline.score(config, model=model, subject=subject, examples=examples, attributions=methods, out=out)
+            )
+            sequential = config.adaptive == "examples"
+            for cell, outcomes in outcomes_by_configuration(run, run.manifest().config).items():
+                # A rationale may be alone in its class; nothing else may go wrong with these texts.
+                assert cell.null != SIZE or not outcomes.errors, outcomes.errors
+                null = "" if cell.null == SIZE else f", null of {cell.null}"
+                label = f"{cell.attribution}{null}{', sequential' if sequential else ''}"
+                about = About(self.known.name, cell.operator, cell.direction, label)
+                used = outcomes.select(outcomes.sound)
+                columns = {name: used.column(name) for name in ("p_value", "p_lower", "win_rate", "tie_rate")}
+                m_used = used.column("m").astype(np.int64)
+                found[about] = Trials(about, **columns, m=m_used, families=used.families.rates(), sequential=sequential)
         return found
 
     def _rng(self, purpose: str) -> np.random.Generator:

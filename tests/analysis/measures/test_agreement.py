@@ -4,7 +4,7 @@ from tests.analysis.measures.conftest import drawn
 from tests.small_runs import run, texts
 
 from ice_eval.analysis.measures import Missing
-from ice_eval.analysis.measures.agreement import Agreement
+from ice_eval.analysis.measures.explanations import Agreement
 
 
 def test_each_two_attributions_are_compared(small):

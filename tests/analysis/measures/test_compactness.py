@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from ice_eval.analysis.measures.compactness import entropy, half_mass
+from ice_eval.analysis.measures.explanations import entropy, half_mass
 
 
 @pytest.mark.parametrize(

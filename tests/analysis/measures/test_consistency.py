@@ -5,7 +5,7 @@ from tests.analysis.measures.conftest import drawn
 from tests.small_runs import Waves, run, task_of, texts, wave
 
 from ice_eval.analysis.measures import Missing
-from ice_eval.analysis.measures.consistency import Consistency, concentration, pair_correlation
+from ice_eval.analysis.measures.confidence import Consistency, concentration, pair_correlation
 
 
 def test_concentration_worked_by_hand():

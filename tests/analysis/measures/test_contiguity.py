@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ice_eval.analysis.measures import Missing
-from ice_eval.analysis.measures.contiguity import Contiguity, chance_contiguity, contiguity
+from ice_eval.analysis.measures.explanations import Contiguity, chance_contiguity, contiguity
 
 FIELDS = ["premise"] * 3 + ["claim"] * 4
 

@@ -3,7 +3,7 @@ import pytest
 from tests.small_runs import lines_of, picks, run, texts
 
 from ice_eval.analysis.measures import Missing
-from ice_eval.analysis.measures.k_sweep import KSweep, area
+from ice_eval.analysis.measures.eraser import KSweep, area
 
 
 def test_the_area_is_the_mean_height_of_the_curve():

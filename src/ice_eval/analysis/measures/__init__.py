@@ -1,4 +1,4 @@
-"""Measures of finished runs beside the win rate, one file each."""
+"""Measures of finished runs beside the win rate."""
 
 from ice_eval.analysis.measures._base import Found, Measure, Measured, Missing, Part, measure, measured, measures
 from ice_eval.table import Column, naming

@@ -1,15 +1,13 @@
 """Plug-in interface of measures: from a run folder to lines of numbers, or the reason why there are none."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 from ice_eval._registry import Registry
 from ice_eval.results import RunFolder
 from ice_eval.table import Column
-
-_Class = TypeVar("_Class", bound="type[Measure]")
 
 
 @dataclass(frozen=True)
@@ -19,8 +17,13 @@ class Part:
     title: str
     columns: tuple[Column, ...]
     """Columns without model and task, which are added where there are several."""
-    lines: tuple[Mapping[str, Any], ...]
+    lines: Sequence[Mapping[str, Any]]
     """Plain values, as written to JSON; fields without a column are not printed in tables."""
+
+
+def filled(*parts: Part) -> tuple[Part, ...]:
+    """Return the parts that have lines."""
+    return tuple(part for part in parts if part.lines)
 
 
 @dataclass(frozen=True)
@@ -32,8 +35,7 @@ class Found:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the result as JSON has it; parts by their titles."""
-        parts = {part.title: [dict(line) for line in part.lines] for part in self.parts}
-        return {"parts": parts, "notes": list(self.notes)}
+        return {"parts": {part.title: list(part.lines) for part in self.parts}, "notes": list(self.notes)}
 
 
 @dataclass(frozen=True)
@@ -64,16 +66,7 @@ class Measure(ABC):
 
 
 measures: Registry[type[Measure]] = Registry("measure", "ice_eval.analysis.measures")
-
-
-def measure(name: str) -> Callable[[_Class], _Class]:
-    """Register a measure class under `name`."""
-
-    def register(cls: _Class) -> _Class:
-        measures.add(name, cls)
-        return cls
-
-    return register
+measure = measures.register
 
 
 @dataclass(frozen=True)

@@ -1,63 +1,56 @@
-"""ERASER's measures of a run, beside its win rates."""
+"""Measures over sizes of rationales: ERASER's, beside win rates, and the area under the curve over k."""
 
 import itertools
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import kendalltau
 
-from ice_eval.analysis._runs import as_list, groups_of, interval_off_scale
+from ice_eval.analysis.examples import Values, explained, mean_of
 from ice_eval.analysis.grid import POSITIVE_EVIDENCE, POSITIVE_RAW
-from ice_eval.analysis.measures._base import Found, Measure, Missing, Part, measure
+from ice_eval.analysis.measures._base import Found, Measure, Missing, Part, filled, measure
 from ice_eval.nulls import SIZE
 from ice_eval.rationales import ERASER_SHARES, Share
 from ice_eval.records import Direction, Kind
-from ice_eval.results import InputRow, RunFolder, RunSettings, Summary
+from ice_eval.results import InputRow, RunFolder, RunSettings
 from ice_eval.results.comparisons import ScoredExamples
+from ice_eval.results.outcomes import ALL
 from ice_eval.results.records import Measures
 from ice_eval.results.summary import scored_examples
 from ice_eval.seeding import rng_for
 from ice_eval.stats import reaches
-from ice_eval.table import Column, naming
+from ice_eval.table import columns, estimate, naming
 
-MISSING = "it has no rows for it; run the same command again with --eraser"
 MEASURES: Mapping[Direction, tuple[str, str]] = {
     "sufficiency": ("sufficiency", "aopc_suff"),
     "necessity": ("comprehensiveness", "aopc_compr"),
 }
 """ERASER's names for the drop when a rationale is kept, and when it is removed: of one size, and over several."""
-
-_HEAD = (Column("attribution", "attribution", "text"), Column("operator", "operator", "text"))
 _RAW = (
-    *_HEAD,
-    *naming("k", "measure"),
-    Column("n", "n", "count"),
-    Column("raw", "raw", "signed"),
-    Column("raw_ci", "95 % CI", "signed interval"),
-    Column("win_rate", "win rate", "percent"),
-    Column("win_rate_ci", "95 % CI of win rate", "percent interval"),
-    Column("positive", "positive by", "text"),
+    *naming("attribution", "operator", "k", "measure", "n"),
+    *estimate("raw", "raw", "signed"),
+    *estimate("win_rate", "win rate", "percent", "95 % CI of win rate"),
+    *columns("text", positive="positive by"),
 )
 _AOPC = (
-    *_HEAD,
-    Column("n", "n", "count"),
-    Column("aopc_suff", "aopc_suff ↓", "signed"),
-    Column("aopc_suff_ci", "95 % CI", "signed interval"),
-    Column("aopc_compr", "aopc_compr ↑", "signed"),
-    Column("aopc_compr_ci", "95 % CI of compr", "signed interval"),
-    Column("taucorr_loo_n", "n of taucorr", "count"),
-    Column("taucorr_loo", "taucorr_loo ↑", "signed"),
-    Column("taucorr_loo_ci", "95 % CI of taucorr", "signed interval"),
+    *naming("attribution", "operator", "n"),
+    *estimate("aopc_suff", "aopc_suff ↓", "signed"),
+    *estimate("aopc_compr", "aopc_compr ↑", "signed", "95 % CI of compr"),
+    *columns("count", taucorr_loo_n="n of taucorr"),
+    *estimate("taucorr_loo", "taucorr_loo ↑", "signed", "95 % CI of taucorr"),
 )
 _AGREEMENT = (
-    Column("measure", "measure", "text"),
-    Column("n_configurations", "configurations", "count"),
-    Column("agree", "agree", "count"),
-    Column("eraser_alone", "ERASER alone positive", "count"),
-    Column("win_rate_alone", "win rate alone positive", "count"),
+    *naming("measure"),
+    *columns("count", n_configurations="configurations", agree="agree"),
+    *columns("count", eraser_alone="ERASER alone positive", win_rate_alone="win rate alone positive"),
+)
+
+
+_POSITIVE = (
+    f"ERASER counts as positive where removing the rationale costs {POSITIVE_RAW:g} of the probability or more, or "
+    f"keeping it alone costs {1 - POSITIVE_RAW:g} or less; a win rate from {100 * POSITIVE_EVIDENCE:g} % on."
 )
 
 
@@ -69,36 +62,41 @@ class _Key(NamedTuple):
     k: Share | None = None
 
 
-@dataclass(frozen=True)
-class _PerExample:
-    """ERASER's numbers of every example; NaN where missing."""
+@measure("eraser")
+class Eraser(Measure):
+    """ERASER's sufficiency, comprehensiveness and AOPC, and leave-one-out correlation, beside win rates."""
 
-    examples: list[InputRow]
-    values: dict[_Key, list[float]]
+    needs = "a run with --eraser"
 
-    @classmethod
-    def of(cls, folder: RunFolder, config: RunSettings) -> "_PerExample":
+    def of(self, folder: RunFolder) -> Found | Missing:
+        config = folder.manifest().config
+        if not config.eraser:
+            return Missing("it has no rows for it; run the same command again with --eraser")
         inputs = [row for part in folder.parts() for row in folder.inputs(part)]
         used = [row.skip_reason is None for row in inputs]
-        values: dict[_Key, list[float]] = {}
+        if not any(used):
+            return Missing("no example took part")
+        rows, by_part = list(itertools.compress(inputs, used)), defaultdict[_Key, list[Values]](list)
         for scored in scored_examples(folder, config, kinds=None):
-            for key, found in _values(scored, config):
-                values.setdefault(key, []).extend(found.tolist())
-        chosen = {key: list(itertools.compress(found, used)) for key, found in values.items()}
-        return cls(list(itertools.compress(inputs, used)), chosen)
+            for key, of_part in _values(scored, config):
+                by_part[key].append(of_part)
+        values = {key: np.concatenate(found, dtype=np.float64)[used] for key, found in by_part.items()}
+        raw = list(_raw_lines(rows, values, folder))
+        parts = filled(
+            Part("ERASER beside win rates", _RAW, raw),
+            Part("ERASER over several sizes", _AOPC, list(_aopc_lines(rows, values, config.seed))),
+            Part("Verdicts of ERASER and of win rates", _AGREEMENT, list(_agreement_lines(raw))),
+        )
+        notes = [_POSITIVE]
+        if without := sorted({line["measure"] for line in raw if line["positive"] is None}):
+            flags = ",".join(direction for direction, (name, _) in MEASURES.items() if name in without)
+            beside = " and ".join(without)
+            notes.append(f"no win rates stand beside {beside} where the run lacks --direction {flags}.")
+        return Found(parts, tuple(notes))
 
-    def mean(self, key: _Key, seed: int) -> tuple[int, float | None, list[float] | None]:
-        """Return the number of examples with a value, their mean, and its 95 % interval."""
-        values = np.array(self.values[key])
-        used = np.isfinite(values)
-        if not used.any():
-            return 0, None, None
-        groups = groups_of(list(itertools.compress(self.examples, used)))
-        interval = interval_off_scale(values[used], rng=rng_for(seed, "measures", "eraser"), groups=groups)
-        return int(used.sum()), float(values[used].mean()), interval
 
-
-def _values(scored: ScoredExamples, config: RunSettings) -> Iterator[tuple[_Key, NDArray[np.float64]]]:
+def _values(scored: ScoredExamples, config: RunSettings) -> Iterator[tuple[_Key, Values]]:
+    """Yield ERASER's numbers of every example; NaN where missing."""
     for name, operator in itertools.product(config.attributions, config.operators):
         own_size = name in config.own_size
         for direction, (raw, aopc) in MEASURES.items():
@@ -112,9 +110,7 @@ def _values(scored: ScoredExamples, config: RunSettings) -> Iterator[tuple[_Key,
         yield _Key(name, operator, "taucorr_loo"), np.array(taus)
 
 
-def _drops(
-    scored: ScoredExamples, attribution: str, operator: str, direction: str, k: Share | None
-) -> NDArray[np.float64]:
+def _drops(scored: ScoredExamples, attribution: str, operator: str, direction: str, k: Share | None) -> Values:
     """Return the drop of the target's probability when a rationale is kept alone, or removed; NaN without one."""
     sizes = scored.examples.sizes(attribution, k, magnitude=attribution in scored.reading.by_magnitude)
     left = scored.probability_of(Kind.ERASER, operator, direction, np.maximum(sizes, 1), attribution)
@@ -133,52 +129,25 @@ def _tau_leave_one_out(scored: ScoredExamples, place: int, attribution: str, ope
     return float(kendalltau(np.abs(vector) if magnitude else vector, drops).statistic)
 
 
-@measure("eraser")
-@dataclass(frozen=True, kw_only=True)
-class Eraser(Measure):
-    """ERASER's sufficiency, comprehensiveness and AOPC, and leave-one-out correlation, beside win rates."""
-
-    needs = "a run with --eraser"
-
-    def of(self, folder: RunFolder) -> Found | Missing:
-        config = folder.manifest().config
-        if not config.eraser:
-            return Missing(MISSING)
-        found = _PerExample.of(folder, config)
-        if not found.examples:
-            return Missing("no example took part")
-        raw = list(_raw_lines(found, folder.summary(), config))
-        parts = (
-            Part("ERASER beside win rates", _RAW, tuple(raw)),
-            Part("ERASER over several sizes", _AOPC, tuple(_aopc_lines(found, config))),
-            Part("Verdicts of ERASER and of win rates", _AGREEMENT, tuple(_agreement_lines(raw))),
-        )
-        return Found(tuple(part for part in parts if part.lines), tuple(_notes(raw)))
+def _mean(field: str, values: Values, rows: Sequence[InputRow], seed: int) -> dict[str, Any]:
+    """Return the number of examples with a value, their mean, and its 95 % interval, as fields of a line."""
+    used = np.isfinite(values)
+    if not used.any():
+        return {"n": 0, field: None, f"{field}_ci": None}
+    having, rng = list(itertools.compress(rows, used)), rng_for(seed, "measures", "eraser")
+    return {"n": len(having), **mean_of(values[used], having, rng, field=field, on_scale=False)}
 
 
-def _raw_lines(found: _PerExample, summary: Summary, config: RunSettings) -> Iterator[dict[str, Any]]:
+def _raw_lines(rows: Sequence[InputRow], values: Mapping[_Key, Values], folder: RunFolder) -> Iterator[dict[str, Any]]:
+    config = folder.manifest().config
     null = SIZE if SIZE in config.nulls else config.nulls[0]
-    rates = {
-        (line.attribution, line.operator, MEASURES[line.direction][0], line.k): line
-        for line in summary.configurations
-        if line.null == null
-    }
-    raw_names = [raw for raw, _ in MEASURES.values()]
-    for key in (key for key in found.values if key.name in raw_names):
-        n, raw, interval = found.mean(key, config.seed)
-        rate = rates.get((key.attribution, key.operator, key.name, key.k), Measures())
-        yield {
-            "attribution": key.attribution,
-            "operator": key.operator,
-            "k": key.k,
-            "measure": key.name,
-            "n": n,
-            "raw": raw,
-            "raw_ci": interval,
-            "win_rate": rate.win_rate,
-            "win_rate_ci": as_list(rate.win_rate_ci),
-            "positive": _positive(key.name, raw, rate.win_rate),
-        }
+    summary = [line for line in folder.summary().configurations if line.null == null]
+    rates = {(each.attribution, each.operator, MEASURES[each.direction][0], each.k): each for each in summary}
+    for key in (key for key in values if key.name in [raw for raw, _ in MEASURES.values()]):
+        found, rate = _mean("raw", values[key], rows, config.seed), rates.get(key, Measures())
+        head = {"attribution": key.attribution, "operator": key.operator, "k": key.k, "measure": key.name}
+        positive = _positive(key.name, found["raw"], rate.win_rate)
+        yield {**head, **found, "win_rate": rate.win_rate, "win_rate_ci": rate.win_rate_ci, "positive": positive}
 
 
 def goodness(name: str, raw: float) -> float:
@@ -194,34 +163,71 @@ def _positive(name: str, raw: float | None, win_rate: float | None) -> str | Non
     return {(True, True): "both", (True, False): "ERASER alone", (False, True): "win rate alone"}.get(verdicts, "none")
 
 
-def _aopc_lines(found: _PerExample, config: RunSettings) -> Iterator[dict[str, Any]]:
-    for name, operator in itertools.product(config.attributions, config.operators):
+def _aopc_lines(rows: Sequence[InputRow], values: Mapping[_Key, Values], seed: int) -> Iterator[dict[str, Any]]:
+    for name, operator in dict.fromkeys((key.attribution, key.operator) for key in values):
         line: dict[str, Any] = {"attribution": name, "operator": operator, "n": 0}
         for each in ("aopc_suff", "aopc_compr", "taucorr_loo"):
-            n, mean, interval = found.mean(_Key(name, operator, each), config.seed)
-            line |= {each: mean, f"{each}_ci": interval, f"{each}_n": n, "n": max(n, line["n"])}
+            found = _mean(each, values[_Key(name, operator, each)], rows, seed)
+            n = found.pop("n")
+            line |= {**found, f"{each}_n": n, "n": max(n, line["n"])}
         yield line
 
 
 def _agreement_lines(raw: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     for name, _ in MEASURES.values():
         found = [line["positive"] for line in raw if line["measure"] == name and line["positive"] is not None]
+        agree, alone = found.count("both") + found.count("none"), ("ERASER alone", "win rate alone")
+        counts = {"n_configurations": len(found), "agree": agree}
+        counts |= {"eraser_alone": found.count(alone[0]), "win_rate_alone": found.count(alone[1])}
         if found:
-            yield {
-                "measure": name,
-                "n_configurations": len(found),
-                "agree": found.count("both") + found.count("none"),
-                "eraser_alone": found.count("ERASER alone"),
-                "win_rate_alone": found.count("win rate alone"),
-            }
+            yield {"measure": name, **counts}
 
 
-def _notes(raw: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    yield (
-        f"ERASER counts as positive where removing the rationale costs {POSITIVE_RAW:g} of the probability or more, or "
-        f"keeping it alone costs {1 - POSITIVE_RAW:g} or less; a win rate from {100 * POSITIVE_EVIDENCE:g} % on."
-    )
-    without = sorted({line["measure"] for line in raw if line["positive"] is None})
-    if without:
-        flags = [direction for direction, (name, _) in MEASURES.items() if name in without]
-        yield f"no win rates stand beside {' and '.join(without)} where the run lacks --direction {','.join(flags)}."
+# --- area over k --------------------------------------------------------------------------------------------------
+
+_CURVE = ("attribution", "operator", "direction", "null")
+_AREAS = (
+    *naming(*_CURVE, "n"),
+    *estimate("auc_drop", "AUC of the drop", "signed"),
+    *estimate("auc_win_rate", "AUC of the win rate", "percent", "95 % CI of win rate"),
+)
+
+
+def area(shares: Sequence[float], values: Values) -> Values:
+    """Return the area under curves over k, by trapezoids, over the width of k: a mean height. `values`: (…, shares)."""
+    areas: Values = np.asarray(np.trapezoid(values, shares, axis=-1))
+    return areas / (shares[-1] - shares[0])
+
+
+@measure("k-sweep")
+class KSweep(Measure):
+    """Area under the curve over k, of what is lost of the probability and of the win rate."""
+
+    needs = "two shares k or more"
+
+    def of(self, folder: RunFolder) -> Found | Missing:
+        config = folder.manifest().config
+        shares = sorted(k for k in config.k if isinstance(k, float))
+        if len(shares) < 2:
+            return Missing("it has one k; run the same command again with further ones, as --k 0.1,0.2,0.4")
+        rows = {row.example_id: row for row in explained(folder)}
+        points: dict[tuple[str, ...], dict[str, dict[Share, tuple[float, float]]]] = {}
+        for each in folder.examples():
+            if each.error is None and each.k in shares and each.operator != ALL:
+                curves = points.setdefault((each.attribution, each.operator, each.direction, each.null), {})
+                curves.setdefault(each.example_id, {})[each.k] = each.score_full - each.score, each.win_rate
+        lines = []
+        for place, curves in points.items():
+            # Examples that were evaluated at every k.
+            whole = {name: [curve[k] for k in shares] for name, curve in curves.items() if len(curve) == len(shares)}
+            if not whole:
+                continue
+            line: dict[str, Any] = {**dict(zip(_CURVE, place, strict=True)), "k": shares, "n": len(whole)}
+            values = np.array(list(whole.values()))  # (examples, shares, 2)
+            for index, name in enumerate(("auc_drop", "auc_win_rate")):
+                areas, rng = area(shares, values[..., index]), rng_for(config.seed, "measures", name)
+                line |= mean_of(areas, [rows[each] for each in whole], rng, field=name, on_scale=False)
+            lines.append(line)
+        if not lines:
+            return Missing("no example was evaluated at every k")
+        return Found((Part(f"Over k from {shares[0]:g} to {shares[-1]:g}", _AREAS, lines),))

@@ -4,7 +4,6 @@ import itertools
 import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -13,8 +12,9 @@ from numpy.typing import NDArray
 from scipy.stats import hypergeom
 
 from ice_eval import stats
-from ice_eval.analysis._runs import above_chance, as_list, explained, groups_of, ranked, rationales_of
-from ice_eval.analysis.measures._base import Found, Measure, Missing, Part, measure
+from ice_eval.analysis import examples
+from ice_eval.analysis.examples import Values
+from ice_eval.analysis.measures._base import Found, Measure, Missing, Part, filled, measure
 from ice_eval.rationales import Share, Units
 from ice_eval.records import PerUnit
 from ice_eval.results import InputRow, RunFolder, RunSettings
@@ -22,7 +22,7 @@ from ice_eval.results.columns import Groups
 from ice_eval.results.outcomes import ALL
 from ice_eval.seeding import rng_for
 from ice_eval.stats.correlation import FEWEST_PAIRS
-from ice_eval.table import Column, naming
+from ice_eval.table import columns, estimate, naming
 
 Marks = NDArray[np.bool_]
 """Units that a person marked, (n,)."""
@@ -34,13 +34,11 @@ MATCH = 0.5
 
 def marks_of(row: InputRow) -> Marks:
     """Return the units with at least one character that a person marked."""
-    return np.array(
-        [
-            any(mark.field == unit.field and mark.start < unit.end and unit.start < mark.end for mark in row.human)
-            for unit in row.spans
-        ],
-        dtype=bool,
-    )
+    marked = [
+        any(mark.field == unit.field and mark.start < unit.end and unit.start < mark.end for mark in row.human)
+        for unit in row.spans
+    ]
+    return np.array(marked, dtype=bool)
 
 
 def tells_units_apart(marks: Marks) -> bool:
@@ -71,7 +69,7 @@ def average_precision(vector: PerUnit, marks: Marks) -> float:
     """Return the area under the curve of precision over recall, units taken from the highest number down."""
     # `sum_g t_g / h * T_g / c_g`: the g-th group of equal numbers holds `t_g` of the h marked units, and up to its end
     # at position `c_g` there are `T_g`. Equal to scikit-learn's value, without the cost of its checks.
-    groups, counts = _groups(vector)
+    _, groups, counts = np.unique(-vector, return_inverse=True, return_counts=True)
     marked = np.bincount(groups, weights=marks)
     return float((marked * np.cumsum(marked) / np.cumsum(counts)).sum() / marks.sum())
 
@@ -95,15 +93,9 @@ def chance_average_precision(vector: PerUnit, marks: Marks) -> float:
     # `sum_g m_g / (c_g n) * (1 + (c_g - 1)(h - 1) / (n - 1))` with h of n units marked. That is h/n where all numbers
     # are equal, and more where they differ: h/n alone is too low for short texts.
     n, n_marked = marks.size, int(marks.sum())
-    _, counts = _groups(vector)
+    _, counts = np.unique(-vector, return_counts=True)
     ends = np.cumsum(counts)
     return math.fsum(counts / (ends * n) * (1 + (ends - 1) * (n_marked - 1) / (n - 1)))
-
-
-def _groups(vector: PerUnit) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the rank of every unit's number among the distinct numbers, the highest first, and their counts."""
-    _, groups, counts = np.unique(-vector, return_inverse=True, return_counts=True)
-    return groups, counts
 
 
 @lru_cache(maxsize=4096)
@@ -138,27 +130,13 @@ _OF_SETS: Mapping[str, tuple[Callable[[Units, Marks], float], Callable[[int, int
 _AUPRC = "AUPRC"
 _CORRELATED = ("IoU", "token F1", _AUPRC)
 _PLACE = ("attribution", "operator", "direction", "null", "k")
-_AGREEMENT = (
-    Column("measure", "measure", "text"),
-    Column("n", "n", "count"),
-    Column("mean", "mean"),
-    Column("mean_ci", "95 % CI", "interval"),
-    Column("chance", "chance"),
-    Column("above_chance", "above chance", "signed"),
-    Column("above_chance_ci", "95 % CI of it", "signed interval"),
-)
-_OF_RATIONALES = (*naming("attribution", "k"), *_AGREEMENT)
-_OF_VECTORS = (*naming("attribution"), *_AGREEMENT)
+_MEANS = (*naming("measure", "n"), *examples.above_chance_columns("mean"))
 _RELATION = (
-    *naming(*_PLACE, "measure"),
-    Column("n", "n", "count"),
-    Column("pearson", "r", "signed"),
-    Column("pearson_ci", "95 % CI", "signed interval"),
-    Column("pearson_p", "p", "p-value"),
-    Column("pearson_p_adjusted", "p adj.", "p-value"),
-    Column("spearman", "rho", "signed"),
-    Column("spearman_ci", "95 % CI of rho", "signed interval"),
-    Column("detectable", "detectable r"),
+    *naming(*_PLACE, "measure", "n"),
+    *estimate("pearson", "r", "signed"),
+    *columns("p-value", pearson_p="p", pearson_p_adjusted="p adj."),
+    *estimate("spearman", "rho", "signed", "95 % CI of rho"),
+    *columns("number", detectable="detectable r"),
 )
 _FOUND_TOGETHER = ("n", "pearson", "spearman")
 _TOGETHER = tuple(column for column in _RELATION if column.field in {*_PLACE[1:], "measure", *_FOUND_TOGETHER})
@@ -170,17 +148,11 @@ ALL_RUNS = "Plausibility and win rate, over attributions of all runs"
 _DESCRIPTION = "points over attributions share their examples: read that r as a description"
 
 
-class _Value(NamedTuple):
-    found: float
-    chance: float
-
-
-_Values = Mapping[tuple[str, Share | None, str], Mapping[str, _Value]]
-"""Values of every example by attribution, k and measure; AUPRC has no k."""
+_Values = Mapping[tuple[str, Share | None, str], Mapping[str, tuple[float, float]]]
+"""Value and chance of every example by attribution, k and measure; AUPRC has no k."""
 
 
 @measure("plausibility")
-@dataclass(frozen=True, kw_only=True)
 class Plausibility(Measure):
     """Overlap of rationales and attributions with human rationales, beside chance, and its relation to win rates."""
 
@@ -188,7 +160,7 @@ class Plausibility(Measure):
 
     def of(self, folder: RunFolder) -> Found | Missing:
         config = folder.manifest().config
-        every = list(explained(folder))
+        every = list(examples.explained(folder))
         if not any(row.human for row in every):
             return Missing(
                 "the run's data have no human rationales; give each example a 'rationale' ([[start, end], …] in the "
@@ -202,13 +174,19 @@ class Plausibility(Measure):
         values = _values(folder, rows, config)
         if not values:
             return Missing("the run has no attribution beside 'human', which is the yardstick")
-        lines = list(_agreement(values, rows, config.seed))
+        lines = []
+        for (attribution, k, name), by_example in values.items():
+            found, chance = np.array(list(by_example.values())).T
+            rng = rng_for(config.seed, "plausibility", attribution, name, str(k))
+            means = examples.above_chance(found, chance, [rows[example] for example in by_example], rng)
+            lines.append({"attribution": attribution, "k": k, "measure": name, "n": len(by_example), **means})
         relation = _relation(folder, values, rows, config.seed)
-        parts = (
-            Part(RATIONALES, _OF_RATIONALES, tuple(line for line in lines if line["measure"] != _AUPRC)),
-            Part(VECTORS, _OF_VECTORS, tuple(line for line in lines if line["measure"] == _AUPRC)),
-            Part(RELATION, _RELATION, tuple(relation)),
-            Part(CONFIGURATIONS, _TOGETHER, tuple(_over_configurations(relation))),
+        together = list(_over_configurations(relation))
+        parts = filled(
+            Part(RATIONALES, (*naming("attribution", "k"), *_MEANS), [x for x in lines if x["measure"] != _AUPRC]),
+            Part(VECTORS, (*naming("attribution"), *_MEANS), [x for x in lines if x["measure"] == _AUPRC]),
+            Part(RELATION, _RELATION, relation),
+            Part(CONFIGURATIONS, _TOGETHER, together),
         )
         notes = [
             "chance is what a random set of the same size, or the same numbers in random order, would reach on the "
@@ -217,44 +195,30 @@ class Plausibility(Measure):
         if len(rows) < len(every):
             left_out = f"{len(every) - len(rows)} of {len(every)} examples are left out"
             notes.insert(0, f"{left_out}: no unit of their text is marked, or every one")
-        if parts[-1].lines:
-            notes.append(_DESCRIPTION)
-        return Found(tuple(part for part in parts if part.lines), tuple(notes))
+        return Found(parts, (*notes, _DESCRIPTION) if together else tuple(notes))
 
     def across(self, found: Sequence[Found]) -> Found | None:
         lines = [line for each in found for part in each.parts if part.title == RELATION for line in part.lines]
-        together = tuple(_over_configurations(lines))
+        together = list(_over_configurations(lines))
         return Found((Part(ALL_RUNS, _TOGETHER, together),), (_DESCRIPTION,)) if together else None
 
 
 def _values(folder: RunFolder, rows: Mapping[str, InputRow], config: RunSettings) -> _Values:
-    found: dict[tuple[str, Share | None, str], dict[str, _Value]] = defaultdict(dict)
+    found: dict[tuple[str, Share | None, str], dict[str, tuple[float, float]]] = defaultdict(dict)
     marks = {example: marks_of(row) for example, row in rows.items()}
-    for (attribution, k), rationales in rationales_of(folder).items():
+    for (attribution, k), rationales in examples.rationales_of(folder).items():
         if attribution == HUMAN:
             continue
         for example in (example for example in rationales if example in rows):
             units, marked = rationales[example], marks[example]
             size = (marked.size, len(units), int(marked.sum()))
             for name, (value, chance) in _OF_SETS.items():
-                found[attribution, k, name][example] = _Value(value(units, marked), chance(*size))
+                found[attribution, k, name][example] = value(units, marked), chance(*size)
             if example not in found[attribution, None, _AUPRC]:
-                vector = ranked(attribution, rows[example], config)
-                average = _Value(average_precision(vector, marked), chance_average_precision(vector, marked))
-                found[attribution, None, _AUPRC][example] = average
+                vector = examples.ranked(attribution, rows[example], config)
+                both = average_precision(vector, marked), chance_average_precision(vector, marked)
+                found[attribution, None, _AUPRC][example] = both
     return found
-
-
-def _agreement(values: _Values, rows: Mapping[str, InputRow], seed: int) -> Iterator[dict[str, Any]]:
-    for (attribution, k, name), by_example in values.items():
-        found, chance = np.array(list(by_example.values())).T
-        means = above_chance(
-            found,
-            chance,
-            rng=rng_for(seed, "plausibility", attribution, name, str(k)),
-            groups=groups_of([rows[example] for example in by_example]),
-        )
-        yield {"attribution": attribution, "k": k, "measure": name, "n": len(by_example), **means}
 
 
 def _relation(folder: RunFolder, values: _Values, rows: Mapping[str, InputRow], seed: int) -> list[dict[str, Any]]:
@@ -269,9 +233,9 @@ def _relation(folder: RunFolder, values: _Values, rows: Mapping[str, InputRow], 
         found = values.get((attribution, None if name == _AUPRC else k, name), {})
         used = [example for example in by_example if example in found]
         if used:
-            x = np.array([found[example].found for example in used])
+            x = np.array([found[example][0] for example in used])
             y = np.array([by_example[example] for example in used])
-            groups = groups_of([rows[example] for example in used])
+            groups = examples.groups_of([rows[example] for example in used])
             correlated = _correlations(x, y, seed, (*map(str, key), name), groups)
             means = {"mean": float(x.mean()), "win_rate": float(y.mean())}
             lines.append({**dict(zip(_PLACE, key, strict=True)), "measure": name, **correlated, **means})
@@ -292,13 +256,11 @@ def _over_configurations(lines: Sequence[Mapping[str, Any]]) -> Iterator[dict[st
             yield {**dict(zip(fields, key, strict=True)), **{field: found[field] for field in _FOUND_TOGETHER}}
 
 
-def _correlations(
-    x: NDArray[np.float64], y: NDArray[np.float64], seed: int, keys: Sequence[str], groups: Groups
-) -> dict[str, Any]:
+def _correlations(x: Values, y: Values, seed: int, keys: Sequence[str], groups: Groups) -> dict[str, Any]:
     found: dict[str, Any] = {"n": x.size}
     for coefficient in ("pearson", "spearman"):
         rng = rng_for(seed, "plausibility", coefficient, *keys)
         each = stats.correlate(x, y, rng=rng, coefficient=coefficient, groups=groups)
-        found |= {coefficient: each.r, f"{coefficient}_ci": as_list(each.interval), f"{coefficient}_p": each.p_value}
+        found |= {coefficient: each.r, f"{coefficient}_ci": each.interval, f"{coefficient}_p": each.p_value}
         found["detectable"] = each.detectable
     return found

@@ -1,25 +1,12 @@
 """The published tables of the paper as data, and its derived figures computed again from them."""
 
-from ice_eval.analysis.paper.recomputed import (
-    Claim,
-    Discrepancy,
-    claims,
-    dependence,
-    discrepancies,
-    headline,
-    step_capacities,
-)
+from ice_eval.analysis.paper.recomputed import Claim, Discrepancy, claims, discrepancies, headline, step_capacities
 from ice_eval.analysis.paper.tables import (
-    UNSTATED,
     BesidePaper,
-    BesidePublished,
     PaperTable,
-    ablation_cells,
     beside_paper,
     english_cells,
-    k_cells,
     model_of,
-    multilingual_cells,
     paper_table,
     paper_tables,
     prompt_cells,
@@ -29,27 +16,7 @@ from ice_eval.analysis.paper.tables import (
 )
 
 __all__ = [
-    "UNSTATED",
-    "BesidePaper",
-    "BesidePublished",
-    "Claim",
-    "Discrepancy",
-    "PaperTable",
-    "ablation_cells",
-    "beside_paper",
-    "claims",
-    "dependence",
-    "discrepancies",
-    "english_cells",
-    "headline",
-    "k_cells",
-    "model_of",
-    "multilingual_cells",
-    "paper_table",
-    "paper_tables",
-    "prompt_cells",
-    "protocol_differences",
-    "published",
-    "step_capacities",
-    "task_of",
-]
+    "BesidePaper", "Claim", "Discrepancy", "PaperTable", "beside_paper", "claims", "discrepancies", "english_cells",
+    "headline", "model_of", "paper_table", "paper_tables", "prompt_cells", "protocol_differences", "published",
+    "step_capacities", "task_of",
+]  # fmt: skip

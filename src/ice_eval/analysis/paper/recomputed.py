@@ -7,25 +7,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ice_eval.analysis.grid import (
-    Cell,
-    OperatorDependence,
-    anti_faithful,
-    eraser_agreement,
-    operator_dependence,
-    paired,
-    spreads,
-)
-from ice_eval.analysis.paper.tables import (
-    ablation_cells,
-    english_cells,
-    k_cells,
-    multilingual_cells,
-    paper_table,
-    prompt_cells,
-    read_json,
-    referred,
-)
+from ice_eval.analysis import grid
+from ice_eval.analysis.grid import Cell, operator_dependence
+from ice_eval.analysis.paper import tables
+from ice_eval.analysis.paper.tables import paper_table
 from ice_eval.stats import correlation_pvalue, detectable_correlation, step_reasoning_capacity, taxonomy
 
 _ERASER_CONFIGURATIONS, _ERASER_DISAGREEMENTS, _ERASER_POSITIVE = 120, 53, 49
@@ -34,6 +19,7 @@ _DRAWS, _VOCABULARY = 4, 50_000
 _FULL, _EMPTY = 0.78, 0.50
 """Scores of the worked example's full and empty input."""
 _POWER_N = 400
+_ATTRIBUTIONS = ("gradient", "attention")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,46 +62,26 @@ def headline() -> dict[str, Any]:
 
 def claims() -> list[Claim]:
     """Return every figure of `claims.json`, recomputed."""
-    return [_claim(entry) for entry in read_json("claims.json")]
-
-
-def _claim(entry: Mapping[str, Any]) -> Claim:
-    stated, relation = entry["stated"], entry.get("relation", "equal")
-    value = round(recomputed()[entry["id"]], 6)  # without the noise of binary fractions in differences of decimals
-    agrees = {
-        "equal": abs(value - stated) <= 0.5 * 10 ** -entry.get("decimals", 0),
-        "above": value > stated,
-        "below": value < stated,
-    }
-    return Claim(
-        **{name: entry[name] for name in ("id", "where", "says", "stated")},
-        relation=relation,
-        recomputed=value,
-        agrees=agrees[relation],
-        note=entry.get("note", ""),
-    )
+    found = []
+    for entry in tables.read_json("claims.json"):
+        given = {"relation": "equal", "note": "", **entry}
+        stated, within = given["stated"], 0.5 * 10 ** -given.pop("decimals", 0)
+        value = round(recomputed()[given["id"]], 6)  # without the noise of binary fractions in differences of decimals
+        agrees = {"equal": abs(value - stated) <= within, "above": value > stated, "below": value < stated}
+        found.append(Claim(**given, recomputed=value, agrees=agrees[given["relation"]]))
+    return found
 
 
 def discrepancies() -> list[Discrepancy]:
     """Return contradictions of the paper: cells of two tables, and claims that its tables do not support."""
-    between = [
-        Discrepancy(
-            note=entry["note"],
-            references=tuple(entry["cells"]),
-            values=tuple(referred(reference, {}) for reference in entry["cells"]),
-        )
-        for entry in read_json("discrepancies.json")
-    ]
-    unsupported = [
-        Discrepancy(
-            note=f"{claim.where}: {claim.says}. {claim.note}",
-            references=(),
-            values=(f"{claim.stated:g}", f"{claim.recomputed:g}"),
-        )
-        for claim in claims()
-        if not claim.agrees
-    ]
-    return between + unsupported
+    found = []
+    for entry in tables.read_json("discrepancies.json"):
+        values = tuple(tables.referred(reference, {}) for reference in entry["cells"])
+        found.append(Discrepancy(note=entry["note"], references=tuple(entry["cells"]), values=values))
+    for claim in (claim for claim in claims() if not claim.agrees):
+        note, values = f"{claim.where}: {claim.says}. {claim.note}", (f"{claim.stated:g}", f"{claim.recomputed:g}")
+        found.append(Discrepancy(note=note, references=(), values=values))
+    return found
 
 
 def step_capacities() -> list[tuple[str, str, float]]:
@@ -126,10 +92,10 @@ def step_capacities() -> list[tuple[str, str, float]]:
     ]
 
 
-def dependence(*, attribution: str = "attention", text_length: str | None = None) -> OperatorDependence:
+def dependence(*, attribution: str = "attention", text_length: str | None = None) -> grid.OperatorDependence:
     """Compare the operators over the English results of an attribution, over all texts or those of one length."""
     where = {"attribution": attribution} | ({} if text_length is None else {"text_length": text_length})
-    return operator_dependence(_chosen(english_cells(), **where))
+    return operator_dependence(_english(**where))
 
 
 @cache
@@ -139,6 +105,10 @@ def recomputed() -> Mapping[str, float]:
 
 def _chosen(cells: Iterable[Cell], **where: str) -> list[Cell]:
     return [cell for cell in cells if all(getattr(cell, name) == value for name, value in where.items())]
+
+
+def _english(**where: str) -> list[Cell]:
+    return _chosen(tables.english_cells(), **where)
 
 
 def _percent(cells: Iterable[Cell], **where: str) -> list[float]:
@@ -151,24 +121,22 @@ def _column(table: str, column: str) -> list[float]:
 
 def _operators() -> dict[str, float]:
     overall, short, long = dependence(), dependence(text_length="short"), dependence(text_length="long")
-    deleted, infilled = _chosen(english_cells(), operator="delete"), _chosen(english_cells(), operator="infill")
-    worse = anti_faithful(deleted)
+    deleted, infilled = _english(operator="delete"), _english(operator="infill")
+    worse = grid.anti_faithful(deleted)
     compared = np.subtract(_column("operator_comparison", "delete"), _column("operator_comparison", "infill"))
-    llama = _chosen(english_cells(), model="Llama-3.2-3B", task="esnli", attribution="gradient")
-    known = operator_dependence(
-        _chosen(english_cells(), model="Llama-3.1-8B", task="esnli", attribution="gradient")
-        + _chosen(english_cells(), model="Qwen2.5-7B", task="imdb", attribution="attention")
-    )
-    near_random = [taxonomy(cell.win_rate) for cell in _chosen(english_cells(), model="Llama-3.1-8B", task="sst2")]
+    llama = _english(model="Llama-3.2-3B", task="esnli", attribution="gradient")
+    known_gradient = _english(model="Llama-3.1-8B", task="esnli", attribution="gradient")
+    known = operator_dependence(known_gradient + _english(model="Qwen2.5-7B", task="imdb", attribution="attention"))
+    near_random = [taxonomy(cell.win_rate) for cell in _english(model="Llama-3.1-8B", task="sst2")]
     return {
         "attention_configurations": len(overall.pairs),
         "crossings": len(overall.crossings),
         "crossings_percent": 100 * len(overall.crossings) / len(overall.pairs),
         "max_gap_pp": 100 * max(abs(gap) for gap in overall.gaps),
-        "delete_exceeds_percent": 100 * float(np.mean([gap > 0 for gap in short.gaps])),
-        "median_gap_short_pp": 100 * float(np.median(short.gaps)),
-        "mean_gap_short_pp": 100 * float(np.mean(short.gaps)),
-        "long_text_reversed": 1 - float(np.mean([gap > 0 for gap in long.gaps])),
+        "delete_exceeds_percent": 100 * (short.first_exceeds or 0),
+        "median_gap_short_pp": 100 * (short.median_gap or 0),
+        "mean_gap_short_pp": 100 * (short.mean_gap or 0),
+        "long_text_reversed": 1 - (long.first_exceeds or 0),
         "largest_sst2_gap_pp": 100 * max(pair.gap for pair in overall.pairs if pair.first.task == "sst2"),
         "comparison_smallest_gap_pp": float(compared[compared > 0].min()),
         "delete_configurations": len(deleted),
@@ -184,17 +152,17 @@ def _operators() -> dict[str, float]:
 
 
 def _wins(cells: Iterable[Cell]) -> list[float]:
-    return [pair.gap for pair in paired(cells, over="attribution", first="attention", second="gradient")]
+    return [pair.gap for pair in grid.paired(cells, over="attribution", first="attention", second="gradient")]
 
 
 def _methods() -> dict[str, float]:
-    gaps = {task: _wins(_chosen(english_cells(), task=task, operator="delete")) for task in ("esnli", "ag_news")}
+    gaps = {task: _wins(_english(task=task, operator="delete")) for task in ("esnli", "ag_news")}
     tuned = {row["model"]: row["type"] != "base" for row in paper_table("models").rows}
-    attention = _chosen(english_cells(), operator="delete", attribution="attention")
+    attention = _english(operator="delete", attribution="attention")
     sentiment = [cell for cell in attention if cell.task in ("sst2", "imdb")]
     means = [np.mean([cell.win_rate for cell in sentiment if tuned[cell.model] is kind]) for kind in (True, False)]
     return {
-        "attention_wins_sst2": sum(gap > 0 for gap in _wins(_chosen(english_cells(), task="sst2"))),
+        "attention_wins_sst2": sum(gap > 0 for gap in _wins(_english(task="sst2"))),
         "attention_wins_esnli_delete": float(np.mean([gap > 0 for gap in gaps["esnli"]])),
         "gradient_wins_ag_news_delete": sum(gap <= 0 for gap in gaps["ag_news"]),
         "instruct_less_base_sentiment_pp": float(100 * (means[0] - means[1])),
@@ -202,34 +170,29 @@ def _methods() -> dict[str, float]:
 
 
 def _languages_and_masks() -> dict[str, float]:
-    every = _percent(multilingual_cells(), attribution="attention")
-    german, chinese = (_percent(multilingual_cells(), task=task, operator="delete") for task in ("german", "chinese"))
-    found = {
-        "multilingual_lowest": min(every),
-        "multilingual_highest": max(every),
-        "german_lowest_delete": min(german),
-        "german_highest_delete": max(german),
-        "chinese_lowest_delete": min(chinese),
-        "chinese_highest_delete": max(chinese),
-    }
-    for name in ("attention", "gradient"):
-        cells = {cell.operator: cell.win_rate for cell in _chosen(ablation_cells(), attribution=name)}
+    every = _percent(tables.multilingual_cells(), attribution="attention")
+    found = {"multilingual_lowest": min(every), "multilingual_highest": max(every)}
+    for task in ("german", "chinese"):
+        rates = _percent(tables.multilingual_cells(), task=task, operator="delete")
+        found |= {f"{task}_lowest_delete": min(rates), f"{task}_highest_delete": max(rates)}
+    for name in _ATTRIBUTIONS:
+        cells = {cell.operator: cell.win_rate for cell in _chosen(tables.cells("operator_ablation"), attribution=name)}
         ratios = [cells["delete"] / rate for operator, rate in cells.items() if operator != "delete"]
         found[f"mask_ratio_{name}"] = min(ratios)
     return found
 
 
 def _choices() -> dict[str, float]:
-    [gradient] = spreads(_chosen(k_cells(), model="GPT-2", task="german", attribution="gradient"), over="k")
-    [attention] = spreads(_chosen(k_cells(), model="GPT-2", task="german", attribution="attention"), over="k")
-    gaps = {task: _wins(_chosen(prompt_cells(), task=task)) for task in ("imdb", "sst2")}
+    german = _chosen(tables.cells("k_sweep"), model="GPT-2", task="german")
+    [gradient], [attention] = (grid.spreads(_chosen(german, attribution=name), over="k") for name in _ATTRIBUTIONS)
+    gaps = {task: _wins(_chosen(tables.prompt_cells(), task=task)) for task in ("imdb", "sst2")}
     r = float(np.corrcoef(_column("prompts", "confidence"), _column("prompts", "attention"))[0, 1])
     return {
         "k_german_gradient_best": float(gradient.highest.k or 0),
         "k_german_attention_increases": attention.increases,
         "prompt_gap_imdb_pp": 100 * max(map(abs, gaps["imdb"])),
         "prompt_gap_sst2_pp": 100 * max(map(abs, gaps["sst2"])),
-        "prompt_anti_faithful": len(anti_faithful(prompt_cells())),
+        "prompt_anti_faithful": len(grid.anti_faithful(tables.prompt_cells())),
         "prompt_confidence_p": correlation_pvalue(r, len(paper_table("prompts").rows)),
     }
 
@@ -252,7 +215,7 @@ def _plausibility() -> dict[str, float]:
 
 
 def _other_tables() -> dict[str, float]:
-    eraser = eraser_agreement(_column("eraser", "raw"), _column("eraser", "win_rate"))
+    eraser = grid.eraser_agreement(_column("eraser", "raw"), _column("eraser", "win_rate"))
     examples, intervals = paper_table("worked_example").rows, paper_table("intervals").rows
     deepseek = paper_table("steps_and_tokens").where(model="DeepSeek-R1-7B")
     necessity = {row["unit"]: float(row["necessity"]) for row in deepseek}

@@ -37,7 +37,7 @@ class PaperTable:
     """One table of the paper, with every cell as printed."""
 
     name: str
-    labels: tuple[str, ...]
+    labels: Sequence[str]
     """Tables and figures of the paper that show these numbers."""
     title: str
     unit: str
@@ -45,12 +45,12 @@ class PaperTable:
     """Examples, M and k of the protocol; None where the paper does not state them, or they have no meaning."""
     m: int | None
     k: float | None
-    note: str
-    rows: tuple[Row, ...]
+    note: str = ""
+    rows: Sequence[Row]
     """One per line of the file, all with the same columns. An empty cell has no value in the paper."""
-    columns: str | None
+    columns: str | None = None
     """Field whose values are the columns of the printed table; None where the file has the printed layout."""
-    values: tuple[str, ...]
+    values: Sequence[str] = ()
     """Fields that are printed in those columns."""
 
     def where(self, **known: str) -> list[Row]:
@@ -59,14 +59,11 @@ class PaperTable:
     def as_dict(self) -> dict[str, Any]:
         """Return the table as JSON holds it: numbers as numbers, empty cells as null."""
         head = {name: getattr(self, name) for name in ("name", "labels", "title", "unit", "n", "m", "k", "note")}
-        rows = [{name: _plain(cell) for name, cell in row.items()} for row in self.rows]
-        return {**head, "labels": list(self.labels), "rows": rows}
-
-
-def _plain(cell: str) -> str | float | None:
-    if not cell:
-        return None
-    return float(cell) if _NUMBER.fullmatch(cell) else cell
+        rows = [
+            {name: float(cell) if _NUMBER.fullmatch(cell) else cell or None for name, cell in row.items()}
+            for row in self.rows
+        ]
+        return {**head, "rows": rows}
 
 
 def _matching(rows: Sequence[Row], known: Mapping[str, str]) -> list[Row]:
@@ -82,11 +79,9 @@ def paper_tables() -> Mapping[str, PaperTable]:
 def paper_table(name: str) -> PaperTable:
     """Return one table; raise `ConfigError` for an unknown name."""
     known = paper_tables()
-    if name not in known:
-        raise ConfigError(
-            f"the paper has no table '{name}'{did_you_mean(name, list(known))} Known: {', '.join(known)}."
-        )
-    return known[name]
+    if name in known:
+        return known[name]
+    raise ConfigError(f"the paper has no table '{name}'{did_you_mean(name, list(known))} Known: {', '.join(known)}.")
 
 
 def referred(reference: str, row: Row) -> str:
@@ -106,8 +101,7 @@ def referred(reference: str, row: Row) -> str:
 
 
 def _resolved(row: Row, column: str) -> str:
-    cell = row[column]
-    return referred(cell[1:], row) if cell.startswith("=") else cell
+    return referred(row[column][1:], row) if row[column].startswith("=") else row[column]
 
 
 def _table(entry: Mapping[str, Any]) -> PaperTable:
@@ -116,14 +110,8 @@ def _table(entry: Mapping[str, Any]) -> PaperTable:
     if "difference" in entry:
         first, second = entry["difference"]
         chosen = [{**row, "difference": f"{float(row[first]) - float(row[second]):+.1f}"} for row in chosen]
-    return PaperTable(
-        **{name: entry[name] for name in ("name", "title", "unit", "n", "m", "k")},
-        labels=tuple(entry["labels"]),
-        note=entry.get("note", ""),
-        rows=tuple(chosen),
-        columns=entry.get("columns"),
-        values=tuple(entry.get("values", ())),
-    )
+    kept = {name: value for name, value in entry.items() if name not in {"of", "where", "difference"}}
+    return PaperTable(**kept, rows=chosen)
 
 
 @cache
@@ -139,46 +127,32 @@ def read_json(name: str) -> Any:
 # --- cells --------------------------------------------------------------------------------------------------------
 
 
-@cache
 def english_cells() -> Sequence[Cell]:
     """Return seven models, four data sets, attention and gradient, deletion and infill."""
-    return _cells("english")
+    return cells("english")
 
 
-@cache
 def multilingual_cells() -> Sequence[Cell]:
     """Return attention in six languages under both operators, and the printed cells of gradient."""
-    return (*_cells("multilingual"), *_cells("multilingual_gradient"))
+    return (*cells("multilingual"), *cells("multilingual_gradient"))
 
 
-@cache
-def ablation_cells() -> Sequence[Cell]:
-    """Return deletion and masks, GPT-2 on 100 examples of SST-2."""
-    return _cells("operator_ablation")
-
-
-@cache
-def k_cells() -> Sequence[Cell]:
-    """Return five sizes of rationales, GPT-2 and LFM2 in French and German; the operator is not stated."""
-    return _cells("k_sweep")
-
-
-@cache
 def prompt_cells() -> Sequence[Cell]:
     """Return GPT-2 under several prompts; the operator is not stated."""
-    table, methods = paper_table("prompts"), ("attention", "gradient")
-    long = [{**row, "attribution": name, "win_rate": row[name]} for row in table.rows for name in methods]
-    return _cells("prompts", long)
+    return cells("prompts")
 
 
-def _cells(name: str, rows: Sequence[Row] | None = None) -> tuple[Cell, ...]:
-    table = paper_table(name)
+@cache
+def cells(name: str) -> tuple[Cell, ...]:
+    """Return the win rates of a table as cells of a grid; the operator may be `UNSTATED`."""
+    table, methods = paper_table(name), ("attention", "gradient")
+    rows = table.rows
+    if "win_rate" not in rows[0]:  # attributions are columns
+        rows = [{**row, "attribution": each, "win_rate": row[each]} for row in rows for each in methods]
     lengths = {row["task"]: cast(TextLength, row["text_length"]) or None for row in paper_table("datasets").rows}
     return tuple(
         Cell(
-            model=row["model"],
-            task=row["task"],
-            attribution=row["attribution"],
+            **{name: row[name] for name in ("model", "task", "attribution")},
             operator=row.get("operator", UNSTATED),
             win_rate=float(row["win_rate"]) / 100,
             k=float(row["k"]) if "k" in row else cast(float, table.k),
@@ -186,7 +160,7 @@ def _cells(name: str, rows: Sequence[Row] | None = None) -> tuple[Cell, ...]:
             text_length=lengths[row["task"]],
             n=table.n,
         )
-        for row in (table.rows if rows is None else rows)
+        for row in rows
         if row["win_rate"]
     )
 
@@ -204,14 +178,14 @@ def published(
     found_model, found_task, prompt = model_of(model), task_of(task), _parted(task)[1]
     if found_model is None or found_task is None or direction != "sufficiency":
         return None
-    cells: Sequence[Cell] = (*english_cells(), *multilingual_cells(), *ablation_cells(), *k_cells())
+    known: Sequence[Cell] = (*english_cells(), *multilingual_cells(), *cells("operator_ablation"), *cells("k_sweep"))
     if prompt:
         styles = {(row["task"], row["prompt"]): row["style"] for row in paper_table("prompts").rows}
         named = [(cell, styles[cell.task, cell.prompt]) for cell in prompt_cells()]
-        cells = [cell for cell, style in named if _STYLES.get(style, style) == prompt]
+        known = [cell for cell, style in named if _STYLES.get(style, style) == prompt]
     wanted = (found_model["model"], found_task, attribution, k)
     operators = (operator, UNSTATED) if operator in ("delete", "infill") else (operator,)
-    fitting = (cell for cell in cells if (cell.model, cell.task, cell.attribution, cell.k) == wanted)
+    fitting = (cell for cell in known if (cell.model, cell.task, cell.attribution, cell.k) == wanted)
     return next((cell for cell in fitting if cell.operator in operators), None)
 
 
@@ -235,7 +209,7 @@ def _parted(task: str) -> tuple[str, str]:
 
 
 def _is_called(name: str, row: Row, field: str) -> bool:
-    return name in (_squashed(row[field]), *row["also_called"].split())
+    return name in (_name_of(row[field]), *row["also_called"].split())
 
 
 def _says_size(name: str, row: Row) -> bool:
@@ -243,12 +217,8 @@ def _says_size(name: str, row: Row) -> bool:
 
 
 def _name_of(identifier: str) -> str:
-    return _squashed(identifier.rstrip("/").rpartition("/")[2].partition("@")[0])
-
-
-def _squashed(name: str) -> str:
-    """Return letters and digits alone, in lower case: `Llama-3.1-8B` -> `llama318b`."""
-    return "".join(character for character in name.lower() if character.isalnum())
+    """Return letters and digits of a name, in lower case, without folder and revision: `llama318b`."""
+    return "".join(filter(str.isalnum, identifier.rstrip("/").rpartition("/")[2].partition("@")[0].lower()))
 
 
 # --- a run beside the paper ---------------------------------------------------------------------------------------
@@ -256,21 +226,17 @@ def _squashed(name: str) -> str:
 
 def protocol_differences(config: RunSettings, cell: Cell) -> list[str]:
     """Return the differences between the settings of a run and those of a published cell, a sentence each."""
-    return [*_model_differences(config.model, cell), *_setting_differences(config, cell)]
+    return list(_differences(config, cell))
 
 
-def _model_differences(model: str, cell: Cell) -> Iterator[str]:
-    row = model_of(model)
+def _differences(config: RunSettings, cell: Cell) -> Iterator[str]:
+    model, row = config.model, model_of(config.model)
     if row is None or row["model"] != cell.model:
         yield f"model: {model} here, {cell.model} in the paper."
-        return
-    if not _says_size(_name_of(model), row):
+    elif not _says_size(_name_of(model), row):
         yield f"model: the paper's {cell.model} has {row['size']} parameters; '{model}' does not say how many it has."
-    if bool(_TUNED.search(model)) != (row["type"] != "base"):
+    if row is not None and row["model"] == cell.model and bool(_TUNED.search(model)) != (row["type"] != "base"):
         yield f"model: the paper's {cell.model} is of the type '{row['type']}'; '{model}' does not look like it."
-
-
-def _setting_differences(config: RunSettings, cell: Cell) -> Iterator[str]:
     if cell.k not in config.k:
         yield f"k: {', '.join(map(str, config.k))} here, {cell.k:g} in the paper."
     n = cell.n or _N
@@ -349,16 +315,10 @@ def beside_paper(summary: Summary, config: RunSettings) -> BesidePaper:
         cell = published(config.model, config.task, line.attribution, line.operator, k=line.k, direction=line.direction)
         if cell is None:
             continue
-        interval = line.win_rate_ci
+        same, interval = ("attribution", "operator", "k", "n", "win_rate", "win_rate_ci", "verdict"), line.win_rate_ci
         found.append(
             BesidePublished(
-                attribution=line.attribution,
-                operator=line.operator,
-                k=line.k,
-                n=line.n,
-                win_rate=line.win_rate,
-                win_rate_ci=interval,
-                verdict=line.verdict,
+                **{name: getattr(line, name) for name in same},
                 taxonomy=stats.taxonomy(line.win_rate),
                 published=cell.win_rate,
                 published_n=cell.n,

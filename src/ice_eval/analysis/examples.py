@@ -1,4 +1,4 @@
-"""Values that several analyses read from a run folder, and their means and intervals."""
+"""Values of single examples that analyses read from a run folder; their means, intervals and distributions."""
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
@@ -12,7 +12,9 @@ from ice_eval.rationales import Share, Units
 from ice_eval.records import PerUnit
 from ice_eval.results import InputRow, RunFolder, RunSettings
 from ice_eval.results.columns import Groups
+from ice_eval.table import CellKind, Column, estimate
 
+Values = NDArray[np.float64]  # (n,)
 _ALIKE = 1e-9
 """Largest difference of equal drops: scores are stored in single precision."""
 
@@ -62,37 +64,54 @@ def groups_of(rows: Sequence[InputRow]) -> Groups:
     return labels if len(set(labels)) < len(labels) else None
 
 
-def as_list(interval: Sequence[float] | None) -> list[float] | None:
-    return None if interval is None else list(interval)
-
-
-def mean_with_interval(
-    values: NDArray[np.float64], *, rng: np.random.Generator, groups: Groups, field: str = "mean"
+def mean_of(
+    values: Values, rows: Sequence[InputRow], rng: np.random.Generator, *, field: str = "mean", on_scale: bool = True
 ) -> dict[str, Any]:
-    """Return the mean of values in [0, 1] and its interval, as fields of a line."""
-    interval = stats.mean_interval(values, rng=rng, groups=groups)
-    return {field: float(values.mean()), f"{field}_ci": as_list(interval)}
+    """Return the mean of a value of every example and its interval, as fields of a line.
+
+    Values are in [0, 1]; if not (`on_scale` is False), those that are all alike have no interval, also at 0 and 1.
+    """
+    known = on_scale or np.ptp(values) > _ALIKE
+    interval = stats.mean_interval(values, rng=rng, groups=groups_of(rows)) if known else None
+    return {field: float(values.mean()), f"{field}_ci": interval}
 
 
-def interval_off_scale(values: NDArray[np.float64], *, rng: np.random.Generator, groups: Groups) -> list[float] | None:
-    """Return the interval of the mean of differences or correlations; None where all are alike, also at 0 and 1."""
-    return None if np.ptp(values) <= _ALIKE else as_list(stats.mean_interval(values, rng=rng, groups=groups))
-
-
-def above_chance(
-    values: NDArray[np.float64], chance: NDArray[np.float64], *, rng: np.random.Generator, groups: Groups
-) -> dict[str, Any]:
+def above_chance(values: Values, chance: Values, rows: Sequence[InputRow], rng: np.random.Generator) -> dict[str, Any]:
     """Return the means of values in [0, 1] and of chance, and their paired difference, as fields of a line."""
-    mean = mean_with_interval(values, rng=rng, groups=groups)
-    difference: Sequence[float] | None
+    mean = mean_of(values, rows, rng)
+    by_chance, difference = float(chance.mean()), float((values - chance).mean())
+    interval: Sequence[float] | None
     if np.ptp(values) == 0 and mean["mean_ci"] is not None:
         # Resamples would vary with chance alone: not one match in ten examples would be surely fewer than by chance.
-        difference = [limit - float(chance.mean()) for limit in mean["mean_ci"]]
+        interval = [limit - by_chance for limit in mean["mean_ci"]]
     else:
-        difference = stats.difference_interval(values, chance, rng=rng, groups=groups)
-    return {
-        **mean,
-        "chance": float(chance.mean()),
-        "above_chance": float((values - chance).mean()),
-        "above_chance_ci": as_list(difference),
-    }
+        interval = stats.difference_interval(values, chance, rng=rng, groups=groups_of(rows))
+    return {**mean, "chance": by_chance, "above_chance": difference, "above_chance_ci": interval}
+
+
+def above_chance_columns(header: str, kind: CellKind = "number") -> tuple[Column, ...]:
+    """Return the columns of `above_chance`."""
+    difference = estimate("above_chance", "above chance", "signed", "95 % CI of it")
+    return *estimate("mean", header, kind), Column("chance", "chance", kind), *difference
+
+
+def shares(values: Values, n_bins: int) -> Values:
+    """Return the share of values in [0, 1] in every bin; a limit belongs to the bin below, 0 to the first."""
+    places = np.clip(np.ceil(values * n_bins - 1e-9).astype(int) - 1, 0, n_bins - 1)
+    return np.bincount(places, minlength=n_bins) / max(values.size, 1)
+
+
+def shares_by_chance(n_sets: Values, n_bins: int) -> Values:
+    """Return expected shares of p-values if all m + 1 ranks are equally likely, averaged over examples."""
+    sizes, counts = np.unique(n_sets.astype(int), return_counts=True)
+    expected = [count * shares(np.arange(1, m + 2) / (m + 1), n_bins) for m, count in zip(sizes, counts, strict=True)]
+    mean: Values = np.sum(expected, axis=0) / counts.sum()
+    return mean
+
+
+def quantiles(values: Values, levels: Sequence[float]) -> list[float] | list[None]:
+    """Return quantiles at some levels; None each where there are no values."""
+    found: list[float] | list[None] = (
+        np.quantile(values, list(levels)).tolist() if values.size else [None] * len(levels)
+    )
+    return found
