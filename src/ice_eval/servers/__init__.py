@@ -16,23 +16,7 @@ from ice_eval.servers.exchange import (
 from ice_eval.servers.store import RESPONSES, ResponseStore, addresses, read_responses
 
 __all__ = [
-    "NO_TOKENS",
-    "RESPONSES",
-    "Budget",
-    "Chat",
-    "Completion",
-    "Continuation",
-    "Logprobs",
-    "Message",
-    "Question",
-    "Request",
-    "RequestPlan",
-    "RequestProgress",
-    "Response",
-    "ResponseStore",
-    "Server",
-    "TokenUsage",
-    "addresses",
-    "plan_requests",
-    "read_responses",
-]
+    "NO_TOKENS", "RESPONSES", "Budget", "Chat", "Completion", "Continuation", "Logprobs", "Message", "Question",
+    "Request", "RequestPlan", "RequestProgress", "Response", "ResponseStore", "Server", "TokenUsage", "addresses",
+    "plan_requests", "read_responses",
+]  # fmt: skip
