@@ -1,7 +1,7 @@
 """Causal language models: the score of a label is the log-probability of its word after the prompt."""
 
 import copy
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Literal
 
@@ -9,8 +9,9 @@ import numpy as np
 import torch
 
 from ice_eval.encoding import label_ids, shared_prefix
-from ice_eval.errors import ConfigError, OutOfMemoryError
-from ice_eval.models.base import Conversation, Generated, Gradients, Labels, LabelScoring, Observations, Reply
+from ice_eval.errors import OutOfMemoryError
+from ice_eval.models import base
+from ice_eval.models.base import Gradients, Labels, LabelScoring, Observations
 from ice_eval.models.codec import HFCodec
 from ice_eval.models.devices import record_event, to_host, weight_of
 from ice_eval.models.generate import Generator
@@ -47,7 +48,6 @@ class CausalLM(HFModel):
             n_ids=model.get_input_embeddings().weight.shape[0],
         )
         super().__init__(model, codec, name=name)
-        self._cached: tuple[Any, Any] | None = None
         self._ready: Callable[[], None] = lambda: None
         mixes = set(getattr(model.config.get_text_config(), "layer_types", None) or ["full_attention"])
         # Convolutions and recurrences would run on from one packed row into the next.
@@ -61,11 +61,7 @@ class CausalLM(HFModel):
 
     def labels(self, task: Task, *, scoring: LabelScoring | None = None) -> Labels:
         ids = label_ids(self.codec, task)
-        distinct = len({first for first, *_ in ids}) == len(ids)
-        if scoring == "first" and not distinct:
-            words = ", ".join(repr(word) for word in task.label_words.values())
-            raise ConfigError(f"the label words {words} do not differ in their first token; use --label-scoring full.")
-        return Labels(task.labels, ids, scoring or ("first" if distinct else "full"))
+        return Labels(task.labels, ids, base.chosen_scoring(scoring, task.label_words.values(), ids))
 
     def check(self, batch: Inputs, labels: Labels, *, prefix: int) -> list[str]:
         plain, tolerance = self._plain_scores(batch, labels), self._tolerance
@@ -155,9 +151,6 @@ class CausalLM(HFModel):
         found: Prefix = self._cached[1]
         return found
 
-    def _in_use(self) -> Any:
-        return self._cached
-
     def _padded_states(self, rows: Inputs, start: int) -> tuple[StatesAt, int]:
         padded = self.padded(rows, start=start)
         mask = padded.mask
@@ -227,9 +220,7 @@ class CausalLM(HFModel):
             layer.keys, layer.values = layer.keys.expand(n_rows, -1, -1, -1), layer.values.expand(n_rows, -1, -1, -1)
         return expanded
 
-    def _observe(
-        self, batch: Sequence[Encoded], odds: TargetOdds, labels: Labels, needs: Collection[str]
-    ) -> Observations:
+    def _observe(self, batch: Sequence[Encoded], odds: TargetOdds, labels: Labels, needs: base.Needs) -> Observations:
         """Compute attention and gradient in one pass, which begins where the inputs begin to differ."""
         if self._way != "packed":
             return super()._observe(batch, odds, labels, needs)
@@ -260,16 +251,16 @@ class CausalLM(HFModel):
         return found
 
     def generate(
-        self, prompts: Sequence[str], *, turns: Sequence[tuple[str, str]] | None, max_tokens: int, stop: str | None
-    ) -> list[Generated]:
+        self, prompts: Sequence[str], *, turns: base.Turns | None, max_tokens: int, stop: str | None
+    ) -> list[base.Generated]:
         generator = Generator(self.model, self.codec, device=self.device)
-        return generator.complete(prompts, turns=turns, max_tokens=max_tokens, stop=stop, retries=self._retries)
+        return generator.complete(prompts, turns, max_tokens, stop, self._retries)
 
     @property
     def chats(self) -> bool:
         return self.codec.has_chat
 
-    def converse(self, chats: Sequence[Conversation]) -> Iterator[tuple[int, Reply]]:
+    def converse(self, chats: Sequence[base.Conversation]) -> Iterator[tuple[int, base.Reply]]:
         return Generator(self.model, self.codec, device=self.device).reply(chats)
 
     def _first_computed(self, item: Encoded, tokens: Ids) -> int:
@@ -325,11 +316,8 @@ class CausalLM(HFModel):
     def _scoring_position(self, padded: PaddedBatch) -> torch.Tensor:
         return padded.mask.sum(dim=1) - 1
 
-    def _copies(self, labels: Labels) -> int:
-        return len(labels.ids) if labels.scoring == "full" else 1
-
-    def _no_cache(self) -> dict[str, bool]:
-        return {"use_cache": False}
+    def _arguments(self, padded: PaddedBatch) -> dict[str, Any]:
+        return {"attention_mask": padded.mask, "use_cache": False}
 
 
 def _with_labels(batch: Inputs, labels: Labels) -> Inputs:

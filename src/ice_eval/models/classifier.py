@@ -17,8 +17,7 @@ from ice_eval.tasks import Task
 
 _ADDS_MASK = frozenset({"albert", "bert", "camembert", "distilbert", "electra", "roberta", "xlm-roberta"})
 """Architectures that add a four-dimensional mask to their attention as it is, and read all tokens without one."""
-_ALIGNED = 8
-"""Mask rows must begin at multiples of this many numbers, else kernels copy the mask in every layer."""
+_ALIGNED = 8  # mask rows must begin at multiples of this many numbers, else kernels copy the mask in every layer
 _PASS_TOKENS = {torch.float32: 1024}
 _HALF_PASS_TOKENS = 2048
 """Tokens that a GPU computes while the host prepares a pass, in float32 and below."""
@@ -117,12 +116,15 @@ class SequenceClassifier(HFModel):
         finally:
             self._adds_mask = before
 
-    def _masks(self, padded: PaddedBatch) -> dict[str, torch.Tensor]:
+    def _arguments(self, padded: PaddedBatch) -> dict[str, Any]:
+        config = self.model.config
+        segments = {"token_type_ids": padded.segments} if getattr(config, "type_vocab_size", 0) > 1 else {}
         # Given the usual mask, transformers looks whether it hides anything: the host would wait for the device.
-        known = self._adds_mask and not self.quantised and self.model.config._attn_implementation in {"eager", "sdpa"}
-        if not known:
-            return {"attention_mask": padded.mask}
-        return {} if padded.is_even else {"attention_mask": _additive(padded.mask, self.model.dtype)}
+        known = self._adds_mask and not self.quantised and config._attn_implementation in {"eager", "sdpa"}
+        if known and padded.is_even:
+            return segments
+        mask = _additive(padded.mask, self.model.dtype) if known else padded.mask
+        return {**segments, "attention_mask": mask}
 
     def _label_scores(self, batch: Inputs, labels: Labels, prefix: int) -> tuple[torch.Tensor, int]:
         padded = self.padded(batch)
@@ -134,7 +136,7 @@ class SequenceClassifier(HFModel):
         return self._read({"inputs_embeds": embedded}, padded, labels)
 
     def _read(self, arguments: dict[str, Any], padded: PaddedBatch, labels: Labels) -> torch.Tensor:
-        arguments = {**arguments, **self._masks(padded), **self._segments(padded.segments)}
+        arguments = {**arguments, **self._arguments(padded)}
         with no_cudnn_attention():
             if self._last:
                 states = self.model.base_model(**arguments, use_cache=False).last_hidden_state.to(self.device)
@@ -156,9 +158,6 @@ class SequenceClassifier(HFModel):
         if skipped is not None:
             read = read & (padded.ids != skipped)
         return (place * read).argmax(dim=1)
-
-    def _segments(self, segments: torch.Tensor) -> dict[str, torch.Tensor]:
-        return {"token_type_ids": segments} if getattr(self.model.config, "type_vocab_size", 0) > 1 else {}
 
 
 def _additive(mask: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

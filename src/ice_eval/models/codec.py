@@ -12,12 +12,9 @@ from ice_eval.errors import ConfigError, DataError
 from ice_eval.records import Ids, SpecialIds
 from ice_eval.subjects import Spans, align, are_plausible
 
-_QUESTION = "\ue000question\ue000"
-"""Placeholder of the last user turn, to find its frame; no template and no text contains it."""
-_BOS = "\ue000bos\ue000"
-"""Placeholder of the BOS token, to find it in a chat template."""
-_ALWAYS_BOS = "gemma"
-"""Families whose texts always begin with BOS, also in a chat."""
+_QUESTION, _BOS = "\ue000question\ue000", "\ue000bos\ue000"
+"""Placeholders of the last user turn and of the BOS token in a chat template; no template and no text has them."""
+_ALWAYS_BOS = "gemma"  # families whose texts always begin with BOS, also in a chat
 _USUALLY_BOS = frozenset(
     {
         "cohere", "cohere2", "deepseek_v2", "deepseek_v3", "jamba", "lfm2", "lfm2_moe", "llama", "llama4",
@@ -78,17 +75,8 @@ class HFCodec:
         stop = int(content[-1]) + 1 if content.size else len(self._own_beginning)
         missing = np.array(self._missing_beginning(text, framed=framed), dtype=np.int64)
         none = np.zeros_like(missing)
-
-        def joined(first: Ids, rest: Ids) -> Ids:
-            return np.concatenate([first, rest[:stop]])
-
-        return Tokens(
-            ids=joined(missing, raw.ids),
-            segments=joined(none, raw.segments),
-            sequence=joined(none - 1, raw.sequence),
-            start=joined(none, start),
-            end=joined(none, end),
-        )
+        before, rest = (missing, none, none - 1, none, none), (raw.ids, raw.segments, raw.sequence, start, end)
+        return Tokens(*(np.concatenate([first, own[:stop]]) for first, own in zip(before, rest, strict=True)))
 
     def _missing_beginning(self, text: str, *, framed: bool) -> tuple[int, ...]:
         if not framed:

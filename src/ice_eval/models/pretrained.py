@@ -28,8 +28,7 @@ from ice_eval.models.devices import configure_bitsandbytes, quantisation
 from ice_eval.models.generate import Translator
 
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-_NO_WEIGHTS = "meta"
-"""Device of models without weights: only shapes, nothing is fetched or read."""
+_NO_WEIGHTS = "meta"  # device of models without weights: only shapes, nothing is fetched or read
 _LOAD_ERRORS = (OSError, ValueError, KeyError, RuntimeError, ImportError)
 
 
@@ -306,16 +305,13 @@ def _first_line(exc: Exception) -> str:
 def _quiet() -> Iterator[None]:
     """Hide progress bars and log messages of transformers and accelerate, but not errors."""
     messages: Any = transformers.utils.logging
-    level, bars = messages.get_verbosity(), messages.is_progress_bar_enabled()
     accelerate = logging.getLogger("accelerate")
-    before = accelerate.level
-    messages.set_verbosity_error()
-    messages.disable_progress_bar()
-    accelerate.setLevel(logging.ERROR)
-    try:
+    with contextlib.ExitStack() as restored:
+        restored.callback(messages.set_verbosity, messages.get_verbosity())
+        restored.callback(accelerate.setLevel, accelerate.level)
+        if messages.is_progress_bar_enabled():
+            restored.callback(messages.enable_progress_bar)
+        messages.set_verbosity_error()
+        messages.disable_progress_bar()
+        accelerate.setLevel(logging.ERROR)
         yield
-    finally:
-        accelerate.setLevel(before)
-        messages.set_verbosity(level)
-        if bars:
-            messages.enable_progress_bar()

@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -11,22 +12,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ice_eval.models.base import AttentionMaps, Gradients, Labels, Model, Observations, Pending, Prior, normalised
+from ice_eval.models import base, devices
+from ice_eval.models.base import Gradients, Labels, Model, Needs, Observations, Prior, Priors, normalised
 from ice_eval.models.codec import HFCodec
-from ice_eval.models.devices import (
-    MemoryRetries,
-    devices_of,
-    gpus_of,
-    in_halves,
-    input_device,
-    is_spread,
-    quantised_by,
-    to_device,
-    to_host,
-    token_batches,
-    translated_memory_errors,
-    weights_of,
-)
+from ice_eval.models.devices import to_device, to_host, translated_memory_errors
 from ice_eval.models.gradients import (
     AttentionRecorder,
     TargetOdds,
@@ -39,15 +28,11 @@ from ice_eval.models.gradients import (
 )
 from ice_eval.records import PROTECTED, Encoded, Ids, Inputs, LogScores, PerToken
 
-_CPU_BUDGET, _GPU_BUDGET = 2048, 32_768
-"""Tokens per batch beyond which these devices gain nothing."""
+_CPU_BUDGET, _GPU_BUDGET = 2048, 32_768  # tokens per batch beyond which these devices gain nothing
 _MIN_BUDGET = 256
-_MEMORY_SHARE = 0.5
-"""Share of the free memory that a batch may use."""
-_ATTRIBUTION_TOKENS = 2048
-"""Tokens per batch of attention and gradient passes, which hold more per token than scoring does."""
-_KEPT_WEIGHTS = 2**28
-"""Attention weights of all layers that a gradient pass may keep; beyond, attention gets its own pass."""
+_MEMORY_SHARE = 0.5  # of the free memory that a batch may use
+_ATTRIBUTION_TOKENS = 2048  # per batch of attention and gradient passes, which hold more per token than scoring does
+_KEPT_WEIGHTS = 2**28  # attention weights of all layers that a gradient pass keeps; beyond, attention has its own pass
 _TOLERANCE, _HALF_TOLERANCE = {"float32": 1e-4}, 0.3
 """Largest difference of two log-scores that rounding explains, in float32 and below; errors give 1 or more."""
 
@@ -77,17 +62,17 @@ class HFModel(Model):
         self.model = model.train(False)
         self.codec = codec
         self.dtype = str(model.dtype).removeprefix("torch.")
-        self.device = str(input_device(model))
-        self.is_spread = is_spread(model)
-        """True if layers are on several devices, or offloaded until they are needed."""
+        self.device = str(devices.input_device(model))
+        self.is_spread = devices.is_spread(model)
         # Where weights and states travel from device to device, two streams on one of them are no order.
         self.works_ahead = self.device.startswith("cuda") and not self.is_spread
-        self.quantised = quantised_by(model)
-        """The library or method that quantised the weights; None: they are not quantised."""
-        self._gpus = gpus_of(model)
+        self.quantised = devices.quantised_by(model)
+        self._gpus = devices.gpus_of(model)
         self._pad = codec.special.pad if codec.special.pad is not None else 0
         self._side: Any = None
-        self._retries = MemoryRetries()
+        self._cached: tuple[Any, Any] | None = None
+        """Ids of a prefix, and its keys and values: a pass reads them, so they must live until its rows are scored."""
+        self._retries = devices.MemoryRetries()
         self._attends_on_request = False
         self._attention_modules: Collection[str] | None = None
 
@@ -106,12 +91,12 @@ class HFModel(Model):
 
     @property
     def devices(self) -> str:
-        return ", ".join(devices_of(self.model))
+        return ", ".join(devices.devices_of(self.model))
 
     @property
     def fingerprint(self) -> str:
         digest = hashlib.sha256()
-        for name, tensor in weights_of(self.model):
+        for name, tensor in devices.weights_of(self.model):
             # The bits of all values, summed as integers: exact in any order, and moved by any change of a few rows.
             bits = tensor.contiguous().flatten().view(torch.uint8)
             even = bits.numel() - bits.numel() % 4
@@ -159,7 +144,7 @@ class HFModel(Model):
     def log_scores(self, batch: Inputs, labels: Labels, *, prefix: int = 0) -> LogScores:
         return self.submit(batch, labels, prefix=prefix).collect()
 
-    def submit(self, batch: Inputs, labels: Labels, *, prefix: int = 0) -> Pending:
+    def submit(self, batch: Inputs, labels: Labels, *, prefix: int = 0) -> base.Pending:
         with translated_memory_errors(), no_grad(self.model):
             scores, tokens = self._label_scores(batch, labels, prefix)
             arrived = to_host(scores)
@@ -168,11 +153,7 @@ class HFModel(Model):
             found = arrived().double().numpy()
             return found if labels.is_open else normalised(found)
 
-        return Pending(collect, tokens, self._in_use())
-
-    def _in_use(self) -> Any:
-        """Return objects that a pass reads beside its own tensors; they must live until the rows are scored."""
-        return None
+        return base.Pending(collect, tokens, self._cached)
 
     @abstractmethod
     def _label_scores(self, batch: Inputs, labels: Labels, prefix: int) -> tuple[torch.Tensor, int]:
@@ -189,7 +170,7 @@ class HFModel(Model):
 
     def _copies(self, labels: Labels) -> int:
         """Number of rows that `_differentiable_scores` computes for each row of a batch."""
-        return 1
+        return len(labels.ids) if labels.scoring == "full" else 1
 
     @abstractmethod
     def _differentiable_scores(
@@ -198,13 +179,7 @@ class HFModel(Model):
         """Return log-scores of the labels from token embeddings, in float32, with a graph."""
 
     def observe(
-        self,
-        batch: Sequence[Encoded],
-        targets: Sequence[int],
-        labels: Labels,
-        needs: Collection[str],
-        *,
-        priors: Sequence[Prior] | None = None,
+        self, batch: Sequence[Encoded], targets: Sequence[int], labels: Labels, needs: Needs, *, priors: Priors = None
     ) -> Observations:
         found, odds = Observations(), TargetOdds(targets, priors)
 
@@ -212,33 +187,30 @@ class HFModel(Model):
             with torch.inference_mode(False):
                 return self._observe(batch[rows], odds[rows], labels, needs)
 
-        for rows in token_batches([len(item.ids) for item in batch], self._attribution_tokens):
-            for part in in_halves(compute, rows, self._retries):
-                found += part
+        for rows in devices.token_batches([len(item.ids) for item in batch], self._attribution_tokens):
+            for part in devices.in_halves(compute, rows, self._retries):
+                found.attentions += part.attentions
+                found.gradients += part.gradients
         return found
 
-    def _observe(
-        self, batch: Sequence[Encoded], odds: TargetOdds, labels: Labels, needs: Collection[str]
-    ) -> Observations:
+    def _observe(self, batch: Sequence[Encoded], odds: TargetOdds, labels: Labels, needs: Needs) -> Observations:
         inputs = Inputs.join([item.full() for item in batch])
         padded, copies = self.padded(inputs), self._copies(labels)
         attends, differentiates = "attentions" in needs, "gradients" in needs
         together = attends and differentiates and self._keeps_weights(padded, copies)
         position, found = self._scoring_position(padded), Observations()
-        embedded = self.model.get_input_embeddings()(padded.ids).detach().requires_grad_(differentiates)
-
-        def forward() -> torch.Tensor:
-            return self._differentiable_scores(embedded, inputs, padded, labels)
+        n_tokens, table = padded.ids.numel(), self.model.get_input_embeddings()
+        embedded = table(padded.ids).detach().requires_grad_(differentiates)
+        forward = partial(self._differentiable_scores, embedded, inputs, padded, labels)
 
         def attend(**options: bool) -> AttentionRecorder:
-            arguments = {"input_ids": padded.ids, **self._masks(padded), **self._segments(padded.segments)}
             with no_grad(self.model), eager_attention(self.model):
                 with AttentionRecorder(self.model, position, causal=self._is_causal) as recorder:
-                    self.model.base_model(**arguments, **self._no_cache(), **options)
+                    self.model.base_model(input_ids=padded.ids, **self._arguments(padded), **options)
             return recorder
 
         if together:
-            with self._recorded(forward, padded, position.repeat_interleave(copies), gradients=True) as (seen, scores):
+            with self._recorded(forward, n_tokens, position.repeat_interleave(copies)) as (seen, scores):
                 (gradient,) = gradients_of(odds.of(scores), [embedded])
             attentions = to_host(seen.mean()[::copies])
             found.gradients = self._gradients_at(embedded, gradient, inputs)
@@ -250,7 +222,7 @@ class HFModel(Model):
                 seen = attend(output_attentions=True)
             found.attentions = split_rows(to_host(seen.mean()), inputs)
         if differentiates:
-            with torch.enable_grad(), checkpointed(self.model, padded.ids.numel()):
+            with torch.enable_grad(), checkpointed(self.model, n_tokens):
                 (gradient,) = gradients_of(odds.of(forward()), [embedded])
             found.gradients = self._gradients_at(embedded, gradient, inputs)
         return found
@@ -258,20 +230,13 @@ class HFModel(Model):
     def _keeps_weights(self, padded: PaddedBatch, copies: int) -> bool:
         """True if the attention weights of all layers fit into memory, as a gradient of the plain kernel needs."""
         config = self.model.config.get_text_config()
-        layers, heads = (getattr(config, name, None) for name in ("num_hidden_layers", "num_attention_heads"))
-        if layers is None or heads is None:
-            return False
+        sizes: list[Any] = [getattr(config, name, None) for name in ("num_hidden_layers", "num_attention_heads")]
         rows, longest = padded.ids.shape
-        return bool(layers * heads * rows * copies * longest**2 <= _KEPT_WEIGHTS)
+        return None not in sizes and bool(sizes[0] * sizes[1] * rows * copies * longest**2 <= _KEPT_WEIGHTS)
 
     @contextlib.contextmanager
     def _recorded(
-        self,
-        forward: Callable[[], torch.Tensor],
-        padded: PaddedBatch,
-        position: torch.Tensor | None,
-        *,
-        gradients: bool,
+        self, forward: Callable[[], torch.Tensor], n_tokens: int, position: torch.Tensor | None, gradients: bool = True
     ) -> Iterator[tuple[AttentionRecorder, torch.Tensor]]:
         """Record attention in one pass; gradients are taken inside, as layers may be computed again for them."""
 
@@ -280,10 +245,8 @@ class HFModel(Model):
             with AttentionRecorder(self.model, position, causal=self._is_causal, names=names) as attention:
                 return attention, forward()
 
-        with contextlib.ExitStack() as entered:
-            entered.enter_context(torch.enable_grad() if gradients else torch.no_grad())
-            entered.enter_context(eager_attention(self.model))
-            entered.enter_context(checkpointed(self.model, padded.ids.numel()))
+        mode = torch.enable_grad() if gradients else torch.no_grad()
+        with mode, eager_attention(self.model), checkpointed(self.model, n_tokens), contextlib.ExitStack() as entered:
             if self._attends_on_request:
                 entered.enter_context(output_attentions(self.model))
             attention, scores = record()
@@ -303,7 +266,7 @@ class HFModel(Model):
 
     def attention_maps(
         self, item: Encoded, target: int, labels: Labels, *, gradients: bool, prior: Prior | None = None
-    ) -> AttentionMaps:
+    ) -> base.AttentionMaps:
         n_tokens = len(item.ids)
 
         def within(layers: Sequence[torch.Tensor]) -> NDArray[np.float32]:
@@ -313,20 +276,17 @@ class HFModel(Model):
 
         # In a caller's inference mode there would be no gradient, even if it only covers the ids.
         with translated_memory_errors(), torch.inference_mode(False):
-            inputs = item.full()
+            inputs, table = item.full(), self.model.get_input_embeddings()
             padded = self.padded(inputs)
-            embedded = self.model.get_input_embeddings()(padded.ids).detach().requires_grad_(gradients)
-
-            def forward() -> torch.Tensor:
-                return self._differentiable_scores(embedded, inputs, padded, labels)
-
-            with self._recorded(forward, padded, None, gradients=gradients) as (attention, scores):
+            embedded = table(padded.ids).detach().requires_grad_(gradients)
+            forward = partial(self._differentiable_scores, embedded, inputs, padded, labels)
+            with self._recorded(forward, padded.ids.numel(), None, gradients) as (attention, scores):
                 attention.check()
                 odds = TargetOdds.same(target, prior).of(scores)
                 found = gradients_of(odds, attention.layers) if gradients else ()
             position = int(self._scoring_position(padded)[0])
             weights = within([layer[:1] for layer in attention.layers])
-            return AttentionMaps(weights, within(found) if gradients else None, position)
+            return base.AttentionMaps(weights, within(found) if gradients else None, position)
 
     def embedded(self, item: Encoded, target: int, labels: Labels, *, prior: Prior | None = None) -> TransformerText:
         tokens = np.flatnonzero(item.unit_of != PROTECTED)
@@ -343,7 +303,7 @@ class HFModel(Model):
                 found: NDArray[np.float64] = table(torch.from_numpy(ids).to(self.device)).double().cpu().numpy()
             return found
 
-        n_tokens = (len(item.ids) - start) * (len(labels.ids) if labels.scoring == "full" else 1)
+        n_tokens = (len(item.ids) - start) * self._copies(labels)
         pad = item.special.pad if item.special.pad is not None else item.special.end
         return TransformerText(
             tokens=tokens,
@@ -385,15 +345,9 @@ class HFModel(Model):
     def _put(self, array: NDArray[np.int64]) -> torch.Tensor:
         return to_device(array, self.device)
 
-    def _masks(self, padded: PaddedBatch) -> dict[str, torch.Tensor]:
-        """Return arguments that keep the padding of a batch from being read."""
-        return {"attention_mask": padded.mask}
-
-    def _segments(self, segments: torch.Tensor) -> dict[str, torch.Tensor]:
-        return {}
-
-    def _no_cache(self) -> dict[str, bool]:
-        return {}
+    @abstractmethod
+    def _arguments(self, padded: PaddedBatch) -> dict[str, Any]:
+        """Return arguments beside the tokens, which keep the padding of a batch from being read."""
 
 
 def n_positions(config: Any) -> int | None:
