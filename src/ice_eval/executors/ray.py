@@ -157,8 +157,7 @@ class RayWorker(Generic[W]):
 @dataclass(eq=False)
 class _Job:
     item: Any
-    lost_on: list[str] = field(default_factory=list)
-    """Nodes on which a worker died while processing it."""
+    lost_on: list[str] = field(default_factory=list)  # nodes on which a worker died while processing it
 
 
 @dataclass(eq=False)
@@ -166,13 +165,10 @@ class _Handle:
     """The driver's view of a worker."""
 
     actor: Any
-    awaited: Any
-    """Reference to its next message: its location, then the results of its jobs; None while idle."""
-    location: WorkerHost | None = None
-    """None until it has started."""
+    awaited: Any  # reference to its next message: its location, then the results of its jobs; None while idle
+    location: WorkerHost | None = None  # None until it has started
     job: _Job | None = None
-    reported: int = 0
-    """Rows of the job already reported as progress."""
+    reported: int = 0  # rows of the job already reported as progress
 
 
 class RayWorkers(Workers[W]):

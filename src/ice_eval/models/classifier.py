@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ice_eval.errors import ConfigError, OutOfMemoryError
+from ice_eval.errors import ConfigError
 from ice_eval.models.base import Labels, LabelScoring
 from ice_eval.models.codec import HFCodec
 from ice_eval.models.gradients import SMALL_MODEL, no_cudnn_attention
@@ -18,8 +18,7 @@ from ice_eval.tasks import Task
 _ADDS_MASK = frozenset({"albert", "bert", "camembert", "distilbert", "electra", "roberta", "xlm-roberta"})
 """Architectures that add a four-dimensional mask to their attention as it is, and read all tokens without one."""
 _ALIGNED = 8  # mask rows must begin at multiples of this many numbers, else kernels copy the mask in every layer
-_PASS_TOKENS = {torch.float32: 1024}
-_HALF_PASS_TOKENS = 2048
+_PASS_TOKENS, _HALF_PASS_TOKENS = {torch.float32: 1024}, 2048
 """Tokens that a GPU computes while the host prepares a pass, in float32 and below."""
 _LARGE_PART, _LARGE_PASS = 128, 8192
 """Examples of a part, and tokens of an attention and gradient pass, of a small model on a GPU."""
@@ -33,9 +32,8 @@ class SequenceClassifier(HFModel):
     # here, in the row's own ids.
 
     def __init__(self, model: Any, tokenizer: Any, *, name: str) -> None:
-        super().__init__(
-            model, HFCodec(tokenizer, reads_pairs=True, max_tokens=_window(model.config, tokenizer)), name=name
-        )
+        codec = HFCodec(tokenizer, reads_pairs=True, max_tokens=_window(model.config, tokenizer))
+        super().__init__(model, codec, name=name)
         self._last = hasattr(model, "score") and not model.config.is_encoder_decoder
         text_config = model.config.get_text_config()
         self._is_causal = self._last and not getattr(text_config, "use_bidirectional_attention", False)
@@ -58,11 +56,10 @@ class SequenceClassifier(HFModel):
         if task.chat:
             raise ConfigError(f"{self.name} is a sequence classifier and has no chat; leave out --chat.")
         names = {str(name).casefold(): int(index) for index, name in self.model.config.id2label.items()}
+        wanted, own = ", ".join(task.labels), ", ".join(names)
         if len(names) < len(task.labels):
-            raise ConfigError(
-                f"the task has {len(task.labels)} labels ({', '.join(task.labels)}), and {self.name} has "
-                f"{len(names)} classes ({', '.join(names)}); give --labels."
-            )
+            theirs = f"{self.name} has {len(names)} classes ({own})"
+            raise ConfigError(f"the task has {len(task.labels)} labels ({wanted}), and {theirs}; give --labels.")
         classes = tuple(str(self.model.config.id2label[index]) for index in range(len(names)))
         if scoring == "full":
             raise ConfigError(f"{self.name} is a sequence classifier: its labels have no tokens to score in full.")
@@ -71,10 +68,7 @@ class SequenceClassifier(HFModel):
             ids = tuple((names[label.casefold()],) for label in task.labels)
             return Labels(task.labels, ids, are_classes=True, classes=classes)
         if known or len(names) != len(task.labels):
-            raise ConfigError(
-                f"the labels {', '.join(task.labels)} are not the classes of {self.name} ({', '.join(names)}); "
-                "give --labels."
-            )
+            raise ConfigError(f"the labels {wanted} are not the classes of {self.name} ({own}); give --labels.")
         alike = _beginning_alike(task.labels, classes)
         places = alike or list(range(len(classes)))
         pairs = ", ".join(f"{classes[place]} = {label}" for place, label in zip(places, task.labels, strict=True))
@@ -97,16 +91,10 @@ class SequenceClassifier(HFModel):
     def check(self, batch: Inputs, labels: Labels, *, prefix: int) -> list[str]:
         if not self._adds_mask:
             return []
-        plain = self._plain_scores(batch, labels)
-        try:
-            fault = "" if np.abs(self.log_scores(batch, labels) - plain).max() <= self._tolerance else "scores differ"
-        except OutOfMemoryError:
-            raise
-        except Exception as exc:  # a model that takes no such mask; the plain way has worked above
-            fault = f"{type(exc).__name__}: {exc}"
-        self._adds_mask = not fault
-        message = f"{self.name}: it does not take a ready-made mask ({fault}), so it makes its own (slower)."
-        return [message] if fault else []
+        fault = self._fault(self._plain_scores(batch, labels), batch, labels)
+        self._adds_mask, why = fault is None, fault or "scores differ"
+        message = f"{self.name}: it does not take a ready-made mask ({why}), so it makes its own (slower)."
+        return [] if fault is None else [message]
 
     def _plain_scores(self, batch: Inputs, labels: Labels) -> LogScores:
         """Score one row at a time, with the mask that every model takes."""
@@ -171,13 +159,9 @@ def _additive(mask: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 def _beginning_alike(labels: Sequence[str], classes: Sequence[str]) -> list[int] | None:
     """Return the class that shares its beginning with each label (`neg`, `negative`); None if some label has none."""
     found = []
-    names = [name.casefold() for name in classes]
     for label in map(str.casefold, labels):
-        same = [
-            place
-            for place, name in enumerate(names)
-            if label and name and (label.startswith(name) or name.startswith(label))
-        ]
+        names = enumerate(map(str.casefold, classes))
+        same = [i for i, name in names if label and name and (label.startswith(name) or name.startswith(label))]
         found += same if len(same) == 1 else []
     return found if len(set(found)) == len(labels) else None
 
@@ -196,10 +180,7 @@ def _float32_head(model: Any) -> Callable[[], None]:
     # Half precision, widened and narrowed again, is the same.
 
     def widened(_: Any, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-        return tuple(
-            value.float() if isinstance(value, torch.Tensor) and value.is_floating_point() else value
-            for value in inputs
-        )
+        return tuple(each.float() if torch.is_tensor(each) and each.is_floating_point() else each for each in inputs)
 
     changed = []
     for name, module in model.named_children() if model.dtype.itemsize < torch.float32.itemsize else ():

@@ -1,6 +1,5 @@
 """Text that transformers models write: completions of prompts, turns of a chat, translations."""
 
-import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -208,26 +207,12 @@ class Translator:
             )
         own = {"forced_bos_token_id": self._begin} if self._begin is not None else {}
         device = input_device(self._model)
-        with translated_memory_errors(), _translated_offload_errors():
-            written = self._model.generate(
-                input_ids=given["input_ids"].to(device),
-                attention_mask=given["attention_mask"].to(device),
-                num_beams=self._beams,
-                do_sample=False,
-                max_new_tokens=min(2 * longest + 20, room - 1),
-                **own,
-            )
-        found: list[str] = self._tokenizer.batch_decode(written, skip_special_tokens=True)
-        return [text.strip() for text in found]
-
-
-@contextlib.contextmanager
-def _translated_offload_errors() -> Iterator[None]:
-    """Translate the error for weights that are shared, or in no file, and that a map put on disk."""
-    try:
-        yield
-    except KeyError as exc:
-        raise ConfigError(
-            f"the model cannot be placed as --device-map says: {exc.args[0]} is not to be found on disk; leave more of "
-            "it in memory."
-        ) from exc
+        inputs = {name: given[name].to(device) for name in ("input_ids", "attention_mask")}
+        settings = {"num_beams": self._beams, "do_sample": False, "max_new_tokens": min(2 * longest + 20, room - 1)}
+        try:
+            with translated_memory_errors():
+                written = self._model.generate(**inputs, **settings, **own)
+        except KeyError as exc:  # a map put weights on disk that are shared, or in no file
+            lost = f"{exc.args[0]} is not to be found on disk; leave more of it in memory."
+            raise ConfigError(f"the model cannot be placed as --device-map says: {lost}") from exc
+        return [text.strip() for text in self._tokenizer.batch_decode(written, skip_special_tokens=True)]

@@ -101,8 +101,7 @@ class StoredClient:
     # and move into the folder with the first row: a server that cannot be used leaves nothing behind.
 
     def __init__(self, server: servers.Server, budget: servers.Budget) -> None:
-        self.server = server
-        self.budget = budget
+        self.server, self.budget = server, budget
         draft = Path(tempfile.mkdtemp(prefix="ice-"))
         weakref.finalize(self, shutil.rmtree, draft, ignore_errors=True)
         self._draft = servers.ResponseStore(draft / servers.RESPONSES)
@@ -165,8 +164,7 @@ class Completions:
 
     client: StoredClient
     model: str
-    sample: Prompt
-    """A prompt of the task for trial requests; token ids if prompts are token ids."""
+    sample: Prompt  # a prompt of the task for trial requests; token ids if prompts are token ids
     top: int
     extra: Mapping[str, Any] = field(default_factory=dict)
 
@@ -248,8 +246,7 @@ class LabelText(NamedTuple):
     """A label as it follows a prompt."""
 
     word: str
-    ids: tuple[int, ...] | None
-    """Its token ids, where we have the tokenizer."""
+    ids: tuple[int, ...] | None  # where we have the tokenizer
 
     def after(self, prompt: Prompt) -> Prompt:
         return prompt + self.word if isinstance(prompt, str) else (*prompt, *(self.ids or ()))
@@ -282,13 +279,10 @@ def _tokens_by_echo(
 ) -> tuple[list[LabelTokens] | None, list[servers.Logprobs]]:
     """Return labels as the server cuts them, from prompts that end in a label; None where it does not repeat them."""
     asked = [completions.echo(label.after(completions.sample)) for label in labels]
-    if not completions.client.takes(asked[0]):
-        return None, []
-    echoes = [answer.logprobs for answer in completions.client.ask(asked) if answer.logprobs is not None]
-    if len(echoes) < len(asked):
-        return None, []
-    found = [_label_at_end(echo.tokens, label) for echo, label in zip(echoes, labels, strict=True)]
-    return (found, echoes) if all(found) else (None, [])
+    answers = completions.client.ask(asked) if completions.client.takes(asked[0]) else []
+    echoes = [answer.logprobs for answer in answers if answer.logprobs is not None]
+    found = [_label_at_end(echo.tokens, label) for echo, label in zip(echoes, labels, strict=False)]
+    return (found, echoes) if len(found) == len(labels) and all(found) else (None, [])
 
 
 def _label_at_end(tokens: LabelTokens, label: LabelText) -> LabelTokens:
@@ -321,11 +315,7 @@ def _is_echo_trusted(
         return False
     top = _top(first) if any(each[0] in _top(first) for each in tokens) else completions.longer_list()
     pairs = [(top[each[0]], _echoed(echo, each)) for echo, each in zip(echoes, tokens, strict=True) if each[0] in top]
-    return bool(pairs) and all(value is not None and _is_same(value, listed) for listed, value in pairs)
-
-
-def _is_same(one: float, other: float) -> bool:
-    return abs(one - other) <= _SAME
+    return bool(pairs) and all(value is not None and abs(value - listed) <= _SAME for listed, value in pairs)
 
 
 def _echoed(echo: servers.Logprobs, tokens: LabelTokens, *, first_only: bool = True) -> float | None:
@@ -382,9 +372,8 @@ class LabelReader:
         # In a long list a rare token may replace a frequent one that spells the same; then the shorter list `before`,
         # where it has the label, gives another value.
         names, known = [tokens[0] for tokens in self.tokens], before or {}
-        if any(name not in top or not _is_same(top[name], known.get(name, top[name])) for name in names):
-            return [np.nan] * len(names)
-        return [top[name] for name in names]
+        found = all(name in top and abs(top[name] - known.get(name, top[name])) <= _SAME for name in names)
+        return [top[name] if found else np.nan for name in names]
 
     def _by_echo(self, prompts: Sequence[Prompt], *, repeat: int) -> tuple[NDArray[np.float64], int]:
         """Request an echo of each prompt with each label after it."""
@@ -419,8 +408,7 @@ class ServedModel(Model):
 
     def __init__(self, served: Served, *, reader: Callable[[str], Model]) -> None:
         """Prepare the model without a request; `reader` loads the tokenizer."""
-        self.name = SERVED + served.name
-        self._served = served
+        self.name, self._served = SERVED + served.name, served
         self._client = StoredClient(served.server, served.budget)
         self.codec: Codec = TextCodec() if served.tokenizer is None else reader(served.tokenizer).codec
         if self.codec.reads_pairs:
@@ -457,10 +445,8 @@ class ServedModel(Model):
     @property
     def notes(self) -> Sequence[str]:
         spelled = ", ".join(repr("".join(tokens)) for tokens in self._reader.tokens)
-        return [
-            f"{self.name}: prompts go to {self._served.base_url} as {self._prompts_are}; the labels are its tokens "
-            f"{spelled}."
-        ]
+        sent = f"prompts go to {self._served.base_url} as {self._prompts_are}"
+        return [f"{self.name}: {sent}; the labels are its tokens {spelled}."]
 
     def labels(self, task: Task, *, scoring: LabelScoring | None = None) -> Labels:
         """Send the first requests, to find how the server names the labels."""
@@ -478,9 +464,7 @@ class ServedModel(Model):
             self.codec.special = SpecialIds(every=self.codec.special.every)
         words = task.answers
         labels = [LabelText(word, None if known is None else known[place]) for place, word in enumerate(words)]
-        tokens, trusted = find_label_tokens(
-            completions, first, labels, lambda index: self.codec.decode([np.array([index])])[0]
-        )
+        tokens, trusted = find_label_tokens(completions, first, labels, self._spelled)
         refuse_prefixes(list(task.label_words), tokens)
         chosen = chosen_scoring(scoring, words, tokens)
         self._label_reader = reader = LabelReader(completions, labels, tokens, chosen, trusted)
@@ -550,6 +534,9 @@ class ServedModel(Model):
 
     def peak_memory(self) -> int | None:
         return None
+
+    def _spelled(self, token: int) -> str:
+        return self.codec.decode([np.array([token])])[0]
 
     def _prompts(self, batch: Inputs) -> list[Prompt]:
         rows = [batch.row(index) for index in range(len(batch))]

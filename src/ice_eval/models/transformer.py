@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ice_eval.errors import OutOfMemoryError
 from ice_eval.models import base, devices
 from ice_eval.models.base import Gradients, Labels, Model, Needs, Observations, Prior, Priors, normalised
 from ice_eval.models.codec import HFCodec
@@ -159,10 +160,16 @@ class HFModel(Model):
     def _label_scores(self, batch: Inputs, labels: Labels, prefix: int) -> tuple[torch.Tensor, int]:
         """Return log-scores of the labels up to a constant per row, in float32, and the number of tokens they cost."""
 
-    @property
-    def _tolerance(self) -> float:
+    def _fault(self, plain: LogScores, batch: Inputs, labels: Labels, prefix: int = 0) -> str | None:
+        """Return None if scores agree with `plain` ones; else the error, or "" where they only differ."""
         # Quantised layers round what they read, too, and some do so by what else is in the batch.
-        return _HALF_TOLERANCE if self.quantised else _TOLERANCE.get(self.dtype, _HALF_TOLERANCE)
+        tolerance = _HALF_TOLERANCE if self.quantised else _TOLERANCE.get(self.dtype, _HALF_TOLERANCE)
+        try:
+            return None if np.abs(self.log_scores(batch, labels, prefix=prefix) - plain).max() <= tolerance else ""
+        except OutOfMemoryError:
+            raise
+        except Exception as exc:  # a model that does not work this way; the plain way has worked before
+            return f"{type(exc).__name__}: {exc}"
 
     @abstractmethod
     def _scoring_position(self, padded: PaddedBatch) -> torch.Tensor:

@@ -180,7 +180,7 @@ class Chat:
 
         def keep(request: Question, reply: Completion, lost: int, billed: TokenUsage) -> None:
             nonlocal n_done
-            facts: dict[str, Any] = {"server": self._server.base_url, "lost": lost, "billed": billed}
+            facts = {"server": self._server.base_url, "lost": lost, "billed": billed}
             self._store.add(Response.to(request, reply, keep_request=self._keep_requests, **facts))
             n_done += 1
             cost = self._budget.cost(self._store.billed)

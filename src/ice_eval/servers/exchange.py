@@ -202,26 +202,18 @@ class Response(Completion):
     """The request itself, if the store keeps requests."""
 
     @classmethod
-    def to(
-        cls,
-        request: Question,
-        reply: Completion,
-        *,
-        keep_request: bool,
-        server: str | None = None,
-        lost: int = 0,
-        billed: TokenUsage = NO_TOKENS,
-    ) -> Self:
-        """Return the response to a request that arrives now; the reply may be that of another repeat."""
+    def to(cls, request: Question, reply: Completion, *, keep_request: bool, **facts: Any) -> Self:
+        """Return the response to a request that arrives now; the reply may be that of another repeat.
+
+        `facts` are further fields: the server, lost attempts, billed tokens.
+        """
         return cls(
             **{each.name: getattr(reply, each.name) for each in fields(Completion)},
+            **facts,
             key=request.key,
             request=request.hash,
             repeat=request.repeat,
-            server=server,
             time=datetime.now(UTC).isoformat(timespec="milliseconds"),
-            lost=lost,
-            billed=billed,
             content=request.body() if keep_request else None,
         )
 
