@@ -60,8 +60,7 @@ def weight_of(module: Any, name: str) -> torch.Tensor | None:
     hook = _hook(module)
     if found is None or not found.is_meta or hook is None or not hook.offload:
         return found
-    fetched: torch.Tensor = hook.weights_map[name]
-    return fetched
+    return hook.weights_map[name]  # type: ignore[no-any-return]
 
 
 def weights_of(model: Any) -> Iterator[tuple[str, torch.Tensor]]:

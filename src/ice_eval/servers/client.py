@@ -140,10 +140,8 @@ class Chat:
     def __init__(
         self, server: Server, store: ResponseStore, *, budget: Budget | None = None, keep_requests: bool = False
     ) -> None:
-        self._server = server
-        self._store = store
-        self._budget = budget or Budget()
-        self._keep_requests = keep_requests
+        self._server, self._store = server, store
+        self._budget, self._keep_requests = budget or Budget(), keep_requests
 
     def plan(self, requests: Iterable[Question]) -> RequestPlan:
         """Estimate the cost of requests without sending any."""
@@ -226,20 +224,17 @@ class _Failure(NamedTuple):
     """Pause that the server requests."""
 
 
+_Keep = Callable[[Question, Completion, int, TokenUsage], None]
+"""Stores the answer to a request, with the number of lost attempts and the billed tokens."""
+
+
 class _Session:
     """Sends the requests of one call; every response is stored before the next step.
 
     On a reason to stop, no more requests are sent; those in flight are awaited, since they are paid for.
     """
 
-    def __init__(
-        self,
-        server: Server,
-        spending: Spending,
-        keep: Callable[[Question, Completion, int, TokenUsage], None],
-        *,
-        where: str,
-    ) -> None:
+    def __init__(self, server: Server, spending: Spending, keep: _Keep, *, where: str) -> None:
         self.retries = 0
         self.limiter = Limiter(server.concurrency)
         self._openai = require("openai", install="ice-eval[api]", purpose="to ask a server")
