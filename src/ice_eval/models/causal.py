@@ -244,9 +244,6 @@ class CausalLM(HFModel):
     def converse(self, chats: Sequence[base.Conversation]) -> Iterator[tuple[int, base.Reply]]:
         return Generator(self.model, self.codec, device=self.device).reply(chats)
 
-    def _first_computed(self, item: Encoded, tokens: Ids) -> int:
-        return int(tokens[0]) if self._way == "packed" else 0
-
     @contextmanager
     def _scores_at(
         self, points: torch.Tensor, item: Encoded, tokens: Ids, start: int, labels: Labels

@@ -10,14 +10,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch.utils.checkpoint import checkpoint, set_checkpoint_early_stop
 from transformers.modeling_layers import GradientCheckpointingLayer
 
 from ice_eval.errors import CapabilityError
 from ice_eval.models import devices
-from ice_eval.models.base import EmbeddedText, Prior
-from ice_eval.records import Ids
+from ice_eval.models.base import Prior, Priors
 
 _MIN_CHECKPOINTED_TOKENS = 2049  # batches of fewer tokens keep their states: a second pass costs a third more time
 SMALL_MODEL = 10**9  # models with fewer parameters keep the states of four times as many tokens on a GPU
@@ -67,7 +65,7 @@ class TargetOdds:
     """Log-odds of a target in each row of a batch, less its prior where scores are calibrated."""
 
     targets: Sequence[int]
-    priors: Sequence[Prior] | None = None
+    priors: Priors = None
 
     @classmethod
     def same(cls, target: int, prior: Prior | None, n_rows: int = 1) -> "TargetOdds":
@@ -87,41 +85,6 @@ class TargetOdds:
             return chosen
         others = scores.scatter(1, index, -torch.inf)
         return chosen - torch.logsumexp(others, dim=1)
-
-
-@dataclass(kw_only=True)
-class TransformerText(EmbeddedText):
-    """One text of a transformers model. A pass takes `at_once` points, or half as many where memory runs out."""
-
-    tokens: Ids
-    embedding: NDArray[np.float64]
-    pad: NDArray[np.float64] | None
-    at_once: int
-    odds_at: Callable[[torch.Tensor], AbstractContextManager[torch.Tensor]]
-    """(points, tokens, width) -> (points,): log-odds of the target, with a graph; inside, gradients may be taken."""
-    device: str
-    dtype: torch.dtype
-    retries: devices.MemoryRetries
-
-    def log_odds(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        def compute(rows: slice) -> NDArray[np.float64]:
-            with torch.no_grad(), self.odds_at(self._tensor(points[rows])) as odds:
-                return odds.double().cpu().numpy()
-
-        return np.concatenate(devices.in_halves(compute, slice(0, len(points)), self.retries))
-
-    def gradients(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        def compute(rows: slice) -> NDArray[np.float64]:
-            with torch.inference_mode(False), torch.enable_grad():
-                moved = self._tensor(points[rows]).requires_grad_(True)
-                with self.odds_at(moved) as odds:
-                    return gradients_of(odds, [moved])[0].double().cpu().numpy()
-
-        return np.concatenate(devices.in_halves(compute, slice(0, len(points)), self.retries))
-
-    def _tensor(self, points: NDArray[np.float64]) -> torch.Tensor:
-        narrow = points if self.dtype == torch.float64 else points.astype(np.float32)
-        return torch.from_numpy(narrow).to(self.device, self.dtype)
 
 
 class AttentionRecorder:

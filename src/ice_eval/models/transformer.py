@@ -20,7 +20,6 @@ from ice_eval.models.devices import to_device, to_host, translated_memory_errors
 from ice_eval.models.gradients import (
     AttentionRecorder,
     TargetOdds,
-    TransformerText,
     checkpointed,
     eager_attention,
     gradients_of,
@@ -295,41 +294,12 @@ class HFModel(Model):
             weights = within([layer[:1] for layer in attention.layers])
             return base.AttentionMaps(weights, within(found) if gradients else None, position)
 
-    def embedded(self, item: Encoded, target: int, labels: Labels, *, prior: Prior | None = None) -> TransformerText:
-        tokens = np.flatnonzero(item.unit_of != PROTECTED)
-        start = self._first_computed(item, tokens)
-        table = self.model.get_input_embeddings()
-
-        @contextlib.contextmanager
-        def odds_at(points: torch.Tensor) -> Iterator[torch.Tensor]:
-            with self._scores_at(points, item, tokens, start, labels) as scores:
-                yield TargetOdds.same(target, prior, len(points)).of(scores)
-
-        def look_up(ids: Ids) -> NDArray[np.float64]:
-            with torch.no_grad():
-                found: NDArray[np.float64] = table(torch.from_numpy(ids).to(self.device)).double().cpu().numpy()
-            return found
-
-        n_tokens = (len(item.ids) - start) * self._copies(labels)
-        pad = item.special.pad if item.special.pad is not None else item.special.end
-        return TransformerText(
-            tokens=tokens,
-            embedding=look_up(item.ids[tokens]),
-            pad=None if pad is None else look_up(np.array([pad]))[0],
-            at_once=max(1, self._attribution_tokens // n_tokens),
-            odds_at=odds_at,
-            device=self.device,
-            dtype=self.model.dtype,
-            retries=self._retries,
-        )
+    def embedded(self, item: Encoded, target: int, labels: Labels, *, prior: Prior | None = None) -> "TransformerText":
+        return TransformerText(self, item, labels, partial(TargetOdds.same, target, prior))
 
     @property
     def _attribution_tokens(self) -> int:
         return _ATTRIBUTION_TOKENS
-
-    def _first_computed(self, item: Encoded, tokens: Ids) -> int:
-        """Return the first token that is computed for every point; those before it are computed once."""
-        return 0
 
     @contextlib.contextmanager
     def _scores_at(
@@ -355,6 +325,45 @@ class HFModel(Model):
     @abstractmethod
     def _arguments(self, padded: PaddedBatch) -> dict[str, Any]:
         """Return arguments beside the tokens, which keep the padding of a batch from being read."""
+
+
+class TransformerText(base.EmbeddedText):
+    """One text of a transformers model. A pass takes `at_once` points, or half as many where memory runs out."""
+
+    def __init__(self, model: HFModel, item: Encoded, labels: Labels, odds: Callable[[int], TargetOdds]) -> None:
+        """Prepare a text; `odds` returns the odds of its target for some rows."""
+        self.tokens = np.flatnonzero(item.unit_of != PROTECTED)
+        start = 0 if model.pads else int(self.tokens[0])  # packed rows compute the tokens before it once
+        self._model, self._odds, self._place = model, odds, (item, self.tokens, start, labels)
+        self.at_once = max(1, model._attribution_tokens // ((len(item.ids) - start) * model._copies(labels)))
+        self.embedding = self._embeddings(item.ids[self.tokens])
+        pad = item.special.pad if item.special.pad is not None else item.special.end
+        self.pad = None if pad is None else self._embeddings(np.array([pad]))[0]
+
+    def _embeddings(self, ids: Ids) -> NDArray[np.float64]:
+        table, place = self._model.model.get_input_embeddings(), self._model.device
+        with torch.no_grad():
+            return table(torch.from_numpy(ids).to(place)).double().cpu().numpy()  # type: ignore[no-any-return]
+
+    def log_odds(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self._in_parts(points, gradients=False)
+
+    def gradients(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self._in_parts(points, gradients=True)
+
+    def _in_parts(self, points: NDArray[np.float64], *, gradients: bool) -> NDArray[np.float64]:
+        model, dtype = self._model, self._model.model.dtype
+
+        def compute(rows: slice) -> NDArray[np.float64]:
+            narrow = points[rows] if dtype == torch.float64 else points[rows].astype(np.float32)
+            with torch.inference_mode(False), torch.set_grad_enabled(gradients):
+                moved = torch.from_numpy(narrow).to(model.device, dtype).requires_grad_(gradients)
+                with model._scores_at(moved, *self._place) as scores:
+                    odds = self._odds(len(moved)).of(scores)
+                    found = gradients_of(odds, [moved])[0] if gradients else odds
+            return found.double().cpu().numpy()
+
+        return np.concatenate(devices.in_halves(compute, slice(0, len(points)), model._retries))
 
 
 def n_positions(config: Any) -> int | None:
