@@ -43,8 +43,7 @@ class PaddedBatch(NamedTuple):
     ids: torch.Tensor
     mask: torch.Tensor
     segments: torch.Tensor
-    is_even: bool
-    """True if all rows have the same length."""
+    is_even: bool  # True if all rows have the same length
 
 
 class HFModel(Model):
@@ -70,8 +69,8 @@ class HFModel(Model):
         self._gpus = devices.gpus_of(model)
         self._pad = codec.special.pad if codec.special.pad is not None else 0
         self._side: Any = None
+        # Ids of a prefix, and its keys and values: a pass reads them, so they must live until its rows are scored.
         self._cached: tuple[Any, Any] | None = None
-        """Ids of a prefix, and its keys and values: a pass reads them, so they must live until its rows are scored."""
         self._retries = devices.MemoryRetries()
         self._attends_on_request = False
         self._attention_modules: Collection[str] | None = None
