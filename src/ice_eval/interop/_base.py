@@ -151,10 +151,8 @@ def _one(source: object) -> Explanation:
 
 
 class Matched(NamedTuple):
-    by_id: dict[str, Explanation]
-    """By example id, those of examples that are not evaluated included."""
-    n_given: int
-    """Number of explanations, those whose text matches no example included."""
+    by_id: dict[str, Explanation]  # by example id, those of examples that are not evaluated included
+    n_given: int  # number of explanations, those whose text matches no example included
 
 
 def of_examples(source: object, examples: Sequence[Example], *, name: str) -> Matched:

@@ -220,8 +220,7 @@ class _Failure(NamedTuple):
 
     kind: Literal["refused", "fatal", "busy", "unreachable", "failed", "lost"]
     reason: str
-    pause_s: float = 0.0
-    """Pause that the server requests."""
+    pause_s: float = 0.0  # that the server requests
 
 
 _Keep = Callable[[Question, Completion, int, TokenUsage], None]
