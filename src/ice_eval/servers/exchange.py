@@ -137,13 +137,9 @@ class Continuation(Question):
         return [self.prompt] if isinstance(self.prompt, str) else []
 
     def _own_fields(self) -> dict[str, Any]:
-        return {
-            "temperature": self.temperature,
-            "logprobs": self.logprobs,
-            "echo": self.echo or None,
-            "stop": self.stop,
-            "prompt": self.prompt if isinstance(self.prompt, str) else list(self.prompt),
-        }
+        prompt = self.prompt if isinstance(self.prompt, str) else list(self.prompt)
+        limits = {"logprobs": self.logprobs, "echo": self.echo or None, "stop": self.stop}
+        return {"temperature": self.temperature, **limits, "prompt": prompt}
 
     def most_tokens(self) -> TokenUsage:
         ids = 0 if isinstance(self.prompt, str) else len(self.prompt)
