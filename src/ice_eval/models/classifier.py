@@ -1,5 +1,6 @@
 """Sequence classifiers: the score of a label is the logit of its class."""
 
+import contextlib
 import copy
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -182,15 +183,10 @@ def _float32_head(model: Any) -> Callable[[], None]:
     def widened(_: Any, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         return tuple(each.float() if torch.is_tensor(each) and each.is_floating_point() else each for each in inputs)
 
-    changed = []
+    restored = contextlib.ExitStack()
     for name, module in model.named_children() if model.dtype.itemsize < torch.float32.itemsize else ():
         if module is not model.base_model and name != model.base_model_prefix:
             dtype = next((parameter.dtype for parameter in module.parameters()), model.dtype)
-            changed.append((module.float(), dtype, module.register_forward_pre_hook(widened)))
-
-    def restore() -> None:
-        for module, dtype, hook in changed:
-            hook.remove()
-            module.to(dtype)
-
-    return restore
+            restored.callback(module.to, dtype)
+            restored.callback(module.float().register_forward_pre_hook(widened).remove)
+    return restored.close
