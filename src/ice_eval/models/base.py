@@ -245,8 +245,6 @@ class Model(ABC):
     """Most consecutive examples that are computed and written together; small runs have smaller parts."""
     works_ahead: bool = False
     """True if the host can continue while scores are computed."""
-    chats: bool = False
-    """True if the model generates text and has a chat template."""
 
     @property
     def devices(self) -> str:
@@ -377,6 +375,11 @@ class Model(ABC):
         answer ends before `stop`.
         """
         raise TypeError(f"{self.name} offers no generate")
+
+    @property
+    def chats(self) -> bool:
+        """True if the model generates text and has a chat template."""
+        return False
 
     def converse(self, chats: Sequence[Conversation]) -> Iterator[tuple[int, Reply]]:
         """Yield the index of each chat and its next turn, as soon as it is written; in any order.

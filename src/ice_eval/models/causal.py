@@ -42,7 +42,6 @@ class CausalLM(HFModel):
         family, n_ids = model.config.model_type, model.get_input_embeddings().weight.shape[0]
         codec = HFCodec(tokenizer, reads_pairs=False, max_tokens=window, family=family, n_ids=n_ids)
         super().__init__(model, codec, name=name)
-        self.chats = codec.has_chat
         self._ready: Callable[[], None] = lambda: None
         mixes = set(getattr(model.config.get_text_config(), "layer_types", None) or ["full_attention"])
         # Convolutions and recurrences would run on from one packed row into the next.
@@ -240,6 +239,10 @@ class CausalLM(HFModel):
     ) -> list[base.Generated]:
         generator = Generator(self.model, self.codec, device=self.device)
         return generator.complete(prompts, turns, max_tokens, stop, self._retries)
+
+    @property
+    def chats(self) -> bool:
+        return self.codec.has_chat
 
     def converse(self, chats: Sequence[base.Conversation]) -> Iterator[tuple[int, base.Reply]]:
         return Generator(self.model, self.codec, device=self.device).reply(chats)
