@@ -20,14 +20,14 @@ def rows_of(model, task, n=8):
 
 def masks_seen(model, monkeypatch):
     """The attention masks that the model is given, one per pass."""
-    seen, read = [], type(model)._masks
+    seen, read = [], type(model)._arguments
 
     def noted(self, padded):
         given = read(self, padded)
         seen.append(given.get("attention_mask"))
         return given
 
-    monkeypatch.setattr(type(model), "_masks", noted)
+    monkeypatch.setattr(type(model), "_arguments", noted)
     return seen
 
 

@@ -1,14 +1,20 @@
 """Executors create identical workers and distribute the items of a run among them."""
 
 import contextlib
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from ice_eval._registry import Registry
 from ice_eval.errors import ConfigError
 from ice_eval.scoring import Progress
+
+__all__ = [
+    "Executor", "FinishedItem", "Local", "LocalWorkers", "PendingResult", "Work", "Workers", "executor",
+    "executor_named", "executors",
+]  # fmt: skip
 
 W = TypeVar("W")
 Item = TypeVar("Item")
@@ -64,12 +70,9 @@ class Executor(ABC):
     def workers(
         self, make: Callable[[], W], *, threads: int | None = None, say: Callable[[str], None] | None = None
     ) -> Workers[W]:
-        """Return workers, each created by `make` when it is first needed.
+        """Return workers, each created by `make`, in its own process, when it is first needed.
 
-        Args:
-            make: Called in the process of the worker.
-            threads: Threads of each worker, if known.
-            say: Called with messages for the user.
+        `threads` is the number of threads of each worker, if known; `say` is called with messages for the user.
         """
 
     @contextlib.contextmanager
@@ -79,42 +82,63 @@ class Executor(ABC):
 
 
 executors: Registry[type[Executor]] = Registry("executor", "ice_eval.executors")
-
-
-def executor(name: str) -> Callable[[type[Executor]], type[Executor]]:
-    """Register an executor, a frozen dataclass; the first line of its docstring describes it."""
-    return lambda cls: executors.add(name, cls)
+executor = executors.register
+"""Register an executor, a frozen dataclass, under a name; the first line of its docstring describes it."""
 
 
 def executor_named(name: str, **options: Any) -> Executor:
     """Return the executor of that name, or raise ConfigError; options that are None keep their defaults."""
     chosen = executors.get(name)
+    known = {other: {field.name for field in fields(cls)} for other, cls in executors.items()}  # type: ignore[arg-type]
     given = {key: value for key, value in options.items() if value is not None}
-    for key in given:
-        if key not in _options(chosen):
-            owners = " or ".join(other for other, cls in executors.items() if key in _options(cls))
-            raise ConfigError(
-                f"{key} = {given[key]!r} means nothing to the executor '{name}'; leave it out, or use the executor "
-                f"'{owners}'."
-            )
+    for key, value in given.items():
+        if key not in known[name]:
+            owners = " or ".join(other for other in known if key in known[other])
+            advice = f"leave it out, or use the executor '{owners}'."
+            raise ConfigError(f"{key} = {value!r} means nothing to the executor '{name}'; {advice}")
     return chosen(**given)
 
 
-def _options(cls: type[Executor]) -> set[str]:
-    return {field.name for field in fields(cls)}  # type: ignore[arg-type]
+@executor("local")
+@dataclass(frozen=True)
+class Local(Executor):
+    """One worker, in this process."""
+
+    def workers(
+        self, make: Callable[[], W], *, threads: int | None = None, say: Callable[[str], None] | None = None
+    ) -> "LocalWorkers[W]":
+        return LocalWorkers(make())
 
 
-from ice_eval.executors.local import Local, LocalWorkers  # noqa: E402 (it extends what is defined above)
+class LocalWorkers(Workers[W]):
+    """An existing worker."""
 
-__all__ = [
-    "Executor",
-    "FinishedItem",
-    "Local",
-    "LocalWorkers",
-    "PendingResult",
-    "Work",
-    "Workers",
-    "executor",
-    "executor_named",
-    "executors",
-]
+    def __init__(self, worker: W) -> None:
+        self._worker = worker
+
+    def ask(self, question: Callable[[W], Result]) -> Result:
+        return question(self._worker)
+
+    def map(
+        self, work: Work[W, Item, Result], items: Iterable[Item], progress: Progress
+    ) -> Iterator[FinishedItem[Item, Result]]:
+        """Yield results in order; if work may wait, the next item starts before the last one is finished."""
+        last, waiting = time.monotonic(), list[tuple[Item, PendingResult[Result]]]()
+
+        def finished() -> FinishedItem[Item, Result]:
+            nonlocal last
+            item, started = waiting.pop(0)
+            result, before = started.finish(), last
+            last = time.monotonic()
+            return FinishedItem(item, result, last - before)
+
+        for item in items:
+            started = work(self._worker, item, progress)
+            waiting.append((item, started))
+            while len(waiting) > (1 if started.may_wait else 0):
+                yield finished()
+        while waiting:
+            yield finished()
+
+    def release(self) -> None:
+        """Do nothing: the worker ends with this process."""

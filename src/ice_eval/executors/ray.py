@@ -17,14 +17,10 @@ from ice_eval.executors import Executor, FinishedItem, Item, Result, W, Work, Wo
 from ice_eval.scoring import Progress
 
 _CONNECT_S = 10.0
-_LOSSES = 3
-"""Number of times an item may be lost with its worker, or workers may fail to start, before the run ends."""
-_POLL_S = 2.0
-"""Interval at which busy workers are polled for progress."""
-_PATIENCE = 10
-"""Number of polls after which the user is informed that workers wait for resources."""
-_STATUS_GROUP = "status"
-"""Concurrency group of the threads that report progress."""
+_LOSSES = 3  # times that an item may be lost with its worker, or workers may fail to start, before the run ends
+_POLL_S = 2.0  # interval at which busy workers are polled for progress
+_PATIENCE = 10  # polls after which the user is informed that workers wait for resources
+_STATUS_GROUP = "status"  # concurrency group of the threads that report progress
 _CONTINUES = "the same command again continues where it was."
 
 
@@ -102,7 +98,7 @@ class Ray(Executor):
         nodes = _alive_nodes()
         gpus = self.gpus_per_worker
         if gpus is None:
-            gpus = 1.0 if any(node.get("GPU", 0) >= 1 for node in nodes) else 0.0
+            gpus = float(any(node.get("GPU", 0) >= 1 for node in nodes))
         most = max((node.get("CPU", 0.0) for node in nodes), default=0.0)
         # With a GPU the host has little to do.
         needs = Resources(cpus=1.0 if gpus else max(min(float(threads or 1), most), 1.0), gpus=gpus)
@@ -161,8 +157,7 @@ class RayWorker(Generic[W]):
 @dataclass(eq=False)
 class _Job:
     item: Any
-    lost_on: list[str] = field(default_factory=list)
-    """Nodes on which a worker died while processing it."""
+    lost_on: list[str] = field(default_factory=list)  # nodes on which a worker died while processing it
 
 
 @dataclass(eq=False)
@@ -170,13 +165,10 @@ class _Handle:
     """The driver's view of a worker."""
 
     actor: Any
-    awaited: Any
-    """Reference to its next message: its location, then the results of its jobs; None while idle."""
-    location: WorkerHost | None = None
-    """None until it has started."""
+    awaited: Any  # reference to its next message: its location, then the results of its jobs; None while idle
+    location: WorkerHost | None = None  # None until it has started
     job: _Job | None = None
-    reported: int = 0
-    """Rows of the job already reported as progress."""
+    reported: int = 0  # rows of the job already reported as progress
 
 
 class RayWorkers(Workers[W]):
@@ -199,21 +191,16 @@ class RayWorkers(Workers[W]):
         self._actor_class = remote(RayWorker)
         self._make = ray_package().put(make)
         self._handles: list[_Handle] = []
-        self._failed_starts = 0
-        """Workers that died while starting, since the last successful start."""
+        self._failed_starts = 0  # workers that died while starting, since the last successful start
 
     def ask(self, question: Callable[[W], Result]) -> Result:
         [(_, found)] = self._process(lambda worker, item, progress: question(worker), [None], lambda rows: None)
-        value: Result = found.value
-        return value
+        return found.value  # type: ignore[no-any-return]
 
     def map(
         self, work: Work[W, Item, Result], items: Iterable[Item], progress: Progress
     ) -> Iterator[FinishedItem[Item, Result]]:
-        def finished(worker: W, item: Item, progress: Progress) -> Result:
-            return work(worker, item, progress).finish()
-
-        for item, found in self._process(finished, items, progress):
+        for item, found in self._process(lambda *given: work(*given).finish(), items, progress):
             yield FinishedItem(item, found.value, found.seconds)
 
     def release(self) -> None:
@@ -305,14 +292,11 @@ class RayWorkers(Workers[W]):
         except ray.exceptions.RayTaskError as exc:
             raise exc.cause or exc from exc
         except ray.exceptions.RayError as exc:
-            lost: Exception = exc
-            return lost
+            return exc  # type: ignore[no-any-return]
         if isinstance(message, WorkerHost):
             if message.version != __version__:
-                raise ConfigError(
-                    f"the Ray node {message.host} has ice-eval {message.version}, and here is {__version__}; install "
-                    "the same."
-                )
+                theirs = f"the Ray node {message.host} has ice-eval {message.version}"
+                raise ConfigError(f"{theirs}, and here is {__version__}; install the same.")
             handle.location, self._failed_starts = message, 0
         return message
 

@@ -9,20 +9,11 @@ from ice_eval.interop._base import (
     formats,
     numbers,
     of_examples,
+    placed,
     read,
 )
-from ice_eval.interop._files import placed
 
 __all__ = [
-    "Aligned",
-    "Explanation",
-    "Format",
-    "TextPart",
-    "align",
-    "explanation_format",
-    "formats",
-    "numbers",
-    "of_examples",
-    "placed",
-    "read",
-]
+    "Aligned", "Explanation", "Format", "TextPart", "align", "explanation_format", "formats", "numbers", "of_examples",
+    "placed", "read",
+]  # fmt: skip

@@ -4,6 +4,7 @@ import unicodedata
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -16,7 +17,6 @@ from ice_eval.errors import DataError
 from ice_eval.records import Example
 
 _Text = str | frozenset[tuple[str, str]]  # a text, or fields with their texts
-_SHOWN = 3
 
 
 def numbers(values: Any) -> NDArray[np.float64]:
@@ -26,8 +26,16 @@ def numbers(values: Any) -> NDArray[np.float64]:
     try:
         return np.asarray(values, dtype=np.float64)
     except (ValueError, TypeError, OverflowError) as exc:
-        shown = " ".join(repr(values).split())
-        raise DataError(f"numbers are expected, not {shown:.80} ({exc}).") from exc
+        raise DataError(f"numbers are expected, not {' '.join(repr(values).split()):.80} ({exc}).") from exc
+
+
+@contextmanager
+def placed(where: str) -> Iterator[None]:
+    """Prefix errors raised in this context with the position in a file."""
+    try:
+        yield
+    except DataError as exc:
+        raise DataError(f"{where}: {exc}") from exc
 
 
 class TextPart(NamedTuple):
@@ -143,10 +151,8 @@ def _one(source: object) -> Explanation:
 
 
 class Matched(NamedTuple):
-    by_id: dict[str, Explanation]
-    """By example id, those of examples that are not evaluated included."""
-    n_given: int
-    """Number of explanations, those whose text matches no example included."""
+    by_id: dict[str, Explanation]  # by example id, those of examples that are not evaluated included
+    n_given: int  # number of explanations, those whose text matches no example included
 
 
 def of_examples(source: object, examples: Sequence[Example], *, name: str) -> Matched:
@@ -175,17 +181,15 @@ def of_examples(source: object, examples: Sequence[Example], *, name: str) -> Ma
         elif place < len(examples):
             identity = examples[place].id
         else:
-            raise DataError(
-                f"the attribution '{name}' has more explanations than the data have examples ({len(examples)}); "
-                "give ids or texts."
-            )
+            surplus = f"has more explanations than the data have examples ({len(examples)}); give ids or texts."
+            raise DataError(f"the attribution '{name}' {surplus}")
         if identity in found:
             raise DataError(f"{where}: a second one of example '{identity}'; one per example is expected.")
         found[identity] = each
     if given and not any(example.id in found for example in examples):
         raise DataError(
             f"the attribution '{name}': none of its {len(given)} explanations belongs to an example. Theirs: "
-            f"{', '.join(map(_named, given[:_SHOWN]))}; ours: {', '.join(repr(e.id) for e in examples[:_SHOWN])}. Give "
+            f"{', '.join(map(_named, given[:3]))}; ours: {', '.join(repr(e.id) for e in examples[:3])}. Give "
             "the ids or the texts of the examples; where ids stand in a column of another name, --columns id=NAME."
         )
     return Matched(found, len(given))

@@ -1,6 +1,9 @@
-"""Explanations with one JSON object per line: with our own keys, or in ERASER's format."""
+"""Explanations in files of JSON, compressed by gzip or not: with our own keys, or in ERASER's format."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import gzip
+import json
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,12 +11,77 @@ from typing import Any
 import numpy as np
 
 from ice_eval.errors import DataError
-from ice_eval.interop._base import Explanation, Format, TextPart, explanation_format, numbers
-from ice_eval.interop._files import ending_of, keyed, listed, placed, rows_of
-from ice_eval.interop.inseq import is_saved
+from ice_eval.files import why_no_json
+from ice_eval.interop._base import Explanation, Format, TextPart, explanation_format, numbers, placed
+from ice_eval.tasks import numbered_rows
 
 _SHAPES = '"tokens" and "scores", "words" and "scores", "spans", or "scores" alone'
 _SOFT, _HARD = "soft_rationale_predictions", "hard_rationale_predictions"
+_GZIP = b"\x1f\x8b"  # the first bytes of a compressed file, whatever its name
+_INSEQ = (b"__instance_type__", b"FeatureAttributionOutput")  # among the first bytes of a file that inseq wrote
+
+
+def _ending_of(path: Path) -> str:
+    """Return the type of a file by its name: `.json` for `out.json` and for `out.json.gz`."""
+    bare = path.with_suffix("") if path.suffix.lower() == ".gz" else path
+    return bare.suffix.lower()
+
+
+def _bytes_of(path: Path, *, most: int = -1) -> bytes:
+    """Return the bytes of a file, or the first of them; uncompressed."""
+    try:
+        with path.open("rb") as file:
+            compressed = file.read(len(_GZIP)) == _GZIP
+        with gzip.open(path) if compressed else path.open("rb") as content:
+            return content.read(most)
+    except (OSError, EOFError, zlib.error) as exc:
+        raise DataError(f"{path} cannot be read: {getattr(exc, 'strerror', None) or exc}.") from exc
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return _bytes_of(path).decode("utf-8-sig")
+    except UnicodeDecodeError as exc:
+        raise DataError(f"{path} is not UTF-8 text ({exc.reason} at byte {exc.start}); save it as UTF-8.") from exc
+
+
+def json_of(path: Path) -> Any:
+    try:
+        return json.loads(_text_of(path))
+    except (ValueError, RecursionError) as exc:
+        raise DataError(f"{path} is not JSON ({why_no_json(exc)}).") from exc
+
+
+def _rows_of(path: Path) -> Sequence[tuple[str, Any]]:
+    """Return the objects of a JSON-lines file, or of one JSON list, each after the position that errors name."""
+    if _ending_of(path) == ".json":
+        content = json_of(path)
+        several = content if isinstance(content, list) else [content]
+        return [(f"{path}, explanation {place}", row) for place, row in enumerate(several)]
+    return [(f"{path}, line {line}", row) for line, row in numbered_rows(_text_of(path).split("\n"), str(path))]
+
+
+def is_of_inseq(source: object) -> bool:
+    """Return True if a file was written by inseq."""
+    if not isinstance(source, Path) or _ending_of(source) != ".json":
+        return False
+    try:
+        head = _bytes_of(source, most=4096)
+    except DataError:  # a broken file; reading it raises the error
+        return False
+    return all(mark in head for mark in _INSEQ)
+
+
+def _listed(value: object, name: str, expected: str = "a list is expected") -> Sequence[Any]:
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise DataError(f"{name} is {value!r:.60}; {expected}.")
+    return value
+
+
+def _keyed(value: object, name: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise DataError(f"{name} is {value!r:.60}; an object is expected.")
+    return value
 
 
 @explanation_format("jsonl")
@@ -23,17 +91,23 @@ class JsonLines(Format):
     def reads(self, source: object) -> bool:
         if isinstance(source, Mapping):
             return bool({"scores", "spans"} & set(source))
-        is_file = isinstance(source, Path) and ending_of(source) in {".jsonl", ".json", ".ndjson"}
-        return is_file and not _is_eraser(source) and not is_saved(source)
+        is_file = isinstance(source, Path) and _ending_of(source) in {".jsonl", ".json", ".ndjson"}
+        return is_file and not Eraser().reads(source) and not is_of_inseq(source)
 
     def explanations(self, source: Any) -> Iterator[Explanation]:
-        rows = [("the record", source)] if isinstance(source, Mapping) else rows_of(source)
+        rows = [("the record", source)] if isinstance(source, Mapping) else _rows_of(source)
         if not rows:
             raise DataError(f"{source} holds no explanations; at least one is needed.")
-        for where, row in rows:
-            with placed(where):
-                found = explanation_of(keyed(row, "an explanation"))
-            yield found
+        yield from _each(rows, explanation_of)
+
+
+def _each(
+    rows: Iterable[tuple[str, Any]], explanation: Callable[[Mapping[str, Any]], Explanation]
+) -> Iterator[Explanation]:
+    for where, row in rows:
+        with placed(where):
+            found = explanation(_keyed(row, "an explanation"))
+        yield found
 
 
 def explanation_of(row: Mapping[str, Any]) -> Explanation:
@@ -42,13 +116,13 @@ def explanation_of(row: Mapping[str, Any]) -> Explanation:
         _content(row),
         id=None if row.get("id") is None else str(row["id"]),
         text=row.get("fields") if text is None else text,
-        classes=tuple(map(str, listed(() if classes is None else classes, '"classes"'))),
+        classes=tuple(map(str, _listed(() if classes is None else classes, '"classes"'))),
     )
 
 
 def _content(row: Mapping[str, Any]) -> Explanation:
     if "spans" in row:
-        return _spans(listed(row["spans"], '"spans"', "[[start, end, score], …] is expected"), row.get("scores"))
+        return _spans(_listed(row["spans"], '"spans"', "[[start, end, score], …] is expected"), row.get("scores"))
     if "scores" not in row:
         raise DataError(f"{_SHAPES} is expected, and the object has {', '.join(map(str, row)) or 'nothing'}.")
     tokens = row.get("tokens", row.get("words"))
@@ -57,7 +131,7 @@ def _content(row: Mapping[str, Any]) -> Explanation:
     pieces = [
         TextPart(token, field=field)
         for field, each in (tokens if isinstance(tokens, Mapping) else {None: tokens}).items()
-        for token in listed(each, '"tokens"', "a list of texts is expected")
+        for token in _listed(each, '"tokens"', "a list of texts is expected")
     ]
     return Explanation(numbers(row["scores"]), tuple(pieces))
 
@@ -65,7 +139,7 @@ def _content(row: Mapping[str, Any]) -> Explanation:
 def _spans(spans: Sequence[Any], scores: Any) -> Explanation:
     given = [_span(span) for span in spans]
     pieces = tuple(piece for piece, _ in given)
-    found = [score for _, score in given] if scores is None else listed(scores, '"scores"')
+    found = [score for _, score in given] if scores is None else _listed(scores, '"scores"')
     if all(score is None for score in found):
         return Explanation(np.ones(len(found)), pieces, is_set=True)
     if any(score is None for score in found):
@@ -77,7 +151,7 @@ def _span(span: Any) -> tuple[TextPart, Any]:
     if isinstance(span, Mapping):
         piece = TextPart(span.get("text"), span.get("start"), span.get("end"), span.get("field"))
         score = span.get("score")
-    elif len(listed(span, "a span", "[start, end, score] is expected")) in {2, 3}:
+    elif len(_listed(span, "a span", "[start, end, score] is expected")) in {2, 3}:
         piece, score = TextPart(None, span[0], span[1]), span[2] if len(span) == 3 else None
     else:
         raise DataError(f"the span {span!r:.60}; [start, end, score] is expected.")
@@ -96,33 +170,26 @@ class Eraser(Format):
     """
 
     def reads(self, source: object) -> bool:
-        return _is_eraser(source)
+        """Return True if the first object of a file is an annotation or a prediction."""
+        if not isinstance(source, Path) or _ending_of(source) not in {".jsonl", ".json"}:
+            return False
+        try:
+            row = next((row for _, row in _rows_of(source)), None)
+        except DataError:  # a broken file; reading it raises the error
+            return False
+        return isinstance(row, Mapping) and bool({"evidences", "rationales"} & set(row))
 
     def explanations(self, source: Path) -> Iterator[Explanation]:
-        for where, row in rows_of(source):
-            with placed(where):
-                found = eraser_explanation(keyed(row, "an explanation"))
-            yield found
-
-
-def _is_eraser(source: object) -> bool:
-    """Return True if the first object of a file is an annotation or a prediction of ERASER."""
-    if not isinstance(source, Path) or ending_of(source) not in {".jsonl", ".json"}:
-        return False
-    try:
-        row = next((row for _, row in rows_of(source)), None)
-    except DataError:  # a broken file; reading it raises the error
-        return False
-    return isinstance(row, Mapping) and bool({"evidences", "rationales"} & set(row))
+        yield from _each(_rows_of(source), eraser_explanation)
 
 
 def eraser_explanation(row: Mapping[str, Any]) -> Explanation:
     identity = row.get("annotation_id", row.get("id"))
-    documents = [keyed(each, "a rationale") for each in listed(row.get("rationales", ()), '"rationales"')]
+    documents = [_keyed(each, "a rationale") for each in _listed(row.get("rationales", ()), '"rationales"')]
     scored = [pair for document in documents for pair in _predicted(document)]
-    for group in listed(row.get("evidences", ()), '"evidences"'):  # groups of spans, or spans
-        spans = [group] if isinstance(group, Mapping) else listed(group, "a group of evidences")
-        scored += [(_word_span(keyed(span, "an evidence")), 1.0) for span in spans]
+    for group in _listed(row.get("evidences", ()), '"evidences"'):  # groups of spans, or spans
+        spans = [group] if isinstance(group, Mapping) else _listed(group, "a group of evidences")
+        scored += [(_word_span(_keyed(span, "an evidence")), 1.0) for span in spans]
     return Explanation(
         numbers([score for _, score in scored]),
         tuple(piece for piece, _ in scored),
@@ -133,11 +200,11 @@ def eraser_explanation(row: Mapping[str, Any]) -> Explanation:
 
 def _predicted(document: Mapping[str, Any]) -> Iterator[tuple[TextPart, Any]]:
     if document.get(_SOFT) is not None:
-        for place, score in enumerate(listed(document[_SOFT], _SOFT)):
+        for place, score in enumerate(_listed(document[_SOFT], _SOFT)):
             yield TextPart(None, place, place + 1, _field(document.get("docid")), counted="words"), score
     elif _HARD in document:
-        for span in listed(document[_HARD], _HARD):
-            yield _word_span({**keyed(span, "a span"), "docid": document.get("docid")}), 1.0
+        for span in _listed(document[_HARD], _HARD):
+            yield _word_span({**_keyed(span, "a span"), "docid": document.get("docid")}), 1.0
     else:
         raise DataError(f"neither {_SOFT} nor {_HARD}; the rationale has {', '.join(document)}.")
 

@@ -23,29 +23,7 @@ from ice_eval.models.load import SUITE, HubModel, ModelRef, load_model, load_rea
 from ice_eval.models.served import SERVED, Served
 
 __all__ = [
-    "PART_SIZE",
-    "SERVED",
-    "SUITE",
-    "AttentionMaps",
-    "Conversation",
-    "DeviceMap",
-    "EmbeddedText",
-    "Generated",
-    "Gradients",
-    "HubModel",
-    "LabelScoring",
-    "Labels",
-    "LoadSettings",
-    "MaxMemory",
-    "Model",
-    "ModelRef",
-    "Pending",
-    "Prior",
-    "Reply",
-    "Served",
-    "load_model",
-    "load_reader",
-    "model",
-    "models",
-    "suite_model",
-]
+    "PART_SIZE", "SERVED", "SUITE", "AttentionMaps", "Conversation", "DeviceMap", "EmbeddedText", "Generated",
+    "Gradients", "HubModel", "LabelScoring", "Labels", "LoadSettings", "MaxMemory", "Model", "ModelRef", "Pending",
+    "Prior", "Reply", "Served", "load_model", "load_reader", "model", "models", "suite_model",
+]  # fmt: skip

@@ -3,7 +3,7 @@
 import json
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +24,9 @@ PART_SIZE = 16
 LabelScoring = Literal["first", "full"]
 Prior = Sequence[float]
 """Log-scores of the labels without a text, which contextual calibration subtracts."""
+Priors = Sequence[Prior] | None
+Needs = Collection[str]
+"""Some of "attentions" and "gradients"."""
 
 
 @dataclass(frozen=True)
@@ -80,11 +83,6 @@ class Observations:
     attentions: list[PerToken] = field(default_factory=list)
     gradients: list[Gradients] = field(default_factory=list)
 
-    def __iadd__(self, other: "Observations") -> "Observations":
-        self.attentions += other.attentions
-        self.gradients += other.gradients
-        return self
-
 
 class AttentionMaps(NamedTuple):
     """All attention weights of one example, (layers, heads, queries, keys)."""
@@ -118,6 +116,10 @@ class EmbeddedText(ABC):
         """Return the gradients of the log-odds: (points, tokens, width) -> (points, tokens, width)."""
 
 
+Turns = Sequence[tuple[str, str]]
+"""Role and text of each turn of a chat."""
+
+
 class Generated(NamedTuple):
     """A completion of a prompt."""
 
@@ -129,8 +131,7 @@ class Generated(NamedTuple):
 class Conversation(NamedTuple):
     """A chat that a model should continue."""
 
-    turns: Sequence[tuple[str, str]]
-    """Role and text of each turn so far."""
+    turns: Turns
     max_tokens: int
     temperature: float = 0.0
     """0: the likeliest token at every step."""
@@ -345,13 +346,7 @@ class Model(ABC):
         return None
 
     def observe(
-        self,
-        batch: Sequence[Encoded],
-        targets: Sequence[int],
-        labels: Labels,
-        needs: Collection[str],
-        *,
-        priors: Sequence[Prior] | None = None,
+        self, batch: Sequence[Encoded], targets: Sequence[int], labels: Labels, needs: Needs, *, priors: Priors = None
     ) -> Observations:
         """Return attentions and gradients of full inputs, from as few passes as possible.
 
@@ -372,7 +367,7 @@ class Model(ABC):
         raise TypeError(f"{self.name} offers no embeddings")
 
     def generate(
-        self, prompts: Sequence[str], *, turns: Sequence[tuple[str, str]] | None, max_tokens: int, stop: str | None
+        self, prompts: Sequence[str], *, turns: Turns | None, max_tokens: int, stop: str | None
     ) -> list[Generated]:
         """Complete each prompt with the likeliest token at every step, `max_tokens` at most.
 
@@ -408,6 +403,17 @@ def model(name: str) -> Callable[[ModelFactory], ModelFactory]:
     Heavy packages are imported inside the function, so that listing the names costs nothing.
     """
     return lambda factory: models.add(name, factory)
+
+
+def chosen_scoring(
+    asked: LabelScoring | None, words: Iterable[str], tokens: Sequence[Sequence[object]]
+) -> LabelScoring:
+    """Return the cheapest scoring that distinguishes labels, or the requested one; raise if that does not."""
+    distinct = len({first for first, *_ in tokens}) == len(tokens)
+    if asked == "first" and not distinct:
+        named = ", ".join(map(repr, words))
+        raise ConfigError(f"the label words {named} do not differ in their first token; use --label-scoring full.")
+    return asked or ("first" if distinct else "full")
 
 
 def normalised(scores: NDArray[np.float64]) -> LogScores:

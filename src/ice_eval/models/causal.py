@@ -1,7 +1,7 @@
 """Causal language models: the score of a label is the log-probability of its word after the prompt."""
 
 import copy
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Literal
 
@@ -9,8 +9,8 @@ import numpy as np
 import torch
 
 from ice_eval.encoding import label_ids, shared_prefix
-from ice_eval.errors import ConfigError, OutOfMemoryError
-from ice_eval.models.base import Conversation, Generated, Gradients, Labels, LabelScoring, Observations, Reply
+from ice_eval.models import base
+from ice_eval.models.base import Gradients, Labels, LabelScoring, Observations
 from ice_eval.models.codec import HFCodec
 from ice_eval.models.devices import record_event, to_host, weight_of
 from ice_eval.models.generate import Generator
@@ -39,15 +39,9 @@ class CausalLM(HFModel):
 
     def __init__(self, model: Any, tokenizer: Any, *, name: str) -> None:
         window = n_positions(model.config) or int(tokenizer.model_max_length)
-        codec = HFCodec(
-            tokenizer,
-            reads_pairs=False,
-            max_tokens=window,
-            family=model.config.model_type,
-            n_ids=model.get_input_embeddings().weight.shape[0],
-        )
+        family, n_ids = model.config.model_type, model.get_input_embeddings().weight.shape[0]
+        codec = HFCodec(tokenizer, reads_pairs=False, max_tokens=window, family=family, n_ids=n_ids)
         super().__init__(model, codec, name=name)
-        self._cached: tuple[Any, Any] | None = None
         self._ready: Callable[[], None] = lambda: None
         mixes = set(getattr(model.config.get_text_config(), "layer_types", None) or ["full_attention"])
         # Convolutions and recurrences would run on from one packed row into the next.
@@ -61,25 +55,16 @@ class CausalLM(HFModel):
 
     def labels(self, task: Task, *, scoring: LabelScoring | None = None) -> Labels:
         ids = label_ids(self.codec, task)
-        distinct = len({first for first, *_ in ids}) == len(ids)
-        if scoring == "first" and not distinct:
-            words = ", ".join(repr(word) for word in task.label_words.values())
-            raise ConfigError(f"the label words {words} do not differ in their first token; use --label-scoring full.")
-        return Labels(task.labels, ids, scoring or ("first" if distinct else "full"))
+        return Labels(task.labels, ids, base.chosen_scoring(scoring, task.label_words.values(), ids))
 
     def check(self, batch: Inputs, labels: Labels, *, prefix: int) -> list[str]:
-        plain, tolerance = self._plain_scores(batch, labels), self._tolerance
-        hoped_to_pack, faults = self._way == "packed", list[str]()
+        plain, hoped_to_pack, faults = self._plain_scores(batch, labels), self._way == "packed", list[str]()
 
         def agrees(way: Way, own_head: bool) -> bool:
             self._way, self._own_head = way, own_head
-            try:
-                return bool(np.abs(self.log_scores(batch, labels, prefix=prefix) - plain).max() <= tolerance)
-            except OutOfMemoryError:
-                raise
-            except Exception as exc:  # a model that does not work this way; the plain way has worked above
-                faults.append(f" ({type(exc).__name__}: {exc})")
-                return False
+            fault = self._fault(plain, batch, labels, prefix)
+            faults.extend([f" ({fault})"] if fault else [])
+            return fault is None
 
         if hoped_to_pack and agrees("packed", True) and (self._knows_window or not self._has_window()):
             return []
@@ -88,15 +73,12 @@ class CausalLM(HFModel):
                 return []
             return [f"{self.name}: its rows cannot be packed{''.join(faults[:1])}, so they are padded (slower)."]
         if agrees("plain", True):
-            return [
-                f"{self.name}: scores from a shared prefix differ from plain ones, so prefixes are not shared "
-                "(slower, same numbers)."
-            ]
+            fault = "scores from a shared prefix differ from plain ones, so prefixes are not shared"
+            return [f"{self.name}: {fault} (slower, same numbers)."]
         if not agrees("shared", False):
             self._way = "plain"
-        return [
-            f"{self.name}: the label head differs from the model's own logits, so the model's own are used (slower)."
-        ]
+        fault = "the label head differs from the model's own logits, so the model's own are used"
+        return [f"{self.name}: {fault} (slower)."]
 
     def _has_window(self) -> bool:
         """True if attention has a window; layers must then pass its size to a packed pass."""
@@ -125,10 +107,9 @@ class CausalLM(HFModel):
 
     def _packed_states(self, rows: Inputs, start: int) -> tuple[StatesAt, int]:
         with self._packed(rows, start) as forward:
-            ids = self._put(forward.packing.ids)
-            states = self._states({"input_ids": ids[None], "use_cache": False, **forward.arguments()})
+            states = self._at_nodes(forward, input_ids=self._put(forward.packing.ids)[None])
         self._knows_window = self._knows_window or forward.has_window
-        return self._at_nodes(states, forward.packing), len(forward.packing.ids)
+        return states, len(forward.packing.ids)
 
     def _packed(
         self, rows: Inputs, start: int, *, groups: Ids | None = None, watch: Ids | None = None
@@ -152,11 +133,7 @@ class CausalLM(HFModel):
             self._ready = record_event(self.device)
         # It may have been computed on another stream, which may not be there yet.
         self._ready()
-        found: Prefix = self._cached[1]
-        return found
-
-    def _in_use(self) -> Any:
-        return self._cached
+        return self._cached[1]
 
     def _padded_states(self, rows: Inputs, start: int) -> tuple[StatesAt, int]:
         padded = self.padded(rows, start=start)
@@ -167,13 +144,14 @@ class CausalLM(HFModel):
             mask = torch.cat([mask.new_ones(len(rows), start), mask], dim=1)
         if not padded.is_even:  # kernels are faster without a mask
             arguments["attention_mask"] = mask
-        return self._at_places(self._states(arguments)), len(rows.ids) - start * len(rows)
+        return self._at_places(self._states(**arguments)), len(rows.ids) - start * len(rows)
 
     def _at_places(self, states: torch.Tensor) -> StatesAt:
         return lambda rows, positions: states[self._put(rows), self._put(positions)]
 
-    def _at_nodes(self, states: torch.Tensor, packing: Packing) -> StatesAt:
-        return lambda rows, positions: states[0, self._put(packing.path[rows, positions])]
+    def _at_nodes(self, forward: PackedPass, **tokens: torch.Tensor) -> StatesAt:
+        states = self._states(**tokens, use_cache=False, **forward.arguments())
+        return lambda rows, positions: states[0, self._put(forward.packing.path[rows, positions])]
 
     def _read(self, states: StatesAt, lengths: Ids, labels: Labels) -> torch.Tensor:
         """Return label scores from the states after the last token of each prompt."""
@@ -188,11 +166,11 @@ class CausalLM(HFModel):
             columns.append(torch.stack(steps).sum(dim=0))
         return torch.stack(columns, dim=1)
 
-    def _states(self, arguments: dict[str, Any]) -> torch.Tensor:
+    def _states(self, **arguments: Any) -> torch.Tensor:
         """Return the last hidden states, or the model's own logits where its head is not a plain matrix."""
-        if not self._own_head:
-            return self.model(**arguments).logits.to(self.device)  # type: ignore[no-any-return]
-        return self.model.base_model(**arguments).last_hidden_state.to(self.device)  # type: ignore[no-any-return]
+        own = self._own_head
+        states = self.model.base_model(**arguments).last_hidden_state if own else self.model(**arguments).logits
+        return states.to(self.device)  # type: ignore[no-any-return]
 
     def _head(self, states: torch.Tensor, words: torch.Tensor | None = None) -> torch.Tensor:
         """Return logits of a few words, or of the whole vocabulary, in float32."""
@@ -227,9 +205,7 @@ class CausalLM(HFModel):
             layer.keys, layer.values = layer.keys.expand(n_rows, -1, -1, -1), layer.values.expand(n_rows, -1, -1, -1)
         return expanded
 
-    def _observe(
-        self, batch: Sequence[Encoded], odds: TargetOdds, labels: Labels, needs: Collection[str]
-    ) -> Observations:
+    def _observe(self, batch: Sequence[Encoded], odds: TargetOdds, labels: Labels, needs: base.Needs) -> Observations:
         """Compute attention and gradient in one pass, which begins where the inputs begin to differ."""
         if self._way != "packed":
             return super()._observe(batch, odds, labels, needs)
@@ -246,10 +222,9 @@ class CausalLM(HFModel):
             nodes = self._put(forward.packing.ids)[None]
             with torch.enable_grad() if differentiates else torch.no_grad(), checkpointed(self.model, nodes.numel()):
                 embedded = self.model.get_input_embeddings()(nodes).detach().requires_grad_(differentiates)
-                states = self._states({"inputs_embeds": embedded, "use_cache": False, **forward.arguments()})
+                states = self._at_nodes(forward, inputs_embeds=embedded)
                 if differentiates:
-                    scores = self._read(self._at_nodes(states, forward.packing), last + 1, labels)
-                    (gradient,) = gradients_of(odds.of(scores), [embedded])
+                    (gradient,) = gradients_of(odds.of(self._read(states, last + 1, labels)), [embedded])
         found = Observations()
         attention = None if forward.watched is None else to_host((forward.watched / forward.n_attended)[::copies])
         if differentiates:
@@ -260,20 +235,17 @@ class CausalLM(HFModel):
         return found
 
     def generate(
-        self, prompts: Sequence[str], *, turns: Sequence[tuple[str, str]] | None, max_tokens: int, stop: str | None
-    ) -> list[Generated]:
+        self, prompts: Sequence[str], *, turns: base.Turns | None, max_tokens: int, stop: str | None
+    ) -> list[base.Generated]:
         generator = Generator(self.model, self.codec, device=self.device)
-        return generator.complete(prompts, turns=turns, max_tokens=max_tokens, stop=stop, retries=self._retries)
+        return generator.complete(prompts, turns, max_tokens, stop, self._retries)
 
     @property
     def chats(self) -> bool:
         return self.codec.has_chat
 
-    def converse(self, chats: Sequence[Conversation]) -> Iterator[tuple[int, Reply]]:
+    def converse(self, chats: Sequence[base.Conversation]) -> Iterator[tuple[int, base.Reply]]:
         return Generator(self.model, self.codec, device=self.device).reply(chats)
-
-    def _first_computed(self, item: Encoded, tokens: Ids) -> int:
-        return int(tokens[0]) if self._way == "packed" else 0
 
     @contextmanager
     def _scores_at(
@@ -292,9 +264,8 @@ class CausalLM(HFModel):
             plain = self.model.get_input_embeddings()(nodes).detach()
             embedded = plain.index_copy(1, moving, points.reshape(1, -1, points.shape[-1]))
             with checkpointed(self.model, nodes.numel()):
-                states = self._states({"inputs_embeds": embedded, "use_cache": False, **forward.arguments()})
                 lengths = np.full(len(inputs), len(item.ids) - start)
-                yield self._read(self._at_nodes(states, forward.packing), lengths, labels)
+                yield self._read(self._at_nodes(forward, inputs_embeds=embedded), lengths, labels)
 
     def _split(
         self, embedded: torch.Tensor, gradient: torch.Tensor, own: Sequence[Ids], prefix: Ids
@@ -309,27 +280,22 @@ class CausalLM(HFModel):
     def _differentiable_scores(
         self, embedded: torch.Tensor, batch: Inputs, padded: PaddedBatch, labels: Labels
     ) -> torch.Tensor:
-        mask = padded.mask
         if labels.scoring == "full":
             # Every row is followed by every label, so that gradients reach the rows' own embeddings.
-            whole = self.padded(_with_labels(batch, labels))
-            plain = self.model.get_input_embeddings()(whole.ids).detach()
+            padded = self.padded(_with_labels(batch, labels))
+            plain = self.model.get_input_embeddings()(padded.ids).detach()
             lengths = self._put(batch.lengths.repeat(len(labels.ids)))
             own = torch.arange(plain.shape[1], device=plain.device) < lengths[:, None]
             wide = torch.nn.functional.pad(embedded, (0, 0, 0, plain.shape[1] - embedded.shape[1]))
             embedded = torch.where(own[:, :, None], wide.repeat_interleave(len(labels.ids), dim=0), plain)
-            mask = whole.mask
-        arguments = {"inputs_embeds": embedded, "attention_mask": mask, "use_cache": False}
-        return self._read(self._at_places(self._states(arguments)), batch.lengths, labels)
+        states = self._states(inputs_embeds=embedded, **self._arguments(padded))
+        return self._read(self._at_places(states), batch.lengths, labels)
 
     def _scoring_position(self, padded: PaddedBatch) -> torch.Tensor:
         return padded.mask.sum(dim=1) - 1
 
-    def _copies(self, labels: Labels) -> int:
-        return len(labels.ids) if labels.scoring == "full" else 1
-
-    def _no_cache(self) -> dict[str, bool]:
-        return {"use_cache": False}
+    def _arguments(self, padded: PaddedBatch) -> dict[str, Any]:
+        return {"attention_mask": padded.mask, "use_cache": False}
 
 
 def _with_labels(batch: Inputs, labels: Labels) -> Inputs:

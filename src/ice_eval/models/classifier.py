@@ -1,5 +1,6 @@
 """Sequence classifiers: the score of a label is the logit of its class."""
 
+import contextlib
 import copy
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ice_eval.errors import ConfigError, OutOfMemoryError
+from ice_eval.errors import ConfigError
 from ice_eval.models.base import Labels, LabelScoring
 from ice_eval.models.codec import HFCodec
 from ice_eval.models.gradients import SMALL_MODEL, no_cudnn_attention
@@ -17,10 +18,8 @@ from ice_eval.tasks import Task
 
 _ADDS_MASK = frozenset({"albert", "bert", "camembert", "distilbert", "electra", "roberta", "xlm-roberta"})
 """Architectures that add a four-dimensional mask to their attention as it is, and read all tokens without one."""
-_ALIGNED = 8
-"""Mask rows must begin at multiples of this many numbers, else kernels copy the mask in every layer."""
-_PASS_TOKENS = {torch.float32: 1024}
-_HALF_PASS_TOKENS = 2048
+_ALIGNED = 8  # mask rows must begin at multiples of this many numbers, else kernels copy the mask in every layer
+_PASS_TOKENS, _HALF_PASS_TOKENS = {torch.float32: 1024}, 2048
 """Tokens that a GPU computes while the host prepares a pass, in float32 and below."""
 _LARGE_PART, _LARGE_PASS = 128, 8192
 """Examples of a part, and tokens of an attention and gradient pass, of a small model on a GPU."""
@@ -34,9 +33,8 @@ class SequenceClassifier(HFModel):
     # here, in the row's own ids.
 
     def __init__(self, model: Any, tokenizer: Any, *, name: str) -> None:
-        super().__init__(
-            model, HFCodec(tokenizer, reads_pairs=True, max_tokens=_window(model.config, tokenizer)), name=name
-        )
+        codec = HFCodec(tokenizer, reads_pairs=True, max_tokens=_window(model.config, tokenizer))
+        super().__init__(model, codec, name=name)
         self._last = hasattr(model, "score") and not model.config.is_encoder_decoder
         text_config = model.config.get_text_config()
         self._is_causal = self._last and not getattr(text_config, "use_bidirectional_attention", False)
@@ -59,11 +57,10 @@ class SequenceClassifier(HFModel):
         if task.chat:
             raise ConfigError(f"{self.name} is a sequence classifier and has no chat; leave out --chat.")
         names = {str(name).casefold(): int(index) for index, name in self.model.config.id2label.items()}
+        wanted, own = ", ".join(task.labels), ", ".join(names)
         if len(names) < len(task.labels):
-            raise ConfigError(
-                f"the task has {len(task.labels)} labels ({', '.join(task.labels)}), and {self.name} has "
-                f"{len(names)} classes ({', '.join(names)}); give --labels."
-            )
+            theirs = f"{self.name} has {len(names)} classes ({own})"
+            raise ConfigError(f"the task has {len(task.labels)} labels ({wanted}), and {theirs}; give --labels.")
         classes = tuple(str(self.model.config.id2label[index]) for index in range(len(names)))
         if scoring == "full":
             raise ConfigError(f"{self.name} is a sequence classifier: its labels have no tokens to score in full.")
@@ -72,10 +69,7 @@ class SequenceClassifier(HFModel):
             ids = tuple((names[label.casefold()],) for label in task.labels)
             return Labels(task.labels, ids, are_classes=True, classes=classes)
         if known or len(names) != len(task.labels):
-            raise ConfigError(
-                f"the labels {', '.join(task.labels)} are not the classes of {self.name} ({', '.join(names)}); "
-                "give --labels."
-            )
+            raise ConfigError(f"the labels {wanted} are not the classes of {self.name} ({own}); give --labels.")
         alike = _beginning_alike(task.labels, classes)
         places = alike or list(range(len(classes)))
         pairs = ", ".join(f"{classes[place]} = {label}" for place, label in zip(places, task.labels, strict=True))
@@ -98,16 +92,10 @@ class SequenceClassifier(HFModel):
     def check(self, batch: Inputs, labels: Labels, *, prefix: int) -> list[str]:
         if not self._adds_mask:
             return []
-        plain = self._plain_scores(batch, labels)
-        try:
-            fault = "" if np.abs(self.log_scores(batch, labels) - plain).max() <= self._tolerance else "scores differ"
-        except OutOfMemoryError:
-            raise
-        except Exception as exc:  # a model that takes no such mask; the plain way has worked above
-            fault = f"{type(exc).__name__}: {exc}"
-        self._adds_mask = not fault
-        message = f"{self.name}: it does not take a ready-made mask ({fault}), so it makes its own (slower)."
-        return [message] if fault else []
+        fault = self._fault(self._plain_scores(batch, labels), batch, labels)
+        self._adds_mask, why = fault is None, fault or "scores differ"
+        message = f"{self.name}: it does not take a ready-made mask ({why}), so it makes its own (slower)."
+        return [] if fault is None else [message]
 
     def _plain_scores(self, batch: Inputs, labels: Labels) -> LogScores:
         """Score one row at a time, with the mask that every model takes."""
@@ -117,12 +105,15 @@ class SequenceClassifier(HFModel):
         finally:
             self._adds_mask = before
 
-    def _masks(self, padded: PaddedBatch) -> dict[str, torch.Tensor]:
+    def _arguments(self, padded: PaddedBatch) -> dict[str, Any]:
+        config = self.model.config
+        segments = {"token_type_ids": padded.segments} if getattr(config, "type_vocab_size", 0) > 1 else {}
         # Given the usual mask, transformers looks whether it hides anything: the host would wait for the device.
-        known = self._adds_mask and not self.quantised and self.model.config._attn_implementation in {"eager", "sdpa"}
-        if not known:
-            return {"attention_mask": padded.mask}
-        return {} if padded.is_even else {"attention_mask": _additive(padded.mask, self.model.dtype)}
+        known = self._adds_mask and not self.quantised and config._attn_implementation in {"eager", "sdpa"}
+        if known and padded.is_even:
+            return segments
+        mask = _additive(padded.mask, self.model.dtype) if known else padded.mask
+        return {**segments, "attention_mask": mask}
 
     def _label_scores(self, batch: Inputs, labels: Labels, prefix: int) -> tuple[torch.Tensor, int]:
         padded = self.padded(batch)
@@ -134,7 +125,7 @@ class SequenceClassifier(HFModel):
         return self._read({"inputs_embeds": embedded}, padded, labels)
 
     def _read(self, arguments: dict[str, Any], padded: PaddedBatch, labels: Labels) -> torch.Tensor:
-        arguments = {**arguments, **self._masks(padded), **self._segments(padded.segments)}
+        arguments = {**arguments, **self._arguments(padded)}
         with no_cudnn_attention():
             if self._last:
                 states = self.model.base_model(**arguments, use_cache=False).last_hidden_state.to(self.device)
@@ -157,9 +148,6 @@ class SequenceClassifier(HFModel):
             read = read & (padded.ids != skipped)
         return (place * read).argmax(dim=1)
 
-    def _segments(self, segments: torch.Tensor) -> dict[str, torch.Tensor]:
-        return {"token_type_ids": segments} if getattr(self.model.config, "type_vocab_size", 0) > 1 else {}
-
 
 def _additive(mask: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """Return a mask that is added to attention, (rows, 1, 1, tokens): 0 where a token is read, else very negative."""
@@ -172,13 +160,9 @@ def _additive(mask: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 def _beginning_alike(labels: Sequence[str], classes: Sequence[str]) -> list[int] | None:
     """Return the class that shares its beginning with each label (`neg`, `negative`); None if some label has none."""
     found = []
-    names = [name.casefold() for name in classes]
     for label in map(str.casefold, labels):
-        same = [
-            place
-            for place, name in enumerate(names)
-            if label and name and (label.startswith(name) or name.startswith(label))
-        ]
+        names = enumerate(map(str.casefold, classes))
+        same = [i for i, name in names if label and name and (label.startswith(name) or name.startswith(label))]
         found += same if len(same) == 1 else []
     return found if len(set(found)) == len(labels) else None
 
@@ -197,20 +181,12 @@ def _float32_head(model: Any) -> Callable[[], None]:
     # Half precision, widened and narrowed again, is the same.
 
     def widened(_: Any, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-        return tuple(
-            value.float() if isinstance(value, torch.Tensor) and value.is_floating_point() else value
-            for value in inputs
-        )
+        return tuple(each.float() if torch.is_tensor(each) and each.is_floating_point() else each for each in inputs)
 
-    changed = []
+    restored = contextlib.ExitStack()
     for name, module in model.named_children() if model.dtype.itemsize < torch.float32.itemsize else ():
         if module is not model.base_model and name != model.base_model_prefix:
             dtype = next((parameter.dtype for parameter in module.parameters()), model.dtype)
-            changed.append((module.float(), dtype, module.register_forward_pre_hook(widened)))
-
-    def restore() -> None:
-        for module, dtype, hook in changed:
-            hook.remove()
-            module.to(dtype)
-
-    return restore
+            restored.callback(module.to, dtype)
+            restored.callback(module.float().register_forward_pre_hook(widened).remove)
+    return restored.close

@@ -12,12 +12,9 @@ from ice_eval.errors import ConfigError, DataError
 from ice_eval.records import Ids, SpecialIds
 from ice_eval.subjects import Spans, align, are_plausible
 
-_QUESTION = "\ue000question\ue000"
-"""Placeholder of the last user turn, to find its frame; no template and no text contains it."""
-_BOS = "\ue000bos\ue000"
-"""Placeholder of the BOS token, to find it in a chat template."""
-_ALWAYS_BOS = "gemma"
-"""Families whose texts always begin with BOS, also in a chat."""
+_QUESTION, _BOS = "\ue000question\ue000", "\ue000bos\ue000"
+"""Placeholders of the last user turn and of the BOS token in a chat template; no template and no text has them."""
+_ALWAYS_BOS = "gemma"  # families whose texts always begin with BOS, also in a chat
 _USUALLY_BOS = frozenset(
     {
         "cohere", "cohere2", "deepseek_v2", "deepseek_v3", "jamba", "lfm2", "lfm2_moe", "llama", "llama4",
@@ -40,12 +37,9 @@ class HFCodec:
     def __init__(
         self, tokenizer: Any, *, reads_pairs: bool, max_tokens: int, family: str = "", n_ids: int | None = None
     ) -> None:
-        self.tokenizer = tokenizer
-        self.reads_pairs = reads_pairs
-        self.max_tokens = max_tokens
+        self.tokenizer, self.reads_pairs, self.max_tokens = tokenizer, reads_pairs, max_tokens
         self._family = family
-        self._n_ids = n_ids
-        """Number of embeddings of the model; None: there is one for every id."""
+        self._n_ids = n_ids  # number of embeddings of the model; None: there is one for every id
         self.special = SpecialIds(
             unk=tokenizer.unk_token_id,
             pad=tokenizer.pad_token_id,
@@ -78,17 +72,8 @@ class HFCodec:
         stop = int(content[-1]) + 1 if content.size else len(self._own_beginning)
         missing = np.array(self._missing_beginning(text, framed=framed), dtype=np.int64)
         none = np.zeros_like(missing)
-
-        def joined(first: Ids, rest: Ids) -> Ids:
-            return np.concatenate([first, rest[:stop]])
-
-        return Tokens(
-            ids=joined(missing, raw.ids),
-            segments=joined(none, raw.segments),
-            sequence=joined(none - 1, raw.sequence),
-            start=joined(none, start),
-            end=joined(none, end),
-        )
+        before, rest = (missing, none, none - 1, none, none), (raw.ids, raw.segments, raw.sequence, start, end)
+        return Tokens(*(np.concatenate([first, own[:stop]]) for first, own in zip(before, rest, strict=True)))
 
     def _missing_beginning(self, text: str, *, framed: bool) -> tuple[int, ...]:
         if not framed:
@@ -117,9 +102,8 @@ class HFCodec:
         return self._own_beginning if self._why_bos is None else (int(self.tokenizer.bos_token_id),)
 
     def _raw(self, texts: Sequence[str], *, framed: bool) -> "_RawTokens":
-        return (self._raw_by_fast if self.tokenizer.is_fast else self._raw_by_slow)(texts, framed=framed)
-
-    def _raw_by_fast(self, texts: Sequence[str], *, framed: bool) -> "_RawTokens":
+        if not self.tokenizer.is_fast:
+            return self._raw_by_slow(texts, framed=framed)
         found = self._called(texts, framed=framed, return_offsets_mapping=True)
         offsets = np.array(found["offset_mapping"], dtype=np.int64).reshape(-1, 2)
         sequence = np.array([-1 if s is None else s for s in found.sequence_ids(0)], dtype=np.int64)
@@ -135,9 +119,8 @@ class HFCodec:
             raise ConfigError(f"{type(self.tokenizer).__name__} cannot be used: {exc}") from exc
         own = np.flatnonzero(np.array(found["special_tokens_mask"]) == 0)
         if [found["input_ids"][i] for i in own.tolist()] != [i for part in ids for i in part]:
-            raise ConfigError(
-                f"{type(self.tokenizer).__name__} does not tell which tokens it adds to a text; a fast tokenizer does."
-            )
+            fault = "does not tell which tokens it adds to a text; a fast tokenizer does."
+            raise ConfigError(f"{type(self.tokenizer).__name__} {fault}")
         sequence = np.full(len(found["input_ids"]), -1, dtype=np.int64)
         sequence[own] = np.repeat(np.arange(len(texts)), [len(part) for part in pieces])
         spelled = np.full(len(sequence), "", dtype=object)
@@ -204,8 +187,7 @@ class _RawTokens(NamedTuple):
     ids: Ids
     segments: Ids
     sequence: Ids
-    pieces: Sequence[str]
-    """The tokens as the vocabulary writes them."""
+    pieces: Sequence[str]  # the tokens as the vocabulary writes them
     spans: Spans | None
 
     @classmethod

@@ -60,8 +60,7 @@ def weight_of(module: Any, name: str) -> torch.Tensor | None:
     hook = _hook(module)
     if found is None or not found.is_meta or hook is None or not hook.offload:
         return found
-    fetched: torch.Tensor = hook.weights_map[name]
-    return fetched
+    return hook.weights_map[name]  # type: ignore[no-any-return]
 
 
 def weights_of(model: Any) -> Iterator[tuple[str, torch.Tensor]]:
@@ -100,20 +99,16 @@ def replaced_forward(
     """Give modules another forward in this context: `new(module, its forward)`."""
     # If `inside`, accelerate's hook still wraps the new forward, so that weights are fetched for it; else the new one
     # wraps the hook.
-    changed = []
-    try:
+    with contextlib.ExitStack() as restored:
         for module in modules:
             name = "_old_forward" if inside and hasattr(module, "_hf_hook") else "forward"
             own = vars(module).get(name)  # a hook is an attribute of the module; without one the class has the forward
             setattr(module, name, new(module, getattr(module, name)))
-            changed.append((module, name, own))
-        yield
-    finally:
-        for module, name, own in changed:
             if own is None:
-                delattr(module, name)
+                restored.callback(delattr, module, name)
             else:
-                setattr(module, name, own)
+                restored.callback(setattr, module, name, own)
+        yield
 
 
 def to_device(array: NDArray[Any], device: torch.device | str) -> torch.Tensor:

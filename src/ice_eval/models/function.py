@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,8 +20,7 @@ from ice_eval.words import TAIL, runs_on, word_spans
 LabelFunction = Callable[[list[Any]], Any]
 """Takes a list of texts (of pairs for tasks with two fields) and returns (texts, labels) probabilities."""
 
-_SMALLEST = 1e-9
-"""Lower limit of probabilities: the log of 0 is not finite."""
+_SMALLEST = 1e-9  # lower limit of probabilities: the log of 0 is not finite
 
 
 class _PieceCodec:
@@ -29,13 +28,18 @@ class _PieceCodec:
 
     max_tokens = 1_000_000
     special = SpecialIds()
+    no_chat: ClassVar[str]
+    """Error message where a task has a chat."""
 
     def __init__(self) -> None:
+        # Id -> text of the piece, and True if it was attached to the text before it.
         self._pieces: dict[int, tuple[str, bool]] = {}
-        """Id -> text of the piece, and True if it was attached to the text before it."""
 
     def writes_special(self, text: str) -> bool:
         return False
+
+    def chat_frame(self, turns: Sequence[tuple[str, str]]) -> tuple[str, str]:
+        raise ConfigError(self.no_chat)
 
     def _id(self, text: str, start: int, end: int, *, space: str = "") -> int:
         """Return the id of a piece: the same in every process, so that a run can continue; 63 bits do not collide."""
@@ -65,17 +69,13 @@ class TextCodec(_PieceCodec):
     """
 
     reads_pairs = False
+    no_chat = "how a chat is written for this model is known from its tokenizer; give --tokenizer, or leave out --chat."
 
     def tokenize(self, text: str, pair: str | None = None, *, framed: bool = False) -> Tokens:
         spans = np.array(list(_spans(text)), dtype=np.int64).reshape(-1, 2)
         ids = [self._id(text, start, end) for start, end in spans]
         none = np.zeros(len(ids), dtype=np.int64)
         return Tokens(np.array(ids, dtype=np.int64), none, none, start=spans[:, 0], end=spans[:, 1])
-
-    def chat_frame(self, turns: Sequence[tuple[str, str]]) -> tuple[str, str]:
-        raise ConfigError(
-            "how a chat is written for this model is known from its tokenizer; give --tokenizer, or leave out --chat."
-        )
 
     def decode(self, rows: Sequence[Ids]) -> list[str]:
         return [self._spelled(row) for row in rows]
@@ -99,6 +99,7 @@ class WordCodec(_PieceCodec):
     """Words as tokens, of a text or of a pair; each records whether a space was before it."""
 
     reads_pairs = True
+    no_chat = "a function has no chat template; leave out --chat."
 
     def tokenize(self, text: str, pair: str | None = None, *, framed: bool = False) -> Tokens:
         texts = [text] if pair is None else [text, pair]
@@ -110,9 +111,6 @@ class WordCodec(_PieceCodec):
             ids.append(self._id(texts[index], start, end, space=" " if apart else ""))
         sequence, starts, ends = np.array(found, dtype=np.int64).reshape(-1, 3).T
         return Tokens(np.array(ids, dtype=np.int64), sequence, sequence, starts, ends)
-
-    def chat_frame(self, turns: Sequence[tuple[str, str]]) -> tuple[str, str]:
-        raise ConfigError("a function has no chat template; leave out --chat.")
 
     def decode(self, rows: Sequence[Ids]) -> list[str]:
         return [self._spelled(row).strip() for row in rows]
@@ -149,8 +147,7 @@ class FunctionModel(Model):
         if (found < 0).any():
             raise ModelError(f"the function {self.name} returned negative values; probabilities are expected.")
         clipped = np.clip(found, _SMALLEST, None)
-        scores: LogScores = np.log(clipped) - np.log(clipped.sum(axis=1, keepdims=True))
-        return scores
+        return np.log(clipped) - np.log(clipped.sum(axis=1, keepdims=True))  # type: ignore[no-any-return]
 
     def default_budget(self) -> int:
         return 65_536

@@ -1,32 +1,23 @@
 """Text that transformers models write: completions of prompts, turns of a chat, translations."""
 
-import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 import torch
+import transformers
 from numpy.typing import NDArray
-from transformers import (
-    GenerationConfig,
-    LogitsProcessor,
-    LogitsProcessorList,
-    StoppingCriteria,
-    StoppingCriteriaList,
-)
 
 from ice_eval.errors import ConfigError, ModelError
-from ice_eval.models.base import Conversation, Generated, Reply
+from ice_eval.models.base import Conversation, Generated, Reply, Turns
 from ice_eval.models.codec import HFCodec
 from ice_eval.models.devices import MemoryRetries, in_halves, input_device, token_batches, translated_memory_errors
 from ice_eval.models.gradients import no_grad
 from ice_eval.records import Ids
 
 T = TypeVar("T")
-_TOKENS = 8192
-"""Tokens per batch of completions, answers included; their keys and values are all that is held."""
-_CPU_CHAT_TOKENS, _GPU_CHAT_TOKENS = 8192, 65_536
-"""Tokens per batch of chats, the longest answers included."""
+_TOKENS = 8192  # per batch of completions, answers included; their keys and values are all that is held
+_CPU_CHAT_TOKENS, _GPU_CHAT_TOKENS = 8192, 65_536  # per batch of chats, the longest answers included
 
 
 class Generator:
@@ -43,14 +34,9 @@ class Generator:
         self._pad = codec.special.pad if codec.special.pad is not None else (self._ends or [0])[0]
 
     def complete(
-        self,
-        prompts: Sequence[str],
-        *,
-        turns: Sequence[tuple[str, str]] | None,
-        max_tokens: int,
-        stop: str | None,
-        retries: MemoryRetries,
+        self, prompts: Sequence[str], turns: Turns | None, max_tokens: int, stop: str | None, retries: MemoryRetries
     ) -> list[Generated]:
+        """Continue prompts; see `Model.generate`."""
         before, after = ("", "") if turns is None else self._codec.chat_frame(turns)
         rows = [self._codec.tokenize(before + each + after, framed=turns is not None).ids for each in prompts]
         lengths = [len(row) + max_tokens for row in rows]
@@ -111,7 +97,7 @@ class Generator:
         max_tokens: int,
         *,
         ends: Callable[[torch.Tensor], list[bool]] | None = None,
-        choose: Sequence[LogitsProcessor] = (),
+        choose: Sequence[transformers.LogitsProcessor] = (),
     ) -> NDArray[np.int64]:
         """Return the ids written after each row, with the end token and padding: (rows, tokens)."""
         width = max(map(len, rows))
@@ -120,7 +106,7 @@ class Generator:
         for index, row in enumerate(rows):
             ids[index, width - len(row) :], mask[index, width - len(row) :] = row, 1
         # A model's own settings may enable sampling, or a penalty on repeated words: all that matters is set here.
-        settings = GenerationConfig(  # type: ignore[no-untyped-call]
+        settings = transformers.GenerationConfig(  # type: ignore[no-untyped-call]
             max_new_tokens=max_tokens, do_sample=False, num_beams=1, repetition_penalty=1.0, no_repeat_ngram_size=0,
             eos_token_id=self._ends or None, pad_token_id=self._pad,
         )  # fmt: skip
@@ -129,11 +115,10 @@ class Generator:
                 torch.from_numpy(ids).to(self._device),
                 attention_mask=torch.from_numpy(mask).to(self._device),
                 generation_config=settings,
-                stopping_criteria=StoppingCriteriaList([] if ends is None else [_EndRows(ends, width)]),
-                logits_processor=LogitsProcessorList(choose),
+                stopping_criteria=transformers.StoppingCriteriaList([] if ends is None else [_EndRows(ends, width)]),
+                logits_processor=transformers.LogitsProcessorList(choose),
             )
-        found: NDArray[np.int64] = written[:, width:].cpu().numpy()
-        return found
+        return written[:, width:].cpu().numpy()  # type: ignore[no-any-return]
 
 
 def _in_batches(
@@ -154,7 +139,7 @@ def _cut_before(answer: Ids, ends: Sequence[int]) -> Ids:
     return answer[: found[0]] if found.size else answer
 
 
-class _EndRows(StoppingCriteria):
+class _EndRows(transformers.StoppingCriteria):
     """Ends the rows for which `ends`, called with the ids written so far, returns True."""
 
     def __init__(self, ends: Callable[[torch.Tensor], list[bool]], start: int) -> None:
@@ -164,7 +149,7 @@ class _EndRows(StoppingCriteria):
         return torch.tensor(self._ends(input_ids[:, self._start :]), device=input_ids.device)
 
 
-class _Sampling(LogitsProcessor):
+class _Sampling(transformers.LogitsProcessor):
     """Restricts a sampling row to one token: the one whose share of [0, 1) contains the number of this step."""
 
     # shares   |  a  |     b     |c|   d   |
@@ -172,15 +157,13 @@ class _Sampling(LogitsProcessor):
     # Each row has its own numbers, so that its samples do not depend on the other rows of its batch.
 
     def __init__(self, chats: Sequence[Conversation], start: int, n_steps: int, device: str) -> None:
-        sampled = [index for index, chat in enumerate(chats) if chat.temperature > 0]
-        numbers = []
-        for index in sampled:
-            uniforms = chats[index].uniforms
-            assert uniforms is not None, "a temperature needs numbers to sample by"
-            numbers.append(uniforms(n_steps))
-        self._rows, self._start = torch.tensor(sampled, device=device), start
+        sampled = [(index, chat) for index, chat in enumerate(chats) if chat.temperature > 0]
+        assert all(chat.uniforms for _, chat in sampled), "a temperature needs numbers to sample by"
+        numbers = [chat.uniforms(n_steps) for _, chat in sampled if chat.uniforms]
+        self._rows, self._start = torch.tensor([index for index, _ in sampled], device=device), start
         self._numbers = torch.from_numpy(np.stack(numbers)).to(device)
-        self._temperatures = torch.tensor([[chats[i].temperature] for i in sampled], dtype=torch.float64, device=device)
+        temperatures = [[chat.temperature] for _, chat in sampled]
+        self._temperatures = torch.tensor(temperatures, dtype=torch.float64, device=device)
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         step = input_ids.shape[1] - self._start
@@ -224,26 +207,12 @@ class Translator:
             )
         own = {"forced_bos_token_id": self._begin} if self._begin is not None else {}
         device = input_device(self._model)
-        with translated_memory_errors(), _translated_offload_errors():
-            written = self._model.generate(
-                input_ids=given["input_ids"].to(device),
-                attention_mask=given["attention_mask"].to(device),
-                num_beams=self._beams,
-                do_sample=False,
-                max_new_tokens=min(2 * longest + 20, room - 1),
-                **own,
-            )
-        found: list[str] = self._tokenizer.batch_decode(written, skip_special_tokens=True)
-        return [text.strip() for text in found]
-
-
-@contextlib.contextmanager
-def _translated_offload_errors() -> Iterator[None]:
-    """Translate the error for weights that are shared, or in no file, and that a map put on disk."""
-    try:
-        yield
-    except KeyError as exc:
-        raise ConfigError(
-            f"the model cannot be placed as --device-map says: {exc.args[0]} is not to be found on disk; leave more of "
-            "it in memory."
-        ) from exc
+        inputs = {name: given[name].to(device) for name in ("input_ids", "attention_mask")}
+        settings = {"num_beams": self._beams, "do_sample": False, "max_new_tokens": min(2 * longest + 20, room - 1)}
+        try:
+            with translated_memory_errors():
+                written = self._model.generate(**inputs, **settings, **own)
+        except KeyError as exc:  # a map put weights on disk that are shared, or in no file
+            lost = f"{exc.args[0]} is not to be found on disk; leave more of it in memory."
+            raise ConfigError(f"the model cannot be placed as --device-map says: {lost}") from exc
+        return [text.strip() for text in self._tokenizer.batch_decode(written, skip_special_tokens=True)]

@@ -6,33 +6,20 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
-from types import TracebackType
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch.utils.checkpoint import checkpoint, set_checkpoint_early_stop
 from transformers.modeling_layers import GradientCheckpointingLayer
 
 from ice_eval.errors import CapabilityError
-from ice_eval.models.base import EmbeddedText, Prior
-from ice_eval.models.devices import (
-    MemoryRetries,
-    in_halves,
-    is_offloaded,
-    quantised_by,
-    replaced_forward,
-    to_device,
-)
-from ice_eval.records import Ids
+from ice_eval.models import devices
+from ice_eval.models.base import Prior, Priors
 
-_MIN_CHECKPOINTED_TOKENS = 2049
-"""Batches of fewer tokens keep their states: recomputing them would cost a third more time."""
-SMALL_MODEL = 10**9
-"""Models with fewer parameters keep the states of four times as many tokens on a GPU."""
-_NO_GRADIENT = ".*an autograd kernel was not registered"
-"""Warning of torch for a kernel that it cannot differentiate and then ignores."""
+_MIN_CHECKPOINTED_TOKENS = 2049  # batches of fewer tokens keep their states: a second pass costs a third more time
+SMALL_MODEL = 10**9  # models with fewer parameters keep the states of four times as many tokens on a GPU
+_NO_GRADIENT = ".*an autograd kernel was not registered"  # warning of torch for a kernel that it then ignores
 
 
 def gradients_of(values: torch.Tensor, at: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
@@ -42,14 +29,13 @@ def gradients_of(values: torch.Tensor, at: Sequence[torch.Tensor]) -> tuple[torc
         try:
             return torch.autograd.grad(values.sum(), at)
         except UserWarning as exc:
-            raise CapabilityError(
-                "its layers compute with kernels that have no gradient, as of quantised weights"
-            ) from exc
+            why = "its layers compute with kernels that have no gradient, as of quantised weights"
+            raise CapabilityError(why) from exc
 
 
 def no_grad(model: Any) -> AbstractContextManager[None]:
     """Compute without gradients, in inference mode unless weights are quantised: it breaks some of their tensors."""
-    return torch.no_grad() if quantised_by(model) else torch.inference_mode()
+    return torch.no_grad() if devices.quantised_by(model) else torch.inference_mode()
 
 
 @contextlib.contextmanager
@@ -59,7 +45,7 @@ def checkpointed(model: Any, n_tokens: int) -> Iterator[None]:
     # and they do not fit there. A layer that is computed again fetches its weights again, and releases them.
     is_small = model.device.type == "cuda" and model.num_parameters() < SMALL_MODEL
     fits = 4 * _MIN_CHECKPOINTED_TOKENS if is_small else _MIN_CHECKPOINTED_TOKENS
-    if n_tokens < fits and not is_offloaded(model):
+    if n_tokens < fits and not devices.is_offloaded(model):
         yield
         return
 
@@ -69,7 +55,8 @@ def checkpointed(model: Any, n_tokens: int) -> Iterator[None]:
     layers = [module for module in model.modules() if isinstance(module, GradientCheckpointingLayer)]
     # Without early stop: a layer that stops once it has computed what was missing would not release its weights.
     # Without cuDNN: a layer that is computed again must choose the same kernels.
-    with replaced_forward(layers, recomputed, inside=False), set_checkpoint_early_stop(False), no_cudnn_attention():
+    computed_again = devices.replaced_forward(layers, recomputed, inside=False)
+    with computed_again, set_checkpoint_early_stop(False), no_cudnn_attention():
         yield
 
 
@@ -78,7 +65,7 @@ class TargetOdds:
     """Log-odds of a target in each row of a batch, less its prior where scores are calibrated."""
 
     targets: Sequence[int]
-    priors: Sequence[Prior] | None = None
+    priors: Priors = None
 
     @classmethod
     def same(cls, target: int, prior: Prior | None, n_rows: int = 1) -> "TargetOdds":
@@ -91,49 +78,13 @@ class TargetOdds:
     def of(self, scores: torch.Tensor) -> torch.Tensor:
         """Return `z_y - logsumexp(z_others)` of each row's target; of an open answer its log-probability."""
         if self.priors is not None:
-            scores = scores - to_device(np.array(self.priors), scores.device).to(scores.dtype)
-        index = to_device(np.array(self.targets, dtype=np.int64), scores.device)[:, None]
+            scores = scores - devices.to_device(np.array(self.priors), scores.device).to(scores.dtype)
+        index = devices.to_device(np.array(self.targets, dtype=np.int64), scores.device)[:, None]
         chosen = scores.gather(1, index)[:, 0]
         if scores.shape[1] == 1:
             return chosen
         others = scores.scatter(1, index, -torch.inf)
         return chosen - torch.logsumexp(others, dim=1)
-
-
-@dataclass(kw_only=True)
-class TransformerText(EmbeddedText):
-    """One text of a transformers model. A pass takes `at_once` points, or half as many where memory runs out."""
-
-    tokens: Ids
-    embedding: NDArray[np.float64]
-    pad: NDArray[np.float64] | None
-    at_once: int
-    odds_at: Callable[[torch.Tensor], AbstractContextManager[torch.Tensor]]
-    """(points, tokens, width) -> (points,): log-odds of the target, with a graph; inside, gradients may be taken."""
-    device: str
-    dtype: torch.dtype
-    retries: MemoryRetries
-
-    def log_odds(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        def compute(rows: slice) -> NDArray[np.float64]:
-            with torch.no_grad(), self.odds_at(self._tensor(points[rows])) as odds:
-                return odds.double().cpu().numpy()
-
-        return np.concatenate(in_halves(compute, slice(0, len(points)), self.retries))
-
-    def gradients(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        def compute(rows: slice) -> NDArray[np.float64]:
-            with torch.inference_mode(False), torch.enable_grad():
-                moved = self._tensor(points[rows]).requires_grad_(True)
-                with self.odds_at(moved) as odds:
-                    (gradient,) = gradients_of(odds, [moved])
-            return gradient.double().cpu().numpy()
-
-        return np.concatenate(in_halves(compute, slice(0, len(points)), self.retries))
-
-    def _tensor(self, points: NDArray[np.float64]) -> torch.Tensor:
-        narrow = points if self.dtype == torch.float64 else points.astype(np.float32)
-        return torch.from_numpy(narrow).to(self.device, self.dtype)
 
 
 class AttentionRecorder:
@@ -149,9 +100,7 @@ class AttentionRecorder:
     ) -> None:
         """Record the modules called `names`, or all if None."""
         modules = model.named_modules() if names is None else [(name, model.get_submodule(name)) for name in names]
-        self._modules = list(modules)
-        self._position = position
-        self._causal = causal
+        self._modules, self._position, self._causal = list(modules), position, causal
         self._ahead: list[torch.Tensor] = []
         self.names: set[str] = set()
         self._n_layers = 0
@@ -164,9 +113,7 @@ class AttentionRecorder:
         self._handles = [module.register_forward_hook(partial(self._record, name)) for name, module in self._modules]
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         for handle in self._handles:
             handle.remove()
 
@@ -205,33 +152,26 @@ class AttentionRecorder:
 
 
 @contextlib.contextmanager
-def eager_attention(model: Any) -> Iterator[None]:
+def _switched(switch: Callable[[Any], None], to: object, before: object) -> Iterator[None]:
+    """Call `switch` with a value, and on exit with the one before."""
+    switch(to)
+    try:
+        yield
+    finally:
+        switch(before)
+
+
+def eager_attention(model: Any) -> AbstractContextManager[None]:
     """Switch to the plain attention kernel: fast ones return no weights."""
-    before = model.config._attn_implementation
-    model.set_attn_implementation("eager")
-    try:
-        yield
-    finally:
-        model.set_attn_implementation(before)
+    return _switched(model.set_attn_implementation, "eager", model.config._attn_implementation)
 
 
-@contextlib.contextmanager
-def output_attentions(model: Any) -> Iterator[None]:
+def output_attentions(model: Any) -> AbstractContextManager[None]:
     """Request attention weights: some attention modules return them only then."""
-    before = model.config.output_attentions
-    model.config.output_attentions = True
-    try:
-        yield
-    finally:
-        model.config.output_attentions = before
+    return _switched(partial(setattr, model.config, "output_attentions"), True, model.config.output_attentions)
 
 
-@contextlib.contextmanager
-def no_cudnn_attention() -> Iterator[None]:
+def no_cudnn_attention() -> AbstractContextManager[None]:
     """Compute attention without cuDNN, which builds a plan for every new shape: batches differ in shape."""
     before = torch.backends.cuda.cudnn_sdp_enabled()  # type: ignore[no-untyped-call]
-    torch.backends.cuda.enable_cudnn_sdp(False)
-    try:
-        yield
-    finally:
-        torch.backends.cuda.enable_cudnn_sdp(before)
+    return _switched(torch.backends.cuda.enable_cudnn_sdp, False, before)

@@ -30,8 +30,7 @@ from ice_eval.models.devices import input_device, replaced_forward, to_device
 from ice_eval.records import Ids, Inputs
 
 _NAME = "ice-packed"
-_SPLIT_UP_TO = 512
-"""Tokens of a row up to which the square of its weights is small."""
+_SPLIT_UP_TO = 512  # tokens of a row up to which the square of its weights is small
 _PLAIN_NORMS = {"LlamaRMSNorm", "MistralRMSNorm", "Phi3RMSNorm", "Qwen2RMSNorm", "Qwen3RMSNorm", "SmolLM3RMSNorm"}
 """Classes that divide by the root mean square and multiply by a weight, and do nothing else."""
 
@@ -47,14 +46,10 @@ class NotPackableError(Exception):
 class Packing:
     """Rows as nodes of a tree."""
 
-    ids: Ids
-    """(nodes,): the token of each node, parents before children."""
-    depth: Ids
-    """(nodes,): number of tokens of its rows before it, without the prefix."""
-    row: Ids
-    """(nodes,): one of the rows that pass through it."""
-    path: NDArray[np.int64]
-    """(rows, longest): the nodes of each row, the last one repeated to the end."""
+    ids: Ids  # (nodes,): the token of each node, parents before children
+    depth: Ids  # (nodes,): number of tokens of its rows before it, without the prefix
+    row: Ids  # (nodes,): one of the rows that pass through it
+    path: NDArray[np.int64]  # (rows, longest): the nodes of each row, the last one repeated to the end
 
     @classmethod
     def of(cls, rows: Inputs, *, start: int = 0, groups: Ids | None = None) -> "Packing":
@@ -88,15 +83,11 @@ class PackedPass:
     device: str
     prefix: Prefix = field(default_factory=dict)
     n_prefix: int = 0
-    records: Prefix | None = None
-    """Storage of keys and values for later passes; None: they are not stored."""
-    watch: Ids | None = None
-    """(rows,): the position after the prefix whose attention is summed, in each row; None: in none."""
-    watched: torch.Tensor | None = None
-    """(rows, prefix + longest): that sum over layers, of the mean over heads."""
+    records: Prefix | None = None  # storage of keys and values for later passes; None: they are not stored
+    watch: Ids | None = None  # (rows,): position after the prefix whose attention is summed; None: in no row
+    watched: torch.Tensor | None = None  # (rows, prefix + longest): that sum over layers, of the mean over heads
     n_attended: int = 0
-    has_window: bool = False
-    """True if a layer passed the size of its window."""
+    has_window: bool = False  # True if a layer passed the size of its window
 
     def __post_init__(self) -> None:
         self.shape = self.packing.path.shape
@@ -226,12 +217,9 @@ class _Seen:
 class _Sums(NamedTuple):
     """A softmax before its division."""
 
-    values: torch.Tensor
-    """Sum of the values, each times its weight."""
-    weights: torch.Tensor
-    """Sum of the weights, of which the largest is 1."""
-    top: torch.Tensor
-    """Logarithm of the divisor that makes the largest weight 1."""
+    values: torch.Tensor  # sum of the values, each times its weight
+    weights: torch.Tensor  # sum of the weights, of which the largest is 1
+    top: torch.Tensor  # logarithm of the divisor that makes the largest weight 1
 
     def with_(self, other: "_Sums") -> torch.Tensor:
         top = torch.maximum(self.top, other.top)
@@ -251,10 +239,8 @@ def _sums(
     return _Sums(shares @ values, shares.sum(dim=-1, keepdim=True), top)
 
 
-_PASSES: list[PackedPass] = []
-"""The current pass, read by the attention of the model."""
-_ALONE = threading.RLock()
-"""Allows one pass at a time, since layers read theirs from `_PASSES`."""
+_PASSES: list[PackedPass] = []  # the current pass, read by the attention of the model
+_ALONE = threading.RLock()  # one pass at a time, since layers read theirs from `_PASSES`
 
 
 def _attend(

@@ -28,8 +28,7 @@ from ice_eval.models.devices import configure_bitsandbytes, quantisation
 from ice_eval.models.generate import Translator
 
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-_NO_WEIGHTS = "meta"
-"""Device of models without weights: only shapes, nothing is fetched or read."""
+_NO_WEIGHTS = "meta"  # device of models without weights: only shapes, nothing is fetched or read
 _LOAD_ERRORS = (OSError, ValueError, KeyError, RuntimeError, ImportError)
 
 
@@ -64,7 +63,7 @@ def from_hub(ref: str, *, settings: LoadSettings) -> Model:
     try:
         return _load(path, name=ref, settings=settings, revision=revision or "main")
     except _LOAD_ERRORS as exc:
-        if isinstance(exc, OSError) and not _lacks_safetensors(exc):
+        if isinstance(exc, OSError) and "model.safetensors" not in str(exc):
             raise NotOnHubError(_first_line(exc)) from exc
         raise _load_error(f"the model '{ref}'", exc) from exc
 
@@ -126,16 +125,14 @@ def load_translator(ref: str, *, source: str | None, target: str, beams: int, se
     """Load an encoder-decoder that translates: a folder, or a model of the hub, `org/name` or `org/name@revision`."""
     path, _, revision = (ref, "", "") if Path(ref).is_dir() else ref.partition("@")
     location: dict[str, Any] = {"revision": revision or "main", "trust_remote_code": False}
-    auto = transformers.AutoModelForSeq2SeqLM
     try:
         if not Path(path).is_dir():
             _ask_hub(path, location["revision"])
         with _quiet():
             config = _load_config(path, location)
             if not config.is_encoder_decoder:
-                raise ConfigError(
-                    f"'{path}' is a {config.model_type}; an encoder-decoder that translates is needed, as NLLB."
-                )
+                needed = "an encoder-decoder that translates is needed, as NLLB."
+                raise ConfigError(f"'{path}' is a {config.model_type}; {needed}")
             try:
                 tokenizer = transformers.AutoTokenizer.from_pretrained(path, **location)
             except ImportError as exc:
@@ -143,6 +140,7 @@ def load_translator(ref: str, *, source: str | None, target: str, beams: int, se
                     f"the tokenizer of '{ref}' needs a package that is not there ({_first_line(exc)}). Install it: "
                     "pip install 'ice-eval[nllb]'"
                 ) from exc
+            auto = transformers.AutoModelForSeq2SeqLM
             model = _load_weights(auto, config, path, name=ref, settings=settings, source=location)
     except NotOnHubError as exc:
         raise ConfigError(f"no model '{ref}': it is no folder, and the hub did not give it ({exc}).") from exc
@@ -157,7 +155,7 @@ _TRUST = "If you trust it, load it with transformers yourself and give the pair 
 def _load_error(what: str, exc: Exception) -> IceError:
     if "trust_remote_code" in str(exc):
         return ConfigError(f"{what} needs code of its own to be run, which is never done. {_TRUST}")
-    if _lacks_safetensors(exc):
+    if "model.safetensors" in str(exc):
         return ConfigError(
             f"{what} has no weights in safetensors; pickled ones (pytorch_model.bin) can run code and are never read. "
             f"{_TRUST} Its `save_pretrained` writes safetensors."
@@ -167,10 +165,6 @@ def _load_error(what: str, exc: Exception) -> IceError:
     if "device_map" in str(exc) or "offload" in str(exc):
         return ConfigError(f"{what} cannot be placed as --device-map says: {_first_line(exc)}")
     return ModelError(f"{what} could not be loaded: {_first_line(exc)}")
-
-
-def _lacks_safetensors(exc: Exception) -> bool:
-    return "model.safetensors" in str(exc)
 
 
 def _ask_hub(path: str, revision: str) -> None:
@@ -306,16 +300,13 @@ def _first_line(exc: Exception) -> str:
 def _quiet() -> Iterator[None]:
     """Hide progress bars and log messages of transformers and accelerate, but not errors."""
     messages: Any = transformers.utils.logging
-    level, bars = messages.get_verbosity(), messages.is_progress_bar_enabled()
     accelerate = logging.getLogger("accelerate")
-    before = accelerate.level
-    messages.set_verbosity_error()
-    messages.disable_progress_bar()
-    accelerate.setLevel(logging.ERROR)
-    try:
+    with contextlib.ExitStack() as restored:
+        restored.callback(messages.set_verbosity, messages.get_verbosity())
+        restored.callback(accelerate.setLevel, accelerate.level)
+        if messages.is_progress_bar_enabled():
+            restored.callback(messages.enable_progress_bar)
+        messages.set_verbosity_error()
+        messages.disable_progress_bar()
+        accelerate.setLevel(logging.ERROR)
         yield
-    finally:
-        accelerate.setLevel(before)
-        messages.set_verbosity(level)
-        if bars:
-            messages.enable_progress_bar()

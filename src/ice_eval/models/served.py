@@ -25,41 +25,23 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ice_eval import servers
 from ice_eval.encoding import Codec, encode, label_ids, refuse_prefixes
 from ice_eval.errors import CapabilityError, ConfigError, ModelError, RefusedError
-from ice_eval.models.base import Generated, Labels, LabelScoring, Model, Pending, normalised
+from ice_eval.models.base import Generated, Labels, LabelScoring, Model, Pending, Turns, chosen_scoring, normalised
 from ice_eval.models.function import TextCodec
 from ice_eval.records import Example, Ids, Inputs, LogScores, SpecialIds, Unit
-from ice_eval.servers import (
-    RESPONSES,
-    Budget,
-    Chat,
-    Continuation,
-    LimitField,
-    Logprobs,
-    Message,
-    Question,
-    Request,
-    Response,
-    ResponseStore,
-    Server,
-    TokenUsage,
-    addresses,
-    read_responses,
-)
 from ice_eval.tasks import Task
 
 SERVED = "openai:"
 _FEW_ATTEMPTS = 3
-_TOPS = (20, 5)
-"""Numbers of next tokens to request: the default limit of vLLM, and that of stricter servers."""
+_TOPS = (20, 5)  # numbers of next tokens to request: the default limit of vLLM, and that of stricter servers
 _MORE, _MOST = (1000, 100, 50), 10_000
 _BY_ID: Mapping[str, Any] = {"return_tokens_as_token_ids": True}
 """Option with which vLLM names tokens by id: several may spell the same."""
 _NOT_LAST: Mapping[str, Any] = {"min_tokens": 1}
 """Option for servers that name no tokens where the likeliest one ends the text; the odds of labels stay the same."""
-_SAME = 0.1
-"""Largest difference of two log-probabilities of one token in half precision."""
+_SAME = 0.1  # largest difference of two log-probabilities of one token in half precision
 _SERVERS = (
     "Servers that give them: vLLM, SGLang, llama.cpp (llama-server, or llama_cpp.server with --logits_all true); "
     "`transformers serve` does not."
@@ -89,7 +71,7 @@ class Served:
     concurrency: int = 16
     """Largest number of requests at a time."""
     timeout_s: float = 300.0
-    limit_field: LimitField = "max_tokens"
+    limit_field: servers.LimitField = "max_tokens"
     """The server's name for the token limit of a chat; OpenAI's newer models need `max_completion_tokens`."""
     max_requests: int | None = None
     max_cost: float | None = None
@@ -104,14 +86,14 @@ class Served:
         self.server, self.budget  # noqa: B018 - they check what was given
 
     @property
-    def server(self) -> Server:
+    def server(self) -> servers.Server:
         names = ("base_url", "api_key_env", "concurrency", "timeout_s", "limit_field")
-        return Server(**{name: getattr(self, name) for name in names})
+        return servers.Server(**{name: getattr(self, name) for name in names})
 
     @property
-    def budget(self) -> Budget:
+    def budget(self) -> servers.Budget:
         names = ("max_requests", "max_cost", "price_in", "price_out")
-        return Budget(**{name: getattr(self, name) for name in names})
+        return servers.Budget(**{name: getattr(self, name) for name in names})
 
 
 class StoredClient:
@@ -120,20 +102,19 @@ class StoredClient:
     # Answers that arrive before there is a run folder (to requests that try the server) are kept in a temporary file
     # and move into the folder with the first row: a server that cannot be used leaves nothing behind.
 
-    def __init__(self, server: Server, budget: Budget) -> None:
-        self.server = server
-        self.budget = budget
+    def __init__(self, server: servers.Server, budget: servers.Budget) -> None:
+        self.server, self.budget = server, budget
         draft = Path(tempfile.mkdtemp(prefix="ice-"))
         weakref.finalize(self, shutil.rmtree, draft, ignore_errors=True)
-        self._draft = ResponseStore(draft / RESPONSES)
-        self._kept: ResponseStore | None = None
+        self._draft = servers.ResponseStore(draft / servers.RESPONSES)
+        self._kept: servers.ResponseStore | None = None
         self._taken: dict[str, bool] = {}
 
-    def ask(self, questions: Sequence[Question], *, trying: bool = False) -> list[Response]:
+    def ask(self, questions: Sequence[servers.Question], *, trying: bool = False) -> list[servers.Response]:
         """Return an answer to every question, in order; with `trying`, one that fails each time counts as refused."""
         server = replace(self.server, attempts=_FEW_ATTEMPTS) if trying else self.server
         with contextlib.nullcontext(self._kept) if self._kept is not None else self._draft as store:
-            found = Chat(server, store, budget=self.budget).ask(questions)
+            found = servers.Chat(server, store, budget=self.budget).ask(questions)
         answers = [found[question.key] for question in questions]
         for answer in answers:
             if trying and (answer.error or "").startswith("status 500"):  # some servers' "bad request"
@@ -145,29 +126,26 @@ class StoredClient:
                 )
         return answers
 
-    def takes(self, question: Question) -> bool:
+    def takes(self, question: servers.Question) -> bool:
         """Return True if the server takes a question; it is tried once."""
         if question.key not in self._taken:
             try:
-                self.ask([question], trying=True)
+                self._taken[question.key] = bool(self.ask([question], trying=True))
             except RefusedError:
                 self._taken[question.key] = False
-            else:
-                self._taken[question.key] = True
         return self._taken[question.key]
 
     def continues(self, folder: Path) -> None:
         """Load the answers that an earlier run stored in the folder."""
-        kept = folder / RESPONSES
+        kept = folder / servers.RESPONSES
         if kept.is_file():
-            for _ in read_responses(kept):  # an error names this file, not the copy
-                pass
+            list(servers.read_responses(kept))  # an error names this file, not the copy
             shutil.copyfile(kept, self._draft.path)
 
     @contextlib.contextmanager
     def keeping(self, folder: Path) -> Iterator[None]:
         """Store answers in a folder, earlier ones included."""
-        with ResponseStore(folder / RESPONSES) as store:
+        with servers.ResponseStore(folder / servers.RESPONSES) as store:
             for key, response in self._draft.responses.items():
                 if key not in store.responses or (response.answered and not store.has_answer(key)):
                     store.add(response)
@@ -179,7 +157,7 @@ class StoredClient:
 
     def addresses(self) -> dict[str, Any]:
         store = self._draft if self._kept is None else self._kept
-        return {"base_url": self.server.base_url, **addresses(store.responses.values())}
+        return {"base_url": self.server.base_url, **servers.addresses(store.responses.values())}
 
 
 @dataclass(frozen=True)
@@ -188,8 +166,7 @@ class Completions:
 
     client: StoredClient
     model: str
-    sample: Prompt
-    """A prompt of the task for trial requests; token ids if prompts are token ids."""
+    sample: Prompt  # a prompt of the task for trial requests; token ids if prompts are token ids
     top: int
     extra: Mapping[str, Any] = field(default_factory=dict)
 
@@ -197,15 +174,15 @@ class Completions:
     def by_ids(self) -> bool:
         return not isinstance(self.sample, str)
 
-    def question(self, prompt: Prompt, *, repeat: int = 0, **changes: Any) -> Continuation:
+    def question(self, prompt: Prompt, *, repeat: int = 0, **changes: Any) -> servers.Continuation:
         chosen: dict[str, Any] = {"logprobs": self.top, "extra": self.extra, **changes}
-        return Continuation(prompt=prompt, model=self.model, repeat=repeat, **chosen)
+        return servers.Continuation(prompt=prompt, model=self.model, repeat=repeat, **chosen)
 
-    def echo(self, prompt: Prompt, *, repeat: int = 0) -> Continuation:
+    def echo(self, prompt: Prompt, *, repeat: int = 0) -> servers.Continuation:
         """Build a request for the tokens of the prompt itself."""
         return self.question(prompt, repeat=repeat, logprobs=1, echo=True)
 
-    def ask(self, prompts: Sequence[Prompt], *, repeat: int = 0) -> list[Response]:
+    def ask(self, prompts: Sequence[Prompt], *, repeat: int = 0) -> list[servers.Response]:
         """Return the likeliest next tokens of each prompt."""
         answers = self.client.ask([self.question(prompt, repeat=repeat) for prompt in prompts])
         silent = [index for index, answer in enumerate(answers) if not _top(answer)]
@@ -230,20 +207,18 @@ class Completions:
 
     def longer_list(self) -> Mapping[str, float]:
         """Return many likely tokens after the sample prompt; none where the server names few."""
-        many = next(self.longer(), None)
-        if many is None:
-            return {}
-        return _top(self.client.ask([self.question(self.sample, logprobs=many)])[0])
+        asked = [self.question(self.sample, logprobs=many) for many in itertools.islice(self.longer(), 1)]
+        return _top(self.client.ask(asked)[0]) if asked else {}
 
 
-def _top(answer: Response) -> Mapping[str, float]:
+def _top(answer: servers.Response) -> Mapping[str, float]:
     """Return the likeliest next tokens; none where the server names none."""
     return {} if answer.logprobs is None else answer.logprobs.top
 
 
 def find_completions(
     client: StoredClient, model: str, *, text: str, ids: tuple[int, ...] | None
-) -> tuple[Completions, Response]:
+) -> tuple[Completions, servers.Response]:
     """Request the likeliest tokens after a prompt, in ever simpler forms; raise `ConfigError` if none works."""
     refusal: RefusedError | None = None
     for top in _TOPS:
@@ -273,15 +248,14 @@ class LabelText(NamedTuple):
     """A label as it follows a prompt."""
 
     word: str
-    ids: tuple[int, ...] | None
-    """Its token ids, where we have the tokenizer."""
+    ids: tuple[int, ...] | None  # where we have the tokenizer
 
     def after(self, prompt: Prompt) -> Prompt:
         return prompt + self.word if isinstance(prompt, str) else (*prompt, *(self.ids or ()))
 
 
 def find_label_tokens(
-    completions: Completions, first: Response, labels: Sequence[LabelText], spelled: Callable[[int], str]
+    completions: Completions, first: servers.Response, labels: Sequence[LabelText], spelled: Callable[[int], str]
 ) -> tuple[list[LabelTokens], bool]:
     """Return the tokens of each label as the server names them, and True if its echo can be trusted."""
     # `first` is its answer to the sample prompt; `spelled` returns the text of a token id.
@@ -304,16 +278,13 @@ def find_label_tokens(
 
 def _tokens_by_echo(
     completions: Completions, labels: Sequence[LabelText]
-) -> tuple[list[LabelTokens] | None, list[Logprobs]]:
+) -> tuple[list[LabelTokens] | None, list[servers.Logprobs]]:
     """Return labels as the server cuts them, from prompts that end in a label; None where it does not repeat them."""
     asked = [completions.echo(label.after(completions.sample)) for label in labels]
-    if not completions.client.takes(asked[0]):
-        return None, []
-    echoes = [answer.logprobs for answer in completions.client.ask(asked) if answer.logprobs is not None]
-    if len(echoes) < len(asked):
-        return None, []
-    found = [_label_at_end(echo.tokens, label) for echo, label in zip(echoes, labels, strict=True)]
-    return (found, echoes) if all(found) else (None, [])
+    answers = completions.client.ask(asked) if completions.client.takes(asked[0]) else []
+    echoes = [answer.logprobs for answer in answers if answer.logprobs is not None]
+    found = [_label_at_end(echo.tokens, label) for echo, label in zip(echoes, labels, strict=False)]
+    return (found, echoes) if len(found) == len(labels) and all(found) else (None, [])
 
 
 def _label_at_end(tokens: LabelTokens, label: LabelText) -> LabelTokens:
@@ -339,21 +310,17 @@ def _one_token(word: str, top: Mapping[str, float]) -> LabelTokens:
 
 
 def _is_echo_trusted(
-    completions: Completions, first: Response, tokens: Sequence[LabelTokens], echoes: Sequence[Logprobs]
+    completions: Completions, first: servers.Response, tokens: Sequence[LabelTokens], echoes: Sequence[servers.Logprobs]
 ) -> bool:
     """Return True if the echo of a label's first token has the value of the list of next tokens."""
     if not echoes:
         return False
     top = _top(first) if any(each[0] in _top(first) for each in tokens) else completions.longer_list()
     pairs = [(top[each[0]], _echoed(echo, each)) for echo, each in zip(echoes, tokens, strict=True) if each[0] in top]
-    return bool(pairs) and all(value is not None and _is_same(value, listed) for listed, value in pairs)
+    return bool(pairs) and all(value is not None and abs(value - listed) <= _SAME for listed, value in pairs)
 
 
-def _is_same(one: float, other: float) -> bool:
-    return abs(one - other) <= _SAME
-
-
-def _echoed(echo: Logprobs, tokens: LabelTokens, *, first_only: bool = True) -> float | None:
+def _echoed(echo: servers.Logprobs, tokens: LabelTokens, *, first_only: bool = True) -> float | None:
     """Return the log-probability of a label at the end of an echo: of its first token, or of all; None if missing."""
     for end in (len(echo.tokens) - 1, len(echo.tokens)):
         start = end - len(tokens)
@@ -361,14 +328,6 @@ def _echoed(echo: Logprobs, tokens: LabelTokens, *, first_only: bool = True) -> 
             values = echo.values[start : start + 1] if first_only else echo.values[start:end]
             return None if any(value is None for value in values) else sum(value or 0.0 for value in values)
     return None
-
-
-class LabelValues(NamedTuple):
-    """Log-probabilities of labels after some prompts."""
-
-    values: NDArray[np.float64]
-    """(prompts, labels); a prompt for which the server does not name all labels is NaN throughout."""
-    tokens: int
 
 
 @dataclass(frozen=True)
@@ -389,8 +348,8 @@ class LabelReader:
         """True if a label is scored by several tokens (chain rule), which the list of next tokens does not show."""
         return self.scoring == "full" and max(map(len, self.tokens)) > 1
 
-    def log_probabilities(self, prompts: Sequence[Prompt], *, repeat: int = 0) -> LabelValues:
-        """Return the log-probability of each label after each prompt."""
+    def log_probabilities(self, prompts: Sequence[Prompt], *, repeat: int = 0) -> tuple[NDArray[np.float64], int]:
+        """Return log-probabilities, (prompts, labels), and their cost in tokens; NaN where a label is not named."""
         if self.takes_all_tokens:
             return self._by_echo(prompts, repeat=repeat)
         answers = self.completions.ask(prompts, repeat=repeat)
@@ -408,18 +367,17 @@ class LabelReader:
         if unknown and self.echo_is_trusted:
             values[unknown], more = self._by_echo([prompts[index] for index in unknown], repeat=repeat)
             tokens += more
-        return LabelValues(values, tokens)
+        return values, tokens
 
     def _listed(self, top: Mapping[str, float], before: Mapping[str, float] | None = None) -> list[float]:
         """Return the values of the first tokens of all labels in a list of next tokens; all NaN if one is missing."""
         # In a long list a rare token may replace a frequent one that spells the same; then the shorter list `before`,
         # where it has the label, gives another value.
         names, known = [tokens[0] for tokens in self.tokens], before or {}
-        if any(name not in top or not _is_same(top[name], known.get(name, top[name])) for name in names):
-            return [np.nan] * len(names)
-        return [top[name] for name in names]
+        found = all(name in top and abs(top[name] - known.get(name, top[name])) <= _SAME for name in names)
+        return [top[name] if found else np.nan for name in names]
 
-    def _by_echo(self, prompts: Sequence[Prompt], *, repeat: int) -> LabelValues:
+    def _by_echo(self, prompts: Sequence[Prompt], *, repeat: int) -> tuple[NDArray[np.float64], int]:
         """Request an echo of each prompt with each label after it."""
         followed = [label.after(prompt) for prompt in prompts for label in self.labels]
         answers = self.completions.client.ask([self.completions.echo(each, repeat=repeat) for each in followed])
@@ -430,15 +388,14 @@ class LabelReader:
         ]
         values = np.array(found, dtype=np.float64).reshape(len(prompts), len(self.labels))
         values[_unknown(values)] = np.nan
-        return LabelValues(values, _cost(answers))
+        return values, _cost(answers)
 
 
 def _unknown(values: NDArray[np.float64]) -> list[int]:
-    found: list[int] = np.flatnonzero(np.isnan(values).any(axis=1)).tolist()
-    return found
+    return list(np.flatnonzero(np.isnan(values).any(axis=1)))
 
 
-def _cost(answers: Sequence[Response]) -> int:
+def _cost(answers: Sequence[servers.Response]) -> int:
     return sum(sum(answer.usage or answer.billed) for answer in answers)
 
 
@@ -453,8 +410,7 @@ class ServedModel(Model):
 
     def __init__(self, served: Served, *, reader: Callable[[str], Model]) -> None:
         """Prepare the model without a request; `reader` loads the tokenizer."""
-        self.name = SERVED + served.name
-        self._served = served
+        self.name, self._served = SERVED + served.name, served
         self._client = StoredClient(served.server, served.budget)
         self.codec: Codec = TextCodec() if served.tokenizer is None else reader(served.tokenizer).codec
         if self.codec.reads_pairs:
@@ -491,10 +447,8 @@ class ServedModel(Model):
     @property
     def notes(self) -> Sequence[str]:
         spelled = ", ".join(repr("".join(tokens)) for tokens in self._reader.tokens)
-        return [
-            f"{self.name}: prompts go to {self._served.base_url} as {self._prompts_are}; the labels are its tokens "
-            f"{spelled}."
-        ]
+        sent = f"prompts go to {self._served.base_url} as {self._prompts_are}"
+        return [f"{self.name}: {sent}; the labels are its tokens {spelled}."]
 
     def labels(self, task: Task, *, scoring: LabelScoring | None = None) -> Labels:
         """Send the first requests, to find how the server names the labels."""
@@ -512,12 +466,16 @@ class ServedModel(Model):
             self.codec.special = SpecialIds(every=self.codec.special.every)
         words = task.answers
         labels = [LabelText(word, None if known is None else known[place]) for place, word in enumerate(words)]
-        tokens, trusted = find_label_tokens(
-            completions, first, labels, lambda index: self.codec.decode([np.array([index])])[0]
-        )
+        tokens, trusted = find_label_tokens(completions, first, labels, self._spelled)
         refuse_prefixes(list(task.label_words), tokens)
-        chosen = _scoring(words, tokens, scoring, trusted)
-        self._label_reader = LabelReader(completions, labels, tokens, chosen, trusted)
+        chosen = chosen_scoring(scoring, words, tokens)
+        self._label_reader = reader = LabelReader(completions, labels, tokens, chosen, trusted)
+        if reader.takes_all_tokens and not trusted:
+            raise ConfigError(
+                f"all tokens of the label words {', '.join(map(repr, words))} must be scored, and the server's "
+                "log-probabilities of a prompt's own tokens (echo) are missing or contradict those of the next token; "
+                "choose words that differ in their first token with --labels, or another server, such as vLLM."
+            )
         places = known if known is not None else tuple((index,) for index in range(len(words)))
         return Labels(task.labels, places, chosen, are_classes=known is None)
 
@@ -526,12 +484,11 @@ class ServedModel(Model):
 
     def again(self, batch: Inputs, labels: Labels, *, prefix: int = 0) -> LogScores:
         """Send requests anew, ignoring stored answers."""
-        return normalised(self._reader.log_probabilities(self._prompts(batch), repeat=1).values)
+        return normalised(self._reader.log_probabilities(self._prompts(batch), repeat=1)[0])
 
     def submit(self, batch: Inputs, labels: Labels, *, prefix: int = 0) -> Pending:
-        found = self._reader.log_probabilities(self._prompts(batch))
-        scores = normalised(found.values)
-        return Pending(lambda: scores, found.tokens)
+        values, tokens = self._reader.log_probabilities(self._prompts(batch))
+        return Pending(lambda: normalised(values), tokens)
 
     def check(self, batch: Inputs, labels: Labels, *, prefix: int) -> list[str]:
         """Raise for empty prompts: a server takes none."""
@@ -543,12 +500,13 @@ class ServedModel(Model):
         return []
 
     def generate(
-        self, prompts: Sequence[str], *, turns: Sequence[tuple[str, str]] | None, max_tokens: int, stop: str | None
+        self, prompts: Sequence[str], *, turns: Turns | None, max_tokens: int, stop: str | None
     ) -> list[Generated]:
         """Return answers of the chat endpoint, at temperature 0."""
-        before = [Message(role, text) for role, text in turns or ()]  # type: ignore[arg-type]
+        before = [servers.Message(role, text) for role, text in turns or ()]  # type: ignore[arg-type]
         options: dict[str, Any] = {"model": self._served.name, "max_tokens": max_tokens, "temperature": 0.0}
-        questions = [Request(messages=(*before, Message("user", prompt)), **options) for prompt in prompts]
+        chats = [(*before, servers.Message("user", prompt)) for prompt in prompts]
+        questions = [servers.Request(messages=chat, **options) for chat in chats]
         pairs = zip(self._client.ask(questions), questions, strict=True)
         return [Generated(answer.text, sum(answer.usage or question.most_tokens())) for answer, question in pairs]
 
@@ -557,13 +515,13 @@ class ServedModel(Model):
         reader = self._reader
         most = [reader.completions.question(prompt).most_tokens() for prompt in self._prompts(inputs)]
         per_row = len(reader.tokens) if reader.scoring == "full" else 1
-        tokens = TokenUsage(round(rows * per_row * float(np.mean([each.prompt for each in most]))), rows * per_row)
+        n_asked = rows * per_row
+        tokens = servers.TokenUsage(round(n_asked * float(np.mean([each.prompt for each in most]))), n_asked)
         cost = self._served.budget.cost(tokens)
         price = "" if cost is None else f", at most about {cost:.2f}"
         return [
-            f"about {rows * per_row:,} requests to {self._served.base_url}, {tokens.prompt:,} tokens to read and "
-            f"{tokens.completion:,} to write{price}; rows that are alike are asked once, and answers in the folder not "
-            "again."
+            f"about {n_asked:,} requests to {self._served.base_url}, {tokens.prompt:,} tokens to read and {n_asked:,} "
+            f"to write{price}; rows that are alike are asked once, and answers in the folder not again."
         ]
 
     def continues(self, folder: Path) -> None:
@@ -579,6 +537,9 @@ class ServedModel(Model):
     def peak_memory(self) -> int | None:
         return None
 
+    def _spelled(self, token: int) -> str:
+        return self.codec.decode([np.array([token])])[0]
+
     def _prompts(self, batch: Inputs) -> list[Prompt]:
         rows = [batch.row(index) for index in range(len(batch))]
         return [tuple(row.tolist()) if self._reader.completions.by_ids else self._text(row) for row in rows]
@@ -588,21 +549,3 @@ class ServedModel(Model):
         special = np.isin(ids, list(self.codec.special.every))
         start = int(np.argmin(special)) if special.any() and not special.all() else 0
         return self.codec.decode([ids[start:]])[0]
-
-
-def _scoring(
-    words: Sequence[str], tokens: Sequence[LabelTokens], asked: LabelScoring | None, echo_is_trusted: bool
-) -> LabelScoring:
-    """Return the cheapest scoring that distinguishes labels, or the requested one if the server can give it."""
-    named = ", ".join(map(repr, words))
-    distinct = len({first for first, *_ in tokens}) == len(tokens)
-    if asked == "first" and not distinct:
-        raise ConfigError(f"the label words {named} do not differ in their first token; use --label-scoring full.")
-    chosen: LabelScoring = asked or ("first" if distinct else "full")
-    if chosen == "full" and max(map(len, tokens)) > 1 and not echo_is_trusted:
-        raise ConfigError(
-            f"all tokens of the label words {named} must be scored, and the server's log-probabilities of a prompt's "
-            "own tokens (echo) are missing or contradict those of the next token; choose words that differ in their "
-            "first token with --labels, or another server, such as vLLM."
-        )
-    return chosen

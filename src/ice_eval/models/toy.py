@@ -7,26 +7,14 @@ the right ranking is known. It needs no torch.
 
 import re
 import zlib
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ice_eval.encoding import Tokens
 from ice_eval.errors import ConfigError
-from ice_eval.models.base import (
-    AttentionMaps,
-    EmbeddedText,
-    Gradients,
-    Labels,
-    LabelScoring,
-    LoadSettings,
-    Model,
-    Observations,
-    Prior,
-    model,
-    normalised,
-)
+from ice_eval.models import base
 from ice_eval.records import PROTECTED, Encoded, Ids, Inputs, LogScores, PerToken, SpecialIds
 from ice_eval.tasks import Task
 
@@ -81,7 +69,7 @@ class ToyCodec:
         return self._ids[word]
 
 
-class Toy(Model):
+class Toy(base.Model):
     """The bag of words as a `Model`."""
 
     offers = frozenset({"attention_maps", "attentions", "embeddings", "gradients"})
@@ -95,16 +83,16 @@ class Toy(Model):
     def fingerprint(self) -> str:
         return f"{zlib.crc32(repr((BIAS, WEIGHTS)).encode()):08x}"
 
-    def labels(self, task: Task, *, scoring: LabelScoring | None = None) -> Labels:
-        return Labels(task.labels, tuple((index,) for index in range(len(task.labels))), are_classes=True)
+    def labels(self, task: Task, *, scoring: base.LabelScoring | None = None) -> base.Labels:
+        return base.Labels(task.labels, tuple((index,) for index in range(len(task.labels))), are_classes=True)
 
-    def log_scores(self, batch: Inputs, labels: Labels, *, prefix: int = 0) -> LogScores:
+    def log_scores(self, batch: Inputs, labels: base.Labels, *, prefix: int = 0) -> LogScores:
         row = np.repeat(np.arange(len(batch)), batch.lengths)
         log_odds = BIAS + np.bincount(row, weights=_weights(batch.ids), minlength=len(batch))
         # The first label answers for the negative side, the second for the positive one, further ones stay at -10.
         scores = np.full((len(batch), len(labels.names)), -10.0)
         scores[:, 0], scores[:, 1] = 0.0, log_odds
-        return normalised(scores)
+        return base.normalised(scores)
 
     def default_budget(self) -> int:
         return 65_536
@@ -113,35 +101,32 @@ class Toy(Model):
         self,
         batch: Sequence[Encoded],
         targets: Sequence[int],
-        labels: Labels,
-        needs: Collection[str],
+        labels: base.Labels,
+        needs: base.Needs,
         *,
-        priors: Sequence[Prior] | None = None,
-    ) -> Observations:
+        priors: base.Priors = None,
+    ) -> base.Observations:
         weights = [_weights(item.ids) for item in batch]
-        signs = [_sign(target) for target in targets]
-        return Observations(
-            attentions=[np.abs(each) for each in weights],
-            gradients=[
-                Gradients(np.ones((len(each), 1)), sign * each[:, None])
-                for each, sign in zip(weights, signs, strict=True)
-            ],
-        )
+        pairs = zip(weights, map(_sign, targets), strict=True)
+        gradients = [base.Gradients(np.ones((len(each), 1)), sign * each[:, None]) for each, sign in pairs]
+        return base.Observations([np.abs(each) for each in weights], gradients)
 
     def attention_maps(
-        self, item: Encoded, target: int, labels: Labels, *, gradients: bool, prior: Prior | None = None
-    ) -> AttentionMaps:
+        self, item: Encoded, target: int, labels: base.Labels, *, gradients: bool, prior: base.Prior | None = None
+    ) -> base.AttentionMaps:
         """Return one layer of one head, in which every token attends as the last one does."""
         weights = _weights(item.ids).astype(np.float32)
         shape = (1, 1, len(weights), len(weights))
         by_weight = np.broadcast_to(np.float32(_sign(target)) * np.sign(weights), shape) if gradients else None
-        return AttentionMaps(np.broadcast_to(np.abs(weights), shape), by_weight, len(weights) - 1)
+        return base.AttentionMaps(np.broadcast_to(np.abs(weights), shape), by_weight, len(weights) - 1)
 
-    def embedded(self, item: Encoded, target: int, labels: Labels, *, prior: Prior | None = None) -> EmbeddedText:
+    def embedded(
+        self, item: Encoded, target: int, labels: base.Labels, *, prior: base.Prior | None = None
+    ) -> base.EmbeddedText:
         return EmbeddedBag(item, _sign(target))
 
 
-class EmbeddedBag(EmbeddedText):
+class EmbeddedBag(base.EmbeddedText):
     """A word's embedding is its number of occurrences: one, in a text."""
 
     pad = np.zeros(1)
@@ -171,8 +156,8 @@ def _weights(ids: Ids) -> PerToken:
     return np.where(ids < _FIRST_FREE, _TABLE[np.minimum(ids, _FIRST_FREE - 1)], 0.0)
 
 
-@model("toy")
-def toy(settings: LoadSettings) -> Model:
+@base.model("toy")
+def toy(settings: base.LoadSettings) -> base.Model:
     """Bag of words with published weights; needs no torch."""
     settings.refuse_for("the toy")
     return Toy()

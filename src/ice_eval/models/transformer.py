@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -11,26 +12,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ice_eval.models.base import AttentionMaps, Gradients, Labels, Model, Observations, Pending, Prior, normalised
+from ice_eval.errors import OutOfMemoryError
+from ice_eval.models import base, devices
+from ice_eval.models.base import Gradients, Labels, Model, Needs, Observations, Prior, Priors, normalised
 from ice_eval.models.codec import HFCodec
-from ice_eval.models.devices import (
-    MemoryRetries,
-    devices_of,
-    gpus_of,
-    in_halves,
-    input_device,
-    is_spread,
-    quantised_by,
-    to_device,
-    to_host,
-    token_batches,
-    translated_memory_errors,
-    weights_of,
-)
+from ice_eval.models.devices import to_device, to_host, translated_memory_errors
 from ice_eval.models.gradients import (
     AttentionRecorder,
     TargetOdds,
-    TransformerText,
     checkpointed,
     eager_attention,
     gradients_of,
@@ -39,15 +28,11 @@ from ice_eval.models.gradients import (
 )
 from ice_eval.records import PROTECTED, Encoded, Ids, Inputs, LogScores, PerToken
 
-_CPU_BUDGET, _GPU_BUDGET = 2048, 32_768
-"""Tokens per batch beyond which these devices gain nothing."""
+_CPU_BUDGET, _GPU_BUDGET = 2048, 32_768  # tokens per batch beyond which these devices gain nothing
 _MIN_BUDGET = 256
-_MEMORY_SHARE = 0.5
-"""Share of the free memory that a batch may use."""
-_ATTRIBUTION_TOKENS = 2048
-"""Tokens per batch of attention and gradient passes, which hold more per token than scoring does."""
-_KEPT_WEIGHTS = 2**28
-"""Attention weights of all layers that a gradient pass may keep; beyond, attention gets its own pass."""
+_MEMORY_SHARE = 0.5  # of the free memory that a batch may use
+_ATTRIBUTION_TOKENS = 2048  # per batch of attention and gradient passes, which hold more per token than scoring does
+_KEPT_WEIGHTS = 2**28  # attention weights of all layers that a gradient pass keeps; beyond, attention has its own pass
 _TOLERANCE, _HALF_TOLERANCE = {"float32": 1e-4}, 0.3
 """Largest difference of two log-scores that rounding explains, in float32 and below; errors give 1 or more."""
 
@@ -58,8 +43,7 @@ class PaddedBatch(NamedTuple):
     ids: torch.Tensor
     mask: torch.Tensor
     segments: torch.Tensor
-    is_even: bool
-    """True if all rows have the same length."""
+    is_even: bool  # True if all rows have the same length
 
 
 class HFModel(Model):
@@ -77,17 +61,17 @@ class HFModel(Model):
         self.model = model.train(False)
         self.codec = codec
         self.dtype = str(model.dtype).removeprefix("torch.")
-        self.device = str(input_device(model))
-        self.is_spread = is_spread(model)
-        """True if layers are on several devices, or offloaded until they are needed."""
+        self.device = str(devices.input_device(model))
+        self.is_spread = devices.is_spread(model)
         # Where weights and states travel from device to device, two streams on one of them are no order.
         self.works_ahead = self.device.startswith("cuda") and not self.is_spread
-        self.quantised = quantised_by(model)
-        """The library or method that quantised the weights; None: they are not quantised."""
-        self._gpus = gpus_of(model)
+        self.quantised = devices.quantised_by(model)
+        self._gpus = devices.gpus_of(model)
         self._pad = codec.special.pad if codec.special.pad is not None else 0
         self._side: Any = None
-        self._retries = MemoryRetries()
+        # Ids of a prefix, and its keys and values: a pass reads them, so they must live until its rows are scored.
+        self._cached: tuple[Any, Any] | None = None
+        self._retries = devices.MemoryRetries()
         self._attends_on_request = False
         self._attention_modules: Collection[str] | None = None
 
@@ -106,12 +90,12 @@ class HFModel(Model):
 
     @property
     def devices(self) -> str:
-        return ", ".join(devices_of(self.model))
+        return ", ".join(devices.devices_of(self.model))
 
     @property
     def fingerprint(self) -> str:
         digest = hashlib.sha256()
-        for name, tensor in weights_of(self.model):
+        for name, tensor in devices.weights_of(self.model):
             # The bits of all values, summed as integers: exact in any order, and moved by any change of a few rows.
             bits = tensor.contiguous().flatten().view(torch.uint8)
             even = bits.numel() - bits.numel() % 4
@@ -159,7 +143,7 @@ class HFModel(Model):
     def log_scores(self, batch: Inputs, labels: Labels, *, prefix: int = 0) -> LogScores:
         return self.submit(batch, labels, prefix=prefix).collect()
 
-    def submit(self, batch: Inputs, labels: Labels, *, prefix: int = 0) -> Pending:
+    def submit(self, batch: Inputs, labels: Labels, *, prefix: int = 0) -> base.Pending:
         with translated_memory_errors(), no_grad(self.model):
             scores, tokens = self._label_scores(batch, labels, prefix)
             arrived = to_host(scores)
@@ -168,20 +152,22 @@ class HFModel(Model):
             found = arrived().double().numpy()
             return found if labels.is_open else normalised(found)
 
-        return Pending(collect, tokens, self._in_use())
-
-    def _in_use(self) -> Any:
-        """Return objects that a pass reads beside its own tensors; they must live until the rows are scored."""
-        return None
+        return base.Pending(collect, tokens, self._cached)
 
     @abstractmethod
     def _label_scores(self, batch: Inputs, labels: Labels, prefix: int) -> tuple[torch.Tensor, int]:
         """Return log-scores of the labels up to a constant per row, in float32, and the number of tokens they cost."""
 
-    @property
-    def _tolerance(self) -> float:
+    def _fault(self, plain: LogScores, batch: Inputs, labels: Labels, prefix: int = 0) -> str | None:
+        """Return None if scores agree with `plain` ones; else the error, or "" where they only differ."""
         # Quantised layers round what they read, too, and some do so by what else is in the batch.
-        return _HALF_TOLERANCE if self.quantised else _TOLERANCE.get(self.dtype, _HALF_TOLERANCE)
+        tolerance = _HALF_TOLERANCE if self.quantised else _TOLERANCE.get(self.dtype, _HALF_TOLERANCE)
+        try:
+            return None if np.abs(self.log_scores(batch, labels, prefix=prefix) - plain).max() <= tolerance else ""
+        except OutOfMemoryError:
+            raise
+        except Exception as exc:  # a model that does not work this way; the plain way has worked before
+            return f"{type(exc).__name__}: {exc}"
 
     @abstractmethod
     def _scoring_position(self, padded: PaddedBatch) -> torch.Tensor:
@@ -189,7 +175,7 @@ class HFModel(Model):
 
     def _copies(self, labels: Labels) -> int:
         """Number of rows that `_differentiable_scores` computes for each row of a batch."""
-        return 1
+        return len(labels.ids) if labels.scoring == "full" else 1
 
     @abstractmethod
     def _differentiable_scores(
@@ -198,13 +184,7 @@ class HFModel(Model):
         """Return log-scores of the labels from token embeddings, in float32, with a graph."""
 
     def observe(
-        self,
-        batch: Sequence[Encoded],
-        targets: Sequence[int],
-        labels: Labels,
-        needs: Collection[str],
-        *,
-        priors: Sequence[Prior] | None = None,
+        self, batch: Sequence[Encoded], targets: Sequence[int], labels: Labels, needs: Needs, *, priors: Priors = None
     ) -> Observations:
         found, odds = Observations(), TargetOdds(targets, priors)
 
@@ -212,33 +192,30 @@ class HFModel(Model):
             with torch.inference_mode(False):
                 return self._observe(batch[rows], odds[rows], labels, needs)
 
-        for rows in token_batches([len(item.ids) for item in batch], self._attribution_tokens):
-            for part in in_halves(compute, rows, self._retries):
-                found += part
+        for rows in devices.token_batches([len(item.ids) for item in batch], self._attribution_tokens):
+            for part in devices.in_halves(compute, rows, self._retries):
+                found.attentions += part.attentions
+                found.gradients += part.gradients
         return found
 
-    def _observe(
-        self, batch: Sequence[Encoded], odds: TargetOdds, labels: Labels, needs: Collection[str]
-    ) -> Observations:
+    def _observe(self, batch: Sequence[Encoded], odds: TargetOdds, labels: Labels, needs: Needs) -> Observations:
         inputs = Inputs.join([item.full() for item in batch])
         padded, copies = self.padded(inputs), self._copies(labels)
         attends, differentiates = "attentions" in needs, "gradients" in needs
         together = attends and differentiates and self._keeps_weights(padded, copies)
         position, found = self._scoring_position(padded), Observations()
-        embedded = self.model.get_input_embeddings()(padded.ids).detach().requires_grad_(differentiates)
-
-        def forward() -> torch.Tensor:
-            return self._differentiable_scores(embedded, inputs, padded, labels)
+        n_tokens, table = padded.ids.numel(), self.model.get_input_embeddings()
+        embedded = table(padded.ids).detach().requires_grad_(differentiates)
+        forward = partial(self._differentiable_scores, embedded, inputs, padded, labels)
 
         def attend(**options: bool) -> AttentionRecorder:
-            arguments = {"input_ids": padded.ids, **self._masks(padded), **self._segments(padded.segments)}
             with no_grad(self.model), eager_attention(self.model):
                 with AttentionRecorder(self.model, position, causal=self._is_causal) as recorder:
-                    self.model.base_model(**arguments, **self._no_cache(), **options)
+                    self.model.base_model(input_ids=padded.ids, **self._arguments(padded), **options)
             return recorder
 
         if together:
-            with self._recorded(forward, padded, position.repeat_interleave(copies), gradients=True) as (seen, scores):
+            with self._recorded(forward, n_tokens, position.repeat_interleave(copies)) as (seen, scores):
                 (gradient,) = gradients_of(odds.of(scores), [embedded])
             attentions = to_host(seen.mean()[::copies])
             found.gradients = self._gradients_at(embedded, gradient, inputs)
@@ -250,7 +227,7 @@ class HFModel(Model):
                 seen = attend(output_attentions=True)
             found.attentions = split_rows(to_host(seen.mean()), inputs)
         if differentiates:
-            with torch.enable_grad(), checkpointed(self.model, padded.ids.numel()):
+            with torch.enable_grad(), checkpointed(self.model, n_tokens):
                 (gradient,) = gradients_of(odds.of(forward()), [embedded])
             found.gradients = self._gradients_at(embedded, gradient, inputs)
         return found
@@ -258,20 +235,13 @@ class HFModel(Model):
     def _keeps_weights(self, padded: PaddedBatch, copies: int) -> bool:
         """True if the attention weights of all layers fit into memory, as a gradient of the plain kernel needs."""
         config = self.model.config.get_text_config()
-        layers, heads = (getattr(config, name, None) for name in ("num_hidden_layers", "num_attention_heads"))
-        if layers is None or heads is None:
-            return False
+        sizes: list[Any] = [getattr(config, name, None) for name in ("num_hidden_layers", "num_attention_heads")]
         rows, longest = padded.ids.shape
-        return bool(layers * heads * rows * copies * longest**2 <= _KEPT_WEIGHTS)
+        return None not in sizes and bool(sizes[0] * sizes[1] * rows * copies * longest**2 <= _KEPT_WEIGHTS)
 
     @contextlib.contextmanager
     def _recorded(
-        self,
-        forward: Callable[[], torch.Tensor],
-        padded: PaddedBatch,
-        position: torch.Tensor | None,
-        *,
-        gradients: bool,
+        self, forward: Callable[[], torch.Tensor], n_tokens: int, position: torch.Tensor | None, gradients: bool = True
     ) -> Iterator[tuple[AttentionRecorder, torch.Tensor]]:
         """Record attention in one pass; gradients are taken inside, as layers may be computed again for them."""
 
@@ -280,10 +250,8 @@ class HFModel(Model):
             with AttentionRecorder(self.model, position, causal=self._is_causal, names=names) as attention:
                 return attention, forward()
 
-        with contextlib.ExitStack() as entered:
-            entered.enter_context(torch.enable_grad() if gradients else torch.no_grad())
-            entered.enter_context(eager_attention(self.model))
-            entered.enter_context(checkpointed(self.model, padded.ids.numel()))
+        mode = torch.enable_grad() if gradients else torch.no_grad()
+        with mode, eager_attention(self.model), checkpointed(self.model, n_tokens), contextlib.ExitStack() as entered:
             if self._attends_on_request:
                 entered.enter_context(output_attentions(self.model))
             attention, scores = record()
@@ -303,7 +271,7 @@ class HFModel(Model):
 
     def attention_maps(
         self, item: Encoded, target: int, labels: Labels, *, gradients: bool, prior: Prior | None = None
-    ) -> AttentionMaps:
+    ) -> base.AttentionMaps:
         n_tokens = len(item.ids)
 
         def within(layers: Sequence[torch.Tensor]) -> NDArray[np.float32]:
@@ -313,56 +281,24 @@ class HFModel(Model):
 
         # In a caller's inference mode there would be no gradient, even if it only covers the ids.
         with translated_memory_errors(), torch.inference_mode(False):
-            inputs = item.full()
+            inputs, table = item.full(), self.model.get_input_embeddings()
             padded = self.padded(inputs)
-            embedded = self.model.get_input_embeddings()(padded.ids).detach().requires_grad_(gradients)
-
-            def forward() -> torch.Tensor:
-                return self._differentiable_scores(embedded, inputs, padded, labels)
-
-            with self._recorded(forward, padded, None, gradients=gradients) as (attention, scores):
+            embedded = table(padded.ids).detach().requires_grad_(gradients)
+            forward = partial(self._differentiable_scores, embedded, inputs, padded, labels)
+            with self._recorded(forward, padded.ids.numel(), None, gradients) as (attention, scores):
                 attention.check()
                 odds = TargetOdds.same(target, prior).of(scores)
                 found = gradients_of(odds, attention.layers) if gradients else ()
             position = int(self._scoring_position(padded)[0])
             weights = within([layer[:1] for layer in attention.layers])
-            return AttentionMaps(weights, within(found) if gradients else None, position)
+            return base.AttentionMaps(weights, within(found) if gradients else None, position)
 
-    def embedded(self, item: Encoded, target: int, labels: Labels, *, prior: Prior | None = None) -> TransformerText:
-        tokens = np.flatnonzero(item.unit_of != PROTECTED)
-        start = self._first_computed(item, tokens)
-        table = self.model.get_input_embeddings()
-
-        @contextlib.contextmanager
-        def odds_at(points: torch.Tensor) -> Iterator[torch.Tensor]:
-            with self._scores_at(points, item, tokens, start, labels) as scores:
-                yield TargetOdds.same(target, prior, len(points)).of(scores)
-
-        def look_up(ids: Ids) -> NDArray[np.float64]:
-            with torch.no_grad():
-                found: NDArray[np.float64] = table(torch.from_numpy(ids).to(self.device)).double().cpu().numpy()
-            return found
-
-        n_tokens = (len(item.ids) - start) * (len(labels.ids) if labels.scoring == "full" else 1)
-        pad = item.special.pad if item.special.pad is not None else item.special.end
-        return TransformerText(
-            tokens=tokens,
-            embedding=look_up(item.ids[tokens]),
-            pad=None if pad is None else look_up(np.array([pad]))[0],
-            at_once=max(1, self._attribution_tokens // n_tokens),
-            odds_at=odds_at,
-            device=self.device,
-            dtype=self.model.dtype,
-            retries=self._retries,
-        )
+    def embedded(self, item: Encoded, target: int, labels: Labels, *, prior: Prior | None = None) -> "TransformerText":
+        return TransformerText(self, item, labels, partial(TargetOdds.same, target, prior))
 
     @property
     def _attribution_tokens(self) -> int:
         return _ATTRIBUTION_TOKENS
-
-    def _first_computed(self, item: Encoded, tokens: Ids) -> int:
-        """Return the first token that is computed for every point; those before it are computed once."""
-        return 0
 
     @contextlib.contextmanager
     def _scores_at(
@@ -385,15 +321,48 @@ class HFModel(Model):
     def _put(self, array: NDArray[np.int64]) -> torch.Tensor:
         return to_device(array, self.device)
 
-    def _masks(self, padded: PaddedBatch) -> dict[str, torch.Tensor]:
-        """Return arguments that keep the padding of a batch from being read."""
-        return {"attention_mask": padded.mask}
+    @abstractmethod
+    def _arguments(self, padded: PaddedBatch) -> dict[str, Any]:
+        """Return arguments beside the tokens, which keep the padding of a batch from being read."""
 
-    def _segments(self, segments: torch.Tensor) -> dict[str, torch.Tensor]:
-        return {}
 
-    def _no_cache(self) -> dict[str, bool]:
-        return {}
+class TransformerText(base.EmbeddedText):
+    """One text of a transformers model. A pass takes `at_once` points, or half as many where memory runs out."""
+
+    def __init__(self, model: HFModel, item: Encoded, labels: Labels, odds: Callable[[int], TargetOdds]) -> None:
+        """Prepare a text; `odds` returns the odds of its target for some rows."""
+        self.tokens = np.flatnonzero(item.unit_of != PROTECTED)
+        start = 0 if model.pads else int(self.tokens[0])  # packed rows compute the tokens before it once
+        self._model, self._odds, self._place = model, odds, (item, self.tokens, start, labels)
+        self.at_once = max(1, model._attribution_tokens // ((len(item.ids) - start) * model._copies(labels)))
+        self.embedding = self._embeddings(item.ids[self.tokens])
+        pad = item.special.pad if item.special.pad is not None else item.special.end
+        self.pad = None if pad is None else self._embeddings(np.array([pad]))[0]
+
+    def _embeddings(self, ids: Ids) -> NDArray[np.float64]:
+        table, place = self._model.model.get_input_embeddings(), self._model.device
+        with torch.no_grad():
+            return table(torch.from_numpy(ids).to(place)).double().cpu().numpy()  # type: ignore[no-any-return]
+
+    def log_odds(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self._in_parts(points, gradients=False)
+
+    def gradients(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self._in_parts(points, gradients=True)
+
+    def _in_parts(self, points: NDArray[np.float64], *, gradients: bool) -> NDArray[np.float64]:
+        model, dtype = self._model, self._model.model.dtype
+
+        def compute(rows: slice) -> NDArray[np.float64]:
+            narrow = points[rows] if dtype == torch.float64 else points[rows].astype(np.float32)
+            with torch.inference_mode(False), torch.set_grad_enabled(gradients):
+                moved = torch.from_numpy(narrow).to(model.device, dtype).requires_grad_(gradients)
+                with model._scores_at(moved, *self._place) as scores:
+                    odds = self._odds(len(moved)).of(scores)
+                    found = gradients_of(odds, [moved])[0] if gradients else odds
+            return found.double().cpu().numpy()
+
+        return np.concatenate(devices.in_halves(compute, slice(0, len(points)), model._retries))
 
 
 def n_positions(config: Any) -> int | None:

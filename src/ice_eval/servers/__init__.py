@@ -17,25 +17,7 @@ from ice_eval.servers.exchange import (
 from ice_eval.servers.store import RESPONSES, ResponseStore, addresses, read_responses
 
 __all__ = [
-    "NO_REPLY",
-    "NO_TOKENS",
-    "RESPONSES",
-    "Budget",
-    "Chat",
-    "Completion",
-    "Continuation",
-    "LimitField",
-    "Logprobs",
-    "Message",
-    "Question",
-    "Request",
-    "RequestPlan",
-    "RequestProgress",
-    "Response",
-    "ResponseStore",
-    "Server",
-    "TokenUsage",
-    "addresses",
-    "plan_requests",
-    "read_responses",
-]
+    "NO_REPLY", "NO_TOKENS", "RESPONSES", "Budget", "Chat", "Completion", "Continuation", "LimitField", "Logprobs",
+    "Message", "Question", "Request", "RequestPlan", "RequestProgress", "Response", "ResponseStore", "Server",
+    "TokenUsage", "addresses", "plan_requests", "read_responses",
+]  # fmt: skip

@@ -27,10 +27,8 @@ _NO_ADDRESS = "--base-url is no address; expected one as http://localhost:8000/v
 _KEPT = "what was answered is kept, and the same command continues later."
 
 _CONNECT_S = 20.0
-_FIRST_CONTACT = 3
-"""Attempts to reach a server that never answered: mostly a wrong address, or a server that is not running."""
-_GIVEN_UP = 5
-"""Consecutive unanswered requests after which the server is considered gone."""
+_FIRST_CONTACT = 3  # attempts to reach a server that never answered: a wrong address, or a server that is not running
+_GIVEN_UP = 5  # consecutive unanswered requests after which the server is considered gone
 _BUSY = {429, 503, 529}
 _TRANSIENT = {408, 409, 425}
 _UNFIT = {400, 413, 422}
@@ -69,7 +67,7 @@ class Server:
             )
         try:
             parts = urlsplit(self.base_url)
-            valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+            valid = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
         except ValueError:
             valid = False
         if not valid:
@@ -142,10 +140,8 @@ class Chat:
     def __init__(
         self, server: Server, store: ResponseStore, *, budget: Budget | None = None, keep_requests: bool = False
     ) -> None:
-        self._server = server
-        self._store = store
-        self._budget = budget or Budget()
-        self._keep_requests = keep_requests
+        self._server, self._store = server, store
+        self._budget, self._keep_requests = budget or Budget(), keep_requests
 
     def plan(self, requests: Iterable[Question]) -> RequestPlan:
         """Estimate the cost of requests without sending any."""
@@ -157,11 +153,8 @@ class Chat:
         """Return the response to every request, by its key, from the store or from the server.
 
         Equal requests are sent once. A failed request has a response with the status `error`, and the next call sends
-        it again. Works if an event loop is already running, as in a notebook.
-
-        Args:
-            requests: The requests.
-            progress: Called in this thread after every response that arrives.
+        it again. Works if an event loop is already running, as in a notebook. `progress` is called in this thread after
+        every response that arrives.
 
         Raises:
             ConfigError: The server refuses, or cannot be reached.
@@ -185,10 +178,8 @@ class Chat:
 
         def keep(request: Question, reply: Completion, lost: int, billed: TokenUsage) -> None:
             nonlocal n_done
-            url, with_request = self._server.base_url, self._keep_requests
-            self._store.add(
-                Response.to(request, reply, keep_request=with_request, server=url, lost=lost, billed=billed)
-            )
+            facts = {"server": self._server.base_url, "lost": lost, "billed": billed}
+            self._store.add(Response.to(request, reply, keep_request=self._keep_requests, **facts))
             n_done += 1
             cost = self._budget.cost(self._store.billed)
             steps.put(RequestProgress(n_done, n_requests, session.retries, session.limiter.limit, cost))
@@ -229,8 +220,11 @@ class _Failure(NamedTuple):
 
     kind: Literal["refused", "fatal", "busy", "unreachable", "failed", "lost"]
     reason: str
-    pause_s: float = 0.0
-    """Pause that the server requests."""
+    pause_s: float = 0.0  # that the server requests
+
+
+_Keep = Callable[[Question, Completion, int, TokenUsage], None]
+"""Stores the answer to a request, with the number of lost attempts and the billed tokens."""
 
 
 class _Session:
@@ -239,14 +233,7 @@ class _Session:
     On a reason to stop, no more requests are sent; those in flight are awaited, since they are paid for.
     """
 
-    def __init__(
-        self,
-        server: Server,
-        spending: Spending,
-        keep: Callable[[Question, Completion, int, TokenUsage], None],
-        *,
-        where: str,
-    ) -> None:
+    def __init__(self, server: Server, spending: Spending, keep: _Keep, *, where: str) -> None:
         self.retries = 0
         self.limiter = Limiter(server.concurrency)
         self._openai = require("openai", install="ice-eval[api]", purpose="to ask a server")
@@ -336,25 +323,16 @@ class _Session:
         used_up = self._stop is None
         if used_up or lost:
             self._keep(request, Completion(status="error", error=reason), lost, most.times(lost))
-        if used_up:
-            self._given_up += 1
-            if self._given_up >= _GIVEN_UP:
-                self._end(
-                    ModelError(
-                        f"{server.base_url} has answered none of the last {self._given_up} requests, each tried "
-                        f"{server.attempts} times ({reason}); {_KEPT}"
-                    )
-                )
+        self._given_up += used_up
+        if used_up and self._given_up >= _GIVEN_UP:
+            silent = f"has answered none of the last {self._given_up} requests, each tried {server.attempts} times"
+            self._end(ModelError(f"{server.base_url} {silent} ({reason}); {_KEPT}"))
 
     async def _afford(self, most: TokenUsage) -> bool:
         limit = await self._spending.reserve(most)
         if limit is not None:
-            self._end(
-                BudgetError(
-                    f"the limit of {limit} is reached; what was answered is kept in {self._where}, and the same "
-                    "command with a higher limit continues."
-                )
-            )
+            kept = f"what was answered is kept in {self._where}, and the same command with a higher limit continues."
+            self._end(BudgetError(f"the limit of {limit} is reached; {kept}"))
         return limit is None
 
     def _reason_to_stop(self, failure: _Failure, attempt: int) -> IceError | None:

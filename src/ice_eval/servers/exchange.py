@@ -15,10 +15,8 @@ from ice_eval.errors import ConfigError, DataError
 Status = Literal["ok", "refusal", "truncated", "empty", "error"]
 """`refusal`: the server or the model declined; `truncated`: the token limit cut the text; `error`: nothing arrived."""
 
-_LAST_TOKENS = 32
-"""Number of echoed prompt tokens that are kept: a label and its context."""
-_SHORTEST_KEY = 8
-"""Shorter keys (`x`, `EMPTY`) are placeholders for local servers, not secrets."""
+_LAST_TOKENS = 32  # echoed prompt tokens that are kept: a label and its context
+_SHORTEST_KEY = 8  # shorter keys (`x`, `EMPTY`) are placeholders for local servers, not secrets
 _LONGEST_MESSAGE = 300
 
 
@@ -141,13 +139,9 @@ class Continuation(Question):
         return [self.prompt] if isinstance(self.prompt, str) else []
 
     def _own_fields(self) -> dict[str, Any]:
-        return {
-            "temperature": self.temperature,
-            "logprobs": self.logprobs,
-            "echo": self.echo or None,
-            "stop": self.stop,
-            "prompt": self.prompt if isinstance(self.prompt, str) else list(self.prompt),
-        }
+        prompt = self.prompt if isinstance(self.prompt, str) else list(self.prompt)
+        limits = {"logprobs": self.logprobs, "echo": self.echo or None, "stop": self.stop}
+        return {"temperature": self.temperature, **limits, "prompt": prompt}
 
     def most_tokens(self) -> TokenUsage:
         ids = 0 if isinstance(self.prompt, str) else len(self.prompt)
@@ -206,26 +200,18 @@ class Response(Completion):
     """The request itself, if the store keeps requests."""
 
     @classmethod
-    def to(
-        cls,
-        request: Question,
-        reply: Completion,
-        *,
-        keep_request: bool,
-        server: str | None = None,
-        lost: int = 0,
-        billed: TokenUsage = NO_TOKENS,
-    ) -> Self:
-        """Return the response to a request that arrives now; the reply may be that of another repeat."""
+    def to(cls, request: Question, reply: Completion, *, keep_request: bool, **facts: Any) -> Self:
+        """Return the response to a request that arrives now; the reply may be that of another repeat.
+
+        `facts` are further fields: the server, lost attempts, billed tokens.
+        """
         return cls(
             **{each.name: getattr(reply, each.name) for each in fields(Completion)},
+            **facts,
             key=request.key,
             request=request.hash,
             repeat=request.repeat,
-            server=server,
             time=datetime.now(UTC).isoformat(timespec="milliseconds"),
-            lost=lost,
-            billed=billed,
             content=request.body() if keep_request else None,
         )
 
@@ -242,13 +228,9 @@ class Response(Completion):
     def from_json(cls, record: Mapping[str, Any]) -> Self:
         usage, logprobs = record["usage"], record["logprobs"]
         if logprobs:
-            logprobs = Logprobs(**{**logprobs, **{name: tuple(logprobs[name]) for name in ("tokens", "values")}})
-        nested = {
-            "logprobs": logprobs,
-            "usage": usage and TokenUsage(**usage),
-            "billed": TokenUsage(**record["billed"]),
-        }
-        return cls(**{**record, **nested})
+            logprobs = Logprobs(tuple(logprobs["tokens"]), tuple(logprobs["values"]), logprobs["top"])
+        nested = {"logprobs": logprobs, "usage": usage and TokenUsage(**usage)}
+        return cls(**{**record, **nested, "billed": TokenUsage(**record["billed"])})
 
 
 def redacted(text: str, key: str | None) -> str:
@@ -275,11 +257,9 @@ def read_completion(body: str, key: str | None, *, is_chat: bool) -> Completion:
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError):
         raise ValueError(f"'{one_line(body, key)}'") from None
     finish_reason = _string(choice, "finish_reason")
-    status: Status = "ok" if text.strip() else "empty"
+    status: Status = "truncated" if finish_reason == "length" else "ok" if text.strip() else "empty"
     if refusal or finish_reason == "content_filter":
         status = "refusal"
-    elif finish_reason == "length":
-        status = "truncated"
     return Completion(
         status=status,
         text=text or refusal or "",
@@ -306,10 +286,8 @@ def _logprobs(content: Mapping[str, Any] | None) -> Logprobs | None:
         return None
     if "content" in content:  # a record for each position, as chats have it
         positions = content["content"] or []
-        tokens = [each["token"] for each in positions]
-        values = [each.get("logprob") for each in positions]
-        last = positions[-1].get("top_logprobs") or [] if positions else []
-        top = {each["token"]: each["logprob"] for each in last}
+        tokens, values = [each["token"] for each in positions], [each.get("logprob") for each in positions]
+        top = {each["token"]: each["logprob"] for each in positions and positions[-1].get("top_logprobs") or []}
     else:  # one list for each field
         tokens, values = content.get("tokens") or [], content.get("token_logprobs") or []
         top = (content.get("top_logprobs") or [None])[-1] or {}

@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from io import FileIO
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from ice_eval.errors import ConfigError, StorageError
@@ -27,12 +26,9 @@ class ResponseStore:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.responses: dict[str, Response] = {}
-        """Key of the request -> response."""
-        self.billed = NO_TOKENS
-        """Total tokens of the file."""
-        self.n_charged = 0
-        """Number of requests that were, or may have been, charged."""
+        self.responses: dict[str, Response] = {}  # by the key of the request
+        self.billed = NO_TOKENS  # total tokens of the file
+        self.n_charged = 0  # requests that were, or may have been, charged
         self._stream: FileIO | None = None
         self._opened = contextlib.ExitStack()
 
@@ -52,9 +48,7 @@ class ResponseStore:
             self._opened = opened.pop_all()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         """Release the lock. The responses can still be read."""
         self._opened.close()
 
