@@ -209,13 +209,7 @@ class RunFolder:
         return Examples.read([self._table(path) for path in self._files("inputs", index)])
 
     def ledger(
-        self,
-        index: int,
-        names: Names,
-        *,
-        kept: bool = True,
-        inputs: bool = False,
-        kinds: Sequence[Kind] | None = None,
+        self, index: int, names: Names, *, kept: bool = True, inputs: bool = False, kinds: Sequence[Kind] | None = None
     ) -> Ledger:
         """Return the rows of a part, or those of some `kinds`; `names` as in `Ledger.read`.
 

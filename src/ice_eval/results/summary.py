@@ -120,11 +120,7 @@ def _protocol(config: RunSettings) -> Protocol:
 
 
 def summarise(
-    grouped: Mapping[Configuration, Outcomes],
-    config: RunSettings,
-    *,
-    notes: Sequence[str] = (),
-    noise: float = 0.0,
+    grouped: Mapping[Configuration, Outcomes], config: RunSettings, *, notes: Sequence[str] = (), noise: float = 0.0
 ) -> Summary:
     """Return one line per configuration, and the agreement of operators."""
     used = {cell: outcomes.select(outcomes.sound) for cell, outcomes in grouped.items()}

@@ -10,7 +10,6 @@ from ice_eval.stats.agreement import (
     Agreement,
     Crossing,
     Robustness,
-    RobustnessResult,
     Side,
     agreement,
     ceiling,
@@ -20,26 +19,19 @@ from ice_eval.stats.agreement import (
     sides_differ,
 )
 from ice_eval.stats.bootstrap import (
+    Difference,
     Interval,
     JointMeans,
     Method,
     difference_interval,
-    difference_interval_from_means,
     interval_from_means,
     mean_interval,
+    paired_difference,
     resampled_means,
+    unpaired_difference,
 )
 from ice_eval.stats.correlation import Correlation, correlate, correlation_pvalue, detectable_correlation
-from ice_eval.stats.difference import Difference, paired_difference, unpaired_difference
-from ice_eval.stats.fdr import (
-    NonnullShare,
-    SignificantRate,
-    adjusted,
-    adjusted_known,
-    nonnull_share,
-    significant,
-    significant_rate,
-)
+from ice_eval.stats.fdr import adjusted, adjusted_known, nonnull_share, significant, significant_rate
 from ice_eval.stats.planning import (
     Spread,
     cheapest_m,
@@ -54,10 +46,8 @@ from ice_eval.stats.randomization import (
     CHANCE,
     Comparison,
     Comparisons,
-    Draws,
     Families,
     Matrix,
-    MeanTest,
     all_member_win_rates,
     compare,
     compare_all,
@@ -85,13 +75,7 @@ from ice_eval.stats.reasoning import (
     reasoning_word,
     step_reasoning_capacity,
 )
-from ice_eval.stats.sequential import (
-    STOP_AFTER,
-    SequentialComparison,
-    SequentialComparisons,
-    compare_all_sequentially,
-    compare_sequentially,
-)
+from ice_eval.stats.sequential import STOP_AFTER, compare_all_sequentially, compare_sequentially
 from ice_eval.stats.verdict import (
     FAITHFUL,
     NOT_DISTINGUISHABLE,
@@ -118,7 +102,6 @@ __all__ = [
     "Correlation",
     "Crossing",
     "Difference",
-    "Draws",
     "FAITHFUL",
     "Families",
     "GENUINE",
@@ -126,24 +109,18 @@ __all__ = [
     "Interval",
     "JointMeans",
     "Matrix",
-    "MeanTest",
     "Method",
     "NOISE_ONLY",
     "NOT_DISTINGUISHABLE",
-    "NonnullShare",
     "REASONING",
     "REFERENCE_SHARE",
     "Reason",
     "Reasoning",
     "ReasoningVerdict",
     "Robustness",
-    "RobustnessResult",
     "SCAFFOLDING",
     "STOP_AFTER",
-    "SequentialComparison",
-    "SequentialComparisons",
     "Side",
-    "SignificantRate",
     "Spread",
     "TAXONOMY",
     "Taxonomy",
@@ -167,7 +144,6 @@ __all__ = [
     "detectable_correlation",
     "detectable_win_rate",
     "difference_interval",
-    "difference_interval_from_means",
     "effect_size",
     "effect_sizes",
     "effect_word",

@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 from scipy.stats import rankdata, t
 
 from ice_eval.errors import DataError
-from ice_eval.stats._values import ROUND_OFF, Groups, Values, check_level, grouping_of, is_constant, paired_vectors
+from ice_eval.stats._values import ROUND_OFF, Groups, Rng, Values, check_level, grouping_of, is_constant, paired_vectors
 from ice_eval.stats.bootstrap import Interval, resampled_means
 
 Coefficient = Literal["pearson", "spearman"]
@@ -32,13 +31,7 @@ class Correlation:
 
 
 def correlate(
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    *,
-    rng: np.random.Generator,
-    coefficient: Coefficient = "pearson",
-    level: float = 0.95,
-    groups: Groups | None = None,
+    x: Values, y: Values, *, rng: Rng, coefficient: Coefficient = "pearson", level: float = 0.95, groups: Groups = None
 ) -> Correlation:
     """Return Pearson's r or Spearman's rho of the pairs, with its interval and p-value.
 

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from ice_eval.errors import DataError
-from ice_eval.stats._values import ROUND_OFF, Grouping, Groups, Values, check_level, grouping_of, rates_vector
+from ice_eval.stats._values import ROUND_OFF, Grouping, Groups, Mask, Values, check_level, grouping_of, rates_vector
 from ice_eval.stats.randomization import CHANCE
 from ice_eval.stats.verdict import DETECTABLE_ERRORS
 
@@ -37,12 +37,12 @@ class Spread:
 
 
 def spread_of(
-    win_rates: NDArray[np.float64],
+    win_rates: Values,
     m: int | NDArray[np.int64],
     *,
-    exact: NDArray[np.bool_] | None = None,
-    tie_rates: NDArray[np.float64] | None = None,
-    groups: Groups | None = None,
+    exact: Mask | None = None,
+    tie_rates: Values | None = None,
+    groups: Groups = None,
 ) -> Spread:
     """Return the variance of win rates, split into the parts of examples and random sets.
 
@@ -132,7 +132,7 @@ def _at_least(count: float, *, fewest: int) -> int:
     return max(fewest, math.ceil(count * (1 - ROUND_OFF)))
 
 
-def _per_example(values: ArrayLike, *, n: int, what: str) -> NDArray[np.float64]:
+def _per_example(values: ArrayLike, *, n: int, what: str) -> Values:
     column = np.asarray(values, dtype=np.float64)
     if column.shape not in ((), (n,)):
         raise DataError(f"need one {what} per example, got an array of shape {column.shape} for {n} examples")

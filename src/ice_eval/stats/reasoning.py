@@ -7,7 +7,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from ice_eval.errors import DataError
-from ice_eval.stats._values import ROUND_OFF, Values, is_constant, rates_vector
+from ice_eval.stats._values import ROUND_OFF, Rng, Values, is_constant, rates_vector
 from ice_eval.stats.bootstrap import Interval, bca_shares, interval_from_means, resampled_means
 from ice_eval.stats.verdict import range_text, reaches
 
@@ -63,9 +63,7 @@ class Capacity:
     adjusted_ci: Interval | None
 
 
-def capacity(
-    necessity: Values, sufficiency: Values, floor: Values, *, rng: np.random.Generator, n_resamples: int = 9999
-) -> Capacity:
+def capacity(necessity: Values, sufficiency: Values, floor: Values, *, rng: Rng, n_resamples: int = 9999) -> Capacity:
     """Return the capacity of a set of problems, with 95 % BCa intervals over problems.
 
     A column that is 0 or 1 for every problem has no spread to resample. It enters each end of the intervals at the

@@ -4,10 +4,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ice_eval.errors import DataError
-from ice_eval.stats._values import ROUND_OFF, finite_vector
+from ice_eval.stats._values import ROUND_OFF, Mask, finite_vector
 from ice_eval.stats.randomization import Comparison, Comparisons, Counts, Draws, Matrix
 
 STOP_AFTER = 10
@@ -73,7 +72,7 @@ class SequentialComparisons:
     """`SequentialComparison`s of many examples, as arrays of shape (examples,)."""
 
     rates: Comparisons
-    stopped: NDArray[np.bool_]
+    stopped: Mask
     """True if both tails have stopped; otherwise the numbers are right only for a stream that has ended."""
     n_upper: Counts
     n_lower: Counts
@@ -109,14 +108,14 @@ def compare_all_sequentially(
 
 class _Tails(NamedTuple):
     n: Counts  # draws looked at
-    stopped: NDArray[np.bool_]
+    stopped: Mask
     p_value: Draws
 
 
-def _tails(hits: NDArray[np.bool_], n: Counts, *, h: int) -> _Tails:
+def _tails(hits: Mask, n: Counts, *, h: int) -> _Tails:
     """Find the h-th hit of each row, and the p-value if the draws are all there are."""
     reached = np.cumsum(hits, axis=1) >= h
-    stopped: NDArray[np.bool_] = np.any(reached, axis=1)
+    stopped: Mask = np.any(reached, axis=1)
     stop = reached.argmax(axis=1) + 1 if hits.shape[1] else n
     p_value = np.where(stopped, h / np.maximum(stop, 1), (np.count_nonzero(hits, axis=1) + 1) / (n + 1))
     return _Tails(np.where(stopped, stop, n), stopped, p_value)

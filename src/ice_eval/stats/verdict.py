@@ -4,11 +4,8 @@ import math
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ice_eval.errors import DataError
-from ice_eval.stats._values import ROUND_OFF, Groups, finite_vector, grouping_of, is_constant
+from ice_eval.stats._values import ROUND_OFF, Groups, Values, finite_vector, grouping_of, is_constant
 from ice_eval.stats.bootstrap import Interval
 from ice_eval.stats.randomization import CHANCE
 
@@ -118,7 +115,7 @@ def verdict(
     return Verdict(lowest=taxonomy(interval.low), highest=taxonomy(interval.high), excludes_chance=outside)
 
 
-def reason_without_interval(win_rates: NDArray[np.float64], *, groups: Groups | None = None) -> Reason:
+def reason_without_interval(win_rates: Values, *, groups: Groups = None) -> Reason:
     """Return the reason why a mean of win rates has no bootstrap interval: no resample differs from the data."""
     if grouping_of(groups, n=win_rates.size).n < 2:
         return TOO_FEW
@@ -146,7 +143,7 @@ def excludes_chance(interval: Interval | None) -> bool:
     return not (reaches(CHANCE, interval.low) and reaches(interval.high, CHANCE))
 
 
-def detectable_win_rate(win_rates: NDArray[np.float64], *, groups: Groups | None = None) -> float | None:
+def detectable_win_rate(win_rates: Values, *, groups: Groups = None) -> float | None:
     """Return the smallest mean win rate that a data set of this size and spread detects with power 80 %.
 
     `1/2 + 2.80 * SE`: two-sided level 5 %. Above 1 means that no rationale can be distinguished from random sets. None
