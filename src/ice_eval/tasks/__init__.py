@@ -20,28 +20,7 @@ from ice_eval.tasks._draft import data_notes, draft
 from ice_eval.tasks._file import is_task_file, load_task
 
 __all__ = [
-    "FEW_SHOT",
-    "STANDARD",
-    "DataSource",
-    "FileData",
-    "HubData",
-    "NoData",
-    "PackageData",
-    "Piece",
-    "Records",
-    "Shot",
-    "Task",
-    "Template",
-    "Wording",
-    "adhoc_task",
-    "data_notes",
-    "draft",
-    "in_chat",
-    "is_task_file",
-    "load_task",
-    "numbered_rows",
-    "relabelled",
-    "task",
-    "tasks",
-    "with_file",
-]
+    "FEW_SHOT", "STANDARD", "DataSource", "FileData", "HubData", "NoData", "PackageData", "Piece", "Records", "Shot",
+    "Task", "Template", "Wording", "adhoc_task", "data_notes", "draft", "in_chat", "is_task_file", "load_task",
+    "numbered_rows", "relabelled", "task", "tasks", "with_file",
+]  # fmt: skip
