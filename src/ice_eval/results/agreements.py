@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ice_eval import stats
-from ice_eval.results.columns import Outcomes, groups_of
-from ice_eval.results.outcomes import ALL
+from ice_eval.results.outcomes import ALL, Outcomes, groups_of
 from ice_eval.results.records import (
     AgreementLine,
     Configuration,

@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 from ice_eval.errors import ConfigError
 from ice_eval.protocols import PROTOCOLS, Protocol
 from ice_eval.records import DIRECTIONS, NOT_SET, Ids, Kind
-from ice_eval.results.columns import Outcomes
 from ice_eval.results.examples import Examples
-from ice_eval.results.ledger import Ledger
-from ice_eval.results.log_odds import Values, clipped_nsr, log_odds, logit, sigmoid
+from ice_eval.results.ledger import Ledger, Values, clipped_nsr, log_odds, logit, sigmoid
+from ice_eval.results.outcomes import Outcomes
 from ice_eval.results.records import Configuration, RunSettings
 from ice_eval.stats import (
     STOP_AFTER,

@@ -10,10 +10,9 @@ import numpy as np
 from ice_eval import stats
 from ice_eval.errors import ConfigError
 from ice_eval.records import NOT_SET, Ids, Kind
-from ice_eval.results.columns import groups_of
 from ice_eval.results.examples import Examples
 from ice_eval.results.folder import RunFolder
-from ice_eval.results.outcomes import ALL
+from ice_eval.results.outcomes import ALL, groups_of
 from ice_eval.results.records import Configuration, RunSettings
 from ice_eval.results.summary import ALPHA, configurations, names_of, outcomes_by_configuration
 

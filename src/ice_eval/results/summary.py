@@ -14,14 +14,12 @@ from ice_eval.errors import ConfigError
 from ice_eval.protocols import PROTOCOLS, Protocol
 from ice_eval.records import Kind
 from ice_eval.results.agreements import agreements, kappas, robustness
-from ice_eval.results.columns import Groups, GrowingOutcomes, Outcomes, groups_of
 from ice_eval.results.comparisons import Reading, ScoredExamples
 from ice_eval.results.examples import Examples
 from ice_eval.results.folder import RunFolder
 from ice_eval.results.json_files import write_record
-from ice_eval.results.ledger import Ledger, Names
-from ice_eval.results.log_odds import WEAK_SIGNAL
-from ice_eval.results.outcomes import ALL, TIE_FLAG
+from ice_eval.results.ledger import WEAK_SIGNAL, Ledger, Names
+from ice_eval.results.outcomes import ALL, TIE_FLAG, GrowingOutcomes, Outcomes, groups_of
 from ice_eval.results.records import Configuration, Measures, RunSettings, Summary, SummaryLine
 from ice_eval.seeding import rng_for
 
@@ -156,7 +154,7 @@ class _Inferences:
         self._method: stats.Method = "percentile" if protocol.percentile else "bca"
         self._joint = stats.JointMeans(partial(rng_for, config.seed, "bootstrap"), n_resamples=n_resamples)
         self._rates: dict[tuple[Configuration, bool], NDArray[np.float64]] = {}
-        self._groups: dict[Configuration, Groups] = {}
+        self._groups: dict[Configuration, stats.Groups] = {}
         families: dict[tuple[Hashable, ...] | None, dict[tuple[Configuration, bool], stats.Families]] = {}
         for cell, outcomes in used.items():
             if not len(outcomes):
