@@ -1,7 +1,7 @@
 """Comparison of rationales with their nulls: one matrix of examples × sets per configuration."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ice_eval import stats
 from ice_eval.errors import ConfigError
 from ice_eval.protocols import PROTOCOLS, Protocol
 from ice_eval.records import DIRECTIONS, NOT_SET, Ids, Kind
@@ -16,18 +17,9 @@ from ice_eval.results.examples import Examples
 from ice_eval.results.ledger import Ledger, Values, clipped_nsr, log_odds, logit, sigmoid
 from ice_eval.results.outcomes import Outcomes
 from ice_eval.results.records import Configuration, RunSettings
-from ice_eval.stats import (
-    STOP_AFTER,
-    Comparisons,
-    Matrix,
-    all_member_win_rates,
-    compare_all,
-    compare_all_sequentially,
-    effect_sizes,
-    null_means,
-)
+from ice_eval.stats import Matrix
 
-FIRST_SETS = 2 * STOP_AFTER
+FIRST_SETS = 2 * stats.STOP_AFTER
 """Fewest sets that a sequential test reads: without ties, fewer cannot decide both tails."""
 
 
@@ -117,11 +109,8 @@ class _Found(NamedTuple):
 
     def rows(self, places: Ids) -> Ids:
         """Return ledger rows by their offset from the first; arbitrary for examples without rows."""
-        return np.zeros_like(places) if self.groups is None else self.groups.rows(self.starts_like(places) + places)
-
-    def starts_like(self, places: Ids) -> Ids:
-        """Return the first row of each example, shaped to be added to `places`."""
-        return self.starts.reshape(-1, *(1,) * (places.ndim - 1))
+        starts = self.starts.reshape(-1, *(1,) * (places.ndim - 1))
+        return np.zeros_like(places) if self.groups is None else self.groups.rows(starts + places)
 
 
 class _UnderOperator(NamedTuple):
@@ -143,18 +132,12 @@ class ScoredExamples:
         keys = ("draw", "set", "size", "example", "direction", "operator", "attribution", "null", "kind")
         order = np.lexsort([head[name] for name in keys])
         sorted_head = head[order]
-        parts = [
-            sorted_head[name].astype(np.int64) for name in ("kind", "null", "attribution", "operator", "direction")
-        ]
-        changes = np.zeros(len(order), dtype=bool)
-        changes[:1] = True
-        for column in parts:
-            changes[1:] |= np.diff(column) != 0
-        starts = np.flatnonzero(changes)
+        names = ("kind", "null", "attribution", "operator", "direction")
+        parts = np.array([sorted_head[name] for name in names], dtype=np.int64)
+        changes = np.append(np.ones(min(len(order), 1), dtype=bool), (np.diff(parts) != 0).any(axis=0))
         self._groups: dict[tuple[int, ...], _Groups] = {}
-        for start, stop in pairwise([*starts.tolist(), len(order)]):
-            key = tuple(int(column[start]) for column in parts)
-            self._groups[key] = _Groups(order[start:stop], sorted_head[start:stop])
+        for start, stop in pairwise([*np.flatnonzero(changes).tolist(), len(order)]):
+            self._groups[tuple(parts[:, start].tolist())] = _Groups(order[start:stop], sorted_head[start:stop])
 
     @cached_property
     def _log_odds(self) -> Values:
@@ -193,9 +176,15 @@ class ScoredExamples:
         values: Values = sigmoid(self._log_odds[found.rows(draws)]).mean(axis=1)
         return np.where(found.counts > 0, values, np.nan)
 
-    def reference_probability(self, kind: Kind) -> Values:
-        """Return the probability of the target in the full or empty input, (examples,); NaN without a row."""
+    def reference_probability(self, kind: Kind, operator: str | None = None) -> Values:
+        """Return the probability of the target in the full or empty input, (examples,); NaN without a row.
+
+        With an operator, in its own such input where there is one.
+        """
         rows = self._references(kind)
+        if operator is not None:
+            own = self._references(kind, self.ledger.names.operators.index(operator))
+            rows = np.where(own >= 0, own, rows)
         return np.where(rows >= 0, sigmoid(self._log_odds[np.maximum(rows, 0)]), np.nan)
 
     def without_each_unit(self, place: int, operator: str) -> Values:
@@ -248,8 +237,10 @@ class ScoredExamples:
         sets = columns + (columns >= left_out[:, None])
         inside = columns < n[:, None]
         by_operator = [self._log_odds_of(each, sets, inside) for each in found]
+        scores = self._scores(operators, by_operator, 1.0 if cell.direction == "sufficiency" else -1.0)
         null_rows = first.null.rows(sets * first.n_draws)
-        return self._compared(cell, operators, by_operator, n, sets, (rows, null_rows), sizes)
+        matrices = ScoreMatrices(**scores, n=n, sets=sets, rationale=rows, null_rows=null_rows, errors={})
+        return self._sound(matrices, cell, sizes)
 
     def _require_rows(self, attribution: str, sizes: Ids, counts: Ids) -> None:
         missing = np.flatnonzero((sizes > 0) & (counts == 0))
@@ -268,51 +259,21 @@ class ScoredExamples:
         rows = np.concatenate([first, null], axis=1)
         return np.where(known[:, :, None], self._log_odds[rows], np.nan)
 
-    def _compared(
-        self,
-        cell: Configuration,
-        operators: Sequence[str],
-        by_operator: Sequence[NDArray[np.float64]],
-        n: Ids,
-        sets: Ids,
-        rows: tuple[Ids, Ids],
-        sizes: Ids,
-    ) -> ScoreMatrices:
-        """Average over draws and operators, as probabilities if there are several, and record missing numbers."""
+    def _scores(self, operators: Sequence[str], by_operator: Sequence[Values], sign: float) -> dict[str, Values]:
+        """Average log-odds over draws and operators, as probabilities if there are several."""
         full, empty = (self.reference_probability(kind) for kind in (Kind.FULL, Kind.EMPTY))
         # One answer per set: compared as log-odds, which do not saturate. Several: averaged as probabilities.
         single = len(operators) == 1 and by_operator[0].shape[2] == 1
         probabilities = [sigmoid(each).mean(axis=2) for each in by_operator]
         probability = np.mean(probabilities, axis=0)
+        log_odds = by_operator[0][:, :, 0] if single else logit(probability)
+        order, measure = log_odds if single else probability, probability
         if self.reading.protocol.by_clipped_nsr:
-            nsr = [
-                clipped_nsr(each, full, self._empty_of(name))
-                for each, name in zip(probabilities, operators, strict=True)
-            ]
+            empties = [self.reference_probability(Kind.EMPTY, name) for name in operators]
+            nsr = [clipped_nsr(each, full, own) for each, own in zip(probabilities, empties, strict=True)]
             order = measure = np.mean(nsr, axis=0)
-        else:
-            order, measure = by_operator[0][:, :, 0] if single else probability, probability
-        sign = 1.0 if cell.direction == "sufficiency" else -1.0
-        compared = ScoreMatrices(
-            order=sign * order,
-            measure=sign * measure,
-            probability=probability,
-            log_odds=by_operator[0][:, :, 0] if single else logit(probability),
-            n=n,
-            sets=sets,
-            rationale=rows[0],
-            null_rows=rows[1],
-            full=full,
-            empty=empty,
-            errors={},
-        )
-        return self._sound(compared, cell, sizes)
-
-    def _empty_of(self, operator: str) -> Values:
-        """Return the probability of the target in the operator's empty input, else in the common one, (examples,)."""
-        own = self._references(Kind.EMPTY, self.ledger.names.operators.index(operator))
-        rows = np.where(own >= 0, own, self._references(Kind.EMPTY))
-        return np.where(rows >= 0, sigmoid(self._log_odds[np.maximum(rows, 0)]), np.nan)
+        matrices = {"order": sign * order, "measure": sign * measure, "probability": probability, "log_odds": log_odds}
+        return {**matrices, "full": full, "empty": empty}
 
     def _sound(self, found: ScoreMatrices, cell: Configuration, sizes: Ids) -> ScoreMatrices:
         """Record the examples without numbers, with the reason."""
@@ -331,20 +292,9 @@ class ScoredExamples:
         sound = np.ones(len(n), dtype=bool)
         sound[list(errors)] = False
         keep = inside & sound[:, None]
-        cut = {
-            name: np.where(keep, getattr(found, name), np.nan)
-            for name in ("order", "measure", "probability", "log_odds")
-        }
-        return ScoreMatrices(
-            **cut,
-            n=np.where(sound, n, 0),
-            sets=found.sets,
-            rationale=found.rationale,
-            null_rows=found.null_rows,
-            full=found.full,
-            empty=found.empty,
-            errors=errors,
-        )
+        names = ("order", "measure", "probability", "log_odds")
+        cut = {name: np.where(keep, getattr(found, name), np.nan) for name in names}
+        return replace(found, **cut, n=np.where(sound, n, 0), errors=errors)
 
     def _looked_at(self, order: Matrix, n: Ids) -> Ids:
         """Return the number of sets before the first non-finite one, if these already decide a sequential test.
@@ -357,7 +307,7 @@ class ScoredExamples:
         stopped = np.zeros(len(n), dtype=bool)
         if some.any():
             stream = np.where(np.arange(order.shape[1] - 1) < before[:, None], order[:, 1:], np.nan)
-            stopped[some] = compare_all_sequentially(order[some, 0], stream[some], before[some]).stopped
+            stopped[some] = stats.compare_all_sequentially(order[some, 0], stream[some], before[some]).stopped
         return np.where(stopped, before, n)
 
     def decided(self, cell: Configuration, operators: Sequence[str]) -> NDArray[np.bool_]:
@@ -366,7 +316,7 @@ class ScoredExamples:
         decided: NDArray[np.bool_] = np.equal(found.n, 0)
         some = ~decided
         if some.any():
-            tests = compare_all_sequentially(found.order[some, 0], found.order[some, 1:], found.n[some])
+            tests = stats.compare_all_sequentially(found.order[some, 0], found.order[some, 1:], found.n[some])
             decided[some] = tests.stopped
         return decided
 
@@ -374,31 +324,29 @@ class ScoredExamples:
         """Compare every rationale with its null, averaged over `operators`."""
         found = self.compared(cell, operators)
         sound = found.n > 0
-        used = _select(found, sound)
+        used = found
+        if not sound.all():
+            used = replace(found, **{name: value[sound] for name, value in vars(found).items() if name != "errors"})
         n_used, null = used.n, used.measure[:, 1:]
         if self.reading.sequential:
             # In a finished run, an undecided stream has no further set.
-            tests = compare_all_sequentially(used.order[:, 0], used.order[:, 1:], used.n)
+            tests = stats.compare_all_sequentially(used.order[:, 0], used.order[:, 1:], used.n)
             rates, n_rated, n_used = tests.rates, tests.n_rated, tests.n_used
         else:
-            rates, n_rated = compare_all(used.order[:, 0], used.order[:, 1:], used.n), used.n
+            rates, n_rated = stats.compare_all(used.order[:, 0], used.order[:, 1:], used.n), used.n
         rated = np.arange(null.shape[1]) < n_rated[:, None]
         null = np.where(rated, null, np.nan)
         exact = (n_used == n_rated) & (n_rated < self.reading.m)
         family = used.order[:, : 1 + FIRST_SETS] if self.reading.sequential else used.order
         members = np.minimum(used.n, family.shape[1] - 1) + 1
         halves = _halves(used.order[:, 0], np.where(rated, used.order[:, 1:], np.nan), n_rated, rates, exact)
-        strict = self.reading.protocol.strict
         numbers = {
+            **vars(rates),
+            "win_rate": rates.win_rate_strict if self.reading.protocol.strict else rates.win_rate,
             "m": n_used.astype(np.float64),
             "exact": exact.astype(np.float64),
-            "win_rate": rates.win_rate_strict if strict else rates.win_rate,
-            "win_rate_strict": rates.win_rate_strict,
-            "tie_rate": rates.tie_rate,
-            "p_value": rates.p_value,
-            "p_lower": rates.p_lower,
-            "effect": used.measure[:, 0] - null_means(null, n_rated),
-            "effect_size": effect_sizes(used.measure[:, 0], null, n_rated),
+            "effect": used.measure[:, 0] - stats.null_means(null, n_rated),
+            "effect_size": stats.effect_sizes(used.measure[:, 0], null, n_rated),
             "score": used.probability[:, 0],
             "first_half": halves[0],
             "second_half": halves[1],
@@ -407,7 +355,7 @@ class ScoredExamples:
             self.examples,
             sound,
             numbers,
-            all_member_win_rates(family, members) if len(members) else family,
+            stats.all_member_win_rates(family, members) if len(members) else family,
             members,
             found.errors,
             self._rationales(cell, used.rationale),
@@ -441,20 +389,13 @@ class ScoredExamples:
         return found
 
 
-def _select(found: ScoreMatrices, chosen: NDArray[np.bool_]) -> ScoreMatrices:
-    if chosen.all():
-        return found
-    arrays = {name: value[chosen] for name, value in vars(found).items() if name != "errors"}
-    return ScoreMatrices(**arrays, errors=found.errors)
-
-
 def _halves(
-    observed: Values, null: Matrix, n: Ids, rates: Comparisons, exact: NDArray[np.bool_]
+    observed: Values, null: Matrix, n: Ids, rates: stats.Comparisons, exact: NDArray[np.bool_]
 ) -> tuple[Values, Values]:
     """Return win rates against two halves of the null; an exhaustive null has no noise and is used twice."""
     whole = exact | (n < 2)
     halves = []
     for start in (0, 1):
         own = np.maximum((n + 1 - start) // 2, 1)
-        halves.append(np.where(whole, rates.win_rate, compare_all(observed, null[:, start::2], own).win_rate))
+        halves.append(np.where(whole, rates.win_rate, stats.compare_all(observed, null[:, start::2], own).win_rate))
     return halves[0], halves[1]
