@@ -165,16 +165,9 @@ def plan(
     detect: float | None = None,
     available: int | None = None,
 ) -> Plan:
-    """Estimate the cost and precision of a run from a finished pilot.
+    """Estimate the cost and precision of a run of `n` examples and `m` random sets from a finished pilot.
 
-    Args:
-        folder: The pilot.
-        n: Requested number of examples.
-        m: Requested number of random sets.
-        adaptive: `dataset` or `examples`; None for `m` sets per example.
-        width: Wanted width of the 95 % intervals.
-        detect: Wanted smallest detectable win rate.
-        available: Number of examples in the data; None if unknown.
+    `width` (of the 95 % intervals) and `detect` (smallest win rate) are wanted; `available` is the size of the data.
 
     Raises:
         ConfigError: The pilot has fewer than two examples that can be evaluated.

@@ -113,10 +113,6 @@ def configurations(config: RunSettings) -> list[tuple[Configuration, tuple[str, 
     ]
 
 
-def _protocol(config: RunSettings) -> Protocol:
-    return PROTOCOLS[config.protocol]
-
-
 def summarise(
     grouped: Mapping[Configuration, Outcomes], config: RunSettings, *, notes: Sequence[str] = (), noise: float = 0.0
 ) -> Summary:
@@ -149,7 +145,7 @@ class _Inferences:
     """Intervals, tests and verdicts of all configurations, by score and by NSR; all share one stream of draws."""
 
     def __init__(self, used: Mapping[Configuration, Outcomes], config: RunSettings) -> None:
-        protocol = _protocol(config)
+        protocol = PROTOCOLS[config.protocol]
         n_resamples = PAPER_RESAMPLES if protocol.percentile else RESAMPLES
         self._method: stats.Method = "percentile" if protocol.percentile else "bca"
         self._joint = stats.JointMeans(partial(rng_for, config.seed, "bootstrap"), n_resamples=n_resamples)
@@ -212,9 +208,8 @@ def _line(
 
 def with_adjusted_p(lines: Sequence[SummaryLine]) -> list[SummaryLine]:
     """Return the lines with p-values adjusted together, by Benjamini-Yekutieli."""
-    p_values = [line.p_value for line in lines if line.p_value is not None]
-    adjusted = iter(stats.adjusted(np.array(p_values)).tolist() if p_values else ())
-    return [line if line.p_value is None else replace(line, p_adjusted=next(adjusted)) for line in lines]
+    adjusted = stats.adjusted_known([line.p_value for line in lines])
+    return [replace(line, p_adjusted=value) for line, value in zip(lines, adjusted, strict=True)]
 
 
 def adjusted_jointly(summaries: Sequence[Summary]) -> list[Summary]:
@@ -266,16 +261,14 @@ def _of_single_examples(used: Outcomes, config: RunSettings) -> dict[str, Any]:
         return {"significant_reason": "the random sets were chosen to be enough for the data set, not for an example"}
     sequential = config.adaptive == "examples"
     floor = 1 / ((config.m if sequential else int(used.column("m").max())) + 1)
-    p_values = used.column("p_value")
-    upper, lower = (
-        stats.significant_rate(used.column(name), floor=floor, alpha=ALPHA) for name in ("p_value", "p_lower")
-    )
+    tails = used.column("p_value"), used.column("p_lower")
+    upper, lower = (stats.significant_rate(tail, floor=floor, alpha=ALPHA) for tail in tails)
     n_values = used.column("m").astype(int) + 1
     if sequential:
         # A null p-value h/l is above one half with probability one half as soon as 2h sets can be scored. The p-value
         # of an example that has fewer, and has used them all, is on the usual grid at one half.
         n_values = np.where(used.flag("exact"), np.minimum(n_values, 2 * stats.STOP_AFTER), 2 * stats.STOP_AFTER)
-    nonnull = stats.nonnull_share(p_values, n_values)
+    nonnull = stats.nonnull_share(tails[0], n_values)
     return {
         "significant_rate": upper.rate,
         "significant_reason": upper.reason,
@@ -310,7 +303,7 @@ def _flags(used: Outcomes, measures: Measures, config: RunSettings, noise: float
             yield "few_groups"
     if config.adaptive:
         yield f"adaptive_{config.adaptive}"
-    if measures.effect is not None and abs(measures.effect) < noise and not _protocol(config).by_clipped_nsr:
+    if measures.effect is not None and abs(measures.effect) < noise and not PROTOCOLS[config.protocol].by_clipped_nsr:
         yield "effect_below_noise"
 
 
