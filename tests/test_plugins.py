@@ -90,7 +90,7 @@ EVERY_KIND = """
     from ice_eval.subjects.chain.operators import StepShuffle
     from ice_eval.subjects.chain.tasks.gsm8k import gsm8k
     from ice_eval.tasks import task
-    from ice_eval.tasks.english import demo
+    from ice_eval.tasks.suite import demo
 
     @measure("mine")
     class Silent(Measure):

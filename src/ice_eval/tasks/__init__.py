@@ -16,8 +16,7 @@ from ice_eval.tasks._base import (
     with_file,
 )
 from ice_eval.tasks._data import DataSource, FileData, HubData, NoData, PackageData, Records, numbered_rows
-from ice_eval.tasks._draft import data_notes, draft
-from ice_eval.tasks._file import is_task_file, load_task
+from ice_eval.tasks._file import data_notes, draft, is_task_file, load_task
 
 __all__ = [
     "FEW_SHOT", "STANDARD", "DataSource", "FileData", "HubData", "NoData", "PackageData", "Piece", "Records", "Shot",

@@ -2,7 +2,7 @@
 
 import functools
 import string
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -112,39 +112,36 @@ class Task:
     description: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
+        for problem in self._problems():
+            raise ConfigError(problem)
+
+    def _problems(self) -> Iterator[str]:
         words = (*self.label_words, *self.label_words.values())
         for text in (self.name, self.prompt, self.classifier_prompt or "", self.system or "", *words):
             if is_broken(text):
-                raise ConfigError(f"{text!r} holds half of a character (a lone surrogate), which no file can hold.")
+                yield f"{text!r} holds half of a character (a lone surrogate), which no file can hold."
         known = self.template.fields
         for name in self.explained:
             if name not in known:
-                raise ConfigError(f"cannot explain '{name}': the prompt has the fields {', '.join(known)}.")
-        for name in Template.parse(self.classifier_prompt).fields if self.classifier_prompt is not None else ():
+                yield f"cannot explain '{name}': the prompt has the fields {', '.join(known)}."
+        read = () if self.classifier_prompt is None else Template.parse(self.classifier_prompt).fields
+        for name in read:
             if name not in known:
-                raise ConfigError(
-                    f"the classifier's prompt has '{name}': the prompt has the fields {', '.join(known)}."
-                )
+                yield f"the classifier's prompt has '{name}': the prompt has the fields {', '.join(known)}."
         if not self.explained:
-            raise ConfigError(f"no field to explain; the prompt has {', '.join(known)}.")
+            yield f"no field to explain; the prompt has {', '.join(known)}."
         for shot in self.shots:
-            missing = [name for name in known if name not in shot.fields]
-            if missing:
-                raise ConfigError(
-                    f"a shot lacks the field '{missing[0]}' of the prompt; it has {', '.join(shot.fields)}."
-                )
+            for name in known:
+                if name not in shot.fields:
+                    yield f"a shot lacks the field '{name}' of the prompt; it has {', '.join(shot.fields)}."
             if shot.label not in self.label_words:
-                raise ConfigError(
-                    f"a shot has the label '{shot.label}', which is none of {', '.join(self.label_words)}."
-                )
+                yield f"a shot has the label '{shot.label}', which is none of {', '.join(self.label_words)}."
         if self.system is not None and not self.chat:
-            raise ConfigError("a system prompt needs a chat; give --chat too.")
+            yield "a system prompt needs a chat; give --chat too."
         if len(self.label_words) < 2:
-            raise ConfigError(
-                f"a task needs at least two labels, and {list(self.label_words)} was given; see --labels."
-            )
+            yield f"a task needs at least two labels, and {list(self.label_words)} was given; see --labels."
         if len(set(self.label_words.values())) < len(self.label_words):
-            raise ConfigError(f"two labels have the same words: {', '.join(map(repr, self.label_words.values()))}.")
+            yield f"two labels have the same words: {', '.join(map(repr, self.label_words.values()))}."
 
     @property
     def labels(self) -> tuple[str, ...]:
