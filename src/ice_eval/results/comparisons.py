@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ice_eval import stats
 from ice_eval.errors import ConfigError
 from ice_eval.protocols import PROTOCOLS, Protocol
-from ice_eval.records import DIRECTIONS, NOT_SET, Ids, Kind
+from ice_eval.records import NOT_SET, Ids, Kind
 from ice_eval.results.examples import Examples
 from ice_eval.results.ledger import Ledger, Values, clipped_nsr, log_odds, logit, sigmoid
 from ice_eval.results.outcomes import Outcomes
@@ -76,28 +76,18 @@ class ScoreMatrices:
     """Example -> reason why it has no numbers."""
 
 
-class _Groups:
+_GROUPED = ("kind", "null", "attribution", "operator", "direction")
+_LARGEST = 2**31
+
+
+class _Group(NamedTuple):
     """Rows of one kind, null, attribution, operator and direction, sorted by example, size, set and draw."""
 
-    def __init__(self, order: Ids, head: NDArray[Any]) -> None:
-        self._order = order
-        place = head["example"].astype(np.int64) * _LARGEST + head["size"]
-        starts = np.flatnonzero(np.append(True, np.diff(place) != 0))
-        self._places, self._starts = place[starts], starts
-        self._counts = np.diff(np.append(starts, len(place)))
-
-    def find(self, sizes: Ids) -> tuple[Ids, Ids]:
-        """Return the first row (in order) and the number of rows of every example's group."""
-        wanted = np.arange(len(sizes), dtype=np.int64) * _LARGEST + sizes
-        at = np.minimum(np.searchsorted(self._places, wanted), len(self._places) - 1)
-        found = self._places[at] == wanted
-        return self._starts[at], np.where(found, self._counts[at], 0)
-
-    def rows(self, places: Ids) -> Ids:
-        return self._order[np.minimum(places, len(self._order) - 1)]
-
-
-_LARGEST = 2**31
+    order: Ids
+    places: Ids
+    """(groups,): example and size of the rows that belong together, as one number."""
+    starts: Ids
+    counts: Ids
 
 
 class _Found(NamedTuple):
@@ -105,12 +95,12 @@ class _Found(NamedTuple):
 
     starts: Ids
     counts: Ids
-    groups: _Groups | None
+    order: Ids
 
     def rows(self, places: Ids) -> Ids:
         """Return ledger rows by their offset from the first; arbitrary for examples without rows."""
-        starts = self.starts.reshape(-1, *(1,) * (places.ndim - 1))
-        return np.zeros_like(places) if self.groups is None else self.groups.rows(starts + places)
+        at = np.minimum(self.starts.reshape(-1, *(1,) * (places.ndim - 1)) + places, len(self.order) - 1)
+        return self.order[at] if len(self.order) else np.zeros_like(places)
 
 
 class _UnderOperator(NamedTuple):
@@ -132,12 +122,15 @@ class ScoredExamples:
         keys = ("draw", "set", "size", "example", "direction", "operator", "attribution", "null", "kind")
         order = np.lexsort([head[name] for name in keys])
         sorted_head = head[order]
-        names = ("kind", "null", "attribution", "operator", "direction")
-        parts = np.array([sorted_head[name] for name in names], dtype=np.int64)
+        parts = np.array([sorted_head[name] for name in _GROUPED], dtype=np.int64)
         changes = np.append(np.ones(min(len(order), 1), dtype=bool), (np.diff(parts) != 0).any(axis=0))
-        self._groups: dict[tuple[int, ...], _Groups] = {}
+        places = sorted_head["example"].astype(np.int64) * _LARGEST + sorted_head["size"]
+        self._groups: dict[tuple[int, ...], _Group] = {}
         for start, stop in pairwise([*np.flatnonzero(changes).tolist(), len(order)]):
-            self._groups[tuple(parts[:, start].tolist())] = _Groups(order[start:stop], sorted_head[start:stop])
+            own = places[start:stop]
+            firsts = np.flatnonzero(np.append(True, np.diff(own) != 0))
+            group = _Group(order[start:stop], own[firsts], firsts, np.diff(np.append(firsts, len(own))))
+            self._groups[tuple(parts[:, start].tolist())] = group
 
     @cached_property
     def _log_odds(self) -> Values:
@@ -150,13 +143,10 @@ class ScoredExamples:
             scores = scores - np.where(prior[example, None] >= 0, scores[np.maximum(prior[example], 0)], 0.0)
         return log_odds(scores, self.examples.target[example])
 
-    def _references(self, kind: Kind, operator: int = NOT_SET) -> Ids:
+    def _references(self, kind: Kind, operator: str | None = None) -> Ids:
         """Return the full or empty row of each example, (examples,); `NOT_SET` where it is missing."""
-        groups = self._groups.get((kind, NOT_SET, NOT_SET, operator, NOT_SET))
-        if groups is None:
-            return np.full(len(self.examples), NOT_SET, dtype=np.int64)
-        starts, counts = groups.find(np.full(len(self.examples), NOT_SET))
-        return np.where(counts > 0, groups.rows(starts), NOT_SET)
+        found = self._find(kind, np.full(len(self.examples), NOT_SET), operator=operator)
+        return np.where(found.counts > 0, found.rows(np.zeros_like(found.starts)), NOT_SET)
 
     def predicted(self) -> Ids:
         """Return the label that the model predicts for each full input, (examples,)."""
@@ -171,7 +161,7 @@ class ScoredExamples:
 
     def probability_of(self, kind: Kind, operator: str, direction: str, sizes: Ids, attribution: str | None) -> Values:
         """Return the probability of the target per example, (examples,), mean over draws; NaN without a row."""
-        found = self._find(kind, NOT_SET, self._code(attribution), operator, direction, sizes)
+        found = self._find(kind, sizes, attribution=attribution, operator=operator, direction=direction)
         draws = np.broadcast_to(np.arange(int(found.counts.max(initial=1))), (len(sizes), found.counts.max(initial=1)))
         values: Values = sigmoid(self._log_odds[found.rows(draws)]).mean(axis=1)
         return np.where(found.counts > 0, values, np.nan)
@@ -183,31 +173,32 @@ class ScoredExamples:
         """
         rows = self._references(kind)
         if operator is not None:
-            own = self._references(kind, self.ledger.names.operators.index(operator))
+            own = self._references(kind, operator)
             rows = np.where(own >= 0, own, rows)
         return np.where(rows >= 0, sigmoid(self._log_odds[np.maximum(rows, 0)]), np.nan)
 
     def without_each_unit(self, place: int, operator: str) -> Values:
         """Return the probability of the target with each unit of one example removed alone, mean over draws."""
         ones = np.ones(len(self.examples), dtype=np.int64)
-        found = self._find(Kind.LEAVE_ONE_OUT, NOT_SET, NOT_SET, operator, "necessity", ones)
+        found = self._find(Kind.LEAVE_ONE_OUT, ones, operator=operator, direction="necessity")
         n_units = int(self.examples.n_units[place])
-        if found.groups is None or not found.counts[place]:
+        if not found.counts[place]:
             return np.full(n_units, np.nan)
-        rows = found.groups.rows(found.starts[place] + np.arange(found.counts[place]))
+        rows = found.order[found.starts[place] + np.arange(found.counts[place])]
         means: Values = sigmoid(self._log_odds[rows]).reshape(n_units, -1).mean(axis=1)
         return means
 
-    def _code(self, attribution: str | None) -> int:
-        return NOT_SET if attribution is None else self.ledger.names.attributions.index(attribution)
-
-    def _find(self, kind: Kind, null: int, attribution: int, operator: str, direction: str, sizes: Ids) -> _Found:
-        act = self.ledger.names.operators.index(operator)
-        groups = self._groups.get((kind, null, attribution, act, DIRECTIONS.index(direction)))
-        if groups is None:
+    def _find(self, kind: Kind, sizes: Ids, **names: str | None) -> _Found:
+        """Return the rows of every example that have its size and these names; columns without a name do not apply."""
+        pairs = [(column, names.get(column)) for column in _GROUPED[1:]]
+        codes = [NOT_SET if name is None else self.ledger.names.of(column).index(name) for column, name in pairs]
+        group = self._groups.get((kind, *codes))
+        if group is None:
             none = np.zeros(len(self.examples), dtype=np.int64)
-            return _Found(none, none, None)
-        return _Found(*groups.find(sizes), groups)
+            return _Found(none, none, none[:0])
+        wanted = np.arange(len(sizes), dtype=np.int64) * _LARGEST + sizes
+        at = np.minimum(np.searchsorted(group.places, wanted), len(group.places) - 1)
+        return _Found(group.starts[at], np.where(group.places[at] == wanted, group.counts[at], 0), group.order)
 
     def compared(self, cell: Configuration, operators: Sequence[str]) -> ScoreMatrices:
         """Return the scores of every rationale and its null, averaged over `operators`.
@@ -215,15 +206,20 @@ class ScoredExamples:
         Raises:
             ConfigError: A rationale has no row.
         """
-        examples, reading, names = self.examples, self.reading, self.ledger.names
-        sizes = examples.sizes(cell.attribution, cell.k, magnitude=cell.attribution in reading.by_magnitude)
-        own, null = names.attributions.index(cell.attribution), names.nulls.index(cell.null)
+        examples, reading, own = self.examples, self.reading, cell.attribution
+        sizes = examples.sizes(own, cell.k, magnitude=own in reading.by_magnitude)
         found = []
         for operator in operators:
-            rationale = self._find(Kind.RATIONALE, NOT_SET, own, operator, cell.direction, sizes)
-            self._require_rows(cell.attribution, sizes, rationale.counts)
-            shared = self._find(Kind.RANDOM, null, NOT_SET, operator, cell.direction, sizes)
-            drawn = shared if shared.groups else self._find(Kind.RANDOM, null, own, operator, cell.direction, sizes)
+            find = partial(self._find, sizes=sizes, operator=operator, direction=cell.direction)
+            rationale = find(Kind.RATIONALE, attribution=own)
+            missing = np.flatnonzero((sizes > 0) & (rationale.counts == 0))
+            if missing.size:
+                raise ConfigError(
+                    f"the ledger has no row of the attribution '{own}' for example '{examples.ids[missing[0]]}'; run "
+                    "the same command again to score what is missing."
+                )
+            shared = find(Kind.RANDOM, null=cell.null)
+            drawn = shared if len(shared.order) else find(Kind.RANDOM, null=cell.null, attribution=own)
             n_draws = int(rationale.counts.max(initial=1))
             found.append(_UnderOperator(rationale, drawn, n_draws, drawn is shared))
         n = np.min([each.null.counts // each.n_draws for each in found], axis=0)  # the sets that all have scored
@@ -241,14 +237,6 @@ class ScoredExamples:
         null_rows = first.null.rows(sets * first.n_draws)
         matrices = ScoreMatrices(**scores, n=n, sets=sets, rationale=rows, null_rows=null_rows, errors={})
         return self._sound(matrices, cell, sizes)
-
-    def _require_rows(self, attribution: str, sizes: Ids, counts: Ids) -> None:
-        missing = np.flatnonzero((sizes > 0) & (counts == 0))
-        if missing.size:
-            raise ConfigError(
-                f"the ledger has no row of the attribution '{attribution}' for example "
-                f"'{self.examples.ids[missing[0]]}'; run the same command again to score what is missing."
-            )
 
     def _log_odds_of(self, found: _UnderOperator, sets: Ids, inside: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Return log-odds of rationale and null under one operator, (examples, 1 + sets, draws); NaN where missing."""

@@ -58,7 +58,7 @@ def write_record(path: Path, record: Record) -> None:
 def read_record(path: Path, kind: type[R]) -> R:
     """Read a JSON file that has a `schema`, or raise ConfigError."""
     content = read_json(path)
-    _check_format(path.parent, content)
+    _check_format(path.parent, content.get("schema"))
     try:
         found: R = _decoded(_without_texts(content), kind, "")
     except _WrongField as exc:
@@ -76,8 +76,7 @@ def _without_texts(content: Any) -> Any:
     return {name: _without_texts(each) for name, each in content.items() if not (of_verdict and name == "text")}
 
 
-def _check_format(folder: Path, content: Mapping[str, Any]) -> None:
-    schema = content.get("schema")
+def _check_format(folder: Path, schema: object) -> None:
     if schema == 1:
         raise ConfigError(
             f"{folder} was written by an earlier version of ice-eval (format 1); this version reads format {SCHEMA}. "

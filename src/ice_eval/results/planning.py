@@ -50,7 +50,6 @@ class Cost:
         return float(np.minimum(m, self.capacities).mean())
 
     def rows(self, m: int) -> float:
-        """Return the number of rows of an example with `m` random sets."""
         return self.rows_example + self.sets(m) * self.rows_set
 
 
@@ -141,7 +140,6 @@ class Plan:
     warnings: tuple[str, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the plan as JSON content."""
         return asdict(self)
 
 
@@ -188,15 +186,13 @@ def plan(
     elif adaptive == "examples":
         choices = [choice("as asked, about", n, _sequential_sets(folder, config, m=m))]
     else:
-        choices = [choice("as asked", n, m)]
-        if fewer.m < m:
-            choices.append(fewer)
+        choices = [choice("as asked", n, m), *([fewer] if fewer.m < m else [])]
     if width is not None:
-        n_wanted = max(stats.n_for_width(spread, m=enough.m, width=width) for spread in spreads)
-        choices.append(choice(f"interval of {100 * width:g} pp", n_wanted, enough.m))
+        wanted = max(stats.n_for_width(spread, m=enough.m, width=width) for spread in spreads)
+        choices.append(choice(f"interval of {100 * width:g} pp", wanted, enough.m))
     if detect is not None:
-        n_wanted = max(stats.n_for_detectable(spread, m=enough.m, win_rate=detect) for spread in spreads)
-        choices.append(choice(f"detect {100 * detect:g} %", n_wanted, enough.m))
+        wanted = max(stats.n_for_detectable(spread, m=enough.m, win_rate=detect) for spread in spreads)
+        choices.append(choice(f"detect {100 * detect:g} %", wanted, enough.m))
     memory = None if spent is None else spent.peak_memory
     return Plan(
         model=config.model,
@@ -230,13 +226,9 @@ def _with_pilot(choice: Choice, cost: Cost) -> Choice:
     """Add the cost of the extra sets that the run's own pilot scores."""
     rows = min(choice.n, PILOT_EXAMPLES) * (cost.sets(max(PILOT_SETS, choice.m)) - cost.sets(choice.m)) * cost.rows_set
     share = 1 + rows / max(choice.rows, 1)
-    return replace(
-        choice,
-        rows=round(choice.rows * share),
-        tokens=round(choice.tokens * share),
-        minutes=round(choice.minutes * share, 2),
-        disk_mb=round(choice.disk_mb * share, 1),
-    )
+    rows, tokens = round(choice.rows * share), round(choice.tokens * share)
+    minutes, disk_mb = round(choice.minutes * share, 2), round(choice.disk_mb * share, 1)
+    return replace(choice, rows=rows, tokens=tokens, minutes=minutes, disk_mb=disk_mb)
 
 
 def _warnings(

@@ -172,17 +172,15 @@ class Task:
                 f"'{'/'.join((self.name, *ways))}' names several prompts; give one, and '{FEW_SHOT}' once."
             )
         other = [way for way in wordings if way != STANDARD]
-        prompt, words = self.prompt, self.label_words
-        if other:
-            wording = self.variants[other[0]]
-            prompt, words = wording.prompt, self.label_words if wording.label_words is None else wording.label_words
-            if set(words) != set(self.label_words):
-                raise ConfigError(
-                    f"the prompt {prompt!r} has words for {', '.join(words)}, not for {', '.join(self.labels)}."
-                )
+        wording = self.variants[other[0]] if other else Wording(self.prompt)
+        words = self.label_words if wording.label_words is None else wording.label_words
+        if set(words) != set(self.label_words):
+            raise ConfigError(
+                f"the prompt {wording.prompt!r} has words for {', '.join(words)}, not for {', '.join(self.labels)}."
+            )
         return replace(
             self,
-            prompt=prompt,
+            prompt=wording.prompt,
             label_words={label: words[label] for label in self.labels},  # labels are known by their place
             shots=self.worked if few else self.shots,
             name="/".join((self.name, *other, *few)),
