@@ -194,13 +194,15 @@ def _line(
     if len(used):
         measures = _measures(used, config, inferences.of(cell), inferences.of(cell, by_nsr=True))
     flags = {*_flags(used, measures, config, noise), *notes} if len(used) else {"no_examples"}
+    gold = used.column("gold")
+    right = (used.column("predicted") == gold)[~np.isnan(gold)]
     return SummaryLine(
         model=config.model,
         task=config.task,
         **cell._asdict(),
         n=len(used),
         n_skipped=n_skipped,
-        accuracy=_accuracy(used),
+        accuracy=float(np.mean(right)) if right.size else None,
         **vars(measures),
         flags=tuple(sorted(flags)),
     )
@@ -219,12 +221,6 @@ def adjusted_jointly(summaries: Sequence[Summary]) -> list[Summary]:
         replace(summary, configurations=tuple(itertools.islice(lines, len(summary.configurations))))
         for summary in summaries
     ]
-
-
-def _accuracy(used: Outcomes) -> float | None:
-    gold = used.column("gold")
-    right = (used.column("predicted") == gold)[~np.isnan(gold)]
-    return float(np.mean(right)) if right.size else None
 
 
 def _measures(used: Outcomes, config: RunSettings, found: _Inference, by_nsr: _Inference) -> Measures:

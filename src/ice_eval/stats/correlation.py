@@ -59,7 +59,9 @@ def correlate(
     if abs(r) >= 1 - ROUND_OFF:
         # Fisher's z is infinite, and an interval without width would claim too much.
         return Correlation(first.size, r, None, _perfect_pvalue(first), detectable)
-    interval = _fisher(r, first.size, coefficient, level)
+    error = math.sqrt((1 if coefficient == "pearson" else 1 + r**2 / 2) / (first.size - 3))
+    reach = float(ndtri((1 + level) / 2)) * error
+    interval = Interval(math.tanh(math.atanh(r) - reach), math.tanh(math.atanh(r) + reach))
     return Correlation(first.size, r, interval, correlation_pvalue(r, first.size), detectable)
 
 
@@ -76,12 +78,6 @@ def _perfect_pvalue(values: Values) -> float:
     _, ties = np.unique(values, return_counts=True)
     log_ways = math.lgamma(values.size + 1) - sum(math.lgamma(count + 1) for count in ties.tolist())
     return max(min(1.0, 2 * math.exp(-log_ways)), float(np.finfo(np.float64).tiny))
-
-
-def _fisher(r: float, n: int, coefficient: Coefficient, level: float) -> Interval:
-    error = math.sqrt((1 if coefficient == "pearson" else 1 + r**2 / 2) / (n - 3))
-    reach = float(ndtri((1 + level) / 2)) * error
-    return Interval(math.tanh(math.atanh(r) - reach), math.tanh(math.atanh(r) + reach))
 
 
 def correlation_pvalue(r: float, n: int) -> float:

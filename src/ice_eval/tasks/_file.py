@@ -193,7 +193,8 @@ def columns_of(rows: Rows) -> Columns:
     values = {name: [str(row[name]).strip() for row in rows] for name in names}
     others = [name for name in names if name not in OPTIONAL]
     named = [name for name in ("id", "label") if any(row.get(name) is not None for row in rows)]
-    ids = ["id"] if "id" in named else [name for name in others if _are_ids(values[name])]
+    distinct = [name for name in others if len(rows) > 1 and len(set(values[name])) == len(rows)]
+    ids = ["id"] if "id" in named else [name for name in distinct if all(map(_ID.fullmatch, values[name]))]
     words = [name for name in others if name not in ids and not all(map(_NUMBER.fullmatch, values[name]))]
     few = [name for name in others if _are_labels(values[name])]
     if words and set(words) <= set(few):  # a few short texts, given several times
@@ -208,10 +209,6 @@ def _are_labels(values: Sequence[str]) -> bool:
     distinct = set(values)
     few = 2 <= len(distinct) <= min(_MOST_LABELS, len(values) // 2)
     return few and all(0 < len(value.split()) <= _MOST_WORDS for value in distinct)
-
-
-def _are_ids(values: Sequence[str]) -> bool:
-    return len(values) > 1 and len(set(values)) == len(values) and all(map(_ID.fullmatch, values))
 
 
 def data_notes(task: Task, examples: Sequence[Example]) -> list[str]:
