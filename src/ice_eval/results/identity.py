@@ -232,9 +232,15 @@ class _WinRates:
 def _difference(first: _WinRates, second: _WinRates, *, by_id: bool) -> RunDifference:
     common = [each for each in first.texts if each in second.texts]
     alike = [each for each in common if first.texts[each] == second.texts[each]]
-    if by_id:
-        _check_golds(first, second, common)
     same = common if by_id else alike
+    for each in common if by_id else ():  # with two gold labels, examples are not translations of each other
+        golds = first.golds[each], second.golds[each]
+        if None not in golds and golds[0] != golds[1]:
+            raise ConfigError(
+                f"example '{each}' has the gold label {golds[0]} in {first.folder.path} and {golds[1]} in "
+                f"{second.folder.path} (counted from 0): the ids do not name the same examples, so they cannot be "
+                "compared by id."
+            )
     return RunDifference(
         first=first.folder,
         second=second.folder,
@@ -248,18 +254,6 @@ def _difference(first: _WinRates, second: _WinRates, *, by_id: bool) -> RunDiffe
         only_second=tuple(cell for cell in second.lines if cell not in first.lines),
         by_id=by_id,
     )
-
-
-def _check_golds(first: _WinRates, second: _WinRates, ids: Sequence[str]) -> None:
-    """Raise ConfigError if an id has two gold labels: such examples are not translations of each other."""
-    for each in ids:
-        golds = first.golds[each], second.golds[each]
-        if None not in golds and golds[0] != golds[1]:
-            raise ConfigError(
-                f"example '{each}' has the gold label {golds[0]} in {first.folder.path} and {golds[1]} in "
-                f"{second.folder.path} (counted from 0): the ids do not name the same examples, so they cannot be "
-                "compared by id."
-            )
 
 
 def _line(cell: Configuration, first: _WinRates, second: _WinRates, same: Sequence[str]) -> WinRateDifference:
