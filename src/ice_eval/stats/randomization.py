@@ -76,15 +76,14 @@ def compare_all(observed: Draws, null: Matrix, n: Counts) -> Comparisons:
     slack = ROUND_OFF * np.maximum(largest, np.abs(observed))
     below = np.count_nonzero(null < (observed - slack)[:, None], axis=1)
     above = np.count_nonzero(null > (observed + slack)[:, None], axis=1)
+    return comparisons_of(below, above, n, p_value=(1 + n - below) / (n + 1), p_lower=(1 + n - above) / (n + 1))
+
+
+def comparisons_of(below: Counts, above: Counts, n: Counts, *, p_value: Draws, p_lower: Draws) -> Comparisons:
+    """Return comparisons from the number of sets that are beaten, that are better, and in all."""
+    # One division of exact numbers: equal shares of families of different size are equal floats.
     tied = n - below - above
-    return Comparisons(
-        # One division of exact numbers: equal shares of families of different size are equal floats.
-        win_rate=(below + tied / 2) / n,
-        win_rate_strict=below / n,
-        tie_rate=tied / n,
-        p_value=(1 + tied + above) / (n + 1),
-        p_lower=(1 + tied + below) / (n + 1),
-    )
+    return Comparisons((below + tied / 2) / n, below / n, tied / n, p_value, p_lower)
 
 
 def upper_pvalue(observed: float, null: Draws) -> float:
