@@ -132,18 +132,28 @@ def interval_from_means(
 
 
 def difference_interval(
-    first: Values, second: Values, *, rng: Rng, n_resamples: int = 9999, groups: Groups = None
+    first: Values,
+    second: Values,
+    *,
+    rng: Rng,
+    n_resamples: int = 9999,
+    level: float = 0.95,
+    method: Method = "bca",
+    groups: Groups = None,
 ) -> Interval | None:
-    """Return a paired 95 % BCa interval of `mean(first) - mean(second)`, as `mean_interval`; None without spread."""
+    """Return a paired confidence interval of `mean(first) - mean(second)`, as `mean_interval`; None without spread."""
     differences: Values = np.subtract(*_values.paired_vectors(first, second))
     means = resampled_means(differences, rng=rng, n_resamples=n_resamples, groups=groups)
-    return difference_interval_from_means(differences, means, groups=groups)
+    return difference_interval_from_means(differences, means, level=level, method=method, groups=groups)
 
 
-def difference_interval_from_means(differences: Values, means: Values, *, groups: Groups = None) -> Interval | None:
+def difference_interval_from_means(
+    differences: Values, means: Values, *, level: float = 0.95, method: Method = "bca", groups: Groups = None
+) -> Interval | None:
     """Return `difference_interval` from existing resampled mean differences, drawn with the same groups."""
     # No rule for data at the end of a scale here: a difference of 0 everywhere is the middle of its scale.
-    return _limits(differences, means, grouping_of(groups, n=differences.size), level=0.95, method="bca")
+    _values.check_level(level)
+    return _limits(differences, means, grouping_of(groups, n=differences.size), level=level, method=method)
 
 
 def _limits(sample: Values, means: Values, grouping: Grouping, *, level: float, method: Method) -> Interval | None:

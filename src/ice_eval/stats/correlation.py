@@ -9,7 +9,7 @@ from scipy.special import ndtri
 from scipy.stats import rankdata, t
 
 from ice_eval.errors import DataError
-from ice_eval.stats._values import ROUND_OFF, Groups, Rng, Values, grouping_of, is_constant, paired_vectors
+from ice_eval.stats._values import ROUND_OFF, Groups, Rng, Values, check_level, grouping_of, is_constant, paired_vectors
 from ice_eval.stats.bootstrap import Interval, resampled_means
 
 Coefficient = Literal["pearson", "spearman"]
@@ -33,7 +33,7 @@ class Correlation:
 def correlate(
     x: Values, y: Values, *, rng: Rng, coefficient: Coefficient = "pearson", level: float = 0.95, groups: Groups = None
 ) -> Correlation:
-    """Return Pearson's r or Spearman's rho of the pairs, with its 95 % interval and p-value.
+    """Return Pearson's r or Spearman's rho of the pairs, with its interval and p-value.
 
     The interval is Fisher's, `tanh(atanh(r) ± z * se)`, with the variance `1 / (n - 3)`, or for ranks `(1 + r² / 2) /
     (n - 3)` (Bonett & Wright, 2000). With groups, whole groups are resampled (percentiles) and there is no p-value;
@@ -41,6 +41,7 @@ def correlate(
     extreme. The correlation is undefined if a side is constant or there are fewer than four pairs or groups.
     """
     first, second = paired_vectors(x, y)
+    check_level(level)
     grouping = grouping_of(groups, n=first.size)
     if grouping.n < FEWEST_PAIRS or is_constant(first) or is_constant(second):
         return Correlation(first.size)
@@ -53,13 +54,13 @@ def correlate(
     detectable = detectable_correlation(grouping.n)
     if grouping.order is not None:
         resampled = _from_moments(resampled_means(moments, rng=rng, groups=groups))
-        low, high = np.nanquantile(resampled, [(1 - 0.95) / 2, (1 + 0.95) / 2])
+        low, high = np.nanquantile(resampled, [(1 - level) / 2, (1 + level) / 2])
         return Correlation(first.size, r, Interval(float(low), float(high)), None, detectable)
     if abs(r) >= 1 - ROUND_OFF:
         # Fisher's z is infinite, and an interval without width would claim too much.
         return Correlation(first.size, r, None, _perfect_pvalue(first), detectable)
     error = math.sqrt((1 if coefficient == "pearson" else 1 + r**2 / 2) / (first.size - 3))
-    reach = float(ndtri(0.975)) * error
+    reach = float(ndtri((1 + level) / 2)) * error
     interval = Interval(math.tanh(math.atanh(r) - reach), math.tanh(math.atanh(r) + reach))
     return Correlation(first.size, r, interval, correlation_pvalue(r, first.size), detectable)
 
@@ -88,10 +89,10 @@ def correlation_pvalue(r: float, n: int) -> float:
     return max(p_value, float(np.finfo(np.float64).tiny))  # a strong one of many pairs is below what a float holds
 
 
-def detectable_correlation(n: int) -> float:
-    """Return the smallest Pearson correlation that n >= 4 pairs detect (two-sided 5 %, power 80 %), by Fisher's z."""
+def detectable_correlation(n: int, *, power: float = 0.8, level: float = 0.05) -> float:
+    """Return the smallest Pearson correlation that n >= 4 pairs detect in a two-sided test, by Fisher's z."""
     _check_pairs(n, least=FEWEST_PAIRS)
-    return math.tanh(float(ndtri(0.975) + ndtri(0.8)) / math.sqrt(n - 3))
+    return math.tanh(float(ndtri(1 - level / 2) + ndtri(power)) / math.sqrt(n - 3))
 
 
 def _check_pairs(n: int, *, least: int) -> None:
