@@ -86,7 +86,7 @@ EVERY_KIND = """
     from ice_eval.operators import operator
     from ice_eval.operators.delete import Delete
     from ice_eval.tasks import task
-    from ice_eval.tasks.english import demo
+    from ice_eval.tasks.suite import demo
 
     @measure("mine")
     class Silent(Measure):

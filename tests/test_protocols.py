@@ -10,7 +10,7 @@ import ice_eval as ice
 from ice_eval.protocols import PROTOCOLS
 from ice_eval.rationales import independent_sets, units_of
 from ice_eval.records import Kind
-from ice_eval.results.log_odds import clipped_nsr
+from ice_eval.results.ledger import clipped_nsr
 from ice_eval.results.view import shown_text
 from ice_eval.stats import mean_interval
 

@@ -13,7 +13,7 @@ from tests.small_runs import lines_of, picks, run, task_of, texts
 from ice_eval.errors import ConfigError
 from ice_eval.report.colours import TAXONOMY_COLOURS
 from ice_eval.report.example import N_BINS, example_lines, histogram, pieces
-from ice_eval.results.log_odds import sigmoid
+from ice_eval.results.ledger import sigmoid
 from ice_eval.results.view import Scores
 
 MARKUP = "<script>alert(1)</script>"

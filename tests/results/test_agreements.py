@@ -14,8 +14,8 @@ from ice_eval.records import Span
 from ice_eval.results import Configuration, InputRow
 from ice_eval.results import agreements as sources
 from ice_eval.results.agreements import N_NAMED, kappas
-from ice_eval.results.columns import Outcomes
 from ice_eval.results.examples import Examples
+from ice_eval.results.outcomes import Outcomes
 from ice_eval.results.summary import summarise
 from ice_eval.seeding import rng_for
 from ice_eval.stats import JointMeans, member_win_rates

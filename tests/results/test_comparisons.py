@@ -12,8 +12,7 @@ from ice_eval.records import NOT_SET
 from ice_eval.results.comparisons import Reading, ScoredExamples
 from ice_eval.results.examples import Examples
 from ice_eval.results.json_files import as_json
-from ice_eval.results.ledger import Ledger, Names
-from ice_eval.results.log_odds import clipped_nsr, log_odds
+from ice_eval.results.ledger import Ledger, Names, clipped_nsr, log_odds
 from ice_eval.results.outcomes import FLAGS, outcome_table
 
 SETS = [(0, 1), (0, 2), (0, 3), (0, 4), (1, 2), (1, 3)]

@@ -9,7 +9,7 @@ from tests.rows import join
 from ice_eval.encoding import encode
 from ice_eval.operators import operators
 from ice_eval.rationales import keep_mask, set_size, top_k, units_of
-from ice_eval.results.log_odds import log_odds as log_odds_of
+from ice_eval.results.ledger import log_odds as log_odds_of
 from ice_eval.selftest.known import NEUTRAL, SHARE, decisive_words, faint_words, planted, toy
 
 MODELS = {"toy": toy, "planted": planted}

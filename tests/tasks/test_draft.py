@@ -10,7 +10,7 @@ from ice_eval.bench import load_grid
 from ice_eval.errors import DataError
 from ice_eval.records import Example
 from ice_eval.tasks import FileData, Records, adhoc_task, data_notes, with_file
-from ice_eval.tasks._draft import columns_of
+from ice_eval.tasks._file import columns_of
 
 LABELS = ("negative", "positive")
 COLUMNS = {"id": "review_id", "label": "sentiment", "text": "comment"}

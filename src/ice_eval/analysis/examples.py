@@ -11,7 +11,7 @@ from ice_eval import stats
 from ice_eval.rationales import Share, Units
 from ice_eval.records import PerUnit
 from ice_eval.results import InputRow, RunFolder, RunSettings
-from ice_eval.results.columns import Groups
+from ice_eval.stats import Groups
 from ice_eval.table import CellKind, Column, estimate
 
 Values = NDArray[np.float64]  # (n,)

@@ -12,8 +12,7 @@ from ice_eval.errors import ConfigError
 from ice_eval.models import Prior
 from ice_eval.pipeline.engine import Engine
 from ice_eval.records import DIRECTIONS, NOT_SET, Encoded, Fills, Ids, Inputs, KeepMasks, Kind, LogScores, Rows, heads
-from ice_eval.results.ledger import Ledger
-from ice_eval.results.log_odds import log_odds
+from ice_eval.results.ledger import Ledger, log_odds
 from ice_eval.scoring import Progress, Scorer, Submitted
 from ice_eval.seeding import rng_for
 

@@ -4,7 +4,6 @@ from ice_eval.results.examples import InputRow
 from ice_eval.results.folder import RunFolder
 from ice_eval.results.identity import (
     RunDifference,
-    SettingDifference,
     WinRateDifference,
     config_hash,
     content_hash,
@@ -23,34 +22,8 @@ from ice_eval.results.summary import rescore
 from ice_eval.results.view import ComparedOutcome, ExampleView, view_example
 
 __all__ = [
-    "SCHEMA",
-    "Choice",
-    "ComparedOutcome",
-    "Configuration",
-    "ExampleOutcome",
-    "ExampleView",
-    "InputRow",
-    "LedgerRow",
-    "Manifest",
-    "Plan",
-    "RowKey",
-    "RunDifference",
-    "RunFolder",
-    "RunSettings",
-    "SettingDifference",
-    "Summary",
-    "SummaryLine",
-    "WinRateDifference",
-    "config_hash",
-    "content_hash",
-    "content_hash_of_all",
-    "differences",
-    "now",
-    "numbers_hash",
-    "plan",
-    "rescore",
-    "slug",
-    "stored_run",
-    "versions_of",
-    "view_example",
-]
+    "SCHEMA", "Choice", "ComparedOutcome", "Configuration", "ExampleOutcome", "ExampleView", "InputRow", "LedgerRow",
+    "Manifest", "Plan", "RowKey", "RunDifference", "RunFolder", "RunSettings", "Summary", "SummaryLine",
+    "WinRateDifference", "config_hash", "content_hash", "content_hash_of_all", "differences", "now", "numbers_hash",
+    "plan", "rescore", "slug", "stored_run", "versions_of", "view_example",
+]  # fmt: skip

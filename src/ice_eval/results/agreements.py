@@ -9,34 +9,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ice_eval import stats
-from ice_eval.results.columns import Outcomes, groups_of
-from ice_eval.results.outcomes import ALL
-from ice_eval.results.records import (
-    AgreementLine,
-    Configuration,
-    ExampleOutcome,
-    KappaLine,
-    RobustnessLine,
-    RunSettings,
-    SummaryLine,
-)
+from ice_eval.results import records
+from ice_eval.results.outcomes import ALL, Outcomes, groups_of
+from ice_eval.results.records import Configuration, ExampleOutcome, RunSettings, SummaryLine
 from ice_eval.seeding import rng_for
 
 N_NAMED = 20
 """Largest number of disagreeing examples that are listed; those with the largest gap come first."""
-
 _NO_DOUBT = 1e12
 
 Grouped = Mapping[Configuration, Outcomes]
 
 
-def agreements(grouped: Grouped, config: RunSettings, joint: stats.JointMeans) -> list[AgreementLine]:
+def agreements(grouped: Grouped, config: RunSettings, joint: stats.JointMeans) -> list[records.AgreementLine]:
     """Return a line for every attribution and pair of operators."""
     found = []
-    for head, by_operator in _by_operator(grouped):
+    for head, by_operator in _by_operator(grouped).items():
         for pair in itertools.combinations(by_operator, 2):
             shared = _shared([by_operator[name] for name in pair])
-            line = AgreementLine(**_named(head, config), operators=pair, n=len(shared[0]))
+            line = records.AgreementLine(**_named(head, config), operators=pair, n=len(shared[0]))
             found.append((line, shared, _columns(shared, joint)))
     return [
         _compared(line, shared[0], shared[1], config, _means(columns, joint)) if line.n else line
@@ -57,10 +48,10 @@ def _means(columns: Sequence[int], joint: stats.JointMeans) -> NDArray[np.float6
 
 
 def _compared(
-    line: AgreementLine, first: Outcomes, second: Outcomes, config: RunSettings, means: NDArray[np.float64]
-) -> AgreementLine:
+    line: records.AgreementLine, first: Outcomes, second: Outcomes, config: RunSettings, means: NDArray[np.float64]
+) -> records.AgreementLine:
     pair = first, second
-    left, right = (each.column("win_rate") for each in pair)
+    left, right = first.column("win_rate"), second.column("win_rate")
     found = stats.agreement(left, right, rng=rng_for(config.seed, "agreement"), groups=groups_of(first), means=means)
     # A null of all existing sets leaves no doubt, as one of very many would.
     n_sets = [np.where(each.flag("exact"), _NO_DOUBT, each.column("m")) for each in pair]
@@ -69,12 +60,7 @@ def _compared(
     by_gap = np.argsort(-np.abs(left - right), kind="stable")
     return replace(
         line,
-        gap=found.gap,
-        gap_ci=found.gap_ci,
-        p_crosses=found.p_crosses,
-        crosses_threshold=found.crosses_threshold,
-        same_taxonomy=found.same_taxonomy,
-        rank_correlation=found.rank_correlation,
+        **vars(found),
         rank_correlation_ceiling=stats.ceiling(*reliabilities),
         disagree_rate=float(differ.mean()),
         disagree=tuple([first.ids[index] for index in by_gap if differ[index]][:N_NAMED]),
@@ -97,23 +83,23 @@ def _differ(*pair: ExampleOutcome) -> bool:
     return bool(stats.sides_differ(*rates, *n_sets).item())
 
 
-def robustness(grouped: Grouped, config: RunSettings, joint: stats.JointMeans) -> Iterator[RobustnessLine]:
+def robustness(grouped: Grouped, config: RunSettings, joint: stats.JointMeans) -> Iterator[records.RobustnessLine]:
     """Yield one line per attribution: robust, operator-dependent or inconclusive over all its operators."""
-    for head, by_operator in _by_operator(grouped):
+    for head, by_operator in _by_operator(grouped).items():
         shared = _shared(list(by_operator.values()))
         if len(by_operator) < 2:
             continue
-        line = RobustnessLine(**_named(head, config), operators=tuple(by_operator), n=len(shared[0]))
+        line = records.RobustnessLine(**_named(head, config), operators=tuple(by_operator), n=len(shared[0]))
         if not len(shared[0]):
             yield line
             continue
         rates = np.stack([outcomes.column("win_rate") for outcomes in shared], axis=1)
         rng, means = rng_for(config.seed, "agreement"), _means(_columns(shared, joint), joint)
         found = stats.robustness(rates, rng=rng, groups=groups_of(shared[0]), means=means)
-        yield replace(line, word=found.word, spread=found.spread, sides=tuple(found.sides))
+        yield replace(line, **vars(found))
 
 
-def kappas(runs: Sequence[Sequence[SummaryLine]]) -> list[KappaLine]:
+def kappas(runs: Sequence[Sequence[SummaryLine]]) -> list[records.KappaLine]:
     """Compute Cohen's kappa of the taxonomy for every pair of operators, over the configurations that have both."""
     words: dict[str, dict[tuple[object, ...], str]] = {}
     for run, lines in enumerate(runs):
@@ -125,17 +111,17 @@ def kappas(runs: Sequence[Sequence[SummaryLine]]) -> list[KappaLine]:
     for first, second in itertools.combinations(words, 2):
         shared = [place for place in words[first] if place in words[second]]
         kappa = stats.kappa([words[first][p] for p in shared], [words[second][p] for p in shared])
-        found.append(KappaLine(operators=(first, second), n_configurations=len(shared), kappa=kappa))
+        found.append(records.KappaLine(operators=(first, second), n_configurations=len(shared), kappa=kappa))
     return found
 
 
-def _by_operator(grouped: Grouped) -> Iterator[tuple[Configuration, dict[str, Outcomes]]]:
-    """Yield the outcomes of every attribution, null, direction and k by operator."""
+def _by_operator(grouped: Grouped) -> dict[Configuration, dict[str, Outcomes]]:
+    """Return the outcomes of every attribution, null, direction and k by operator."""
     found: dict[Configuration, dict[str, Outcomes]] = {}
     for cell, outcomes in grouped.items():
         if cell.operator != ALL:
             found.setdefault(cell._replace(operator=""), {})[cell.operator] = outcomes
-    yield from found.items()
+    return found
 
 
 def _shared(several: Sequence[Outcomes]) -> list[Outcomes]:
@@ -146,5 +132,6 @@ def _shared(several: Sequence[Outcomes]) -> list[Outcomes]:
 
 def _named(head: Configuration, config: RunSettings) -> dict[str, Any]:
     """Return the identifying fields of a line."""
-    named = {name: value for name, value in head._asdict().items() if name != "operator"}
-    return {"model": config.model, "task": config.task, **named}
+    named = {"model": config.model, "task": config.task, **head._asdict()}
+    del named["operator"]
+    return named

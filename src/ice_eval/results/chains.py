@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from ice_eval import stats
 from ice_eval.rationales import DYNAMIC, set_size
 from ice_eval.records import Kind
-from ice_eval.results.columns import Outcomes
 from ice_eval.results.examples import InputRow
 from ice_eval.results.folder import RunFolder
 from ice_eval.results.ledger import NO_NAMES, LedgerRow
+from ice_eval.results.outcomes import Outcomes
 from ice_eval.results.records import (
     CapacityLine,
     ChainSummary,

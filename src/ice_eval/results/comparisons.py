@@ -1,34 +1,25 @@
 """Comparison of rationales with their nulls: one matrix of examples × sets per configuration."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ice_eval import stats
 from ice_eval.errors import ConfigError
 from ice_eval.protocols import PROTOCOLS, Protocol
-from ice_eval.records import DIRECTIONS, NOT_SET, Ids, Kind
-from ice_eval.results.columns import Outcomes
+from ice_eval.records import NOT_SET, Ids, Kind
 from ice_eval.results.examples import Examples
-from ice_eval.results.ledger import Ledger
-from ice_eval.results.log_odds import Values, clipped_nsr, log_odds, logit, sigmoid
+from ice_eval.results.ledger import Ledger, Values, clipped_nsr, log_odds, logit, sigmoid
+from ice_eval.results.outcomes import Outcomes
 from ice_eval.results.records import Configuration, RunSettings
-from ice_eval.stats import (
-    STOP_AFTER,
-    Comparisons,
-    Matrix,
-    all_member_win_rates,
-    compare_all,
-    compare_all_sequentially,
-    effect_sizes,
-    null_means,
-)
+from ice_eval.stats import Matrix
 
-FIRST_SETS = 2 * STOP_AFTER
+FIRST_SETS = 2 * stats.STOP_AFTER
 """Fewest sets that a sequential test reads: without ties, fewer cannot decide both tails."""
 
 
@@ -85,28 +76,18 @@ class ScoreMatrices:
     """Example -> reason why it has no numbers."""
 
 
-class _Groups:
+_GROUPED = ("kind", "null", "attribution", "operator", "direction")
+_LARGEST = 2**31
+
+
+class _Group(NamedTuple):
     """Rows of one kind, null, attribution, operator and direction, sorted by example, size, set and draw."""
 
-    def __init__(self, order: Ids, head: NDArray[Any]) -> None:
-        self._order = order
-        place = head["example"].astype(np.int64) * _LARGEST + head["size"]
-        starts = np.flatnonzero(np.append(True, np.diff(place) != 0))
-        self._places, self._starts = place[starts], starts
-        self._counts = np.diff(np.append(starts, len(place)))
-
-    def find(self, sizes: Ids) -> tuple[Ids, Ids]:
-        """Return the first row (in order) and the number of rows of every example's group."""
-        wanted = np.arange(len(sizes), dtype=np.int64) * _LARGEST + sizes
-        at = np.minimum(np.searchsorted(self._places, wanted), len(self._places) - 1)
-        found = self._places[at] == wanted
-        return self._starts[at], np.where(found, self._counts[at], 0)
-
-    def rows(self, places: Ids) -> Ids:
-        return self._order[np.minimum(places, len(self._order) - 1)]
-
-
-_LARGEST = 2**31
+    order: Ids
+    places: Ids
+    """(groups,): example and size of the rows that belong together, as one number."""
+    starts: Ids
+    counts: Ids
 
 
 class _Found(NamedTuple):
@@ -114,15 +95,12 @@ class _Found(NamedTuple):
 
     starts: Ids
     counts: Ids
-    groups: _Groups | None
+    order: Ids
 
     def rows(self, places: Ids) -> Ids:
         """Return ledger rows by their offset from the first; arbitrary for examples without rows."""
-        return np.zeros_like(places) if self.groups is None else self.groups.rows(self.starts_like(places) + places)
-
-    def starts_like(self, places: Ids) -> Ids:
-        """Return the first row of each example, shaped to be added to `places`."""
-        return self.starts.reshape(-1, *(1,) * (places.ndim - 1))
+        at = np.minimum(self.starts.reshape(-1, *(1,) * (places.ndim - 1)) + places, len(self.order) - 1)
+        return self.order[at] if len(self.order) else np.zeros_like(places)
 
 
 class _UnderOperator(NamedTuple):
@@ -144,18 +122,15 @@ class ScoredExamples:
         keys = ("draw", "set", "size", "example", "direction", "operator", "attribution", "null", "kind")
         order = np.lexsort([head[name] for name in keys])
         sorted_head = head[order]
-        parts = [
-            sorted_head[name].astype(np.int64) for name in ("kind", "null", "attribution", "operator", "direction")
-        ]
-        changes = np.zeros(len(order), dtype=bool)
-        changes[:1] = True
-        for column in parts:
-            changes[1:] |= np.diff(column) != 0
-        starts = np.flatnonzero(changes)
-        self._groups: dict[tuple[int, ...], _Groups] = {}
-        for start, stop in pairwise([*starts.tolist(), len(order)]):
-            key = tuple(int(column[start]) for column in parts)
-            self._groups[key] = _Groups(order[start:stop], sorted_head[start:stop])
+        parts = np.array([sorted_head[name] for name in _GROUPED], dtype=np.int64)
+        changes = np.append(np.ones(min(len(order), 1), dtype=bool), (np.diff(parts) != 0).any(axis=0))
+        places = sorted_head["example"].astype(np.int64) * _LARGEST + sorted_head["size"]
+        self._groups: dict[tuple[int, ...], _Group] = {}
+        for start, stop in pairwise([*np.flatnonzero(changes).tolist(), len(order)]):
+            own = places[start:stop]
+            firsts = np.flatnonzero(np.append(True, np.diff(own) != 0))
+            group = _Group(order[start:stop], own[firsts], firsts, np.diff(np.append(firsts, len(own))))
+            self._groups[tuple(parts[:, start].tolist())] = group
 
     @cached_property
     def _log_odds(self) -> Values:
@@ -168,13 +143,10 @@ class ScoredExamples:
             scores = scores - np.where(prior[example, None] >= 0, scores[np.maximum(prior[example], 0)], 0.0)
         return log_odds(scores, self.examples.target[example])
 
-    def _references(self, kind: Kind, operator: int = NOT_SET) -> Ids:
+    def _references(self, kind: Kind, operator: str | None = None) -> Ids:
         """Return the full or empty row of each example, (examples,); `NOT_SET` where it is missing."""
-        groups = self._groups.get((kind, NOT_SET, NOT_SET, operator, NOT_SET))
-        if groups is None:
-            return np.full(len(self.examples), NOT_SET, dtype=np.int64)
-        starts, counts = groups.find(np.full(len(self.examples), NOT_SET))
-        return np.where(counts > 0, groups.rows(starts), NOT_SET)
+        found = self._find(kind, np.full(len(self.examples), NOT_SET), operator=operator)
+        return np.where(found.counts > 0, found.rows(np.zeros_like(found.starts)), NOT_SET)
 
     def predicted(self) -> Ids:
         """Return the label that the model predicts for each full input, (examples,)."""
@@ -189,37 +161,44 @@ class ScoredExamples:
 
     def probability_of(self, kind: Kind, operator: str, direction: str, sizes: Ids, attribution: str | None) -> Values:
         """Return the probability of the target per example, (examples,), mean over draws; NaN without a row."""
-        found = self._find(kind, NOT_SET, self._code(attribution), operator, direction, sizes)
+        found = self._find(kind, sizes, attribution=attribution, operator=operator, direction=direction)
         draws = np.broadcast_to(np.arange(int(found.counts.max(initial=1))), (len(sizes), found.counts.max(initial=1)))
         values: Values = sigmoid(self._log_odds[found.rows(draws)]).mean(axis=1)
         return np.where(found.counts > 0, values, np.nan)
 
-    def reference_probability(self, kind: Kind) -> Values:
-        """Return the probability of the target in the full or empty input, (examples,); NaN without a row."""
+    def reference_probability(self, kind: Kind, operator: str | None = None) -> Values:
+        """Return the probability of the target in the full or empty input, (examples,); NaN without a row.
+
+        With an operator, in its own such input where there is one.
+        """
         rows = self._references(kind)
+        if operator is not None:
+            own = self._references(kind, operator)
+            rows = np.where(own >= 0, own, rows)
         return np.where(rows >= 0, sigmoid(self._log_odds[np.maximum(rows, 0)]), np.nan)
 
     def without_each_unit(self, place: int, operator: str) -> Values:
         """Return the probability of the target with each unit of one example removed alone, mean over draws."""
         ones = np.ones(len(self.examples), dtype=np.int64)
-        found = self._find(Kind.LEAVE_ONE_OUT, NOT_SET, NOT_SET, operator, "necessity", ones)
+        found = self._find(Kind.LEAVE_ONE_OUT, ones, operator=operator, direction="necessity")
         n_units = int(self.examples.n_units[place])
-        if found.groups is None or not found.counts[place]:
+        if not found.counts[place]:
             return np.full(n_units, np.nan)
-        rows = found.groups.rows(found.starts[place] + np.arange(found.counts[place]))
+        rows = found.order[found.starts[place] + np.arange(found.counts[place])]
         means: Values = sigmoid(self._log_odds[rows]).reshape(n_units, -1).mean(axis=1)
         return means
 
-    def _code(self, attribution: str | None) -> int:
-        return NOT_SET if attribution is None else self.ledger.names.attributions.index(attribution)
-
-    def _find(self, kind: Kind, null: int, attribution: int, operator: str, direction: str, sizes: Ids) -> _Found:
-        act = self.ledger.names.operators.index(operator)
-        groups = self._groups.get((kind, null, attribution, act, DIRECTIONS.index(direction)))
-        if groups is None:
+    def _find(self, kind: Kind, sizes: Ids, **names: str | None) -> _Found:
+        """Return the rows of every example that have its size and these names; columns without a name do not apply."""
+        pairs = [(column, names.get(column)) for column in _GROUPED[1:]]
+        codes = [NOT_SET if name is None else self.ledger.names.of(column).index(name) for column, name in pairs]
+        group = self._groups.get((kind, *codes))
+        if group is None:
             none = np.zeros(len(self.examples), dtype=np.int64)
-            return _Found(none, none, None)
-        return _Found(*groups.find(sizes), groups)
+            return _Found(none, none, none[:0])
+        wanted = np.arange(len(sizes), dtype=np.int64) * _LARGEST + sizes
+        at = np.minimum(np.searchsorted(group.places, wanted), len(group.places) - 1)
+        return _Found(group.starts[at], np.where(group.places[at] == wanted, group.counts[at], 0), group.order)
 
     def compared(self, cell: Configuration, operators: Sequence[str]) -> ScoreMatrices:
         """Return the scores of every rationale and its null, averaged over `operators`.
@@ -227,15 +206,20 @@ class ScoredExamples:
         Raises:
             ConfigError: A rationale has no row.
         """
-        examples, reading, names = self.examples, self.reading, self.ledger.names
-        sizes = examples.sizes(cell.attribution, cell.k, magnitude=cell.attribution in reading.by_magnitude)
-        own, null = names.attributions.index(cell.attribution), names.nulls.index(cell.null)
+        examples, reading, own = self.examples, self.reading, cell.attribution
+        sizes = examples.sizes(own, cell.k, magnitude=own in reading.by_magnitude)
         found = []
         for operator in operators:
-            rationale = self._find(Kind.RATIONALE, NOT_SET, own, operator, cell.direction, sizes)
-            self._require_rows(cell.attribution, sizes, rationale.counts)
-            shared = self._find(Kind.RANDOM, null, NOT_SET, operator, cell.direction, sizes)
-            drawn = shared if shared.groups else self._find(Kind.RANDOM, null, own, operator, cell.direction, sizes)
+            find = partial(self._find, sizes=sizes, operator=operator, direction=cell.direction)
+            rationale = find(Kind.RATIONALE, attribution=own)
+            missing = np.flatnonzero((sizes > 0) & (rationale.counts == 0))
+            if missing.size:
+                raise ConfigError(
+                    f"the ledger has no row of the attribution '{own}' for example '{examples.ids[missing[0]]}'; run "
+                    "the same command again to score what is missing."
+                )
+            shared = find(Kind.RANDOM, null=cell.null)
+            drawn = shared if len(shared.order) else find(Kind.RANDOM, null=cell.null, attribution=own)
             n_draws = int(rationale.counts.max(initial=1))
             found.append(_UnderOperator(rationale, drawn, n_draws, drawn is shared))
         n = np.min([each.null.counts // each.n_draws for each in found], axis=0)  # the sets that all have scored
@@ -249,16 +233,10 @@ class ScoredExamples:
         sets = columns + (columns >= left_out[:, None])
         inside = columns < n[:, None]
         by_operator = [self._log_odds_of(each, sets, inside) for each in found]
+        scores = self._scores(operators, by_operator, 1.0 if cell.direction == "sufficiency" else -1.0)
         null_rows = first.null.rows(sets * first.n_draws)
-        return self._compared(cell, operators, by_operator, n, sets, (rows, null_rows), sizes)
-
-    def _require_rows(self, attribution: str, sizes: Ids, counts: Ids) -> None:
-        missing = np.flatnonzero((sizes > 0) & (counts == 0))
-        if missing.size:
-            raise ConfigError(
-                f"the ledger has no row of the attribution '{attribution}' for example "
-                f"'{self.examples.ids[missing[0]]}'; run the same command again to score what is missing."
-            )
+        matrices = ScoreMatrices(**scores, n=n, sets=sets, rationale=rows, null_rows=null_rows, errors={})
+        return self._sound(matrices, cell, sizes)
 
     def _log_odds_of(self, found: _UnderOperator, sets: Ids, inside: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Return log-odds of rationale and null under one operator, (examples, 1 + sets, draws); NaN where missing."""
@@ -269,51 +247,21 @@ class ScoredExamples:
         rows = np.concatenate([first, null], axis=1)
         return np.where(known[:, :, None], self._log_odds[rows], np.nan)
 
-    def _compared(
-        self,
-        cell: Configuration,
-        operators: Sequence[str],
-        by_operator: Sequence[NDArray[np.float64]],
-        n: Ids,
-        sets: Ids,
-        rows: tuple[Ids, Ids],
-        sizes: Ids,
-    ) -> ScoreMatrices:
-        """Average over draws and operators, as probabilities if there are several, and record missing numbers."""
+    def _scores(self, operators: Sequence[str], by_operator: Sequence[Values], sign: float) -> dict[str, Values]:
+        """Average log-odds over draws and operators, as probabilities if there are several."""
         full, empty = (self.reference_probability(kind) for kind in (Kind.FULL, Kind.EMPTY))
         # One answer per set: compared as log-odds, which do not saturate. Several: averaged as probabilities.
         single = len(operators) == 1 and by_operator[0].shape[2] == 1
         probabilities = [sigmoid(each).mean(axis=2) for each in by_operator]
         probability = np.mean(probabilities, axis=0)
+        log_odds = by_operator[0][:, :, 0] if single else logit(probability)
+        order, measure = log_odds if single else probability, probability
         if self.reading.protocol.by_clipped_nsr:
-            nsr = [
-                clipped_nsr(each, full, self._empty_of(name))
-                for each, name in zip(probabilities, operators, strict=True)
-            ]
+            empties = [self.reference_probability(Kind.EMPTY, name) for name in operators]
+            nsr = [clipped_nsr(each, full, own) for each, own in zip(probabilities, empties, strict=True)]
             order = measure = np.mean(nsr, axis=0)
-        else:
-            order, measure = by_operator[0][:, :, 0] if single else probability, probability
-        sign = 1.0 if cell.direction == "sufficiency" else -1.0
-        compared = ScoreMatrices(
-            order=sign * order,
-            measure=sign * measure,
-            probability=probability,
-            log_odds=by_operator[0][:, :, 0] if single else logit(probability),
-            n=n,
-            sets=sets,
-            rationale=rows[0],
-            null_rows=rows[1],
-            full=full,
-            empty=empty,
-            errors={},
-        )
-        return self._sound(compared, cell, sizes)
-
-    def _empty_of(self, operator: str) -> Values:
-        """Return the probability of the target in the operator's empty input, else in the common one, (examples,)."""
-        own = self._references(Kind.EMPTY, self.ledger.names.operators.index(operator))
-        rows = np.where(own >= 0, own, self._references(Kind.EMPTY))
-        return np.where(rows >= 0, sigmoid(self._log_odds[np.maximum(rows, 0)]), np.nan)
+        matrices = {"order": sign * order, "measure": sign * measure, "probability": probability, "log_odds": log_odds}
+        return {**matrices, "full": full, "empty": empty}
 
     def _sound(self, found: ScoreMatrices, cell: Configuration, sizes: Ids) -> ScoreMatrices:
         """Record the examples without numbers, with the reason."""
@@ -332,20 +280,9 @@ class ScoredExamples:
         sound = np.ones(len(n), dtype=bool)
         sound[list(errors)] = False
         keep = inside & sound[:, None]
-        cut = {
-            name: np.where(keep, getattr(found, name), np.nan)
-            for name in ("order", "measure", "probability", "log_odds")
-        }
-        return ScoreMatrices(
-            **cut,
-            n=np.where(sound, n, 0),
-            sets=found.sets,
-            rationale=found.rationale,
-            null_rows=found.null_rows,
-            full=found.full,
-            empty=found.empty,
-            errors=errors,
-        )
+        names = ("order", "measure", "probability", "log_odds")
+        cut = {name: np.where(keep, getattr(found, name), np.nan) for name in names}
+        return replace(found, **cut, n=np.where(sound, n, 0), errors=errors)
 
     def _looked_at(self, order: Matrix, n: Ids) -> Ids:
         """Return the number of sets before the first non-finite one, if these already decide a sequential test.
@@ -358,7 +295,7 @@ class ScoredExamples:
         stopped = np.zeros(len(n), dtype=bool)
         if some.any():
             stream = np.where(np.arange(order.shape[1] - 1) < before[:, None], order[:, 1:], np.nan)
-            stopped[some] = compare_all_sequentially(order[some, 0], stream[some], before[some]).stopped
+            stopped[some] = stats.compare_all_sequentially(order[some, 0], stream[some], before[some]).stopped
         return np.where(stopped, before, n)
 
     def decided(self, cell: Configuration, operators: Sequence[str]) -> NDArray[np.bool_]:
@@ -367,7 +304,7 @@ class ScoredExamples:
         decided: NDArray[np.bool_] = np.equal(found.n, 0)
         some = ~decided
         if some.any():
-            tests = compare_all_sequentially(found.order[some, 0], found.order[some, 1:], found.n[some])
+            tests = stats.compare_all_sequentially(found.order[some, 0], found.order[some, 1:], found.n[some])
             decided[some] = tests.stopped
         return decided
 
@@ -375,31 +312,29 @@ class ScoredExamples:
         """Compare every rationale with its null, averaged over `operators`."""
         found = self.compared(cell, operators)
         sound = found.n > 0
-        used = _select(found, sound)
+        used = found
+        if not sound.all():
+            used = replace(found, **{name: value[sound] for name, value in vars(found).items() if name != "errors"})
         n_used, null = used.n, used.measure[:, 1:]
         if self.reading.sequential:
             # In a finished run, an undecided stream has no further set.
-            tests = compare_all_sequentially(used.order[:, 0], used.order[:, 1:], used.n)
+            tests = stats.compare_all_sequentially(used.order[:, 0], used.order[:, 1:], used.n)
             rates, n_rated, n_used = tests.rates, tests.n_rated, tests.n_used
         else:
-            rates, n_rated = compare_all(used.order[:, 0], used.order[:, 1:], used.n), used.n
+            rates, n_rated = stats.compare_all(used.order[:, 0], used.order[:, 1:], used.n), used.n
         rated = np.arange(null.shape[1]) < n_rated[:, None]
         null = np.where(rated, null, np.nan)
         exact = (n_used == n_rated) & (n_rated < self.reading.m)
         family = used.order[:, : 1 + FIRST_SETS] if self.reading.sequential else used.order
         members = np.minimum(used.n, family.shape[1] - 1) + 1
         halves = _halves(used.order[:, 0], np.where(rated, used.order[:, 1:], np.nan), n_rated, rates, exact)
-        strict = self.reading.protocol.strict
         numbers = {
+            **vars(rates),
+            "win_rate": rates.win_rate_strict if self.reading.protocol.strict else rates.win_rate,
             "m": n_used.astype(np.float64),
             "exact": exact.astype(np.float64),
-            "win_rate": rates.win_rate_strict if strict else rates.win_rate,
-            "win_rate_strict": rates.win_rate_strict,
-            "tie_rate": rates.tie_rate,
-            "p_value": rates.p_value,
-            "p_lower": rates.p_lower,
-            "effect": used.measure[:, 0] - null_means(null, n_rated),
-            "effect_size": effect_sizes(used.measure[:, 0], null, n_rated),
+            "effect": used.measure[:, 0] - stats.null_means(null, n_rated),
+            "effect_size": stats.effect_sizes(used.measure[:, 0], null, n_rated),
             "score": used.probability[:, 0],
             "first_half": halves[0],
             "second_half": halves[1],
@@ -408,7 +343,7 @@ class ScoredExamples:
             self.examples,
             sound,
             numbers,
-            all_member_win_rates(family, members) if len(members) else family,
+            stats.all_member_win_rates(family, members) if len(members) else family,
             members,
             found.errors,
             self._rationales(cell, used.rationale),
@@ -442,20 +377,13 @@ class ScoredExamples:
         return found
 
 
-def _select(found: ScoreMatrices, chosen: NDArray[np.bool_]) -> ScoreMatrices:
-    if chosen.all():
-        return found
-    arrays = {name: value[chosen] for name, value in vars(found).items() if name != "errors"}
-    return ScoreMatrices(**arrays, errors=found.errors)
-
-
 def _halves(
-    observed: Values, null: Matrix, n: Ids, rates: Comparisons, exact: NDArray[np.bool_]
+    observed: Values, null: Matrix, n: Ids, rates: stats.Comparisons, exact: NDArray[np.bool_]
 ) -> tuple[Values, Values]:
     """Return win rates against two halves of the null; an exhaustive null has no noise and is used twice."""
     whole = exact | (n < 2)
     halves = []
     for start in (0, 1):
         own = np.maximum((n + 1 - start) // 2, 1)
-        halves.append(np.where(whole, rates.win_rate, compare_all(observed, null[:, start::2], own).win_rate))
+        halves.append(np.where(whole, rates.win_rate, stats.compare_all(observed, null[:, start::2], own).win_rate))
     return halves[0], halves[1]

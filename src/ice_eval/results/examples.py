@@ -13,15 +13,8 @@ from ice_eval.rationales import Share, rationale_size, set_size
 from ice_eval.records import NOT_SET, Answer, Ids, Span
 
 _SPAN = pa.struct([("field", pa.string()), ("start", pa.int32()), ("end", pa.int32())])
-_ANSWER = pa.struct(
-    [
-        ("text", pa.string()),
-        ("tokens", pa.int32()),
-        ("n_named", pa.int32()),
-        ("n_absent", pa.int32()),
-        ("problem", pa.string()),
-    ]
-)
+_COUNTS = [(name, pa.int32()) for name in ("tokens", "n_named", "n_absent")]
+_ANSWER = pa.struct([("text", pa.string()), *_COUNTS, ("problem", pa.string())])
 _FILL = pa.struct([("operator", pa.string()), ("draw", pa.int32()), ("texts", pa.list_(pa.string()))])
 INPUTS = pa.schema(
     [
@@ -72,18 +65,12 @@ class InputRow:
 
 def inputs_table(rows: Sequence[InputRow]) -> pa.Table:
     """Return examples as an Arrow table, as stored in `inputs/`."""
-    nested = {
-        "fields": [list(row.fields.items()) for row in rows],
-        "attributions": [list(row.attributions.items()) for row in rows],
-        "answers": [[(name, answer._asdict()) for name, answer in row.answers.items()] for row in rows],
-        "fills": [[fill._asdict() for fill in row.fills] for row in rows],
-    }
-    columns = {"spans": _span_lists([row.spans for row in rows]), "human": _span_lists([row.human for row in rows])}
-    for name in INPUTS.names:
-        if name not in columns:
-            values = nested.get(name) or [getattr(row, name) for row in rows]
-            columns[name] = pa.array(values, INPUTS.field(name).type)
-    return pa.table([columns[name] for name in INPUTS.names], schema=INPUTS)
+    columns: dict[str, Any] = {name: [getattr(row, name) for row in rows] for name in INPUTS.names}
+    columns |= {name: _span_lists(columns[name]) for name in ("spans", "human")}
+    columns |= {name: [list(each.items()) for each in columns[name]] for name in ("fields", "attributions")}
+    columns["answers"] = [[(name, answer._asdict()) for name, answer in row.answers.items()] for row in rows]
+    columns["fills"] = [[fill._asdict() for fill in row.fills] for row in rows]
+    return pa.table(columns, schema=INPUTS)
 
 
 def _span_lists(lists: Sequence[Sequence[Span]]) -> pa.ListArray:
@@ -114,17 +101,12 @@ def input_rows(tables: Sequence[pa.Table]) -> list[InputRow]:
 
 
 def _input_row(record: dict[str, Any]) -> InputRow:
-    spans = {name: tuple(Span(**span) for span in record[name]) for name in ("spans", "human")}
-    return InputRow(
-        **{
-            **record,
-            **spans,
-            "fields": dict(record["fields"]),
-            "attributions": {name: tuple(values) for name, values in record["attributions"]},
-            "answers": {name: Answer(**answer) for name, answer in record["answers"]},
-            "fills": tuple(FillTexts(fill["operator"], fill["draw"], tuple(fill["texts"])) for fill in record["fills"]),
-        }
-    )
+    changed: dict[str, Any] = {name: tuple(Span(**span) for span in record[name]) for name in ("spans", "human")}
+    changed["fields"] = dict(record["fields"])
+    changed["attributions"] = {name: tuple(values) for name, values in record["attributions"]}
+    changed["answers"] = {name: Answer(**answer) for name, answer in record["answers"]}
+    changed["fills"] = tuple(FillTexts(**{**fill, "texts": tuple(fill["texts"])}) for fill in record["fills"])
+    return InputRow(**{**record, **changed})
 
 
 class _Vectors(NamedTuple):
@@ -159,7 +141,7 @@ class Examples:
     @classmethod
     def read(cls, tables: Sequence[pa.Table]) -> "Examples":
         """Return the examples of a part; later tables add attributions to earlier ones."""
-        last, ids = tables[-1], tables[-1].column("example_id").to_pylist()
+        last = tables[-1]
         vectors: dict[str, _Vectors] = {}
         problems: dict[tuple[int, str], str] = {}
         for table in tables:
@@ -167,7 +149,7 @@ class Examples:
             problems |= _problems_in(table)
         reasons = enumerate(last.column("skip_reason").to_pylist())
         return cls(
-            ids=tuple(ids),
+            ids=tuple(last.column("example_id").to_pylist()),
             n_units=np.diff(_one(last, "spans").offsets.to_numpy()).astype(np.int64),
             target=_numbers(last, "target"),
             gold=_numbers(last, "gold"),
@@ -181,24 +163,20 @@ class Examples:
     def join(cls, parts: "Sequence[Examples]") -> "Examples":
         if len(parts) == 1:
             return parts[0]
-        shifts = np.cumsum([0, *(len(part) for part in parts)]).tolist()
         names = dict.fromkeys(name for part in parts for name in part._vectors)
+        start, reasons, problems = 0, dict[int, str](), dict[tuple[int, str], str]()
+        for part in parts:
+            reasons |= {start + place: why for place, why in part.skip_reasons.items()}
+            problems |= {(start + place, name): why for (place, name), why in part.problems.items()}
+            start += len(part)
         return cls(
             ids=tuple(name for part in parts for name in part.ids),
             n_units=np.concatenate([part.n_units for part in parts]),
             target=np.concatenate([part.target for part in parts]),
             gold=np.concatenate([part.gold for part in parts]),
             groups=tuple(group for part in parts for group in part.groups),
-            skip_reasons={
-                shift + place: reason
-                for shift, part in zip(shifts, parts, strict=False)
-                for place, reason in part.skip_reasons.items()
-            },
-            problems={
-                (shift + place, name): why
-                for shift, part in zip(shifts, parts, strict=False)
-                for (place, name), why in part.problems.items()
-            },
+            skip_reasons=reasons,
+            problems=problems,
             _vectors={name: _join_vectors([part._vectors_of(name) for part in parts]) for name in names},
         )
 
@@ -219,7 +197,8 @@ class Examples:
         usable[list(self.skip_reasons)] = False
         usable[[place for place, name in self.problems if name == attribution]] = False
         if isinstance(k, float):
-            sizes[usable] = _set_sizes(self.n_units[usable], k)
+            known = {n: set_size(n, k) for n in np.unique(self.n_units[usable]).tolist()}
+            sizes[usable] = [known[n] for n in self.n_units[usable].tolist()]
         else:
             for place in np.flatnonzero(usable).tolist():
                 sizes[place] = rationale_size(self.vector(attribution, place), k, magnitude=magnitude)
@@ -243,11 +222,6 @@ class Examples:
         nothing = np.full(len(self), NOT_SET, dtype=np.int64)
         none = _Vectors(np.zeros(0), nothing, nothing, np.zeros(len(self), dtype=bool))
         return self._vectors.get(attribution, none)
-
-
-def _set_sizes(n_units: Ids, k: float) -> Ids:
-    sizes = {n: set_size(n, k) for n in np.unique(n_units).tolist()}
-    return np.array([sizes[n] for n in n_units.tolist()], dtype=np.int64)
 
 
 def _one(table: pa.Table, name: str) -> Any:
@@ -281,24 +255,14 @@ def _problems_in(table: pa.Table) -> dict[tuple[int, str], str]:
     column = _one(table, "answers")
     if not len(column.keys):
         return {}
-    answers = enumerate(column.to_pylist())
-    return {
-        (place, name): answer["problem"]
-        for place, said in answers
-        for name, answer in said
-        if answer["problem"] is not None
-    }
+    answers = ((place, name, answer) for place, said in enumerate(column.to_pylist()) for name, answer in said)
+    return {(place, name): answer["problem"] for place, name, answer in answers if answer["problem"] is not None}
 
 
 def _join_vectors(parts: Sequence[_Vectors]) -> _Vectors:
     shifts = np.cumsum([0, *(len(part.values) for part in parts)])
-    moved = [
-        tuple(np.where(each == NOT_SET, NOT_SET, each + shift) for each in (part.starts, part.stops))
-        for part, shift in zip(parts, shifts, strict=False)
-    ]
-    return _Vectors(
-        np.concatenate([part.values for part in parts]),
-        np.concatenate([starts for starts, _ in moved]),
-        np.concatenate([stops for _, stops in moved]),
-        np.concatenate([part.finite for part in parts]),
-    )
+    moved = []
+    for part, shift in zip(parts, shifts, strict=False):
+        starts, stops = (np.where(each == NOT_SET, NOT_SET, each + shift) for each in (part.starts, part.stops))
+        moved.append(part._replace(starts=starts, stops=stops))
+    return _Vectors(*(np.concatenate(columns) for columns in zip(*moved, strict=True)))

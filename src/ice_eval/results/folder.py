@@ -17,11 +17,10 @@ import pyarrow.parquet as pq
 from ice_eval.errors import ConfigError, DamagedPartError
 from ice_eval.files import DRAFT, append, exclusive, write_atomically
 from ice_eval.records import Kind
-from ice_eval.results.columns import Outcomes
 from ice_eval.results.examples import INPUTS, Examples, InputRow, input_rows, inputs_table
 from ice_eval.results.json_files import read_record, write_record
 from ice_eval.results.ledger import LEDGER, Ledger, Names, columns_to_read
-from ice_eval.results.outcomes import OUTCOMES, outcome_lines, outcome_table
+from ice_eval.results.outcomes import OUTCOMES, Outcomes, outcome_lines, outcome_table
 from ice_eval.results.records import Configuration, ExampleOutcome, Manifest, Summary
 
 CHECKSUMS = "parts.sha256"
@@ -209,13 +208,7 @@ class RunFolder:
         return Examples.read([self._table(path) for path in self._files("inputs", index)])
 
     def ledger(
-        self,
-        index: int,
-        names: Names,
-        *,
-        kept: bool = True,
-        inputs: bool = False,
-        kinds: Sequence[Kind] | None = None,
+        self, index: int, names: Names, *, kept: bool = True, inputs: bool = False, kinds: Sequence[Kind] | None = None
     ) -> Ledger:
         """Return the rows of a part, or those of some `kinds`; `names` as in `Ledger.read`.
 

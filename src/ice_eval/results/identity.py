@@ -52,9 +52,8 @@ def _canonical(content: Any) -> bytes:
     return json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":")).encode()
 
 
-def config_hash(identity: Mapping[str, object]) -> str:
-    """Return the hash of everything that defines the rows of a run; part of the default folder name."""
-    return content_hash(identity)
+config_hash = content_hash
+"""Hash of everything that defines the rows of a run; part of the default folder name."""
 
 
 def numbers_hash(folder: RunFolder, name: str) -> str:
@@ -158,12 +157,14 @@ class WinRateDifference:
     verdict_second: stats.Verdict | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RunDifference:
     """Differences between two runs: settings, and win rates over shared examples."""
 
     first: RunFolder
     second: RunFolder
+    by_id: bool = False
+    """True if examples are matched by id alone, for instance translations of each other."""
     n_first: int
     n_second: int
     n_shared: int
@@ -174,8 +175,6 @@ class RunDifference:
     configurations: tuple[WinRateDifference, ...]
     only_first: tuple[Configuration, ...]
     only_second: tuple[Configuration, ...]
-    by_id: bool = False
-    """True if examples are matched by id alone, for instance translations of each other."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the differences as JSON content; verdicts become text."""
@@ -183,44 +182,25 @@ class RunDifference:
             {name: str(value) if isinstance(value, stats.Verdict) else value for name, value in vars(line).items()}
             for line in self.configurations
         ]
-        return {
-            "first": str(self.first.path),
-            "second": str(self.second.path),
-            "by_id": self.by_id,
-            "n_first": self.n_first,
-            "n_second": self.n_second,
-            "n_shared": self.n_shared,
-            "n_other_text": self.n_other_text,
-            "settings": [setting._asdict() for setting in self.settings],
-            "configurations": lines,
-            "only_first": [cell._asdict() for cell in self.only_first],
-            "only_second": [cell._asdict() for cell in self.only_second],
-        }
+        names = ("settings", "only_first", "only_second")
+        named = {name: [each._asdict() for each in getattr(self, name)] for name in names}
+        paths = {"first": str(self.first.path), "second": str(self.second.path)}
+        return {**vars(self), **paths, **named, "configurations": lines}
 
 
 def differences(first: RunFolder, others: Sequence[RunFolder], *, by_id: bool = False) -> list[RunDifference]:
     """Compare a run with each of some others; p-values are adjusted over all of them together.
 
-    Args:
-        first: The run that others are compared with.
-        others: The other runs.
-        by_id: True to match examples by id alone, for instance translations of each other.
+    With `by_id`, examples match by id alone, for instance translations of each other.
 
     Raises:
         ConfigError: A run is not finished; or, with `by_id`, one id has two gold labels.
     """
     known = _WinRates(first)
     found = [_difference(known, _WinRates(other), by_id=by_id) for other in others]
-    p_values = [line.p_value for each in found for line in each.configurations if line.p_value is not None]
-    adjusted = iter(stats.adjusted(np.array(p_values)).tolist() if p_values else ())
+    adjusted = iter(stats.adjusted_known([line.p_value for each in found for line in each.configurations]))
     return [
-        replace(
-            each,
-            configurations=tuple(
-                line if line.p_value is None else replace(line, p_adjusted=next(adjusted))
-                for line in each.configurations
-            ),
-        )
+        replace(each, configurations=tuple(replace(line, p_adjusted=next(adjusted)) for line in each.configurations))
         for each in found
     ]
 
@@ -252,9 +232,15 @@ class _WinRates:
 def _difference(first: _WinRates, second: _WinRates, *, by_id: bool) -> RunDifference:
     common = [each for each in first.texts if each in second.texts]
     alike = [each for each in common if first.texts[each] == second.texts[each]]
-    if by_id:
-        _check_golds(first, second, common)
     same = common if by_id else alike
+    for each in common if by_id else ():  # with two gold labels, examples are not translations of each other
+        golds = first.golds[each], second.golds[each]
+        if None not in golds and golds[0] != golds[1]:
+            raise ConfigError(
+                f"example '{each}' has the gold label {golds[0]} in {first.folder.path} and {golds[1]} in "
+                f"{second.folder.path} (counted from 0): the ids do not name the same examples, so they cannot be "
+                "compared by id."
+            )
     return RunDifference(
         first=first.folder,
         second=second.folder,
@@ -268,18 +254,6 @@ def _difference(first: _WinRates, second: _WinRates, *, by_id: bool) -> RunDiffe
         only_second=tuple(cell for cell in second.lines if cell not in first.lines),
         by_id=by_id,
     )
-
-
-def _check_golds(first: _WinRates, second: _WinRates, ids: Sequence[str]) -> None:
-    """Raise ConfigError if an id has two gold labels: such examples are not translations of each other."""
-    for each in ids:
-        golds = first.golds[each], second.golds[each]
-        if None not in golds and golds[0] != golds[1]:
-            raise ConfigError(
-                f"example '{each}' has the gold label {golds[0]} in {first.folder.path} and {golds[1]} in "
-                f"{second.folder.path} (counted from 0): the ids do not name the same examples, so they cannot be "
-                "compared by id."
-            )
 
 
 def _line(cell: Configuration, first: _WinRates, second: _WinRates, same: Sequence[str]) -> WinRateDifference:

@@ -58,26 +58,15 @@ def write_record(path: Path, record: Record) -> None:
 def read_record(path: Path, kind: type[R]) -> R:
     """Read a JSON file that has a `schema`, or raise ConfigError."""
     content = read_json(path)
-    _check_format(path.parent, content)
+    _check_format(path.parent, content.get("schema"))
     try:
-        found: R = _decoded(_without_texts(content), kind, "")
+        found: R = _decoded(content, kind, "")
     except _WrongField as exc:
         raise ConfigError(f"{path} is damaged: {exc}.") from exc
     return found
 
 
-def _without_texts(content: Any) -> Any:
-    """Remove the `text` of verdicts, which follows from their other fields."""
-    if isinstance(content, list):
-        return [_without_texts(each) for each in content]
-    if not isinstance(content, dict):
-        return content
-    of_verdict = "lowest" in content and "highest" in content
-    return {name: _without_texts(each) for name, each in content.items() if not (of_verdict and name == "text")}
-
-
-def _check_format(folder: Path, content: Mapping[str, Any]) -> None:
-    schema = content.get("schema")
+def _check_format(folder: Path, schema: object) -> None:
     if schema == 1:
         raise ConfigError(
             f"{folder} was written by an earlier version of ice-eval (format 1); this version reads format {SCHEMA}. "
@@ -132,6 +121,8 @@ def _one_of(value: Any, kinds: tuple[Any, ...], name: str) -> Any:
 
 
 def _record(content: Mapping[str, Any], kind: Any, name: str) -> Any:
+    if kind in (Verdict, ReasoningVerdict):  # their text follows from their other fields
+        content = {each: value for each, value in content.items() if each != "text"}
     hints = _hints(kind)
     unknown = [each for each in content if each not in hints]
     if unknown:

@@ -1,4 +1,4 @@
-"""The ledger: every scored row, as arrays in memory and as one Arrow table per part."""
+"""The ledger: every scored row, as arrays in memory and as one Arrow table per part, and log-odds of its scores."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,24 +10,25 @@ from numpy.typing import NDArray
 
 from ice_eval.records import DIRECTIONS, NOT_SET, ROW, Ids, Inputs, Kind, LogScores, Rows
 
+Values = NDArray[np.float64]
+
+WEAK_SIGNAL = 0.05
+"""Signals `s(x) - s(∅)` below this size are too small to divide by."""
 _CODED = {name: name for name in ("kind", "attribution", "null", "operator", "direction")} | {"example": "example_id"}
 """Column of `ROW` -> column of the file."""
 _NUMBERS = ("size", "set", "draw")
 _KIND_NAMES = tuple(kind.label for kind in Kind)
 
 
-def _names_type(bits: int) -> pa.DataType:
-    return pa.dictionary(pa.int32() if bits == 32 else pa.int8() if bits == 8 else pa.int16(), pa.string())
-
-
+_NAMES_8, _NAMES_16, _NAMES_32 = (pa.dictionary(kind, pa.string()) for kind in (pa.int8(), pa.int16(), pa.int32()))
 LEDGER = pa.schema(
     [
-        pa.field("example_id", _names_type(32), nullable=False),
-        pa.field("kind", _names_type(8), nullable=False),  # full, empty, rationale, random, probe, …: see `Kind`
-        pa.field("attribution", _names_type(16)),  # whose rationale, probe or own null; null where all share a null
-        pa.field("null", _names_type(16)),  # of random sets: the null that they belong to
-        pa.field("operator", _names_type(16)),  # null for the rows that no operator touched: full and empty
-        pa.field("direction", _names_type(8)),
+        pa.field("example_id", _NAMES_32, nullable=False),
+        pa.field("kind", _NAMES_8, nullable=False),  # full, empty, rationale, random, probe, …: see `Kind`
+        pa.field("attribution", _NAMES_16),  # whose rationale, probe or own null; null where all share a null
+        pa.field("null", _NAMES_16),  # of random sets: the null that they belong to
+        pa.field("operator", _NAMES_16),  # null for the rows that no operator touched: full and empty
+        pa.field("direction", _NAMES_8),
         pa.field("size", pa.int32()),  # units in the set
         pa.field("set", pa.int32()),  # index in the order of the null; of a rationale: index of the same set
         pa.field("draw", pa.int32()),  # which fill, where an operator needs one
@@ -115,18 +116,14 @@ class Ledger:
         for name in _NUMBERS:
             columns[name] = pa.array(self.head[name], mask=self.head[name] == NOT_SET, type=pa.int32())
         n_rows, n_labels = self.scores.shape
-        has_pairs = bool(self.inputs.segments.any())
         columns["kept"] = _lists(self.kept, np.append(0, np.cumsum(self.n_kept)), pa.int32())
         columns["input_ids"] = _lists(self.inputs.ids, self.inputs.offsets, pa.int64())
-        columns["segment_ids"] = (
-            _lists(self.inputs.segments, self.inputs.offsets, pa.int8())
-            if has_pairs
-            else pa.nulls(n_rows, pa.list_(pa.int8()))
-        )
+        columns["segment_ids"] = pa.nulls(n_rows, pa.list_(pa.int8()))
+        if self.inputs.segments.any():
+            columns["segment_ids"] = _lists(self.inputs.segments, self.inputs.offsets, pa.int8())
         columns["scores"] = _lists(self.scores.ravel(), np.arange(n_rows + 1) * n_labels, pa.float64())
-        texts = [self.texts.get(row) for row in range(n_rows)] if self.texts else None
-        columns["text"] = pa.nulls(n_rows, pa.string()) if texts is None else pa.array(texts, pa.string())
-        return pa.table([columns[name] for name in LEDGER.names], schema=LEDGER)
+        texts = [self.texts.get(row) for row in range(n_rows)] if self.texts else pa.nulls(n_rows, pa.string())
+        return pa.table({**columns, "text": texts}, schema=LEDGER)
 
     @classmethod
     def read(cls, table: pa.Table, names: Names) -> "Ledger":
@@ -173,34 +170,12 @@ class Ledger:
 
     @classmethod
     def of_records(cls, records: Sequence[LedgerRow], names: Names) -> "Ledger":
-        """Return a ledger of single rows; `names` must contain every name they use."""
-        head = np.full(len(records), NOT_SET, dtype=ROW)
-        for name, column in _CODED.items():
-            known = {value: place for place, value in enumerate(names.of(name))}
-            values = [getattr(row.key, column) for row in records]
-            values = [value.label if isinstance(value, Kind) else value for value in values]
-            head[name] = [NOT_SET if value is None else known[value] for value in values]
-        for name in _NUMBERS:
-            values = [getattr(row.key, name) for row in records]
-            head[name] = [NOT_SET if value is None else value for value in values]
-        inputs = [
-            Inputs.one(
-                np.array(row.input_ids, dtype=np.int64),
-                np.array(row.segment_ids, dtype=np.int64) if row.segment_ids else None,
-            )
-            for row in records
-        ]
-        return cls(
-            names,
-            head,
-            np.array([row.scores for row in records], dtype=np.float64).reshape(
-                len(records), len(records[0].scores) if records else 0
-            ),
-            kept=np.array([unit for row in records for unit in row.kept], dtype=np.int64),
-            n_kept=np.array([len(row.kept) for row in records], dtype=np.int64),
-            inputs=Inputs.join(inputs),
-            texts={place: row.text for place, row in enumerate(records) if row.text is not None},
-        )
+        """Return a ledger of single rows; `names` as in `read`."""
+        rows = []
+        for row in records:
+            segments = row.segment_ids or (0,) * len(row.input_ids)
+            rows.append({**row._asdict(), **row.key._asdict(), "kind": row.key.kind.label, "segment_ids": segments})
+        return cls.read(pa.Table.from_pylist(rows, schema=LEDGER), names)
 
     def records(self, rows: Ids | None = None) -> list[LedgerRow]:
         """Return all or some rows as records."""
@@ -250,3 +225,44 @@ def _codes(column: pa.ChunkedArray, names: Sequence[str]) -> tuple[NDArray[np.in
     own = [known.setdefault(name, len(known)) for name in coded.dictionary.to_pylist()]
     places = np.array([*own, NOT_SET], dtype=np.int64)
     return places[coded.indices.fill_null(len(own)).to_numpy(zero_copy_only=False)], tuple(known)
+
+
+def log_odds(scores: LogScores, target: Ids | int) -> Values:
+    """Return `z_y - logsumexp(z_others)` of every row: ordered as the probability, without its saturation.
+
+    `scores` is (rows, labels); a negative target gives NaN.
+    """
+    labels = np.broadcast_to(np.asarray(target, dtype=np.int64), len(scores))
+    rows, chosen = np.arange(len(scores)), np.maximum(labels, 0)
+    others = scores.copy()
+    others[rows, chosen] = -np.inf
+    top = others.max(axis=1, initial=-np.inf)
+    with np.errstate(invalid="ignore", divide="ignore"):  # scores that are not finite give NaN, the caller reports them
+        rest = top + np.log(np.exp(others - top[:, None]).sum(axis=1))
+        result: Values = np.where(labels >= 0, scores[rows, chosen] - rest, np.nan)
+    return result
+
+
+def sigmoid(log_odds: Values) -> Values:
+    """Return the probability for log-odds, without overflow."""
+    with np.errstate(invalid="ignore"):
+        result: Values = np.exp(-np.logaddexp(0.0, -log_odds))
+    return result
+
+
+def logit(probability: Values) -> Values:
+    """Return the log-odds of a probability; infinite at 0 and 1."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        result: Values = np.log(probability) - np.log1p(-probability)
+    return result
+
+
+def clipped_nsr(probability: Values, full: Values, empty: Values) -> Values:
+    """Return `(s - s(∅)) / (s(x) - s(∅))` as in the released package: clipped to [-2, 2], and 0 for a weak signal.
+
+    `probability` is (examples, rows); `full` and `empty` are (examples,).
+    """
+    signal = (full - empty)[:, None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.clip((probability - empty[:, None]) / signal, -2.0, 2.0)
+    return np.where(np.abs(signal) < WEAK_SIGNAL, np.where(np.isnan(probability), np.nan, 0.0), ratio)

@@ -1,6 +1,8 @@
-"""Outcomes of single examples as tables and records."""
+"""Outcomes of single examples: as columns of numbers, as the table of `examples.parquet`, and as records."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -8,14 +10,212 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ice_eval.rationales import DYNAMIC
-from ice_eval.results.columns import Outcomes
-from ice_eval.results.log_odds import WEAK_SIGNAL
+from ice_eval.results.examples import Examples
+from ice_eval.results.ledger import WEAK_SIGNAL
 from ice_eval.results.records import Configuration, ExampleOutcome
+from ice_eval.stats import Families, Groups, Matrix
 
 ALL = "all"
 """Operator name of the average over operators."""
 TIE_FLAG = 0.01
 """Tie rates above this are flagged: every tie lowers a strict win rate."""
+
+Column = NDArray[np.float64]
+_FEW = {
+    "m", "exact", "win_rate", "win_rate_strict", "tie_rate", "p_value", "p_lower", "first_half", "second_half",
+}  # fmt: skip
+"""Columns with few distinct numbers."""
+_MOST_CODES = np.iinfo(np.uint16).max
+
+
+@dataclass(frozen=True, eq=False)
+class _Packed:
+    """A column with few distinct numbers, stored as codes into `numbers`."""
+
+    codes: NDArray[np.uint16]
+    numbers: Column
+
+    def __getitem__(self, chosen: Any) -> "_Packed":
+        return _Packed(self.codes[chosen], self.numbers)
+
+
+def _plain(values: _Packed | Column) -> Column:
+    return values.numbers[values.codes] if isinstance(values, _Packed) else values
+
+
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """The examples of a run under one configuration: about a hundred bytes per example."""
+
+    ids: Sequence[str]
+    groups: Sequence[str | None]
+    sound: NDArray[np.bool_]
+    """False for examples without numbers."""
+    errors: Mapping[int, str]
+    """Example -> reason why it has no numbers."""
+    rationales: Sequence[tuple[int, ...]]
+    """Units of the rationale of each sound example; empty where they were not read."""
+    _numbers: Mapping[str, _Packed | Column]
+    families: Families
+    """Win rates of all scored sets of each sound example, that of the rationale first."""
+
+    @classmethod
+    def of(
+        cls,
+        examples: Examples,
+        sound: NDArray[np.bool_],
+        numbers: Mapping[str, Column],
+        families: Matrix,
+        members: NDArray[np.int64],
+        errors: Mapping[int, str],
+        rationales: Sequence[tuple[int, ...]],
+        shared: Mapping[str, Column],
+    ) -> "Outcomes":
+        """Return the outcomes of `examples`.
+
+        `numbers`, `families` (win rates of all scored sets, that of the rationale first), `members` (their numbers) and
+        `rationales` cover the sound examples only. `shared` are columns of all examples that do not depend on the
+        configuration.
+        """
+        columns = {name: np.full(len(examples), np.nan) for name in numbers}
+        for name, values in numbers.items():
+            columns[name][sound] = values
+        sizes = np.zeros(len(examples), dtype=np.int32)
+        sizes[sound] = members
+        held = Families.of(families, members, sizes)
+        return cls(examples.ids, examples.groups, sound, errors, rationales, {**columns, **shared}, held)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def column(self, name: str) -> Column:
+        """Return one number of every outcome; NaN where it is missing."""
+        if name == "win_rate":
+            return self._win_rates
+        if name == "signal":
+            return self.column("score_full") - self.column("score_empty")
+        if name == "nsr":
+            signal = self.column("signal")
+            with np.errstate(invalid="ignore", divide="ignore"):
+                ratio = (self.column("score") - self.column("score_empty")) / signal
+            return np.where(np.abs(signal) < WEAK_SIGNAL, np.nan, ratio)
+        return _plain(self._numbers[name])
+
+    @cached_property
+    def _win_rates(self) -> Column:
+        return _plain(self._numbers["win_rate"])
+
+    def known(self, name: str) -> Column:
+        """Return the numbers of a column that are not NaN."""
+        values = self.column(name)
+        return values[~np.isnan(values)]
+
+    def flag(self, name: str) -> NDArray[np.bool_]:
+        """Return a column as booleans."""
+        return np.equal(self.column(name), 1)
+
+    def select(self, chosen: NDArray[np.bool_]) -> "Outcomes":
+        if chosen.all():
+            return self
+        places = np.flatnonzero(chosen).tolist()
+        of_sound = _by_example(self) if self.rationales else {}
+        return Outcomes(
+            [self.ids[place] for place in places],
+            [self.groups[place] for place in places],
+            self.sound[chosen],
+            {new: self.errors[old] for new, old in enumerate(places) if old in self.errors},
+            [of_sound[place] for place in places if place in of_sound],
+            {name: column[chosen] for name, column in self._numbers.items()},
+            self.families.select(chosen),
+        )
+
+
+def _by_example(outcomes: Outcomes) -> dict[int, tuple[int, ...]]:
+    """Return example -> units of its rationale."""
+    return dict(zip(np.flatnonzero(outcomes.sound).tolist(), outcomes.rationales, strict=True))
+
+
+class _GrowingColumn:
+    """A column that is filled part by part, in one buffer: many small arrays would fragment memory.
+
+    One of a `few` distinct numbers is stored as codes, until there are too many of them.
+    """
+
+    def __init__(self, *, few: bool) -> None:
+        self._few, self._codes, self._buffer = few, dict[int, int](), bytearray()
+        self._kind: np.dtype[Any] = np.dtype(np.bool_)
+
+    def add(self, values: NDArray[Any]) -> None:
+        if self._few:
+            numbers, codes = np.unique(values, return_inverse=True)
+            # Bit patterns as keys: NaN is not equal to itself.
+            own = [self._codes.setdefault(bits, len(self._codes)) for bits in numbers.view(np.int64).tolist()]
+            if len(self._codes) <= _MOST_CODES:
+                values = np.array(own, dtype=np.uint16)[codes]
+            else:
+                held = _plain(self.column())
+                self._few, self._buffer, self._kind = False, bytearray(held.tobytes()), held.dtype
+        kind = np.promote_types(self._kind, values.dtype)
+        if kind != self._kind:
+            self._buffer = bytearray(np.frombuffer(self._buffer, self._kind).astype(kind).tobytes())
+            self._kind = kind
+        self._buffer += values.astype(kind, copy=False).tobytes()
+
+    def column(self) -> Any:
+        """Return the whole column; nothing can be added afterwards."""
+        values = np.frombuffer(self._buffer, self._kind)
+        return _Packed(values, np.array(list(self._codes), dtype=np.int64).view(np.float64)) if self._few else values
+
+
+class GrowingOutcomes:
+    """Outcomes of a run under all configurations, collected some examples at a time, without rationales."""
+
+    def __init__(self) -> None:
+        self._ids, self._groups = list[str](), list[str | None]()
+        self._errors: dict[Configuration, dict[int, str]] = {}
+        self._columns: dict[tuple[Configuration | None, str], _GrowingColumn] = {}
+        """By configuration, or None for those that all share, and name."""
+
+    def add(self, outcomes: Mapping[Configuration, Outcomes]) -> None:
+        """Append the next examples, under every configuration."""
+        if not outcomes:  # a run of chains may have no explanation
+            return
+        first, *others = outcomes.values()
+        columns = first._numbers.items()
+        shared = {name for name, values in columns if all(each._numbers[name] is values for each in others)}
+        for cell, found in outcomes.items():
+            errors = {len(self._ids) + place: why for place, why in found.errors.items()}
+            self._errors.setdefault(cell, {}).update(errors)
+            families: dict[str, Any] = {
+                "sound": found.sound,
+                "beaten": found.families.beaten,
+                "sizes": found.families.sizes,
+            }
+            for name, values in {**found._numbers, **families}.items():
+                if name not in shared or found is first:
+                    owner = None if name in shared else cell
+                    column = self._columns.setdefault((owner, name), _GrowingColumn(few=name in _FEW))
+                    column.add(_plain(values))
+        self._ids += first.ids
+        self._groups += first.groups
+
+    def joined(self) -> dict[Configuration, Outcomes]:
+        """Return the outcomes of all examples and close: nothing can be added afterwards."""
+        columns = {key: column.column() for key, column in self._columns.items()}
+        found = {}
+        for cell, errors in self._errors.items():
+            own = {name: column for (owner, name), column in columns.items() if owner in (None, cell)}
+            sound, families = own.pop("sound"), Families(own.pop("beaten"), own.pop("sizes"))
+            found[cell] = Outcomes(self._ids, self._groups, sound, errors, (), own, families)
+        return found
+
+
+def groups_of(used: Outcomes) -> Groups:
+    """Return the group of each example; an example without one is its own group. None if no two share a group."""
+    if all(group is None for group in used.groups):
+        return None
+    labels = [(group, name if group is None else "") for name, group in zip(used.ids, used.groups, strict=True)]
+    return labels if len(set(labels)) < len(labels) else None
 
 
 _NAME = pa.dictionary(pa.int32(), pa.string())
@@ -29,8 +229,7 @@ _REAL = (
 FLAGS = ("weak_signal", "negative_signal", "ties")
 OUTCOMES = pa.schema(
     [
-        pa.field("example_id", _NAME, nullable=False),
-        *(pa.field(name, _NAME, nullable=False) for name in ("attribution", "operator", "direction")),
+        *(pa.field(name, _NAME, nullable=False) for name in ("example_id", "attribution", "operator", "direction")),
         pa.field("k", pa.string()),  # a share, `dynamic`, or null: set by the attribution
         pa.field("null", _NAME, nullable=False),
         pa.field("n_units", pa.int32(), nullable=False),
@@ -53,26 +252,40 @@ def outcome_table(grouped: Mapping[Configuration, Outcomes]) -> pa.Table:
         return OUTCOMES.empty_table()
     cells, several = list(grouped), list(grouped.values())
     n_examples, n_cells = len(several[0]), len(cells)
+
+    def numbers(name: str) -> Column:
+        return np.stack([each.column(name) for each in several], axis=1).ravel()
+
+    def values(values_of: Callable[[Outcomes], Mapping[int, Any]]) -> list[Any]:
+        """Return a value per example and configuration, None where it is missing."""
+        found: list[Any] = [None] * (n_examples * n_cells)
+        for place, outcomes in enumerate(several):
+            for example, value in values_of(outcomes).items():
+                found[example * n_cells + place] = value
+        return found
+
     columns: dict[str, Any] = {"example_id": _named(np.repeat(np.arange(n_examples), n_cells), several[0].ids)}
     for name in ("attribution", "operator", "direction", "null"):
         own = [getattr(cell, name) for cell in cells]
         known = list(dict.fromkeys(own))
         columns[name] = _named(np.tile([known.index(value) for value in own], n_examples), known)
-    shares = [None if cell.k is None else str(cell.k) for cell in cells]
-    columns["k"] = pa.array(shares * n_examples, pa.string())
+    columns["k"] = [None if cell.k is None else str(cell.k) for cell in cells] * n_examples
     sound = np.stack([each.sound for each in several], axis=1).ravel()
     for name in (*_WHOLE, *_REAL):
-        values = np.stack([each.column(name) for each in several], axis=1).ravel()
-        kind = OUTCOMES.field(name).type
-        missing = np.isnan(values) if name in _OF_ALL else np.isnan(values) | ~sound
-        filled = np.where(missing, 0, values)
-        columns[name] = pa.array(filled.astype(np.int32) if name in _WHOLE else filled, kind, mask=missing)
-    exact = np.stack([each.flag("exact") for each in several], axis=1).ravel()
-    for name, raised in {"exact": exact, **_flags(several)}.items():
-        columns[name] = pa.array(raised, pa.bool_(), mask=~sound)
-    columns["error"] = pa.array(_interleaved(several, lambda each: each.errors), pa.string())
-    columns["rationale"] = pa.array(_interleaved(several, _rationales), pa.list_(pa.int32()))
-    return pa.table([columns[name] for name in OUTCOMES.names], schema=OUTCOMES)
+        found = numbers(name)
+        missing = np.isnan(found) if name in _OF_ALL else np.isnan(found) | ~sound
+        filled = np.where(missing, 0, found)
+        columns[name] = pa.array(filled.astype(np.int32) if name in _WHOLE else filled, mask=missing)
+    signal = numbers("signal")
+    flags = dict(zip(FLAGS, (np.abs(signal) < WEAK_SIGNAL, signal < 0, numbers("tie_rate") > TIE_FLAG), strict=True))
+    for name, raised in {"exact": numbers("exact") == 1, **flags}.items():
+        columns[name] = pa.array(raised, mask=~sound)
+    columns["error"], columns["rationale"] = values(lambda each: each.errors), values(_by_example)
+    return pa.table(columns, schema=OUTCOMES)
+
+
+def _named(codes: NDArray[Any], names: Sequence[str]) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), pa.array(list(names), pa.string()))
 
 
 def outcome_lines(table: pa.Table) -> Iterator[ExampleOutcome]:
@@ -88,28 +301,3 @@ def outcome_lines(table: pa.Table) -> Iterator[ExampleOutcome]:
                 "rationale": tuple(line["rationale"] or ()),
             }
         )
-
-
-def _named(codes: NDArray[Any], names: Sequence[str]) -> pa.DictionaryArray:
-    return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), pa.array(list(names), pa.string()))
-
-
-def _flags(several: Sequence[Outcomes]) -> dict[str, NDArray[np.bool_]]:
-    signal, ties = (
-        np.stack([each.column(name) for each in several], axis=1).ravel() for name in ("signal", "tie_rate")
-    )
-    with np.errstate(invalid="ignore"):
-        return {"weak_signal": np.abs(signal) < WEAK_SIGNAL, "negative_signal": signal < 0, "ties": ties > TIE_FLAG}
-
-
-def _rationales(outcomes: Outcomes) -> dict[int, tuple[int, ...]]:
-    return dict(zip(np.flatnonzero(outcomes.sound).tolist(), outcomes.rationales, strict=True))
-
-
-def _interleaved(several: Sequence[Outcomes], values_of: Any) -> list[Any]:
-    """Return a value per example and configuration, None where it is missing."""
-    found: list[Any] = [None] * (len(several[0]) * len(several))
-    for place, outcomes in enumerate(several):
-        for example, value in values_of(outcomes).items():
-            found[example * len(several) + place] = value
-    return found

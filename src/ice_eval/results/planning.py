@@ -10,10 +10,9 @@ import numpy as np
 from ice_eval import stats
 from ice_eval.errors import ConfigError
 from ice_eval.records import NOT_SET, Ids, Kind
-from ice_eval.results.columns import groups_of
 from ice_eval.results.examples import Examples
 from ice_eval.results.folder import RunFolder
-from ice_eval.results.outcomes import ALL
+from ice_eval.results.outcomes import ALL, groups_of
 from ice_eval.results.records import Configuration, RunSettings
 from ice_eval.results.summary import ALPHA, configurations, names_of, outcomes_by_configuration
 
@@ -51,7 +50,6 @@ class Cost:
         return float(np.minimum(m, self.capacities).mean())
 
     def rows(self, m: int) -> float:
-        """Return the number of rows of an example with `m` random sets."""
         return self.rows_example + self.sets(m) * self.rows_set
 
 
@@ -142,7 +140,6 @@ class Plan:
     warnings: tuple[str, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the plan as JSON content."""
         return asdict(self)
 
 
@@ -166,16 +163,9 @@ def plan(
     detect: float | None = None,
     available: int | None = None,
 ) -> Plan:
-    """Estimate the cost and precision of a run from a finished pilot.
+    """Estimate the cost and precision of a run of `n` examples and `m` random sets from a finished pilot.
 
-    Args:
-        folder: The pilot.
-        n: Requested number of examples.
-        m: Requested number of random sets.
-        adaptive: `dataset` or `examples`; None for `m` sets per example.
-        width: Wanted width of the 95 % intervals.
-        detect: Wanted smallest detectable win rate.
-        available: Number of examples in the data; None if unknown.
+    `width` (of the 95 % intervals) and `detect` (smallest win rate) are wanted; `available` is the size of the data.
 
     Raises:
         ConfigError: The pilot has fewer than two examples that can be evaluated.
@@ -196,15 +186,13 @@ def plan(
     elif adaptive == "examples":
         choices = [choice("as asked, about", n, _sequential_sets(folder, config, m=m))]
     else:
-        choices = [choice("as asked", n, m)]
-        if fewer.m < m:
-            choices.append(fewer)
+        choices = [choice("as asked", n, m), *([fewer] if fewer.m < m else [])]
     if width is not None:
-        n_wanted = max(stats.n_for_width(spread, m=enough.m, width=width) for spread in spreads)
-        choices.append(choice(f"interval of {100 * width:g} pp", n_wanted, enough.m))
+        wanted = max(stats.n_for_width(spread, m=enough.m, width=width) for spread in spreads)
+        choices.append(choice(f"interval of {100 * width:g} pp", wanted, enough.m))
     if detect is not None:
-        n_wanted = max(stats.n_for_detectable(spread, m=enough.m, win_rate=detect) for spread in spreads)
-        choices.append(choice(f"detect {100 * detect:g} %", n_wanted, enough.m))
+        wanted = max(stats.n_for_detectable(spread, m=enough.m, win_rate=detect) for spread in spreads)
+        choices.append(choice(f"detect {100 * detect:g} %", wanted, enough.m))
     memory = None if spent is None else spent.peak_memory
     return Plan(
         model=config.model,
@@ -238,13 +226,9 @@ def _with_pilot(choice: Choice, cost: Cost) -> Choice:
     """Add the cost of the extra sets that the run's own pilot scores."""
     rows = min(choice.n, PILOT_EXAMPLES) * (cost.sets(max(PILOT_SETS, choice.m)) - cost.sets(choice.m)) * cost.rows_set
     share = 1 + rows / max(choice.rows, 1)
-    return replace(
-        choice,
-        rows=round(choice.rows * share),
-        tokens=round(choice.tokens * share),
-        minutes=round(choice.minutes * share, 2),
-        disk_mb=round(choice.disk_mb * share, 1),
-    )
+    rows, tokens = round(choice.rows * share), round(choice.tokens * share)
+    minutes, disk_mb = round(choice.minutes * share, 2), round(choice.disk_mb * share, 1)
+    return replace(choice, rows=rows, tokens=tokens, minutes=minutes, disk_mb=disk_mb)
 
 
 def _warnings(

@@ -15,14 +15,12 @@ from ice_eval.protocols import PROTOCOLS, Protocol
 from ice_eval.records import Kind
 from ice_eval.results.agreements import agreements, kappas, robustness
 from ice_eval.results.chains import with_chains
-from ice_eval.results.columns import Groups, GrowingOutcomes, Outcomes, groups_of
 from ice_eval.results.comparisons import Reading, ScoredExamples
 from ice_eval.results.examples import Examples
 from ice_eval.results.folder import RunFolder
 from ice_eval.results.json_files import write_record
-from ice_eval.results.ledger import Ledger, Names
-from ice_eval.results.log_odds import WEAK_SIGNAL
-from ice_eval.results.outcomes import ALL, TIE_FLAG
+from ice_eval.results.ledger import WEAK_SIGNAL, Ledger, Names
+from ice_eval.results.outcomes import ALL, TIE_FLAG, GrowingOutcomes, Outcomes, groups_of
 from ice_eval.results.records import Configuration, Measures, RunSettings, Summary, SummaryLine
 from ice_eval.seeding import rng_for
 
@@ -118,16 +116,8 @@ def configurations(config: RunSettings) -> list[tuple[Configuration, tuple[str, 
     ]
 
 
-def _protocol(config: RunSettings) -> Protocol:
-    return PROTOCOLS[config.protocol]
-
-
 def summarise(
-    grouped: Mapping[Configuration, Outcomes],
-    config: RunSettings,
-    *,
-    notes: Sequence[str] = (),
-    noise: float = 0.0,
+    grouped: Mapping[Configuration, Outcomes], config: RunSettings, *, notes: Sequence[str] = (), noise: float = 0.0
 ) -> Summary:
     """Return one line per configuration, and the agreement of operators."""
     used = {cell: outcomes.select(outcomes.sound) for cell, outcomes in grouped.items()}
@@ -158,12 +148,12 @@ class _Inferences:
     """Intervals, tests and verdicts of all configurations, by score and by NSR; all share one stream of draws."""
 
     def __init__(self, used: Mapping[Configuration, Outcomes], config: RunSettings) -> None:
-        protocol = _protocol(config)
+        protocol = PROTOCOLS[config.protocol]
         n_resamples = PAPER_RESAMPLES if protocol.percentile else RESAMPLES
         self._method: stats.Method = "percentile" if protocol.percentile else "bca"
         self._joint = stats.JointMeans(partial(rng_for, config.seed, "bootstrap"), n_resamples=n_resamples)
         self._rates: dict[tuple[Configuration, bool], NDArray[np.float64]] = {}
-        self._groups: dict[Configuration, Groups] = {}
+        self._groups: dict[Configuration, stats.Groups] = {}
         families: dict[tuple[Hashable, ...] | None, dict[tuple[Configuration, bool], stats.Families]] = {}
         for cell, outcomes in used.items():
             if not len(outcomes):
@@ -207,13 +197,15 @@ def _line(
     if len(used):
         measures = _measures(used, config, inferences.of(cell), inferences.of(cell, by_nsr=True))
     flags = {*_flags(used, measures, config, noise), *notes} if len(used) else {"no_examples"}
+    gold = used.column("gold")
+    right = (used.column("predicted") == gold)[~np.isnan(gold)]
     return SummaryLine(
         model=config.model,
         task=config.task,
         **cell._asdict(),
         n=len(used),
         n_skipped=n_skipped,
-        accuracy=_accuracy(used),
+        accuracy=float(np.mean(right)) if right.size else None,
         **vars(measures),
         flags=tuple(sorted(flags)),
     )
@@ -221,9 +213,8 @@ def _line(
 
 def with_adjusted_p(lines: Sequence[SummaryLine]) -> list[SummaryLine]:
     """Return the lines with p-values adjusted together, by Benjamini-Yekutieli."""
-    p_values = [line.p_value for line in lines if line.p_value is not None]
-    adjusted = iter(stats.adjusted(np.array(p_values)).tolist() if p_values else ())
-    return [line if line.p_value is None else replace(line, p_adjusted=next(adjusted)) for line in lines]
+    adjusted = stats.adjusted_known([line.p_value for line in lines])
+    return [replace(line, p_adjusted=value) for line, value in zip(lines, adjusted, strict=True)]
 
 
 def adjusted_jointly(summaries: Sequence[Summary]) -> list[Summary]:
@@ -233,12 +224,6 @@ def adjusted_jointly(summaries: Sequence[Summary]) -> list[Summary]:
         replace(summary, configurations=tuple(itertools.islice(lines, len(summary.configurations))))
         for summary in summaries
     ]
-
-
-def _accuracy(used: Outcomes) -> float | None:
-    gold = used.column("gold")
-    right = (used.column("predicted") == gold)[~np.isnan(gold)]
-    return float(np.mean(right)) if right.size else None
 
 
 def _measures(used: Outcomes, config: RunSettings, found: _Inference, by_nsr: _Inference) -> Measures:
@@ -275,16 +260,14 @@ def _of_single_examples(used: Outcomes, config: RunSettings) -> dict[str, Any]:
         return {"significant_reason": "the random sets were chosen to be enough for the data set, not for an example"}
     sequential = config.adaptive == "examples"
     floor = 1 / ((config.m if sequential else int(used.column("m").max())) + 1)
-    p_values = used.column("p_value")
-    upper, lower = (
-        stats.significant_rate(used.column(name), floor=floor, alpha=ALPHA) for name in ("p_value", "p_lower")
-    )
+    tails = used.column("p_value"), used.column("p_lower")
+    upper, lower = (stats.significant_rate(tail, floor=floor, alpha=ALPHA) for tail in tails)
     n_values = used.column("m").astype(int) + 1
     if sequential:
         # A null p-value h/l is above one half with probability one half as soon as 2h sets can be scored. The p-value
         # of an example that has fewer, and has used them all, is on the usual grid at one half.
         n_values = np.where(used.flag("exact"), np.minimum(n_values, 2 * stats.STOP_AFTER), 2 * stats.STOP_AFTER)
-    nonnull = stats.nonnull_share(p_values, n_values)
+    nonnull = stats.nonnull_share(tails[0], n_values)
     return {
         "significant_rate": upper.rate,
         "significant_reason": upper.reason,
@@ -319,7 +302,7 @@ def _flags(used: Outcomes, measures: Measures, config: RunSettings, noise: float
             yield "few_groups"
     if config.adaptive:
         yield f"adaptive_{config.adaptive}"
-    if measures.effect is not None and abs(measures.effect) < noise and not _protocol(config).by_clipped_nsr:
+    if measures.effect is not None and abs(measures.effect) < noise and not PROTOCOLS[config.protocol].by_clipped_nsr:
         yield "effect_below_noise"
 
 

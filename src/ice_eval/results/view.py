@@ -83,22 +83,18 @@ def view_example(
     ledger = folder.ledger(part, names_of(config, (example_id,)), inputs=True)
     ledger = ledger.take(np.flatnonzero(ledger.head["example"] == 0))
     scored = ScoredExamples(Examples.of([example]), ledger, Reading.of(config))
-    operators = dict(configurations(config))
-    compared = []
+    operators, compared = dict(configurations(config)), []
     for line in folder.examples():
         cell = line.configuration
         if line.example_id == example_id and cell in cells:
-            scores = None if line.error is not None else _scores(scored, cell, operators[cell], line.m)
+            scores = None
+            if line.error is None:
+                found = scored.compared(cell, operators[cell])
+                n, values = min(line.m, int(found.n[0])), found.log_odds[0]  # a test may stop before the last set
+                scores = Scores(float(values[0]), values[1 : 1 + n], tuple(found.sets[0, :n].tolist()))
             compared.append(ComparedOutcome(line, scores))
     rows = [row._replace(text=shown_text(example, row)) for row in ledger.records()]
     return ExampleView(example, manifest.labels, tuple(rows), tuple(compared))
-
-
-def _scores(scored: ScoredExamples, cell: Configuration, operators: Sequence[str], m: int) -> Scores:
-    """Return the scores of the only example, with the first `m` sets: a test may stop before the last."""
-    found = scored.compared(cell, operators)
-    n, values = min(m, int(found.n[0])), found.log_odds[0]
-    return Scores(float(values[0]), values[1 : 1 + n], tuple(found.sets[0, :n].tolist()))
 
 
 def shown_text(example: InputRow, row: LedgerRow) -> str:

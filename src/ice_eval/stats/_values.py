@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,22 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 from ice_eval.errors import DataError
 
 Values = NDArray[np.float64]  # (n,) unless stated otherwise
+Mask = NDArray[np.bool_]
+Rng = np.random.Generator
+Groups = Sequence[Hashable] | NDArray[Any] | None
+"""One label per example, or None. Examples of one group may depend on each other; groups must be independent."""
 
 ROUND_OFF = 100 * float(np.finfo(np.float64).eps)
 """Relative distance within which two numbers are equal."""
-
 _CELLS_PER_BATCH = 2**14  # 128 KiB of float64: larger arrays leave the cache, and are made anew page by page
-
-
-_LOWER_HALF = np.uint64(2**32 - 1)
-
-
-class RankCounts(NamedTuple):
-    """Number of values below, at and above an observed one."""
-
-    below: int
-    tied: int
-    above: int
 
 
 def finite_vector(values: ArrayLike, *, what: str) -> Values:
@@ -57,7 +49,6 @@ def paired_vectors(first: ArrayLike, second: ArrayLike, *, what: str = "value") 
 
 
 def check_level(level: float) -> None:
-    """Raise DataError unless `level` is between 0 and 1."""
     if not 0 < level < 1:  # NaN fails this too
         raise DataError(f"a confidence level lies between 0 and 1, got {level}; 0.95 is usual")
 
@@ -69,20 +60,6 @@ def slack_of(values: Values) -> float:
     would vanish exactly where it is needed.
     """
     return ROUND_OFF * float(np.abs(values).max())
-
-
-def count_against(observed: float, values: Values) -> RankCounts:
-    """Count the `values` below, at and above `observed`; ties are decided with slack."""
-    slack = max(slack_of(values), ROUND_OFF * abs(observed))
-    below = int(np.count_nonzero(values < observed - slack))
-    above = int(np.count_nonzero(values > observed + slack))
-    return RankCounts(below, values.size - below - above, above)
-
-
-def mid_rank(counts: RankCounts) -> float:
-    """Return the share of values below, counting ties as one half."""
-    # One division of exact numbers: equal shares of families of different size are equal floats.
-    return (counts.below + counts.tied / 2) / sum(counts)
 
 
 def is_constant(values: Values) -> bool:
@@ -109,7 +86,7 @@ class IntegersBelow:
     a few words in 2**32, and a bound of 1 takes none; in these cases numpy itself is called. `rng` must use PCG64.
     """
 
-    def __init__(self, rng: np.random.Generator, bounds: NDArray[np.int64], *, most_rows: int) -> None:
+    def __init__(self, rng: Rng, bounds: NDArray[np.int64], *, most_rows: int) -> None:
         self._rng, self._bounds, self._wide = rng, bounds, bounds.astype(np.uint64)
         self._limits = (np.uint64(2**32) - self._wide) % self._wide
         self._products = np.empty((most_rows, len(bounds)), dtype=np.uint64)
@@ -121,7 +98,7 @@ class IntegersBelow:
         state = self._rng.bit_generator.state
         words = self._words(n_rows * len(self._bounds)).reshape(n_rows, -1)
         products = np.multiply(words, self._wide, out=self._products[:n_rows])
-        lower = np.bitwise_and(products, _LOWER_HALF, out=self._lower[:n_rows])
+        lower = np.bitwise_and(products, np.uint64(2**32 - 1), out=self._lower[:n_rows])
         refused = np.less(lower, self._limits, out=self._refused[:n_rows])
         if self._bounds.min() < 2 or refused.any():
             self._rng.bit_generator.state = state
@@ -139,10 +116,6 @@ class IntegersBelow:
         return words.view(np.uint32)
 
 
-Groups = Sequence[Hashable] | NDArray[Any]
-"""One label per example. Examples of one group may depend on each other; groups must be independent."""
-
-
 @dataclass(frozen=True)
 class Grouping:
     """Groups of examples: groups are drawn whole, and standard errors are those of group sums."""
@@ -154,7 +127,6 @@ class Grouping:
 
     @property
     def n(self) -> int:
-        """Number of groups, G."""
         return self.counts.size
 
     def sums(self, values: Values) -> Values:
@@ -164,17 +136,12 @@ class Grouping:
         totals: Values = np.add.reduceat(values[..., self.order], np.cumsum(self.counts) - self.counts, axis=-1)
         return totals
 
-    def means(self, values: Values) -> Values:
-        """Return the mean of each group along the last axis, (..., N) -> (..., G)."""
-        return values if self.order is None else self.sums(values) / self.counts
-
     def standard_errors(self, deviations: Values) -> Values:
         """Return the standard error of each row's mean, given deviations from it, (b, N) -> (b,); 0 for a single group.
 
         With groups it is cluster-robust: `sqrt(G / (G - 1) * sum_g (sum of deviations in g)^2) / N`.
         """
-        n = deviations.shape[-1]
-        sums = self.sums(deviations)
+        n, sums = deviations.shape[-1], self.sums(deviations)
         squares = np.einsum("bn,bn->b", sums, sums)
         if self.order is None:
             errors: Values = np.sqrt(squares / max(n - 1, 1) / n)
@@ -183,10 +150,11 @@ class Grouping:
         return errors
 
 
-def grouping_of(groups: Groups | None, *, n: int) -> Grouping:
+def grouping_of(groups: Groups, *, n: int) -> Grouping:
     """Return the groups of `n` examples in the order of first appearance, or raise DataError if a label is missing."""
+    alone = Grouping(np.ones(n, dtype=np.int64), None)
     if groups is None:
-        return _alone(n)
+        return alone
     labels: list[Any] = list(groups)
     if len(labels) != n:
         raise DataError(f"need one group label per example, got {len(labels)} for {n} examples")
@@ -198,10 +166,4 @@ def grouping_of(groups: Groups | None, *, n: int) -> Grouping:
         )
     seen: dict[Hashable, int] = {}
     numbers = np.array([seen.setdefault(label, len(seen)) for label in labels], dtype=np.int64)
-    if len(seen) == n:
-        return _alone(n)
-    return Grouping(np.bincount(numbers), np.argsort(numbers, kind="stable"))
-
-
-def _alone(n: int) -> Grouping:
-    return Grouping(np.ones(n, dtype=np.int64), None)
+    return alone if len(seen) == n else Grouping(np.bincount(numbers), np.argsort(numbers, kind="stable"))

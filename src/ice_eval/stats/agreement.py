@@ -11,13 +11,8 @@ from scipy.special import ndtri
 from scipy.stats import spearmanr
 
 from ice_eval.errors import DataError
-from ice_eval.stats._values import ROUND_OFF, Groups, Values, is_constant, paired_vectors
-from ice_eval.stats.bootstrap import (
-    Interval,
-    difference_interval_from_means,
-    interval_from_means,
-    resampled_means,
-)
+from ice_eval.stats._values import ROUND_OFF, Groups, Mask, Rng, Values, is_constant, paired_vectors
+from ice_eval.stats.bootstrap import Interval, difference_interval_from_means, interval_from_means, resampled_means
 from ice_eval.stats.randomization import CHANCE
 from ice_eval.stats.verdict import TAXONOMY, WEAKLY_FAITHFUL, reaches, taxonomy
 
@@ -60,14 +55,14 @@ class RobustnessResult:
 
 
 def agreement(
-    first: NDArray[np.float64],
-    second: NDArray[np.float64],
+    first: Values,
+    second: Values,
     *,
-    rng: np.random.Generator,
+    rng: Rng,
     threshold: float = WEAKLY_FAITHFUL,
     n_resamples: int = 9999,
-    groups: Groups | None = None,
-    means: NDArray[np.float64] | None = None,
+    groups: Groups = None,
+    means: Values | None = None,
 ) -> Agreement:
     """Compare the win rates of the same examples under two operators, by paired resamples.
 
@@ -78,30 +73,31 @@ def agreement(
     rates = np.stack([left, right], axis=1)
     if means is None:
         means = resampled_means(rates, rng=rng, n_resamples=n_resamples, groups=groups)
-    p_crosses = _share_crossing(means, threshold=threshold)
+    above = means >= threshold - ROUND_OFF
+    p_crosses = float(np.mean(above[:, 0] != above[:, 1]))
     mean_left, mean_right = float(left.mean()), float(right.mean())
+    points_cross = reaches(mean_left, threshold) != reaches(mean_right, threshold)
+    crosses: Crossing = "possible" if points_cross or p_crosses >= _POSSIBLE else "no"
+    if _robustness_word(_sides(rates, means, threshold=threshold, groups=groups)) == "operator-dependent":
+        crosses = "confirmed"
     return Agreement(
         gap=mean_left - mean_right,
         gap_ci=difference_interval_from_means(left - right, means[:, 0] - means[:, 1], groups=groups),
         p_crosses=p_crosses,
-        crosses_threshold=_crossing(
-            sides=_sides(rates, means, threshold=threshold, groups=groups),
-            points_cross=reaches(mean_left, threshold) != reaches(mean_right, threshold),
-            p_crosses=p_crosses,
-        ),
+        crosses_threshold=crosses,
         same_taxonomy=taxonomy(mean_left) == taxonomy(mean_right),
         rank_correlation=_rank_correlation(left, right),
     )
 
 
 def robustness(
-    win_rates: NDArray[np.float64],
+    win_rates: Values,
     *,
-    rng: np.random.Generator,
+    rng: Rng,
     threshold: float = WEAKLY_FAITHFUL,
     n_resamples: int = 9999,
-    groups: Groups | None = None,
-    means: NDArray[np.float64] | None = None,
+    groups: Groups = None,
+    means: Values | None = None,
 ) -> RobustnessResult:
     """Test if all operators put an attribution on the same side of the threshold; `win_rates` is (examples, operators).
 
@@ -135,7 +131,7 @@ def kappa(first: Sequence[str], second: Sequence[str], *, categories: Sequence[s
     return 1 - len(first) * int(np.abs(left - right).sum()) / int(by_chance)
 
 
-def reliability(first_half: NDArray[np.float64], second_half: NDArray[np.float64]) -> float | None:
+def reliability(first_half: Values, second_half: Values) -> float | None:
     """Return the expected rank correlation of win rates with those against a second draw of the null.
 
     This is Spearman's correlation r of the win rates against two halves of the null, extended to the whole null by the
@@ -162,9 +158,7 @@ def ceiling(first: float | None, second: float | None) -> float | None:
     return math.sqrt(first * second)
 
 
-def sides_differ(
-    win_rate_a: NDArray[np.float64], win_rate_b: NDArray[np.float64], m_a: ArrayLike, m_b: ArrayLike
-) -> NDArray[np.bool_]:
+def sides_differ(win_rate_a: Values, win_rate_b: Values, m_a: ArrayLike, m_b: ArrayLike) -> Mask:
     """Return a mask of examples that two operators put on opposite sides of chance, beyond sampling noise.
 
     An example disagrees if the 95 % Wilson interval of its win rate, over m random sets, is above one half under one
@@ -193,32 +187,18 @@ def _places(words: Sequence[str], categories: Sequence[str]) -> NDArray[np.int64
     return np.array([categories.index(word) for word in words], dtype=np.int64)
 
 
-def _share_crossing(means: Values, *, threshold: float) -> float:
-    above = means >= threshold - ROUND_OFF
-    return float(np.mean(above[:, 0] != above[:, 1]))
-
-
-def _crossing(*, sides: tuple[Side, ...], points_cross: bool, p_crosses: float) -> Crossing:
-    if _robustness_word(sides) == "operator-dependent":
-        return "confirmed"
-    return "possible" if points_cross or p_crosses >= _POSSIBLE else "no"
-
-
-def _sides(rates: Values, means: Values, *, threshold: float, groups: Groups | None) -> tuple[Side, ...]:
+def _sides(rates: Values, means: Values, *, threshold: float, groups: Groups) -> tuple[Side, ...]:
     """Return the side of each column of win rates, (N, c), by its resampled means, (B, c)."""
-    bounds = (
-        interval_from_means(column, resampled, level=_ONE_SIDED_LEVEL, groups=groups)
-        for column, resampled in zip(rates.T, means.T, strict=True)
-    )
-    return tuple(_side(bound, threshold=threshold) for bound in bounds)
-
-
-def _side(bounds: Interval | None, *, threshold: float) -> Side:
-    if bounds is None:  # without spread there are no bounds, and a mean alone confirms nothing
-        return "unclear"
-    if reaches(bounds.low, threshold):
-        return "above"
-    return "unclear" if reaches(bounds.high, threshold) else "below"
+    sides = list[Side]()
+    for column, resampled in zip(rates.T, means.T, strict=True):
+        bounds = interval_from_means(column, resampled, level=_ONE_SIDED_LEVEL, groups=groups)
+        if bounds is not None and reaches(bounds.low, threshold):
+            sides.append("above")
+        elif bounds is not None and not reaches(bounds.high, threshold):
+            sides.append("below")
+        else:  # without spread there are no bounds, and a mean alone confirms nothing
+            sides.append("unclear")
+    return tuple(sides)
 
 
 def _robustness_word(sides: tuple[Side, ...]) -> Robustness:

@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 from scipy.stats import rankdata, t
 
 from ice_eval.errors import DataError
-from ice_eval.stats._values import ROUND_OFF, Groups, Values, check_level, grouping_of, is_constant, paired_vectors
+from ice_eval.stats._values import ROUND_OFF, Groups, Rng, Values, check_level, grouping_of, is_constant, paired_vectors
 from ice_eval.stats.bootstrap import Interval, resampled_means
 
 Coefficient = Literal["pearson", "spearman"]
@@ -32,13 +31,7 @@ class Correlation:
 
 
 def correlate(
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    *,
-    rng: np.random.Generator,
-    coefficient: Coefficient = "pearson",
-    level: float = 0.95,
-    groups: Groups | None = None,
+    x: Values, y: Values, *, rng: Rng, coefficient: Coefficient = "pearson", level: float = 0.95, groups: Groups = None
 ) -> Correlation:
     """Return Pearson's r or Spearman's rho of the pairs, with its interval and p-value.
 
@@ -66,7 +59,9 @@ def correlate(
     if abs(r) >= 1 - ROUND_OFF:
         # Fisher's z is infinite, and an interval without width would claim too much.
         return Correlation(first.size, r, None, _perfect_pvalue(first), detectable)
-    interval = _fisher(r, first.size, coefficient, level)
+    error = math.sqrt((1 if coefficient == "pearson" else 1 + r**2 / 2) / (first.size - 3))
+    reach = float(ndtri((1 + level) / 2)) * error
+    interval = Interval(math.tanh(math.atanh(r) - reach), math.tanh(math.atanh(r) + reach))
     return Correlation(first.size, r, interval, correlation_pvalue(r, first.size), detectable)
 
 
@@ -83,12 +78,6 @@ def _perfect_pvalue(values: Values) -> float:
     _, ties = np.unique(values, return_counts=True)
     log_ways = math.lgamma(values.size + 1) - sum(math.lgamma(count + 1) for count in ties.tolist())
     return max(min(1.0, 2 * math.exp(-log_ways)), float(np.finfo(np.float64).tiny))
-
-
-def _fisher(r: float, n: int, coefficient: Coefficient, level: float) -> Interval:
-    error = math.sqrt((1 if coefficient == "pearson" else 1 + r**2 / 2) / (n - 3))
-    reach = float(ndtri((1 + level) / 2)) * error
-    return Interval(math.tanh(math.atanh(r) - reach), math.tanh(math.atanh(r) + reach))
 
 
 def correlation_pvalue(r: float, n: int) -> float:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.stats import binomtest, false_discovery_control
 
 from ice_eval.errors import DataError
-from ice_eval.stats._values import ROUND_OFF, Values, finite_vector
+from ice_eval.stats._values import ROUND_OFF, Mask, Values, finite_vector
 
 _LAMBDA = 0.5  # p-values above it are taken to be null ones
 _CONFIDENCE = 0.95
@@ -34,7 +34,7 @@ class NonnullShare(NamedTuple):
     """One-sided 95 % lower bound."""
 
 
-def significant(p_values: NDArray[np.float64], *, alpha: float = 0.10) -> NDArray[np.bool_]:
+def significant(p_values: Values, *, alpha: float = 0.10) -> Mask:
     """Return a mask of the p-values that Benjamini-Hochberg rejects at false-discovery rate `alpha`."""
     if not 0 < alpha < 1:
         raise DataError(f"a false-discovery rate lies between 0 and 1, got {alpha}; 0.10 is usual")
@@ -42,7 +42,7 @@ def significant(p_values: NDArray[np.float64], *, alpha: float = 0.10) -> NDArra
     return np.asarray(adjusted(p_values, method="bh") <= alpha * (1 + ROUND_OFF))
 
 
-def adjusted(p_values: NDArray[np.float64], *, method: Literal["by", "bh"] = "by") -> NDArray[np.float64]:
+def adjusted(p_values: Values, *, method: Literal["by", "bh"] = "by") -> Values:
     """Return p-values of a grid of configurations, adjusted for its size.
 
     Adjusted values of at most `alpha` are the rejections at false-discovery rate `alpha`. Configurations share
@@ -60,7 +60,7 @@ def adjusted_known(p_values: Sequence[float | None]) -> list[float | None]:
     return [None if value is None else next(found) for value in p_values]
 
 
-def significant_rate(p_values: NDArray[np.float64], *, floor: float, alpha: float = 0.10) -> SignificantRate:
+def significant_rate(p_values: Values, *, floor: float, alpha: float = 0.10) -> SignificantRate:
     """Return the share of rejected examples, or the reason why none could be rejected.
 
     No p-value is smaller than `floor`, 1 / (M + 1). Benjamini-Hochberg rejects j of N examples only if their p-values
@@ -79,7 +79,7 @@ def significant_rate(p_values: NDArray[np.float64], *, floor: float, alpha: floa
     return SignificantRate(None, _reason(floor=floor, alpha=alpha), floor_share)
 
 
-def nonnull_share(p_values: NDArray[np.float64], n_values: NDArray[np.int64]) -> NonnullShare:
+def nonnull_share(p_values: Values, n_values: NDArray[np.int64]) -> NonnullShare:
     """Return Storey's estimate of the share of non-null examples, with lambda = 1/2, for discrete p-values of one tail.
 
     Under the null, p-value i is uniform on `1/n_i, 2/n_i, ..., 1` (`n_values`, n_i = M_i + 1), and exceeds 1/2 with a
@@ -117,7 +117,7 @@ def _reason(*, floor: float, alpha: float) -> str:
     )
 
 
-def _checked(p_values: NDArray[np.float64]) -> Values:
+def _checked(p_values: Values) -> Values:
     p = finite_vector(p_values, what="p-value")
     if p.min() <= 0 or p.max() > 1:
         raise DataError(f"p-values lie in (0, 1], got values from {p.min()} to {p.max()}")

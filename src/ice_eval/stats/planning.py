@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from ice_eval.errors import DataError
-from ice_eval.stats._values import ROUND_OFF, Grouping, Groups, Values, check_level, grouping_of, rates_vector
+from ice_eval.stats._values import ROUND_OFF, Groups, Mask, Values, check_level, grouping_of, rates_vector
 from ice_eval.stats.randomization import CHANCE
 from ice_eval.stats.verdict import DETECTABLE_ERRORS
 
@@ -37,12 +37,12 @@ class Spread:
 
 
 def spread_of(
-    win_rates: NDArray[np.float64],
+    win_rates: Values,
     m: int | NDArray[np.int64],
     *,
-    exact: NDArray[np.bool_] | None = None,
-    tie_rates: NDArray[np.float64] | None = None,
-    groups: Groups | None = None,
+    exact: Mask | None = None,
+    tie_rates: Values | None = None,
+    groups: Groups = None,
 ) -> Spread:
     """Return the variance of win rates, split into the parts of examples and random sets.
 
@@ -63,15 +63,14 @@ def spread_of(
     ties = _per_example(0.0 if tie_rates is None else tie_rates, n=rates.size, what="tie rate")
     one_draw = np.maximum(rates * (1 - rates) - ties / 4, 0.0)
     within = np.where(sampled, one_draw * counts / np.maximum(counts - 1, 1), 0.0)
-    between = _variance(rates, grouping_of(groups, n=rates.size)) - float((within / np.maximum(counts, 1)).mean())
-    return Spread(between=max(0.0, between), within=float(within.mean()))
-
-
-def _variance(rates: Values, grouping: Grouping) -> float:
-    """Return N times the variance of the mean; with too few groups, examples of a group count as copies."""
+    grouping = grouping_of(groups, n=rates.size)
+    # N times the variance of the mean; with too few groups, examples of a group count as copies.
     if grouping.order is not None and grouping.n < _FEW_GROUPS:
-        return float(rates.var(ddof=1)) * float((grouping.counts**2).sum()) / rates.size
-    return float(grouping.standard_errors((rates - rates.mean())[None])[0]) ** 2 * rates.size
+        variance = float(rates.var(ddof=1)) * float((grouping.counts**2).sum()) / rates.size
+    else:
+        variance = float(grouping.standard_errors((rates - rates.mean())[None])[0]) ** 2 * rates.size
+    between = variance - float((within / np.maximum(counts, 1)).mean())
+    return Spread(between=max(0.0, between), within=float(within.mean()))
 
 
 def standard_error(spread: Spread, *, n: int, m: float) -> float:
@@ -132,7 +131,7 @@ def _at_least(count: float, *, fewest: int) -> int:
     return max(fewest, math.ceil(count * (1 - ROUND_OFF)))
 
 
-def _per_example(values: ArrayLike, *, n: int, what: str) -> NDArray[np.float64]:
+def _per_example(values: ArrayLike, *, n: int, what: str) -> Values:
     column = np.asarray(values, dtype=np.float64)
     if column.shape not in ((), (n,)):
         raise DataError(f"need one {what} per example, got an array of shape {column.shape} for {n} examples")

@@ -8,17 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ice_eval.errors import DataError
-from ice_eval.stats._values import (
-    ROUND_OFF,
-    Grouping,
-    Groups,
-    IntegersBelow,
-    batches,
-    finite_vector,
-    grouping_of,
-    rates_vector,
-    slack_of,
-)
+from ice_eval.stats import _values
+from ice_eval.stats._values import ROUND_OFF, Grouping, Groups, Mask, Rng, finite_vector, grouping_of
 
 Draws = NDArray[np.float64]  # (M,): one score per random set
 Matrix = NDArray[np.float64]  # (examples, sets), padded with NaN where examples have fewer sets
@@ -26,6 +17,7 @@ Counts = NDArray[np.int64]  # (examples,)
 
 CHANCE = 0.5
 """Mean win rate of a rationale that is no better than a random set."""
+_LEAST_SPREAD = 0.1
 
 
 @dataclass(frozen=True)
@@ -84,15 +76,14 @@ def compare_all(observed: Draws, null: Matrix, n: Counts) -> Comparisons:
     slack = ROUND_OFF * np.maximum(largest, np.abs(observed))
     below = np.count_nonzero(null < (observed - slack)[:, None], axis=1)
     above = np.count_nonzero(null > (observed + slack)[:, None], axis=1)
+    return comparisons_of(below, above, n, p_value=(1 + n - below) / (n + 1), p_lower=(1 + n - above) / (n + 1))
+
+
+def comparisons_of(below: Counts, above: Counts, n: Counts, *, p_value: Draws, p_lower: Draws) -> Comparisons:
+    """Return comparisons from the number of sets that are beaten, that are better, and in all."""
+    # One division of exact numbers: equal shares of families of different size are equal floats.
     tied = n - below - above
-    return Comparisons(
-        # One division of exact numbers: equal shares of families of different size are equal floats.
-        win_rate=(below + tied / 2) / n,
-        win_rate_strict=below / n,
-        tie_rate=tied / n,
-        p_value=(1 + tied + above) / (n + 1),
-        p_lower=(1 + tied + below) / (n + 1),
-    )
+    return Comparisons((below + tied / 2) / n, below / n, tied / n, p_value, p_lower)
 
 
 def upper_pvalue(observed: float, null: Draws) -> float:
@@ -182,7 +173,7 @@ class Families:
     """Concatenated families: twice the number of members that each member beats, ties one half."""
     sizes: NDArray[np.integer[Any]]
     """Number of members of each family; 0 for examples without one."""
-    reversed: NDArray[np.bool_] | None = None
+    reversed: Mask | None = None
     """Mask of families in reversed order: a member beats those that beat it."""
 
     @classmethod
@@ -192,11 +183,11 @@ class Families:
         twice = np.rint(2 * (members[:, None] - 1) * rates)[inside]
         return cls(twice.astype(np.min_scalar_type(int(twice.max(initial=0)))), sizes)
 
-    def select(self, chosen: NDArray[np.bool_]) -> "Families":
+    def select(self, chosen: Mask) -> "Families":
         turned = None if self.reversed is None else self.reversed[chosen]
         return Families(self.beaten[np.repeat(chosen, self.sizes)], self.sizes[chosen], turned)
 
-    def turned(self, chosen: NDArray[np.bool_]) -> "Families":
+    def turned(self, chosen: Mask) -> "Families":
         """Return the families, with the order of sets reversed in the chosen examples."""
         return Families(self.beaten, self.sizes, chosen)
 
@@ -221,12 +212,7 @@ class MeanTest:
 
 
 def mean_test(
-    families: Sequence[Draws],
-    *,
-    rng: np.random.Generator,
-    n_draws: int = 9999,
-    batch: int | None = None,
-    groups: Groups | None = None,
+    families: Sequence[Draws], *, rng: Rng, n_draws: int = 9999, batch: int | None = None, groups: Groups = None
 ) -> MeanTest:
     """Run a two-sided studentized randomization test of "the mean win rate is one half".
 
@@ -248,10 +234,10 @@ def mean_test(
 def mean_tests(
     several: Sequence[Families | Sequence[Draws]],
     *,
-    rng: Callable[[], np.random.Generator],
+    rng: Callable[[], Rng],
     n_draws: int = 9999,
     batch: int | None = None,
-    groups: Groups | None = None,
+    groups: Groups = None,
 ) -> list[MeanTest]:
     """Return `mean_test` of several configurations of the same examples, each with its own generator.
 
@@ -286,41 +272,35 @@ class _Table:
     lengths: Counts
     unit: Draws
     """Value of a win rate of 1 in the table, for each family."""
-    turned: NDArray[np.bool_] | None = None
-    """Mask of families in which a win rate r means 1 - r."""
+    signs: Draws
+    """-1 for families in which a win rate r means 1 - r, 1 for others."""
 
     @classmethod
     def of(cls, families: Families | Sequence[Draws]) -> "_Table":
         if isinstance(families, Families):
             has_members = families.sizes > 0
             sizes = families.sizes[has_members].astype(np.int64)
-            turned = None if families.reversed is None else families.reversed[has_members]
-            table = cls(families.beaten, sizes, np.multiply(2.0, sizes - 1, dtype=np.float64), turned)
+            signs = np.ones(len(sizes))
+            if families.reversed is not None:
+                signs[families.reversed[has_members]] = -1.0
+            table = cls(families.beaten, sizes, np.multiply(2.0, sizes - 1, dtype=np.float64), signs)
         else:
             sizes = np.array([np.size(family) for family in families], dtype=np.int64)
             if not sizes.all():
                 raise DataError("need a vector with at least one win rate, got an array of shape (0,)")
             rates = np.concatenate([np.zeros(0), *families])
-            checked = rates_vector(rates, what="win rate", hint="; pass member_win_rates") if rates.size else rates
-            table = cls(checked, sizes, np.ones(len(sizes)))
+            if rates.size:
+                _values.rates_vector(rates, what="win rate", hint="; pass member_win_rates")
+            table = cls(rates, sizes, np.ones(len(sizes)), np.ones(len(sizes)))
         if not len(sizes):
             raise DataError("need the win rates of at least one example, got none")
         return table
 
     def advantages(self, places: Counts, out: Draws) -> Draws:
-        """Return the win rates of some members minus one half, (draws, examples), before `turn`."""
+        """Return the win rates of some members minus one half, (draws, examples), before their signs."""
         np.divide(np.take(self.members, places), self.unit, out=out)
         out -= CHANCE
         return out
-
-    def turn(self, advantages: Draws) -> Draws:
-        """Return advantages with their sign in this table."""
-        return advantages if self.turned is None else np.where(self.turned, -advantages, advantages)
-
-    @property
-    def signs(self) -> Draws:
-        """-1 for reversed families, 1 for others."""
-        return np.ones(len(self.lengths)) if self.turned is None else np.where(self.turned, -1.0, 1.0)
 
     @property
     def starts(self) -> Counts:
@@ -331,18 +311,19 @@ def _test(table: _Table, null: Draws, grouping: Grouping) -> MeanTest:
     """Compare the observed statistic with those of the draws."""
     observed = table.advantages(table.starts[None], np.empty((1, len(table.lengths))))
     statistic, sizes = float(_studentized(observed, [table], grouping)[0][0]), np.abs(null)
-    slack = _finite_slack(np.append(sizes, abs(statistic)))
+    every = np.append(sizes, abs(statistic))
+    slack = ROUND_OFF * every.max(initial=0.0, where=np.isfinite(every))  # an infinite one ties only with another
     n_extreme = int(np.count_nonzero(sizes >= abs(statistic) - slack))
     return MeanTest(statistic, (1 + n_extreme) / (len(null) + 1), len(null))
 
 
 def _swapped_statistics(
-    tables: Sequence[_Table], grouping: Grouping, *, rng: np.random.Generator, n_draws: int, batch: int | None
+    tables: Sequence[_Table], grouping: Grouping, *, rng: Rng, n_draws: int, batch: int | None
 ) -> list[Draws]:
     """Return T of each draw, for tables of the same lengths."""
     lengths, starts = tables[0].lengths, tables[0].starts
-    sizes = list(batches(n_draws, width=lengths.size, batch=batch))
-    numbers = IntegersBelow(rng, lengths, most_rows=sizes[0])
+    sizes = list(_values.batches(n_draws, width=lengths.size, batch=batch))
+    numbers = _values.IntegersBelow(rng, lengths, most_rows=sizes[0])
     advantages = np.empty((sizes[0], lengths.size))
     # A table and the same one with some families turned round look up the same members.
     alike: dict[int, list[int]] = {}
@@ -363,7 +344,7 @@ def _swapped_statistics(
 def _studentized(advantages: Draws, tables: Sequence[_Table], grouping: Grouping) -> list[Draws]:
     """Return T of each row of advantages, (draws, examples), in each of several tables with the same members."""
     if grouping.order is not None:
-        return [_studentized_by_deviations(table.turn(advantages), grouping) for table in tables]
+        return [_studentized_by_deviations(advantages * table.signs, grouping) for table in tables]
     n = advantages.shape[1]
     squares = np.einsum("bn,bn->b", advantages, advantages)
     found = []
@@ -374,7 +355,7 @@ def _studentized(advantages: Draws, tables: Sequence[_Table], grouping: Grouping
         rough = variance <= _LEAST_SPREAD * squares
         statistics = mean / np.sqrt(np.where(rough, 1.0, variance) / max(n - 1, 1) / n)
         if rough.any():
-            statistics[rough] = _studentized_by_deviations(table.turn(advantages[rough]), grouping)
+            statistics[rough] = _studentized_by_deviations(advantages[rough] * table.signs, grouping)
         found.append(np.where(np.abs(mean) <= ROUND_OFF, 0.0, statistics))
     return found
 
@@ -388,15 +369,6 @@ def _studentized_by_deviations(advantages: Draws, grouping: Grouping) -> Draws:
     without_spread = np.where(distance == 0.0, 0.0, np.copysign(np.inf, distance))
     statistics: Draws = np.divide(distance, error, out=without_spread, where=error > ROUND_OFF)
     return statistics
-
-
-_LEAST_SPREAD = 0.1
-
-
-def _finite_slack(statistics: Draws) -> float:
-    """Return the slack of the finite statistics: an infinite one ties only with another."""
-    finite = statistics[np.isfinite(statistics)]
-    return slack_of(finite) if finite.size else 0.0
 
 
 def _checked(observed: float, null: Draws) -> Draws:

@@ -1,13 +1,13 @@
 """Step-level reasoning capacity: dependence of an answer on the steps of its chain of thought."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
 
 from ice_eval.errors import DataError
-from ice_eval.stats._values import ROUND_OFF, Values, is_constant, rates_vector
+from ice_eval.stats._values import ROUND_OFF, Rng, Values, is_constant, rates_vector
 from ice_eval.stats.bootstrap import Interval, bca_shares, interval_from_means, resampled_means
 from ice_eval.stats.verdict import range_text, reaches
 
@@ -63,9 +63,7 @@ class Capacity:
     adjusted_ci: Interval | None
 
 
-def capacity(
-    necessity: Values, sufficiency: Values, floor: Values, *, rng: np.random.Generator, n_resamples: int = 9999
-) -> Capacity:
+def capacity(necessity: Values, sufficiency: Values, floor: Values, *, rng: Rng, n_resamples: int = 9999) -> Capacity:
     """Return the capacity of a set of problems, with 95 % BCa intervals over problems.
 
     A column that is 0 or 1 for every problem has no spread to resample. It enters each end of the intervals at the
@@ -143,7 +141,7 @@ def _adjusted(means: Values) -> Values:
 
 
 def _interval(sample: Values, means: Values, statistic: Callable[[Values], Values]) -> Interval | None:
-    """Return BCa limits; columns without spread stand at their own limits: both statistics rise with necessity alone.
+    """Return BCa limits, with columns without spread at those of their own limits that move an end outwards.
 
     Both statistics rise with necessity alone. If no resample differs (few problems, each clipped at 0), the data do not
     show the error of the statistic, and all columns are put at their limits.
@@ -151,29 +149,17 @@ def _interval(sample: Values, means: Values, statistic: Callable[[Values], Value
     if len(sample) < 2:
         return None
     limits = [interval_from_means(column, resampled) for column, resampled in zip(sample.T, means.T, strict=True)]
-    constant = [is_constant(column) for column in sample.T]
-    low, high = (_end(sample, means, statistic, limits, constant, end=end) for end in (0, 1))
-    return Interval(low, high)
-
-
-def _end(
-    sample: Values,
-    means: Values,
-    statistic: Callable[[Values], Values],
-    limits: Sequence[Interval | None],
-    fixed: Sequence[bool],
-    *,
-    end: int,
-) -> float:
-    """Return the lower or the upper end, with the `fixed` columns at those of their limits that move it outwards."""
-    outward = (end, 1 - end, 1 - end)
-    sample, means = sample.copy(), means.copy()
-    for column, (limit, is_fixed) in enumerate(zip(limits, fixed, strict=True)):
-        if is_fixed and limit is not None:
-            sample[:, column] = means[:, column] = limit[outward[column]]
-    if not all(fixed) and is_constant(statistic(means)):
-        return _end(sample, means, statistic, limits, [True] * len(fixed), end=end)
-    return float(_limits(sample, means, statistic)[end])
+    ends = []
+    for end in (0, 1):
+        for fixed in ([is_constant(column) for column in sample.T], [True] * len(limits)):
+            own_sample, own_means = sample.copy(), means.copy()
+            for column, limit in enumerate(limits):
+                if fixed[column] and limit is not None:
+                    own_sample[:, column] = own_means[:, column] = limit[end if column == 0 else 1 - end]
+            if not is_constant(statistic(own_means)):
+                break
+        ends.append(float(_limits(own_sample, own_means, statistic)[end]))
+    return Interval(*ends)
 
 
 def _limits(sample: Values, means: Values, statistic: Callable[[Values], Values]) -> Values:

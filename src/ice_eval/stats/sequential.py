@@ -1,14 +1,12 @@
 """Besag and Clifford's sequential comparison: random sets are scored only until both tails are decided."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ice_eval.errors import DataError
-from ice_eval.stats._values import ROUND_OFF, finite_vector
-from ice_eval.stats.randomization import Comparison, Comparisons, Counts, Draws, Matrix
+from ice_eval.stats._values import ROUND_OFF, Mask, finite_vector
+from ice_eval.stats.randomization import Comparison, Comparisons, Counts, Draws, Matrix, comparisons_of
 
 STOP_AFTER = 10
 """Number h of random sets at least as good (or as bad) that stops a tail."""
@@ -73,7 +71,7 @@ class SequentialComparisons:
     """`SequentialComparison`s of many examples, as arrays of shape (examples,)."""
 
     rates: Comparisons
-    stopped: NDArray[np.bool_]
+    stopped: Mask
     """True if both tails have stopped; otherwise the numbers are right only for a stream that has ended."""
     n_upper: Counts
     n_lower: Counts
@@ -89,34 +87,22 @@ def compare_all_sequentially(
     # Pair by pair: a slack that grew with the largest draw so far could undo a tie, or a stop, that is already settled.
     slack = ROUND_OFF * np.maximum(np.abs(stream), np.maximum(1.0, np.abs(observed))[:, None])
     at_least, at_most = stream >= observed[:, None] - slack, stream <= observed[:, None] + slack
-    upper, lower = _tails(at_least, n, h=h), _tails(at_most, n, h=h)
-    n_used, stopped = np.maximum(upper.n, lower.n), upper.stopped & lower.stopped
+    n_upper, upper_stopped, p_value = _tails(at_least, n, h=h)
+    n_lower, lower_stopped, p_lower = _tails(at_most, n, h=h)
+    n_used, stopped = np.maximum(n_upper, n_lower), upper_stopped & lower_stopped
     n_rated = np.where(stopped, n_used - 1, n_used)
     rated = np.arange(stream.shape[1]) < n_rated[:, None]
     below = np.count_nonzero(rated & ~at_least, axis=1)
     above = np.count_nonzero(rated & ~at_most, axis=1)
-    tied = n_rated - below - above
     with np.errstate(invalid="ignore", divide="ignore"):  # an empty stream has no rates
-        rates = Comparisons(
-            win_rate=(below + tied / 2) / n_rated,
-            win_rate_strict=below / n_rated,
-            tie_rate=tied / n_rated,
-            p_value=upper.p_value,
-            p_lower=lower.p_value,
-        )
-    return SequentialComparisons(rates, stopped, upper.n, lower.n, n_used, n_rated)
+        rates = comparisons_of(below, above, n_rated, p_value=p_value, p_lower=p_lower)
+    return SequentialComparisons(rates, stopped, n_upper, n_lower, n_used, n_rated)
 
 
-class _Tails(NamedTuple):
-    n: Counts  # draws looked at
-    stopped: NDArray[np.bool_]
-    p_value: Draws
-
-
-def _tails(hits: NDArray[np.bool_], n: Counts, *, h: int) -> _Tails:
-    """Find the h-th hit of each row, and the p-value if the draws are all there are."""
+def _tails(hits: Mask, n: Counts, *, h: int) -> tuple[Counts, Mask, Draws]:
+    """Return the number of draws up to the h-th hit of each row, if there is one, and the p-value."""
     reached = np.cumsum(hits, axis=1) >= h
-    stopped: NDArray[np.bool_] = np.any(reached, axis=1)
+    stopped: Mask = np.any(reached, axis=1)
     stop = reached.argmax(axis=1) + 1 if hits.shape[1] else n
     p_value = np.where(stopped, h / np.maximum(stop, 1), (np.count_nonzero(hits, axis=1) + 1) / (n + 1))
-    return _Tails(np.where(stopped, stop, n), stopped, p_value)
+    return np.where(stopped, stop, n), stopped, p_value

@@ -4,11 +4,8 @@ import math
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ice_eval.errors import DataError
-from ice_eval.stats._values import ROUND_OFF, Groups, finite_vector, grouping_of, is_constant
+from ice_eval.stats._values import ROUND_OFF, Groups, Values, finite_vector, grouping_of, is_constant
 from ice_eval.stats.bootstrap import Interval
 from ice_eval.stats.randomization import CHANCE
 
@@ -27,16 +24,13 @@ Reason = Literal[
     "all win rates are equal",
     "all groups have the same win rate",
 ]
-NOT_DISTINGUISHABLE: Reason = "not distinguishable from random"
-TOO_FEW: Reason = "too few examples"
-ALL_EQUAL: Reason = "all win rates are equal"
-GROUPS_EQUAL: Reason = "all groups have the same win rate"
+_REASONS: tuple[Reason, ...] = get_args(Reason)
+NOT_DISTINGUISHABLE, TOO_FEW, ALL_EQUAL, GROUPS_EQUAL = _REASONS
 """Reasons why a verdict has no words."""
 
 _TEST_LEVEL = 0.05
 DETECTABLE_ERRORS = 2.80
 """Standard errors from one half that are detected: 1.96 + 0.84, two-sided level 5 %, power 80 %."""
-
 _EFFECTS = ((0.8, "large"), (0.5, "medium"), (0.2, "small"))  # Cohen's (1988) words for a distance of at least
 
 
@@ -109,16 +103,16 @@ def verdict(
     would call one random explanation in five anti-faithful; the test holds its level. `without` is the reason to give
     without an interval, unless all win rates are one half (`reason_without_interval`).
     """
-    outside = excludes_chance(interval)
     if interval is None:
         # Without an interval all win rates (or group means) are equal, so the mean shows if each is one half.
         return Verdict(reason=NOT_DISTINGUISHABLE if abs(win_rate - CHANCE) <= ROUND_OFF else without)
+    outside = excludes_chance(interval)
     if not outside or (p_value is not None and p_value > _TEST_LEVEL + ROUND_OFF):
         return Verdict(excludes_chance=outside, reason=NOT_DISTINGUISHABLE)
     return Verdict(lowest=taxonomy(interval.low), highest=taxonomy(interval.high), excludes_chance=outside)
 
 
-def reason_without_interval(win_rates: NDArray[np.float64], *, groups: Groups | None = None) -> Reason:
+def reason_without_interval(win_rates: Values, *, groups: Groups = None) -> Reason:
     """Return the reason why a mean of win rates has no bootstrap interval: no resample differs from the data."""
     if grouping_of(groups, n=win_rates.size).n < 2:
         return TOO_FEW
@@ -133,20 +127,16 @@ def effect_word(effect_size: float) -> str:
     """
     if math.isnan(effect_size):
         raise DataError("an effect size is a number, got nan; one that is undefined has no word")
-    word = next((word for limit, word in _EFFECTS if reaches(abs(effect_size), limit)), None)
-    if word is None:
-        return "negligible"
-    return word if effect_size > 0 else f"{word} negative"
+    word = next((word for limit, word in _EFFECTS if reaches(abs(effect_size), limit)), "negligible")
+    return word if effect_size > 0 or word == "negligible" else f"{word} negative"
 
 
 def excludes_chance(interval: Interval | None) -> bool:
     """Return True if one half is outside the interval; False for an undefined interval."""
-    if interval is None:
-        return False
-    return not (reaches(CHANCE, interval.low) and reaches(interval.high, CHANCE))
+    return interval is not None and not (reaches(CHANCE, interval.low) and reaches(interval.high, CHANCE))
 
 
-def detectable_win_rate(win_rates: NDArray[np.float64], *, groups: Groups | None = None) -> float | None:
+def detectable_win_rate(win_rates: Values, *, groups: Groups = None) -> float | None:
     """Return the smallest mean win rate that a data set of this size and spread detects with power 80 %.
 
     `1/2 + 2.80 * SE`: two-sided level 5 %. Above 1 means that no rationale can be distinguished from random sets. None

@@ -1,4 +1,4 @@
-"""Tasks: data, prompt and label words. One file per task or family."""
+"""Tasks: data, prompt and label words. The shipped ones are in `suite`."""
 
 from ice_eval.tasks._base import (
     FEW_SHOT,
@@ -16,35 +16,11 @@ from ice_eval.tasks._base import (
     tasks,
     with_file,
 )
-from ice_eval.tasks._data import DataSource, FileData, HubData, NoData, PackageData, Records, numbered_rows
-from ice_eval.tasks._draft import data_notes, draft
-from ice_eval.tasks._file import is_task_file, load_task, named_task
+from ice_eval.tasks._data import DataSource, FileData, HubData, NoData, Records, numbered_rows
+from ice_eval.tasks._file import data_notes, draft, is_task_file, load_task, named_task
 
 __all__ = [
-    "FEW_SHOT",
-    "STANDARD",
-    "AnyTask",
-    "DataSource",
-    "FileData",
-    "HubData",
-    "NoData",
-    "PackageData",
-    "Piece",
-    "Records",
-    "Shot",
-    "Task",
-    "Template",
-    "Wording",
-    "adhoc_task",
-    "data_notes",
-    "draft",
-    "in_chat",
-    "is_task_file",
-    "load_task",
-    "named_task",
-    "numbered_rows",
-    "relabelled",
-    "task",
-    "tasks",
-    "with_file",
-]
+    "FEW_SHOT", "STANDARD", "AnyTask", "DataSource", "FileData", "HubData", "NoData", "Piece", "Records", "Shot",
+    "Task", "Template", "Wording", "adhoc_task", "data_notes", "draft", "in_chat", "is_task_file", "load_task",
+    "named_task", "numbered_rows", "relabelled", "task", "tasks", "with_file",
+]  # fmt: skip

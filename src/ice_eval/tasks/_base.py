@@ -2,7 +2,7 @@
 
 import functools
 import string
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -118,39 +118,36 @@ class Task(AnyTask):
     """Worked examples that become the shots of a few-shot prompt; see `asked`."""
 
     def __post_init__(self) -> None:
+        for problem in self._problems():
+            raise ConfigError(problem)
+
+    def _problems(self) -> Iterator[str]:
         words = (*self.label_words, *self.label_words.values())
         for text in (self.name, self.prompt, self.classifier_prompt or "", self.system or "", *words):
             if is_broken(text):
-                raise ConfigError(f"{text!r} holds half of a character (a lone surrogate), which no file can hold.")
+                yield f"{text!r} holds half of a character (a lone surrogate), which no file can hold."
         known = self.template.fields
         for name in self.explained:
             if name not in known:
-                raise ConfigError(f"cannot explain '{name}': the prompt has the fields {', '.join(known)}.")
-        for name in Template.parse(self.classifier_prompt).fields if self.classifier_prompt is not None else ():
+                yield f"cannot explain '{name}': the prompt has the fields {', '.join(known)}."
+        read = () if self.classifier_prompt is None else Template.parse(self.classifier_prompt).fields
+        for name in read:
             if name not in known:
-                raise ConfigError(
-                    f"the classifier's prompt has '{name}': the prompt has the fields {', '.join(known)}."
-                )
+                yield f"the classifier's prompt has '{name}': the prompt has the fields {', '.join(known)}."
         if not self.explained:
-            raise ConfigError(f"no field to explain; the prompt has {', '.join(known)}.")
+            yield f"no field to explain; the prompt has {', '.join(known)}."
         for shot in self.shots:
-            missing = [name for name in known if name not in shot.fields]
-            if missing:
-                raise ConfigError(
-                    f"a shot lacks the field '{missing[0]}' of the prompt; it has {', '.join(shot.fields)}."
-                )
+            for name in known:
+                if name not in shot.fields:
+                    yield f"a shot lacks the field '{name}' of the prompt; it has {', '.join(shot.fields)}."
             if shot.label not in self.label_words:
-                raise ConfigError(
-                    f"a shot has the label '{shot.label}', which is none of {', '.join(self.label_words)}."
-                )
+                yield f"a shot has the label '{shot.label}', which is none of {', '.join(self.label_words)}."
         if self.system is not None and not self.chat:
-            raise ConfigError("a system prompt needs a chat; give --chat too.")
+            yield "a system prompt needs a chat; give --chat too."
         if len(self.label_words) < 2:
-            raise ConfigError(
-                f"a task needs at least two labels, and {list(self.label_words)} was given; see --labels."
-            )
+            yield f"a task needs at least two labels, and {list(self.label_words)} was given; see --labels."
         if len(set(self.label_words.values())) < len(self.label_words):
-            raise ConfigError(f"two labels have the same words: {', '.join(map(repr, self.label_words.values()))}.")
+            yield f"two labels have the same words: {', '.join(map(repr, self.label_words.values()))}."
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -181,17 +178,15 @@ class Task(AnyTask):
                 f"'{'/'.join((self.name, *ways))}' names several prompts; give one, and '{FEW_SHOT}' once."
             )
         other = [way for way in wordings if way != STANDARD]
-        prompt, words = self.prompt, self.label_words
-        if other:
-            wording = self.variants[other[0]]
-            prompt, words = wording.prompt, self.label_words if wording.label_words is None else wording.label_words
-            if set(words) != set(self.label_words):
-                raise ConfigError(
-                    f"the prompt {prompt!r} has words for {', '.join(words)}, not for {', '.join(self.labels)}."
-                )
+        wording = self.variants[other[0]] if other else Wording(self.prompt)
+        words = self.label_words if wording.label_words is None else wording.label_words
+        if set(words) != set(self.label_words):
+            raise ConfigError(
+                f"the prompt {wording.prompt!r} has words for {', '.join(words)}, not for {', '.join(self.labels)}."
+            )
         return replace(
             self,
-            prompt=prompt,
+            prompt=wording.prompt,
             label_words={label: words[label] for label in self.labels},  # labels are known by their place
             shots=self.worked if few else self.shots,
             name="/".join((self.name, *other, *few)),

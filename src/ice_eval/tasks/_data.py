@@ -295,15 +295,17 @@ def _human(fields: Sequence[str], row: Row, where: str) -> tuple[Span, ...]:
     spans = row.get("rationale")
     if not isinstance(spans, list | tuple):
         return tuple(span for name in fields for span in _highlighted(name, row, where))
-    found = [_span(span, fields) for span in spans]
-    for span, given in zip(found, spans, strict=True):
+    found = []
+    for given in spans:
+        span = _span(given, fields)
         if span is None or span.field not in fields or not 0 <= span.start < span.end <= len(row[span.field]):
             field = fields[0] if span is None else span.field
             raise DataError(
                 f"{where}: the rationale span {given!r} does not lie in the text of '{field}'; [start, end] in the "
                 "prompt's first field is expected, or [field, start, end]."
             )
-    return tuple(span for span in found if span is not None)
+        found.append(span)
+    return tuple(found)
 
 
 def _highlighted(name: str, row: Row, where: str) -> list[Span]:

@@ -1,17 +1,31 @@
-"""Tasks by name (`sst2/minimal`) or as a YAML file: data, prompt, label words and the other fields of a `Task`."""
+"""Tasks by name (`sst2/minimal`) or as a YAML file, and drafts of such files for a user's data."""
 
+import itertools
+import json
+import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 from ice_eval._registry import did_you_mean
 from ice_eval.errors import ConfigError
 from ice_eval.files import home_expanded, read_yaml
+from ice_eval.records import Example
 from ice_eval.tasks._base import AnyTask, Shot, Task, Wording, label_words_of, tasks
-from ice_eval.tasks._data import FileData, NoData
+from ice_eval.tasks._data import OPTIONAL, FileData, NoData, Row
 
+T = TypeVar("T")
+Rows = Sequence[Row]
+_LOOKED_AT = 500
+"""Number of rows that are read to classify a column."""
+_MOST_LABELS = 20
+_MOST_WORDS = 3
+"""Most words in the name of a label."""
+_ID = re.compile(r"[-_.:/#\w]*\d[-_.:/#\w]*", re.ASCII)
+"""A number, or a code with a digit in it; a single word is no id."""
+_NUMBER = re.compile(r"[-+]?\d+([.,]\d+)*")
 _FILE = re.compile(r"(?P<path>.*?\.ya?ml)(?:/(?P<ways>.*))?", re.IGNORECASE)
 
 
@@ -73,7 +87,7 @@ def _task(content: Mapping[str, Any], path: Path) -> Task:
     task = Task(
         data=NoData() if data is None else FileData(path.parent / home_expanded(data), columns),
         prompt=prompt,
-        label_words=labels if isinstance(labels, dict) else label_words_of(prompt, labels),
+        label_words=labels(prompt),
         name=path.stem,
         **given,
     )
@@ -91,27 +105,24 @@ def _mapping(value: object, where: str) -> Mapping[str, Any]:
     return {str(key): each for key, each in value.items()}
 
 
+def _of_type(value: object, kind: type[T], where: str, expected: str, advice: str = "") -> T:
+    if not isinstance(value, kind):
+        raise ConfigError(f"{where}: {expected}, not {_shown(value)}{advice}.")
+    return value
+
+
 def _text(value: object, where: str) -> str:
-    if not isinstance(value, str):
-        raise ConfigError(f"{where}: text is expected, not {_shown(value)}; put it in quotes.")
-    return value
-
-
-def _flag(value: object, where: str) -> bool:
-    if not isinstance(value, bool):
-        raise ConfigError(f"{where}: true or false is expected, not {_shown(value)}.")
-    return value
+    return _of_type(value, str, where, "text is expected", "; put it in quotes")
 
 
 def _texts(value: object, where: str) -> tuple[str, ...]:
-    if not isinstance(value, list):
-        raise ConfigError(f"{where}: a list is expected, as [one, two], not {_shown(value)}.")
-    return tuple(_text(each, where) for each in value)
+    return tuple(_text(each, where) for each in _of_type(value, list, where, "a list is expected, as [one, two]"))
 
 
-def _words(value: object, where: str) -> dict[str, str] | tuple[str, ...]:
-    """Read label names with their label words, or names alone."""
-    return _texts(value, where) if isinstance(value, list) else _named_texts(value, where)
+def _labels(value: object, where: str) -> Callable[[str], dict[str, str]]:
+    """Read label names with their label words, or names alone; the words of these depend on the prompt."""
+    names = _texts(value, where) if isinstance(value, list) else _named_texts(value, where)
+    return lambda prompt: names if isinstance(names, dict) else label_words_of(prompt, names)
 
 
 def _named_texts(value: object, where: str) -> dict[str, str]:
@@ -126,17 +137,12 @@ def _wording(value: object, where: str) -> Wording:
     if "prompt" not in given or set(given) - {"prompt", "labels"}:
         raise ConfigError(f"{where}: a prompt is expected, or 'prompt' and 'labels', not {', '.join(given)}.")
     prompt = _text(given["prompt"], where)
-    if "labels" not in given:
-        return Wording(prompt)
-    labels = _words(given["labels"], f"{where}, labels")
-    return Wording(prompt, labels if isinstance(labels, dict) else label_words_of(prompt, labels))
+    return Wording(prompt, _labels(given["labels"], f"{where}, labels")(prompt) if "labels" in given else None)
 
 
 def _shots(value: object, where: str) -> tuple[Shot, ...]:
-    if not isinstance(value, list):
-        raise ConfigError(f"{where}: a list of examples is expected, not {_shown(value)}.")
     shots = []
-    for each in value:
+    for each in _of_type(value, list, where, "a list of examples is expected"):
         given = _named_texts(each, where)
         if "label" not in given:
             raise ConfigError(f"{where}: an example has no 'label'; it has {', '.join(given)}.")
@@ -153,7 +159,7 @@ _READERS: Mapping[str, Callable[[object, str], Any]] = {
     "data": _text,
     "columns": _named_texts,
     "prompt": _text,
-    "labels": _words,
+    "labels": _labels,
     "explain": _texts,
     "language": _text,
     "description": _text,
@@ -164,7 +170,136 @@ _READERS: Mapping[str, Callable[[object, str], Any]] = {
         name: _wording(each, f"{where}, {name}") for name, each in _mapping(value, where).items()
     },
     "classifier_prompt": _text,
-    "chat": _flag,
+    "chat": lambda value, where: _of_type(value, bool, where, "true or false is expected"),
     "system": _text,
 }
 """Keys of a file, and the readers of their values."""
+
+
+# Drafts: which columns are texts, a label or an id
+
+
+class Columns(NamedTuple):
+    """Columns by their apparent content."""
+
+    texts: tuple[str, ...]
+    label: str | None
+    id: str | None
+
+    @property
+    def renamed(self) -> dict[str, str]:
+        """Return `label` and `id` -> column of the data, where the names differ."""
+        pairs = {"id": self.id, "label": self.label}
+        return {ours: theirs for ours, theirs in pairs.items() if theirs is not None and theirs != ours}
+
+
+def columns_of(rows: Rows) -> Columns:
+    """Classify the columns of some rows by their names and values."""
+    # A label has few values, each of them short and repeated; an id is short and different in every row. A column
+    # called `label` or `id` is that.
+    names = [
+        name
+        for name in (rows[0] if rows else ())
+        if all(isinstance(row.get(name), str | int) and not isinstance(row[name], bool) for row in rows)
+    ]
+    values = {name: [str(row[name]).strip() for row in rows] for name in names}
+    others = [name for name in names if name not in OPTIONAL]
+    named = [name for name in ("id", "label") if any(row.get(name) is not None for row in rows)]
+    distinct = [name for name in others if len(rows) > 1 and len(set(values[name])) == len(rows)]
+    ids = ["id"] if "id" in named else [name for name in distinct if all(map(_ID.fullmatch, values[name]))]
+    words = [name for name in others if name not in ids and not all(map(_NUMBER.fullmatch, values[name]))]
+    few = [name for name in others if _are_labels(values[name])]
+    if words and set(words) <= set(few):  # a few short texts, given several times
+        few.remove(max(words, key=lambda name: sum(map(len, values[name]))))
+    labels = ["label"] if "label" in named else [name for name in few if name in words] or few
+    texts = [name for name in words if name not in labels and name.isidentifier()]
+    label, identity = (found[0] if len(found) == 1 else None for found in (labels, ids))
+    return Columns(tuple(texts), label, identity)
+
+
+def _are_labels(values: Sequence[str]) -> bool:
+    distinct = set(values)
+    few = 2 <= len(distinct) <= min(_MOST_LABELS, len(values) // 2)
+    return few and all(0 < len(value.split()) <= _MOST_WORDS for value in distinct)
+
+
+def data_notes(task: Task, examples: Sequence[Example]) -> list[str]:
+    """Return notes for the user on columns that hold names of labels: in the prompt, or unread."""
+    in_prompt = _label_columns([example.fields for example in examples], task.labels)
+    notes = [
+        f"the field '{name}' of the prompt holds the name of a label in every example: the model reads an answer "
+        "there. If it is the gold label, take it out of the prompt."
+        for name in in_prompt
+    ]
+    if isinstance(task.data, FileData) and all(example.gold is None for example in examples):
+        rows = list(itertools.islice(task.data.rows(), _LOOKED_AT))
+        notes += [
+            f"the data have no column 'label', but '{name}' holds names of labels: --columns label={name} makes it the "
+            "gold label."
+            for name in _label_columns(rows, task.labels)
+            if name not in in_prompt
+        ]
+    return notes
+
+
+def _label_columns(rows: Rows, labels: Sequence[str]) -> list[str]:
+    """Return the columns that hold only names of labels, two or more."""
+    known = {label.casefold() for label in labels}
+    values = {name: {str(row.get(name)).strip().casefold() for row in rows} for name in (rows[0] if rows else ())}
+    return [name for name, found in values.items() if len(found) > 1 and found <= known]
+
+
+_DRAFT = """\
+# A task: which texts, what the model is asked, and the words that it answers with.
+#   ice task check {file} --model MODEL     shows what the model reads, and how well it answers
+#   ice run --task {file} --model MODEL
+data: {data}  # .jsonl or .csv, seen from this file: the fields of the prompt, and perhaps `label` and `id`
+{columns}prompt: |-  # fields stand in braces; the model answers where it ends (a classifier reads the fields alone)
+{prompt}
+labels:  # name in the data: what the model writes after the prompt, its space included
+{labels}
+
+# All that follows is optional.
+# language: en  # of the texts
+# explain: [{field}]  # fields whose words are kept or removed; by default all of the prompt
+# lexicon: [good, bad]  # words that give the label away, which infill must not write
+# shots:  # worked examples before every question
+#   - {{{shot}, label: {label}}}
+# variants:  # other prompts, by name
+#   short: "{{{field}}}\\nAnswer:"  # or, with other label words, {{prompt: …, labels: {{…}}}}
+"""
+
+
+def draft(path: Path, data: Path | None = None) -> str:
+    """Return the text of a task file at `path`; with data, its fields and labels are those of the data.
+
+    Raises:
+        ConfigError: The data have no column that could be a field.
+        DataError: The data cannot be read.
+    """
+    fields, labels, renamed = ["text"], ["negative", "positive"], dict[str, str]()
+    if data is not None:
+        rows = list(itertools.islice(FileData(data).rows(), _LOOKED_AT))
+        columns = columns_of(rows)
+        if not columns.texts:
+            found = ", ".join(rows[0]) if rows else "nothing"
+            raise ConfigError(f"{data} has no column of texts whose name could stand in a prompt; it has {found}.")
+        fields, renamed = list(columns.texts), columns.renamed
+        given = {str(row[columns.label]) for row in rows if columns.label and row.get(columns.label) is not None}
+        labels = sorted(given) if 2 <= len(given) <= _MOST_LABELS else labels
+    shown = "reviews.jsonl" if data is None else os.path.relpath(data, path.parent)
+    names = ", ".join(f"{ours}: {_quoted(theirs)}" for ours, theirs in renamed.items())
+    return _DRAFT.format(
+        file=path.name,
+        data=_quoted(Path(shown).as_posix()),
+        columns=f"columns: {{{names}}}  # what the data call them: these do not stand in the prompt\n" if names else "",
+        prompt="\n".join([*(f"  {name.capitalize().replace('_', ' ')}: {{{name}}}" for name in fields), "  Label:"]),
+        labels="\n".join(f"  {_quoted(label)}: {_quoted(f' {label}')}" for label in labels),
+        field=fields[0],
+        shot=", ".join(f"{name}: …" for name in fields),
+        label=_quoted(labels[0]),
+    )
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)

@@ -13,8 +13,8 @@ from ice_eval.analysis.measures._base import Found, Measure, Missing, Part, meas
 from ice_eval.analysis.measures.explanations import entropy
 from ice_eval.records import PerUnit
 from ice_eval.results import InputRow, RunFolder, RunSettings
-from ice_eval.results.columns import Groups
 from ice_eval.seeding import rng_for
+from ice_eval.stats import Groups
 from ice_eval.table import columns, estimate, naming
 
 FEWEST, _FOLDS = 20, 5

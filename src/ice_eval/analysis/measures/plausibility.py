@@ -18,9 +18,9 @@ from ice_eval.analysis.measures._base import Found, Measure, Missing, Part, fill
 from ice_eval.rationales import Share, Units
 from ice_eval.records import PerUnit
 from ice_eval.results import InputRow, RunFolder, RunSettings
-from ice_eval.results.columns import Groups
 from ice_eval.results.outcomes import ALL
 from ice_eval.seeding import rng_for
+from ice_eval.stats import Groups
 from ice_eval.stats.correlation import FEWEST_PAIRS
 from ice_eval.table import columns, estimate, naming
 

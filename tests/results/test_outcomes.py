@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from ice_eval.results import InputRow
-from ice_eval.results.columns import GrowingOutcomes, Outcomes, groups_of
 from ice_eval.results.examples import Examples
+from ice_eval.results.outcomes import GrowingOutcomes, Outcomes, groups_of
 from ice_eval.stats import member_win_rates
 
 
@@ -111,8 +111,8 @@ def test_columns_of_few_numbers_are_held_small_and_come_back_bit_for_bit(n_numbe
     assert found.column("win_rate") is found.column("win_rate")  # a column of resampled means is known by it
 
 
-def test_columns_longer_than_a_block_come_back_bit_for_bit():
-    """Numbers are held in blocks of a megabyte: 131,072 floats, or twice as many codes with their families."""
+def test_long_columns_come_back_bit_for_bit():
+    """Numbers are held in one buffer that grows."""
     effects = np.random.default_rng(0).random((3, 100_000))
     families = random_families([1200, 1200])
     parts = [outcomes(n=100_000, effect=own) for own in effects]

@@ -1,10 +1,10 @@
-"""English tasks: reviews (the demo's, SST-2, IMDB, ERASER's), news, inference, and questions about a passage."""
+"""Shipped tasks: English reviews, news, inference and questions about a passage, and sentiment in nine languages."""
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from ice_eval.tasks._base import Shot, Task, Wording, task
-from ice_eval.tasks._data import DataSource, HubData, PackageData
+from ice_eval.tasks._base import Shot, Task, TaskFactory, Wording, task, tasks
+from ice_eval.tasks._data import DataSource, HubData, NoData, PackageData, Row
 
 _SENTIMENT = {0: "negative", 1: "positive"}
 _RELATIONS = ("entailment", "neutral", "contradiction")
@@ -26,6 +26,10 @@ _TOPIC_WORDS = frozenset(
 @functools.cache
 def _worked_reviews() -> tuple[Shot, ...]:
     return tuple(Shot({"text": row["text"]}, row["label"]) for row in PackageData("demo_shots.jsonl").rows())
+
+
+def _words(labels: Sequence[str], *words: str) -> dict[str, str]:
+    return dict(zip(labels, words, strict=True))
 
 
 def _film_reviews(data: DataSource, variants: Mapping[str, Wording]) -> Task:
@@ -96,15 +100,14 @@ def movies() -> Task:
 def ag_news() -> Task:
     """Topic of a news item: world, sports, business or technology (Zhang et al., 2015)."""
     question = "Article: {text}\nIs this about the world, sports, business or technology? It is about"
-    in_question = (" the world", " sports", " business", " technology")
     return Task(
         data=HubData("fancyzhx/ag_news", split="test", revision="eb185aade064a81", labels=dict(enumerate(_TOPICS))),
         language="en",
         prompt="Article: {text}\nTopic:",
-        label_words=dict(zip(_TOPICS, (" World", " Sports", " Business", " Technology"), strict=True)),
+        label_words=_words(_TOPICS, " World", " Sports", " Business", " Technology"),
         variants={
             "minimal": Wording("{text}\nTopic:"),
-            "question": Wording(question, dict(zip(_TOPICS, in_question, strict=True))),
+            "question": Wording(question, _words(_TOPICS, " the world", " sports", " business", " technology")),
         },
         worked=(
             Shot({"text": "Envoys meet again over the border dispute. Talks resume on Monday."}, "World"),
@@ -124,22 +127,15 @@ def esnli() -> Task:
     copy has none.
     """
     pair = "Premise: {premise}\nHypothesis: {hypothesis}\n"
-
-    def words(*each: str) -> dict[str, str]:
-        return dict(zip(_RELATIONS, each, strict=True))
-
+    verb, truth = "Does the first prove, allow or refute the second? It", "True, false or unknown? The hypothesis is"
     return Task(
         data=HubData("esnli/esnli", revision="a160e6a02bbb8d8", labels=dict(enumerate(_RELATIONS))),
         language="en",
         prompt=pair + "Relation:",
-        label_words=words(" entailment", " neutral", " contradiction"),
+        label_words=_words(_RELATIONS, " entailment", " neutral", " contradiction"),
         variants={
-            "verb": Wording(
-                pair + "Does the first prove, allow or refute the second? It", words(" proves", " allows", " refutes")
-            ),
-            "true-false-unknown": Wording(
-                pair + "True, false or unknown? The hypothesis is", words(" true", " unknown", " false")
-            ),
+            "verb": Wording(pair + verb, _words(_RELATIONS, " proves", " allows", " refutes")),
+            "true-false-unknown": Wording(pair + truth, _words(_RELATIONS, " true", " unknown", " false")),
         },
         worked=(
             Shot({"premise": "Two boys kick a ball in a park.", "hypothesis": "Children are outside."}, "entailment"),
@@ -185,3 +181,26 @@ def multirc() -> Task:
         label_words={"false": " false", "true": " true"},
         explain=("passage",),
     )
+
+
+def _factory(row: Row) -> TaskFactory:
+    """Return a function that makes the task of a row of `sentiment.jsonl`; its label words are of negative first."""
+
+    def sentiment() -> Task:
+        data = dict(row.get("data") or {})
+        labels = {value: name for name, value in data.pop("labels", {}).items()}
+        return Task(
+            data=HubData(**data, labels=labels) if data else NoData(),
+            language=row["language"],
+            prompt=row["prompt"],
+            label_words=row["words"],
+            worked=tuple(Shot({"text": text}, label) for label, text in row["worked"].items()),
+            lexicon=frozenset(row["lexicon"].split()),
+        )
+
+    sentiment.__doc__ = row["description"]
+    return sentiment
+
+
+for _row in PackageData("sentiment.jsonl").rows():
+    tasks.add(_row["name"], _factory(_row))
