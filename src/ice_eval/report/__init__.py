@@ -16,8 +16,7 @@ from ice_eval.report.analyses import (
 from ice_eval.report.chains import ChainVerdict, chain_verdict
 from ice_eval.report.formats import FORMATS, formatted
 from ice_eval.report.gate import failures, words_of
-from ice_eval.report.notebook import ShownExample, summary_html
-from ice_eval.report.page import write_html
+from ice_eval.report.page import ShownExample, summary_html, write_html
 from ice_eval.report.paper import (
     beside_notes,
     beside_table,

@@ -5,7 +5,7 @@ import json
 import math
 from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from markupsafe import Markup
@@ -13,8 +13,8 @@ from scipy.special import logit
 
 from ice_eval.files import as_text
 from ice_eval.protocols import PROTOCOLS
-from ice_eval.report.chains import chain_record
-from ice_eval.report.example import LARGEST_LOG_ODDS, cut_at_units
+from ice_eval.report.chain_view import chain_record
+from ice_eval.report.example import LARGEST_LOG_ODDS, cut_at_units, shortened
 from ice_eval.report.tables import run_names
 from ice_eval.results import Configuration, ExampleOutcome, InputRow, RunFolder, RunSettings
 from ice_eval.results.agreements import disagreements
@@ -66,7 +66,7 @@ def _examples(folder: RunFolder, *, budget: int) -> list[Record]:
     """Return the examples of a run that fit; where not all fit, they are read twice, to hold only the chosen ones."""
     kept, sketches, total = list[Record](), list[Sketch](), 0
     for record, ranks in example_records(folder):
-        sketches.append(sketch_of(record, ranks))
+        sketches.append(Sketch(len(script_json(record).encode()), ranks))
         total += sketches[-1].size
         if total <= budget:
             kept.append(record)
@@ -87,10 +87,6 @@ class Sketch(NamedTuple):
     ranks: Ranks
 
 
-def sketch_of(record: Record, ranks: Ranks) -> Sketch:
-    return Sketch(len(script_json(record).encode()), ranks)
-
-
 def within(sketches: Sequence[Sketch], *, budget: int) -> list[int]:
     """Return the indices of the examples that fit the budget, in the order of the data."""
     # Where not all fit they are taken in turn from four queues: the first in the data, the examples that were skipped,
@@ -99,14 +95,12 @@ def within(sketches: Sequence[Sketch], *, budget: int) -> list[int]:
     if sum(sketch.size for sketch in sketches) <= budget:
         return list(numbers)
     queues = [list(numbers), *(sorted(numbers, key=lambda i, q=q: sketches[i].ranks[q]) for q in range(3))]  # type: ignore[misc]
-    kept: dict[int, None] = {}
-    for index in itertools.chain.from_iterable(zip(*queues, strict=True)):
-        if index in kept:
-            continue
+    kept = list[int]()
+    for index in dict.fromkeys(itertools.chain.from_iterable(zip(*queues, strict=True))):
         budget -= sketches[index].size
         if budget < 0:
             break
-        kept[index] = None
+        kept.append(index)
     return sorted(kept)
 
 
@@ -154,32 +148,36 @@ class PartRows:
 
     def text(self, example: InputRow, row: int) -> str:
         [record] = self.ledger.records(np.array([row]))
-        return shortened(shown_text(example, record))
+        return shortened(shown_text(example, record), LONGEST_TEXT)
 
 
-class _Lists:
-    """Values that the cells of one example refer to by index; attributions share the null, for example."""
+class _Indexed(dict[Any, int]):
+    """Values that cells of one example refer to by index; attributions share the null, for example."""
 
-    def __init__(self) -> None:
-        self.texts: dict[str, int] = {}
-        self.nulls: dict[tuple[int, ...], int] = {}
-        self.rationales: dict[tuple[int, ...], int] = {}
-
-
-K = TypeVar("K")
-
-
-def _place(places: dict[K, int], value: K) -> int:
-    """Return the index of a value, appending it if it is new."""
-    return places.setdefault(value, len(places))
+    def place(self, value: Any) -> int:
+        """Return the index of a value, appending it if it is new."""
+        return self.setdefault(value, len(self))
 
 
 def example_record(example: InputRow, place: int, part: PartRows, outcomes: Sequence[ExampleOutcome]) -> Record:
     """Return one example: its text in pieces, its attributions, and a cell for every configuration."""
     first = next((line for line in outcomes if line.error is None), None)
-    lists = _Lists()
+    texts, nulls, rationales = _Indexed(), _Indexed(), _Indexed()
+
+    def cell(line: ExampleOutcome, disagree: bool) -> list[Any]:
+        numbers = [round(value, 4) for value in (line.win_rate, line.tie_rate, line.p_value, line.p_lower)]
+        effect = None if line.effect_size is None else round(line.effect_size, 2)
+        rationale = rationales.place(tuple(line.rationale))
+        if line.operator == ALL:  # the operators are shown side by side, each with its own rows
+            return [*numbers, effect, scaled(logit(line.score)), int(disagree), rationale, None, None, []]
+        found = part.compared[line.configuration]
+        values, rows = found.log_odds[place], found.null_rows[place, : min(N_RANDOM_TEXTS, line.m)]
+        null = nulls.place(tuple(scaled(value) for value in values[1 : 1 + line.m]))
+        text, *random = (texts.place(part.text(example, int(row))) for row in (found.rationale[place], *rows))
+        return [*numbers, effect, scaled(values[0]), int(disagree), rationale, null, text, random]
+
     cells = [
-        _cell(example, place, part, lists, line, disagree=disagree) if line.error is None else line.error
+        cell(line, disagree) if line.error is None else line.error
         for line, disagree in zip(outcomes, disagreements(outcomes), strict=True)
     ]
     # Ties are those of one attribution; the other flags are of the example.
@@ -198,39 +196,16 @@ def example_record(example: InputRow, place: int, part: PartRows, outcomes: Sequ
             name: [float(f"{value:.3g}") if math.isfinite(value) else None for value in values]
             for name, values in example.attributions.items()
         },
-        "texts": list(lists.texts),
-        "nulls": list(map(list, lists.nulls)),
-        "rationales": list(map(list, lists.rationales)),
+        "texts": list(texts),
+        "nulls": list(map(list, nulls)),
+        "rationales": list(map(list, rationales)),
         "cells": cells,
     }
 
 
-def _cell(
-    example: InputRow, place: int, part: PartRows, lists: _Lists, line: ExampleOutcome, *, disagree: bool
-) -> list[Any]:
-    cell = line.configuration
-    numbers = [round(value, 4) for value in (line.win_rate, line.tie_rate, line.p_value, line.p_lower)]
-    effect = None if line.effect_size is None else round(line.effect_size, 2)
-    rationale = _place(lists.rationales, tuple(line.rationale))
-    if cell.operator == ALL:  # the operators are shown side by side, each with its own rows
-        return [*numbers, effect, scaled(logit(line.score)), int(disagree), rationale, None, None, []]
-    found = part.compared[cell]
-    values, rows = found.log_odds[place], found.null_rows[place, : min(N_RANDOM_TEXTS, line.m)]
-    return [
-        *numbers,
-        effect,
-        scaled(values[0]),
-        int(disagree),
-        rationale,
-        _place(lists.nulls, tuple(scaled(value) for value in values[1 : 1 + line.m])),
-        _place(lists.texts, part.text(example, int(found.rationale[place]))),
-        [_place(lists.texts, part.text(example, row)) for row in rows.tolist()],
-    ]
-
-
 def _field(name: str, text: str, example: InputRow) -> Record:
     """Return a field in pieces; `units` holds the unit of each piece, -1 for the text between units."""
-    cut = cut_at_units(text, [(unit, span) for unit, span in enumerate(example.spans) if span.field == name])
+    cut = cut_at_units(text, example.spans, name)
     return {
         "name": name,
         "pieces": [piece for piece, _ in cut],
@@ -242,10 +217,6 @@ def _field(name: str, text: str, example: InputRow) -> Record:
 def scaled(log_odds: float) -> int:
     """Return thousandths: four digits are enough to draw, and take half the space of a fraction."""
     return round(1000 * float(min(max(log_odds, -LARGEST_LOG_ODDS), LARGEST_LOG_ODDS)))
-
-
-def shortened(text: str) -> str:
-    return text if len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + " …"
 
 
 # Inside <script> a browser looks for "</script" and "<!--" only, but escaping these five costs next to nothing and

@@ -1,4 +1,4 @@
-"""One self-contained HTML file for one or several runs: its content as plain values, and its writer."""
+"""Runs as HTML: one self-contained page for one or several runs, and views of runs and examples for notebooks."""
 
 import base64
 import functools
@@ -19,12 +19,14 @@ from ice_eval.errors import ConfigError, MissingExtraError, StorageError, requir
 from ice_eval.files import cache_folder, write_atomically
 from ice_eval.report.analyses import measure_tables
 from ice_eval.report.browser import BUDGET, browser_data, script_json
-from ice_eval.report.chains import chain_verdict
-from ice_eval.report.colours import WORD_COLOURS, WORD_TEXT_COLOURS, operator_colour
+from ice_eval.report.chain_view import ALWAYS, REPLIES, chain_view, is_chain, operator_of
+from ice_eval.report.chains import capacity_table, chain_verdict
+from ice_eval.report.colours import AGAINST, SUPPORT, WORD_COLOURS, WORD_TEXT_COLOURS, operator_colour
+from ice_eval.report.example import example_lines, harmless, histogram, numbers_of, pieces, rgb, shown, title_of
 from ice_eval.report.provenance import CITATION, command, provenance
 from ice_eval.report.sentences import in_first_setting, lead, notes, place_of, verdicts
-from ice_eval.report.tables import cost_table, tables
-from ice_eval.results import RunFolder, Summary
+from ice_eval.report.tables import cost_table, summary_table, tables
+from ice_eval.results import ComparedOutcome, ExampleView, RunFolder, Summary
 
 OF_CHAINS = "chain-"
 """Prefix of the names of figures of chains, which have their own section."""
@@ -39,13 +41,13 @@ def write_html(folders: Sequence[RunFolder], path: Path, *, budget: int = BUDGET
         ConfigError: The file cannot be written.
     """
     content = page(folders, budget=budget)
-    browser, figures = script_text("\n".join(map(_asset, _BROWSER))), script_text(_asset("figures.js"))
-    library = script_text(content["library"])
+    sources = {"browser": "\n".join(map(_asset, _BROWSER)), "figures": _asset("figures.js")}
+    scripts = {name: script_text(source) for name, source in (sources | {"library": content["library"]}).items()}
     text = template("report.html").render(
         page=content,
         style=_asset("style.css"),
-        scripts={"browser": browser, "figures": figures, "library": library},
-        policy=content_policy([browser, figures, library]),
+        scripts=scripts,
+        policy=content_policy(list(scripts.values())),
         data={"browser": script_json(content["browser"]), "figures": script_json(content["drawn"])},
         fills=WORD_COLOURS,
         inks=WORD_TEXT_COLOURS,
@@ -65,9 +67,9 @@ def page(folders: Sequence[RunFolder], *, budget: int = BUDGET) -> dict[str, Any
     browser, drawn = browser_data(folders, budget=budget), drawings(folders)
     summaries = [folder.summary() for folder in folders]
     # Over several runs what differs between them becomes a column, and p-values are adjusted jointly.
-    shown = tables(summaries)
+    all_tables = tables(summaries)
     if any(folder.manifest().config.eraser for folder in folders):
-        shown += measure_tables(measured({"eraser": measures.get("eraser")()}, folders), folders)
+        all_tables += measure_tables(measured({"eraser": measures.get("eraser")()}, folders), folders)
     of_chains = [summary.chains is not None for summary in summaries]
     figures = [{name: figure[name] for name in ("name", "title", "caption")} for figure in drawn.figures]
     return {
@@ -82,8 +84,8 @@ def page(folders: Sequence[RunFolder], *, budget: int = BUDGET) -> dict[str, Any
             _run(folder, record, summary)
             for folder, record, summary in zip(folders, browser["runs"], summaries, strict=True)
         ],
-        "tables": shown,
-        "numbered": any("run" in table.header for table in shown),
+        "tables": all_tables,
+        "numbered": any("run" in table.header for table in all_tables),
         "figures": [figure for figure in figures if not figure["name"].startswith(OF_CHAINS)],
         "chain_figures": [figure for figure in figures if figure["name"].startswith(OF_CHAINS)],
         "missing": drawn.missing,
@@ -112,9 +114,6 @@ def _run(folder: RunFolder, record: dict[str, Any], summary: Summary) -> dict[st
     }
 
 
-# Figures
-
-
 @dataclass(frozen=True)
 class Drawings:
     """Figures of a page and the script that draws them; without them, the reason."""
@@ -135,11 +134,8 @@ def drawings(folders: Sequence[RunFolder]) -> Drawings:
         return Drawings(missing=f"No figures: {exc}")
     from ice_eval.report.figures import figures, theme
 
-    found = tuple(
-        {"name": each.name, "title": each.title, "caption": each.caption, "spec": each.chart.to_dict()}
-        for each in figures(folders)
-    )
-    if not found:
+    drawn = figures(folders)
+    if not drawn:
         return Drawings()
     version = ".".join(altair.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
     try:
@@ -150,7 +146,8 @@ def drawings(folders: Sequence[RunFolder]) -> Drawings:
             missing=f"No figures: altair {altair.__version__} writes Vega-Lite {version}, and vl-convert "
             f"{vl_convert.__version__} says: {reason}. Install both anew: pip install -U altair vl-convert-python"
         )
-    return Drawings(found, {name: theme(name) for name in ("light", "dark")}, library)
+    found = ({"name": f.name, "title": f.title, "caption": f.caption, "spec": f.chart.to_dict()} for f in drawn)
+    return Drawings(tuple(found), {"light": theme("light"), "dark": theme("dark")}, library)
 
 
 @functools.cache
@@ -175,7 +172,6 @@ def _library(version: str, made_by: str) -> str:
 
 _APART = re.compile(r"(?<=\d) (?=%)|(?<=\b[a-zκ]) (?== [\d+−-])|(?<=\b[a-zκ] =) (?=[\d+−-])")
 """Spaces in `95 %` and `n = 20`."""
-_CODE = re.compile(r"`([^`]+)`")
 
 
 def template(name: str) -> jinja2.Template:
@@ -193,7 +189,7 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     found.filters["unbroken"] = unbroken
-    found.filters["with_code"] = lambda text: Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))
+    found.filters["with_code"] = lambda text: Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
     return found
 
 
@@ -221,3 +217,75 @@ def content_policy(scripts: Sequence[str]) -> str:
 
 def _asset(name: str) -> str:
     return (importlib.resources.files("ice_eval.report") / "templates" / name).read_text(encoding="utf-8")
+
+
+# Views for notebooks. Styles are in the elements, so that nothing leaks into the rest of the notebook. Text has the
+# notebook's own colour on transparent shades, so that dark themes work; cells with a word's colour have their own text
+# colour.
+
+_STRONGEST = 0.6
+"""Opacity of the strongest shade: text on it is readable in light and dark themes."""
+
+
+def summary_html(folder: RunFolder) -> str:
+    """Return the summary of a run as a table with notes, for notebooks."""
+    summary, config = folder.summary(), folder.manifest().config
+    table = capacity_table(summary) if summary.chains is not None else summary_table([summary])
+    styles = {word: f"background:{fill};color:{WORD_TEXT_COLOURS[word]};" for word, fill in WORD_COLOURS.items()}
+    rows = [
+        [(cell, styles.get(word, "")) for cell, word in zip(row, words, strict=True)]
+        for row, words in zip(table.rows, table.words, strict=True)
+    ]
+    title = f"{config.model} on {config.task}"
+    return template("notebook_run.html").render(title=title, header=table.header, rows=rows, notes=notes(summary))
+
+
+class ShownExample:
+    """One example of a run: its text with attributions in a notebook, lines of text elsewhere."""
+
+    def __init__(self, view: ExampleView) -> None:
+        self.view = view
+
+    def __repr__(self) -> str:
+        return "\n".join(harmless(line).plain for line in example_lines(self.view))
+
+    def _repr_html_(self) -> str:
+        view, example = self.view, self.view.example
+        if is_chain(view) and example.skip_reason is None:
+            found = chain_view(example, view.rows, operator_of(view))
+            steps = [(step, _shade(step.effect or 0.0)) for step in found.steps]
+            return template("notebook_chain.html").render(
+                id=example.example_id, chain=found, steps=steps, words=REPLIES, always=ALWAYS
+            )
+        gold = None if example.gold is None else view.labels[example.gold]
+        compared = [_content(each, view) for each in shown(view)]
+        return template("notebook_example.html").render(view=view, gold=gold, compared=compared)
+
+
+def _content(each: ComparedOutcome, view: ExampleView) -> dict[str, Any]:
+    line = each.line
+    head = {"title": title_of(line), "error": line.error}
+    if line.error is not None:
+        return head
+    found = None if each.scores is None else histogram(each.scores)
+    marked = {True: "outline:2px solid currentColor;border-radius:2px;font-weight:600;", False: ""}
+    fields = []
+    for name, parts in pieces(view, line):
+        hints = (f"{part.strength:+.2f} of the largest" if part.strength else "" for part in parts)
+        styles = (_shade(part.strength) + marked[part.in_rationale] for part in parts)
+        fields.append((name, list(zip((part.text for part in parts), styles, hints, strict=True))))
+    return {
+        **head,
+        "numbers": numbers_of(line),
+        "fields": fields,
+        "null": found,
+        "bars": () if found is None else [(x, n / max(found.counts)) for x, n in enumerate(found.counts) if n],
+        "less_is_better": line.direction == "necessity",
+    }
+
+
+def _shade(strength: float) -> str:
+    """Return the background for a strength between -1 and 1."""
+    red, green, blue = rgb(SUPPORT if strength > 0 else AGAINST)
+    opacity = _STRONGEST * abs(strength)
+    return f"background:rgba({red},{green},{blue},{opacity:.2f});" if opacity > 0 else ""

@@ -11,7 +11,7 @@ from ice_eval.nulls import SIZE
 from ice_eval.protocols import PROTOCOLS
 from ice_eval.rationales import DYNAMIC, Share
 from ice_eval.records import Direction
-from ice_eval.report.chains import cot_notes
+from ice_eval.report.chains import OperatorVerdict, cot_notes
 from ice_eval.report.tables import THRESHOLD, adapted_inputs, run_letters
 from ice_eval.results import Configuration, Plan, RunDifference, Summary, SummaryLine
 from ice_eval.results.agreements import kappas
@@ -62,24 +62,13 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Sentence:
-    """The verdict on one attribution under one operator."""
-
-    operator: str
-    verdict: str
-    word: str | None
-    """Word that sets the colour, the lower one of a range; None where the verdict has none."""
-    text: str
-
-
-@dataclass(frozen=True)
 class Statement:
     """The verdicts of a run on one attribution in one setting."""
 
     attribution: str
     setting: str
     """Direction and size, and the null where sets are matched by more than their size."""
-    sentences: tuple[Sentence, ...]
+    sentences: tuple[OperatorVerdict, ...]
     over_all: str
     """One conclusion over all operators, if they allow it; empty with a single operator."""
     silence: str
@@ -197,10 +186,10 @@ def _setting(place: Place) -> str:
     return f"{act} {chosen}{null}"
 
 
-def _sentence(line: SummaryLine) -> Sentence:
+def _sentence(line: SummaryLine) -> OperatorVerdict:
     verdict, word = ("no verdict", None) if line.verdict is None else (str(line.verdict), line.verdict.lowest)
     if line.win_rate is None:
-        return Sentence(line.operator, verdict, word, "no example could be evaluated.")
+        return OperatorVerdict(line.operator, verdict, word, "no example could be evaluated.")
     limits = line.win_rate_ci
     between = "no interval" if limits is None else f"95 % interval {100 * limits[0]:.1f}–{percent(limits[1])}"
     sets = "random sets of the same size" + ("" if line.null == SIZE else f" and matched by {line.null}")
@@ -212,7 +201,7 @@ def _sentence(line: SummaryLine) -> Sentence:
         counted = ", ties counted as lost" if strict else ", ties counted half"
         tied = f"{percent(line.tie_rate)} tie; "
     text = f"{verb} {percent(line.win_rate)} of {sets}{counted} ({tied}{between}, n = {line.n})."
-    return Sentence(line.operator, verdict, word, text)
+    return OperatorVerdict(line.operator, verdict, word, text)
 
 
 def _silence(lines: Sequence[SummaryLine], units: str) -> str:

@@ -9,13 +9,15 @@ import numpy as np
 from rich.text import Text
 
 from ice_eval.records import Kind
-from ice_eval.report.example import numbers_of, quoted, shade, title_of
+from ice_eval.report.example import heading, quoted, random_lines, shade, shortened
 from ice_eval.results import ComparedOutcome, ExampleView, InputRow, LedgerRow, RunSettings
 from ice_eval.results.outcomes import ALL
 from ice_eval.subjects.chain.summary import ANSWER, CHAIN, GOLD, LABELS, QUESTION, Flags, changed
 
 _MOST_REPLIES = 3
 """Different replies that are shown of one step."""
+_LONGEST_REPLY = 300
+"""Characters of a reply that the page shows; `ice show` prints the rest."""
 ALWAYS = "Every random removal of steps changes the answer, so that no single step stands out."
 REPLIES = {True: "another answer", False: "the same answer", None: "cannot be read"}
 """Kinds of replies."""
@@ -74,17 +76,13 @@ def chain_view(example: InputRow, rows: Sequence[LedgerRow], operator: str) -> C
     chain. Else random sets of steps tell: how much more often it changes with the step among them than without.
     """
     whole = [row for row in rows if row.key.kind in (Kind.FULL, Kind.AGAIN)]
-    removals = [
-        row  # explanations look for steps that matter, so that their rows are no sample of all
-        for row in rows
-        if row.key.kind in (Kind.RANDOM, Kind.PROBE)
-        and (row.key.operator, row.key.direction) == (operator, "necessity")
-    ]
+    removals = [row for row in rows if (row.key.operator, row.key.direction) == (operator, "necessity")]
+    # Explanations look for steps that matter, so that their rows are no sample of all.
     drawn = [row for row in removals if row.key.kind == Kind.RANDOM]
+    sample = [row for row in removals if row.key.kind in (Kind.RANDOM, Kind.PROBE)]
     every = range(len(example.spans))
-    gone = [[row for row in removals if set(every) - set(row.kept) == {step}] for step in every]
-    alone = all(gone)
-    there: list[Sequence[LedgerRow]] = [whole for _ in every]
+    gone = [[row for row in sample if set(every) - set(row.kept) == {step}] for step in every]
+    there, alone = [whole for _ in every], all(gone)
     if not alone:
         gone = [[row for row in drawn if step not in row.kept] for step in every]
         there = [[row for row in drawn if step in row.kept] for step in every]
@@ -104,7 +102,6 @@ def chain_view(example: InputRow, rows: Sequence[LedgerRow], operator: str) -> C
 
 
 def _effect(text: str, gone: Sequence[LedgerRow], there: Sequence[LedgerRow]) -> StepEffect:
-    """Return the effect of a step, from the rows without it and those with it."""
     without, with_it = _read(gone), _read(there)
     effect = float(without.mean() - with_it.mean()) if without.size and with_it.size else None
     return StepEffect(text, effect, int(without.sum()), int(without.size), _replies_of(gone))
@@ -149,10 +146,26 @@ def chain_lines(
         yield head.append(step.text, style=shade(step.effect or 0.0) if colour else "")
         yield from _reply_lines("      without it", step.replies)
     for each in compared:
-        yield Text()
-        yield from _compared(each, view)
-    if n_random:
-        yield from _random(view, operator, n_random)
+        yield from (Text(), heading(each.line))
+        for row in view.rationale_rows(each.line) if each.line.error is None else ():
+            yield _row_line(row, each.line.rationale, each.line.direction)
+    chosen = [(operator, direction) for direction in ("sufficiency", "necessity")]
+    every = range(len(view.example.spans))
+
+    def random_line(row: LedgerRow) -> Text:
+        kept = row.key.direction == "sufficiency"
+        return _row_line(row, row.kept if kept else [step for step in every if step not in row.kept], row.key.direction)
+
+    yield from random_lines(view, n_random, chosen, random_line)
+
+
+def _row_line(row: LedgerRow, steps: Sequence[int], direction: str | None) -> Text:
+    """Return the reply to a row in which just these steps are kept, or removed; they are counted from 1."""
+    named = ", ".join(str(step + 1) for step in steps)
+    numbers = f"step {named}" if len(steps) == 1 else f"steps {named or 'none'}"
+    [reply] = _replies_of([row])
+    act = "alone" if direction == "sufficiency" else "removed"
+    return Text(f"  {numbers} {act}: {quoted(reply.text)} ({REPLIES[reply.changed]})")
 
 
 def operator_of(view: ExampleView) -> str:
@@ -168,45 +181,6 @@ def _reply_lines(name: str, replies: Sequence[ChainReply]) -> Iterator[Text]:
         yield Text(f"{name}: {quoted(reply.text)} ({REPLIES[reply.changed]}{times})")
     if len(replies) > _MOST_REPLIES:
         yield Text(f"{name}: {len(replies) - _MOST_REPLIES} other replies")
-
-
-def _compared(each: ComparedOutcome, view: ExampleView) -> Iterator[Text]:
-    line = each.line
-    if line.error is not None:
-        yield Text(f"{title_of(line)}: {line.error}")
-        return
-    yield Text(f"{title_of(line)}: {numbers_of(line)}", style="bold")
-    act = "alone" if line.direction == "sufficiency" else "removed"
-    for row in view.rationale_rows(line):
-        yield Text(f"  {_numbers(line.rationale)} {act}: {_reply(row)}")
-
-
-def _random(view: ExampleView, operator: str, n_random: int) -> Iterator[Text]:
-    rows = [row for row in view.rows if row.key.kind == Kind.RANDOM and row.key.operator == operator]
-    for direction in dict.fromkeys(row.key.direction for row in rows):
-        there = [row for row in rows if row.key.direction == direction]
-        some = there if n_random < 0 else there[:n_random]
-        yield Text()
-        yield Text(f"{len(some)} of {len(there)} random rows under {operator}, {direction}", style="bold")
-        for row in some:
-            gone = [step for step in range(len(view.example.spans)) if step not in row.kept]
-            what = f"{_numbers(row.kept)} alone" if direction == "sufficiency" else f"{_numbers(gone)} removed"
-            yield Text(f"  {what}: {_reply(row)}")
-
-
-def _reply(row: LedgerRow) -> str:
-    [reply] = _replies_of([row])
-    return f"{quoted(reply.text)} ({REPLIES[reply.changed]})"
-
-
-def _numbers(steps: Sequence[int]) -> str:
-    """Return the numbers of steps, counted from 1."""
-    named = ", ".join(str(step + 1) for step in steps)
-    return f"step {named}" if len(steps) == 1 else f"steps {named or 'none'}"
-
-
-_LONGEST_REPLY = 300
-"""Characters of a reply that are shown; `ice show` prints the rest."""
 
 
 def chain_record(example: InputRow, rows: Sequence[LedgerRow], config: RunSettings) -> dict[str, Any] | None:
@@ -235,9 +209,6 @@ def chain_record(example: InputRow, rows: Sequence[LedgerRow], config: RunSettin
     }
 
 
-def _replies(replies: Sequence[ChainReply]) -> list[tuple[str, bool | None, int]]:
-    """Return the text, whether it is another answer, and how often it came, of the most frequent replies."""
-    return [
-        (text if len(text) <= _LONGEST_REPLY else text[:_LONGEST_REPLY] + " …", changed, times)
-        for text, changed, times in replies[:_MOST_REPLIES]
-    ]
+def _replies(replies: Sequence[ChainReply]) -> list[ChainReply]:
+    """Return the most frequent replies, shortened."""
+    return [reply._replace(text=shortened(reply.text, _LONGEST_REPLY)) for reply in replies[:_MOST_REPLIES]]
