@@ -5,6 +5,10 @@ from ice_eval.report.analyses import (
     answer_tables,
     audit_notes,
     audit_tables,
+    beside_notes,
+    beside_table,
+    claims_table,
+    discrepancies_table,
     grid_plan_notes,
     grid_plan_table,
     grid_runs_table,
@@ -12,20 +16,14 @@ from ice_eval.report.analyses import (
     grid_table_note,
     measure_notes,
     measure_tables,
+    paper_figures,
+    paper_index,
+    paper_layout,
 )
 from ice_eval.report.chains import ChainVerdict, chain_verdict
 from ice_eval.report.formats import FORMATS, formatted
 from ice_eval.report.gate import failures, words_of
 from ice_eval.report.page import ShownExample, summary_html, write_html
-from ice_eval.report.paper import (
-    beside_notes,
-    beside_table,
-    claims_table,
-    discrepancies_table,
-    paper_figures,
-    paper_index,
-    paper_layout,
-)
 from ice_eval.report.sentences import adaptation_notes, difference_notes, notes, plan_notes
 from ice_eval.report.tables import (
     adaptation_table,

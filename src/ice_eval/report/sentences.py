@@ -1,16 +1,14 @@
 """Sentences about runs: verdicts with their limits, and notes beside tables."""
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from ice_eval import stats
 from ice_eval.analysis.answers import Answered
 from ice_eval.nulls import SIZE
 from ice_eval.protocols import PROTOCOLS
-from ice_eval.rationales import DYNAMIC, Share
-from ice_eval.records import Direction
+from ice_eval.rationales import DYNAMIC
 from ice_eval.report.chains import OperatorVerdict, cot_notes
 from ice_eval.report.tables import THRESHOLD, adapted_inputs, run_letters
 from ice_eval.results import Configuration, Plan, RunDifference, Summary, SummaryLine
@@ -52,15 +50,6 @@ _STEP_FLAGS = {
 _ACTS = {"sufficiency": "kept", "necessity": "removed"}
 
 
-class Place(NamedTuple):
-    """A configuration, whatever its operator."""
-
-    attribution: str
-    direction: Direction
-    k: Share | None
-    null: str
-
-
 @dataclass(frozen=True)
 class Statement:
     """The verdicts of a run on one attribution in one setting."""
@@ -88,24 +77,15 @@ def verdicts(summary: Summary) -> Verdicts:
     units = _units([summary])
     lines = [line for line in summary.configurations if line.operator != ALL]
     over_all = {place_of(line): _over_all(line, units) for line in summary.robustness}
-    groups: dict[Place, list[SummaryLine]] = {}
+    groups: dict[Configuration, list[SummaryLine]] = {}
     for line in lines:
         groups.setdefault(place_of(line), []).append(line)
-    found = {
-        place: Statement(
-            attribution=place.attribution,
-            setting=_setting(place),
-            sentences=tuple(map(_sentence, group)),
-            over_all=over_all.get(place, ""),
-            silence=_silence(group, units),
-        )
-        for place, group in groups.items()
-    }
-    leading = in_first_setting(lines)
-    return Verdicts(
-        tuple(statement for place, statement in found.items() if place in leading),
-        tuple(statement for place, statement in found.items() if place not in leading),
-    )
+    leading, found = in_first_setting(lines), dict[bool, list[Statement]]({True: [], False: []})
+    for place, group in groups.items():
+        sentences, silence = tuple(map(_sentence, group)), _silence(group, units)
+        statement = Statement(place.attribution, _setting(place), sentences, over_all.get(place, ""), silence)
+        found[place in leading].append(statement)
+    return Verdicts(tuple(found[True]), tuple(found[False]))
 
 
 def lead(summaries: Sequence[Summary]) -> str:
@@ -113,15 +93,13 @@ def lead(summaries: Sequence[Summary]) -> str:
     lines = [line for summary in summaries for line in summary.configurations]
     act = " or ".join(dict.fromkeys(_ACTS[line.direction] for line in lines))
     ranked = " or ".join(dict.fromkeys("marked" if line.k is None else "top-ranked" for line in lines))
-    nulls = list(dict.fromkeys(line.null for line in lines))
+    nulls = dict.fromkeys(line.null for line in lines)
     matched = ", ".join(null for null in nulls if null != SIZE)
-    also = ""
-    if matched:
-        also = f" (some also matched by {matched})" if SIZE in nulls else f" and matched by {matched}"
+    also = f" (some also matched by {matched})" if SIZE in nulls else f" and matched by {matched}"
     return (
-        f"Each explanation's {ranked} {_units(summaries)} are {act}, and random sets of the same size{also} "
-        f"are {act} in the same way. The win rate is the share of random sets that the explanation "
-        f"beats{_chance(lines)}. "
+        f"Each explanation's {ranked} {_units(summaries)} are {act}, and random sets of the same "
+        f"size{also if matched else ''} are {act} in the same way. The win rate is the share of random sets that the "
+        f"explanation beats{_chance(lines)}. "
         "A word other than “not distinguishable from random” is given only where the whole 95 % interval allows it and "
         f"the test agrees (p ≤ 0.05). The words are anti-faithful below 50 %, near-random up to {THRESHOLD}, weakly "
         f"faithful up to {100 * stats.FAITHFUL:g} % and faithful above, or the range that the interval reaches over. "
@@ -129,15 +107,14 @@ def lead(summaries: Sequence[Summary]) -> str:
     )
 
 
-def in_first_setting(lines: Sequence[SummaryLine | AgreementLine]) -> list[Place]:
-    found: dict[str, Place] = {}
-    for line in lines:
-        found.setdefault(line.attribution, place_of(line))
-    return list(found.values())
+def in_first_setting(lines: Sequence[SummaryLine | AgreementLine]) -> Collection[Configuration]:
+    """Return the first setting of each attribution."""
+    return {line.attribution: place_of(line) for line in reversed(lines)}.values()
 
 
-def place_of(line: SummaryLine | AgreementLine | RobustnessLine) -> Place:
-    return Place(line.attribution, line.direction, line.k, line.null)
+def place_of(line: SummaryLine | AgreementLine | RobustnessLine) -> Configuration:
+    """Return the configuration of a line, whatever its operator."""
+    return Configuration(line.attribution, "", line.direction, line.k, line.null)
 
 
 def _units(summaries: Sequence[Summary]) -> str:
@@ -170,14 +147,12 @@ def _over_all(line: RobustnessLine, units: str) -> str:
     if line.word == "robust" and line.sides is not None:
         return f"All operators put it {line.sides[0]} {THRESHOLD} (one-sided 95 % bounds)."
     if line.word == "operator-dependent":
-        return (
-            "The operators contradict each other (one-sided 95 % bounds): the answer depends on how "
-            f"{units} are removed."
-        )
+        depends = f"the answer depends on how {units} are removed."
+        return f"The operators contradict each other (one-sided 95 % bounds): {depends}"
     return "Whether the operators agree is not certain." if line.word else ""
 
 
-def _setting(place: Place) -> str:
+def _setting(place: Configuration) -> str:
     act = "keeping" if place.direction == "sufficiency" else "removing"
     null = "" if place.null == SIZE else f", random sets matched by {place.null}"
     if place.k is None:
@@ -196,10 +171,8 @@ def _sentence(line: SummaryLine) -> OperatorVerdict:
     verb, counted, tied = "it beats", "", ""
     if _has_ties(line):
         # Half of the sets that tie are in the win rate, but they were not beaten.
-        strict = _is_strict(line)
-        verb = "it beats" if strict else "it wins against"
-        counted = ", ties counted as lost" if strict else ", ties counted half"
-        tied = f"{percent(line.tie_rate)} tie; "
+        lost, half = ("it beats", ", ties counted as lost"), ("it wins against", ", ties counted half")
+        (verb, counted), tied = lost if _is_strict(line) else half, f"{percent(line.tie_rate)} tie; "
     text = f"{verb} {percent(line.win_rate)} of {sets}{counted} ({tied}{between}, n = {line.n})."
     return OperatorVerdict(line.operator, verdict, word, text)
 
@@ -263,19 +236,19 @@ def _notes_of_run(summary: Summary) -> Iterator[str]:
     for flag in sorted({flag for line in lines for flag in line.flags}):
         flagged = [f"{line.attribution} under {line.operator}" for line in lines if flag in line.flags]
         where = "" if len(flagged) == len(lines) else ", ".join(dict.fromkeys(flagged))
-        yield _flag_note(flag, where=where, meanings=_STEP_FLAGS if of_steps else FLAGS)
+        yield _flag_note(flag, where=where, of_steps=of_steps)
 
 
 def _skipped(lines: Sequence[SummaryLine]) -> Iterator[str]:
     """Yield the number of skipped examples, and the attributions for which it is higher."""
-    counts = {line.attribution: 0 for line in lines}
+    counts = dict[str, int]()
     for line in lines:
-        counts[line.attribution] = max(line.n_skipped, counts[line.attribution])
+        counts[line.attribution] = max(line.n_skipped, counts.get(line.attribution, 0))
     least = min(counts.values(), default=0)
-    for name, count in {"": least, **{name: count for name, count in counts.items() if count > least}}.items():
+    for name, count in [("", least), *(each for each in counts.items() if each[1] > least)]:
         if count:
             examples = "1 example was skipped" if count == 1 else f"{count} examples were skipped"
-            yield f"{examples}{f' for {name}' if name else ''}; examples.parquet says why."
+            yield f"{examples}{name and f' for {name}'}; examples.parquet says why."
 
 
 def _single_examples(lines: Sequence[SummaryLine], *, of_steps: bool) -> Iterator[str]:
@@ -307,17 +280,17 @@ def _disagreements(lines: Sequence[AgreementLine]) -> Iterator[str]:
         )
 
 
-def _flag_note(flag: str, *, where: str = "", meanings: Mapping[str, str] = FLAGS) -> str:
+def _flag_note(flag: str, *, where: str = "", of_steps: bool = False) -> str:
     """Return the meaning of a flag and the rows it is about, followed by its name in the files."""
-    said = meanings.get(flag, "")
+    said = (_STEP_FLAGS if of_steps else FLAGS).get(flag, "")
     return f"{where}: {said} [{flag}]" if where else f"{said[:1].upper()}{said[1:]} [{flag}]".lstrip()
 
 
 def plan_notes(plan: Plan) -> list[str]:
     """Return sentences on the basis of a plan's numbers."""
     found = [
-        f"From a pilot of {plan.pilot['n']:.0f} examples with {plan.pilot['m']:.0f} random sets each, in "
-        f"{plan.pilot['seconds']:.0f} s; loading the model is not counted.",
+        "From a pilot of {n:.0f} examples with {m:.0f} random sets each, in {seconds:.0f} s; loading the model is not "
+        "counted.".format(**plan.pilot)
     ]
     if plan.peak_memory_gb is not None:
         found.append(f"Peak memory of the pilot: {plan.peak_memory_gb:.2f} GB; batches of the run are no larger.")

@@ -35,8 +35,8 @@ def run_names(folders: Sequence[RunFolder]) -> list[tuple[str, str]]:
     if len(set(paths)) < len(paths):
         paths = [as_text(folder.path) for folder in runs.values()]
     names = {
-        run: (f"{model} ({path})", task) if pairs.count((model, task)) > 1 else (model, task)
-        for run, (model, task), path in zip(runs, pairs, paths, strict=True)
+        run: (f"{pair[0]} ({path})", pair[1]) if pairs.count(pair) > 1 else pair
+        for run, pair, path in zip(runs, pairs, paths, strict=True)
     }
     return [names[folder.path.resolve()] for folder in folders]
 
@@ -62,17 +62,13 @@ def _rank_correlation(line: AgreementLine) -> str:
     return f"{written(line.rank_correlation, 'fraction')} {EMPTY if ceiling is None else f'({ceiling:.2f})'}"
 
 
+def _sides(line: RobustnessLine) -> str | None:
+    return None if line.sides is None else ", ".join(map(" ".join, zip(line.operators, line.sides, strict=True)))
+
+
 def _conclusion(line: RobustnessLine) -> str | None:
     """Return the word and its side: a robust conclusion may be a poor one."""
-    if line.word == "robust" and line.sides is not None:
-        return f"robust ({line.sides[0]} {THRESHOLD})"
-    return line.word
-
-
-def _sides(line: RobustnessLine) -> str | None:
-    if line.sides is None:
-        return None
-    return ", ".join(f"{name} {side}" for name, side in zip(line.operators, line.sides, strict=True))
+    return f"robust ({line.sides[0]} {THRESHOLD})" if line.word == "robust" and line.sides else line.word
 
 
 _SUMMARY = (
@@ -145,12 +141,8 @@ def _highest(runs: Sequence[str], lines: Sequence[SummaryLine]) -> set[int]:
         if line.win_rate is not None:
             place = run, line.model, line.task, line.configuration._replace(attribution="")
             rivals.setdefault(place, {})[index] = line.win_rate
-    return {
-        index
-        for rates in rivals.values()
-        for index, rate in rates.items()
-        if len(rates) > 1 and rate == max(rates.values())
-    }
+    several = [rates for rates in rivals.values() if len(rates) > 1]
+    return {index for rates in several for index, rate in rates.items() if rate == max(rates.values())}
 
 
 _MEASURABLE_S = 0.1
@@ -196,9 +188,6 @@ def plan_table(plan: Plan, *, hourly_price: float | None = None) -> Table:
     return table_of(f"{plan.model} on {plan.task}, {plan.device}", plan.choices, columns)
 
 
-_LONGEST = 60
-
-
 def run_letters(n: int) -> list[str]:
     return [ascii_uppercase[i] if i < len(ascii_uppercase) else f"R{i + 1}" for i in range(n)]
 
@@ -212,21 +201,20 @@ def difference_tables(found: Sequence[RunDifference]) -> list[Table]:
 
 
 def _settings_table(found: Sequence[RunDifference], letters: Sequence[str]) -> Table:
-    fields = dict.fromkeys(setting.field for each in found for setting in each.settings)
-    rows = []
-    for field in fields:
-        values = [next((s for s in each.settings if s.field == field), None) for each in found]
-        first = next(setting.first for setting in values if setting is not None)
-        # A run that does not appear under a field agrees with the first about it.
-        others = (first if setting is None else setting.second for setting in values)
-        rows.append((field, *map(_setting, (first, *others))))
+    firsts = {setting.field: setting.first for each in found for setting in each.settings}
+    settings = [{setting.field: setting.second for setting in each.settings} for each in found]
+    # A run that does not appear under a field agrees with the first about it.
+    rows = [
+        (field, _setting(first), *(_setting(others.get(field, first)) for others in settings))
+        for field, first in firsts.items()
+    ]
     return Table("Settings that differ", ("field", *letters), tuple(rows))
 
 
-def _setting(value: object) -> str:
+def _setting(value: object, longest: int = 60) -> str:
     text = ", ".join(map(str, value)) if isinstance(value, list) else written(value, "text")
     text = " ".join(text.split())
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+    return text if len(text) <= longest else f"{text[:longest]}…"
 
 
 def _rates_table(found: Sequence[RunDifference], letters: Sequence[str]) -> Table:
@@ -236,22 +224,13 @@ def _rates_table(found: Sequence[RunDifference], letters: Sequence[str]) -> Tabl
     columns = (
         *naming("attribution", "null", "operator", "direction", "k"),
         Column("n", "n", "text", get=lambda line: line.n_first if line.paired else f"{line.n_first}, {line.n_second}"),
-        Column(
-            "win_rate_first", "A", "percent", word=lambda line: word_of_rate(line.win_rate_first, line.verdict_first)
-        ),
-        Column(
-            "win_rate_second",
-            second,
-            "percent",
-            word=lambda line: word_of_rate(line.win_rate_second, line.verdict_second),
-        ),
+        Column("win_rate_first", "A", "percent", word=lambda x: word_of_rate(x.win_rate_first, x.verdict_first)),
+        Column("win_rate_second", second, "percent", word=lambda x: word_of_rate(x.win_rate_second, x.verdict_second)),
         Column("difference", f"{second} − A", "points"),
         Column("difference_ci", "95 % CI", "points interval"),
         Column("p_value", "p", "p-value"),
         Column("p_adjusted", "p adj.", "p-value"),
-        Column(
-            "verdict_second", "verdict", "text", get=_verdicts, word=lambda line: word_of_verdict(line.verdict_second)
-        ),
+        Column("verdict_second", "verdict", "text", get=_verdicts, word=lambda x: word_of_verdict(x.verdict_second)),
     )
     return table_of("Win rates", [line for _, line in pairs], columns, runs=[letter for letter, _ in pairs])
 
