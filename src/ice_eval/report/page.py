@@ -26,7 +26,7 @@ from ice_eval.report.example import example_lines, harmless, histogram, numbers_
 from ice_eval.report.provenance import CITATION, command, provenance
 from ice_eval.report.sentences import in_first_setting, lead, notes, place_of, verdicts
 from ice_eval.report.tables import cost_table, summary_table, tables
-from ice_eval.results import ComparedOutcome, ExampleView, RunFolder, Summary
+from ice_eval.results import ExampleView, RunFolder, Summary
 
 OF_CHAINS = "chain-"
 """Prefix of the names of figures of chains, which have their own section."""
@@ -49,9 +49,6 @@ def write_html(folders: Sequence[RunFolder], path: Path, *, budget: int = BUDGET
         scripts=scripts,
         policy=content_policy(list(scripts.values())),
         data={"browser": script_json(content["browser"]), "figures": script_json(content["drawn"])},
-        fills=WORD_COLOURS,
-        inks=WORD_TEXT_COLOURS,
-        operator_colour=operator_colour,
     )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -181,13 +178,12 @@ def template(name: str) -> jinja2.Template:
 @functools.cache
 def _environment() -> jinja2.Environment:
     # Whatever a user's file holds, a model's name included, is text in the page, never markup.
-    found = jinja2.Environment(
-        loader=jinja2.PackageLoader("ice_eval.report"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    strict: dict[str, Any] = {"autoescape": True, "undefined": jinja2.StrictUndefined}
+    loader = jinja2.PackageLoader("ice_eval.report")
+    found = jinja2.Environment(loader=loader, trim_blocks=True, lstrip_blocks=True, **strict)
+    found.globals |= {"fills": WORD_COLOURS, "inks": WORD_TEXT_COLOURS, "replies": REPLIES, "always": ALWAYS}
+    functions = (operator_colour, title_of, numbers_of, histogram, pieces, shade_css)
+    found.globals |= {function.__name__: function for function in functions}
     found.filters["unbroken"] = unbroken
     found.filters["with_code"] = lambda text: Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
     return found
@@ -231,13 +227,8 @@ def summary_html(folder: RunFolder) -> str:
     """Return the summary of a run as a table with notes, for notebooks."""
     summary, config = folder.summary(), folder.manifest().config
     table = capacity_table(summary) if summary.chains is not None else summary_table([summary])
-    styles = {word: f"background:{fill};color:{WORD_TEXT_COLOURS[word]};" for word, fill in WORD_COLOURS.items()}
-    rows = [
-        [(cell, styles.get(word, "")) for cell, word in zip(row, words, strict=True)]
-        for row, words in zip(table.rows, table.words, strict=True)
-    ]
     title = f"{config.model} on {config.task}"
-    return template("notebook_run.html").render(title=title, header=table.header, rows=rows, notes=notes(summary))
+    return template("notebook_run.html").render(title=title, table=table, notes=notes(summary))
 
 
 class ShownExample:
@@ -253,38 +244,12 @@ class ShownExample:
         view, example = self.view, self.view.example
         if is_chain(view) and example.skip_reason is None:
             found = chain_view(example, view.rows, operator_of(view))
-            steps = [(step, _shade(step.effect or 0.0)) for step in found.steps]
-            return template("notebook_chain.html").render(
-                id=example.example_id, chain=found, steps=steps, words=REPLIES, always=ALWAYS
-            )
+            return template("notebook_chain.html").render(id=example.example_id, chain=found)
         gold = None if example.gold is None else view.labels[example.gold]
-        compared = [_content(each, view) for each in shown(view)]
-        return template("notebook_example.html").render(view=view, gold=gold, compared=compared)
+        return template("notebook_example.html").render(view=view, gold=gold, compared=shown(view))
 
 
-def _content(each: ComparedOutcome, view: ExampleView) -> dict[str, Any]:
-    line = each.line
-    head = {"title": title_of(line), "error": line.error}
-    if line.error is not None:
-        return head
-    found = None if each.scores is None else histogram(each.scores)
-    marked = {True: "outline:2px solid currentColor;border-radius:2px;font-weight:600;", False: ""}
-    fields = []
-    for name, parts in pieces(view, line):
-        hints = (f"{part.strength:+.2f} of the largest" if part.strength else "" for part in parts)
-        styles = (_shade(part.strength) + marked[part.in_rationale] for part in parts)
-        fields.append((name, list(zip((part.text for part in parts), styles, hints, strict=True))))
-    return {
-        **head,
-        "numbers": numbers_of(line),
-        "fields": fields,
-        "null": found,
-        "bars": () if found is None else [(x, n / max(found.counts)) for x, n in enumerate(found.counts) if n],
-        "less_is_better": line.direction == "necessity",
-    }
-
-
-def _shade(strength: float) -> str:
+def shade_css(strength: float) -> str:
     """Return the background for a strength between -1 and 1."""
     red, green, blue = rgb(SUPPORT if strength > 0 else AGAINST)
     opacity = _STRONGEST * abs(strength)

@@ -18,17 +18,6 @@ from ice_eval.results.records import ChainSummary
 
 _PERCENT = alt.Axis(format=".0%", tickCount=5)
 
-_BY_SHARE = (
-    "Left: how often the answer changes when random steps are removed; the dashed line is the noise floor, at "
-    "which it changes although nothing is. Right: how often as many random steps alone give it. Bars are 95 % "
-    "intervals over chains. Steps that carry the answer: high on the left, low on the right."
-)
-_EARLY = (
-    "How often the chain, cut off after a share of its steps, already gives the answer of the whole, with 95 % "
-    "bands over chains. A curve that is high from the start: the answer stood before the steps. One that rises at "
-    "the end only: all steps were needed. The dashed line is an answer that settles evenly."
-)
-
 Named = tuple[str, ChainSummary]
 """The name of a run, and its summary of chains."""
 
@@ -97,8 +86,13 @@ def _by_share(runs: Sequence[Named]) -> Figure | None:
         parts.low_to_high(base.mark_rule(strokeWidth=2), "y", UNIT),
         base.mark_point(**parts.DOT, size=60).encode(y=rate, shape=parts.shapes(rows)),
     ]
+    caption = (
+        "Left: how often the answer changes when random steps are removed; the dashed line is the noise floor, at "
+        "which it changes although nothing is. Right: how often as many random steps alone give it. Bars are 95 % "
+        "intervals over chains. Steps that carry the answer: high on the left, low on the right."
+    )
     chart = parts.panels(layers, rows, width=230, height=190)
-    return Figure(f"{OF_CHAINS}necessity-sufficiency", "Are steps needed, and are a few enough?", _BY_SHARE, chart)
+    return Figure(f"{OF_CHAINS}necessity-sufficiency", "Are steps needed, and are a few enough?", caption, chart)
 
 
 def _share_rows(run: str, content: ChainSummary) -> Iterator[dict[str, Any]]:
@@ -148,5 +142,10 @@ def _early(runs: Sequence[Named]) -> Figure | None:
         base.mark_line(strokeWidth=1.5).encode(y=rate),
         base.mark_point(**parts.DOT, size=50).encode(y=rate, shape=parts.shapes(rows, "run").legend(legend)),
     ]
+    caption = (
+        "How often the chain, cut off after a share of its steps, already gives the answer of the whole, with 95 % "
+        "bands over chains. A curve that is high from the start: the answer stood before the steps. One that rises at "
+        "the end only: all steps were needed. The dashed line is an answer that settles evenly."
+    )
     chart = parts.panels(layers, rows, width=340, height=210)
-    return Figure(f"{OF_CHAINS}early-answers", "How early does the answer stand?", _EARLY, chart)
+    return Figure(f"{OF_CHAINS}early-answers", "How early does the answer stand?", caption, chart)

@@ -108,10 +108,6 @@ def _histogram(rows: parts.Rows, title: str, axis: alt.Axis, *shown: tuple[str, 
 
 
 _SHARE = ("share:Q", "share of examples", ".1%")
-_DISTRIBUTION_CAPTION = (
-    "Share of examples by win rate; the tick at the top is their mean, the line chance (50 %). A mean near chance can "
-    "hide two camps. Win rates of single examples are coarse (steps of 1/m); one on a limit is drawn left of it."
-)
 
 
 def distribution(examples: PlottedExamples) -> Figure:
@@ -126,18 +122,18 @@ def distribution(examples: PlottedExamples) -> Figure:
     mean = alt.Chart().mark_rule(style=parts.INK, strokeWidth=2)
     mean = mean.encode(x=alt.X("mean:Q", scale=UNIT), y=alt.value(0), y2=alt.value(12))
     chart = parts.panels([bars, parts.line_at(CHANCE, "x", UNIT), mean], rows, **_SIZE)
+    caption = (
+        "Share of examples by win rate; the tick at the top is their mean, the line chance (50 %). A mean near chance "
+        "can hide two camps. Win rates of single examples are coarse (steps of 1/m); one on a limit is drawn left of "
+        "it."
+    )
     title = f"Win rates of single examples ({examples.setting})"
-    return Figure("win-rate-distribution", title, _DISTRIBUTION_CAPTION, chart)
+    return Figure("win-rate-distribution", title, caption, chart)
 
 
 LIMIT = 4.0
 """Largest effect size drawn: a null with next to no spread makes effect sizes arbitrarily large."""
 _QUANTILES = {"low": 0.05, "lower": 0.25, "median": 0.5, "upper": 0.75, "high": 0.95}
-_EFFECTS_CAPTION = (
-    "Effect size of single examples, in standard deviations of their random sets: median (dot), middle half (thick) "
-    f"and middle 90 % (thin). The axis ends at ±{LIMIT:g}; the text beside a row says how many lie beyond, and "
-    "for how many no effect size exists. This is spread over examples, not uncertainty of the median."
-)
 
 
 def effects(examples: PlottedExamples) -> Figure | None:
@@ -162,7 +158,12 @@ def effects(examples: PlottedExamples) -> Figure | None:
         base.mark_text(align="left", dx=6, style=parts.FAINT).encode(x=alt.value("width"), text="beyond:N"),
     ]
     chart = parts.panels(layers, rows, width=320, height=alt.Step(14))
-    return Figure("effect-sizes", f"Effect sizes of single examples ({examples.setting})", _EFFECTS_CAPTION, chart)
+    caption = (
+        "Effect size of single examples, in standard deviations of their random sets: median (dot), middle half "
+        f"(thick) and middle 90 % (thin). The axis ends at ±{LIMIT:g}; the text beside a row says how many lie beyond, "
+        "and for how many no effect size exists. This is spread over examples, not uncertainty of the median."
+    )
+    return Figure("effect-sizes", f"Effect sizes of single examples ({examples.setting})", caption, chart)
 
 
 def _effects_row(examples: PlottedExamples, cell: Cell) -> dict[str, Any]:
@@ -174,20 +175,6 @@ def _effects_row(examples: PlottedExamples, cell: Cell) -> dict[str, Any]:
     said += [f"{undefined} undefined"] if undefined else []
     place = {"row": "", "column": "", "attribution": cell[0], "operator": cell[1]}
     return {**place, **found, **drawn, "beyond": ", ".join(said)}
-
-
-_CHANCE = (
-    "The steps are what an explanation no better than random would give: even, but for the few values that m random "
-    "sets allow."
-)
-_NO_CHANCE = (
-    "Each example took as many random sets as its tests needed, so that no steps show what chance would give: which "
-    "p-values are likely depends on when a test stops."
-)
-_READING = (
-    "A peak at 0 speaks for the rationale, one at 1 against it; ties push p-values up. No bin says which examples are "
-    "significant after correction."
-)
 
 
 def p_values(examples: PlottedExamples) -> Figure:
@@ -205,7 +192,19 @@ def p_values(examples: PlottedExamples) -> Figure:
     bars, base = _histogram(rows, "p-value", alt.Axis(format="~g", values=[0, 0.5, 1], grid=False), *shown)
     steps = base.mark_rule(style=parts.INK, strokeWidth=1.5).encode(x=alt.X("from:Q", scale=UNIT), y="chance:Q")
     chart = parts.panels([bars, steps] if is_known else [bars], rows, **_SIZE)
-    caption = f"Share of examples by p-value (upper tail). {_CHANCE if is_known else _NO_CHANCE} {_READING}"
+    expected = (
+        "The steps are what an explanation no better than random would give: even, but for the few values that m "
+        "random sets allow."
+    )
+    if not is_known:
+        expected = (
+            "Each example took as many random sets as its tests needed, so that no steps show what chance would give: "
+            "which p-values are likely depends on when a test stops."
+        )
+    caption = (
+        f"Share of examples by p-value (upper tail). {expected} A peak at 0 speaks for the rationale, one at 1 against "
+        "it; ties push p-values up. No bin says which examples are significant after correction."
+    )
     return Figure("p-values", f"P-values of single examples ({examples.setting})", caption, chart)
 
 

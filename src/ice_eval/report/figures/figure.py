@@ -186,6 +186,29 @@ def low_to_high(drawn: Any, axis: Axis, scale: alt.Scale) -> alt.Chart:
     return found
 
 
+def joined_dots(rows: Rows, by: str, *, size: int, tooltip: Any = alt.Undefined) -> list[alt.Chart]:
+    """Return the win rate of every `subject` as dots with intervals, one for each `by`, and a line that joins them."""
+    scale = rate_scale(rows)
+    base = subjects(rows, by, scale, tooltip)
+    coloured = base.encode(color=colours(rows, by))
+    return [
+        *chance_and_threshold("x", scale),
+        base.mark_line(style=FAINT, strokeWidth=1).encode(detail="subject:N"),
+        low_to_high(coloured.mark_rule(strokeWidth=2), "x", scale),
+        coloured.mark_point(**DOT, size=size).encode(shape=shapes(rows, by)),
+    ]
+
+
+def subjects(rows: Rows, by: str, scale: alt.Scale, tooltip: Any) -> alt.Chart:
+    """Return a chart with win rates across, and subjects down; those of one subject are side by side."""
+    return alt.Chart().encode(
+        x=alt.X("win_rate:Q", title="win rate", scale=scale, axis=alt.Axis(format=".0%")),
+        y=alt.Y("subject:N", title=None, sort=distinct(rows, "subject")),
+        yOffset=alt.YOffset(f"{by}:N", sort=distinct(rows, by)),
+        tooltip=tooltip,
+    )
+
+
 def rate_scale(rows: Rows) -> alt.Scale:
     """Return a scale from a round number below all win rates, intervals, chance and threshold to one above."""
     rates = [row[name] for row in rows for name in ("win_rate", "low", "high") if row[name] is not None]

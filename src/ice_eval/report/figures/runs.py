@@ -94,13 +94,6 @@ def _placed(lines: Sequence[Line], *, row: Sequence[str], column: str) -> list[d
     return [{"row": above, "column": beside} for above, beside in pairs]
 
 
-_HEATMAP_CAPTION = (
-    "Mean win rate in percent, coloured by the word for it; 50 is chance. What cannot be distinguished from chance has "
-    "the colour of near-random, and what rests on too few examples is grey. Else the colour is that of the point "
-    "estimate: whether its interval allows the word is in the table."
-)
-
-
 def _heatmap(runs: _Runs) -> Figure | None:
     """Draw models by tasks where there are several runs, else attributions by operators."""
     lines = runs.configurations
@@ -119,57 +112,53 @@ def _heatmap(runs: _Runs) -> Figure | None:
             # Unlike a published number, it has a verdict that its colour must not contradict.
             shown["word"] = word_of_rate(line.win_rate, line.verdict) or parts.NO_VERDICT
         rows.append(shown)
-    return Figure("win-rate-heatmap", "Win rates", _HEATMAP_CAPTION, parts.coloured_cells(rows, x=x, y=y))
+    caption = (
+        "Mean win rate in percent, coloured by the word for it; 50 is chance. What cannot be distinguished from chance "
+        "has the colour of near-random, and what rests on too few examples is grey. Else the colour is that of the "
+        "point estimate: whether its interval allows the word is in the table."
+    )
+    return Figure("win-rate-heatmap", "Win rates", caption, parts.coloured_cells(rows, x=x, y=y))
 
 
 _RATE = ("win_rate:Q", "win rate", ".1%")
 _LINES = "The line marks chance (50 %), the dashed one the 55 % from which the paper speaks of faithfulness."
 _SIZE: dict[str, Any] = {"width": 220, "height": alt.Step(13)}
 
-_DOTS_CAPTION = (
-    f"Mean win rate under each operator with its 95 % interval; the grey line between the dots is the gap. {_LINES} "
-    "Overlapping intervals do not mean that operators agree: the paired gap has an interval of its own."
-)
-_BARS_CAPTION = (
-    f"Mean win rate under each operator, and under their average, with 95 % intervals. {_LINES} Bars start at 0, "
-    "which no random explanation reaches."
-)
-
 
 def _comparison(runs: _Runs) -> Figure | None:
     """Draw paired dots; needs two operators."""
-    rows = _operator_rows(runs, average=False)
+    rows, tooltip = _operator_rows(runs, average=False)
     if len(parts.distinct(rows, "operator")) < 2:
         return None
-    scale = parts.rate_scale(rows)
-    base = _operator_base(runs, rows, scale)
-    coloured = base.encode(color=parts.colours(rows))
-    layers = [
-        *parts.chance_and_threshold("x", scale),
-        base.mark_line(style=parts.FAINT, strokeWidth=1).encode(detail="subject:N"),
-        parts.low_to_high(coloured.mark_rule(strokeWidth=2), "x", scale),
-        coloured.mark_point(**parts.DOT, size=60).encode(shape=parts.shapes(rows)),
-    ]
-    return Figure("operator-comparison", "Operators compared", _DOTS_CAPTION, parts.panels(layers, rows, **_SIZE))
+    caption = (
+        f"Mean win rate under each operator with its 95 % interval; the grey line between the dots is the gap. {_LINES}"
+        " Overlapping intervals do not mean that operators agree: the paired gap has an interval of its own."
+    )
+    chart = parts.panels(parts.joined_dots(rows, "operator", size=60, tooltip=tooltip), rows, **_SIZE)
+    return Figure("operator-comparison", "Operators compared", caption, chart)
 
 
 def _bars(runs: _Runs) -> Figure | None:
-    rows = _operator_rows(runs, average=True)
+    rows, tooltip = _operator_rows(runs, average=True)
     if not rows:
         return None
-    base = _operator_base(runs, rows, parts.UNIT)
+    base = parts.subjects(rows, "operator", parts.UNIT, tooltip)
     layers = [
         base.mark_bar(opacity=0.75).encode(color=parts.colours(rows)),
         *parts.chance_and_threshold("x", parts.UNIT),
         parts.low_to_high(base.mark_rule(style=parts.INK), "x", parts.UNIT),
     ]
-    return Figure("operator-bars", "Win rate by operator", _BARS_CAPTION, parts.panels(layers, rows, **_SIZE))
+    caption = (
+        f"Mean win rate under each operator, and under their average, with 95 % intervals. {_LINES} Bars start at 0, "
+        "which no random explanation reaches."
+    )
+    return Figure("operator-bars", "Win rate by operator", caption, parts.panels(layers, rows, **_SIZE))
 
 
-def _operator_rows(runs: _Runs, *, average: bool) -> list[dict[str, Any]]:
+def _operator_rows(runs: _Runs, *, average: bool) -> tuple[list[dict[str, Any]], list[alt.Tooltip]]:
     lines = [line for line in runs.configurations if line.win_rate is not None and (average or line.operator != ALL)]
     places = _placed(lines, row=(*runs.aside, "direction", "null"), column="k")
-    return [
+    rows = [
         {
             "subject": subject,
             "operator": line.operator,
@@ -180,23 +169,10 @@ def _operator_rows(runs: _Runs, *, average: bool) -> list[dict[str, Any]]:
         }
         for line, subject, place in zip(lines, _subjects(runs, lines), places, strict=True)
     ]
+    subject_title = ("subject:N", " · ".join(runs.subject))
+    return rows, parts.tooltips(subject_title, "operator:N", _RATE, *parts.end_tooltips(".1%"), "verdict:N")
 
 
-def _operator_base(runs: _Runs, rows: parts.Rows, scale: alt.Scale) -> alt.Chart:
-    subject = ("subject:N", " · ".join(runs.subject))
-    return alt.Chart().encode(
-        x=alt.X("win_rate:Q", title="win rate", scale=scale, axis=alt.Axis(format=".0%")),
-        y=alt.Y("subject:N", title=None, sort=parts.distinct(rows, "subject")),
-        yOffset=alt.YOffset("operator:N", sort=parts.distinct(rows, "operator")),
-        tooltip=parts.tooltips(subject, "operator:N", _RATE, *parts.end_tooltips(".1%"), "verdict:N"),
-    )
-
-
-_AGREEMENT_CAPTION = (
-    "Mean win rate under the first operator less that under the second, over the same examples, with the paired 95 % "
-    "interval; 0 is no gap. Colour and shape tell whether the two lie on opposite sides of 55 %: a gap may be large "
-    "without that, and does not say which operator is right."
-)
 _POINTS = "datum.value == 0 ? '0' : format(100 * datum.value, '+.3~g')"
 _CROSSES = {"confirmed": "#b5400e", "possible": "#a87c00", "no": "#16857a"}
 
@@ -234,14 +210,13 @@ def _agreement(runs: _Runs) -> Figure | None:
         base.mark_rule(strokeWidth=2).encode(x="low:Q", x2="high:Q"),
         base.mark_point(**parts.DOT, size=60).encode(shape=alt.Shape("crosses:N", title=crosses[1], scale=shapes)),
     ]
+    caption = (
+        "Mean win rate under the first operator less that under the second, over the same examples, with the paired 95 "
+        "% interval; 0 is no gap. Colour and shape tell whether the two lie on opposite sides of 55 %: a gap may be "
+        "large without that, and does not say which operator is right."
+    )
     chart = parts.panels(layers, rows, width=220, height=alt.Step(22))
-    return Figure("operator-agreement", "Gap between operators", _AGREEMENT_CAPTION, chart)
-
-
-_K_SWEEP_CAPTION = (
-    "Mean win rate against the share k of units that a rationale keeps, with 95 % bands; the line marks chance (50 %), "
-    "the dashed one 55 %. All points rest on the same examples, so a curve is smoother than its bands suggest."
-)
+    return Figure("operator-agreement", "Gap between operators", caption, chart)
 
 
 def _k_sweep(runs: _Runs) -> Figure | None:
@@ -267,8 +242,12 @@ def _k_sweep(runs: _Runs) -> Figure | None:
         base.mark_line(strokeWidth=1.5).encode(y=win_rate),
         base.mark_point(**parts.DOT, size=45).encode(y=win_rate, shape=parts.shapes(rows), tooltip=shown),
     ]
+    caption = (
+        "Mean win rate against the share k of units that a rationale keeps, with 95 % bands; the line marks chance (50 "
+        "%), the dashed one 55 %. All points rest on the same examples, so a curve is smoother than its bands suggest."
+    )
     chart = parts.panels(layers, rows, width=170, height=150)
-    return Figure("k-sweep", "Win rate against the size of the rationale", _K_SWEEP_CAPTION, chart)
+    return Figure("k-sweep", "Win rate against the size of the rationale", caption, chart)
 
 
 def figures(folders: Sequence[RunFolder]) -> list[Figure]:

@@ -167,23 +167,11 @@ def prompt_sensitivity(rows: Iterable[PromptWinRate]) -> Figure:
         | {"row": "", "column": row.attribution}
         for row in _given(rows)
     ]
-    scale = parts.rate_scale(found)
-    base = alt.Chart().encode(
-        x=alt.X("win_rate:Q", title="win rate", scale=scale, axis=alt.Axis(format=".0%")),
-        y=alt.Y("subject:N", title=None, sort=parts.distinct(found, "subject")),
-        yOffset=alt.YOffset("prompt:N", sort=parts.distinct(found, "prompt")),
-    )
-    coloured = base.encode(color=parts.colours(found, "prompt"))
     caption = (
         "Mean win rate under every wording of the prompt, with 95 % intervals where they are known; the grey line "
         "joins them. Line at 50 % (chance), dashed at 55 %. A wide spread: one prompt is no basis for a verdict."
     )
-    layers = [
-        *parts.chance_and_threshold("x", scale),
-        base.mark_line(style=parts.FAINT, strokeWidth=1).encode(detail="subject:N"),
-        parts.low_to_high(coloured.mark_rule(strokeWidth=2), "x", scale),
-        coloured.mark_point(**parts.DOT, size=50).encode(shape=parts.shapes(found, "prompt")),
-    ]
+    layers = parts.joined_dots(found, "prompt", size=50)
     chart = parts.panels(layers, found, width=240, height=alt.Step(11))
     return Figure("prompt-sensitivity", "Win rate by prompt", caption, chart)
 
