@@ -59,8 +59,7 @@ def _overview(style: str | None, *, as_json: bool) -> None:
 
 def _figures(folder: Path, *, as_json: bool) -> None:
     from ice_eval.cli._output import print_json
-    from ice_eval.report import paper_figures
-    from ice_eval.report.figures import write_figures
+    from ice_eval.report.figures import paper_figures, write_figures
 
     written = write_figures(paper_figures(), folder)
     if as_json:

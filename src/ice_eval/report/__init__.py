@@ -16,20 +16,20 @@ from ice_eval.report.analyses import (
     grid_table_note,
     measure_notes,
     measure_tables,
-    paper_figures,
     paper_index,
     paper_layout,
 )
 from ice_eval.report.chains import ChainVerdict, chain_verdict
-from ice_eval.report.formats import FORMATS, formatted
 from ice_eval.report.gate import failures, words_of
 from ice_eval.report.page import ShownExample, summary_html, write_html
 from ice_eval.report.sentences import adaptation_notes, difference_notes, notes, plan_notes
 from ice_eval.report.tables import (
+    FORMATS,
     adaptation_table,
     agreement_table,
     cost_table,
     difference_tables,
+    formatted,
     plan_table,
     robustness_table,
     summary_table,
@@ -67,7 +67,6 @@ __all__ = [
     "measure_notes",
     "measure_tables",
     "notes",
-    "paper_figures",
     "paper_index",
     "paper_layout",
     "plan_notes",

@@ -2,8 +2,7 @@
 
 import itertools
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 from ice_eval.analysis import AuditedUnit, FillAudit, GridLine, InfillAudit, paper
 from ice_eval.analysis.infill_audit import LOOSE_COUNT, LOOSE_Z, N_SHUFFLES, ContaminationEffect, PieceKind
@@ -12,9 +11,6 @@ from ice_eval.report.colours import word_of_rate
 from ice_eval.results import RunFolder, SummaryLine
 from ice_eval.results.outcomes import ALL
 from ice_eval.table import EMPTY, Column, Table, naming, percent, table_of
-
-if TYPE_CHECKING:
-    from ice_eval.report.figures import Figure
 
 # Measures of runs
 
@@ -333,32 +329,3 @@ def _why_none(found: paper.BesidePaper) -> str:
 
 def _plain(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
     return Table(title, tuple(header), tuple(tuple(cell or EMPTY for cell in row) for row in rows))
-
-
-def paper_figures() -> "list[Figure]":
-    """Return the English heatmap in four panels (the paper's figure 2), the languages (figure 3), and the prompts."""
-    from ice_eval.report import figures as draw
-
-    english = [
-        draw.WinRate(model=c.model, dataset=c.task, attribution=c.attribution, operator=c.operator, win_rate=c.win_rate)
-        for c in paper.english_cells()
-    ]
-    languages = [
-        draw.LanguageWinRate(
-            model=row["model"],
-            language=row["task"],
-            operator=row["operator"],
-            win_rate=float(row["win_rate"]) / 100 if row["win_rate"] else None,
-        )
-        for row in paper.paper_table("multilingual").rows
-    ]
-    prompts = [
-        draw.PromptWinRate(model=c.model, task=c.task, attribution=c.attribution, prompt=c.prompt, win_rate=c.win_rate)
-        for c in paper.prompt_cells()
-    ]
-    drawn = {
-        "paper-english": draw.win_rate_panels(english),
-        "paper-languages": draw.language_heatmap(languages),
-        "paper-prompts": draw.prompt_sensitivity(prompts),
-    }
-    return [replace(figure, name=name, title=f"{figure.title}, as published") for name, figure in drawn.items()]

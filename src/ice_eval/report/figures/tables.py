@@ -3,12 +3,13 @@
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import altair as alt
 
 from ice_eval import stats
+from ice_eval.analysis import paper
 from ice_eval.analysis.measures.plausibility import Overlap, overlap_correlation
 from ice_eval.errors import DataError
 from ice_eval.report.figures import figure as parts
@@ -220,6 +221,33 @@ def chain_of_thought_scatter(rows: Iterable[ChainOfThought]) -> Figure:
     intervals = parts.low_to_high(base.mark_rule(strokeWidth=2), "y", up)
     chart = parts.panels([*limits, intervals, marks, names], found, width=width, height=height)
     return Figure("chain-of-thought", "Do steps matter, and are answers right?", caption, chart)
+
+
+def paper_figures() -> list[Figure]:
+    """Return the English heatmap in four panels (the paper's figure 2), the languages (figure 3), and the prompts."""
+    english = [
+        WinRate(model=c.model, dataset=c.task, attribution=c.attribution, operator=c.operator, win_rate=c.win_rate)
+        for c in paper.english_cells()
+    ]
+    languages = [
+        LanguageWinRate(
+            model=row["model"],
+            language=row["task"],
+            operator=row["operator"],
+            win_rate=float(row["win_rate"]) / 100 if row["win_rate"] else None,
+        )
+        for row in paper.paper_table("multilingual").rows
+    ]
+    prompts = [
+        PromptWinRate(model=c.model, task=c.task, attribution=c.attribution, prompt=c.prompt, win_rate=c.win_rate)
+        for c in paper.prompt_cells()
+    ]
+    drawn = {
+        "paper-english": win_rate_panels(english),
+        "paper-languages": language_heatmap(languages),
+        "paper-prompts": prompt_sensitivity(prompts),
+    }
+    return [replace(figure, name=name, title=f"{figure.title}, as published") for name, figure in drawn.items()]
 
 
 _LABEL_SIZE = 10
