@@ -9,7 +9,6 @@ from ice_eval.records import Kind, Span
 from ice_eval.report.browser import (
     BUDGET,
     COLUMNS,
-    Sketch,
     browser_data,
     example_records,
     run_record,
@@ -143,7 +142,7 @@ def test_the_page_gets_plain_values(found):
 
 def shown(records, budget):
     """The records, each with its ranks, that fit the budget."""
-    sketches = [Sketch(len(script_json(record).encode()), ranks) for record, ranks in records]
+    sketches = [(len(script_json(record).encode()), ranks) for record, ranks in records]
     return [records[place][0] for place in within(sketches, budget=budget)]
 
 

@@ -3,9 +3,9 @@
 import itertools
 import json
 import math
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from markupsafe import Markup
@@ -16,9 +16,10 @@ from ice_eval.protocols import PROTOCOLS
 from ice_eval.report.chain_view import chain_record
 from ice_eval.report.example import LARGEST_LOG_ODDS, cut_at_units, shortened
 from ice_eval.report.tables import run_names
-from ice_eval.results import Configuration, ExampleOutcome, InputRow, RunFolder, RunSettings
+from ice_eval.results import Configuration, ExampleOutcome, InputRow, RunFolder
 from ice_eval.results.agreements import disagreements
-from ice_eval.results.comparisons import Reading, ScoredExamples
+from ice_eval.results.comparisons import Reading, ScoredExamples, ScoreMatrices
+from ice_eval.results.ledger import Ledger
 from ice_eval.results.outcomes import ALL
 from ice_eval.results.summary import COMPARED, configurations, names_of
 from ice_eval.results.view import shown_text
@@ -66,8 +67,8 @@ def _examples(folder: RunFolder, *, budget: int) -> list[Record]:
     """Return the examples of a run that fit; where not all fit, they are read twice, to hold only the chosen ones."""
     kept, sketches, total = list[Record](), list[Sketch](), 0
     for record, ranks in example_records(folder):
-        sketches.append(Sketch(len(script_json(record).encode()), ranks))
-        total += sketches[-1].size
+        sketches.append((len(script_json(record).encode()), ranks))
+        total += sketches[-1][0]
         if total <= budget:
             kept.append(record)
     if total > budget:
@@ -77,14 +78,8 @@ def _examples(folder: RunFolder, *, budget: int) -> list[Record]:
 
 Ranks = tuple[float, float, float]
 """Ranks by which an example is chosen, smaller first: skipped, beaten by random sets, disagreement of operators."""
-
-
-class Sketch(NamedTuple):
-    """The size and the ranks of an example, which decide whether it is shown."""
-
-    size: int
-    """Bytes in the page: a text full of "<" needs six times its length there."""
-    ranks: Ranks
+Sketch = tuple[int, Ranks]
+"""Size of an example in the page, in bytes (a text full of "<" needs six times its length there), and its ranks."""
 
 
 def within(sketches: Sequence[Sketch], *, budget: int) -> list[int]:
@@ -92,12 +87,12 @@ def within(sketches: Sequence[Sketch], *, budget: int) -> list[int]:
     # Where not all fit they are taken in turn from four queues: the first in the data, the examples that were skipped,
     # those with the lowest win rate, and those with the largest gap between operators.
     numbers = range(len(sketches))
-    if sum(sketch.size for sketch in sketches) <= budget:
+    if sum(size for size, _ in sketches) <= budget:
         return list(numbers)
-    queues = [list(numbers), *(sorted(numbers, key=lambda i, q=q: sketches[i].ranks[q]) for q in range(3))]  # type: ignore[misc]
+    queues = [list(numbers), *(sorted(numbers, key=lambda i, q=q: sketches[i][1][q]) for q in range(3))]  # type: ignore[misc]
     kept = list[int]()
     for index in dict.fromkeys(itertools.chain.from_iterable(zip(*queues, strict=True))):
-        budget -= sketches[index].size
+        budget -= sketches[index][0]
         if budget < 0:
             break
         kept.append(index)
@@ -118,9 +113,11 @@ def example_records(folder: RunFolder, *, only: Container[int] | None = None) ->
             continue
         examples = folder.columns(part)
         ledger = folder.ledger(part, names_of(config, examples.ids), kinds=None if of_chains else COMPARED)
-        rows = PartRows(ScoredExamples(examples, ledger, Reading.of(config)), config)
+        scored = ScoredExamples(examples, ledger, Reading.of(config))
+        cells = [each for each in configurations(config) if each[0].operator != ALL]
+        compared = {cell: scored.compared(cell, operators) for cell, operators in cells}
         for index in itertools.compress(range(len(inputs)), chosen):
-            record = example_record(inputs[index], index, rows, outcomes[index])
+            record = example_record(inputs[index], index, ledger, compared, outcomes[index])
             if of_chains:
                 own = ledger.records(np.flatnonzero(ledger.head["example"] == index))
                 record["chain"] = chain_record(inputs[index], own, config)
@@ -137,20 +134,6 @@ def _ranks(outcomes: Sequence[ExampleOutcome]) -> Ranks:
     return (float(bool(rates)), min(rates, default=1.0), -gap)
 
 
-class PartRows:
-    """Rows of a part, and the comparisons under each configuration."""
-
-    def __init__(self, scored: ScoredExamples, config: RunSettings) -> None:
-        self.ledger = scored.ledger
-        self.compared = {
-            cell: scored.compared(cell, operators) for cell, operators in configurations(config) if cell.operator != ALL
-        }
-
-    def text(self, example: InputRow, row: int) -> str:
-        [record] = self.ledger.records(np.array([row]))
-        return shortened(shown_text(example, record), LONGEST_TEXT)
-
-
 class _Indexed(dict[Any, int]):
     """Values that cells of one example refer to by index; attributions share the null, for example."""
 
@@ -159,8 +142,14 @@ class _Indexed(dict[Any, int]):
         return self.setdefault(value, len(self))
 
 
-def example_record(example: InputRow, place: int, part: PartRows, outcomes: Sequence[ExampleOutcome]) -> Record:
-    """Return one example: its text in pieces, its attributions, and a cell for every configuration."""
+def example_record(
+    example: InputRow,
+    place: int,
+    ledger: Ledger,
+    compared: Mapping[Configuration, ScoreMatrices],
+    outcomes: Sequence[ExampleOutcome],
+) -> Record:
+    """Return one example, at its place in the part: its text in pieces, its attributions, and all cells."""
     first = next((line for line in outcomes if line.error is None), None)
     texts, nulls, rationales = _Indexed(), _Indexed(), _Indexed()
 
@@ -170,10 +159,11 @@ def example_record(example: InputRow, place: int, part: PartRows, outcomes: Sequ
         rationale = rationales.place(tuple(line.rationale))
         if line.operator == ALL:  # the operators are shown side by side, each with its own rows
             return [*numbers, effect, scaled(logit(line.score)), int(disagree), rationale, None, None, []]
-        found = part.compared[line.configuration]
+        found = compared[line.configuration]
         values, rows = found.log_odds[place], found.null_rows[place, : min(N_RANDOM_TEXTS, line.m)]
         null = nulls.place(tuple(scaled(value) for value in values[1 : 1 + line.m]))
-        text, *random = (texts.place(part.text(example, int(row))) for row in (found.rationale[place], *rows))
+        records = ledger.records(np.array([found.rationale[place], *rows]))
+        text, *random = (texts.place(shortened(shown_text(example, row), LONGEST_TEXT)) for row in records)
         return [*numbers, effect, scaled(values[0]), int(disagree), rationale, null, text, random]
 
     cells = [

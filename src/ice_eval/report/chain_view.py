@@ -20,7 +20,6 @@ _LONGEST_REPLY = 300
 """Characters of a reply that the page shows; `ice show` prints the rest."""
 ALWAYS = "Every random removal of steps changes the answer, so that no single step stands out."
 REPLIES = {True: "another answer", False: "the same answer", None: "cannot be read"}
-"""Kinds of replies."""
 
 
 class ChainReply(NamedTuple):
@@ -149,12 +148,11 @@ def chain_lines(
         yield from (Text(), heading(each.line))
         for row in view.rationale_rows(each.line) if each.line.error is None else ():
             yield _row_line(row, each.line.rationale, each.line.direction)
-    chosen = [(operator, direction) for direction in ("sufficiency", "necessity")]
-    every = range(len(view.example.spans))
+    chosen = [(operator, "sufficiency"), (operator, "necessity")]
 
     def random_line(row: LedgerRow) -> Text:
-        kept = row.key.direction == "sufficiency"
-        return _row_line(row, row.kept if kept else [step for step in every if step not in row.kept], row.key.direction)
+        gone = [step for step in range(len(found.steps)) if step not in row.kept]
+        return _row_line(row, row.kept if row.key.direction == "sufficiency" else gone, row.key.direction)
 
     yield from random_lines(view, n_random, chosen, random_line)
 
@@ -188,25 +186,18 @@ def chain_record(example: InputRow, rows: Sequence[LedgerRow], config: RunSettin
     if example.skip_reason is not None:
         return None
     found = chain_view(example, rows, config.operators[0])
-    return {
-        "answer": found.answer,
-        "gold": found.gold,
-        "right": found.is_right,
-        "operator": found.operator,
-        "alone": found.alone,
-        "remark": ALWAYS if found.always else None,
-        "whole": _replies(found.whole),
-        "empty": _replies(found.empty),
-        "steps": [
-            {
-                "effect": None if step.effect is None else round(step.effect, 3),
-                "changed": step.n_changed,
-                "read": step.n_read,
-                "replies": _replies(step.replies),
-            }
-            for step in found.steps
-        ],
-    }
+    steps = [
+        {
+            "effect": None if effect is None else round(effect, 3),
+            "changed": n,
+            "read": read,
+            "replies": _replies(replies),
+        }
+        for _, effect, n, read, replies in found.steps
+    ]
+    about = {"answer": found.answer, "gold": found.gold, "right": found.is_right, "operator": found.operator}
+    about |= {"alone": found.alone, "remark": ALWAYS if found.always else None}
+    return {**about, "whole": _replies(found.whole), "empty": _replies(found.empty), "steps": steps}
 
 
 def _replies(replies: Sequence[ChainReply]) -> list[ChainReply]:

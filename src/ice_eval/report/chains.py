@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from ice_eval.errors import ConfigError
 from ice_eval.report.colours import word_of_verdict
@@ -64,38 +64,35 @@ def _count(lines: Sequence[CapacityLine], length: Stratum) -> int:
 _PLACE = (*naming("operator", "k"), Column("chains", "chains", "text", get=lambda line: CHAINS[line.chains]))
 
 
-class _Declared(NamedTuple):
-    """A table: its title, the lines that a run gives it, and its columns."""
+def _declared(
+    title: str, lines: Callable[[ChainSummary], Iterable[Any]], *columns: Column
+) -> Callable[[Sequence[Summary]], Table]:
+    """Return the function that puts these lines of some runs into a table, each with the number of its run."""
 
-    title: str
-    lines: Callable[[ChainSummary], Iterable[Any]]
-    columns: Sequence[Column]
+    def table(summaries: Sequence[Summary]) -> Table:
+        found = [(run, line) for run, content in numbered(summaries) for line in lines(content)]
+        return table_of(title, [line for _, line in found], columns, runs=[run for run, _ in found])
 
-    def of(self, summaries: Sequence[Summary]) -> Table:
-        """Return the lines of every run as a table, each with the number of its run."""
-        found = [(run, line) for run, content in numbered(summaries) for line in self.lines(content)]
-        return table_of(self.title, [line for _, line in found], self.columns, runs=[run for run, _ in found])
+    return table
 
 
-_CAPACITY = _Declared(
+_CAPACITY = _declared(
     "Do the steps carry the answer?",
     capacities,
-    (
-        *_PLACE,
-        Column("k_effective", "steps taken", "percent"),
-        *naming("n"),
-        Column("necessity", "Nec", "percent"),
-        Column("necessity_ci", "Nec 95 % CI", "percent interval"),
-        Column("sufficiency", "Suf", "percent"),
-        Column("sufficiency_ci", "Suf 95 % CI", "percent interval"),
-        Column("noise_floor", "noise floor", "percent"),
-        Column("src", "SRC", "fraction"),
-        Column("src_ci", "SRC 95 % CI", "fraction interval"),
-        Column("src_adjusted", "SRC adj.", "fraction"),
-        Column("src_adjusted_ci", "SRC adj. 95 % CI", "fraction interval"),
-        Column("taxonomy", "word (estimate)", "text", word=lambda line: line.taxonomy),
-        Column("verdict", "verdict", "text", word=lambda line: line.verdict and line.verdict.lowest),
-    ),
+    *_PLACE,
+    Column("k_effective", "steps taken", "percent"),
+    *naming("n"),
+    Column("necessity", "Nec", "percent"),
+    Column("necessity_ci", "Nec 95 % CI", "percent interval"),
+    Column("sufficiency", "Suf", "percent"),
+    Column("sufficiency_ci", "Suf 95 % CI", "percent interval"),
+    Column("noise_floor", "noise floor", "percent"),
+    Column("src", "SRC", "fraction"),
+    Column("src_ci", "SRC 95 % CI", "fraction interval"),
+    Column("src_adjusted", "SRC adj.", "fraction"),
+    Column("src_adjusted_ci", "SRC adj. 95 % CI", "fraction interval"),
+    Column("taxonomy", "word (estimate)", "text", word=lambda line: line.taxonomy),
+    Column("verdict", "verdict", "text", word=lambda line: line.verdict and line.verdict.lowest),
 )
 
 
@@ -126,108 +123,85 @@ def _bounds(line: Mapping[str, Any]) -> Sequence[float] | None:
 
 
 _TABLES = (
-    _Declared(
+    _declared(
         "Chains of thought",
         lambda content: [content],
-        (
-            Column("problems.n", "problems", "text"),
-            Column("problems.n_evaluated", "evaluated", "text"),
-            Column("problems.skipped", "skipped", "text", get=lambda content: sum(content.problems.skipped.values())),
-            Column("problems.n_unreadable", "answers unreadable", "text"),
-            Column("problems.n_gold", "with gold", "text"),
-            Column("problems.accuracy", "accuracy", "percent"),
-            Column("steps.mean", "steps (mean)", "decimal"),
-            Column("steps.least", "fewest", "text"),
-            Column("steps.most", "most", "text"),
-        ),
+        Column("problems.n", "problems", "text"),
+        Column("problems.n_evaluated", "evaluated", "text"),
+        Column("problems.skipped", "skipped", "text", get=lambda content: sum(content.problems.skipped.values())),
+        Column("problems.n_unreadable", "answers unreadable", "text"),
+        Column("problems.n_gold", "with gold", "text"),
+        Column("problems.accuracy", "accuracy", "percent"),
+        Column("steps.mean", "steps (mean)", "decimal"),
+        Column("steps.least", "fewest", "text"),
+        Column("steps.most", "most", "text"),
     ),
     _CAPACITY,
-    _Declared(
+    _declared(
         "What unreadable replies leave open",  # if all of them had been the one thing, or the other
         lambda content: [line for line in capacities(content) if line.unreadable_rate],
-        (
-            *_PLACE,
-            Column("unreadable_rate", "unreadable", "percent"),
-            Column("necessity_bounds", "Nec within", "percent interval"),
-            Column("sufficiency_bounds", "Suf within", "percent interval"),
-            Column("src_bounds", "SRC within", "fraction interval"),
-            Column("src_adjusted_bounds", "SRC adj. within", "fraction interval"),
-        ),
+        *_PLACE,
+        Column("unreadable_rate", "unreadable", "percent"),
+        Column("necessity_bounds", "Nec within", "percent interval"),
+        Column("sufficiency_bounds", "Suf within", "percent interval"),
+        Column("src_bounds", "SRC within", "fraction interval"),
+        Column("src_adjusted_bounds", "SRC adj. within", "fraction interval"),
     ),
-    _Declared(
+    _declared(
         "Whole, empty, shuffled and cut chains",
         _references,
-        (
-            Column("name", "of the chains", "text"),
-            Column("rate", "share", "percent"),
-            Column("rate_ci", "95 % CI", "percent interval"),
-            Column("rate_bounds", "within, if all is counted", "percent interval", get=_bounds),
-            *naming("n"),
-        ),
+        Column("name", "of the chains", "text"),
+        Column("rate", "share", "percent"),
+        Column("rate_ci", "95 % CI", "percent interval"),
+        Column("rate_bounds", "within, if all is counted", "percent interval", get=_bounds),
+        *naming("n"),
     ),
-    _Declared(
+    _declared(
         "How far the numbers depend on the operator",
         lambda content: content.operator_dependence,
-        (
-            *naming("k", "operators", "measure", "n"),
-            Column("gap", "gap", "points"),
-            Column("gap_ci", "95 % CI", "points interval"),
-        ),
+        *naming("k", "operators", "measure", "n"),
+        Column("gap", "gap", "points"),
+        Column("gap_ci", "95 % CI", "points interval"),
     ),
-    _Declared(
+    _declared(
         "Tokens beside steps, by the model's own answer",
         lambda content: content.levels or (),
-        (
-            *naming("attribution", "direction", "k", "unit", "n"),
-            Column("win_rate", "win rate", "percent"),
-            Column("win_rate_ci", "95 % CI", "percent interval"),
-            Column("verdict", "verdict", "text", word=lambda line: word_of_verdict(line.verdict)),
-        ),
+        *naming("attribution", "direction", "k", "unit", "n"),
+        Column("win_rate", "win rate", "percent"),
+        Column("win_rate_ci", "95 % CI", "percent interval"),
+        Column("verdict", "verdict", "text", word=lambda line: word_of_verdict(line.verdict)),
     ),
-    _Declared(
+    _declared(
         "Raw scores beside win rates",
         lambda content: content.raw,
-        (
-            *naming("attribution", "operator", "k", "measure", "n"),
-            Column("raw", "raw score", "fraction"),
-            Column("win_rate", "win rate", "percent"),
-            Column("raw_positive", "raw says yes", "yes/no"),
-            Column("win_rate_positive", "win rate says yes", "yes/no"),
-            Column("agree", "agree", "yes/no"),
-        ),
+        *naming("attribution", "operator", "k", "measure", "n"),
+        Column("raw", "raw score", "fraction"),
+        Column("win_rate", "win rate", "percent"),
+        Column("raw_positive", "raw says yes", "yes/no"),
+        Column("win_rate_positive", "win rate says yes", "yes/no"),
+        Column("agree", "agree", "yes/no"),
     ),
-    _Declared(
+    _declared(
         "Do raw scores and win rates agree?",
         lambda content: [content.raw_agreement] if content.raw else [],
-        (
-            Column("n", "configurations", "text"),
-            Column("both", "both say yes", "text"),
-            Column("neither", "neither", "text", get=lambda line: line.agree - line.both),
-            Column("raw_only", "raw score alone", "text"),
-            Column("win_rate_only", "win rate alone", "text"),
-            Column("agree", "agree", "percent", get=lambda line: line.agree / line.n),
-        ),
+        Column("n", "configurations", "text"),
+        Column("both", "both say yes", "text"),
+        Column("neither", "neither", "text", get=lambda line: line.agree - line.both),
+        Column("raw_only", "raw score alone", "text"),
+        Column("win_rate_only", "win rate alone", "text"),
+        Column("agree", "agree", "percent", get=lambda line: line.agree / line.n),
     ),
 )
 
 
 def cot_tables(*summaries: Summary) -> list[Table]:
     """Return all tables about the chains of some runs that have a row; runs of other kinds have none."""
-    return [table for declared in _TABLES if (table := declared.of(summaries)).rows]
+    return [table for declared in _TABLES if (table := declared(summaries)).rows]
 
 
 def capacity_table(*summaries: Summary) -> Table:
     """Return necessity, sufficiency, capacity and verdict, by operator, share of steps and length of chains."""
-    return _CAPACITY.of(summaries)
-
-
-class _Pair(NamedTuple):
-    """The same line of two runs."""
-
-    run: str
-    """Letter of the second run."""
-    first: CapacityLine
-    second: CapacityLine
+    return _CAPACITY(summaries)
 
 
 def chain_difference_table(first: Summary, others: Mapping[str, Summary]) -> Table:
@@ -235,35 +209,29 @@ def chain_difference_table(first: Summary, others: Mapping[str, Summary]) -> Tab
 
     Each number has the interval of its own run: there is none of a difference.
     """
-    pairs = []
+    second = next(iter(others)) if len(others) == 1 else "other"
+    lines = []
     for letter, other in others.items():
         theirs = [] if other.chains is None else capacities(other.chains)
         known = {(line.operator, line.k, line.chains): line for line in theirs}
         for line in () if first.chains is None else capacities(first.chains):
-            if (line.operator, line.k, line.chains) in known:
-                pairs.append(_Pair(letter, line, known[line.operator, line.k, line.chains]))
-    second = next(iter(others)) if len(others) == 1 else "other"
-    columns = (
-        Column("run", "run", "text"),
-        Column("first.operator", "operator", "text"),
-        Column("first.k", "k", "share"),
-        Column("first.chains", "chains", "text", get=lambda pair: CHAINS[pair.first.chains]),
-        Column("n", "n", "text", get=lambda pair: f"{pair.first.n}, {pair.second.n}"),
-        *_of_run("A", "first"),
-        *_of_run(second, "second"),
-    )
-    return table_of("Do the steps carry the answer?", pairs, columns)
+            match = known.get((line.operator, line.k, line.chains))
+            if match is not None:
+                place = {"operator": line.operator, "k": line.k, "chains": CHAINS[line.chains]}
+                lines.append({"run": letter, **place, "n": f"{line.n}, {match.n}", "A": line, second: match})
+    columns = (*naming("run", "operator", "k", "chains", "n"), *_of_run("A"), *_of_run(second))
+    return table_of("Do the steps carry the answer?", lines, columns)
 
 
-def _of_run(name: str, which: str) -> tuple[Column, ...]:
-    def word(pair: _Pair) -> str | None:
-        verdict = getattr(pair, which).verdict
+def _of_run(name: str) -> tuple[Column, ...]:
+    def word(line: Mapping[str, CapacityLine]) -> str | None:
+        verdict = line[name].verdict
         return None if verdict is None else str(verdict.lowest)
 
     return (
-        Column(f"{which}.src_adjusted", f"SRC adj. {name}", "fraction"),
-        Column(f"{which}.src_adjusted_ci", f"95 % CI {name}", "fraction interval"),
-        Column(f"{which}.verdict", f"verdict {name}", "text", word=word),
+        Column(name, f"SRC adj. {name}", "fraction", get=lambda line: line[name].src_adjusted),
+        Column(name, f"95 % CI {name}", "fraction interval", get=lambda line: line[name].src_adjusted_ci),
+        Column(name, f"verdict {name}", "text", get=lambda line: line[name].verdict, word=word),
     )
 
 

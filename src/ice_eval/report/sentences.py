@@ -80,12 +80,13 @@ def verdicts(summary: Summary) -> Verdicts:
     groups: dict[Configuration, list[SummaryLine]] = {}
     for line in lines:
         groups.setdefault(place_of(line), []).append(line)
-    leading, found = in_first_setting(lines), dict[bool, list[Statement]]({True: [], False: []})
+    found = []
     for place, group in groups.items():
         sentences, silence = tuple(map(_sentence, group)), _silence(group, units)
-        statement = Statement(place.attribution, _setting(place), sentences, over_all.get(place, ""), silence)
-        found[place in leading].append(statement)
-    return Verdicts(tuple(found[True]), tuple(found[False]))
+        found.append(Statement(place.attribution, _setting(place), sentences, over_all.get(place, ""), silence))
+    is_first = [place in in_first_setting(lines) for place in groups]
+    others = itertools.compress(found, [not first for first in is_first])
+    return Verdicts(tuple(itertools.compress(found, is_first)), tuple(others))
 
 
 def lead(summaries: Sequence[Summary]) -> str:

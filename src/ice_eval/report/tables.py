@@ -148,14 +148,11 @@ def _highest(runs: Sequence[str], lines: Sequence[SummaryLine]) -> set[int]:
     return {index for rates in several for index, rate in rates.items() if rate == max(rates.values())}
 
 
-_MEASURABLE_S = 0.1
-
-
 def cost_table(manifest: Manifest) -> Table:
     """Return seconds and probes of each attribution; no rows unless at least two have a cost, and not the same."""
     # Attributions that share a pass, as attention and gradients, share its cost equally: where there is nothing else,
     # there is nothing to compare.
-    cost = manifest.cost
+    cost, measurable_s = manifest.cost, 0.1
     if cost is None:
         return Table("What each attribution cost", (), ())
     seconds, probes = cost.attribution_seconds, cost.attribution_rows
@@ -168,24 +165,21 @@ def cost_table(manifest: Manifest) -> Table:
     if cost.answer_tokens:
         columns.append(Column("answer_tokens", "tokens of answers", "count", get=cost.answer_tokens.get))
     spent = {name: seconds.get(name, 0) for name in {**seconds, **probes}}
-    costly = [value for name, value in spent.items() if value >= _MEASURABLE_S or probes.get(name)]
-    is_comparable = len(costly) > 1 and (max(costly) - min(costly) >= _MEASURABLE_S or bool(probes))
+    costly = [value for name, value in spent.items() if value >= measurable_s or probes.get(name)]
+    is_comparable = len(costly) > 1 and (max(costly) - min(costly) >= measurable_s or bool(probes))
     return table_of("What each attribution cost", list(seconds) if is_comparable else [], columns)
-
-
-_PLAN = (
-    Column("name", "", "text"),
-    *(Column(name, name, "count") for name in ("n", "m", "rows", "tokens")),
-    Column("minutes", "minutes", "decimal"),
-    Column("disk_mb", "disk", "text", get=lambda choice: f"{choice.disk_mb:.1f} MB"),
-    Column("width", "95 % interval", "text", get=lambda choice: f"± {50 * choice.width:.1f} pp"),
-    Column("detectable_win_rate", "detectable", "percent"),
-)
 
 
 def plan_table(plan: Plan, *, hourly_price: float | None = None) -> Table:
     """Return the cost and power of each choice of examples and random sets."""
-    columns = list(_PLAN)
+    columns = [
+        Column("name", "", "text"),
+        *(Column(name, name, "count") for name in ("n", "m", "rows", "tokens")),
+        Column("minutes", "minutes", "decimal"),
+        Column("disk_mb", "disk", "text", get=lambda choice: f"{choice.disk_mb:.1f} MB"),
+        Column("width", "95 % interval", "text", get=lambda choice: f"± {50 * choice.width:.1f} pp"),
+        Column("detectable_win_rate", "detectable", "percent"),
+    ]
     if hourly_price is not None:
         columns.append(Column("dollars", "dollars", "fraction", get=lambda each: each.minutes / 60 * hourly_price))
     return table_of(f"{plan.model} on {plan.task}, {plan.device}", plan.choices, columns)
@@ -249,23 +243,18 @@ def adapted_inputs(line: Answered) -> str:
     return f"{line.operator}, random set {'kept' if line.direction == 'sufficiency' else 'removed'}"
 
 
-_ADAPTATION = (
-    Column("operator", "inputs", "text", get=adapted_inputs),
-    Column("rows", "rows", "text"),
-    Column("accuracy_deployed", "accuracy A", "percent"),
-    Column("accuracy_adapted", "accuracy B", "percent"),
-    Column("loss_deployed", "loss A"),
-    Column("loss_adapted", "loss B"),
-    Column("rescaled_deployed", "rescaled A"),
-    Column("rescaled_adapted", "rescaled B"),
-    Column("difference", "B − A", "signed"),
-    Column("difference_ci", "95 % CI", "signed interval"),
-)
-
-
 def adaptation_table(found: Sequence[Answered]) -> Table:
     """Return accuracy and loss of a deployed model, A, and its adapted copy, B; losses also at best temperatures."""
-    return table_of("How they answer", found, _ADAPTATION)
+    models = (("deployed", "A"), ("adapted", "B"))
+    columns = (
+        Column("operator", "inputs", "text", get=adapted_inputs),
+        *naming("rows"),
+        *(Column(f"accuracy_{name}", f"accuracy {letter}", "percent") for name, letter in models),
+        *(Column(f"{of}_{name}", f"{of} {letter}") for of in ("loss", "rescaled") for name, letter in models),
+        Column("difference", "B − A", "signed"),
+        Column("difference_ci", "95 % CI", "signed interval"),
+    )
+    return table_of("How they answer", found, columns)
 
 
 # Tables as text

@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeVar
 
 import altair as alt
 
@@ -29,49 +29,43 @@ _WRITTEN: Mapping[str, Callable[[Any], str]] = {
 }
 
 
-@dataclass(frozen=True)
-class _Runs:
-    folders: tuple[RunFolder, ...]
-    names: tuple[tuple[str, str], ...]
+class _Runs(NamedTuple):
+    folders: Sequence[RunFolder]
+    names: Sequence[tuple[str, str]]
     """Model and task of every folder, which together distinguish the folders."""
-    configurations: tuple[SummaryLine, ...]
-    agreement: tuple[AgreementLine, ...]
-
-    @property
-    def subject(self) -> tuple[str, ...]:
-        """Fields that a reader compares: attributions of one run, or several runs."""
-        return ("attribution",) if len(self.folders) == 1 else ("model", "task")
-
-    @property
-    def aside(self) -> tuple[str, ...]:
-        return () if len(self.folders) == 1 else ("attribution",)
+    subject: tuple[str, ...]
+    """Fields that a reader compares: attributions of one run, or several runs."""
+    aside: tuple[str, ...]
+    configurations: Sequence[SummaryLine]
+    agreement: Sequence[AgreementLine]
 
 
 def _runs_of(folders: Sequence[RunFolder]) -> _Runs:
-    found = tuple({folder.path.resolve(): folder for folder in folders}.values())
-    names = run_names(found)
+    found = list({folder.path.resolve(): folder for folder in folders}.values())
+    names, summaries = run_names(found), [folder.summary() for folder in found]
 
-    def of_runs(runs: Sequence[Sequence[L]]) -> tuple[L, ...]:
+    def of_runs(runs: Sequence[Sequence[L]]) -> list[L]:
         together = zip(runs, names, strict=True)
-        lines = [replace(named(line), model=model, task=task) for run, (model, task) in together for line in run]
-        return _in_order(lines)
+        return _in_order(
+            [replace(named(line), model=model, task=task) for run, (model, task) in together for line in run]
+        )
 
-    summaries = [folder.summary() for folder in found]
     configurations = of_runs([summary.configurations for summary in summaries])
-    return _Runs(found, tuple(names), configurations, of_runs([summary.agreement for summary in summaries]))
+    agreement = of_runs([summary.agreement for summary in summaries])
+    subject, aside = (("model", "task"), ("attribution",)) if len(found) > 1 else (("attribution",), ())
+    return _Runs(found, names, subject, aside, configurations, agreement)
 
 
-def _in_order(lines: Sequence[L]) -> tuple[L, ...]:
+def _in_order(lines: Sequence[L]) -> list[L]:
     """Sort by attribution, in order of appearance, and k, shares first; the average over operators comes last."""
     # Else panels of several runs are in any order.
-    first = {name: place for place, name in enumerate(dict.fromkeys(line.attribution for line in lines))}
+    first = list(dict.fromkeys(line.attribution for line in lines))
 
     def place(line: Line) -> tuple[bool, int, bool, bool, float]:
-        average = isinstance(line, SummaryLine) and line.operator == ALL
-        k = line.k
-        return average, first[line.attribution], k is None, k == DYNAMIC, k if isinstance(k, float) else 0.0
+        average, k = isinstance(line, SummaryLine) and line.operator == ALL, line.k
+        return average, first.index(line.attribution), k is None, k == DYNAMIC, k if isinstance(k, float) else 0.0
 
-    return tuple(sorted(lines, key=place))
+    return sorted(lines, key=place)
 
 
 def _labels(lines: Sequence[Line], names: Sequence[str]) -> list[str]:

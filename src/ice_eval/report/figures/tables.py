@@ -177,15 +177,11 @@ def prompt_sensitivity(rows: Iterable[PromptWinRate]) -> Figure:
     return Figure("prompt-sensitivity", "Win rate by prompt", caption, chart)
 
 
-_SRC_SIZE = (420, 280)
-
-
 def chain_of_thought_scatter(rows: Iterable[ChainOfThought]) -> Figure:
     """Draw the capacity of steps (SRC) against the accuracy of answers."""
     given = _given(rows)
     least = min(0.8, math.floor(10 * min(row.accuracy for row in given) + 1e-9) / 10)
-    across, up = alt.Scale(domain=[least, 1], nice=False), parts.UNIT
-    width, height = _SRC_SIZE
+    across, up, width, height = alt.Scale(domain=[least, 1], nice=False), parts.UNIT, 420, 280
     dots = [(width * (row.accuracy - least) / (1 - least), height * (1 - row.src)) for row in given]
     places = label_places(dots, [row.model for row in given], width=width, height=height)
     found = [
