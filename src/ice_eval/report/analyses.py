@@ -12,7 +12,8 @@ from ice_eval.results import RunFolder, SummaryLine
 from ice_eval.results.outcomes import ALL
 from ice_eval.table import EMPTY, Column, Table, naming, percent, table_of
 
-# Measures of runs
+_MOST_LINES = 50
+_STAR = 0.05
 
 
 def measure_tables(results: Sequence[Measured], folders: Sequence[RunFolder]) -> list[Table]:
@@ -49,13 +50,6 @@ def measure_notes(results: Sequence[Measured], folders: Sequence[RunFolder]) -> 
 def _part_table(part: Part, lines: Sequence[Mapping[str, Any]]) -> Table:
     heads = [name for name in ("run", "model", "task") if all(name in line for line in lines)]
     return table_of(part.title, lines, (*naming(*heads), *part.columns))
-
-
-# Grids of runs
-
-_MOST_LINES = 50
-_STAR = 0.05
-_GRID_PLACE = ("model", "task", "language", "prompt", "direction", "null", "k")
 
 
 def grid_plan_table(lines: Sequence[Mapping[str, Any]]) -> Table:
@@ -100,17 +94,15 @@ def grid_runs_table(runs: Sequence[Mapping[str, Any]]) -> Table:
 
 def grid_table(lines: Sequence[GridLine[SummaryLine]]) -> Table:
     """Return the win rates of a grid, attributions and operators side by side; a star where adjusted p is small."""
+    of_run, of_line = ("model", "task", "language", "prompt"), ("direction", "null", "k")
     places: dict[tuple[object, ...], dict[str, Any]] = {}
-    across = dict[str, None]()
     for each in lines:
-        run, line = each.run, each.line
-        place = (run.model, run.task, run.language, run.prompt, line.direction, line.null, line.k)
-        row = places.setdefault(place, dict(zip(_GRID_PLACE, place, strict=True)))
-        if line.operator != ALL:
-            name = f"{line.attribution} {line.operator}"
-            row[name] = line
-            across[name] = None
-    return table_of("Win rates", list(places.values()), (*naming(*_GRID_PLACE), *map(_rate_column, across)))
+        line = each.line
+        named = {name: getattr(each.run, name) for name in of_run} | {name: getattr(line, name) for name in of_line}
+        places.setdefault(tuple(named.values()), named)[f"{line.attribution} {line.operator}"] = line
+    single = [each.line for each in lines if each.line.operator != ALL]
+    across = dict.fromkeys(f"{line.attribution} {line.operator}" for line in single)
+    return table_of("Win rates", list(places.values()), (*naming(*of_run, *of_line), *map(_rate_column, across)))
 
 
 def _rate_column(name: str) -> Column:
@@ -151,9 +143,6 @@ def _parts(answers: Mapping[str, Found | Missing]) -> list[Part]:
     return [part for each in answers.values() if isinstance(each, Found) for part in each.parts]
 
 
-# Audits of infill
-
-
 def audit_tables(audit: InfillAudit, fills: FillAudit | None) -> list[Table]:
     """Return the units that survive the blacklist; for a run also the fills that infill wrote, and their effect."""
     judged = (
@@ -185,8 +174,8 @@ def audit_tables(audit: InfillAudit, fills: FillAudit | None) -> list[Table]:
     tables.append(table_of("What infill wrote in this run", fills.counts, counts))
     effects = (
         *naming("attribution", "operator", "null", "direction", "k", "reference"),
-        Column("contaminated", "contaminated", "text", get=_contaminated),
-        Column("clean", "clean", "text", get=lambda e: f"{percent(e.win_rate_clean)} ({e.n_clean})"),
+        Column("contaminated", "contaminated", "text", get=lambda line: _of_group(line, "contaminated")),
+        Column("clean", "clean", "text", get=lambda line: _of_group(line, "clean")),
         Column("difference", "difference", "points"),
         Column("difference_ci", "95 % CI", "points interval"),
         Column("p_value", "p", "p-value"),
@@ -210,11 +199,8 @@ def audit_notes(audit: InfillAudit, fills: FillAudit | None) -> list[str]:
             f"blacklist of the other half. By chance: the mean of {N_SHUFFLES} shuffles of the gold labels; p: share "
             "of shuffles with a rate as high."
         )
-    found += [
-        f"{each.reference}, blocked, the most frequent: {_named(each.blocked.values())}."
-        for each in audit.judged
-        if each.blocked
-    ]
+    blocked = [(each.reference, _named(each.blocked.values())) for each in audit.judged if each.blocked]
+    found += [f"{reference}, blocked, the most frequent: {units}." for reference, units in blocked]
     if fills is not None:
         found.append(
             "An example is contaminated where a fill around its rationale is among the surviving units. Long texts "
@@ -223,8 +209,8 @@ def audit_notes(audit: InfillAudit, fills: FillAudit | None) -> list[str]:
     return [*found, *audit.notes]
 
 
-def _contaminated(line: ContaminationEffect) -> str:
-    return f"{percent(line.win_rate_contaminated)} ({line.n_contaminated})"
+def _of_group(line: ContaminationEffect, group: str) -> str:
+    return f"{percent(getattr(line, f'win_rate_{group}'))} ({getattr(line, f'n_{group}')})"
 
 
 def _counted(pieces: Collection[AuditedUnit]) -> str:
@@ -244,9 +230,6 @@ def _rate(value: float | None) -> str | None:
 
 def _of(part: int, whole: int) -> str | None:
     return f"{part:,} of {whole:,} ({_rate(part / whole)})" if whole else None
-
-
-# The paper
 
 
 def paper_layout(table: paper.PaperTable) -> Table:
@@ -310,12 +293,13 @@ def beside_notes(found: paper.BesidePaper) -> list[str]:
     if not found.configurations:
         return [f"{_why_none(found)} So none of the run's {found.n_without} configurations has a published cell."]
     covered = [line.covered for line in found.configurations]
-    notes = [f"{covered.count(True)} of {len(covered)} published win rates lie in the run's 95 % interval."]
-    notes.append("Published win rates are estimates too, and are printed without intervals.")
-    notes += [f"Otherwise than in the paper: {line}" for line in found.protocol]
-    if found.n_without:
-        notes.append(f"{found.n_without} further configurations of the run have no published cell.")
-    return notes
+    further = f"{found.n_without} further configurations of the run have no published cell."
+    return [
+        f"{covered.count(True)} of {len(covered)} published win rates lie in the run's 95 % interval.",
+        "Published win rates are estimates too, and are printed without intervals.",
+        *(f"Otherwise than in the paper: {line}" for line in found.protocol),
+        *([further] if found.n_without else []),
+    ]
 
 
 def _why_none(found: paper.BesidePaper) -> str:

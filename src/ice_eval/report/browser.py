@@ -87,8 +87,6 @@ def within(sketches: Sequence[Sketch], *, budget: int) -> list[int]:
     # Where not all fit they are taken in turn from four queues: the first in the data, the examples that were skipped,
     # those with the lowest win rate, and those with the largest gap between operators.
     numbers = range(len(sketches))
-    if sum(size for size, _ in sketches) <= budget:
-        return list(numbers)
     queues = [list(numbers), *(sorted(numbers, key=lambda i, q=q: sketches[i][1][q]) for q in range(3))]  # type: ignore[misc]
     kept = list[int]()
     for index in dict.fromkeys(itertools.chain.from_iterable(zip(*queues, strict=True))):

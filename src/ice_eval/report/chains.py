@@ -59,8 +59,6 @@ def _count(lines: Sequence[CapacityLine], length: Stratum) -> int:
     return max((line.n for line in lines if line.chains == length), default=0)
 
 
-# Tables
-
 _PLACE = (*naming("operator", "k"), Column("chains", "chains", "text", get=lambda line: CHAINS[line.chains]))
 
 
@@ -235,8 +233,6 @@ def _of_run(name: str) -> tuple[Column, ...]:
     )
 
 
-# The verdict
-
 _PLAIN: Mapping[tuple[Reasoning | None, Reasoning | None], str] = {
     ("decorative", "decorative"): "The answer does not rest on the steps",
     ("scaffolding", "scaffolding"): "The answer rests on the steps in part",
@@ -339,8 +335,6 @@ def _facts(content: ChainSummary, leading: Sequence[CapacityLine]) -> Iterator[t
     for name, mean in (("noise floor", content.noise_floor), ("own answer without steps", content.no_steps)):
         yield name, percent(mean.rate), interval(mean.rate_ci)
 
-
-# Notes
 
 _MANY_UNREAD = 0.05
 _READING = (

@@ -41,14 +41,16 @@ def write_html(folders: Sequence[RunFolder], path: Path, *, budget: int = BUDGET
         ConfigError: The file cannot be written.
     """
     content = page(folders, budget=budget)
-    sources = {"browser": "\n".join(map(_asset, _BROWSER)), "figures": _asset("figures.js")}
-    scripts = {name: script_text(source) for name, source in (sources | {"library": content["library"]}).items()}
+    drawn: Drawings = content["drawn"]
+    specs = {"themes": drawn.themes, "specs": {each["name"]: each["spec"] for each in drawn.figures}}
+    sources = {"browser": "\n".join(map(_asset, _BROWSER)), "figures": _asset("figures.js"), "library": drawn.library}
+    scripts = {name: script_text(source) for name, source in sources.items()}
     text = template("report.html").render(
         page=content,
         style=_asset("style.css"),
         scripts=scripts,
         policy=content_policy(list(scripts.values())),
-        data={"browser": script_json(content["browser"]), "figures": script_json(content["drawn"])},
+        data={"browser": script_json(content["browser"]), "figures": script_json(specs)},
     )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -71,8 +73,6 @@ def page(folders: Sequence[RunFolder], *, budget: int = BUDGET) -> dict[str, Any
     figures = [{name: figure[name] for name in ("name", "title", "caption")} for figure in drawn.figures]
     return {
         "title": f"ICE report: {', '.join(dict.fromkeys(run['title'] for run in browser['runs']))}",
-        "version": __version__,
-        "citation": CITATION,
         "chains": any(of_chains),
         "only_chains": all(of_chains),
         "explained": any(summary.configurations for summary in summaries),
@@ -85,9 +85,7 @@ def page(folders: Sequence[RunFolder], *, budget: int = BUDGET) -> dict[str, Any
         "numbered": any("run" in table.header for table in all_tables),
         "figures": [figure for figure in figures if not figure["name"].startswith(OF_CHAINS)],
         "chain_figures": [figure for figure in figures if figure["name"].startswith(OF_CHAINS)],
-        "missing": drawn.missing,
-        "library": drawn.library,
-        "drawn": {"themes": drawn.themes, "specs": {each["name"]: each["spec"] for each in drawn.figures}},
+        "drawn": drawn,
         "browser": browser,
     }
 
@@ -98,7 +96,7 @@ def _run(folder: RunFolder, record: dict[str, Any], summary: Summary) -> dict[st
     first = in_first_setting(summary.agreement)
     noted = replace(summary, agreement=tuple(line for line in summary.agreement if place_of(line) in first))
     return {
-        "title": record["title"],
+        **{name: record[name] for name in ("title", "total", "folder")},
         "chains": None if summary.chains is None else chain_verdict(summary),
         "verdicts": verdicts(summary),
         "notes": notes(noted),
@@ -106,8 +104,6 @@ def _run(folder: RunFolder, record: dict[str, Any], summary: Summary) -> dict[st
         "provenance": provenance(manifest),
         "command": command(manifest),
         "shown": len(record["examples"]),
-        "total": record["total"],
-        "folder": record["folder"],
     }
 
 
@@ -165,8 +161,6 @@ def _library(version: str, made_by: str) -> str:
     return bundle
 
 
-# Templates and scripts
-
 _APART = re.compile(r"(?<=\d) (?=%)|(?<=\b[a-zκ]) (?== [\d+−-])|(?<=\b[a-zκ] =) (?=[\d+−-])")
 """Spaces in `95 %` and `n = 20`."""
 
@@ -182,6 +176,7 @@ def _environment() -> jinja2.Environment:
     loader = jinja2.PackageLoader("ice_eval.report")
     found = jinja2.Environment(loader=loader, trim_blocks=True, lstrip_blocks=True, **strict)
     found.globals |= {"fills": WORD_COLOURS, "inks": WORD_TEXT_COLOURS, "replies": REPLIES, "always": ALWAYS}
+    found.globals |= {"version": __version__, "citation": CITATION}
     functions = (operator_colour, title_of, numbers_of, histogram, pieces, shade_css)
     found.globals |= {function.__name__: function for function in functions}
     found.filters["unbroken"] = unbroken

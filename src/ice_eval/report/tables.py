@@ -257,8 +257,6 @@ def adaptation_table(found: Sequence[Answered]) -> Table:
     return table_of("How they answer", found, columns)
 
 
-# Tables as text
-
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
 """Beginning of an HTML tag, which Markdown would pass through; `<0.0001` is none."""
 _FORMULA = ("=", "+", "-", "@", "\t")

@@ -2,8 +2,8 @@
 
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeVar
+from dataclasses import replace
+from typing import Any, TypeVar
 
 import altair as alt
 import numpy as np
@@ -11,8 +11,6 @@ import numpy as np
 from ice_eval.analysis.distributions import Values, quantiles, shares, shares_by_chance
 from ice_eval.analysis.measures.plausibility import HUMAN, iou, marks_of, tells_units_apart
 from ice_eval.nulls import SIZE
-from ice_eval.rationales import Share
-from ice_eval.records import Direction
 from ice_eval.report.figures import figure as parts
 from ice_eval.report.figures.figure import UNIT, Figure
 from ice_eval.report.figures.tables import Plausibility, plausibility_scatter
@@ -30,6 +28,7 @@ USUAL_K = 0.2
 _FIELDS = ("m", "win_rate", "p_value", "effect_size")
 _OWN_SIZE = " (own size)"
 _SIZE = {"width": 130, "height": 70}
+_SHARE = ("share:Q", "share of examples", ".1%")
 
 
 def named(line: L) -> L:
@@ -37,31 +36,36 @@ def named(line: L) -> L:
     return replace(line, attribution=f"{line.attribution}{_OWN_SIZE}") if line.k is None else line
 
 
-class _Setting(NamedTuple):
-    k: Share | None
-    direction: Direction
-    null: str
+class PlottedExamples:
+    """The examples of a run at k = 0.2 where it has it, else at its first k; under its first direction and null.
 
-    def __str__(self) -> str:
-        size = "own sizes" if self.k is None else f"k = {share(self.k)}"
-        return f"{size}, {self.direction}" + ("" if self.null == SIZE else f", null: {self.null}")
+    Rationales that have a size of their own are included whatever k.
+    """
 
-    def lines(self, folder: RunFolder) -> Iterator[ExampleOutcome]:
-        """Yield the examples of a run in this setting; those that failed are skipped."""
-        return (named(line) for line in folder.examples() if line.error is None and self.holds(line))
+    def __init__(self, folder: RunFolder, configurations: Sequence[SummaryLine]) -> None:
+        sizes = [line.k for line in configurations if line.k is not None]
+        self.folder = folder
+        self.k = USUAL_K if USUAL_K in sizes else next(iter(sizes), None)
+        self.direction, self.null = configurations[0].direction, configurations[0].null
+        held = [line for line in configurations if self._holds(line)]
+        found = {(line.attribution, line.operator): array("d") for line in held}
+        for line in self.lines():
+            values = (getattr(line, name) for name in _FIELDS)
+            found[line.attribution, line.operator].extend(np.nan if value is None else value for value in values)
+        tables = {cell: np.array(values).reshape(-1, len(_FIELDS)) for cell, values in found.items() if values}
+        self.columns = {cell: dict(zip(_FIELDS, table.T, strict=True)) for cell, table in tables.items()}
 
-    def holds(self, line: SummaryLine | ExampleOutcome) -> bool:
-        """True for lines of this setting; rationales with sizes of their own are of any k."""
+    def _holds(self, line: SummaryLine | ExampleOutcome) -> bool:
         return line.k in (self.k, None) and (line.direction, line.null) == (self.direction, self.null)
 
+    def lines(self) -> Iterator[ExampleOutcome]:
+        """Yield the examples in this setting; those that failed are skipped."""
+        return (named(line) for line in self.folder.examples() if line.error is None and self._holds(line))
 
-@dataclass(frozen=True)
-class PlottedExamples:
-    """The examples of one run at one k, direction and null."""
-
-    folder: RunFolder
-    setting: _Setting
-    columns: Mapping[Cell, Mapping[str, Values]]
+    @property
+    def setting(self) -> str:
+        size = "own sizes" if self.k is None else f"k = {share(self.k)}"
+        return f"{size}, {self.direction}" + ("" if self.null == SIZE else f", null: {self.null}")
 
     @property
     def n_bins(self) -> int:
@@ -69,7 +73,7 @@ class PlottedExamples:
         return 20 if max(columns["m"].max() for columns in self.columns.values()) >= 40 else 10
 
     def values(self, cell: Cell, name: str) -> Values:
-        found = self.columns[cell][name]
+        found: Values = self.columns[cell][name]
         return found[~np.isnan(found)]
 
     def bins(self, cell: Cell, columns: Mapping[str, Values]) -> Iterator[dict[str, Any]]:
@@ -78,22 +82,6 @@ class PlottedExamples:
         for i in range(n):
             place = {"row": cell[0], "column": cell[1], "operator": cell[1], "from": i / n, "to": (i + 1) / n}
             yield {**place, **{name: round(float(values[i]), 6) for name, values in columns.items()}}
-
-
-def examples_of(folder: RunFolder, configurations: Sequence[SummaryLine]) -> PlottedExamples | None:
-    """Return the examples at k = 0.2 where the run has it, else at its first k; under its first direction and null."""
-    # Rationales that have a size of their own are included whatever k.
-    sizes = [line.k for line in configurations if line.k is not None]
-    k = USUAL_K if USUAL_K in sizes else next(iter(sizes), None)
-    setting = _Setting(k, configurations[0].direction, configurations[0].null)
-    held = [line for line in configurations if setting.holds(line)]
-    found = {(line.attribution, line.operator): array("d") for line in held}
-    for line in setting.lines(folder):
-        values = (getattr(line, name) for name in _FIELDS)
-        found[line.attribution, line.operator].extend(np.nan if value is None else value for value in values)
-    tables = {cell: np.array(values).reshape(-1, len(_FIELDS)) for cell, values in found.items() if values}
-    columns = {cell: dict(zip(_FIELDS, table.T, strict=True)) for cell, table in tables.items()}
-    return PlottedExamples(folder, setting, columns) if columns else None
 
 
 def _histogram(rows: parts.Rows, title: str, axis: alt.Axis, *shown: tuple[str, ...]) -> tuple[alt.Chart, alt.Chart]:
@@ -105,9 +93,6 @@ def _histogram(rows: parts.Rows, title: str, axis: alt.Axis, *shown: tuple[str, 
         color=parts.colours(rows).legend(None),
     )
     return bars, base
-
-
-_SHARE = ("share:Q", "share of examples", ".1%")
 
 
 def distribution(examples: PlottedExamples) -> Figure:
@@ -221,7 +206,7 @@ def plausibility(examples: PlottedExamples) -> Figure | None:
             win_rate=line.win_rate,
             group=known[line.example_id][1],
         )
-        for line in (examples.setting.lines(folder) if known else ())
+        for line in (examples.lines() if known else ())
         if line.example_id in known and line.attribution != f"{HUMAN}{_OWN_SIZE}" and line.operator != ALL
     ]
     if not rows:

@@ -11,7 +11,7 @@ from ice_eval.rationales import DYNAMIC
 from ice_eval.report.colours import word_of_rate
 from ice_eval.report.figures import figure as parts
 from ice_eval.report.figures.chains import chain_figures
-from ice_eval.report.figures.examples import distribution, effects, examples_of, named, p_values, plausibility
+from ice_eval.report.figures.examples import PlottedExamples, distribution, effects, named, p_values, plausibility
 from ice_eval.report.figures.figure import Figure
 from ice_eval.report.tables import run_names
 from ice_eval.results import RunFolder, SummaryLine
@@ -274,10 +274,12 @@ def _of_examples(runs: _Runs) -> Iterator[Figure]:
         suffix = next(name for name in numbered if name not in taken)
         taken.add(suffix)
         lines = [line for line in runs.configurations if (line.model, line.task) == (model, task)]
-        examples = examples_of(folder, lines) if lines else None
-        drawn = () if examples is None else (draw(examples) for draw in (distribution, effects, p_values, plausibility))
-        for figure in drawn:
+        if not lines:
+            continue
+        examples = PlottedExamples(folder, lines)
+        for draw in (distribution, effects, p_values, plausibility) if examples.columns else ():
+            figure = draw(examples)
             if figure is not None and len(runs.folders) > 1:
-                yield replace(figure, name=f"{figure.name}-{suffix}", title=f"{figure.title}: {model} on {task}")
-            elif figure is not None:
+                figure = replace(figure, name=f"{figure.name}-{suffix}", title=f"{figure.title}: {model} on {task}")
+            if figure is not None:
                 yield figure
