@@ -62,19 +62,17 @@ def _count(lines: Sequence[CapacityLine], length: Stratum) -> int:
 _PLACE = (*naming("operator", "k"), Column("chains", "chains", "text", get=lambda line: CHAINS[line.chains]))
 
 
-def _declared(
-    title: str, lines: Callable[[ChainSummary], Iterable[Any]], *columns: Column
-) -> Callable[[Sequence[Summary]], Table]:
+def _declared(title: str, lines: Callable[[ChainSummary], Iterable[Any]], *columns: Column) -> Callable[..., Table]:
     """Return the function that puts these lines of some runs into a table, each with the number of its run."""
 
-    def table(summaries: Sequence[Summary]) -> Table:
+    def table(*summaries: Summary) -> Table:
         found = [(run, line) for run, content in numbered(summaries) for line in lines(content)]
         return table_of(title, [line for _, line in found], columns, runs=[run for run, _ in found])
 
     return table
 
 
-_CAPACITY = _declared(
+capacity_table = _declared(
     "Do the steps carry the answer?",
     capacities,
     *_PLACE,
@@ -111,13 +109,8 @@ def _references(content: ChainSummary) -> list[dict[str, Any]]:
         ]
         settled = {"rate": cut.settled, "rate_ci": cut.settled_ci, "rate_bounds": None, "n": cut.n}
         found.append({"name": "share of steps from which on the answer stands", **settled})
-    return found
-
-
-def _bounds(line: Mapping[str, Any]) -> Sequence[float] | None:
-    """Return the bounds that unreadable replies leave; nothing where there are none."""
-    bounds: Sequence[float] | None = line["rate_bounds"]
-    return None if bounds is None or bounds[0] == bounds[1] else bounds
+    # Bounds that meet: there were no unreadable replies.
+    return [line | {"rate_bounds": None} if len(set(line["rate_bounds"] or ())) == 1 else line for line in found]
 
 
 _TABLES = (
@@ -134,7 +127,7 @@ _TABLES = (
         Column("steps.least", "fewest", "text"),
         Column("steps.most", "most", "text"),
     ),
-    _CAPACITY,
+    capacity_table,
     _declared(
         "What unreadable replies leave open",  # if all of them had been the one thing, or the other
         lambda content: [line for line in capacities(content) if line.unreadable_rate],
@@ -151,7 +144,7 @@ _TABLES = (
         Column("name", "of the chains", "text"),
         Column("rate", "share", "percent"),
         Column("rate_ci", "95 % CI", "percent interval"),
-        Column("rate_bounds", "within, if all is counted", "percent interval", get=_bounds),
+        Column("rate_bounds", "within, if all is counted", "percent interval"),
         *naming("n"),
     ),
     _declared(
@@ -194,12 +187,7 @@ _TABLES = (
 
 def cot_tables(*summaries: Summary) -> list[Table]:
     """Return all tables about the chains of some runs that have a row; runs of other kinds have none."""
-    return [table for declared in _TABLES if (table := declared(summaries)).rows]
-
-
-def capacity_table(*summaries: Summary) -> Table:
-    """Return necessity, sufficiency, capacity and verdict, by operator, share of steps and length of chains."""
-    return _CAPACITY(summaries)
+    return [table for declared in _TABLES if (table := declared(*summaries)).rows]
 
 
 def chain_difference_table(first: Summary, others: Mapping[str, Summary]) -> Table:

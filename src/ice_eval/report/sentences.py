@@ -48,6 +48,9 @@ _STEP_FLAGS = {
     "depends_on_score_order": "the verdict changes if sets rank by how nearly they give the whole chain's score.",
 }
 _ACTS = {"sufficiency": "kept", "necessity": "removed"}
+_ENOUGH_FOR_KAPPA = 8
+"""Fewest configurations for which the agreement of operators is reported."""
+_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -74,8 +77,7 @@ class Verdicts:
 
 def verdicts(summary: Summary) -> Verdicts:
     """Return a statement for every attribution and setting, the settings in the order of the run."""
-    units = _units([summary])
-    lines = [line for line in summary.configurations if line.operator != ALL]
+    units, lines = _units([summary]), [line for line in summary.configurations if line.operator != ALL]
     over_all = {place_of(line): _over_all(line, units) for line in summary.robustness}
     groups: dict[Configuration, list[SummaryLine]] = {}
     for line in lines:
@@ -193,11 +195,6 @@ def _silence(lines: Sequence[SummaryLine], units: str) -> str:
     if any(verdict.lowest == "anti-faithful" for verdict in found):
         parts.append(f"why random {units} do better, or that another method or size would fare as badly")
     return f"It does not say {', nor '.join(parts)}." if parts else "It says nothing for or against the explanation."
-
-
-_ENOUGH_FOR_KAPPA = 8
-"""Fewest configurations for which the agreement of operators is reported."""
-_NAMED = 5
 
 
 def notes(*summaries: Summary) -> list[str]:
@@ -323,10 +320,10 @@ def _shared_examples(each: RunDifference) -> str:
     which = "of them" if each.by_id else "with the same id"
     texts = f"; {each.n_other_text} {which} have another text" if each.n_other_text else ""
     how = {
-        frozenset({True}): " Differences are paired: win rates over the examples that both runs evaluated.",
-        frozenset({False}): " Differences are unpaired: all examples of each run, which are taken to be independent.",
-        frozenset({True, False}): " Rows with one n are paired, those with two are not.",
-    }.get(frozenset(line.paired for line in each.configurations), "")
+        (True,): " Differences are paired: win rates over the examples that both runs evaluated.",
+        (False,): " Differences are unpaired: all examples of each run, which are taken to be independent.",
+        (False, True): " Rows with one n are paired, those with two are not.",
+    }.get(tuple(sorted({line.paired for line in each.configurations})), "")
     return f"{shared}{texts}.{how}"
 
 

@@ -85,21 +85,6 @@ _SUMMARY = (
     Column("p_adjusted", "p adj.", "p-value", get=lambda line: line.p_adjusted if line.n > 1 else None),
     Column("verdict", "verdict", "text", word=lambda line: word_of_verdict(line.verdict)),
 )
-_AGREEMENT = (
-    *naming("model", "task", "attribution", "null", "operators", "direction", "k"),
-    Column("gap", "gap", "points"),
-    Column("gap_ci", "95 % CI", "points interval"),
-    Column("crosses_threshold", f"crosses {THRESHOLD}", "text"),
-    Column("same_taxonomy", "same word", "yes/no"),
-    Column("rank_correlation", "rank corr. (ceiling)", "text", get=_rank_correlation),
-    Column("disagree_rate", "disagree", "percent"),
-)
-_ROBUSTNESS = (
-    *naming("model", "task", "attribution", "null", "direction", "k"),
-    Column("sides", f"against {THRESHOLD} (one-sided 95 % bounds)", "text", get=_sides),
-    Column("spread", "spread", "width"),
-    Column("word", "conclusion", "text", get=_conclusion),
-)
 
 
 def summary_table(summaries: Sequence[Summary]) -> Table:
@@ -120,13 +105,28 @@ def summary_table(summaries: Sequence[Summary]) -> Table:
 def agreement_table(summaries: Sequence[Summary]) -> Table:
     """Return the agreement of every two operators about an attribution."""
     runs, lines = _numbered(summaries, [summary.agreement for summary in summaries])
-    return table_of("Operator agreement", lines, _AGREEMENT, runs=runs)
+    columns = (
+        *naming("model", "task", "attribution", "null", "operators", "direction", "k"),
+        Column("gap", "gap", "points"),
+        Column("gap_ci", "95 % CI", "points interval"),
+        Column("crosses_threshold", f"crosses {THRESHOLD}", "text"),
+        Column("same_taxonomy", "same word", "yes/no"),
+        Column("rank_correlation", "rank corr. (ceiling)", "text", get=_rank_correlation),
+        Column("disagree_rate", "disagree", "percent"),
+    )
+    return table_of("Operator agreement", lines, columns, runs=runs)
 
 
 def robustness_table(summaries: Sequence[Summary]) -> Table:
     """Return one word for every attribution on whether a conclusion holds under every operator."""
     runs, lines = _numbered(summaries, [summary.robustness for summary in summaries])
-    return table_of("Over all operators", lines, _ROBUSTNESS, runs=runs)
+    columns = (
+        *naming("model", "task", "attribution", "null", "direction", "k"),
+        Column("sides", f"against {THRESHOLD} (one-sided 95 % bounds)", "text", get=_sides),
+        Column("spread", "spread", "width"),
+        Column("word", "conclusion", "text", get=_conclusion),
+    )
+    return table_of("Over all operators", lines, columns, runs=runs)
 
 
 def _numbered(summaries: Sequence[Summary], parts: Sequence[Sequence[L]]) -> tuple[list[str], list[L]]:

@@ -156,7 +156,8 @@ def colour_scale(names: Sequence[str]) -> alt.Scale:
 
 def colours(rows: Rows, field: str = "operator") -> alt.Color:
     """Return the colours of a field; those of operators are the same in all figures."""
-    names, scale = distinct(rows, field), colour_scale(distinct(rows, field))
+    names = distinct(rows, field)
+    scale = colour_scale(names)
     if field == "operator":
         scale = alt.Scale(domain=names, range=[operator_colour(name) for name in names])
     return alt.Color(f"{field}:N", title=None, scale=scale, legend=alt.Legend(orient="bottom"))
