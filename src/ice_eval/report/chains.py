@@ -310,18 +310,18 @@ def _text(line: CapacityLine) -> str:
 
 def _facts(content: ChainSummary, leading: Sequence[CapacityLine]) -> Iterator[tuple[str, str, str]]:
     problems, steps = content.problems, content.steps
-    yield "problems evaluated", str(problems.n_evaluated), f"of {problems.n}"
+    yield ("problems evaluated", str(problems.n_evaluated), f"of {problems.n}")
     if problems.accuracy is not None:
-        yield "accuracy", percent(problems.accuracy), f"of {problems.n_gold} with a known answer"
+        yield ("accuracy", percent(problems.accuracy), f"of {problems.n_gold} with a known answer")
     if steps.mean is not None:
-        yield "steps of a chain", f"{steps.mean:.1f}", f"{steps.least} to {steps.most}"
+        yield ("steps of a chain", f"{steps.mean:.1f}", f"{steps.least} to {steps.most}")
     for line in leading:
         which, limits = f"{line.operator}, k = {line.k:g}", written(line.src_adjusted_ci, "fraction interval")
-        yield "necessity (Nec)", percent(line.necessity), f"{interval(line.necessity_ci)}, {which}"
-        yield "sufficiency (Suf)", percent(line.sufficiency), f"{interval(line.sufficiency_ci)}, {which}"
-        yield "SRC beyond noise", written(line.src_adjusted, "fraction"), f"{limits}, {chains_of(line)}"
+        yield ("necessity (Nec)", percent(line.necessity), f"{interval(line.necessity_ci)}, {which}")
+        yield ("sufficiency (Suf)", percent(line.sufficiency), f"{interval(line.sufficiency_ci)}, {which}")
+        yield ("SRC beyond noise", written(line.src_adjusted, "fraction"), f"{limits}, {chains_of(line)}")
     for name, mean in (("noise floor", content.noise_floor), ("own answer without steps", content.no_steps)):
-        yield name, percent(mean.rate), interval(mean.rate_ci)
+        yield (name, percent(mean.rate), interval(mean.rate_ci))
 
 
 _MANY_UNREAD = 0.05
