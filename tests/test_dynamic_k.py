@@ -11,7 +11,8 @@ from tests.small_runs import Plain, files_of, line_of, lines_of, picks, results_
 import ice_eval as ice
 from ice_eval.analysis.measures import measured, measures
 from ice_eval.rationales import n_peaks, rationale_size
-from ice_eval.report import measure_tables, summary_table
+from ice_eval.report import summary_table
+from ice_eval.report.analyses import measure_tables
 from ice_eval.report.figures import figures
 from ice_eval.report.sentences import verdicts
 

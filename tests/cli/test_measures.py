@@ -6,7 +6,7 @@ from tests.made_records import manifest, settings
 
 import ice_eval
 from ice_eval.analysis.measures import Column, Found, Measured, Missing, Part
-from ice_eval.report import measure_notes, measure_tables
+from ice_eval.report.analyses import measure_notes, measure_tables
 
 
 @pytest.fixture(scope="module")

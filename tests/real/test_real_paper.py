@@ -7,7 +7,7 @@ import pytest
 from ice_eval import stats
 from ice_eval.analysis import eraser_agreement
 from ice_eval.analysis.paper import english_cells, model_of, paper_table
-from ice_eval.report import paper_layout
+from ice_eval.report.analyses import paper_layout
 
 NUMBER = re.compile(r"-?(?:\d+\.?\d*|\.\d+)")
 WORDS = {"F": "faithful", "WF": "weakly faithful", "NR": "near-random", "AF": "anti-faithful"}

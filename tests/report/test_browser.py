@@ -9,17 +9,14 @@ from ice_eval.records import Kind, Span
 from ice_eval.report.browser import (
     BUDGET,
     COLUMNS,
-    LONGEST_TEXT,
     browser_data,
     example_records,
     run_record,
     scaled,
     script_json,
-    shortened,
-    sketch_of,
     within,
 )
-from ice_eval.report.example import cut_at_units
+from ice_eval.report.example import cut_at_units, shortened
 
 SETTINGS = {
     "attributions": {"mine": picks("mine"), "yours": picks("yours")}, "operators": ["delete", "mask-unk"],
@@ -124,9 +121,9 @@ def test_some_operators_disagree_here(found):
 
 def test_texts_are_cut_at_characters_not_at_their_halves():
     text = "so 😀 good"
-    found = cut_at_units(text, [(1, Span("text", 5, 9)), (0, Span("text", 3, 4))])
-    assert found == [("so ", -1), ("😀", 0), (" ", -1), ("good", 1)]
-    assert cut_at_units("a", []) == [("a", -1)]
+    found = cut_at_units(text, [Span("text", 5, 9), Span("other", 0, 2), Span("text", 3, 4)], "text")
+    assert found == [("so ", -1), ("😀", 2), (" ", -1), ("good", 0)]
+    assert cut_at_units("a", [], "text") == [("a", -1)]
 
 
 def test_scores_have_four_digits_and_an_end():
@@ -134,8 +131,8 @@ def test_scores_have_four_digits_and_an_end():
 
 
 def test_very_long_counterfactuals_are_cut():
-    assert shortened("a" * LONGEST_TEXT) == "a" * LONGEST_TEXT
-    assert shortened("a" * 2000) == "a" * LONGEST_TEXT + " …"
+    assert shortened("a" * 600, 600) == "a" * 600
+    assert shortened("a" * 2000, 600) == "a" * 600 + " …"
 
 
 def test_the_page_gets_plain_values(found):
@@ -145,7 +142,8 @@ def test_the_page_gets_plain_values(found):
 
 def shown(records, budget):
     """The records, each with its ranks, that fit the budget."""
-    return [records[place][0] for place in within([sketch_of(*each) for each in records], budget=budget)]
+    sketches = [(len(script_json(record).encode()), ranks) for record, ranks in records]
+    return [records[place][0] for place in within(sketches, budget=budget)]
 
 
 def ranked(number, skipped=0.0, rate=0.5, gap=0.0):

@@ -22,8 +22,8 @@ from ice_eval.report import (
     words_of,
     write_html,
 )
-from ice_eval.report.chains import chain_verdict, chain_view, cot_notes, cot_tables, headlines, operator_of
-from ice_eval.report.chains.sentences import plain_words
+from ice_eval.report.chain_view import chain_view, operator_of
+from ice_eval.report.chains import chain_verdict, cot_notes, cot_tables, headlines, plain_words
 from ice_eval.report.example import example_lines
 from ice_eval.report.figures import figures
 from ice_eval.report.provenance import command, provenance

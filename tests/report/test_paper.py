@@ -1,7 +1,7 @@
 import pytest
 
 from ice_eval.analysis.paper import english_cells
-from ice_eval.report import paper_figures
+from ice_eval.report.figures import paper_figures
 
 
 @pytest.fixture(scope="module")

@@ -42,7 +42,7 @@ def audit_infill(
     from ice_eval.encoding import encode
     from ice_eval.operators import POOL_EXAMPLES
     from ice_eval.protocols import PROTOCOLS
-    from ice_eval.report import audit_notes, audit_tables
+    from ice_eval.report.analyses import audit_notes, audit_tables
 
     check_format(style, json=as_json)
     run = _run(folder, model, n, unit)

@@ -37,7 +37,7 @@ def bench(
     from ice_eval.api.progress import Bar
     from ice_eval.bench import plan_grid, run_grid
     from ice_eval.executors import executor_named
-    from ice_eval.report import grid_plan_notes, grid_plan_table
+    from ice_eval.report.analyses import grid_plan_notes, grid_plan_table
 
     place = executor_named(execution.pop("executor"), **execution)
     absolute = None if data_dir is None else str(home_expanded(data_dir).resolve())
@@ -94,7 +94,7 @@ def _left_out(grid: "Grid") -> list[str]:
 
 def _print(folder: "BenchFolder", grid: "Grid", *, as_json: bool) -> None:
     from ice_eval.bench import answers, finished_runs, results_of
-    from ice_eval.report import answer_notes, answer_tables, grid_runs_table, grid_table, grid_table_note
+    from ice_eval.report.analyses import answer_notes, answer_tables, grid_runs_table, grid_table, grid_table_note
 
     summary = folder.summary()
     if as_json:

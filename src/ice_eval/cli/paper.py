@@ -34,7 +34,7 @@ def paper(
 
 def _overview(style: str | None, *, as_json: bool) -> None:
     from ice_eval.analysis.paper import claims, discrepancies, headline, paper_tables, step_capacities
-    from ice_eval.report import claims_table, paper_index
+    from ice_eval.report.analyses import claims_table, paper_index
     from ice_eval.stats import reasoning_word
 
     if as_json:
@@ -59,8 +59,7 @@ def _overview(style: str | None, *, as_json: bool) -> None:
 
 def _figures(folder: Path, *, as_json: bool) -> None:
     from ice_eval.cli._output import print_json
-    from ice_eval.report import paper_figures
-    from ice_eval.report.figures import write_figures
+    from ice_eval.report.figures import paper_figures, write_figures
 
     written = write_figures(paper_figures(), folder)
     if as_json:
@@ -72,7 +71,7 @@ def _figures(folder: Path, *, as_json: bool) -> None:
 
 def _one(name: str, style: str | None, *, as_json: bool) -> None:
     from ice_eval.analysis.paper import discrepancies, paper_table
-    from ice_eval.report import discrepancies_table, paper_layout
+    from ice_eval.report.analyses import discrepancies_table, paper_layout
 
     if name == DISCREPANCIES:
         found = discrepancies()

@@ -168,7 +168,7 @@ def compare(
 
 def _compare_with_paper(folders: list[Path], style: str | None, *, as_json: bool) -> None:
     from ice_eval.analysis.paper import beside_paper
-    from ice_eval.report import beside_notes, beside_table
+    from ice_eval.report.analyses import beside_notes, beside_table
     from ice_eval.results import RunFolder
 
     if len(folders) != 1:
@@ -196,7 +196,7 @@ def measures(
     """
     from ice_eval.analysis.measures import measured
     from ice_eval.analysis.measures import measures as known
-    from ice_eval.report import measure_notes, measure_tables
+    from ice_eval.report.analyses import measure_notes, measure_tables
 
     check_format(style, json=as_json)
     asked = {name: known.get(name)() for name in (known.names() if only is None else names(only))}

@@ -1,18 +1,19 @@
-"""Tables and notes of the analyses: measures of runs, grids of runs, audits of infill."""
+"""Tables and notes of the analyses: measures and grids of runs, audits of infill, the paper's numbers."""
 
 import itertools
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, get_args
 
-from ice_eval.analysis import AuditedUnit, FillAudit, GridLine, InfillAudit
-from ice_eval.analysis.infill_audit import LOOSE_COUNT, LOOSE_Z, N_SHUFFLES, PieceKind
+from ice_eval.analysis import AuditedUnit, FillAudit, GridLine, InfillAudit, paper
+from ice_eval.analysis.infill_audit import LOOSE_COUNT, LOOSE_Z, N_SHUFFLES, ContaminationEffect, PieceKind
 from ice_eval.analysis.measures import Found, Measured, Missing, Part
 from ice_eval.report.colours import word_of_rate
 from ice_eval.results import RunFolder, SummaryLine
 from ice_eval.results.outcomes import ALL
 from ice_eval.table import EMPTY, Column, Table, naming, percent, table_of
 
-# Measures of runs
+_MOST_LINES = 50
+_STAR = 0.05
 
 
 def measure_tables(results: Sequence[Measured], folders: Sequence[RunFolder]) -> list[Table]:
@@ -51,13 +52,6 @@ def _part_table(part: Part, lines: Sequence[Mapping[str, Any]]) -> Table:
     return table_of(part.title, lines, (*naming(*heads), *part.columns))
 
 
-# Grids of runs
-
-_MOST_LINES = 50
-_STAR = 0.05
-_GRID_PLACE = ("model", "task", "language", "prompt", "direction", "null", "k")
-
-
 def grid_plan_table(lines: Sequence[Mapping[str, Any]]) -> Table:
     """Return a table of rows and minutes of every run."""
     columns = (
@@ -87,43 +81,38 @@ def grid_plan_notes(lines: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def grid_runs_table(runs: Sequence[Mapping[str, Any]]) -> Table:
     """Return a table of the progress of every run of a grid."""
-    columns = [
+    lines = [{"confidence": None, "tokens_median": None, **run, "error": run.get("error") or None} for run in runs]
+    columns = (
         Column("name", "run", "text"),
         *naming("status"),
-        Column("confidence", "confidence", "percent", get=lambda run: run.get("confidence")),
-        Column("tokens_median", "median tokens", "shortest", get=lambda run: run.get("tokens_median")),
-    ]
-    if any(run.get("error") for run in runs):
-        columns.append(Column("error", "error", "text", get=lambda run: run.get("error") or None))
-    return table_of("Runs", runs, columns)
+        Column("confidence", "confidence", "percent"),
+        Column("tokens_median", "median tokens", "shortest"),
+        *(naming("error") if any(line["error"] for line in lines) else ()),
+    )
+    return table_of("Runs", lines, columns)
 
 
 def grid_table(lines: Sequence[GridLine[SummaryLine]]) -> Table:
     """Return the win rates of a grid, attributions and operators side by side; a star where adjusted p is small."""
+    of_run, of_line = ("model", "task", "language", "prompt"), ("direction", "null", "k")
     places: dict[tuple[object, ...], dict[str, Any]] = {}
     for each in lines:
-        run, line = each.run, each.line
-        place = (run.model, run.task, run.language, run.prompt, line.direction, line.null, line.k)
-        row = places.setdefault(place, dict(zip(_GRID_PLACE, place, strict=True)))
-        row[f"{line.attribution} {line.operator}"] = line
+        line = each.line
+        named = {name: getattr(each.run, name) for name in of_run} | {name: getattr(line, name) for name in of_line}
+        places.setdefault(tuple(named.values()), named)[f"{line.attribution} {line.operator}"] = line
     single = [each.line for each in lines if each.line.operator != ALL]
     across = dict.fromkeys(f"{line.attribution} {line.operator}" for line in single)
-    return table_of("Win rates", list(places.values()), (*naming(*_GRID_PLACE), *map(_rate_column, across)))
+    return table_of("Win rates", list(places.values()), (*naming(*of_run, *of_line), *map(_rate_column, across)))
 
 
 def _rate_column(name: str) -> Column:
-
-    def rate(row: Mapping[str, Any]) -> str | None:
-        line = row.get(name)
-        if line is None:
-            return None
+    def rate(line: SummaryLine) -> str:
         return percent(line.win_rate) + (" *" if line.p_adjusted is not None and line.p_adjusted <= _STAR else "")
 
     def word(row: Mapping[str, Any]) -> str | None:
-        line = row.get(name)
-        return None if line is None else word_of_rate(line.win_rate, line.verdict)
+        return word_of_rate(row[name].win_rate, row[name].verdict) if name in row else None
 
-    return Column(name, name, "text", get=rate, word=word)
+    return Column(name, name, "text", get=lambda row: rate(row[name]) if name in row else None, word=word)
 
 
 def grid_table_note(lines: Sequence[GridLine[SummaryLine]]) -> str:
@@ -152,11 +141,6 @@ def answer_notes(answers: Mapping[str, Found | Missing]) -> list[str]:
 
 def _parts(answers: Mapping[str, Found | Missing]) -> list[Part]:
     return [part for each in answers.values() if isinstance(each, Found) for part in each.parts]
-
-
-# Audits of infill
-
-_SHOWN = 8
 
 
 def audit_tables(audit: InfillAudit, fills: FillAudit | None) -> list[Table]:
@@ -190,13 +174,8 @@ def audit_tables(audit: InfillAudit, fills: FillAudit | None) -> list[Table]:
     tables.append(table_of("What infill wrote in this run", fills.counts, counts))
     effects = (
         *naming("attribution", "operator", "null", "direction", "k", "reference"),
-        Column(
-            "contaminated",
-            "contaminated",
-            "text",
-            get=lambda e: f"{percent(e.win_rate_contaminated)} ({e.n_contaminated})",
-        ),
-        Column("clean", "clean", "text", get=lambda e: f"{percent(e.win_rate_clean)} ({e.n_clean})"),
+        Column("contaminated", "contaminated", "text", get=lambda line: _of_group(line, "contaminated")),
+        Column("clean", "clean", "text", get=lambda line: _of_group(line, "clean")),
         Column("difference", "difference", "points"),
         Column("difference_ci", "95 % CI", "points interval"),
         Column("p_value", "p", "p-value"),
@@ -220,11 +199,8 @@ def audit_notes(audit: InfillAudit, fills: FillAudit | None) -> list[str]:
             f"blacklist of the other half. By chance: the mean of {N_SHUFFLES} shuffles of the gold labels; p: share "
             "of shuffles with a rate as high."
         )
-    found += [
-        f"{each.reference}, blocked, the most frequent: {_named(each.blocked.values())}."
-        for each in audit.judged
-        if each.blocked
-    ]
+    blocked = [(each.reference, _named(each.blocked.values())) for each in audit.judged if each.blocked]
+    found += [f"{reference}, blocked, the most frequent: {units}." for reference, units in blocked]
     if fills is not None:
         found.append(
             "An example is contaminated where a fill around its rationale is among the surviving units. Long texts "
@@ -233,14 +209,18 @@ def audit_notes(audit: InfillAudit, fills: FillAudit | None) -> list[str]:
     return [*found, *audit.notes]
 
 
+def _of_group(line: ContaminationEffect, group: str) -> str:
+    return f"{percent(getattr(line, f'win_rate_{group}'))} ({getattr(line, f'n_{group}')})"
+
+
 def _counted(pieces: Collection[AuditedUnit]) -> str:
     kinds = [(sum(piece.kind == kind for piece in pieces), kind) for kind in get_args(PieceKind)]
     named = ", ".join(f"{n} {kind}{'' if n == 1 else 'es' if kind == 'prefix' else 's'}" for n, kind in kinds if n)
     return f"{len(pieces):,} ({named})" if named else "0"
 
 
-def _named(pieces: Iterable[AuditedUnit]) -> str:
-    shown = itertools.islice(pieces, _SHOWN)
+def _named(pieces: Iterable[AuditedUnit], most: int = 8) -> str:
+    shown = itertools.islice(pieces, most)
     return ", ".join(f"{piece.text or '␣'} ({piece.count})" for piece in shown) or EMPTY
 
 
@@ -250,3 +230,86 @@ def _rate(value: float | None) -> str | None:
 
 def _of(part: int, whole: int) -> str | None:
     return f"{part:,} of {whole:,} ({_rate(part / whole)})" if whole else None
+
+
+def paper_layout(table: paper.PaperTable) -> Table:
+    """Return one table; a field whose values are columns in the paper has them as columns here."""
+    if table.columns is None:
+        header = [name.replace("_", " ") for name in table.rows[0]]
+        return _plain(table.title, header, [list(row.values()) for row in table.rows])
+    kept = [name for name in table.rows[0] if name not in {table.columns, *table.values}]
+    across = list(dict.fromkeys((row[table.columns], value) for row in table.rows for value in table.values))
+    cells: dict[tuple[str, ...], dict[tuple[str, str], str]] = {}
+    for row in table.rows:
+        line = cells.setdefault(tuple(row[name] for name in kept), {})
+        line.update({(row[table.columns], value): row[value] for value in table.values})
+    header = [name.replace("_", " ") for name in kept]
+    header += [f"{column} {value}" if len(table.values) > 1 else column for column, value in across]
+    return _plain(table.title, header, [[*key, *(line[place] for place in across)] for key, line in cells.items()])
+
+
+def paper_index(tables: Sequence[paper.PaperTable]) -> Table:
+    """Return the list of published tables that `ice paper` prints."""
+    rows = [(table.name, ", ".join(table.labels), table.title) for table in tables]
+    return _plain("Published tables", ("table", "in the paper", "what it holds"), rows)
+
+
+def claims_table(claims: Sequence[paper.Claim]) -> Table:
+    """Return every figure that the paper states, beside the value from its tables."""
+    signs = {"equal": "", "above": "> ", "below": "< "}
+    columns = (
+        Column("says", "figure", "text"),
+        Column("where", "where", "text"),
+        Column("stated", "stated", "text", get=lambda claim: f"{signs[claim.relation]}{claim.stated:g}"),
+        Column("recomputed", "from the tables", "text", get=lambda claim: f"{claim.recomputed:.4g}"),
+        Column("agrees", "holds", "yes/no"),
+    )
+    return table_of("Figures that the paper states", claims, columns)
+
+
+def discrepancies_table(discrepancies: Sequence[paper.Discrepancy]) -> Table:
+    """Return the numbers that the paper gives in two different ways."""
+    rows = [(" / ".join(value or EMPTY for value in each.values), each.note) for each in discrepancies]
+    return _plain("Discrepancies", ("values", "what differs"), rows)
+
+
+def beside_table(found: paper.BesidePaper) -> Table:
+    """Return the win rates of a run beside the published ones; without rows where the paper has none of them."""
+    columns = (
+        *naming("attribution", "operator", "k", "n"),
+        Column("win_rate", "win rate", "percent", word=lambda line: word_of_rate(line.win_rate, line.verdict)),
+        Column("win_rate_ci", "95 % CI", "percent interval"),
+        Column("published", "published", "percent", word=lambda line: line.published_taxonomy),
+        Column("difference", "difference", "points"),
+        Column("covered", "in the interval", "yes/no"),
+        Column("taxonomy", "word", "text"),
+        Column("published_taxonomy", "published word", "text"),
+    )
+    return table_of("Beside the paper", found.configurations, columns)
+
+
+def beside_notes(found: paper.BesidePaper) -> list[str]:
+    """Return differences between the protocols of run and paper, and the configurations that the paper lacks."""
+    if not found.configurations:
+        return [f"{_why_none(found)} So none of the run's {found.n_without} configurations has a published cell."]
+    covered = [line.covered for line in found.configurations]
+    further = f"{found.n_without} further configurations of the run have no published cell."
+    return [
+        f"{covered.count(True)} of {len(covered)} published win rates lie in the run's 95 % interval.",
+        "Published win rates are estimates too, and are printed without intervals.",
+        *(f"Otherwise than in the paper: {line}" for line in found.protocol),
+        *([further] if found.n_without else []),
+    ]
+
+
+def _why_none(found: paper.BesidePaper) -> str:
+    model, task = paper.model_of(found.model), paper.task_of(found.task)
+    if model is None or task is None:
+        kind, table, name = ("model", "models", found.model) if model is None else ("task", "datasets", found.task)
+        known = ", ".join(row[kind] for row in paper.paper_table(table).rows)
+        return f"The paper has no {kind} '{name}'; it has {known}."
+    return f"The paper has '{found.model}' on '{found.task}' with other attributions, operators or k."
+
+
+def _plain(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    return Table(title, tuple(header), tuple(tuple(cell or EMPTY for cell in row) for row in rows))

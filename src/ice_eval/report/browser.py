@@ -3,9 +3,9 @@
 import itertools
 import json
 import math
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any
 
 import numpy as np
 from markupsafe import Markup
@@ -13,12 +13,13 @@ from scipy.special import logit
 
 from ice_eval.files import as_text
 from ice_eval.protocols import PROTOCOLS
-from ice_eval.report.chains import chain_record
-from ice_eval.report.example import LARGEST_LOG_ODDS, cut_at_units
+from ice_eval.report.chain_view import chain_record
+from ice_eval.report.example import LARGEST_LOG_ODDS, cut_at_units, shortened
 from ice_eval.report.tables import run_names
-from ice_eval.results import Configuration, ExampleOutcome, InputRow, RunFolder, RunSettings
+from ice_eval.results import Configuration, ExampleOutcome, InputRow, RunFolder
 from ice_eval.results.agreements import disagreements
-from ice_eval.results.comparisons import Reading, ScoredExamples
+from ice_eval.results.comparisons import Reading, ScoredExamples, ScoreMatrices
+from ice_eval.results.ledger import Ledger
 from ice_eval.results.outcomes import ALL
 from ice_eval.results.summary import COMPARED, configurations, names_of
 from ice_eval.results.view import shown_text
@@ -66,8 +67,8 @@ def _examples(folder: RunFolder, *, budget: int) -> list[Record]:
     """Return the examples of a run that fit; where not all fit, they are read twice, to hold only the chosen ones."""
     kept, sketches, total = list[Record](), list[Sketch](), 0
     for record, ranks in example_records(folder):
-        sketches.append(sketch_of(record, ranks))
-        total += sketches[-1].size
+        sketches.append((len(script_json(record).encode()), ranks))
+        total += sketches[-1][0]
         if total <= budget:
             kept.append(record)
     if total > budget:
@@ -77,18 +78,8 @@ def _examples(folder: RunFolder, *, budget: int) -> list[Record]:
 
 Ranks = tuple[float, float, float]
 """Ranks by which an example is chosen, smaller first: skipped, beaten by random sets, disagreement of operators."""
-
-
-class Sketch(NamedTuple):
-    """The size and the ranks of an example, which decide whether it is shown."""
-
-    size: int
-    """Bytes in the page: a text full of "<" needs six times its length there."""
-    ranks: Ranks
-
-
-def sketch_of(record: Record, ranks: Ranks) -> Sketch:
-    return Sketch(len(script_json(record).encode()), ranks)
+Sketch = tuple[int, Ranks]
+"""Size of an example in the page, in bytes (a text full of "<" needs six times its length there), and its ranks."""
 
 
 def within(sketches: Sequence[Sketch], *, budget: int) -> list[int]:
@@ -96,17 +87,13 @@ def within(sketches: Sequence[Sketch], *, budget: int) -> list[int]:
     # Where not all fit they are taken in turn from four queues: the first in the data, the examples that were skipped,
     # those with the lowest win rate, and those with the largest gap between operators.
     numbers = range(len(sketches))
-    if sum(sketch.size for sketch in sketches) <= budget:
-        return list(numbers)
-    queues = [list(numbers), *(sorted(numbers, key=lambda i, q=q: sketches[i].ranks[q]) for q in range(3))]  # type: ignore[misc]
-    kept: dict[int, None] = {}
-    for index in itertools.chain.from_iterable(zip(*queues, strict=True)):
-        if index in kept:
-            continue
-        budget -= sketches[index].size
+    queues = [list(numbers), *(sorted(numbers, key=lambda i, q=q: sketches[i][1][q]) for q in range(3))]  # type: ignore[misc]
+    kept = list[int]()
+    for index in dict.fromkeys(itertools.chain.from_iterable(zip(*queues, strict=True))):
+        budget -= sketches[index][0]
         if budget < 0:
             break
-        kept[index] = None
+        kept.append(index)
     return sorted(kept)
 
 
@@ -124,9 +111,11 @@ def example_records(folder: RunFolder, *, only: Container[int] | None = None) ->
             continue
         examples = folder.columns(part)
         ledger = folder.ledger(part, names_of(config, examples.ids), kinds=None if of_chains else COMPARED)
-        rows = PartRows(ScoredExamples(examples, ledger, Reading.of(config)), config)
+        scored = ScoredExamples(examples, ledger, Reading.of(config))
+        cells = [each for each in configurations(config) if each[0].operator != ALL]
+        compared = {cell: scored.compared(cell, operators) for cell, operators in cells}
         for index in itertools.compress(range(len(inputs)), chosen):
-            record = example_record(inputs[index], index, rows, outcomes[index])
+            record = example_record(inputs[index], index, ledger, compared, outcomes[index])
             if of_chains:
                 own = ledger.records(np.flatnonzero(ledger.head["example"] == index))
                 record["chain"] = chain_record(inputs[index], own, config)
@@ -143,43 +132,40 @@ def _ranks(outcomes: Sequence[ExampleOutcome]) -> Ranks:
     return (float(bool(rates)), min(rates, default=1.0), -gap)
 
 
-class PartRows:
-    """Rows of a part, and the comparisons under each configuration."""
+class _Indexed(dict[Any, int]):
+    """Values that cells of one example refer to by index; attributions share the null, for example."""
 
-    def __init__(self, scored: ScoredExamples, config: RunSettings) -> None:
-        self.ledger = scored.ledger
-        self.compared = {
-            cell: scored.compared(cell, operators) for cell, operators in configurations(config) if cell.operator != ALL
-        }
-
-    def text(self, example: InputRow, row: int) -> str:
-        [record] = self.ledger.records(np.array([row]))
-        return shortened(shown_text(example, record))
+    def place(self, value: Any) -> int:
+        """Return the index of a value, appending it if it is new."""
+        return self.setdefault(value, len(self))
 
 
-class _Lists:
-    """Values that the cells of one example refer to by index; attributions share the null, for example."""
-
-    def __init__(self) -> None:
-        self.texts: dict[str, int] = {}
-        self.nulls: dict[tuple[int, ...], int] = {}
-        self.rationales: dict[tuple[int, ...], int] = {}
-
-
-K = TypeVar("K")
-
-
-def _place(places: dict[K, int], value: K) -> int:
-    """Return the index of a value, appending it if it is new."""
-    return places.setdefault(value, len(places))
-
-
-def example_record(example: InputRow, place: int, part: PartRows, outcomes: Sequence[ExampleOutcome]) -> Record:
-    """Return one example: its text in pieces, its attributions, and a cell for every configuration."""
+def example_record(
+    example: InputRow,
+    place: int,
+    ledger: Ledger,
+    compared: Mapping[Configuration, ScoreMatrices],
+    outcomes: Sequence[ExampleOutcome],
+) -> Record:
+    """Return one example, at its place in the part: its text in pieces, its attributions, and all cells."""
     first = next((line for line in outcomes if line.error is None), None)
-    lists = _Lists()
+    texts, nulls, rationales = _Indexed(), _Indexed(), _Indexed()
+
+    def cell(line: ExampleOutcome, disagree: bool) -> list[Any]:
+        numbers = [round(value, 4) for value in (line.win_rate, line.tie_rate, line.p_value, line.p_lower)]
+        effect = None if line.effect_size is None else round(line.effect_size, 2)
+        rationale = rationales.place(tuple(line.rationale))
+        if line.operator == ALL:  # the operators are shown side by side, each with its own rows
+            return [*numbers, effect, scaled(logit(line.score)), int(disagree), rationale, None, None, []]
+        found = compared[line.configuration]
+        values, rows = found.log_odds[place], found.null_rows[place, : min(N_RANDOM_TEXTS, line.m)]
+        null = nulls.place(tuple(scaled(value) for value in values[1 : 1 + line.m]))
+        records = ledger.records(np.array([found.rationale[place], *rows]))
+        text, *random = (texts.place(shortened(shown_text(example, row), LONGEST_TEXT)) for row in records)
+        return [*numbers, effect, scaled(values[0]), int(disagree), rationale, null, text, random]
+
     cells = [
-        _cell(example, place, part, lists, line, disagree=disagree) if line.error is None else line.error
+        cell(line, disagree) if line.error is None else line.error
         for line, disagree in zip(outcomes, disagreements(outcomes), strict=True)
     ]
     # Ties are those of one attribution; the other flags are of the example.
@@ -198,39 +184,16 @@ def example_record(example: InputRow, place: int, part: PartRows, outcomes: Sequ
             name: [float(f"{value:.3g}") if math.isfinite(value) else None for value in values]
             for name, values in example.attributions.items()
         },
-        "texts": list(lists.texts),
-        "nulls": list(map(list, lists.nulls)),
-        "rationales": list(map(list, lists.rationales)),
+        "texts": list(texts),
+        "nulls": list(map(list, nulls)),
+        "rationales": list(map(list, rationales)),
         "cells": cells,
     }
 
 
-def _cell(
-    example: InputRow, place: int, part: PartRows, lists: _Lists, line: ExampleOutcome, *, disagree: bool
-) -> list[Any]:
-    cell = line.configuration
-    numbers = [round(value, 4) for value in (line.win_rate, line.tie_rate, line.p_value, line.p_lower)]
-    effect = None if line.effect_size is None else round(line.effect_size, 2)
-    rationale = _place(lists.rationales, tuple(line.rationale))
-    if cell.operator == ALL:  # the operators are shown side by side, each with its own rows
-        return [*numbers, effect, scaled(logit(line.score)), int(disagree), rationale, None, None, []]
-    found = part.compared[cell]
-    values, rows = found.log_odds[place], found.null_rows[place, : min(N_RANDOM_TEXTS, line.m)]
-    return [
-        *numbers,
-        effect,
-        scaled(values[0]),
-        int(disagree),
-        rationale,
-        _place(lists.nulls, tuple(scaled(value) for value in values[1 : 1 + line.m])),
-        _place(lists.texts, part.text(example, int(found.rationale[place]))),
-        [_place(lists.texts, part.text(example, row)) for row in rows.tolist()],
-    ]
-
-
 def _field(name: str, text: str, example: InputRow) -> Record:
     """Return a field in pieces; `units` holds the unit of each piece, -1 for the text between units."""
-    cut = cut_at_units(text, [(unit, span) for unit, span in enumerate(example.spans) if span.field == name])
+    cut = cut_at_units(text, example.spans, name)
     return {
         "name": name,
         "pieces": [piece for piece, _ in cut],
@@ -242,10 +205,6 @@ def _field(name: str, text: str, example: InputRow) -> Record:
 def scaled(log_odds: float) -> int:
     """Return thousandths: four digits are enough to draw, and take half the space of a fraction."""
     return round(1000 * float(min(max(log_odds, -LARGEST_LOG_ODDS), LARGEST_LOG_ODDS)))
-
-
-def shortened(text: str) -> str:
-    return text if len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + " …"
 
 
 # Inside <script> a browser looks for "</script" and "<!--" only, but escaping these five costs next to nothing and

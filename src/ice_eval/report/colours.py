@@ -3,44 +3,36 @@
 # towards both ends, so that a print in grey still shows how far from chance a cell is.
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from ice_eval import stats
 
-WORD_COLOURS: Mapping[str | None, str] = MappingProxyType(
-    {
-        "anti-faithful": "#b5400e",
-        "near-random": "#ecd9a5",
-        "weakly faithful": "#8fc6bb",
-        "faithful": "#0f6b62",
-        "decorative": "#ecd9a5",
-        "scaffolding": "#8fc6bb",
-        "genuine": "#0f6b62",
-    }
-)
+WORD_COLOURS: Mapping[str | None, str] = {
+    "anti-faithful": "#b5400e",
+    "near-random": "#ecd9a5",
+    "weakly faithful": "#8fc6bb",
+    "faithful": "#0f6b62",
+    "decorative": "#ecd9a5",
+    "scaffolding": "#8fc6bb",
+    "genuine": "#0f6b62",
+}
 """Fill of every word in a table; for steps of a chain, the deeper the teal the more they matter."""
-TAXONOMY_COLOURS: Mapping[str, str] = MappingProxyType({word: WORD_COLOURS[word] for word in stats.TAXONOMY})
-WHITE, BLACK = "#ffffff", "#1c1c1c"
+TAXONOMY_COLOURS: Mapping[str, str] = {word: WORD_COLOURS[word] for word in stats.TAXONOMY}
+WHITE, BLACK, UNKNOWN_COLOUR = "#ffffff", "#1c1c1c", "#b8b8b8"
 _DARK = {"anti-faithful", "faithful", "genuine"}
-WORD_TEXT_COLOURS: Mapping[str | None, str] = MappingProxyType(
-    {word: WHITE if word in _DARK else BLACK for word in WORD_COLOURS}
-)
+WORD_TEXT_COLOURS: Mapping[str | None, str] = {word: WHITE if word in _DARK else BLACK for word in WORD_COLOURS}
 """Text colour on that fill; the contrast is at least 4.5."""
-UNKNOWN_COLOUR = "#b8b8b8"
 SUPPORT, AGAINST = TAXONOMY_COLOURS["faithful"], TAXONOMY_COLOURS["anti-faithful"]
 """Shades of units for and against the explained label."""
 
-OPERATOR_COLOURS: Mapping[str, str] = MappingProxyType(
-    {
-        "delete": "#c44e00",
-        "infill": "#0072b2",
-        "mask": "#8462b0",
-        "mask-unk": "#a65f8f",
-        "mask-pad": "#4d7c2e",
-        "replace": "#0072b2",
-        "all": "#707070",
-    }
-)
+OPERATOR_COLOURS: Mapping[str, str] = {
+    "delete": "#c44e00",
+    "infill": "#0072b2",
+    "mask": "#8462b0",
+    "mask-unk": "#a65f8f",
+    "mask-pad": "#4d7c2e",
+    "replace": "#0072b2",
+    "all": "#707070",
+}
 """Delete warm and infill cool, as in the paper; all are visible on white and on a dark page."""
 
 

@@ -1,7 +1,7 @@
 """One example: its text with an attribution, its null as a histogram, and both as lines of text."""
 
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +26,8 @@ _FAINT = 0.1
 _GREY = "#6b6b6b"
 """Start of all shades: as dark as the full ones, so that a weak unit does not stand out on any background."""
 _BARS = "▁▂▃▄▅▆▇█"
+Place = tuple[str | None, str | None]
+"""Operator and direction."""
 
 
 class TextPiece(NamedTuple):
@@ -60,17 +62,17 @@ def pieces(view: ExampleView, line: ExampleOutcome) -> Iterator[tuple[str, list[
     strengths /= np.abs(strengths).max(initial=0.0) or 1.0
     rationale = set(line.rationale)
     for name, text in example.fields.items():
-        spans = [(unit, span) for unit, span in enumerate(example.spans) if span.field == name]
-        if spans:
-            cut = cut_at_units(text, spans)
+        if any(span.field == name for span in example.spans):
+            cut = cut_at_units(text, example.spans, name)
             yield name, [TextPiece(part, float(strengths[u]) if u >= 0 else 0.0, u in rationale) for part, u in cut]
 
 
-def cut_at_units(text: str, spans: Sequence[tuple[int, Span]]) -> list[tuple[str, int]]:
-    """Return a text in pieces, each with its unit; -1 is the text between units."""
+def cut_at_units(text: str, spans: Sequence[Span], field: str) -> list[tuple[str, int]]:
+    """Return the text of a field in pieces, each with its unit; -1 is the text between units."""
     # Also used for the page, because a browser counts characters in another way than Python.
     found, place = list[tuple[str, int]](), 0
-    for unit, span in sorted(spans, key=lambda each: each[1].start):
+    units = [(unit, span) for unit, span in enumerate(spans) if span.field == field]
+    for unit, span in sorted(units, key=lambda each: each[1].start):
         found += [(text[place : span.start], -1), (text[max(span.start, place) : span.end], unit)]
         place = max(place, span.end)
     return [(piece, unit) for piece, unit in (*found, (text[place:], -1)) if piece]
@@ -79,19 +81,16 @@ def cut_at_units(text: str, spans: Sequence[tuple[int, Span]]) -> list[tuple[str
 def histogram(scores: Scores) -> Histogram:
     """Return the null in bins of equal width on the scale of log-odds, which does not saturate."""
     values = np.clip(np.append(scores.null, scores.rationale), -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS)
-    low, high = float(values.min()), float(values.max())
+    null, rationale, low, high = values[:-1], values[-1], values.min(), values.max()
     edges = np.linspace(low, high if high > low else low + 1.0, N_BINS + 1)
-    counts, _ = np.histogram(values[:-1], bins=edges)
-    place = int(np.clip(np.searchsorted(edges, values[-1], side="right") - 1, 0, N_BINS - 1))
-    null = values[:-1]
-    return Histogram(
-        counts=tuple(counts.tolist()),
-        place=place,
-        low=float(expit(low)),
-        high=float(expit(high)),
-        rationale=float(expit(values[-1])),
-        null=(float(expit(null.min())), float(expit(null.max()))),
-    )
+    counts, _ = np.histogram(null, bins=edges)
+    place = int(np.clip(np.searchsorted(edges, rationale, side="right") - 1, 0, N_BINS - 1))
+    first, last, own, *reach = expit([low, high, rationale, null.min(), null.max()]).tolist()
+    return Histogram(tuple(counts.tolist()), place, first, last, own, (reach[0], reach[1]))
+
+
+def shortened(text: str, longest: int) -> str:
+    return text if len(text) <= longest else text[:longest] + " …"
 
 
 def title_of(line: ExampleOutcome) -> str:
@@ -103,6 +102,13 @@ def numbers_of(line: ExampleOutcome) -> str:
     return f"win rate {100 * line.win_rate:.0f} % of {line.m}, p = {line.p_value:.3f}"
 
 
+def heading(line: ExampleOutcome) -> Text:
+    """Return the title of a comparison with its numbers, or with the reason why it has none."""
+    if line.error is not None:
+        return Text(f"{title_of(line)}: {line.error}")
+    return Text(f"{title_of(line)}: {numbers_of(line)}", style="bold")
+
+
 def quoted(text: str) -> str:
     """Return a quoted text on one line. `repr` would also escape the joiners of emoji and Persian or Hindi words."""
     escaped = (repr(c)[1:-1] if unicodedata.category(c) in {"Cc", "Cs", "Zl", "Zp"} else c for c in text)
@@ -110,7 +116,7 @@ def quoted(text: str) -> str:
 
 
 def shade(strength: float) -> Style:
-    """Return the background for a strength between -1 and 1; None for a negligible one."""
+    """Return the background for a strength between -1 and 1; none for a negligible one."""
     if abs(strength) < _FAINT:
         return Style()
     full = SUPPORT if strength > 0 else AGAINST
@@ -124,7 +130,7 @@ def rgb(colour: str) -> tuple[int, ...]:
 
 def example_lines(view: ExampleView, *, n_random: int = 0, colour: bool = False) -> Iterator[Text]:
     """Yield the example, its rationales, and `n_random` random rows under each operator (all if negative)."""
-    from ice_eval.report.chains import chain_lines, is_chain  # they are written with what is above
+    from ice_eval.report.chain_view import chain_lines, is_chain  # they are written with what is above
 
     example = view.example
     yield Text(f"example {example.example_id}", style="bold")
@@ -145,8 +151,8 @@ def example_lines(view: ExampleView, *, n_random: int = 0, colour: bool = False)
     for each in shown(view):
         yield Text()
         yield from _compared_lines(each, view, colour=colour)
-    if n_random:
-        yield from _random_lines(view, n_random)
+    chosen = {(each.line.operator, each.line.direction) for each in shown(view)}
+    yield from random_lines(view, n_random, chosen, lambda row: _score_line(row, view))
 
 
 def shown(view: ExampleView) -> list[ComparedOutcome]:
@@ -168,10 +174,9 @@ def probabilities(row: LedgerRow, labels: tuple[str, ...]) -> dict[str, float | 
 
 def _compared_lines(each: ComparedOutcome, view: ExampleView, *, colour: bool) -> Iterator[Text]:
     line = each.line
+    yield heading(line)
     if line.error is not None:
-        yield Text(f"{title_of(line)}: {line.error}")
         return
-    yield Text(f"{title_of(line)}: {numbers_of(line)}", style="bold")
     fields = list(pieces(view, line))
     for name, found in fields:
         text = Text(f"  {name}: " if len(fields) > 1 else "  ")
@@ -198,18 +203,19 @@ def _null_lines(found: Histogram, *, less_is_better: bool) -> Iterator[Text]:
     yield Text(f"        {' ' * found.place}▲ {found.rationale:.3f} rationale")
 
 
-def _random_lines(view: ExampleView, n_random: int) -> Iterator[Text]:
-    sets = [row for row in view.rows if row.key.kind == Kind.RANDOM]
-    chosen = {(each.line.operator, each.line.direction) for each in shown(view)}
-    groups: dict[tuple[str | None, str | None], list[LedgerRow]] = {}
-    for row in sets:
-        groups.setdefault((row.key.operator, row.key.direction), []).append(row)
+def random_lines(
+    view: ExampleView, n_random: int, chosen: Container[Place], written: Callable[[LedgerRow], Text]
+) -> Iterator[Text]:
+    """Yield `n_random` random rows under each operator and direction that is chosen (all if negative)."""
+    groups: dict[Place, list[LedgerRow]] = {}
+    for row in view.rows if n_random else ():
+        if row.key.kind == Kind.RANDOM and (row.key.operator, row.key.direction) in chosen:
+            groups.setdefault((row.key.operator, row.key.direction), []).append(row)
     for (operator, direction), rows in groups.items():
-        if (operator, direction) in chosen:
-            some = rows if n_random < 0 else rows[:n_random]
-            yield Text()
-            yield Text(f"{len(some)} of {len(rows)} random rows under {operator}, {direction}", style="bold")
-            yield from (_score_line(row, view) for row in some)
+        some = rows if n_random < 0 else rows[:n_random]
+        yield Text()
+        yield Text(f"{len(some)} of {len(rows)} random rows under {operator}, {direction}", style="bold")
+        yield from map(written, some)
 
 
 def _score_line(row: LedgerRow, view: ExampleView) -> Text:

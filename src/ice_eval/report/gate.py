@@ -42,24 +42,31 @@ def failures(summaries: Sequence[Summary], words: Sequence[str], *, attributions
             raise ConfigError(
                 f"no attribution '{name}' here{did_you_mean(name, list(known))} Known: {', '.join(known)}."
             )
-    several = len(summaries) > 1
+
+    def named(line: SummaryLine | AgreementLine, operators: str) -> str:
+        run = f"{line.model} on {line.task}, " if len(summaries) > 1 else ""
+        null = "" if line.null == SIZE else f", null: {line.null}"
+        return f"{run}{line.attribution} under {operators} (k = {share(line.k)}, {line.direction}{null})"
+
+    def counts(line: SummaryLine | AgreementLine) -> bool:
+        return line.attribution in attributions if attributions else line.attribution != _CONTROL
+
     found = list(_of_chains(summaries, words))
     for summary in summaries:
         for line in summary.configurations:
-            counts = line.operator != ALL and _counts(line, attributions)
-            if counts and set(_held(line.verdict)) & set(words):
-                found.append(f"{_named(line, line.operator, several)}: {line.verdict or UNDETERMINED}")
+            if line.operator != ALL and counts(line) and not _held(line.verdict).isdisjoint(words):
+                found.append(f"{named(line, line.operator)}: {line.verdict or UNDETERMINED}")
         for pair in summary.agreement if DISAGREE in words else ():
-            if pair.crosses_threshold == "confirmed" and _counts(pair, attributions):
-                named = _named(pair, " and ".join(pair.operators), several)
-                found.append(f"{named}: win rates on opposite sides of {100 * WEAKLY_FAITHFUL:g} %")
+            if pair.crosses_threshold == "confirmed" and counts(pair):
+                where = named(pair, " and ".join(pair.operators))
+                found.append(f"{where}: win rates on opposite sides of {100 * WEAKLY_FAITHFUL:g} %")
     return found
 
 
 def _of_chains(summaries: Sequence[Summary], words: Sequence[str]) -> Iterator[str]:
     """Yield a line for every leading verdict that does not exclude the words, or that is missing."""
     asked = [word for word in words if word in REASONING]
-    judged = list(numbered(summaries))
+    judged = numbered(summaries)
     if asked and not judged:
         named = ", ".join(f"'{word}'" for word in asked)
         yield f"no run here is about chains of thought, so none can exclude {named}; leave it out of --fail-if."
@@ -69,27 +76,12 @@ def _of_chains(summaries: Sequence[Summary], words: Sequence[str]) -> Iterator[s
         if not lines and (asked or UNDETERMINED in words):
             yield f"{chains}: {UNDETERMINED} (no chain could be evaluated)"
         for line in lines:
-            held = set(_held(line.verdict))
-            if UNDETERMINED in held:
-                held |= set(REASONING)
-            if held & set(words):
+            held = _held(line.verdict)
+            if not (held | set(REASONING) if UNDETERMINED in held else held).isdisjoint(words):
                 yield f"{chains} under {line.operator} (k = {share(line.k)}): {line.verdict or UNDETERMINED}"
 
 
-def _counts(line: SummaryLine | AgreementLine, attributions: Sequence[str]) -> bool:
-    """True for lines of the named attributions; where none are named, for all but the control."""
-    return line.attribution in attributions if attributions else line.attribution != _CONTROL
-
-
-def _held(verdict: Verdict | ReasoningVerdict | None) -> tuple[str, ...]:
-    if verdict is None:
-        return (UNDETERMINED,)
-    if verdict.reason is not None:
-        return (NOT_DISTINGUISHABLE if verdict.reason == NOT_DISTINGUISHABLE else UNDETERMINED,)
-    return verdict.words
-
-
-def _named(line: SummaryLine | AgreementLine, operators: str, several: bool) -> str:
-    run = f"{line.model} on {line.task}, " if several else ""
-    null = "" if line.null == SIZE else f", null: {line.null}"
-    return f"{run}{line.attribution} under {operators} (k = {share(line.k)}, {line.direction}{null})"
+def _held(verdict: Verdict | ReasoningVerdict | None) -> set[str]:
+    if verdict is None or verdict.reason not in (None, NOT_DISTINGUISHABLE):
+        return {UNDETERMINED}
+    return set(verdict.words) if verdict.reason is None else {NOT_DISTINGUISHABLE}

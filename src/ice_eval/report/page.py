@@ -1,4 +1,4 @@
-"""One self-contained HTML file for one or several runs: its content as plain values, and its writer."""
+"""Runs as HTML: one self-contained page for one or several runs, and views of runs and examples for notebooks."""
 
 import base64
 import functools
@@ -19,12 +19,14 @@ from ice_eval.errors import ConfigError, MissingExtraError, StorageError, requir
 from ice_eval.files import cache_folder, write_atomically
 from ice_eval.report.analyses import measure_tables
 from ice_eval.report.browser import BUDGET, browser_data, script_json
-from ice_eval.report.chains import chain_verdict
-from ice_eval.report.colours import WORD_COLOURS, WORD_TEXT_COLOURS, operator_colour
+from ice_eval.report.chain_view import ALWAYS, REPLIES, chain_view, is_chain, operator_of
+from ice_eval.report.chains import capacity_table, chain_verdict
+from ice_eval.report.colours import AGAINST, SUPPORT, WORD_COLOURS, WORD_TEXT_COLOURS, operator_colour
+from ice_eval.report.example import example_lines, harmless, histogram, numbers_of, pieces, rgb, shown, title_of
 from ice_eval.report.provenance import CITATION, command, provenance
 from ice_eval.report.sentences import in_first_setting, lead, notes, place_of, verdicts
-from ice_eval.report.tables import cost_table, tables
-from ice_eval.results import RunFolder, Summary
+from ice_eval.report.tables import cost_table, summary_table, tables
+from ice_eval.results import ExampleView, RunFolder, Summary
 
 OF_CHAINS = "chain-"
 """Prefix of the names of figures of chains, which have their own section."""
@@ -39,17 +41,16 @@ def write_html(folders: Sequence[RunFolder], path: Path, *, budget: int = BUDGET
         ConfigError: The file cannot be written.
     """
     content = page(folders, budget=budget)
-    browser, figures = script_text("\n".join(map(_asset, _BROWSER))), script_text(_asset("figures.js"))
-    library = script_text(content["library"])
+    drawn: Drawings = content["drawn"]
+    specs = {"themes": drawn.themes, "specs": {each["name"]: each["spec"] for each in drawn.figures}}
+    sources = {"browser": "\n".join(map(_asset, _BROWSER)), "figures": _asset("figures.js"), "library": drawn.library}
+    scripts = {name: script_text(source) for name, source in sources.items()}
     text = template("report.html").render(
         page=content,
         style=_asset("style.css"),
-        scripts={"browser": browser, "figures": figures, "library": library},
-        policy=content_policy([browser, figures, library]),
-        data={"browser": script_json(content["browser"]), "figures": script_json(content["drawn"])},
-        fills=WORD_COLOURS,
-        inks=WORD_TEXT_COLOURS,
-        operator_colour=operator_colour,
+        scripts=scripts,
+        policy=content_policy(list(scripts.values())),
+        data={"browser": script_json(content["browser"]), "figures": script_json(specs)},
     )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -65,15 +66,13 @@ def page(folders: Sequence[RunFolder], *, budget: int = BUDGET) -> dict[str, Any
     browser, drawn = browser_data(folders, budget=budget), drawings(folders)
     summaries = [folder.summary() for folder in folders]
     # Over several runs what differs between them becomes a column, and p-values are adjusted jointly.
-    shown = tables(summaries)
+    all_tables = tables(summaries)
     if any(folder.manifest().config.eraser for folder in folders):
-        shown += measure_tables(measured({"eraser": measures.get("eraser")()}, folders), folders)
+        all_tables += measure_tables(measured({"eraser": measures.get("eraser")()}, folders), folders)
     of_chains = [summary.chains is not None for summary in summaries]
     figures = [{name: figure[name] for name in ("name", "title", "caption")} for figure in drawn.figures]
     return {
         "title": f"ICE report: {', '.join(dict.fromkeys(run['title'] for run in browser['runs']))}",
-        "version": __version__,
-        "citation": CITATION,
         "chains": any(of_chains),
         "only_chains": all(of_chains),
         "explained": any(summary.configurations for summary in summaries),
@@ -82,13 +81,11 @@ def page(folders: Sequence[RunFolder], *, budget: int = BUDGET) -> dict[str, Any
             _run(folder, record, summary)
             for folder, record, summary in zip(folders, browser["runs"], summaries, strict=True)
         ],
-        "tables": shown,
-        "numbered": any("run" in table.header for table in shown),
+        "tables": all_tables,
+        "numbered": any("run" in table.header for table in all_tables),
         "figures": [figure for figure in figures if not figure["name"].startswith(OF_CHAINS)],
         "chain_figures": [figure for figure in figures if figure["name"].startswith(OF_CHAINS)],
-        "missing": drawn.missing,
-        "library": drawn.library,
-        "drawn": {"themes": drawn.themes, "specs": {each["name"]: each["spec"] for each in drawn.figures}},
+        "drawn": drawn,
         "browser": browser,
     }
 
@@ -99,7 +96,7 @@ def _run(folder: RunFolder, record: dict[str, Any], summary: Summary) -> dict[st
     first = in_first_setting(summary.agreement)
     noted = replace(summary, agreement=tuple(line for line in summary.agreement if place_of(line) in first))
     return {
-        "title": record["title"],
+        **{name: record[name] for name in ("title", "total", "folder")},
         "chains": None if summary.chains is None else chain_verdict(summary),
         "verdicts": verdicts(summary),
         "notes": notes(noted),
@@ -107,12 +104,7 @@ def _run(folder: RunFolder, record: dict[str, Any], summary: Summary) -> dict[st
         "provenance": provenance(manifest),
         "command": command(manifest),
         "shown": len(record["examples"]),
-        "total": record["total"],
-        "folder": record["folder"],
     }
-
-
-# Figures
 
 
 @dataclass(frozen=True)
@@ -135,11 +127,8 @@ def drawings(folders: Sequence[RunFolder]) -> Drawings:
         return Drawings(missing=f"No figures: {exc}")
     from ice_eval.report.figures import figures, theme
 
-    found = tuple(
-        {"name": each.name, "title": each.title, "caption": each.caption, "spec": each.chart.to_dict()}
-        for each in figures(folders)
-    )
-    if not found:
+    drawn = figures(folders)
+    if not drawn:
         return Drawings()
     version = ".".join(altair.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
     try:
@@ -150,7 +139,8 @@ def drawings(folders: Sequence[RunFolder]) -> Drawings:
             missing=f"No figures: altair {altair.__version__} writes Vega-Lite {version}, and vl-convert "
             f"{vl_convert.__version__} says: {reason}. Install both anew: pip install -U altair vl-convert-python"
         )
-    return Drawings(found, {name: theme(name) for name in ("light", "dark")}, library)
+    found = ({"name": f.name, "title": f.title, "caption": f.caption, "spec": f.chart.to_dict()} for f in drawn)
+    return Drawings(tuple(found), {"light": theme("light"), "dark": theme("dark")}, library)
 
 
 @functools.cache
@@ -171,11 +161,8 @@ def _library(version: str, made_by: str) -> str:
     return bundle
 
 
-# Templates and scripts
-
 _APART = re.compile(r"(?<=\d) (?=%)|(?<=\b[a-zκ]) (?== [\d+−-])|(?<=\b[a-zκ] =) (?=[\d+−-])")
 """Spaces in `95 %` and `n = 20`."""
-_CODE = re.compile(r"`([^`]+)`")
 
 
 def template(name: str) -> jinja2.Template:
@@ -185,15 +172,15 @@ def template(name: str) -> jinja2.Template:
 @functools.cache
 def _environment() -> jinja2.Environment:
     # Whatever a user's file holds, a model's name included, is text in the page, never markup.
-    found = jinja2.Environment(
-        loader=jinja2.PackageLoader("ice_eval.report"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    strict: dict[str, Any] = {"autoescape": True, "undefined": jinja2.StrictUndefined}
+    loader = jinja2.PackageLoader("ice_eval.report")
+    found = jinja2.Environment(loader=loader, trim_blocks=True, lstrip_blocks=True, **strict)
+    found.globals |= {"fills": WORD_COLOURS, "inks": WORD_TEXT_COLOURS, "replies": REPLIES, "always": ALWAYS}
+    found.globals |= {"version": __version__, "citation": CITATION}
+    functions = (operator_colour, title_of, numbers_of, histogram, pieces, shade_css)
+    found.globals |= {function.__name__: function for function in functions}
     found.filters["unbroken"] = unbroken
-    found.filters["with_code"] = lambda text: Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))
+    found.filters["with_code"] = lambda text: Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
     return found
 
 
@@ -221,3 +208,44 @@ def content_policy(scripts: Sequence[str]) -> str:
 
 def _asset(name: str) -> str:
     return (importlib.resources.files("ice_eval.report") / "templates" / name).read_text(encoding="utf-8")
+
+
+# Views for notebooks. Styles are in the elements, so that nothing leaks into the rest of the notebook. Text has the
+# notebook's own colour on transparent shades, so that dark themes work; cells with a word's colour have their own text
+# colour.
+
+_STRONGEST = 0.6
+"""Opacity of the strongest shade: text on it is readable in light and dark themes."""
+
+
+def summary_html(folder: RunFolder) -> str:
+    """Return the summary of a run as a table with notes, for notebooks."""
+    summary, config = folder.summary(), folder.manifest().config
+    table = capacity_table(summary) if summary.chains is not None else summary_table([summary])
+    title = f"{config.model} on {config.task}"
+    return template("notebook_run.html").render(title=title, table=table, notes=notes(summary))
+
+
+class ShownExample:
+    """One example of a run: its text with attributions in a notebook, lines of text elsewhere."""
+
+    def __init__(self, view: ExampleView) -> None:
+        self.view = view
+
+    def __repr__(self) -> str:
+        return "\n".join(harmless(line).plain for line in example_lines(self.view))
+
+    def _repr_html_(self) -> str:
+        view, example = self.view, self.view.example
+        if is_chain(view) and example.skip_reason is None:
+            found = chain_view(example, view.rows, operator_of(view))
+            return template("notebook_chain.html").render(id=example.example_id, chain=found)
+        gold = None if example.gold is None else view.labels[example.gold]
+        return template("notebook_example.html").render(view=view, gold=gold, compared=shown(view))
+
+
+def shade_css(strength: float) -> str:
+    """Return the background for a strength between -1 and 1."""
+    red, green, blue = rgb(SUPPORT if strength > 0 else AGAINST)
+    opacity = _STRONGEST * abs(strength)
+    return f"background:rgba({red},{green},{blue},{opacity:.2f});" if opacity > 0 else ""

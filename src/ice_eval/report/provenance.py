@@ -33,10 +33,9 @@ def provenance(manifest: Manifest) -> list[tuple[str, str]]:
 
 
 def _of_texts(manifest: Manifest) -> list[tuple[str, str]]:
-    config, identity, cost = manifest.config, manifest.identity, manifest.cost
+    config, identity, cost, spent = manifest.config, manifest.identity, manifest.cost, "–"
     stored = f", loaded in {identity['load_in']}" if identity.get("load_in") is not None else ""
     most = "at most " if config.adaptive == "examples" else ""
-    spent = "–"
     if cost is not None:
         spent = f"{cost.rows} rows, {cost.forwards} forward passes, {cost.tokens} tokens, {cost.seconds:.0f} s"
     return [
@@ -56,8 +55,8 @@ def _of_texts(manifest: Manifest) -> list[tuple[str, str]]:
 def _of_chains(manifest: Manifest, about: ChainInfo) -> list[tuple[str, str]]:
     """Return those of a step-level run, with the servers that answered and the replies."""
     config = manifest.config
-    served = [name for name in about.served_models if name != config.model.removeprefix("openai:")]
-    by = f"; answers came from {', '.join(served)}" if served else ""
+    served = ", ".join(name for name in about.served_models if name != config.model.removeprefix("openai:"))
+    by = f"; answers came from {served}" if served else ""
     urls = about.base_urls or ((about.base_url,) if about.base_url else ())
     who = (("server", urls), ("weights", about.weights), ("fingerprints of answers", about.fingerprints))
     read, written = (0, 0) if about.tokens is None else (about.tokens.prompt, about.tokens.completion)
@@ -94,8 +93,8 @@ def _methods(manifest: Manifest) -> str:
     found = []
     for name, settings in manifest.attributions.items():
         values = ", ".join(f"{field}={value}" for field, value in settings.items() if field != "method")
-        method = f"{settings['method']}({values})"
-        found.append(method if name == settings["method"] else f"{name} = {method}")
+        own = "" if name == settings["method"] else f"{name} = "
+        found.append(f"{own}{settings['method']}({values})")
     return ", ".join(found) or "–"
 
 
@@ -114,19 +113,19 @@ def _plain(value: object) -> str:
     return "–" if value is None else str(value)
 
 
-_IMPLYING = ("adaptive", "protocol")
-"""Fields that the defaults of others depend on."""
-
-
 def command(manifest: Manifest) -> str | None:
     """Return the `ice run` that scores the same rows, a flag on each line; None for a task that no flags make."""
     task = _task_flags(manifest) if manifest.chains is None else _problem_flags(manifest)
     if task is None:
         return None
     config, identity, served = manifest.config, manifest.identity, manifest.server or manifest.chains
-    # Attributions without a registered name came in files or from Python.
-    supplied = [name for name in config.attributions if not _is_method(name)]
-    methods = [name for name in config.attributions if name not in supplied]
+    methods, supplied = list[str](), list[str]()  # those without a registered name came in files or from Python
+    for name in config.attributions:
+        try:
+            method_of(name)
+            methods.append(name)
+        except ConfigError:
+            supplied.append(name)
     # The m that a pilot chose is in the configuration; the requested one is in the identity.
     most = identity.get("m", config.m)
     flags: dict[str, object] = {
@@ -148,16 +147,8 @@ def command(manifest: Manifest) -> str | None:
     return " \\\n  ".join(["ice run", *map(shlex.join, pairs)])
 
 
-def _is_method(name: str) -> bool:
-    try:
-        method_of(name)
-    except ConfigError:
-        return False
-    return True
-
-
 def _chosen(config: RunSettings) -> dict[str, object]:
-    """Return the settings that differ from their defaults; those that defaults depend on come last."""
+    """Return the settings that differ from their defaults; those that the defaults of others depend on come last."""
 
     def unlike(usual: RunConfig, names: Iterable[str]) -> dict[str, Any]:
         return {n: getattr(config, n) for n in names if getattr(config, n) not in (None, getattr(usual, n))}
@@ -169,9 +160,9 @@ def _chosen(config: RunSettings) -> dict[str, object]:
         usual = chain_fields({})
         chosen |= {name: "server" if value is None else value for name, value in own.items() if value != usual[name]}
         return chosen | ({"operators": operators} if operators != ("delete",) else {})
-    implying = unlike(RunConfig(), _IMPLYING)
-    others = [field.name for field in fields(RunConfig) if field.name not in _IMPLYING]
-    return unlike(run_config(implying), others) | implying
+    first = ("adaptive", "protocol")
+    implying = unlike(RunConfig(), first)
+    return unlike(run_config(implying), [f.name for f in fields(RunConfig) if f.name not in first]) | implying
 
 
 def _pair(name: str, value: object) -> tuple[str, ...]:
@@ -204,7 +195,12 @@ def _task_flags(manifest: Manifest) -> dict[str, Any] | None:
     if known is None or labels != list(known.label_words):
         flags["labels"] = labels
     try:
-        made = _made(known, manifest, flags)
+        # The task that the command line makes of these flags, which may explain other fields.
+        if known is None:
+            made = adhoc_task(FileData(Path(origin)), prompt=prompt, labels=labels, name=Path(origin).stem)
+        else:
+            made = replace(known, prompt=prompt, classifier_prompt=prompt) if "prompt" in flags else known
+            made = relabelled(made, labels) if "labels" in flags else made
         if manifest.explained != tuple(made.explained):
             flags["explain"] = manifest.explained
             made = replace(made, explain=manifest.explained)
@@ -231,13 +227,3 @@ def _problem_flags(manifest: Manifest) -> dict[str, Any] | None:
     if known is None or (not given and origin != known.data.origin):
         return None
     return {**flags, "data": origin} if given else flags
-
-
-def _made(known: Task | None, manifest: Manifest, flags: Mapping[str, Any]) -> Task:
-    """Return the task that the command line makes of these flags, which may explain other fields."""
-    prompt, labels = manifest.prompt, list(manifest.labels)
-    if known is None:
-        file = Path(flags["data"])
-        return adhoc_task(FileData(file), prompt=prompt, labels=labels, name=file.stem)
-    worded = replace(known, prompt=prompt, classifier_prompt=prompt) if "prompt" in flags else known
-    return relabelled(worded, labels) if "labels" in flags else worded

@@ -1,17 +1,15 @@
 """Sentences about runs: verdicts with their limits, and notes beside tables."""
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from ice_eval import stats
 from ice_eval.analysis.answers import Answered
 from ice_eval.nulls import SIZE
 from ice_eval.protocols import PROTOCOLS
-from ice_eval.rationales import DYNAMIC, Share
-from ice_eval.records import Direction
-from ice_eval.report.chains import cot_notes
+from ice_eval.rationales import DYNAMIC
+from ice_eval.report.chains import OperatorVerdict, cot_notes
 from ice_eval.report.tables import THRESHOLD, adapted_inputs, run_letters
 from ice_eval.results import Configuration, Plan, RunDifference, Summary, SummaryLine
 from ice_eval.results.agreements import kappas
@@ -50,26 +48,9 @@ _STEP_FLAGS = {
     "depends_on_score_order": "the verdict changes if sets rank by how nearly they give the whole chain's score.",
 }
 _ACTS = {"sufficiency": "kept", "necessity": "removed"}
-
-
-class Place(NamedTuple):
-    """A configuration, whatever its operator."""
-
-    attribution: str
-    direction: Direction
-    k: Share | None
-    null: str
-
-
-@dataclass(frozen=True)
-class Sentence:
-    """The verdict on one attribution under one operator."""
-
-    operator: str
-    verdict: str
-    word: str | None
-    """Word that sets the colour, the lower one of a range; None where the verdict has none."""
-    text: str
+_ENOUGH_FOR_KAPPA = 8
+"""Fewest configurations for which the agreement of operators is reported."""
+_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -79,7 +60,7 @@ class Statement:
     attribution: str
     setting: str
     """Direction and size, and the null where sets are matched by more than their size."""
-    sentences: tuple[Sentence, ...]
+    sentences: tuple[OperatorVerdict, ...]
     over_all: str
     """One conclusion over all operators, if they allow it; empty with a single operator."""
     silence: str
@@ -96,27 +77,18 @@ class Verdicts:
 
 def verdicts(summary: Summary) -> Verdicts:
     """Return a statement for every attribution and setting, the settings in the order of the run."""
-    units = _units([summary])
-    lines = [line for line in summary.configurations if line.operator != ALL]
+    units, lines = _units([summary]), [line for line in summary.configurations if line.operator != ALL]
     over_all = {place_of(line): _over_all(line, units) for line in summary.robustness}
-    groups: dict[Place, list[SummaryLine]] = {}
+    groups: dict[Configuration, list[SummaryLine]] = {}
     for line in lines:
         groups.setdefault(place_of(line), []).append(line)
-    found = {
-        place: Statement(
-            attribution=place.attribution,
-            setting=_setting(place),
-            sentences=tuple(map(_sentence, group)),
-            over_all=over_all.get(place, ""),
-            silence=_silence(group, units),
-        )
-        for place, group in groups.items()
-    }
-    leading = in_first_setting(lines)
-    return Verdicts(
-        tuple(statement for place, statement in found.items() if place in leading),
-        tuple(statement for place, statement in found.items() if place not in leading),
-    )
+    found = []
+    for place, group in groups.items():
+        sentences, silence = tuple(map(_sentence, group)), _silence(group, units)
+        found.append(Statement(place.attribution, _setting(place), sentences, over_all.get(place, ""), silence))
+    is_first = [place in in_first_setting(lines) for place in groups]
+    others = itertools.compress(found, [not first for first in is_first])
+    return Verdicts(tuple(itertools.compress(found, is_first)), tuple(others))
 
 
 def lead(summaries: Sequence[Summary]) -> str:
@@ -124,15 +96,13 @@ def lead(summaries: Sequence[Summary]) -> str:
     lines = [line for summary in summaries for line in summary.configurations]
     act = " or ".join(dict.fromkeys(_ACTS[line.direction] for line in lines))
     ranked = " or ".join(dict.fromkeys("marked" if line.k is None else "top-ranked" for line in lines))
-    nulls = list(dict.fromkeys(line.null for line in lines))
+    nulls = dict.fromkeys(line.null for line in lines)
     matched = ", ".join(null for null in nulls if null != SIZE)
-    also = ""
-    if matched:
-        also = f" (some also matched by {matched})" if SIZE in nulls else f" and matched by {matched}"
+    also = f" (some also matched by {matched})" if SIZE in nulls else f" and matched by {matched}"
     return (
-        f"Each explanation's {ranked} {_units(summaries)} are {act}, and random sets of the same size{also} "
-        f"are {act} in the same way. The win rate is the share of random sets that the explanation "
-        f"beats{_chance(lines)}. "
+        f"Each explanation's {ranked} {_units(summaries)} are {act}, and random sets of the same "
+        f"size{also if matched else ''} are {act} in the same way. The win rate is the share of random sets that the "
+        f"explanation beats{_chance(lines)}. "
         "A word other than “not distinguishable from random” is given only where the whole 95 % interval allows it and "
         f"the test agrees (p ≤ 0.05). The words are anti-faithful below 50 %, near-random up to {THRESHOLD}, weakly "
         f"faithful up to {100 * stats.FAITHFUL:g} % and faithful above, or the range that the interval reaches over. "
@@ -140,15 +110,14 @@ def lead(summaries: Sequence[Summary]) -> str:
     )
 
 
-def in_first_setting(lines: Sequence[SummaryLine | AgreementLine]) -> list[Place]:
-    found: dict[str, Place] = {}
-    for line in lines:
-        found.setdefault(line.attribution, place_of(line))
-    return list(found.values())
+def in_first_setting(lines: Sequence[SummaryLine | AgreementLine]) -> Collection[Configuration]:
+    """Return the first setting of each attribution."""
+    return {line.attribution: place_of(line) for line in reversed(lines)}.values()
 
 
-def place_of(line: SummaryLine | AgreementLine | RobustnessLine) -> Place:
-    return Place(line.attribution, line.direction, line.k, line.null)
+def place_of(line: SummaryLine | AgreementLine | RobustnessLine) -> Configuration:
+    """Return the configuration of a line, whatever its operator."""
+    return Configuration(line.attribution, "", line.direction, line.k, line.null)
 
 
 def _units(summaries: Sequence[Summary]) -> str:
@@ -181,14 +150,12 @@ def _over_all(line: RobustnessLine, units: str) -> str:
     if line.word == "robust" and line.sides is not None:
         return f"All operators put it {line.sides[0]} {THRESHOLD} (one-sided 95 % bounds)."
     if line.word == "operator-dependent":
-        return (
-            "The operators contradict each other (one-sided 95 % bounds): the answer depends on how "
-            f"{units} are removed."
-        )
+        depends = f"the answer depends on how {units} are removed."
+        return f"The operators contradict each other (one-sided 95 % bounds): {depends}"
     return "Whether the operators agree is not certain." if line.word else ""
 
 
-def _setting(place: Place) -> str:
+def _setting(place: Configuration) -> str:
     act = "keeping" if place.direction == "sufficiency" else "removing"
     null = "" if place.null == SIZE else f", random sets matched by {place.null}"
     if place.k is None:
@@ -197,22 +164,20 @@ def _setting(place: Place) -> str:
     return f"{act} {chosen}{null}"
 
 
-def _sentence(line: SummaryLine) -> Sentence:
+def _sentence(line: SummaryLine) -> OperatorVerdict:
     verdict, word = ("no verdict", None) if line.verdict is None else (str(line.verdict), line.verdict.lowest)
     if line.win_rate is None:
-        return Sentence(line.operator, verdict, word, "no example could be evaluated.")
+        return OperatorVerdict(line.operator, verdict, word, "no example could be evaluated.")
     limits = line.win_rate_ci
     between = "no interval" if limits is None else f"95 % interval {100 * limits[0]:.1f}–{percent(limits[1])}"
     sets = "random sets of the same size" + ("" if line.null == SIZE else f" and matched by {line.null}")
     verb, counted, tied = "it beats", "", ""
     if _has_ties(line):
         # Half of the sets that tie are in the win rate, but they were not beaten.
-        strict = _is_strict(line)
-        verb = "it beats" if strict else "it wins against"
-        counted = ", ties counted as lost" if strict else ", ties counted half"
-        tied = f"{percent(line.tie_rate)} tie; "
+        lost, half = ("it beats", ", ties counted as lost"), ("it wins against", ", ties counted half")
+        (verb, counted), tied = lost if _is_strict(line) else half, f"{percent(line.tie_rate)} tie; "
     text = f"{verb} {percent(line.win_rate)} of {sets}{counted} ({tied}{between}, n = {line.n})."
-    return Sentence(line.operator, verdict, word, text)
+    return OperatorVerdict(line.operator, verdict, word, text)
 
 
 def _silence(lines: Sequence[SummaryLine], units: str) -> str:
@@ -230,11 +195,6 @@ def _silence(lines: Sequence[SummaryLine], units: str) -> str:
     if any(verdict.lowest == "anti-faithful" for verdict in found):
         parts.append(f"why random {units} do better, or that another method or size would fare as badly")
     return f"It does not say {', nor '.join(parts)}." if parts else "It says nothing for or against the explanation."
-
-
-_ENOUGH_FOR_KAPPA = 8
-"""Fewest configurations for which the agreement of operators is reported."""
-_NAMED = 5
 
 
 def notes(*summaries: Summary) -> list[str]:
@@ -274,19 +234,19 @@ def _notes_of_run(summary: Summary) -> Iterator[str]:
     for flag in sorted({flag for line in lines for flag in line.flags}):
         flagged = [f"{line.attribution} under {line.operator}" for line in lines if flag in line.flags]
         where = "" if len(flagged) == len(lines) else ", ".join(dict.fromkeys(flagged))
-        yield _flag_note(flag, where=where, meanings=_STEP_FLAGS if of_steps else FLAGS)
+        yield _flag_note(flag, where=where, of_steps=of_steps)
 
 
 def _skipped(lines: Sequence[SummaryLine]) -> Iterator[str]:
     """Yield the number of skipped examples, and the attributions for which it is higher."""
-    counts = {line.attribution: 0 for line in lines}
+    counts = dict[str, int]()
     for line in lines:
-        counts[line.attribution] = max(line.n_skipped, counts[line.attribution])
+        counts[line.attribution] = max(line.n_skipped, counts.get(line.attribution, 0))
     least = min(counts.values(), default=0)
-    for name, count in {"": least, **{name: count for name, count in counts.items() if count > least}}.items():
+    for name, count in [("", least), *(each for each in counts.items() if each[1] > least)]:
         if count:
             examples = "1 example was skipped" if count == 1 else f"{count} examples were skipped"
-            yield f"{examples}{f' for {name}' if name else ''}; examples.parquet says why."
+            yield f"{examples}{name and f' for {name}'}; examples.parquet says why."
 
 
 def _single_examples(lines: Sequence[SummaryLine], *, of_steps: bool) -> Iterator[str]:
@@ -318,17 +278,17 @@ def _disagreements(lines: Sequence[AgreementLine]) -> Iterator[str]:
         )
 
 
-def _flag_note(flag: str, *, where: str = "", meanings: Mapping[str, str] = FLAGS) -> str:
+def _flag_note(flag: str, *, where: str = "", of_steps: bool = False) -> str:
     """Return the meaning of a flag and the rows it is about, followed by its name in the files."""
-    said = meanings.get(flag, "")
+    said = (_STEP_FLAGS if of_steps else FLAGS).get(flag, "")
     return f"{where}: {said} [{flag}]" if where else f"{said[:1].upper()}{said[1:]} [{flag}]".lstrip()
 
 
 def plan_notes(plan: Plan) -> list[str]:
     """Return sentences on the basis of a plan's numbers."""
     found = [
-        f"From a pilot of {plan.pilot['n']:.0f} examples with {plan.pilot['m']:.0f} random sets each, in "
-        f"{plan.pilot['seconds']:.0f} s; loading the model is not counted.",
+        "From a pilot of {n:.0f} examples with {m:.0f} random sets each, in {seconds:.0f} s; loading the model is not "
+        "counted.".format(**plan.pilot)
     ]
     if plan.peak_memory_gb is not None:
         found.append(f"Peak memory of the pilot: {plan.peak_memory_gb:.2f} GB; batches of the run are no larger.")
@@ -360,10 +320,10 @@ def _shared_examples(each: RunDifference) -> str:
     which = "of them" if each.by_id else "with the same id"
     texts = f"; {each.n_other_text} {which} have another text" if each.n_other_text else ""
     how = {
-        frozenset({True}): " Differences are paired: win rates over the examples that both runs evaluated.",
-        frozenset({False}): " Differences are unpaired: all examples of each run, which are taken to be independent.",
-        frozenset({True, False}): " Rows with one n are paired, those with two are not.",
-    }.get(frozenset(line.paired for line in each.configurations), "")
+        (True,): " Differences are paired: win rates over the examples that both runs evaluated.",
+        (False,): " Differences are unpaired: all examples of each run, which are taken to be independent.",
+        (False, True): " Rows with one n are paired, those with two are not.",
+    }.get(tuple(sorted({line.paired for line in each.configurations})), "")
     return f"{shared}{texts}.{how}"
 
 

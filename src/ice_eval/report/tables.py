@@ -1,7 +1,10 @@
-"""Tables of runs: their explanations, their cost, and the differences between them."""
+"""Tables of runs: their explanations, their cost, their differences; and any table as Markdown, CSV or LaTeX."""
 
+import csv
+import io
 import itertools
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from string import ascii_uppercase
@@ -15,7 +18,7 @@ from ice_eval.report.colours import word_of_rate, word_of_verdict
 from ice_eval.results import Manifest, Plan, RunDifference, RunFolder, Summary, SummaryLine, WinRateDifference
 from ice_eval.results.records import AgreementLine, Measures, RobustnessLine
 from ice_eval.results.summary import adjusted_jointly
-from ice_eval.table import EMPTY, Column, Table, naming, table_of, written
+from ice_eval.table import EMPTY, Column, Table, is_number, naming, table_of, written
 
 L = TypeVar("L", SummaryLine, AgreementLine, RobustnessLine)
 THRESHOLD = f"{100 * stats.WEAKLY_FAITHFUL:g} %"
@@ -35,8 +38,8 @@ def run_names(folders: Sequence[RunFolder]) -> list[tuple[str, str]]:
     if len(set(paths)) < len(paths):
         paths = [as_text(folder.path) for folder in runs.values()]
     names = {
-        run: (f"{model} ({path})", task) if pairs.count((model, task)) > 1 else (model, task)
-        for run, (model, task), path in zip(runs, pairs, paths, strict=True)
+        run: (f"{pair[0]} ({path})", pair[1]) if pairs.count(pair) > 1 else pair
+        for run, pair, path in zip(runs, pairs, paths, strict=True)
     }
     return [names[folder.path.resolve()] for folder in folders]
 
@@ -62,17 +65,13 @@ def _rank_correlation(line: AgreementLine) -> str:
     return f"{written(line.rank_correlation, 'fraction')} {EMPTY if ceiling is None else f'({ceiling:.2f})'}"
 
 
+def _sides(line: RobustnessLine) -> str | None:
+    return None if line.sides is None else ", ".join(map(" ".join, zip(line.operators, line.sides, strict=True)))
+
+
 def _conclusion(line: RobustnessLine) -> str | None:
     """Return the word and its side: a robust conclusion may be a poor one."""
-    if line.word == "robust" and line.sides is not None:
-        return f"robust ({line.sides[0]} {THRESHOLD})"
-    return line.word
-
-
-def _sides(line: RobustnessLine) -> str | None:
-    if line.sides is None:
-        return None
-    return ", ".join(f"{name} {side}" for name, side in zip(line.operators, line.sides, strict=True))
+    return f"robust ({line.sides[0]} {THRESHOLD})" if line.word == "robust" and line.sides else line.word
 
 
 _SUMMARY = (
@@ -85,21 +84,6 @@ _SUMMARY = (
     Column("p_value", "p", "p-value", get=lambda line: line.p_value if line.n > 1 else None),
     Column("p_adjusted", "p adj.", "p-value", get=lambda line: line.p_adjusted if line.n > 1 else None),
     Column("verdict", "verdict", "text", word=lambda line: word_of_verdict(line.verdict)),
-)
-_AGREEMENT = (
-    *naming("model", "task", "attribution", "null", "operators", "direction", "k"),
-    Column("gap", "gap", "points"),
-    Column("gap_ci", "95 % CI", "points interval"),
-    Column("crosses_threshold", f"crosses {THRESHOLD}", "text"),
-    Column("same_taxonomy", "same word", "yes/no"),
-    Column("rank_correlation", "rank corr. (ceiling)", "text", get=_rank_correlation),
-    Column("disagree_rate", "disagree", "percent"),
-)
-_ROBUSTNESS = (
-    *naming("model", "task", "attribution", "null", "direction", "k"),
-    Column("sides", f"against {THRESHOLD} (one-sided 95 % bounds)", "text", get=_sides),
-    Column("spread", "spread", "width"),
-    Column("word", "conclusion", "text", get=_conclusion),
 )
 
 
@@ -121,13 +105,28 @@ def summary_table(summaries: Sequence[Summary]) -> Table:
 def agreement_table(summaries: Sequence[Summary]) -> Table:
     """Return the agreement of every two operators about an attribution."""
     runs, lines = _numbered(summaries, [summary.agreement for summary in summaries])
-    return table_of("Operator agreement", lines, _AGREEMENT, runs=runs)
+    columns = (
+        *naming("model", "task", "attribution", "null", "operators", "direction", "k"),
+        Column("gap", "gap", "points"),
+        Column("gap_ci", "95 % CI", "points interval"),
+        Column("crosses_threshold", f"crosses {THRESHOLD}", "text"),
+        Column("same_taxonomy", "same word", "yes/no"),
+        Column("rank_correlation", "rank corr. (ceiling)", "text", get=_rank_correlation),
+        Column("disagree_rate", "disagree", "percent"),
+    )
+    return table_of("Operator agreement", lines, columns, runs=runs)
 
 
 def robustness_table(summaries: Sequence[Summary]) -> Table:
     """Return one word for every attribution on whether a conclusion holds under every operator."""
     runs, lines = _numbered(summaries, [summary.robustness for summary in summaries])
-    return table_of("Over all operators", lines, _ROBUSTNESS, runs=runs)
+    columns = (
+        *naming("model", "task", "attribution", "null", "direction", "k"),
+        Column("sides", f"against {THRESHOLD} (one-sided 95 % bounds)", "text", get=_sides),
+        Column("spread", "spread", "width"),
+        Column("word", "conclusion", "text", get=_conclusion),
+    )
+    return table_of("Over all operators", lines, columns, runs=runs)
 
 
 def _numbered(summaries: Sequence[Summary], parts: Sequence[Sequence[L]]) -> tuple[list[str], list[L]]:
@@ -145,22 +144,15 @@ def _highest(runs: Sequence[str], lines: Sequence[SummaryLine]) -> set[int]:
         if line.win_rate is not None:
             place = run, line.model, line.task, line.configuration._replace(attribution="")
             rivals.setdefault(place, {})[index] = line.win_rate
-    return {
-        index
-        for rates in rivals.values()
-        for index, rate in rates.items()
-        if len(rates) > 1 and rate == max(rates.values())
-    }
-
-
-_MEASURABLE_S = 0.1
+    several = [rates for rates in rivals.values() if len(rates) > 1]
+    return {index for rates in several for index, rate in rates.items() if rate == max(rates.values())}
 
 
 def cost_table(manifest: Manifest) -> Table:
     """Return seconds and probes of each attribution; no rows unless at least two have a cost, and not the same."""
     # Attributions that share a pass, as attention and gradients, share its cost equally: where there is nothing else,
     # there is nothing to compare.
-    cost = manifest.cost
+    cost, measurable_s = manifest.cost, 0.1
     if cost is None:
         return Table("What each attribution cost", (), ())
     seconds, probes = cost.attribution_seconds, cost.attribution_rows
@@ -173,30 +165,24 @@ def cost_table(manifest: Manifest) -> Table:
     if cost.answer_tokens:
         columns.append(Column("answer_tokens", "tokens of answers", "count", get=cost.answer_tokens.get))
     spent = {name: seconds.get(name, 0) for name in {**seconds, **probes}}
-    costly = [value for name, value in spent.items() if value >= _MEASURABLE_S or probes.get(name)]
-    is_comparable = len(costly) > 1 and (max(costly) - min(costly) >= _MEASURABLE_S or bool(probes))
+    costly = [value for name, value in spent.items() if value >= measurable_s or probes.get(name)]
+    is_comparable = len(costly) > 1 and (max(costly) - min(costly) >= measurable_s or bool(probes))
     return table_of("What each attribution cost", list(seconds) if is_comparable else [], columns)
-
-
-_PLAN = (
-    Column("name", "", "text"),
-    *(Column(name, name, "count") for name in ("n", "m", "rows", "tokens")),
-    Column("minutes", "minutes", "decimal"),
-    Column("disk_mb", "disk", "text", get=lambda choice: f"{choice.disk_mb:.1f} MB"),
-    Column("width", "95 % interval", "text", get=lambda choice: f"± {50 * choice.width:.1f} pp"),
-    Column("detectable_win_rate", "detectable", "percent"),
-)
 
 
 def plan_table(plan: Plan, *, hourly_price: float | None = None) -> Table:
     """Return the cost and power of each choice of examples and random sets."""
-    columns = list(_PLAN)
+    columns = [
+        Column("name", "", "text"),
+        *(Column(name, name, "count") for name in ("n", "m", "rows", "tokens")),
+        Column("minutes", "minutes", "decimal"),
+        Column("disk_mb", "disk", "text", get=lambda choice: f"{choice.disk_mb:.1f} MB"),
+        Column("width", "95 % interval", "text", get=lambda choice: f"± {50 * choice.width:.1f} pp"),
+        Column("detectable_win_rate", "detectable", "percent"),
+    ]
     if hourly_price is not None:
         columns.append(Column("dollars", "dollars", "fraction", get=lambda each: each.minutes / 60 * hourly_price))
     return table_of(f"{plan.model} on {plan.task}, {plan.device}", plan.choices, columns)
-
-
-_LONGEST = 60
 
 
 def run_letters(n: int) -> list[str]:
@@ -212,21 +198,20 @@ def difference_tables(found: Sequence[RunDifference]) -> list[Table]:
 
 
 def _settings_table(found: Sequence[RunDifference], letters: Sequence[str]) -> Table:
-    fields = dict.fromkeys(setting.field for each in found for setting in each.settings)
-    rows = []
-    for field in fields:
-        values = [next((s for s in each.settings if s.field == field), None) for each in found]
-        first = next(setting.first for setting in values if setting is not None)
-        # A run that does not appear under a field agrees with the first about it.
-        others = (first if setting is None else setting.second for setting in values)
-        rows.append((field, *map(_setting, (first, *others))))
+    firsts = {setting.field: setting.first for each in found for setting in each.settings}
+    settings = [{setting.field: setting.second for setting in each.settings} for each in found]
+    # A run that does not appear under a field agrees with the first about it.
+    rows = [
+        (field, _setting(first), *(_setting(others.get(field, first)) for others in settings))
+        for field, first in firsts.items()
+    ]
     return Table("Settings that differ", ("field", *letters), tuple(rows))
 
 
-def _setting(value: object) -> str:
+def _setting(value: object, longest: int = 60) -> str:
     text = ", ".join(map(str, value)) if isinstance(value, list) else written(value, "text")
     text = " ".join(text.split())
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+    return text if len(text) <= longest else f"{text[:longest]}…"
 
 
 def _rates_table(found: Sequence[RunDifference], letters: Sequence[str]) -> Table:
@@ -236,22 +221,13 @@ def _rates_table(found: Sequence[RunDifference], letters: Sequence[str]) -> Tabl
     columns = (
         *naming("attribution", "null", "operator", "direction", "k"),
         Column("n", "n", "text", get=lambda line: line.n_first if line.paired else f"{line.n_first}, {line.n_second}"),
-        Column(
-            "win_rate_first", "A", "percent", word=lambda line: word_of_rate(line.win_rate_first, line.verdict_first)
-        ),
-        Column(
-            "win_rate_second",
-            second,
-            "percent",
-            word=lambda line: word_of_rate(line.win_rate_second, line.verdict_second),
-        ),
+        Column("win_rate_first", "A", "percent", word=lambda x: word_of_rate(x.win_rate_first, x.verdict_first)),
+        Column("win_rate_second", second, "percent", word=lambda x: word_of_rate(x.win_rate_second, x.verdict_second)),
         Column("difference", f"{second} − A", "points"),
         Column("difference_ci", "95 % CI", "points interval"),
         Column("p_value", "p", "p-value"),
         Column("p_adjusted", "p adj.", "p-value"),
-        Column(
-            "verdict_second", "verdict", "text", get=_verdicts, word=lambda line: word_of_verdict(line.verdict_second)
-        ),
+        Column("verdict_second", "verdict", "text", get=_verdicts, word=lambda x: word_of_verdict(x.verdict_second)),
     )
     return table_of("Win rates", [line for _, line in pairs], columns, runs=[letter for letter, _ in pairs])
 
@@ -267,20 +243,88 @@ def adapted_inputs(line: Answered) -> str:
     return f"{line.operator}, random set {'kept' if line.direction == 'sufficiency' else 'removed'}"
 
 
-_ADAPTATION = (
-    Column("operator", "inputs", "text", get=adapted_inputs),
-    Column("rows", "rows", "text"),
-    Column("accuracy_deployed", "accuracy A", "percent"),
-    Column("accuracy_adapted", "accuracy B", "percent"),
-    Column("loss_deployed", "loss A"),
-    Column("loss_adapted", "loss B"),
-    Column("rescaled_deployed", "rescaled A"),
-    Column("rescaled_adapted", "rescaled B"),
-    Column("difference", "B − A", "signed"),
-    Column("difference_ci", "95 % CI", "signed interval"),
-)
-
-
 def adaptation_table(found: Sequence[Answered]) -> Table:
     """Return accuracy and loss of a deployed model, A, and its adapted copy, B; losses also at best temperatures."""
-    return table_of("How they answer", found, _ADAPTATION)
+    models = (("deployed", "A"), ("adapted", "B"))
+    columns = (
+        Column("operator", "inputs", "text", get=adapted_inputs),
+        *naming("rows"),
+        *(Column(f"accuracy_{name}", f"accuracy {letter}", "percent") for name, letter in models),
+        *(Column(f"{of}_{name}", f"{of} {letter}") for of in ("loss", "rescaled") for name, letter in models),
+        Column("difference", "B − A", "signed"),
+        Column("difference_ci", "95 % CI", "signed interval"),
+    )
+    return table_of("How they answer", found, columns)
+
+
+_TAG = re.compile(r"<(?=[A-Za-z/!?])")
+"""Beginning of an HTML tag, which Markdown would pass through; `<0.0001` is none."""
+_FORMULA = ("=", "+", "-", "@", "\t")
+"""Characters that a spreadsheet reads as the beginning of a formula."""
+_MINUS = re.compile(r"(?<![\w.])-(?=[\d.])")
+_LATEX = str.maketrans(
+    {"&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}",
+     "^": r"\textasciicircum{}", "\\": r"\textbackslash{}", "−": "$-$", "–": "--", "<": "$<$", ">": "$>$",
+     "|": r"\textbar{}"}
+)  # fmt: skip
+
+
+def _on_one_line(cell: str) -> str:
+    return " ".join(cell.split())
+
+
+def _rows(table: Table, escape: Callable[[str], str], bold: str) -> list[list[str]]:
+    """Return the cells of the header and of each row as markup, the best ones in bold."""
+    rows = [
+        [bold.replace("CELL", escape(c)) if (i, j) in table.best else escape(c) for j, c in enumerate(cells)]
+        for i, cells in enumerate(table.rows)
+    ]
+    return [[escape(name) for name in table.header], *rows]
+
+
+def _markdown(table: Table) -> str:
+    def escape(cell: str) -> str:
+        return _TAG.sub(r"\<", _on_one_line(cell).replace("\\", "\\\\").replace("|", "\\|"))
+
+    head, *body = ["| " + " | ".join(cells) + " |" for cells in _rows(table, escape, "**CELL**")]
+    rule = "|" + "|".join(" ---: " if number else " --- " for number in table.are_numbers) + "|"
+    return "\n".join([f"**{escape(table.title)}**", "", head, rule, *body])
+
+
+def _csv(table: Table) -> str:
+    """Return CSV; cells that a spreadsheet would evaluate are marked as text by an apostrophe, numbers are not."""
+
+    def escape(cell: str) -> str:
+        return f"'{cell}" if cell.startswith(_FORMULA) and not is_number(cell) else cell
+
+    stream = io.StringIO()
+    csv.writer(stream, lineterminator="\n").writerows(map(escape, row) for row in (table.header, *table.rows))
+    return stream.getvalue().rstrip("\n")
+
+
+def _latex(table: Table) -> str:
+    """Return a booktabs table, with its caption as a comment above it; runs, models and tasks are set apart."""
+
+    def escape(cell: str) -> str:
+        return _MINUS.sub("−", _on_one_line(cell)).translate(_LATEX)
+
+    rows = [" & ".join(cells) + r" \\" for cells in _rows(table, escape, r"\textbf{CELL}")]
+    # A bracket or a star would be an argument of the \\ before it.
+    head, *rows = ["{}" + row if row.startswith(("[", "*")) else row for row in rows]
+    naming = [place for place, name in enumerate(table.header) if name in {"run", "model", "task"}]
+    runs = [[cells[place] for place in naming] for cells in table.rows]
+    body = list[str]()
+    for i, row in enumerate(rows):
+        body += [r"\addlinespace", row] if i and runs[i] != runs[i - 1] else [row]
+    alignment = "".join("r" if number else "l" for number in table.are_numbers)
+    caption = rf"% {_on_one_line(table.title)}; needs \usepackage{{booktabs}}"
+    start = [caption, rf"\begin{{tabular}}{{{alignment}}}", r"\toprule", head, r"\midrule"]
+    return "\n".join([*start, *body, r"\bottomrule", r"\end{tabular}"])
+
+
+FORMATS: Mapping[str, Callable[[Table], str]] = {"md": _markdown, "csv": _csv, "latex": _latex}
+
+
+def formatted(table: Table, style: str) -> str:
+    """Return the table as text in one of `FORMATS`."""
+    return FORMATS[style](table)

@@ -7,41 +7,16 @@ from typing import Any
 import altair as alt
 
 from ice_eval.analysis.paper import paper_table
-from ice_eval.report.chains.tables import capacities, chains_of, headlines
-from ice_eval.report.figures.figure import (
-    FAINT,
-    INK,
-    SHAPES,
-    Chart,
-    Figure,
-    colour_scale,
-    end_tooltips,
-    ends,
-    in_order,
-    operator_colours,
-    operator_shapes,
-    panels,
-    share_axis,
-)
+from ice_eval.report.chains import capacities, chains_of, headlines
+from ice_eval.report.figures import figure as parts
+from ice_eval.report.figures.figure import UNIT, Figure
 from ice_eval.report.figures.tables import ChainOfThought, chain_of_thought_scatter
 from ice_eval.report.page import OF_CHAINS
 from ice_eval.report.tables import run_names
 from ice_eval.results import RunFolder
 from ice_eval.results.records import ChainSummary
 
-_SHARES = alt.Scale(domain=[0, 1])
 _PERCENT = alt.Axis(format=".0%", tickCount=5)
-
-_BY_SHARE = (
-    "Left: how often the answer changes when random steps are removed; the dashed line is the noise floor, at "
-    "which it changes although nothing is. Right: how often as many random steps alone give it. Bars are 95 % "
-    "intervals over chains. Steps that carry the answer: high on the left, low on the right."
-)
-_EARLY = (
-    "How often the chain, cut off after a share of its steps, already gives the answer of the whole, with 95 % "
-    "bands over chains. A curve that is high from the start: the answer stood before the steps. One that rises at "
-    "the end only: all steps were needed. The dashed line is an answer that settles evenly."
-)
 
 Named = tuple[str, ChainSummary]
 """The name of a run, and its summary of chains."""
@@ -52,44 +27,38 @@ def chain_figures(folders: Sequence[RunFolder]) -> list[Figure]:
     found = [(folder, chains) for folder in folders if (chains := folder.summary().chains) is not None]
     names = run_names([folder for folder, _ in found])
     runs = [(f"{model} on {task}", chains) for (model, task), (_, chains) in zip(names, found, strict=True)]
-    tasks = [folder.manifest().config.task for folder, _ in found]
-    drawn = (_capacity(runs, [model for model, _ in names], tasks), _by_share(runs), _early(runs))
-    return [figure for figure in drawn if figure is not None]
-
-
-def _capacity(runs: Sequence[Named], models: Sequence[str], tasks: Sequence[str]) -> Figure | None:
-    """Draw SRC against accuracy: of several runs, or of one beside the models that the paper publishes."""
     own = [
         ChainOfThought(
             model=model,
-            task=task,
+            task=folder.manifest().config.task,
             src=line.src,
             accuracy=content.problems.accuracy,
-            low=ends(line.src_ci)["low"],
-            high=ends(line.src_ci)["high"],
+            **parts.ends(line.src_ci),
         )
-        for (_, content), model, task in zip(runs, models, tasks, strict=True)
+        for (folder, content), (model, _) in zip(found, names, strict=True)
         for line in headlines(content)[:1]
         if line.src is not None and content.problems.accuracy is not None
     ]
-    if not own:
-        return None
-    published = list(_published()) if len(runs) == 1 else []
-    figure = chain_of_thought_scatter([*own, *published])
-    beside = " Hollow marks are the three unnamed models of the paper, without intervals." if published else ""
-    caption = f"{figure.caption}{beside} SRC is not adjusted for the noise floor here, as in the paper."
-    return replace(figure, name=f"{OF_CHAINS}capacity", caption=caption)
+    drawn = (_capacity(own, alone=len(runs) == 1) if own else None, _by_share(runs), _early(runs))
+    return [figure for figure in drawn if figure is not None]
 
 
-def _published() -> Iterator[ChainOfThought]:
-    for row in paper_table("frontier").rows:
-        yield ChainOfThought(
+def _capacity(own: Sequence[ChainOfThought], *, alone: bool) -> Figure:
+    """Draw SRC against accuracy: of several runs, or of one beside the models that the paper publishes."""
+    published = [
+        ChainOfThought(
             model=row["model"],
             task=row["task"],
             src=float(row["src"]),
             accuracy=float(row["accuracy"]) / 100,
             published=True,
         )
+        for row in (paper_table("frontier").rows if alone else ())
+    ]
+    figure = chain_of_thought_scatter([*own, *published])
+    beside = " Hollow marks are the three unnamed models of the paper, without intervals." if alone else ""
+    caption = f"{figure.caption}{beside} SRC is not adjusted for the noise floor here, as in the paper."
+    return replace(figure, name=f"{OF_CHAINS}capacity", caption=caption)
 
 
 _MEASURES = {"necessity": "Nec: removed, the answer changes", "sufficiency": "Suf: alone, they give the answer"}
@@ -101,50 +70,46 @@ def _by_share(runs: Sequence[Named]) -> Figure | None:
     rows = [row for name, content in runs for row in _share_rows(name if len(runs) > 1 else "", content)]
     if not rows:
         return None
-    operators = in_order([row["operator"] for row in rows])
+    operators = parts.distinct(rows, "operator")
     for row in rows:
-        place = operators.index(row["operator"]) - (len(operators) - 1) / 2
-        row["drawn"] = row["k"] + _NUDGE * place
-    shares = sorted({row["k"] for row in rows})
+        row["drawn"] = row["k"] + _NUDGE * (operators.index(row["operator"]) - (len(operators) - 1) / 2)
+    shares, rates = sorted({row["k"] for row in rows}), ("rate:Q", "share of replies", ".1%")
     base = alt.Chart().encode(
-        x=share_axis("drawn:Q", shares, title="share of steps removed, or alone (k)", margin=0.08),
-        color=operator_colours(rows),
-        tooltip=[
-            alt.Tooltip("operator:N"),
-            alt.Tooltip("k:Q"),
-            alt.Tooltip("rate:Q", title="share of replies", format=".1%"),
-            *end_tooltips(".1%"),
-            alt.Tooltip("n:Q", title="chains"),
-        ],
+        x=parts.share_axis("drawn:Q", shares, title="share of steps removed, or alone (k)", margin=0.08),
+        color=parts.colours(rows),
+        tooltip=parts.tooltips("operator:N", "k:Q", rates, *parts.end_tooltips(".1%"), ("n:Q", "chains")),
     )
-    rate = alt.Y("rate:Q", title="share of replies", scale=_SHARES, axis=_PERCENT)
+    rate = alt.Y("rate:Q", title="share of replies", scale=UNIT, axis=_PERCENT)
     layers = [
-        alt.Chart().mark_rule(style=INK, strokeDash=[4, 3]).encode(y=alt.Y("floor:Q", scale=_SHARES)),
+        alt.Chart().mark_rule(style=parts.INK, strokeDash=[4, 3]).encode(y=alt.Y("floor:Q", scale=UNIT)),
         base.mark_line(strokeWidth=1, opacity=0.6).encode(y=rate),
-        base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", scale=_SHARES), y2="high:Q"),
-        base.mark_point(filled=True, opacity=1, size=60).encode(y=rate, shape=operator_shapes(rows)),
+        parts.low_to_high(base.mark_rule(strokeWidth=2), "y", UNIT),
+        base.mark_point(**parts.DOT, size=60).encode(y=rate, shape=parts.shapes(rows)),
     ]
-    chart = panels(layers, rows, width=230, height=190)
-    return Figure(f"{OF_CHAINS}necessity-sufficiency", "Are steps needed, and are a few enough?", _BY_SHARE, chart)
+    caption = (
+        "Left: how often the answer changes when random steps are removed; the dashed line is the noise floor, at "
+        "which it changes although nothing is. Right: how often as many random steps alone give it. Bars are 95 % "
+        "intervals over chains. Steps that carry the answer: high on the left, low on the right."
+    )
+    chart = parts.panels(layers, rows, width=230, height=190)
+    return Figure(f"{OF_CHAINS}necessity-sufficiency", "Are steps needed, and are a few enough?", caption, chart)
 
 
 def _share_rows(run: str, content: ChainSummary) -> Iterator[dict[str, Any]]:
     lines = capacities(content)
     several = len({line.chains for line in lines}) > 1
     for line in lines:
-        if several and line.chains == "all":
-            continue
         chains = chains_of(line) if several else ""
         for measure, title in _MEASURES.items():
             rate = getattr(line, measure)
-            if rate is not None:
+            if rate is not None and not (several and line.chains == "all"):
                 yield {
                     "row": " · ".join(filter(None, (run, chains))),
                     "column": title,
                     "operator": line.operator,
                     "k": line.k,
                     "rate": rate,
-                    **ends(getattr(line, f"{measure}_ci")),
+                    **parts.ends(getattr(line, f"{measure}_ci")),
                     "n": line.n,
                     "floor": line.noise_floor if measure == "necessity" else None,
                 }
@@ -153,36 +118,34 @@ def _share_rows(run: str, content: ChainSummary) -> Iterator[dict[str, Any]]:
 def _early(runs: Sequence[Named]) -> Figure | None:
     """Draw how often a beginning of the chain gives its answer; needs the operator `truncate`."""
     rows = [
-        {"run": name, "share": cut.share, "rate": cut.rate, **ends(cut.rate_ci), "row": "", "column": ""}
+        {"run": name, "share": cut.share, "rate": cut.rate, **parts.ends(cut.rate_ci), "row": "", "column": ""}
         for name, content in runs
-        if content.truncate is not None
-        for cut in content.truncate.kept
+        for cut in (() if content.truncate is None else content.truncate.kept)
         if cut.rate is not None
     ]
     if not rows:
         return None
-    names = in_order([str(row["run"]) for row in rows])
-    legend = alt.Legend(orient="bottom", columns=1) if len(names) > 1 else None
+    several = len(parts.distinct(rows, "run")) > 1
+    legend = alt.Legend(orient="bottom", columns=1) if several else None
+    share, answer = ("share:Q", "beginning", ".0%"), ("rate:Q", "own answer", ".1%")
     base = alt.Chart().encode(
-        x=alt.X("share:Q", title="beginning of the chain that is shown", scale=_SHARES, axis=_PERCENT),
-        color=alt.Color("run:N", title=None, scale=colour_scale(names), legend=legend),
-        tooltip=[
-            alt.Tooltip("run:N"),
-            alt.Tooltip("share:Q", title="beginning", format=".0%"),
-            alt.Tooltip("rate:Q", title="own answer", format=".1%"),
-            *end_tooltips(".1%"),
-        ],
+        x=alt.X("share:Q", title="beginning of the chain that is shown", scale=UNIT, axis=_PERCENT),
+        color=parts.colours(rows, "run").legend(legend),
+        tooltip=parts.tooltips("run:N", share, answer, *parts.end_tooltips(".1%")),
     )
-    rate = alt.Y("rate:Q", title="replies with the chain's own answer", scale=_SHARES, axis=_PERCENT)
-    shapes = alt.Shape("run:N", title=None, scale=alt.Scale(domain=names, range=SHAPES), legend=legend)
+    rate = alt.Y("rate:Q", title="replies with the chain's own answer", scale=UNIT, axis=_PERCENT)
     diagonal = alt.Chart(alt.InlineData(values=[{"share": 0, "rate": 0}, {"share": 1, "rate": 1}]))
+    diagonal = diagonal.mark_line(style=parts.FAINT, strokeDash=[3, 3], strokeWidth=1)
     layers = [
-        diagonal.mark_line(style=FAINT, strokeDash=[3, 3], strokeWidth=1).encode(
-            x=alt.X("share:Q", scale=_SHARES), y=alt.Y("rate:Q", scale=_SHARES)
-        ),
-        base.mark_area(opacity=0.15).encode(y=alt.Y("low:Q", scale=_SHARES), y2="high:Q"),
+        diagonal.encode(x=alt.X("share:Q", scale=UNIT), y=alt.Y("rate:Q", scale=UNIT)),
+        parts.low_to_high(base.mark_area(opacity=0.15), "y", UNIT),
         base.mark_line(strokeWidth=1.5).encode(y=rate),
-        base.mark_point(filled=True, opacity=1, size=50).encode(y=rate, shape=shapes),
+        base.mark_point(**parts.DOT, size=50).encode(y=rate, shape=parts.shapes(rows, "run").legend(legend)),
     ]
-    chart: Chart = panels(layers, rows, width=340, height=210)
-    return Figure(f"{OF_CHAINS}early-answers", "How early does the answer stand?", _EARLY, chart)
+    caption = (
+        "How often the chain, cut off after a share of its steps, already gives the answer of the whole, with 95 % "
+        "bands over chains. A curve that is high from the start: the answer stood before the steps. One that rises at "
+        "the end only: all steps were needed. The dashed line is an answer that settles evenly."
+    )
+    chart = parts.panels(layers, rows, width=340, height=210)
+    return Figure(f"{OF_CHAINS}early-answers", "How early does the answer stand?", caption, chart)

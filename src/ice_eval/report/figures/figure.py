@@ -18,12 +18,17 @@ from ice_eval.table import EMPTY
 
 Chart = alt.Chart | alt.LayerChart | alt.FacetChart
 Theme = Literal["light", "dark", "print"]
+Axis = Literal["x", "y"]
+Rows = Sequence[Mapping[str, Any]]
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down"]
 PALETTE = ["#0072b2", "#c44e00", "#4d7c2e", "#8462b0", "#a87c00", "#a65f8f", "#707070"]
 """Colours of tasks, prompts and runs."""
 INK, FAINT = "ink", "faint"
 """Styles of marks in the theme's colour of text, or of lines."""
-Rows = Sequence[Mapping[str, Any]]
+DOT: dict[str, Any] = {"filled": True, "opacity": 1}
+UNIT = alt.Scale(domain=[0, 1])
+_DOTS_PER_INCH = 300
+_NO_XML = str.maketrans(dict.fromkeys("\ufffe\uffff", "\ufffd"))
 
 
 @dataclass(frozen=True)
@@ -40,10 +45,6 @@ class Figure:
     def spec(self, theme_name: Theme = "light") -> dict[str, Any]:
         """Return the Vega-Lite specification, checked against its schema."""
         return {**_drawable(self.chart.to_dict()), "config": theme(theme_name)}
-
-
-_DOTS_PER_INCH = 300
-_NO_XML = str.maketrans(dict.fromkeys("\ufffe\uffff", "\ufffd"))
 
 
 def _drawable(part: Any) -> Any:
@@ -103,18 +104,17 @@ def write_figures(figures: Sequence[Figure], folder: Path, *, theme: Theme = "pr
     """
     # All are drawn before the first is written, so a figure that cannot be drawn leaves no half of a set.
     converter = require("vl_convert", install="vl-convert-python", purpose="to write figures to files")
+    drawn: list[dict[Path, bytes]] = []
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        drawn: list[dict[Path, bytes]] = []
         for figure in figures:
-            spec, path = figure.spec(theme), folder / figure.name
-            drawn.append(
-                {
-                    Path(f"{path}.svg"): converter.vegalite_to_svg(spec).encode("utf-8"),
-                    Path(f"{path}.pdf"): converter.vegalite_to_pdf(spec),
-                    Path(f"{path}.png"): converter.vegalite_to_png(spec, ppi=_DOTS_PER_INCH),
-                }
-            )
+            spec = figure.spec(theme)
+            files = {
+                "svg": converter.vegalite_to_svg(spec).encode("utf-8"),
+                "pdf": converter.vegalite_to_pdf(spec),
+                "png": converter.vegalite_to_png(spec, ppi=_DOTS_PER_INCH),
+            }
+            drawn.append({folder / f"{figure.name}.{kind}": content for kind, content in files.items()})
         for path, content in itertools.chain.from_iterable(files.items() for files in drawn):
             with write_atomically(path) as stream:
                 stream.write(content)
@@ -123,44 +123,30 @@ def write_figures(figures: Sequence[Figure], folder: Path, *, theme: Theme = "pr
     return [FigureFiles(figure, tuple(files)) for figure, files in zip(figures, drawn, strict=True)]
 
 
-def rows_of(values: Rows) -> alt.InlineData:
-    """Return rows as they are in the specification."""
-    return alt.InlineData(values=[dict(row) for row in values])
-
-
-def in_order(values: Sequence[str]) -> list[str]:
-    """Return each value once, in order of first appearance."""
-    return list(dict.fromkeys(values))
+def distinct(rows: Rows, field: str) -> list[str]:
+    """Return each value of a field once, in order of first appearance."""
+    return list(dict.fromkeys(str(row[field]) for row in rows))
 
 
 def panels(layers: Sequence[alt.Chart], values: Rows, **size: Any) -> Chart:
     """Return the layers over the rows, in a grid of panels by their fields `row` and `column` where these differ."""
     # Vega-Lite shifts the panels of a grid with holes, so that marks appear under the wrong header. A hole is filled
     # with a row of labels without numbers, which draws nothing where numbers are drawn; its field `hole` marks it.
-    rows, columns = (in_order([str(value[name]) for value in values]) for name in ("row", "column"))
+    rows, columns = distinct(values, "row"), distinct(values, "column")
     holes = set(itertools.product(rows, columns)) - {(value["row"], value["column"]) for value in values}
     nothing: dict[str, Any] = {name: value if isinstance(value, str) else None for name, value in values[0].items()}
     nothing |= {"text": "", "hole": True}
     filled = [*values, *({**nothing, "row": row, "column": column} for row, column in sorted(holes))]
-    layered: Any = alt.layer(*layers, data=rows_of(filled)).properties(**size)
+    layered: Any = alt.layer(*layers, data=alt.InlineData(values=filled)).properties(**size)
     grid: dict[str, Any] = {}
     if len(rows) > 1:
         header = alt.Header(title=None, labelAngle=0, labelAlign="left", labelOrient="left")
         grid["row"] = alt.Row("row:N", sort=rows, header=header)
     if len(columns) > 1:
-        grid["column"] = alt.Column("column:N", sort=columns, header=alt.Header(title=None, labelExpr=_LINES))
+        lines = alt.Header(title=None, labelExpr="split(datum.label, '\\n')")
+        grid["column"] = alt.Column("column:N", sort=columns, header=lines)
     chart: Chart = layered.facet(**grid) if grid else layered
     return chart
-
-
-_LINES = "split(datum.label, '\\n')"
-
-
-def operator_colours(rows: Rows) -> alt.Color:
-    """Return the colour scale of operators, the same in all figures."""
-    names = in_order([row["operator"] for row in rows])
-    scale = alt.Scale(domain=names, range=[operator_colour(name) for name in names])
-    return alt.Color("operator:N", title=None, scale=scale, legend=alt.Legend(orient="bottom"))
 
 
 def colour_scale(names: Sequence[str]) -> alt.Scale:
@@ -168,22 +154,60 @@ def colour_scale(names: Sequence[str]) -> alt.Scale:
     return alt.Scale(domain=list(names), range=[PALETTE[i % len(PALETTE)] for i in range(len(names))])
 
 
-def operator_shapes(rows: Rows) -> alt.Shape:
-    """Return a scale of shapes for operators, for prints in grey."""
-    names = in_order([row["operator"] for row in rows])
-    return alt.Shape("operator:N", title=None, scale=alt.Scale(domain=names, range=SHAPES))
+def colours(rows: Rows, field: str = "operator") -> alt.Color:
+    """Return the colours of a field; those of operators are the same in all figures."""
+    names = distinct(rows, field)
+    scale = colour_scale(names)
+    if field == "operator":
+        scale = alt.Scale(domain=names, range=[operator_colour(name) for name in names])
+    return alt.Color(f"{field}:N", title=None, scale=scale, legend=alt.Legend(orient="bottom"))
 
 
-def chance_and_threshold(axis: Literal["x", "y"], scale: alt.Scale) -> list[alt.Chart]:
+def shapes(rows: Rows, field: str = "operator") -> alt.Shape:
+    """Return the shapes of a field, for prints in grey."""
+    return alt.Shape(f"{field}:N", title=None, scale=alt.Scale(domain=distinct(rows, field), range=SHAPES))
+
+
+def chance_and_threshold(axis: Axis, scale: alt.Scale) -> list[alt.Chart]:
     """Return a line at 50 % and a dashed one at 55 %, across every panel."""
     return [line_at(CHANCE, axis, scale), line_at(WEAKLY_FAITHFUL, axis, scale, strokeDash=[3, 3])]
 
 
-def line_at(value: float, axis: Literal["x", "y"], scale: alt.Scale, **style: Any) -> alt.Chart:
+def line_at(value: float, axis: Axis, scale: alt.Scale, **style: Any) -> alt.Chart:
     """Return a line across every panel, whatever its data."""
     # The scale is that of the other layers: where one has none, Vega-Lite stretches the axis of all of them to 0.
-    drawn: alt.Chart = alt.Chart(rows_of([{"at": value}])).mark_rule(**style)
+    drawn: alt.Chart = alt.Chart(alt.InlineData(values=[{"at": value}])).mark_rule(**style)
     return drawn.encode(x=alt.X("at:Q", scale=scale)) if axis == "x" else drawn.encode(y=alt.Y("at:Q", scale=scale))
+
+
+def low_to_high(drawn: Any, axis: Axis, scale: alt.Scale) -> alt.Chart:
+    """Return marks that reach from `low` to `high` along an axis: intervals, or bands."""
+    low = alt.X("low:Q", scale=scale) if axis == "x" else alt.Y("low:Q", scale=scale)
+    found: alt.Chart = drawn.encode(**{axis: low, f"{axis}2": "high:Q"})
+    return found
+
+
+def joined_dots(rows: Rows, by: str, *, size: int, tooltip: Any = alt.Undefined) -> list[alt.Chart]:
+    """Return the win rate of every `subject` as dots with intervals, one for each `by`, and a line that joins them."""
+    scale = rate_scale(rows)
+    base = subjects(rows, by, scale, tooltip)
+    coloured = base.encode(color=colours(rows, by))
+    return [
+        *chance_and_threshold("x", scale),
+        base.mark_line(style=FAINT, strokeWidth=1).encode(detail="subject:N"),
+        low_to_high(coloured.mark_rule(strokeWidth=2), "x", scale),
+        coloured.mark_point(**DOT, size=size).encode(shape=shapes(rows, by)),
+    ]
+
+
+def subjects(rows: Rows, by: str, scale: alt.Scale, tooltip: Any) -> alt.Chart:
+    """Return a chart with win rates across, and subjects down; those of one subject are side by side."""
+    return alt.Chart().encode(
+        x=alt.X("win_rate:Q", title="win rate", scale=scale, axis=alt.Axis(format=".0%")),
+        y=alt.Y("subject:N", title=None, sort=distinct(rows, "subject")),
+        yOffset=alt.YOffset(f"{by}:N", sort=distinct(rows, by)),
+        tooltip=tooltip,
+    )
 
 
 def rate_scale(rows: Rows) -> alt.Scale:
@@ -193,22 +217,21 @@ def rate_scale(rows: Rows) -> alt.Scale:
     return alt.Scale(domain=[math.floor(10 * min(rates)) / 10, math.ceil(10 * max(rates)) / 10], nice=False)
 
 
-def ends(interval: Sequence[float] | None) -> dict[str, float | None]:
-    low, high = interval or (None, None)
-    return {"low": low, "high": high}
+def ends(interval: Sequence[float] | None) -> dict[str, Any]:
+    return dict(zip(("low", "high"), interval or (None, None), strict=True))
 
 
-def end_tooltips(number_format: str) -> list[alt.Tooltip]:
-    return tooltips(("low:Q", "95 % from", number_format), ("high:Q", "to", number_format))
+def end_tooltips(number_format: str) -> tuple[tuple[str, str, str], tuple[str, str, str]]:
+    return ("low:Q", "95 % from", number_format), ("high:Q", "to", number_format)
 
 
-def tooltips(*fields: str | tuple[str, str] | tuple[str, str, str] | alt.Tooltip) -> list[alt.Tooltip]:
+def tooltips(*fields: str | tuple[str, ...]) -> list[alt.Tooltip]:
     """Return tooltips of some fields: a shorthand, or with title and format; an empty title is the field's name."""
     found = []
     for field in fields:
-        name, title, number_format = (*field, "", "")[:3] if isinstance(field, tuple) else (field, "", "")
-        options = {key: value for key, value in (("title", title), ("format", number_format)) if value}
-        found.append(name if isinstance(name, alt.Tooltip) else alt.Tooltip(name, **options))
+        name, *more = (field,) if isinstance(field, str) else field
+        options: dict[str, Any] = {key: value for key, value in zip(("title", "format"), more, strict=False) if value}
+        found.append(alt.Tooltip(name, **options))
     return found
 
 
@@ -232,20 +255,17 @@ def coloured_cells(rows: Rows, *, x: str, y: str) -> Chart:
     """Draw cells at `x` and `y`, coloured by `word`, with their `text`, in panels; arguments name the axes."""
     fills = {**TAXONOMY_COLOURS, NO_VERDICT: UNKNOWN_COLOUR, UNKNOWN: UNKNOWN_COLOUR}
     shown = [word for word in fills if any(row["word"] == word for row in rows)]
-    across, down = (in_order([row[name] for row in rows]) for name in ("x", "y"))
     top = alt.Axis(labelAngle=0, orient="top", domain=False, ticks=False)
     base = alt.Chart().encode(
-        x=alt.X("x:N", title=None, sort=across, axis=top),
-        y=alt.Y("y:N", title=None, sort=down, axis=alt.Axis(domain=False, ticks=False)),
+        x=alt.X("x:N", title=None, sort=distinct(rows, "x"), axis=top),
+        y=alt.Y("y:N", title=None, sort=distinct(rows, "y"), axis=alt.Axis(domain=False, ticks=False)),
         opacity=alt.condition("datum.hole", alt.value(0), alt.value(1)),
         tooltip=tooltips(("y:N", y), ("x:N", x), ("win_rate:Q", "win rate", ".1%"), ("word:N", "word")),
     )
-    colours = alt.Scale(domain=shown, range=[fills[word] for word in shown])
+    scale = alt.Scale(domain=shown, range=[fills[word] for word in shown])
     legend = alt.Legend(orient="bottom", symbolType="square")
-    cells = base.mark_rect().encode(color=alt.Color("word:N", title=None, scale=colours, legend=legend))
+    cells = base.mark_rect().encode(color=alt.Color("word:N", title=None, scale=scale, legend=legend))
     on_dark = [word for word in TAXONOMY_COLOURS if WORD_TEXT_COLOURS[word] == WHITE]
-    texts = base.mark_text(baseline="middle").encode(
-        text="text:N",
-        color=alt.condition(alt.FieldOneOfPredicate(field="word", oneOf=on_dark), alt.value(WHITE), alt.value(BLACK)),
-    )
+    ink = alt.condition(alt.FieldOneOfPredicate(field="word", oneOf=on_dark), alt.value(WHITE), alt.value(BLACK))
+    texts = base.mark_text(baseline="middle").encode(text="text:N", color=ink)
     return panels([cells, texts], rows, width=alt.Step(72), height=alt.Step(26))

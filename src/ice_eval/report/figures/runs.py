@@ -1,37 +1,18 @@
 """Figures of summaries, and all figures that apply to some runs; labels show only what distinguishes them."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeVar
 
 import altair as alt
 
 from ice_eval.rationales import DYNAMIC
 from ice_eval.report.colours import word_of_rate
+from ice_eval.report.figures import figure as parts
 from ice_eval.report.figures.chains import chain_figures
-from ice_eval.report.figures.examples import distribution, effects, examples_of, named, p_values, plausibility
-from ice_eval.report.figures.figure import (
-    FAINT,
-    INK,
-    NO_VERDICT,
-    SHAPES,
-    Figure,
-    Rows,
-    cell,
-    chance_and_threshold,
-    coloured_cells,
-    end_tooltips,
-    ends,
-    in_order,
-    line_at,
-    operator_colours,
-    operator_shapes,
-    panels,
-    rate_scale,
-    share_axis,
-    tooltips,
-)
+from ice_eval.report.figures.examples import PlottedExamples, distribution, effects, named, p_values, plausibility
+from ice_eval.report.figures.figure import Figure
 from ice_eval.report.tables import run_names
 from ice_eval.results import RunFolder, SummaryLine
 from ice_eval.results.outcomes import ALL
@@ -48,51 +29,43 @@ _WRITTEN: Mapping[str, Callable[[Any], str]] = {
 }
 
 
-@dataclass(frozen=True)
-class _Runs:
-    folders: tuple[RunFolder, ...]
-    names: tuple[tuple[str, str], ...]
+class _Runs(NamedTuple):
+    folders: Sequence[RunFolder]
+    names: Sequence[tuple[str, str]]
     """Model and task of every folder, which together distinguish the folders."""
-    configurations: tuple[SummaryLine, ...]
-    agreement: tuple[AgreementLine, ...]
-
-    @property
-    def subject(self) -> tuple[str, ...]:
-        """Fields that a reader compares: attributions of one run, or several runs."""
-        return ("attribution",) if len(self.folders) == 1 else ("model", "task")
-
-    @property
-    def aside(self) -> tuple[str, ...]:
-        return () if len(self.folders) == 1 else ("attribution",)
+    subject: tuple[str, ...]
+    """Fields that a reader compares: attributions of one run, or several runs."""
+    aside: tuple[str, ...]
+    configurations: Sequence[SummaryLine]
+    agreement: Sequence[AgreementLine]
 
 
 def _runs_of(folders: Sequence[RunFolder]) -> _Runs:
-    found = tuple({folder.path.resolve(): folder for folder in folders}.values())
-    summaries = [folder.summary() for folder in found]
-    names = run_names(found)
+    found = list({folder.path.resolve(): folder for folder in folders}.values())
+    names, summaries = run_names(found), [folder.summary() for folder in found]
 
-    def of_runs(parts: Sequence[Sequence[L]]) -> tuple[L, ...]:
-        together = zip(parts, names, strict=True)
+    def of_runs(runs: Sequence[Sequence[L]]) -> list[L]:
+        together = zip(runs, names, strict=True)
         return _in_order(
-            replace(named(line), model=model, task=task) for lines, (model, task) in together for line in lines
+            [replace(named(line), model=model, task=task) for run, (model, task) in together for line in run]
         )
 
     configurations = of_runs([summary.configurations for summary in summaries])
-    return _Runs(found, tuple(names), configurations, of_runs([summary.agreement for summary in summaries]))
+    agreement = of_runs([summary.agreement for summary in summaries])
+    subject, aside = (("model", "task"), ("attribution",)) if len(found) > 1 else (("attribution",), ())
+    return _Runs(found, names, subject, aside, configurations, agreement)
 
 
-def _in_order(lines: Iterable[L]) -> tuple[L, ...]:
+def _in_order(lines: Sequence[L]) -> list[L]:
     """Sort by attribution, in order of appearance, and k, shares first; the average over operators comes last."""
     # Else panels of several runs are in any order.
-    found = list(lines)
-    first = {name: place for place, name in enumerate(dict.fromkeys(line.attribution for line in found))}
+    first = list(dict.fromkeys(line.attribution for line in lines))
 
     def place(line: Line) -> tuple[bool, int, bool, bool, float]:
-        average = isinstance(line, SummaryLine) and line.operator == ALL
-        k = line.k
-        return average, first[line.attribution], k is None, k == DYNAMIC, k if isinstance(k, float) else 0.0
+        average, k = isinstance(line, SummaryLine) and line.operator == ALL, line.k
+        return average, first.index(line.attribution), k is None, k == DYNAMIC, k if isinstance(k, float) else 0.0
 
-    return tuple(sorted(found, key=place))
+    return sorted(lines, key=place)
 
 
 def _labels(lines: Sequence[Line], names: Sequence[str]) -> list[str]:
@@ -110,16 +83,9 @@ def _subjects(runs: _Runs, lines: Sequence[Line]) -> list[str]:
     return found if any(found) else [str(getattr(line, runs.subject[0])) for line in lines]
 
 
-def _placed(lines: Sequence[Line], *, row: Sequence[str], column: Sequence[str]) -> list[dict[str, str]]:
-    pairs = zip(_labels(lines, row), _labels(lines, column), strict=True)
+def _placed(lines: Sequence[Line], *, row: Sequence[str], column: str) -> list[dict[str, str]]:
+    pairs = zip(_labels(lines, row), _labels(lines, [column]), strict=True)
     return [{"row": above, "column": beside} for above, beside in pairs]
-
-
-_HEATMAP_CAPTION = (
-    "Mean win rate in percent, coloured by the word for it; 50 is chance. What cannot be distinguished from chance has "
-    "the colour of near-random, and what rests on too few examples is grey. Else the colour is that of the point "
-    "estimate: whether its interval allows the word is in the table."
-)
 
 
 def _heatmap(runs: _Runs) -> Figure | None:
@@ -134,93 +100,73 @@ def _heatmap(runs: _Runs) -> Figure | None:
     else:
         x, y, row, column = "operator", "attribution", ("direction", "null"), "k"
     rows = []
-    for line, place in zip(lines, _placed(lines, row=row, column=(column,)), strict=True):
-        shown = {"x": str(getattr(line, x)), "y": str(getattr(line, y)), **place, **cell(line.win_rate)}
+    for line, place in zip(lines, _placed(lines, row=row, column=column), strict=True):
+        shown = {"x": str(getattr(line, x)), "y": str(getattr(line, y)), **place, **parts.cell(line.win_rate)}
         if line.win_rate is not None:
             # Unlike a published number, it has a verdict that its colour must not contradict.
-            shown["word"] = word_of_rate(line.win_rate, line.verdict) or NO_VERDICT
+            shown["word"] = word_of_rate(line.win_rate, line.verdict) or parts.NO_VERDICT
         rows.append(shown)
-    return Figure("win-rate-heatmap", "Win rates", _HEATMAP_CAPTION, coloured_cells(rows, x=x, y=y))
+    caption = (
+        "Mean win rate in percent, coloured by the word for it; 50 is chance. What cannot be distinguished from chance "
+        "has the colour of near-random, and what rests on too few examples is grey. Else the colour is that of the "
+        "point estimate: whether its interval allows the word is in the table."
+    )
+    return Figure("win-rate-heatmap", "Win rates", caption, parts.coloured_cells(rows, x=x, y=y))
 
 
 _RATE = ("win_rate:Q", "win rate", ".1%")
 _LINES = "The line marks chance (50 %), the dashed one the 55 % from which the paper speaks of faithfulness."
-
-_DOTS_CAPTION = (
-    f"Mean win rate under each operator with its 95 % interval; the grey line between the dots is the gap. {_LINES} "
-    "Overlapping intervals do not mean that operators agree: the paired gap has an interval of its own."
-)
-_BARS_CAPTION = (
-    f"Mean win rate under each operator, and under their average, with 95 % intervals. {_LINES} Bars start at 0, "
-    "which no random explanation reaches."
-)
+_SIZE: dict[str, Any] = {"width": 220, "height": alt.Step(13)}
 
 
 def _comparison(runs: _Runs) -> Figure | None:
     """Draw paired dots; needs two operators."""
-    rows = _operator_rows(runs, average=False)
-    if len({row["operator"] for row in rows}) < 2:
+    rows, tooltip = _operator_rows(runs, average=False)
+    if len(parts.distinct(rows, "operator")) < 2:
         return None
-    scale = rate_scale(rows)
-    base = _operator_base(runs, rows, scale)
-    gap = base.mark_line(style=FAINT, strokeWidth=1).encode(detail="subject:N")
-    intervals = base.mark_rule(strokeWidth=2).encode(
-        x=alt.X("low:Q", scale=scale), x2="high:Q", color=operator_colours(rows)
+    caption = (
+        f"Mean win rate under each operator with its 95 % interval; the grey line between the dots is the gap. {_LINES}"
+        " Overlapping intervals do not mean that operators agree: the paired gap has an interval of its own."
     )
-    dots = base.mark_point(filled=True, opacity=1, size=60).encode(
-        color=operator_colours(rows), shape=operator_shapes(rows)
-    )
-    layers = [*chance_and_threshold("x", scale), gap, intervals, dots]
-    return Figure("operator-comparison", "Operators compared", _DOTS_CAPTION, panels(layers, rows, **_SIZE))
+    chart = parts.panels(parts.joined_dots(rows, "operator", size=60, tooltip=tooltip), rows, **_SIZE)
+    return Figure("operator-comparison", "Operators compared", caption, chart)
 
 
 def _bars(runs: _Runs) -> Figure | None:
-    rows = _operator_rows(runs, average=True)
+    rows, tooltip = _operator_rows(runs, average=True)
     if not rows:
         return None
-    scale = alt.Scale(domain=[0, 1])
-    base = _operator_base(runs, rows, scale)
-    drawn = base.mark_bar(opacity=0.75).encode(color=operator_colours(rows))
-    intervals = base.mark_rule(style=INK).encode(x=alt.X("low:Q", scale=scale), x2="high:Q")
-    layers = [drawn, *chance_and_threshold("x", scale), intervals]
-    return Figure("operator-bars", "Win rate by operator", _BARS_CAPTION, panels(layers, rows, **_SIZE))
+    base = parts.subjects(rows, "operator", parts.UNIT, tooltip)
+    layers = [
+        base.mark_bar(opacity=0.75).encode(color=parts.colours(rows)),
+        *parts.chance_and_threshold("x", parts.UNIT),
+        parts.low_to_high(base.mark_rule(style=parts.INK), "x", parts.UNIT),
+    ]
+    caption = (
+        f"Mean win rate under each operator, and under their average, with 95 % intervals. {_LINES} Bars start at 0, "
+        "which no random explanation reaches."
+    )
+    return Figure("operator-bars", "Win rate by operator", caption, parts.panels(layers, rows, **_SIZE))
 
 
-_SIZE: dict[str, Any] = {"width": 220, "height": alt.Step(13)}
-
-
-def _operator_rows(runs: _Runs, *, average: bool) -> list[dict[str, Any]]:
+def _operator_rows(runs: _Runs, *, average: bool) -> tuple[list[dict[str, Any]], list[alt.Tooltip]]:
     lines = [line for line in runs.configurations if line.win_rate is not None and (average or line.operator != ALL)]
-    places = _placed(lines, row=(*runs.aside, "direction", "null"), column=("k",))
-    return [
+    places = _placed(lines, row=(*runs.aside, "direction", "null"), column="k")
+    rows = [
         {
             "subject": subject,
             "operator": line.operator,
             "win_rate": line.win_rate,
-            **ends(line.win_rate_ci),
+            **parts.ends(line.win_rate_ci),
             "verdict": str(line.verdict),
             **place,
         }
         for line, subject, place in zip(lines, _subjects(runs, lines), places, strict=True)
     ]
+    subject_title = ("subject:N", " · ".join(runs.subject))
+    return rows, parts.tooltips(subject_title, "operator:N", _RATE, *parts.end_tooltips(".1%"), "verdict:N")
 
 
-def _operator_base(runs: _Runs, rows: Rows, scale: alt.Scale) -> alt.Chart:
-    return alt.Chart().encode(
-        x=alt.X("win_rate:Q", title="win rate", scale=scale, axis=alt.Axis(format=".0%")),
-        y=alt.Y("subject:N", title=None, sort=in_order([row["subject"] for row in rows])),
-        yOffset=alt.YOffset("operator:N", sort=in_order([row["operator"] for row in rows])),
-        tooltip=tooltips(
-            ("subject:N", " · ".join(runs.subject)), "operator:N", _RATE, *end_tooltips(".1%"), "verdict:N"
-        ),
-    )
-
-
-_AGREEMENT_CAPTION = (
-    "Mean win rate under the first operator less that under the second, over the same examples, with the paired 95 % "
-    "interval; 0 is no gap. Colour and shape tell whether the two lie on opposite sides of 55 %: a gap may be large "
-    "without that, and does not say which operator is right."
-)
 _POINTS = "datum.value == 0 ? '0' : format(100 * datum.value, '+.3~g')"
 _CROSSES = {"confirmed": "#b5400e", "possible": "#a87c00", "no": "#16857a"}
 
@@ -230,80 +176,72 @@ def _agreement(runs: _Runs) -> Figure | None:
     lines = [line for line in runs.agreement if line.gap is not None]
     if not lines:
         return None
-    places = _placed(lines, row=("operators", *runs.aside, "direction", "null"), column=("k",))
+    places = _placed(lines, row=("operators", *runs.aside, "direction", "null"), column="k")
     rows: list[dict[str, Any]] = [
         {
             "subject": subject,
             "gap": line.gap,
-            **ends(line.gap_ci),
+            **parts.ends(line.gap_ci),
             "crosses": line.crosses_threshold,
             "operators": " − ".join(line.operators),
             **place,
         }
         for line, subject, place in zip(lines, _subjects(runs, lines), places, strict=True)
     ]
-    scale = alt.Scale(domain=list(_CROSSES), range=list(_CROSSES.values()))
-    pairs = in_order([row["operators"] for row in rows])
+    words, crosses = list(_CROSSES), ("crosses:N", "crosses 55 %")
+    colours, shapes = (alt.Scale(domain=words, range=found) for found in (list(_CROSSES.values()), parts.SHAPES[:3]))
+    pairs = parts.distinct(rows, "operators")
     title = f"win rate, {pairs[0]} (points)" if len(pairs) == 1 else "difference of win rates (points)"
+    named_subject, gap = ("subject:N", " · ".join(runs.subject)), ("gap:Q", "", "+.1%")
     base = alt.Chart().encode(
         x=alt.X("gap:Q", title=title, axis=alt.Axis(labelExpr=_POINTS, tickCount=5)),
-        y=alt.Y("subject:N", title=None, sort=in_order([row["subject"] for row in rows])),
-        color=alt.Color("crosses:N", title="crosses 55 %", scale=scale, legend=alt.Legend(orient="bottom")),
-        tooltip=tooltips(
-            ("subject:N", " · ".join(runs.subject)),
-            "operators:N",
-            ("gap:Q", "", "+.1%"),
-            *end_tooltips("+.1%"),
-            ("crosses:N", "crosses 55 %"),
-        ),
+        y=alt.Y("subject:N", title=None, sort=parts.distinct(rows, "subject")),
+        color=alt.Color("crosses:N", title=crosses[1], scale=colours, legend=alt.Legend(orient="bottom")),
+        tooltip=parts.tooltips(named_subject, "operators:N", gap, *parts.end_tooltips("+.1%"), crosses),
     )
-    intervals = base.mark_rule(strokeWidth=2).encode(x="low:Q", x2="high:Q")
-    shape = alt.Shape("crosses:N", title="crosses 55 %", scale=alt.Scale(domain=list(_CROSSES), range=SHAPES[:3]))
-    dots = base.mark_point(filled=True, opacity=1, size=60).encode(shape=shape)
-    chart = panels([line_at(0, "x", alt.Scale()), intervals, dots], rows, width=220, height=alt.Step(22))
-    return Figure("operator-agreement", "Gap between operators", _AGREEMENT_CAPTION, chart)
-
-
-_K_SWEEP_CAPTION = (
-    "Mean win rate against the share k of units that a rationale keeps, with 95 % bands; the line marks chance (50 %), "
-    "the dashed one 55 %. All points rest on the same examples, so a curve is smoother than its bands suggest."
-)
+    layers = [
+        parts.line_at(0, "x", alt.Scale()),
+        base.mark_rule(strokeWidth=2).encode(x="low:Q", x2="high:Q"),
+        base.mark_point(**parts.DOT, size=60).encode(shape=alt.Shape("crosses:N", title=crosses[1], scale=shapes)),
+    ]
+    caption = (
+        "Mean win rate under the first operator less that under the second, over the same examples, with the paired 95 "
+        "% interval; 0 is no gap. Colour and shape tell whether the two lie on opposite sides of 55 %: a gap may be "
+        "large without that, and does not say which operator is right."
+    )
+    chart = parts.panels(layers, rows, width=220, height=alt.Step(22))
+    return Figure("operator-agreement", "Gap between operators", caption, chart)
 
 
 def _k_sweep(runs: _Runs) -> Figure | None:
     """Draw a curve for every operator; needs two k."""
-    lines = [
-        line
-        for line in runs.configurations
-        if line.win_rate is not None and isinstance(line.k, float) and line.operator != ALL
-    ]
+    single = [line for line in runs.configurations if line.win_rate is not None and line.operator != ALL]
+    lines = [line for line in single if isinstance(line.k, float)]
     sizes = sorted({line.k for line in lines if isinstance(line.k, float)})
     if len(sizes) < 2:
         return None
-    places = _placed(lines, row=("model", "task", "direction", "null"), column=("attribution",))
+    places = _placed(lines, row=("model", "task", "direction", "null"), column="attribution")
     rows = [
-        {"operator": line.operator, "k": line.k, "win_rate": line.win_rate, **ends(line.win_rate_ci), **place}
+        {"operator": line.operator, "k": line.k, "win_rate": line.win_rate, **parts.ends(line.win_rate_ci), **place}
         for line, place in zip(lines, places, strict=True)
     ]
-    base = alt.Chart().encode(
-        x=share_axis("k:Q", sizes, title="k", margin=0.05 * (sizes[-1] - sizes[0])),
-        color=operator_colours(rows),
-    )
-    scale = rate_scale(rows)
+    axis = parts.share_axis("k:Q", sizes, title="k", margin=0.05 * (sizes[-1] - sizes[0]))
+    base = alt.Chart().encode(x=axis, color=parts.colours(rows))
+    scale = parts.rate_scale(rows)
     win_rate = alt.Y("win_rate:Q", title="win rate", scale=scale, axis=alt.Axis(format=".0%"))
-    bands = base.mark_area(opacity=0.2).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q")
-    curves = base.mark_line(strokeWidth=1.5).encode(y=win_rate)
-    dots = base.mark_point(filled=True, opacity=1, size=45).encode(
-        y=win_rate,
-        shape=operator_shapes(rows),
-        tooltip=tooltips("operator:N", "k:Q", _RATE, *end_tooltips(".1%")),
+    shown = parts.tooltips("operator:N", "k:Q", _RATE, *parts.end_tooltips(".1%"))
+    layers = [
+        *parts.chance_and_threshold("y", scale),
+        parts.low_to_high(base.mark_area(opacity=0.2), "y", scale),
+        base.mark_line(strokeWidth=1.5).encode(y=win_rate),
+        base.mark_point(**parts.DOT, size=45).encode(y=win_rate, shape=parts.shapes(rows), tooltip=shown),
+    ]
+    caption = (
+        "Mean win rate against the share k of units that a rationale keeps, with 95 % bands; the line marks chance (50 "
+        "%), the dashed one 55 %. All points rest on the same examples, so a curve is smoother than its bands suggest."
     )
-    chart = panels([*chance_and_threshold("y", scale), bands, curves, dots], rows, width=170, height=150)
-    return Figure("k-sweep", "Win rate against the size of the rationale", _K_SWEEP_CAPTION, chart)
-
-
-_OF_SUMMARIES = (_heatmap, _comparison, _bars, _agreement, _k_sweep)
-_OF_EXAMPLES = (distribution, effects, p_values, plausibility)
+    chart = parts.panels(layers, rows, width=170, height=150)
+    return Figure("k-sweep", "Win rate against the size of the rationale", caption, chart)
 
 
 def figures(folders: Sequence[RunFolder]) -> list[Figure]:
@@ -323,25 +261,25 @@ def overview(folders: Sequence[RunFolder]) -> list[Figure]:
 
 
 def _of_summaries(runs: _Runs) -> list[Figure]:
-    return [figure for draw in _OF_SUMMARIES if (figure := draw(runs)) is not None]
+    drawn = (draw(runs) for draw in (_heatmap, _comparison, _bars, _agreement, _k_sweep))
+    return [figure for figure in drawn if figure is not None]
 
 
 def _of_examples(runs: _Runs) -> Iterator[Figure]:
     taken: set[str] = set()
     for folder, (model, task) in zip(runs.folders, runs.names, strict=True):
+        # A suffix that any file system accepts, different for every run.
+        plain = re.sub(r"[^a-z0-9]+", "-", f"{model} {task}".lower()).strip("-")[:60] or "run"
+        numbered = (plain, *(f"{plain}-{i}" for i in range(2, len(taken) + 3)))
+        suffix = next(name for name in numbered if name not in taken)
+        taken.add(suffix)
         lines = [line for line in runs.configurations if (line.model, line.task) == (model, task)]
-        examples = examples_of(folder, lines) if lines else None
-        suffix = _slug(f"{model} {task}", taken)
-        for figure in () if examples is None else (draw(examples) for draw in _OF_EXAMPLES):
+        if not lines:
+            continue
+        examples = PlottedExamples(folder, lines)
+        for draw in (distribution, effects, p_values, plausibility) if examples.columns else ():
+            figure = draw(examples)
             if figure is not None and len(runs.folders) > 1:
-                yield replace(figure, name=f"{figure.name}-{suffix}", title=f"{figure.title}: {model} on {task}")
-            elif figure is not None:
+                figure = replace(figure, name=f"{figure.name}-{suffix}", title=f"{figure.title}: {model} on {task}")
+            if figure is not None:
                 yield figure
-
-
-def _slug(text: str, taken: set[str]) -> str:
-    """Return a name that any file system accepts, different from those taken."""
-    plain = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:60] or "run"
-    slug = next(name for name in (plain, *(f"{plain}-{i}" for i in range(2, len(taken) + 3))) if name not in taken)
-    taken.add(slug)
-    return slug

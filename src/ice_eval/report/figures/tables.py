@@ -3,31 +3,19 @@
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import altair as alt
 
 from ice_eval import stats
+from ice_eval.analysis import paper
 from ice_eval.analysis.measures.plausibility import Overlap, overlap_correlation
 from ice_eval.errors import DataError
-from ice_eval.report.figures.figure import (
-    FAINT,
-    INK,
-    PALETTE,
-    SHAPES,
-    Figure,
-    cell,
-    chance_and_threshold,
-    colour_scale,
-    coloured_cells,
-    end_tooltips,
-    in_order,
-    line_at,
-    panels,
-    rate_scale,
-    tooltips,
-)
+from ice_eval.report.figures import figure as parts
+from ice_eval.report.figures.figure import Figure
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +83,7 @@ class ChainOfThought:
     """True for a published number, False for one's own."""
 
 
-def _given(rows: Iterable[Any]) -> list[Any]:
+def _given(rows: Iterable[T]) -> list[T]:
     found = list(rows)
     if not found:
         raise DataError("a figure needs at least one row, got none")
@@ -105,67 +93,64 @@ def _given(rows: Iterable[Any]) -> list[Any]:
 def win_rate_panels(rows: Iterable[WinRate]) -> Figure:
     """Draw models by data sets, a panel for every attribution (down) and operator (across)."""
     found = [
-        {"x": row.dataset, "y": row.model, "row": row.attribution, "column": row.operator, **cell(row.win_rate)}
+        {"x": row.dataset, "y": row.model, "row": row.attribution, "column": row.operator, **parts.cell(row.win_rate)}
         for row in _given(rows)
     ]
     caption = (
         "Mean win rate in percent of every model on every data set, coloured by the word for it; 50 is chance. Cells "
         "carry no interval: neighbouring colours may not differ."
     )
-    chart = coloured_cells(found, x="data set", y="model")
+    chart = parts.coloured_cells(found, x="data set", y="model")
     return Figure("win-rate-panels", "Win rates by attribution and operator", caption, chart)
 
 
 def language_heatmap(rows: Iterable[LanguageWinRate]) -> Figure:
     """Draw models by languages, a panel for every operator."""
     found = [
-        {"x": row.language, "y": row.model, "row": "", "column": row.operator, **cell(row.win_rate)}
+        {"x": row.language, "y": row.model, "row": "", "column": row.operator, **parts.cell(row.win_rate)}
         for row in _given(rows)
     ]
     caption = (
         "Mean win rate in percent of every model in every language; 50 is chance, grey means no valid result. "
         "Data sets differ between languages, so a column compares models, and a row does not compare languages."
     )
-    return Figure("language-heatmap", "Win rates by language", caption, coloured_cells(found, x="language", y="model"))
+    chart = parts.coloured_cells(found, x="language", y="model")
+    return Figure("language-heatmap", "Win rates by language", caption, chart)
 
 
 def plausibility_scatter(rows: Iterable[Plausibility]) -> Figure:
     """Draw faithfulness against overlap with human rationales, with a correlation for every model and operator."""
     given = _given(rows)
-    titles = {
-        model: _heading([row for row in given if row.model == model])
-        for model in in_order([row.model for row in given])
-    }
+    models = dict.fromkeys(row.model for row in given)
+    titles = {model: _heading([row for row in given if row.model == model]) for model in models}
     # Both axes have few values, so that many examples fall on one dot: it is drawn once, and larger.
     dots = Counter((row.operator, titles[row.model], round(row.overlap, 4), round(row.win_rate, 4)) for row in given)
     found = [
         {"row": operator, "column": title, "overlap": overlap, "win_rate": win_rate, "examples": count}
         for (operator, title, overlap, win_rate), count in dots.items()
     ]
-    scale = alt.Scale(domain=[0, 1])
-    drawn = (
-        alt.Chart()
-        .mark_circle(opacity=0.35, color=PALETTE[0])
-        .encode(
-            x=alt.X("overlap:Q", title="overlap with human rationale (IoU)", scale=scale, axis=alt.Axis(tickCount=5)),
-            y=alt.Y("win_rate:Q", title="win rate", scale=scale, axis=alt.Axis(format=".0%", tickCount=5)),
-            size=alt.Size("examples:Q", legend=None, scale=alt.Scale(domain=[0, max(dots.values())], range=[10, 90])),
-            tooltip=tooltips("overlap:Q", ("win_rate:Q", "", ".0%"), "examples:Q"),
-        )
+    rates = alt.Axis(format=".0%", tickCount=5)
+    sizes = alt.Scale(domain=[0, max(dots.values())], range=[10, 90])
+    drawn = alt.Chart().mark_circle(opacity=0.35, color=parts.PALETTE[0])
+    drawn = drawn.encode(
+        x=alt.X("overlap:Q", title="overlap with human rationale (IoU)", scale=parts.UNIT, axis=alt.Axis(tickCount=5)),
+        y=alt.Y("win_rate:Q", title="win rate", scale=parts.UNIT, axis=rates),
+        size=alt.Size("examples:Q", legend=None, scale=sizes),
+        tooltip=parts.tooltips("overlap:Q", ("win_rate:Q", "", ".0%"), "examples:Q"),
     )
     caption = (
         "Every dot is an example, or several where it is larger: overlap with the human rationale (across) and win "
         "rate (up); r is Pearson's, with its 95 % interval. An r near 0 says that one does not stand in for the other, "
         "not that either is wrong."
     )
-    chart = panels([line_at(stats.CHANCE, "y", scale), drawn], found, width=190, height=190)
+    chart = parts.panels([parts.line_at(stats.CHANCE, "y", parts.UNIT), drawn], found, width=190, height=190)
     alone = f": {found[0]['column']}".replace("\n", ", ") if len(titles) == 1 else ""
     return Figure("plausibility", f"Faithfulness against plausibility{alone}", caption, chart)
 
 
 def _heading(rows: Sequence[Plausibility]) -> str:
     """Return a model's name, and under it the correlation of its points under every operator."""
-    lines, operators = [rows[0].model], in_order([row.operator for row in rows])
+    lines, operators = [rows[0].model], list(dict.fromkeys(row.operator for row in rows))
     for name in operators:
         points = [Overlap(row.overlap, row.win_rate, row.group) for row in rows if row.operator == name]
         found = overlap_correlation(points)
@@ -177,52 +162,26 @@ def _heading(rows: Sequence[Plausibility]) -> str:
 
 def prompt_sensitivity(rows: Iterable[PromptWinRate]) -> Figure:
     """Draw the win rate under every wording of a prompt; a line joins the wordings of one model and task."""
-    given = _given(rows)
-    found: list[dict[str, Any]] = [
-        {
-            "subject": f"{row.model} · {row.task}",
-            "prompt": row.prompt,
-            "win_rate": row.win_rate,
-            "low": row.low,
-            "high": row.high,
-            "row": "",
-            "column": row.attribution,
-        }
-        for row in given
+    fields = ("prompt", "win_rate", "low", "high")
+    found = [
+        {"subject": f"{row.model} · {row.task}", **{name: getattr(row, name) for name in fields}}
+        | {"row": "", "column": row.attribution}
+        for row in _given(rows)
     ]
-    prompts = in_order([row.prompt for row in given])
-    scale = rate_scale(found)
-    colour = colour_scale(prompts)
-    base = alt.Chart().encode(
-        x=alt.X("win_rate:Q", title="win rate", scale=scale, axis=alt.Axis(format=".0%")),
-        y=alt.Y("subject:N", title=None, sort=in_order([row["subject"] for row in found])),
-        yOffset=alt.YOffset("prompt:N", sort=prompts),
-    )
-    spans = base.mark_line(style=FAINT, strokeWidth=1).encode(detail="subject:N")
-    coloured = base.encode(color=alt.Color("prompt:N", title=None, scale=colour, legend=alt.Legend(orient="bottom")))
-    intervals = coloured.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q", scale=scale), x2="high:Q")
-    shape = alt.Shape("prompt:N", title=None, scale=alt.Scale(domain=prompts, range=SHAPES))
-    dots = coloured.mark_point(filled=True, opacity=1, size=50).encode(shape=shape)
     caption = (
         "Mean win rate under every wording of the prompt, with 95 % intervals where they are known; the grey line "
         "joins them. Line at 50 % (chance), dashed at 55 %. A wide spread: one prompt is no basis for a verdict."
     )
-    layers = [*chance_and_threshold("x", scale), spans, intervals, dots]
-    chart = panels(layers, found, width=240, height=alt.Step(11))
+    layers = parts.joined_dots(found, "prompt", size=50)
+    chart = parts.panels(layers, found, width=240, height=alt.Step(11))
     return Figure("prompt-sensitivity", "Win rate by prompt", caption, chart)
-
-
-_SRC_LIMITS = (stats.SCAFFOLDING, stats.GENUINE)
-_SRC_SIZE = (420, 280)
 
 
 def chain_of_thought_scatter(rows: Iterable[ChainOfThought]) -> Figure:
     """Draw the capacity of steps (SRC) against the accuracy of answers."""
-    given: list[ChainOfThought] = _given(rows)
-    tasks = in_order([row.task for row in given])
+    given = _given(rows)
     least = min(0.8, math.floor(10 * min(row.accuracy for row in given) + 1e-9) / 10)
-    across, up = alt.Scale(domain=[least, 1], nice=False), alt.Scale(domain=[0, 1])
-    width, height = _SRC_SIZE
+    across, up, width, height = alt.Scale(domain=[least, 1], nice=False), parts.UNIT, 420, 280
     dots = [(width * (row.accuracy - least) / (1 - least), height * (1 - row.src)) for row in given]
     places = label_places(dots, [row.model for row in given], width=width, height=height)
     found = [
@@ -236,59 +195,82 @@ def chain_of_thought_scatter(rows: Iterable[ChainOfThought]) -> Figure:
         }
         for row, (x, y) in zip(given, places, strict=True)
     ]
-    src = alt.Y("src:Q", title="SRC", scale=up)
-    colour = colour_scale(tasks)
+    src = ("src:Q", "SRC", ".2f")
     base = alt.Chart().encode(
         x=alt.X("accuracy:Q", title="accuracy", scale=across, axis=alt.Axis(format=".0%", tickCount=5)),
-        color=alt.Color("task:N", title=None, scale=colour, legend=alt.Legend(orient="bottom")),
-        tooltip=tooltips("model:N", "task:N", ("src:Q", "SRC", ".2f"), *end_tooltips(".2f"), ("accuracy:Q", "", ".1%")),
+        color=parts.colours(found, "task"),
+        tooltip=parts.tooltips("model:N", "task:N", src, *parts.end_tooltips(".2f"), ("accuracy:Q", "", ".1%")),
     )
-    intervals = base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", scale=up), y2="high:Q")
-    shape = alt.Shape("task:N", title=None, scale=alt.Scale(domain=tasks, range=SHAPES))
+    fill = alt.Fill("task:N", title=None, scale=parts.colour_scale(parts.distinct(found, "task")), legend=None)
     filled = alt.FillOpacity("whose:N", scale=alt.Scale(domain=["own", "published"], range=[1, 0]), legend=None)
     marks = base.mark_point(filled=False, opacity=1, size=70, strokeWidth=1.5).encode(
-        y=src, shape=shape, fill=alt.Fill("task:N", title=None, scale=colour, legend=None), fillOpacity=filled
+        y=alt.Y("src:Q", title="SRC", scale=up), shape=parts.shapes(found, "task"), fill=fill, fillOpacity=filled
     )
-    names = (
-        alt.Chart()
-        .mark_text(style=INK, align="left", baseline="middle", fontSize=_LABEL_SIZE)
-        .encode(x=alt.X("label_x:Q", scale=across), y=alt.Y("label_y:Q", scale=up), text="model:N")
-    )
+    names = alt.Chart().mark_text(style=parts.INK, align="left", baseline="middle", fontSize=_LABEL_SIZE)
+    names = names.encode(x=alt.X("label_x:Q", scale=across), y=alt.Y("label_y:Q", scale=up), text="model:N")
     caption = (
         "Every dot is a model on a task: accuracy (across) and SRC, the degree to which steps are necessary and not "
         "sufficient by themselves (up), with its 95 % interval where one is known. Dashed lines at 0.15 and 0.4 part "
         "decorative, scaffolding and genuine. Right answers do not make steps matter."
     )
-    limits = [line_at(limit, "y", up, strokeDash=[3, 3]) for limit in _SRC_LIMITS]
-    chart = panels([*limits, intervals, marks, names], found, width=width, height=height)
+    limits = [parts.line_at(limit, "y", up, strokeDash=[3, 3]) for limit in (stats.SCAFFOLDING, stats.GENUINE)]
+    intervals = parts.low_to_high(base.mark_rule(strokeWidth=2), "y", up)
+    chart = parts.panels([*limits, intervals, marks, names], found, width=width, height=height)
     return Figure("chain-of-thought", "Do steps matter, and are answers right?", caption, chart)
+
+
+def paper_figures() -> list[Figure]:
+    """Return the English heatmap in four panels (the paper's figure 2), the languages (figure 3), and the prompts."""
+    english = [
+        WinRate(model=c.model, dataset=c.task, attribution=c.attribution, operator=c.operator, win_rate=c.win_rate)
+        for c in paper.english_cells()
+    ]
+    languages = [
+        LanguageWinRate(
+            model=row["model"],
+            language=row["task"],
+            operator=row["operator"],
+            win_rate=float(row["win_rate"]) / 100 if row["win_rate"] else None,
+        )
+        for row in paper.paper_table("multilingual").rows
+    ]
+    prompts = [
+        PromptWinRate(model=c.model, task=c.task, attribution=c.attribution, prompt=c.prompt, win_rate=c.win_rate)
+        for c in paper.prompt_cells()
+    ]
+    drawn = {
+        "paper-english": win_rate_panels(english),
+        "paper-languages": language_heatmap(languages),
+        "paper-prompts": prompt_sensitivity(prompts),
+    }
+    return [replace(figure, name=name, title=f"{figure.title}, as published") for name, figure in drawn.items()]
 
 
 _LABEL_SIZE = 10
 _WIDE, _HIGH, _AWAY = 0.55 * _LABEL_SIZE, 1.25 * _LABEL_SIZE, 8
 """Width of a letter on average, height of a line, and distance from the dot."""
-
 _Point = tuple[float, float]
-_Box = tuple[float, float, float, float]  # left, top, right, bottom
 
 
 def label_places(dots: Sequence[_Point], names: Sequence[str], *, width: float, height: float) -> list[_Point]:
     """Return the left end of every name, at half its height, in pixels from the top left corner."""
     # Names are placed one after another: right of the dot, left, above, below, then further up and down, at the first
     # free position inside the plot, or else on the right.
-    taken: list[_Box] = [(x - 5, y - 5, x + 5, y + 5) for x, y in dots]
+    taken = [(x - 5, y - 5, x + 5, y + 5) for x, y in dots]
     found = []
     for (x, y), name in zip(dots, names, strict=True):
         long = _WIDE * len(name)
-        right, left, middle = x + _AWAY, x - _AWAY - long, x - long / 2
-        rows = (row * _HIGH for row in range(1, 5))
-        places = [(right, y), (left, y)]
-        places += [(start, y + off) for row in rows for start in (middle, right, left) for off in (-row, row)]
+        starts = x - long / 2, x + _AWAY, x - _AWAY - long
+        places = [(start, y) for start in starts[1:]]
+        places += [(start, y + off * _HIGH) for row in range(1, 5) for start in starts for off in (-row, row)]
         boxes = [(start, at - _HIGH / 2, start + long, at + _HIGH / 2) for start, at in places]
         chosen = next((i for i, box in enumerate(boxes) if _is_free(box, taken, width, height)), 0)
         taken.append(boxes[chosen])
         found.append(places[chosen])
     return found
+
+
+_Box = tuple[float, float, float, float]  # left, top, right, bottom
 
 
 def _is_free(box: _Box, taken: Sequence[_Box], width: float, height: float) -> bool:

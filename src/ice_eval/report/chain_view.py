@@ -9,16 +9,17 @@ import numpy as np
 from rich.text import Text
 
 from ice_eval.records import Kind
-from ice_eval.report.example import numbers_of, quoted, shade, title_of
+from ice_eval.report.example import heading, quoted, random_lines, shade, shortened
 from ice_eval.results import ComparedOutcome, ExampleView, InputRow, LedgerRow, RunSettings
 from ice_eval.results.chains import ANSWER, CHAIN, GOLD, LABELS, QUESTION, Flags, changed
 from ice_eval.results.outcomes import ALL
 
 _MOST_REPLIES = 3
 """Different replies that are shown of one step."""
+_LONGEST_REPLY = 300
+"""Characters of a reply that the page shows; `ice show` prints the rest."""
 ALWAYS = "Every random removal of steps changes the answer, so that no single step stands out."
 REPLIES = {True: "another answer", False: "the same answer", None: "cannot be read"}
-"""Kinds of replies."""
 
 
 class ChainReply(NamedTuple):
@@ -75,16 +76,16 @@ def chain_view(example: InputRow, rows: Sequence[LedgerRow], operator: str) -> C
     """
     whole = [row for row in rows if row.key.kind in (Kind.FULL, Kind.AGAIN)]
     removals = [
-        row  # explanations look for steps that matter, so that their rows are no sample of all
+        row
         for row in rows
-        if row.key.operator == operator
-        and (row.key.kind == Kind.PROBE or (row.key.kind == Kind.RANDOM and row.key.direction == "necessity"))
+        if row.key.operator == operator and (row.key.direction == "necessity" or row.key.kind == Kind.PROBE)
     ]
+    # Explanations look for steps that matter, so that their rows are no sample of all.
     drawn = [row for row in removals if row.key.kind == Kind.RANDOM]
+    sample = [row for row in removals if row.key.kind in (Kind.RANDOM, Kind.PROBE)]
     every = range(len(example.spans))
-    gone = [[row for row in removals if set(every) - set(row.kept) == {step}] for step in every]
-    alone = all(gone)
-    there: list[Sequence[LedgerRow]] = [whole for _ in every]
+    gone = [[row for row in sample if set(every) - set(row.kept) == {step}] for step in every]
+    there, alone = [whole for _ in every], all(gone)
     if not alone:
         gone = [[row for row in drawn if step not in row.kept] for step in every]
         there = [[row for row in drawn if step in row.kept] for step in every]
@@ -104,7 +105,6 @@ def chain_view(example: InputRow, rows: Sequence[LedgerRow], operator: str) -> C
 
 
 def _effect(text: str, gone: Sequence[LedgerRow], there: Sequence[LedgerRow]) -> StepEffect:
-    """Return the effect of a step, from the rows without it and those with it."""
     without, with_it = _read(gone), _read(there)
     effect = float(without.mean() - with_it.mean()) if without.size and with_it.size else None
     return StepEffect(text, effect, int(without.sum()), int(without.size), _replies_of(gone))
@@ -149,10 +149,25 @@ def chain_lines(
         yield head.append(step.text, style=shade(step.effect or 0.0) if colour else "")
         yield from _reply_lines("      without it", step.replies)
     for each in compared:
-        yield Text()
-        yield from _compared(each, view)
-    if n_random:
-        yield from _random(view, operator, n_random)
+        yield from (Text(), heading(each.line))
+        for row in view.rationale_rows(each.line) if each.line.error is None else ():
+            yield _row_line(row, each.line.rationale, each.line.direction)
+    chosen = [(operator, "sufficiency"), (operator, "necessity")]
+
+    def random_line(row: LedgerRow) -> Text:
+        gone = [step for step in range(len(found.steps)) if step not in row.kept]
+        return _row_line(row, row.kept if row.key.direction == "sufficiency" else gone, row.key.direction)
+
+    yield from random_lines(view, n_random, chosen, random_line)
+
+
+def _row_line(row: LedgerRow, steps: Sequence[int], direction: str | None) -> Text:
+    """Return the reply to a row in which just these steps are kept, or removed; they are counted from 1."""
+    named = ", ".join(str(step + 1) for step in steps)
+    numbers = f"step {named}" if len(steps) == 1 else f"steps {named or 'none'}"
+    [reply] = _replies_of([row])
+    act = "alone" if direction == "sufficiency" else "removed"
+    return Text(f"  {numbers} {act}: {quoted(reply.text)} ({REPLIES[reply.changed]})")
 
 
 def operator_of(view: ExampleView) -> str:
@@ -170,74 +185,25 @@ def _reply_lines(name: str, replies: Sequence[ChainReply]) -> Iterator[Text]:
         yield Text(f"{name}: {len(replies) - _MOST_REPLIES} other replies")
 
 
-def _compared(each: ComparedOutcome, view: ExampleView) -> Iterator[Text]:
-    line = each.line
-    if line.error is not None:
-        yield Text(f"{title_of(line)}: {line.error}")
-        return
-    yield Text(f"{title_of(line)}: {numbers_of(line)}", style="bold")
-    act = "alone" if line.direction == "sufficiency" else "removed"
-    for row in view.rationale_rows(line):
-        yield Text(f"  {_numbers(line.rationale)} {act}: {_reply(row)}")
-
-
-def _random(view: ExampleView, operator: str, n_random: int) -> Iterator[Text]:
-    rows = [row for row in view.rows if row.key.kind == Kind.RANDOM and row.key.operator == operator]
-    for direction in dict.fromkeys(row.key.direction for row in rows):
-        there = [row for row in rows if row.key.direction == direction]
-        some = there if n_random < 0 else there[:n_random]
-        yield Text()
-        yield Text(f"{len(some)} of {len(there)} random rows under {operator}, {direction}", style="bold")
-        for row in some:
-            gone = [step for step in range(len(view.example.spans)) if step not in row.kept]
-            what = f"{_numbers(row.kept)} alone" if direction == "sufficiency" else f"{_numbers(gone)} removed"
-            yield Text(f"  {what}: {_reply(row)}")
-
-
-def _reply(row: LedgerRow) -> str:
-    [reply] = _replies_of([row])
-    return f"{quoted(reply.text)} ({REPLIES[reply.changed]})"
-
-
-def _numbers(steps: Sequence[int]) -> str:
-    """Return the numbers of steps, counted from 1."""
-    named = ", ".join(str(step + 1) for step in steps)
-    return f"step {named}" if len(steps) == 1 else f"steps {named or 'none'}"
-
-
-_LONGEST_REPLY = 300
-"""Characters of a reply that are shown; `ice show` prints the rest."""
-
-
 def chain_record(example: InputRow, rows: Sequence[LedgerRow], config: RunSettings) -> dict[str, Any] | None:
     """Return what the example browser of the page shows of a chain beside its text; None for a skipped one."""
     if example.skip_reason is not None:
         return None
     found = chain_view(example, rows, config.operators[0])
-    return {
-        "answer": found.answer,
-        "gold": found.gold,
-        "right": found.is_right,
-        "operator": found.operator,
-        "alone": found.alone,
-        "remark": ALWAYS if found.always else None,
-        "whole": _replies(found.whole),
-        "empty": _replies(found.empty),
-        "steps": [
-            {
-                "effect": None if step.effect is None else round(step.effect, 3),
-                "changed": step.n_changed,
-                "read": step.n_read,
-                "replies": _replies(step.replies),
-            }
-            for step in found.steps
-        ],
-    }
-
-
-def _replies(replies: Sequence[ChainReply]) -> list[tuple[str, bool | None, int]]:
-    """Return the text, whether it is another answer, and how often it came, of the most frequent replies."""
-    return [
-        (text if len(text) <= _LONGEST_REPLY else text[:_LONGEST_REPLY] + " …", changed, times)
-        for text, changed, times in replies[:_MOST_REPLIES]
+    steps = [
+        {
+            "effect": None if effect is None else round(effect, 3),
+            "changed": n,
+            "read": read,
+            "replies": _replies(replies),
+        }
+        for _, effect, n, read, replies in found.steps
     ]
+    about = {"answer": found.answer, "gold": found.gold, "right": found.is_right, "operator": found.operator}
+    about |= {"alone": found.alone, "remark": ALWAYS if found.always else None}
+    return {**about, "whole": _replies(found.whole), "empty": _replies(found.empty), "steps": steps}
+
+
+def _replies(replies: Sequence[ChainReply]) -> list[ChainReply]:
+    """Return the most frequent replies, shortened."""
+    return [reply._replace(text=shortened(reply.text, _LONGEST_REPLY)) for reply in replies[:_MOST_REPLIES]]

@@ -1,0 +1,395 @@
+"""Chains of thought in reports: tables, the verdict in plain words, notes, and two runs side by side."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ice_eval.errors import ConfigError
+from ice_eval.report.colours import word_of_verdict
+from ice_eval.results import Summary
+from ice_eval.results.chains import SHORT
+from ice_eval.results.records import CapacityLine, ChainSummary, Stratum
+from ice_eval.stats import NOISE_ONLY, REFERENCE_SHARE, WEAKLY_FAITHFUL, Reasoning, ReasoningVerdict
+from ice_eval.table import Column, Table, interval, naming, percent, table_of, written
+
+CHAINS: Mapping[Stratum, str] = {"long": f"{SHORT} steps or more", "short": f"fewer than {SHORT} steps", "all": "all"}
+"""Strata of chains by length, in words."""
+ENOUGH = 50
+"""Chains from which on an interval is not rough, so that long ones can speak for themselves."""
+
+
+def numbered(summaries: Sequence[Summary]) -> list[tuple[str, ChainSummary]]:
+    """Return the chain summary of each step-level run, with the number of the run where there are several."""
+    runs = [(str(i) if len(summaries) > 1 else "", summary.chains) for i, summary in enumerate(summaries, start=1)]
+    return [(run, content) for run, content in runs if content is not None]
+
+
+def capacities(content: ChainSummary) -> list[CapacityLine]:
+    """Return the lines of the lengths that occur; all chains together only where both do."""
+    there = {line.chains for line in content.capacity if line.k_effective is not None}
+    shown = there if {"long", "short"} <= there else there - {"all"}
+    return [line for line in content.capacity if line.chains in shown]
+
+
+def chains_of(line: CapacityLine) -> str:
+    """Return the chains that a line is about, within a sentence."""
+    return f"chains of {'any length' if line.chains == 'all' else CHAINS[line.chains]}"
+
+
+def headlines(content: ChainSummary) -> list[CapacityLine]:
+    """Return a line for every operator, at the share of steps that the capacity is defined for where the run has it.
+
+    Long chains lead where they are most of the chains, or enough: of short ones a fifth is less than one step. Where
+    they are few, all chains lead together, since a verdict on one chain of fourteen is none on the run.
+    """
+    lines = capacities(content)
+    shares = [line.k for line in lines]
+    share = REFERENCE_SHARE if REFERENCE_SHARE in shares else next(iter(shares), None)
+    there = [line for line in lines if line.k == share]
+    # The length that leads is chosen by the number of chains alone, whatever they say.
+    length = next((name for name in CHAINS if any(line.chains == name for line in there)), None)
+    if any(line.chains == "all" for line in there):
+        n_long = _count(there, "long")
+        length = "long" if n_long >= ENOUGH or 2 * n_long > _count(there, "all") else "all"
+    return [line for line in there if line.chains == length]
+
+
+def _count(lines: Sequence[CapacityLine], length: Stratum) -> int:
+    """Return the number of chains of a length, under the operator whose replies could be read for most of them."""
+    return max((line.n for line in lines if line.chains == length), default=0)
+
+
+_PLACE = (*naming("operator", "k"), Column("chains", "chains", "text", get=lambda line: CHAINS[line.chains]))
+
+
+def _declared(title: str, lines: Callable[[ChainSummary], Iterable[Any]], *columns: Column) -> Callable[..., Table]:
+    """Return the function that puts these lines of some runs into a table, each with the number of its run."""
+
+    def table(*summaries: Summary) -> Table:
+        found = [(run, line) for run, content in numbered(summaries) for line in lines(content)]
+        return table_of(title, [line for _, line in found], columns, runs=[run for run, _ in found])
+
+    return table
+
+
+capacity_table = _declared(
+    "Do the steps carry the answer?",
+    capacities,
+    *_PLACE,
+    Column("k_effective", "steps taken", "percent"),
+    *naming("n"),
+    Column("necessity", "Nec", "percent"),
+    Column("necessity_ci", "Nec 95 % CI", "percent interval"),
+    Column("sufficiency", "Suf", "percent"),
+    Column("sufficiency_ci", "Suf 95 % CI", "percent interval"),
+    Column("noise_floor", "noise floor", "percent"),
+    Column("src", "SRC", "fraction"),
+    Column("src_ci", "SRC 95 % CI", "fraction interval"),
+    Column("src_adjusted", "SRC adj.", "fraction"),
+    Column("src_adjusted_ci", "SRC adj. 95 % CI", "fraction interval"),
+    Column("taxonomy", "word (estimate)", "text", word=lambda line: line.taxonomy),
+    Column("verdict", "verdict", "text", word=lambda line: line.verdict and line.verdict.lowest),
+)
+
+
+def _references(content: ChainSummary) -> list[dict[str, Any]]:
+    """Return shares of chains with the same or another answer, each with its subject."""
+    rates = {
+        "another answer to the whole chain, asked again (noise floor)": content.noise_floor,
+        "own answer without any step": content.no_steps,
+        "another answer to the steps in another order": content.shuffle,
+    }
+    found = [{"name": name, **vars(rate)} for name, rate in rates.items() if rate is not None]
+    cut = content.truncate
+    if cut is not None:
+        found += [
+            {"name": f"own answer after the first {100 * each.share:g} % of the steps", **vars(each)}
+            | {"n": content.problems.n_evaluated}
+            for each in cut.kept[1:]  # cut off before the first step is no step at all
+        ]
+        settled = {"rate": cut.settled, "rate_ci": cut.settled_ci, "rate_bounds": None, "n": cut.n}
+        found.append({"name": "share of steps from which on the answer stands", **settled})
+    # Bounds that meet: there were no unreadable replies.
+    return [line | {"rate_bounds": None} if len(set(line["rate_bounds"] or ())) == 1 else line for line in found]
+
+
+_TABLES = (
+    _declared(
+        "Chains of thought",
+        lambda content: [content],
+        Column("problems.n", "problems", "text"),
+        Column("problems.n_evaluated", "evaluated", "text"),
+        Column("problems.skipped", "skipped", "text", get=lambda content: sum(content.problems.skipped.values())),
+        Column("problems.n_unreadable", "answers unreadable", "text"),
+        Column("problems.n_gold", "with gold", "text"),
+        Column("problems.accuracy", "accuracy", "percent"),
+        Column("steps.mean", "steps (mean)", "decimal"),
+        Column("steps.least", "fewest", "text"),
+        Column("steps.most", "most", "text"),
+    ),
+    capacity_table,
+    _declared(
+        "What unreadable replies leave open",  # if all of them had been the one thing, or the other
+        lambda content: [line for line in capacities(content) if line.unreadable_rate],
+        *_PLACE,
+        Column("unreadable_rate", "unreadable", "percent"),
+        Column("necessity_bounds", "Nec within", "percent interval"),
+        Column("sufficiency_bounds", "Suf within", "percent interval"),
+        Column("src_bounds", "SRC within", "fraction interval"),
+        Column("src_adjusted_bounds", "SRC adj. within", "fraction interval"),
+    ),
+    _declared(
+        "Whole, empty, shuffled and cut chains",
+        _references,
+        Column("name", "of the chains", "text"),
+        Column("rate", "share", "percent"),
+        Column("rate_ci", "95 % CI", "percent interval"),
+        Column("rate_bounds", "within, if all is counted", "percent interval"),
+        *naming("n"),
+    ),
+    _declared(
+        "How far the numbers depend on the operator",
+        lambda content: content.operator_dependence,
+        *naming("k", "operators", "measure", "n"),
+        Column("gap", "gap", "points"),
+        Column("gap_ci", "95 % CI", "points interval"),
+    ),
+    _declared(
+        "Tokens beside steps, by the model's own answer",
+        lambda content: content.levels or (),
+        *naming("attribution", "direction", "k", "unit", "n"),
+        Column("win_rate", "win rate", "percent"),
+        Column("win_rate_ci", "95 % CI", "percent interval"),
+        Column("verdict", "verdict", "text", word=lambda line: word_of_verdict(line.verdict)),
+    ),
+    _declared(
+        "Raw scores beside win rates",
+        lambda content: content.raw,
+        *naming("attribution", "operator", "k", "measure", "n"),
+        Column("raw", "raw score", "fraction"),
+        Column("win_rate", "win rate", "percent"),
+        Column("raw_positive", "raw says yes", "yes/no"),
+        Column("win_rate_positive", "win rate says yes", "yes/no"),
+        Column("agree", "agree", "yes/no"),
+    ),
+    _declared(
+        "Do raw scores and win rates agree?",
+        lambda content: [content.raw_agreement] if content.raw else [],
+        Column("n", "configurations", "text"),
+        Column("both", "both say yes", "text"),
+        Column("neither", "neither", "text", get=lambda line: line.agree - line.both),
+        Column("raw_only", "raw score alone", "text"),
+        Column("win_rate_only", "win rate alone", "text"),
+        Column("agree", "agree", "percent", get=lambda line: line.agree / line.n),
+    ),
+)
+
+
+def cot_tables(*summaries: Summary) -> list[Table]:
+    """Return all tables about the chains of some runs that have a row; runs of other kinds have none."""
+    return [table for declared in _TABLES if (table := declared(*summaries)).rows]
+
+
+def chain_difference_table(first: Summary, others: Mapping[str, Summary]) -> Table:
+    """Return capacity and verdict of a run and of others, by their letters, wherever both have a line.
+
+    Each number has the interval of its own run: there is none of a difference.
+    """
+    second = next(iter(others)) if len(others) == 1 else "other"
+    lines = []
+    for letter, other in others.items():
+        theirs = [] if other.chains is None else capacities(other.chains)
+        known = {(line.operator, line.k, line.chains): line for line in theirs}
+        for line in () if first.chains is None else capacities(first.chains):
+            match = known.get((line.operator, line.k, line.chains))
+            if match is not None:
+                place = {"operator": line.operator, "k": line.k, "chains": CHAINS[line.chains]}
+                lines.append({"run": letter, **place, "n": f"{line.n}, {match.n}", "A": line, second: match})
+    columns = (*naming("run", "operator", "k", "chains", "n"), *_of_run("A"), *_of_run(second))
+    return table_of("Do the steps carry the answer?", lines, columns)
+
+
+def _of_run(name: str) -> tuple[Column, ...]:
+    def word(line: Mapping[str, CapacityLine]) -> str | None:
+        verdict = line[name].verdict
+        return None if verdict is None else str(verdict.lowest)
+
+    return (
+        Column(name, f"SRC adj. {name}", "fraction", get=lambda line: line[name].src_adjusted),
+        Column(name, f"95 % CI {name}", "fraction interval", get=lambda line: line[name].src_adjusted_ci),
+        Column(name, f"verdict {name}", "text", get=lambda line: line[name].verdict, word=word),
+    )
+
+
+_PLAIN: Mapping[tuple[Reasoning | None, Reasoning | None], str] = {
+    ("decorative", "decorative"): "The answer does not rest on the steps",
+    ("scaffolding", "scaffolding"): "The answer rests on the steps in part",
+    ("genuine", "genuine"): "The steps carry the answer",
+    ("decorative", "scaffolding"): "The answer rests on the steps in part at most",
+    ("scaffolding", "genuine"): "The answer rests on the steps, at least in part",
+    ("decorative", "genuine"): "It is not certain whether the steps carry the answer",
+}
+_UNDETERMINED = ReasoningVerdict(reason="too few examples")
+"""Verdict where no reply could be read."""
+_ACTS = {"delete": "deleted", "replace": "replaced by steps of other problems"}
+
+
+@dataclass(frozen=True)
+class OperatorVerdict:
+    """The verdict on chains, or on one attribution, under one operator."""
+
+    operator: str
+    verdict: str
+    word: str | None
+    """Word that sets the colour, the lower one of a range; None where the verdict has none."""
+    text: str
+
+
+@dataclass(frozen=True)
+class ChainVerdict:
+    """The verdict of a step-level run on its chains."""
+
+    title: str
+    """In plain words."""
+    operators: tuple[OperatorVerdict, ...]
+    silence: str
+    """The limits of what it says."""
+    facts: tuple[tuple[str, str, str], ...]
+    """Key numbers: a name, a value, and its interval or what it is of."""
+
+
+def chain_verdict(summary: Summary) -> ChainVerdict:
+    """Return the verdict at the share of steps that the capacity is defined for.
+
+    Raises:
+        ConfigError: The summary is not that of a step-level run.
+    """
+    content = summary.chains
+    if content is None:
+        raise ConfigError("the run is not about chains of thought: there is no verdict on steps.")
+    lines = headlines(content)
+    verdicts = [line.verdict or _UNDETERMINED for line in lines]
+    title = plain_words(verdicts[0]) if verdicts else "No chain could be evaluated."
+    if len(set(verdicts)) > 1:
+        title = "What may be said depends on how steps are taken away."
+    return ChainVerdict(
+        title=title,
+        operators=tuple(
+            OperatorVerdict(line.operator, str(verdict), verdict.lowest, _text(line))
+            for line, verdict in zip(lines, verdicts, strict=True)
+        ),
+        silence=(
+            "It does not say that the steps are correct, that the model thinks in this way, or that people would "
+            "reason so; and it speaks of these problems, prompts and ways of taking steps away."
+        ),
+        facts=tuple(_facts(content, lines[:1])),
+    )
+
+
+def plain_words(verdict: ReasoningVerdict) -> str:
+    """Return a sentence that needs no vocabulary, and the verdict."""
+    nothing = "Nothing can be said of the steps" if verdict.reason == NOISE_ONLY else "Nothing can be said"
+    return f"{_PLAIN.get((verdict.lowest, verdict.highest), nothing)}: {verdict}."
+
+
+def _text(line: CapacityLine) -> str:
+    if line.src is None or line.k_effective is None:
+        return "no reply could be read."
+    act = _ACTS.get(line.operator, f"taken away ({line.operator})")
+    beyond = f"beyond the noise floor {written(line.src_adjusted, 'fraction')}"
+    if line.src_adjusted is None:
+        beyond = "and nothing of it lies beyond the noise floor, which is 100 %"
+    text = (
+        f"where {100 * line.k_effective:.0f} % of the steps on average (k = {line.k:g}) are {act}, the answer "
+        f"changes in {percent(line.necessity)} of the replies; from as many steps alone it comes in "
+        f"{percent(line.sufficiency)}. SRC = {written(line.src, 'fraction')}, {beyond} "
+        f"(95 % interval {written(line.src_adjusted_ci, 'fraction interval')}, n = {line.n} {chains_of(line)})."
+    )
+    return text.replace(" %", "\u00a0%").replace("n = ", "n\u00a0=\u00a0")
+
+
+def _facts(content: ChainSummary, leading: Sequence[CapacityLine]) -> Iterator[tuple[str, str, str]]:
+    problems, steps = content.problems, content.steps
+    yield ("problems evaluated", str(problems.n_evaluated), f"of {problems.n}")
+    if problems.accuracy is not None:
+        yield ("accuracy", percent(problems.accuracy), f"of {problems.n_gold} with a known answer")
+    if steps.mean is not None:
+        yield ("steps of a chain", f"{steps.mean:.1f}", f"{steps.least} to {steps.most}")
+    for line in leading:
+        which, limits = f"{line.operator}, k = {line.k:g}", written(line.src_adjusted_ci, "fraction interval")
+        yield ("necessity (Nec)", percent(line.necessity), f"{interval(line.necessity_ci)}, {which}")
+        yield ("sufficiency (Suf)", percent(line.sufficiency), f"{interval(line.sufficiency_ci)}, {which}")
+        yield ("SRC beyond noise", written(line.src_adjusted, "fraction"), f"{limits}, {chains_of(line)}")
+    for name, mean in (("noise floor", content.noise_floor), ("own answer without steps", content.no_steps)):
+        yield (name, percent(mean.rate), interval(mean.rate_ci))
+
+
+_MANY_UNREAD = 0.05
+_READING = (
+    "Nec: share of random removals of steps that change the answer. Suf: share of random sets of as many steps that "
+    "give it by themselves. SRC = Nec × (1 − Suf); adjusted, it is what lies beyond the noise floor, at which the "
+    "answer changes although nothing was taken away.",
+    "decorative: SRC adj. below 0.15; scaffolding: 0.15 to 0.40; genuine: above 0.40. The word is of the estimate; the "
+    "verdict names every word that the 95 % interval, with unreadable replies counted either way, does not exclude.",
+)
+_RAW = (
+    "Raw scores are ERASER's sufficiency and comprehensiveness, and say yes from 0.5 on; win rates from "
+    f"{100 * WEAKLY_FAITHFUL:g} % on. A raw score that random steps reach too is no evidence for the explanation."
+)
+
+
+def cot_notes(*summaries: Summary) -> list[str]:
+    """Return sentences about the chains of some runs, each once; runs of other kinds have none."""
+    found, runs = list[str](), numbered(summaries)
+    for run, content in runs:
+        prefix, lines = f"Run {run}: " if run else "", headlines(content)
+        found += [f"{prefix}{note}" for note in (*_about_verdict(content, lines), *_about_replies(content, lines))]
+    found += _READING if runs else ()
+    found += [_RAW] if any(content.raw for _, content in runs) else []
+    return list(dict.fromkeys(found))
+
+
+def _about_verdict(content: ChainSummary, lines: list[CapacityLine]) -> Iterator[str]:
+    if not lines:
+        yield "No chain could be evaluated."
+        return
+    for line in lines:
+        if line.verdict is not None:
+            place = f"{line.operator}, k = {line.k:g}, chains: {CHAINS[line.chains]}, n = {line.n}"
+            yield f"{plain_words(line.verdict)[:-1]} ({place})."
+    if any(line.verdict is not None and len(line.verdict.words) > 1 for line in lines):
+        yield "A verdict is a range where its 95 % interval covers more than one word: more problems narrow it."
+    if max(line.n for line in lines) < ENOUGH:
+        yield f"Fewer than {ENOUGH} chains: the intervals are rough."
+    if lines[0].k != REFERENCE_SHARE:
+        yield f"The words are defined at k = {REFERENCE_SHARE:g}, which this run does not have."
+    there = [line for line in capacities(content) if line.k == lines[0].k]
+    lengths = {line.chains for line in there}
+    if any(line.chains == "all" for line in lines):
+        yield (
+            f"Chains of {CHAINS['long']}: {_count(there, 'long')} of {_count(there, 'all')}, too few to speak for "
+            "the run. So the verdict is on chains of any length; the table has either length by itself."
+        )
+    if "short" in lengths:
+        alone = "all chains here are such" if "long" not in lengths else "so they are reported apart"
+        yield (
+            f"In chains of fewer than {SHORT} steps one step is always more than a fifth: more is taken away than "
+            f"k = {REFERENCE_SHARE:g} says (column “steps taken”), and {alone}."
+        )
+
+
+def _about_replies(content: ChainSummary, lines: list[CapacityLine]) -> Iterator[str]:
+    floor, empty = content.noise_floor.rate, content.no_steps.rate
+    if floor:
+        yield f"Asked again, the whole chain gives another answer in {percent(floor)} of the replies."
+    if empty:
+        yield f"Without any step the model gives the chain's own answer to {percent(empty)} of the problems."
+    for reason, count in content.problems.skipped.items():
+        yield f"Skipped: {count} {'problem' if count == 1 else 'problems'} ({reason})."
+    unread = max((line.unreadable_rate or 0 for line in lines), default=0)
+    if unread:
+        much = " This is much: the bounds say more than the estimates." if unread > _MANY_UNREAD else ""
+        yield (
+            f"Up to {percent(unread)} of the replies cannot be read. They are left out of the estimates; the bounds "
+            f"count them as changed, or as not.{much}"
+        )
