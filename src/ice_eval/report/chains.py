@@ -205,7 +205,8 @@ def chain_difference_table(first: Summary, others: Mapping[str, Summary]) -> Tab
             if match is not None:
                 place = {"operator": line.operator, "k": line.k, "chains": CHAINS[line.chains]}
                 lines.append({"run": letter, **place, "n": f"{line.n}, {match.n}", "A": line, second: match})
-    columns = (*naming("run", "operator", "k", "chains", "n"), *_of_run("A"), *_of_run(second))
+    named = (*naming("run", "operator", "k", "chains"), Column("n", "n", "text"))
+    columns = (*named, *_of_run("A"), *_of_run(second))
     return table_of("Do the steps carry the answer?", lines, columns)
 
 
