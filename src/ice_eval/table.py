@@ -50,13 +50,17 @@ class Column:
 
 def naming(*fields: str) -> tuple[Column, ...]:
     """Return columns that identify a line, headed by the names of their fields."""
-    kinds: dict[str, CellKind] = {"k": "share", "operators": "operators", "n": "count"}
+    kinds: dict[str, CellKind] = {"k": "share", "operators": "operators"}
     return tuple(Column(field, field, kinds.get(field, "text")) for field in fields)
 
 
 def columns(kind: CellKind, **headers: str) -> tuple[Column, ...]:
     """Return columns of one kind, given as `field="header"`."""
     return tuple(Column(field, header, kind) for field, header in headers.items())
+
+
+N = columns("count", n="n")
+"""Column of the number of examples."""
 
 
 def estimate(field: str, header: str, kind: CellKind = "number", interval: str = "95 % CI") -> tuple[Column, Column]:

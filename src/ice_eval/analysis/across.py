@@ -16,7 +16,7 @@ from ice_eval.results import Configuration, SummaryLine, differences
 from ice_eval.results.outcomes import ALL
 from ice_eval.results.records import flat
 from ice_eval.seeding import rng_for
-from ice_eval.table import Column, columns, estimate, naming
+from ice_eval.table import Column, N, columns, estimate, naming
 
 LEVEL = 0.05
 """Level of p-values that are adjusted over a whole grid."""
@@ -127,7 +127,8 @@ def _operator_lines(
 
 _ANTI_FAITHFUL = "anti-faithful"
 _WORSE_COLUMNS = (
-    *naming("prompt", "attribution", "null", "operator", "direction", "k", "n"),
+    *naming("prompt", "attribution", "null", "operator", "direction", "k"),
+    *N,
     *estimate("win_rate", "win rate", "percent"),
     Column("p_adjusted", "p adj.", "p-value"),
     *naming("verdict"),

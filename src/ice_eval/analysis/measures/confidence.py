@@ -15,12 +15,13 @@ from ice_eval.records import PerUnit
 from ice_eval.results import InputRow, RunFolder, RunSettings
 from ice_eval.seeding import rng_for
 from ice_eval.stats import Groups
-from ice_eval.table import columns, estimate, naming
+from ice_eval.table import N, columns, estimate, naming
 
 FEWEST, _FOLDS = 20, 5
 """Fewest examples for five folds of a regression with six features."""
 _ERRORS = (
-    *naming("attribution", "n"),
+    *naming("attribution"),
+    *N,
     *columns("number", error="mean error", baseline="of the mean"),
     *estimate("gain", "gain", "signed"),
 )
@@ -120,7 +121,7 @@ class Consistency(Measure):
                 f"no attribution and confidence differ over {FEWEST_PAIRED} examples with the same target; raise --n"
             )
         grouped = "examples of a group are not exchangeable one by one: rho is a description, without a p-value"
-        part = Part("Consistency of confidence and attribution", (*naming("attribution", "n"), *_NUMBERS), lines)
+        part = Part("Consistency of confidence and attribution", (*naming("attribution"), *N, *_NUMBERS), lines)
         return Found((part,), (grouped,) if groups_of(rows) is not None else ())
 
 

@@ -21,7 +21,7 @@ from ice_eval.results.records import Measures
 from ice_eval.results.summary import scored_examples
 from ice_eval.seeding import rng_for
 from ice_eval.stats import reaches
-from ice_eval.table import columns, estimate, naming
+from ice_eval.table import N, columns, estimate, naming
 
 MEASURES: Mapping[Direction, tuple[str, str]] = {
     "sufficiency": ("sufficiency", "aopc_suff"),
@@ -29,13 +29,15 @@ MEASURES: Mapping[Direction, tuple[str, str]] = {
 }
 """ERASER's names for the drop when a rationale is kept, and when it is removed: of one size, and over several."""
 _RAW = (
-    *naming("attribution", "operator", "k", "measure", "n"),
+    *naming("attribution", "operator", "k", "measure"),
+    *N,
     *estimate("raw", "raw", "signed"),
     *estimate("win_rate", "win rate", "percent", "95 % CI of win rate"),
     *columns("text", positive="positive by"),
 )
 _AOPC = (
-    *naming("attribution", "operator", "n"),
+    *naming("attribution", "operator"),
+    *N,
     *estimate("aopc_suff", "aopc_suff ↓", "signed"),
     *estimate("aopc_compr", "aopc_compr ↑", "signed", "95 % CI of compr"),
     *columns("count", taucorr_loo_n="n of taucorr"),
@@ -187,7 +189,8 @@ def _agreement_lines(raw: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any
 
 _CURVE = ("attribution", "operator", "direction", "null")
 _AREAS = (
-    *naming(*_CURVE, "n"),
+    *naming(*_CURVE),
+    *N,
     *estimate("auc_drop", "AUC of the drop", "signed"),
     *estimate("auc_win_rate", "AUC of the win rate", "percent", "95 % CI of win rate"),
 )

@@ -14,11 +14,11 @@ from ice_eval.rationales import Units
 from ice_eval.records import PerUnit
 from ice_eval.results import InputRow, RunFolder, RunSettings
 from ice_eval.seeding import rng_for
-from ice_eval.table import Column, estimate, naming
+from ice_eval.table import Column, N, estimate, naming
 
 _PAIR = (Column("first", "attribution", "text"), Column("second", "and", "text"))
-_RANKS = (*_PAIR, *naming("n"), *estimate("mean", "rank correlation", "signed"))
-_OVERLAP = (*_PAIR, *naming("k", "n"), *examples.above_chance_columns("IoU"))
+_RANKS = (*_PAIR, *N, *estimate("mean", "rank correlation", "signed"))
+_OVERLAP = (*_PAIR, *naming("k"), *N, *examples.above_chance_columns("IoU"))
 
 
 @measure("agreement")
@@ -72,7 +72,8 @@ def _overlap_lines(folder: RunFolder, rows: Sequence[InputRow], seed: int) -> It
 # --- compactness --------------------------------------------------------------------------------------------------
 
 _MASS = (
-    *naming("attribution", "n"),
+    *naming("attribution"),
+    *N,
     *estimate("half_mass", "units for half", "percent"),
     *estimate("entropy", "entropy", interval="95 % CI of entropy"),
 )
@@ -149,5 +150,5 @@ class Contiguity(Measure):
             lines.append({"attribution": attribution, "k": k, "n": len(used), **found})
         if not lines:
             return Missing("every rationale is a single unit; a larger --k gives longer ones")
-        columns = (*naming("attribution", "k", "n"), *examples.above_chance_columns("contiguity", "percent"))
+        columns = (*naming("attribution", "k"), *N, *examples.above_chance_columns("contiguity", "percent"))
         return Found((Part("Contiguity of rationales", columns, lines),))

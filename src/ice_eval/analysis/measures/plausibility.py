@@ -22,7 +22,7 @@ from ice_eval.results.outcomes import ALL
 from ice_eval.seeding import rng_for
 from ice_eval.stats import Groups
 from ice_eval.stats.correlation import FEWEST_PAIRS
-from ice_eval.table import columns, estimate, naming
+from ice_eval.table import N, columns, estimate, naming
 
 Marks = NDArray[np.bool_]
 """Units that a person marked, (n,)."""
@@ -130,9 +130,10 @@ _OF_SETS: Mapping[str, tuple[Callable[[Units, Marks], float], Callable[[int, int
 _AUPRC = "AUPRC"
 _CORRELATED = ("IoU", "token F1", _AUPRC)
 _PLACE = ("attribution", "operator", "direction", "null", "k")
-_MEANS = (*naming("measure", "n"), *examples.above_chance_columns("mean"))
+_MEANS = (*naming("measure"), *N, *examples.above_chance_columns("mean"))
 _RELATION = (
-    *naming(*_PLACE, "measure", "n"),
+    *naming(*_PLACE, "measure"),
+    *N,
     *estimate("pearson", "r", "signed"),
     *columns("p-value", pearson_p="p", pearson_p_adjusted="p adj."),
     *estimate("spearman", "rho", "signed", "95 % CI of rho"),
