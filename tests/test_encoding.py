@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ice_eval.encoding import MAX_CONTENT_TOKENS, Tokens, encode, label_ids, shared_prefix
@@ -401,12 +401,15 @@ def test_bytes_of_any_text_form_units_of_whole_characters(text):
 
 
 @given(st.text(max_size=40), st.integers(4, 12))
+@example("0🏻", 5)  # one character of two tokens, which are kept or cut together
 def test_any_text_fits_the_window_and_keeps_its_beginning(text, window):
     item = encode_text(text, Codec(max_tokens=window))
     whole = encode_text(text)
     assert len(item.ids) <= window
     assert item.texts == whole.texts[: item.n_units]
-    assert len(item.ids) == min(window, len(whole.ids))
+    sizes = whole.unit_lengths()
+    assert len(item.ids) == len(whole.ids) - sizes[item.n_units :].sum()
+    assert item.n_units == whole.n_units or len(item.ids) + sizes[item.n_units] > window, "nothing is cut in vain"
     assert item.truncated == (len(whole.ids) > window)
 
 
