@@ -16,21 +16,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "ConfigError",
-    "DataError",
-    "FileData",
-    "HubData",
-    "IceError",
-    "ModelError",
-    "Records",
-    "Run",
-    "Served",
-    "Shot",
-    "Task",
-    "evaluate",
-    "plan",
-    "randomization_test",
-]
+    "ConfigError", "DataError", "FileData", "HubData", "IceError", "ModelError", "Records", "Run", "Served", "Shot",
+    "Task", "evaluate", "plan", "randomization_test",
+]  # fmt: skip
 
 _HOME = {
     **dict.fromkeys(("Run", "evaluate", "plan", "randomization_test"), "ice_eval.api"),

@@ -14,22 +14,6 @@ from ice_eval.attributions._lens import DataView, Lens, Observer, PerRow
 from ice_eval.attributions.user_supplied import Computed, Explained, Fit, Given, explained, fit_of
 
 __all__ = [
-    "LOOKS",
-    "OF_EVERY_MODEL",
-    "Attribution",
-    "Computed",
-    "DataView",
-    "Explained",
-    "Fit",
-    "Given",
-    "Lens",
-    "Observer",
-    "PerRow",
-    "attribution",
-    "attributions",
-    "explained",
-    "fields_of",
-    "fit_of",
-    "method_of",
-    "one_per_unit",
-]
+    "LOOKS", "OF_EVERY_MODEL", "Attribution", "Computed", "DataView", "Explained", "Fit", "Given", "Lens", "Observer",
+    "PerRow", "attribution", "attributions", "explained", "fields_of", "fit_of", "method_of", "one_per_unit",
+]  # fmt: skip

@@ -12,14 +12,6 @@ from ice_eval.operators.infill import (
 )
 
 __all__ = [
-    "POOL_EXAMPLES",
-    "Blacklist",
-    "DrawnFills",
-    "FillPool",
-    "Operator",
-    "PooledUnits",
-    "TokenCounts",
-    "label_indicative",
-    "operator",
-    "operators",
-]
+    "POOL_EXAMPLES", "Blacklist", "DrawnFills", "FillPool", "Operator", "PooledUnits", "TokenCounts",
+    "label_indicative", "operator", "operators",
+]  # fmt: skip

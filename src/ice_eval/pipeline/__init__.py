@@ -8,18 +8,6 @@ from ice_eval.pipeline.subject import Subject
 from ice_eval.pipeline.text import TextSubject, lexicon_hash, task_identity
 
 __all__ = [
-    "Adapted",
-    "Replicas",
-    "Reporter",
-    "Scored",
-    "Silent",
-    "Subject",
-    "TextSubject",
-    "examples_read",
-    "finish",
-    "lexicon_hash",
-    "load_replicas",
-    "prepare",
-    "score",
-    "task_identity",
-]
+    "Adapted", "Replicas", "Reporter", "Scored", "Silent", "Subject", "TextSubject", "examples_read", "finish",
+    "lexicon_hash", "load_replicas", "prepare", "score", "task_identity",
+]  # fmt: skip

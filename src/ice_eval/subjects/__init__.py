@@ -15,15 +15,6 @@ from ice_eval.subjects.alignment import (
 )
 
 __all__ = [
-    "Form",
-    "Placed",
-    "Shares",
-    "Spans",
-    "align",
-    "are_plausible",
-    "folded",
-    "normalised",
-    "occurrences",
-    "place",
+    "Form", "Placed", "Shares", "Spans", "align", "are_plausible", "folded", "normalised", "occurrences", "place",
     "side_by_side",
-]
+]  # fmt: skip

@@ -21,22 +21,7 @@ from ice_eval.report.figures.tables import (  # noqa: E402
 )
 
 __all__ = [
-    "ChainOfThought",
-    "Figure",
-    "FigureFiles",
-    "LanguageWinRate",
-    "Plausibility",
-    "PromptWinRate",
-    "Theme",
-    "WinRate",
-    "chain_of_thought_scatter",
-    "figures",
-    "language_heatmap",
-    "overview",
-    "paper_figures",
-    "plausibility_scatter",
-    "prompt_sensitivity",
-    "theme",
-    "win_rate_panels",
-    "write_figures",
-]
+    "ChainOfThought", "Figure", "FigureFiles", "LanguageWinRate", "Plausibility", "PromptWinRate", "Theme", "WinRate",
+    "chain_of_thought_scatter", "figures", "language_heatmap", "overview", "paper_figures", "plausibility_scatter",
+    "prompt_sensitivity", "theme", "win_rate_panels", "write_figures",
+]  # fmt: skip

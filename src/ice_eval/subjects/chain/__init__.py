@@ -13,20 +13,7 @@ from ice_eval.subjects.chain.problems import GivenChain, Problem, ReasoningTask,
 from ice_eval.subjects.chain.steps import Chain, Step, given_steps, split_steps
 
 __all__ = [
-    "AnswerKind",
-    "Chain",
-    "FinalAnswer",
-    "GivenChain",
-    "LabelAnswer",
-    "NumberAnswer",
-    "OptionAnswer",
-    "Problem",
-    "ReasoningTask",
-    "Step",
-    "Unreadable",
-    "WorkedExample",
-    "given_steps",
-    "read_given",
-    "reasoning_steps",
+    "AnswerKind", "Chain", "FinalAnswer", "GivenChain", "LabelAnswer", "NumberAnswer", "OptionAnswer", "Problem",
+    "ReasoningTask", "Step", "Unreadable", "WorkedExample", "given_steps", "read_given", "reasoning_steps",
     "split_steps",
-]
+]  # fmt: skip
