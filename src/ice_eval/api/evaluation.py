@@ -136,10 +136,13 @@ def evaluate(
             (the known method), numbers (a sequence with an array per example, or a mapping from example ids to
             arrays), a function that takes an encoded example and returns a number per unit (`item.texts` are its
             units), a file with explanations, or a result of shap, captum, ferret or interpreto, whose tokens are
-            matched with the units by their text.
-        directions: `sufficiency` keeps the rationale, `necessity` removes it.
+            matched with the units by their text. By default `attention`, `gradient` and `random`, of chains
+            `self-report`, `position`, `length` and `random`.
+        operators: By default `delete` and `infill`, of chains `delete`.
+        directions: `sufficiency` (the default) keeps the rationale, `necessity` removes it; chains have both.
         k: Share of units in a rationale, or `"dynamic"`: one unit per peak of the attribution. Several may be given.
-        m: Number of random sets per rationale, 50 by default; with `adaptive` the largest number.
+        n: Number of examples, from the first on; by default 500 texts or 100 chains.
+        m: Number of random sets per rationale, by default 50, and 20 of steps; with `adaptive` the largest number.
         responses: A `.jsonl` file of chains of thought that were written before.
         device_map: Distribution of the model over several devices: `auto`, `balanced`, `balanced_low_0` or
             `sequential`, a JSON file, or a mapping from modules to devices (a GPU's number, `cpu`, `disk`).
@@ -151,6 +154,7 @@ def evaluate(
 
     Raises:
         ConfigError: The arguments are invalid; nothing has been written.
+        BudgetError: A limit of a served model is reached; the same call with a higher one continues.
         ModelError: The model failed, or no example could be evaluated.
     """
     _refuse(unknown, evaluate)
