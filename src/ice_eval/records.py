@@ -7,6 +7,7 @@ Row          one keep-mask, hence one counterfactual input.
 Operator     what happens to the units that are not kept.
 Score        what the model returns for a row; an *effect* is a difference of two scores.
 Null         the scores of the random rows.
+NSR          the part of the full input's effect that a row retains: (s - s(∅)) / (s(x) - s(∅)).
 Win rate     the share of the null that the rationale beats.
 Taxonomy     the paper's word for a win rate.
 Verdict      the statement that its interval supports.

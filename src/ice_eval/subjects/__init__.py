@@ -1,4 +1,4 @@
-"""Subjects: how the units of an input relate to its text."""
+"""What is explained: where words and tokens of others lie in a text (`alignment`), and chains of thought (`chain`)."""
 
 from ice_eval.subjects.alignment import (
     Form,
