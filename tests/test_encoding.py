@@ -123,6 +123,14 @@ def test_a_unit_of_spaces_alone_keeps_its_spaces():
     assert item.spans[1] == Span("text", 1, 2)
 
 
+@pytest.mark.parametrize(("first", "second", "end"), [("x ab", "cd y", 4), ("x ", " y", 2), ("x a ", " y", 4)])
+def test_a_token_of_two_fields_is_a_unit_of_the_first_and_ends_with_it(first, second, end):
+    item = encode(Codec(r"\w+|\s+"), make_task("{a}{b}"), Example("7", {"a": first, "b": second}))
+    spans = [span for span in item.spans if span.field == "a"]
+    assert spans[-1].end == end == len(first)
+    assert item.spans[len(spans)].start > 0
+
+
 def test_tokens_that_share_a_character_form_one_unit():
     item = encode_text("a🙂é", Codec(bytewise=True), prompt="{text}")
     assert item.texts == ("a", "🙂", "é")

@@ -1,7 +1,11 @@
+import hashlib
 import itertools
+import json
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 
 from ice_eval.seeding import rng_for
@@ -16,6 +20,11 @@ GOLDEN = {
 }
 
 
+def integer_seeded(*keys):
+    digest = hashlib.blake2b(json.dumps(keys).encode(), digest_size=16).digest()
+    return np.random.PCG64(int.from_bytes(digest, "little"))
+
+
 def draws(*keys, n=4):
     return rng_for(*keys).integers(0, 2**32, n).tolist()
 
@@ -23,6 +32,18 @@ def draws(*keys, n=4):
 @pytest.mark.parametrize("keys", GOLDEN, ids=str)
 def test_streams_are_the_ones_that_earlier_versions_drew(keys):
     assert draws(*keys) == GOLDEN[keys]
+
+
+@given(st.integers(), st.lists(st.text() | st.integers()))
+def test_the_seed_is_the_digest_of_the_keys_as_one_integer(seed, keys):
+    assert rng_for(seed, *keys).bit_generator.state == integer_seeded(seed, *keys).state
+
+
+@given(st.integers(0, 16).flatmap(lambda size: st.binary(min_size=size, max_size=size)))
+def test_words_seed_as_their_integer_even_if_the_highest_are_zero(digest):
+    words = np.frombuffer(digest.ljust(16, b"\0"), dtype="<u4")
+    by_words, by_integer = np.random.SeedSequence(words), np.random.SeedSequence(int.from_bytes(digest, "little"))
+    assert by_words.generate_state(8).tolist() == by_integer.generate_state(8).tolist()
 
 
 def test_the_same_keys_give_the_same_stream_whatever_was_drawn_before():

@@ -34,7 +34,8 @@ MAX_CONTENT_TOKENS = 512
 WHOLE = ("whole prompt", "whole pair")
 """Fields of the spans if all of the prompt may be removed; real field names contain no space."""
 
-_TEMPLATE, _TEMPLATE_SPACE = -1, -2
+_WORD, _SPACE, _TEMPLATE_WORD, _TEMPLATE_SPACE = 1, 2, 4, 8
+"""Kinds of characters: of an explained field or of the template, spaces or others. Added up, a set of kinds."""
 
 
 @dataclass(frozen=True)
@@ -115,22 +116,24 @@ def _encoded(
         # token represents a piece of the text.
         control = np.isin(tokens.ids, list(codec.special.every - {codec.special.unk}))
         tokens = replace(tokens, sequence=np.where(control, -1, tokens.sequence))
-    found = _with_units(codec, tokens, _Source.of(pieces, explained, unit), unit, {**fields, **whole})
-    return replace(found, example_id=example.id, fields=fields, whole=whole, truncated=fields != example.fields)
+    unit_of, spans = _units(tokens, _Source.of(pieces, explained, unit), unit)
+    units, truncated = _texts(spans, {**fields, **whole}), fields != example.fields
+    return Encoded(
+        example.id, tokens.ids, tokens.segments, unit_of, spans, units, fields, whole, codec.special, truncated
+    )
 
 
 def encode_text(codec: Codec, pieces: Sequence[Piece], *, example_id: str, framed: bool) -> Encoded:
     """Tokenise a text without a task: the tokens of its fields are units, the rest is protected; nothing is cut."""
     fields = {piece.field: piece.text for piece in pieces if piece.field is not None}
     tokens = codec.tokenize(_joined(pieces), framed=framed)
-    found = _with_units(codec, tokens, _Source.of([pieces], tuple(fields), "token"), "token", fields)
-    return replace(found, example_id=example_id)
+    unit_of, spans = _units(tokens, _Source.of([pieces], tuple(fields), "token"), "token")
+    units = _texts(spans, fields)
+    return Encoded(example_id, tokens.ids, tokens.segments, unit_of, spans, units, fields, special=codec.special)
 
 
-def _with_units(codec: Codec, tokens: Tokens, source: "_Source", unit: Unit, fields: Mapping[str, str]) -> Encoded:
-    unit_of, spans = _units(tokens, source, unit)
-    texts = tuple(fields[span.field][span.start : span.end] for span in spans)
-    return Encoded("", tokens.ids, tokens.segments, unit_of, spans, texts, fields, special=codec.special)
+def _texts(spans: Sequence[Span], fields: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple([fields[name][start:end] for name, start, end in spans])
 
 
 def _joined(pieces: Sequence[Piece]) -> str:
@@ -156,47 +159,53 @@ def rendered(codec: Codec, task: Task, fields: Mapping[str, str]) -> tuple[list[
 class _Source:
     """Origin of each character of a rendered text, followed by its pair."""
 
-    kind: Ids
-    """Index into `fields`, or `_TEMPLATE` / `_TEMPLATE_SPACE`."""
-    offset: Ids
+    kind: NDArray[np.uint8]
+    """`_WORD`, `_SPACE`, … for each character; 0 after the last one."""
     atom: Ids
     """Start of the character or word that must not be split, for each code point. Ascending."""
-    blank: NDArray[np.bool_]
-    """True for spaces."""
+    piece_start: Ids
+    """(pieces,): first character of each."""
+    piece_field: Ids
+    """(pieces,): index into `fields`; -1 for the template."""
     fields: tuple[str, ...]
     starts: tuple[int, ...]
     """Start of the text, start of its pair, and the end of both."""
 
     @classmethod
     def of(cls, texts: Sequence[Sequence[Piece]], explained: Sequence[str], unit: Unit) -> "_Source":
-        kinds, offsets, atoms, blanks, starts = [_NONE], [_NONE], [_NONE], [_NO], [0]
+        kinds, atoms, places, fields, starts = list[NDArray[np.uint8]](), [_NONE], list[int](), list[int](), [0]
         place = 0
         for pieces in texts:
-            for piece in pieces:
-                content = piece.field is not None and piece.field in explained
-                start, blank = _characters(piece.text, content and unit == "word")
-                template = np.where(blank, _TEMPLATE_SPACE, _TEMPLATE)
-                kinds.append(np.full_like(template, explained.index(piece.field)) if content else template)
-                offsets.append(np.arange(len(piece.text)))
-                atoms.append(place + start)
-                blanks.append(blank)
-                place += len(piece.text)
+            for text, name in pieces:
+                content = name is not None and name in explained
+                kind, atom = _characters(text, content, content and unit == "word")
+                kinds.append(kind)
+                atoms.append(atom + place)
+                places.append(place)
+                fields.append(explained.index(name) if content else -1)
+                place += len(text)
             starts.append(place)
-        kind, offset, atom = (np.concatenate(parts) for parts in (kinds, offsets, atoms))
-        return cls(kind, offset, atom, np.concatenate(blanks), tuple(explained), tuple(starts))
+        kind, atom = np.concatenate([*kinds, _AFTER]), np.concatenate(atoms)
+        return cls(kind, atom, np.array(places), np.array(fields), tuple(explained), tuple(starts))
+
+    def located(self, characters: Ids) -> tuple[Ids, Ids]:
+        """Return the field of some characters and their places in it."""
+        piece = self.piece_start.searchsorted(characters, side="right") - 1
+        return self.piece_field[piece], characters - self.piece_start[piece]
 
 
 _NONE: Ids = np.zeros(0, dtype=np.int64)
-_NO: NDArray[np.bool_] = np.zeros(0, dtype=bool)
+_AFTER: NDArray[np.uint8] = np.zeros(1, dtype=np.uint8)
 
 
 @functools.lru_cache(maxsize=256)  # pieces of the template are the same for all examples
-def _characters(text: str, by_word: bool) -> tuple[Ids, NDArray[np.bool_]]:
-    """Return for each code point the start of its character or word, and a mask of spaces."""
+def _characters(text: str, content: bool, by_word: bool) -> tuple[NDArray[np.uint8], Ids]:
+    """Return for each code point its kind, and the start of its character or word."""
     starts = character_starts(text)
     for start, end in word_spans(text) if by_word else ():
         starts[start:end] = start
-    return starts, np.array([character.isspace() for character in text], dtype=bool)
+    word, space = (_WORD, _SPACE) if content else (_TEMPLATE_WORD, _TEMPLATE_SPACE)
+    return np.array([space if each.isspace() else word for each in text], dtype=np.uint8), starts
 
 
 class _TokenGroups(NamedTuple):
@@ -211,18 +220,19 @@ class _TokenGroups(NamedTuple):
 
 def _groups(tokens: Tokens, source: _Source) -> _TokenGroups:
     """Group the tokens of a text and of its pair."""
-    chosen = np.flatnonzero((tokens.sequence >= 0) & (tokens.start < tokens.end))
+    chosen = ((tokens.sequence >= 0) & (tokens.start < tokens.end)).nonzero()[0]
     if not chosen.size:
         return _TokenGroups(chosen, chosen, chosen, chosen)
     sequence, begins = tokens.sequence[chosen], np.array(source.starts)
     start, end = (each[chosen] + begins[sequence] for each in (tokens.start, tokens.end))
-    beyond = np.flatnonzero(end > begins[sequence + 1])
-    if beyond.size:
-        raise DataError(f"the tokenizer places token {chosen[beyond[0]]} beyond the end of the text.")
+    beyond = end > begins[sequence + 1]
+    if beyond.any():
+        raise DataError(f"the tokenizer places token {chosen[beyond][0]} beyond the end of the text.")
     reach = np.maximum.accumulate(source.atom[end - 1])
+    first = np.ones(len(chosen), dtype=bool)
     # The atoms of a pair come after those of the text, so that no group reaches from one into the other.
-    first = np.append(True, source.atom[start[1:]] > reach[:-1])
-    group_of, firsts = np.cumsum(first) - 1, np.flatnonzero(first)
+    first[1:] = source.atom[start[1:]] > reach[:-1]
+    group_of, firsts = first.cumsum() - 1, first.nonzero()[0]
     return _TokenGroups(chosen, group_of, np.minimum.reduceat(start, firsts), np.maximum.reduceat(end, firsts))
 
 
@@ -231,13 +241,14 @@ def _units(tokens: Tokens, source: _Source, unit: Unit) -> tuple[Ids, tuple[Span
     unit_of = np.full(len(tokens.ids), PROTECTED, dtype=np.int64)
     groups = _groups(tokens, source)
     found = _content_groups(groups, source)
-    # Spaces that are tokens of their own belong to the word before them: a word unit is no space.
-    opens = (unit == "token") | ~found.blank | (np.diff(found.field, prepend=_TEMPLATE) != 0)
+    opens = np.ones(len(found.groups), dtype=bool)
+    if unit == "word":  # spaces that are tokens of their own belong to the word before them: a word unit is no space
+        opens[1:] = ~found.blank[1:] | (found.field[1:] != found.field[:-1])
     places = np.full(len(groups.start), PROTECTED, dtype=np.int64)
-    places[found.groups] = np.cumsum(opens, dtype=np.int64) - 1
+    places[found.groups] = opens.cumsum() - 1
     unit_of[groups.tokens] = places[groups.group_of]
     bounds = zip(*(each[opens].tolist() for each in (found.field, found.first, found.last)), strict=True)
-    return unit_of, tuple(Span(source.fields[field], first, last + 1) for field, first, last in bounds)
+    return unit_of, tuple([Span(source.fields[field], first, last + 1) for field, first, last in bounds])
 
 
 class _Content(NamedTuple):
@@ -257,48 +268,39 @@ def _content_groups(groups: _TokenGroups, source: _Source) -> _Content:
     line break after a text that ends in a space would go. The span of a unit excludes the spaces around it, unless it
     is all spaces.
     """
-    lengths, n_groups = groups.end - groups.start, len(groups.start)
-    group = np.repeat(np.arange(n_groups), lengths)
-    character = np.arange(len(group)) + np.repeat(groups.start - (np.cumsum(lengths) - lengths), lengths)
-    kind, blank = source.kind[character], source.blank[character]
-
-    def count(flags: NDArray[np.bool_]) -> Ids:
-        return np.bincount(group[flags], minlength=n_groups)
-
-    solid = count((kind >= 0) & ~blank)
-    all_blank = count(~blank) == 0
-    removable = (count(kind >= 0) > 0) & (count(kind == _TEMPLATE) == 0)
-    removable &= (count(kind == _TEMPLATE_SPACE) == 0) | ~all_blank
-    chosen = np.flatnonzero(removable[group] & (kind >= 0) & (~blank | (solid[group] == 0)))
-    if not chosen.size:
-        return _Content(_NONE, _NONE, _NONE, _NONE, _NO)
-    own = group[chosen]
-    firsts = np.flatnonzero(np.append(True, own[1:] != own[:-1]))
-    field = np.full(n_groups, _TEMPLATE, dtype=np.int64)
-    field[own[firsts]] = kind[chosen[firsts]]
-    same = chosen[kind[chosen] == field[own]]
-    lasts = np.flatnonzero(np.append(group[same][1:] != group[same][:-1], True))
-    # A span begins with a whole character: an accent may be on a space that the tokenizer dropped.
-    first = source.atom[character[chosen[firsts]]]
-    # Nor does a span end inside a character: tokenizers that compose an accent report the letter alone.
-    changes = (np.diff(source.atom) != 0) | (np.diff(source.kind) != 0)
-    ends = np.append(np.flatnonzero(changes), len(source.atom) - 1)
-    last = ends[np.searchsorted(ends, character[same[lasts]])]
-    found = own[firsts]
-    return _Content(found, field[found], source.offset[first], source.offset[last], all_blank[found])
+    bounds = np.array([groups.start, groups.end]).T.ravel()
+    kinds = np.bitwise_or.reduceat(source.kind, bounds)[::2] if bounds.size else _AFTER[:0]
+    with_word = kinds & (_WORD | _TEMPLATE_WORD) == _WORD
+    found = (with_word | (kinds == _SPACE)).nonzero()[0]
+    first, last, with_word = groups.start[found], groups.end[found] - 1, with_word[found]
+    words = (source.kind == _WORD).nonzero()[0]
+    first[with_word] = words[words.searchsorted(first[with_word])]
+    last[with_word] = words[words.searchsorted(last[with_word], side="right") - 1]
+    field, _ = source.located(first)
+    for place in (field != source.located(last)[0]).nonzero()[0].tolist():  # the unit belongs to its first field
+        characters = np.arange(first[place], last[place])
+        same = source.kind[characters] == source.kind[first[place]]
+        same &= source.located(characters)[0] == field[place]
+        last[place] = characters[same][-1]
+    # A span begins with a whole character: an accent may be on a space that the tokenizer dropped. Nor does it end
+    # inside a character: tokenizers that compose an accent report the letter alone.
+    _, first = source.located(source.atom[first])
+    _, last = source.located(source.atom.searchsorted(source.atom[last], side="right") - 1)
+    return _Content(found, field, first, last, ~with_word)
 
 
 def _cut(encoded: Encoded, max_tokens: int) -> Span | None:
     """Return the span of the first unit of the longest field that must be cut, if the input is too long."""
-    sizes = encoded.unit_lengths()
-    excess = max(int(sizes.sum()) - MAX_CONTENT_TOKENS, len(encoded.ids) - max_tokens)
+    n_tokens, n_content = len(encoded.ids), int(np.count_nonzero(encoded.unit_of != PROTECTED))
+    excess = max(n_content - MAX_CONTENT_TOKENS, n_tokens - max_tokens)
     if excess <= 0:
         return None
-    if excess > sizes.sum():
+    if excess > n_content:
         raise DataError(
-            f"example '{encoded.example_id}': the prompt without its text has {len(encoded.ids) - int(sizes.sum())} "
-            f"tokens, and the model takes {max_tokens}; shorten the prompt or use fewer shots."
+            f"example '{encoded.example_id}': the prompt without its text has {n_tokens - n_content} tokens, and the "
+            f"model takes {max_tokens}; shorten the prompt or use fewer shots."
         )
+    sizes = encoded.unit_lengths()
     fields = [span.field for span in encoded.spans]
     lengths = dict.fromkeys(fields, 0)
     for size, name in zip(sizes.tolist(), fields, strict=True):

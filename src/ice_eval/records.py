@@ -117,11 +117,10 @@ class Inputs:
     def join(cls, parts: "Sequence[Inputs]") -> "Inputs":
         if not parts:
             return cls(_NO_IDS, _NO_IDS, np.zeros(1, dtype=np.int64))
-        lengths = np.concatenate([part.lengths for part in parts])
         return cls(
             np.concatenate([part.ids for part in parts]),
             np.concatenate([part.segments for part in parts]),
-            np.append(0, np.cumsum(lengths)),
+            _offsets(np.concatenate([part.lengths for part in parts])),
         )
 
     def __len__(self) -> int:
@@ -130,19 +129,15 @@ class Inputs:
     @property
     def lengths(self) -> Ids:
         """(rows,): number of tokens of each row."""
-        return np.diff(self.offsets)
+        return self.offsets[1:] - self.offsets[:-1]
 
     def row(self, index: int) -> Ids:
         return self.ids[self.offsets[index] : self.offsets[index + 1]]
 
     def take(self, rows: Ids | Sequence[int], *, start: int = 0) -> "Inputs":
         """Return some of the rows, without their first `start` tokens."""
-        chosen = np.asarray(rows, dtype=np.int64)
-        places, offsets = _places(self.offsets, chosen, start)
-        found = Inputs(self.ids[places], self.segments[places], offsets)
-        if "_keys" in self.__dict__ and not start:
-            found.__dict__["_keys"] = [self._keys[row] for row in chosen.tolist()]  # they are known already
-        return found
+        places, offsets = _places(self.offsets, np.asarray(rows, dtype=np.int64), start)
+        return Inputs(self.ids[places], self.segments[places], offsets)
 
     def padded(self, fill: int) -> tuple[Ids, Ids, Ids]:
         """Return ids, mask and segments as matrices of (rows, longest), padded on the right."""
@@ -172,11 +167,18 @@ class Inputs:
 _NO_IDS: Ids = np.zeros(0, dtype=np.int64)
 
 
+def _offsets(lengths: Ids) -> Ids:
+    """Return the start of each ragged row, and the end of the last one."""
+    offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
+    lengths.cumsum(out=offsets[1:])
+    return offsets
+
+
 def _places(offsets: Ids, rows: Ids, start: int = 0) -> tuple[Ids, Ids]:
     """Return indices of the values of some ragged rows, without the first `start` of each, and their new offsets."""
     begins = offsets[rows] + start
     lengths = offsets[rows + 1] - begins
-    found = np.append(0, np.cumsum(lengths))
+    found = _offsets(lengths)
     return np.arange(found[-1]) + np.repeat(begins - found[:-1], lengths), found
 
 
@@ -244,7 +246,8 @@ class Rows:
     @classmethod
     def of(cls, head: NDArray[Any], keep: KeepMasks, inputs: Inputs, texts: Mapping[int, str] | None = None) -> "Rows":
         """Return rows of one example from their keep-masks."""
-        return cls(head, np.nonzero(keep)[1], np.count_nonzero(keep, axis=1), inputs, texts or {})
+        rows, kept = keep.nonzero()
+        return cls(head, kept, np.bincount(rows, minlength=len(keep)), inputs, texts or {})
 
     @classmethod
     def join(cls, parts: "Sequence[Rows]") -> "Rows":
@@ -266,8 +269,7 @@ class Rows:
         texts = {place: self.texts[row] for place, row in enumerate(rows.tolist()) if row in self.texts}
         kept, n_kept, inputs = self.kept, self.n_kept, self.inputs
         if len(n_kept):
-            offsets = np.append(0, np.cumsum(n_kept))
-            kept, n_kept = kept[_places(offsets, rows)[0]], n_kept[rows]
+            kept, n_kept = kept[_places(_offsets(n_kept), rows)[0]], n_kept[rows]
         return Rows(self.head[rows], kept, n_kept, inputs.take(rows) if len(inputs) else inputs, texts)
 
 
@@ -329,13 +331,12 @@ class Encoded:
         masks = np.asarray(keep, dtype=bool)
         # Index -1 (protected) reads the sentinel appended at the end.
         sentinel = np.ones((*masks.shape[:-1], 1), dtype=bool)
-        kept: NDArray[np.bool_] = np.concatenate([masks, sentinel], axis=-1)[..., self.unit_of]
-        return kept
+        return np.concatenate([masks, sentinel], axis=-1).take(self.unit_of, axis=-1)
 
     def without(self, kept: NDArray[np.bool_]) -> Inputs:
         """Return one input per row of `kept`, (rows, tokens), with the other tokens removed."""
-        rows, tokens = np.nonzero(kept)
-        offsets = np.append(0, np.cumsum(np.bincount(rows, minlength=len(kept))))
+        rows, tokens = kept.nonzero()
+        offsets = _offsets(np.bincount(rows, minlength=len(kept)))
         return Inputs(self.ids[tokens], self.segments[tokens], offsets)
 
     def overwritten(self, kept: NDArray[np.bool_], replacement: int | Ids) -> Inputs:
@@ -347,7 +348,7 @@ class Encoded:
         """
         ids = np.where(kept, self.ids, replacement).astype(np.int64, copy=False)
         offsets = np.arange(len(kept) + 1) * len(self.ids)
-        return Inputs(ids.ravel(), np.tile(self.segments, len(kept)), offsets)
+        return Inputs(ids.ravel(), np.repeat(self.segments[None], len(kept), axis=0).ravel(), offsets)
 
     def per_unit(self, values: PerToken) -> PerUnit:
         """Return the sum of token values for each unit."""

@@ -70,7 +70,8 @@ class Scorer:
         unique: dict[bytes, int] = {}
         place = np.array([unique.setdefault(key, len(unique)) for key in rows.keys()], dtype=np.int64)
         share = np.bincount(place, minlength=len(unique))
-        _, first = np.unique(place, return_index=True)
+        # A row is the first of its kind if its index is higher than those of all rows before it.
+        first = np.flatnonzero(np.diff(np.maximum.accumulate(place), prepend=-1))
         distinct = rows.take(first)
         submitted = Submitted(place, len(self.labels.names))
         for batch in self._batches(distinct, prefix):

@@ -18,4 +18,6 @@ def rng_for(seed: int, *keys: str | int) -> np.random.Generator:
     """
     # JSON keeps the keys apart: ("ab", "c") and ("a", "bc") are different streams.
     digest = hashlib.blake2b(json.dumps([seed, *keys]).encode(), digest_size=16).digest()
-    return np.random.Generator(np.random.PCG64(int.from_bytes(digest, "little")))
+    # Four words give the same state as the integer that they form; numpy would split it into them again.
+    words = np.frombuffer(digest, dtype="<u4")
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(words)))

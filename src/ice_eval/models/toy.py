@@ -49,8 +49,9 @@ class ToyCodec:
         matches = list(_WORD.finditer(text))
         ids = np.array([self._id(match.group()) for match in matches], dtype=np.int64)
         none = np.zeros(len(ids), dtype=np.int64)
-        spans = np.array([match.span() for match in matches], dtype=np.int64).reshape(-1, 2)
-        return Tokens(ids=ids, segments=none, sequence=none, start=spans[:, 0], end=spans[:, 1])
+        start = np.array([match.start() for match in matches], dtype=np.int64)
+        end = np.array([match.end() for match in matches], dtype=np.int64)
+        return Tokens(ids=ids, segments=none, sequence=none, start=start, end=end)
 
     def writes_special(self, text: str) -> bool:
         return False

@@ -66,14 +66,17 @@ def _is_form_of(text: str, word: str) -> bool:
     return text == word or derived or piece
 
 
+PooledUnit = tuple[tuple[int, ...], str]
+"""Token ids and characters of a unit."""
+
+
 @dataclass(frozen=True)
 class PooledUnits:
     """Units that one example adds to the pool."""
 
     example_id: str
     gold: int | None
-    units: tuple[tuple[tuple[int, ...], str], ...]
-    """Token ids and characters of each unit."""
+    units: tuple[PooledUnit, ...]
 
     @classmethod
     def of(cls, item: Encoded, gold: int | None) -> "PooledUnits":
@@ -110,22 +113,25 @@ class FillPool:
             )
         self.knows_labels = len({entry.gold for entry in pool if entry.gold is not None}) > 1
         """True if gold labels show which tokens reveal a label."""
-        buckets: dict[int, list[tuple[int, ...]]] = {}
-        self._texts: dict[int, list[str]] = {}
+        buckets: dict[int, list[PooledUnit]] = {}
         self._own: dict[tuple[int, str], tuple[int, int]] = {}
         """(length, example id) -> first index of the example's units in the bucket, and the one after the last."""
-        blocked: dict[tuple[tuple[int, ...], str], bool] = {}
+        blocked: dict[PooledUnit, bool] = {}
         for entry in pool:
-            for ids, text in entry.units:
-                if (ids, text) not in blocked:
-                    blocked[ids, text] = blacklist.blocks(text, ids)
-                if not blocked[ids, text]:
-                    bucket = buckets.setdefault(len(ids), [])
-                    start, stop = self._own.get((len(ids), entry.example_id), (len(bucket), len(bucket)))
-                    bucket.append(ids)
-                    self._texts.setdefault(len(ids), []).append(text)
-                    self._own[len(ids), entry.example_id] = (start, stop + 1)
-        self._tables = {length: np.array(bucket, dtype=np.int64) for length, bucket in buckets.items()}
+            by_length: dict[int, list[PooledUnit]] = {}
+            for unit in entry.units:
+                if unit not in blocked:
+                    ids, text = unit
+                    blocked[unit] = blacklist.blocks(text, ids)
+                if not blocked[unit]:
+                    by_length.setdefault(len(unit[0]), []).append(unit)
+            for length, units in by_length.items():
+                bucket = buckets.setdefault(length, [])
+                start, stop = self._own.get((length, entry.example_id), (len(bucket), len(bucket)))
+                self._own[length, entry.example_id] = (start, stop + len(units))
+                bucket += units
+        self._texts = {length: [text for _, text in bucket] for length, bucket in buckets.items()}
+        self._tables = {length: np.array([ids for ids, _ in bucket]) for length, bucket in buckets.items()}
         """Length -> (units, length): the ids of all units."""
         if not buckets:
             raise DataError("infill found no unit that may be written: every unit of the data is on the blacklist.")
@@ -143,20 +149,22 @@ class FillPool:
         lengths = item.unit_lengths()
         numbers, starts = rng.random(int(lengths.sum())), np.cumsum(lengths) - lengths
         ids, texts = np.zeros(len(numbers), dtype=np.int64), [""] * len(lengths)
-        for length in np.unique(lengths).tolist():
+        for length in sorted(set(lengths.tolist())):
             sizes = self._sizes(length, item.example_id)
             if sizes is None:
                 raise DataError(
                     f"infill found no unit of other examples for example '{item.example_id}': its data are too few."
                 )
-            units, done = np.flatnonzero(lengths == length), 0
+            units, done = (lengths == length).nonzero()[0], 0
+            places = starts[units]
             for number, size in enumerate(sizes):  # one piece, or shorter ones joined, longest first
                 start, stop = self._own.get((size, item.example_id), (0, 0))
-                picked = (numbers[starts[units] + number] * self._available(size, item.example_id)).astype(np.int64)
-                picked += np.where(picked >= start, stop - start, 0)
-                ids[starts[units][:, None] + np.arange(done, done + size)] = self._tables[size][picked]
+                picked = (numbers[places + number] * self._available(size, item.example_id)).astype(np.int64)
+                picked[picked >= start] += stop - start
+                ids[places[:, None] + np.arange(done, done + size)] = self._tables[size][picked]
+                pieces = self._texts[size]
                 for unit, place in zip(units.tolist(), picked.tolist(), strict=True):
-                    texts[unit] += self._texts[size][place]
+                    texts[unit] += pieces[place]
                 done += size
         return DrawnFills(ids, tuple(texts))
 

@@ -60,16 +60,20 @@ Vectors = Mapping[tuple[str, str], PerUnit]
 
 def reference_rows(engine: Engine, items: Mapping[int, Encoded]) -> Rows:
     """Return the full and the empty input of each example."""
-    found = []
+    columns, inputs, texts = list[tuple[int, Kind, int, int]](), list[Inputs](), dict[int, str]()
     for place, item in items.items():
-        every = np.ones((1, item.n_units), dtype=bool)
-        found.append(Rows.of(heads(1, example=place, kind=Kind.FULL), every, item.full()))
-        found.append(Rows.of(heads(1, example=place, kind=Kind.EMPTY), ~every, item.empty()))
+        columns += [(place, Kind.FULL, NOT_SET, item.n_units), (place, Kind.EMPTY, NOT_SET, 0)]
+        inputs += [item.full(), item.empty()]
         if engine.config.choices.own_empty:
             for code, name in enumerate(engine.operators):
-                head, seen = heads(1, example=place, kind=Kind.EMPTY, operator=code), _own_empty(engine, item, name)
-                found.append(Rows.of(head, ~every, seen, {0: engine.model.codec.decode([seen.ids])[0]}))
-    return Rows.join(found)
+                seen = _own_empty(engine, item, name)
+                texts[len(inputs)] = engine.model.codec.decode([seen.ids])[0]
+                columns.append((place, Kind.EMPTY, code, 0))
+                inputs.append(seen)
+    examples, kinds, operators, n_kept = np.array(columns, dtype=np.int64).reshape(-1, 4).T
+    kept = np.concatenate([np.arange(0), *(np.arange(count) for count in n_kept.tolist())])
+    head = heads(len(columns), example=examples, kind=kinds, operator=operators)
+    return Rows(head, kept, n_kept, Inputs.join(inputs), texts)
 
 
 def n_references(engine: Engine) -> int:
@@ -147,7 +151,9 @@ class ExampleRows:
             for direction in self._directions:
                 chosen = self._new_sets(operator, direction)
                 if chosen.size:
-                    found += self._under(operator, direction, self._head[chosen], self._masks[chosen])
+                    # `take` copies whole heads, indexing field by field.
+                    head, masks = self._head.take(chosen), self._masks.take(chosen, axis=0)
+                    found += self._under(operator, direction, head, masks)
         if self._wants_first and self.engine.config.eraser:
             rows = list(self._eraser_rows())
             self._n_eraser = sum(map(len, rows))
