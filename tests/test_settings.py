@@ -84,6 +84,8 @@ def test_chains_have_defaults_of_their_own():
     assert run_config({"attributions": ()}, "chain").attributions == ()
     assert chain_fields({}) == {each.name: each.metadata["value"] for each in fields(ChainFields)}
     assert chain_fields({"temperature": "server"})["temperature"] is None
+    assert chain_fields({"temperature": None})["temperature"] is None
+    refuse_others({"temperature": "0"}, "text", "mine")
 
 
 @pytest.mark.parametrize("subject", ["text", "chain"])

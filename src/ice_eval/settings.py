@@ -86,15 +86,15 @@ class RunFields:
 
     attributions: tuple[str, ...] = setting(
         ("attention", "gradient", "random"), panel=WHAT, role="adds", everyday=True, metavar="NAMES", subjects=_BOTH,
-        depends=True, help="NAME or NAME:option=value; see `ice list attributions`.",
+        depends=True, help="By default attention,gradient,random; see `ice list attributions`.",
     )  # fmt: skip
     operators: tuple[str, ...] = setting(
         ("delete", "infill"), role="adds", everyday=True, metavar="NAMES", subjects=_BOTH, depends=True,
-        help="With commas; see `ice list operators`.",
+        help="By default delete,infill; see `ice list operators`.",
     )  # fmt: skip
     directions: tuple[Direction, ...] = setting(
         ("sufficiency",), role="adds", flag="direction", everyday=True, metavar="NAMES", depends=True,
-        help="sufficiency (keep) and/or necessity (remove).",
+        help="sufficiency (keep, the default) and/or necessity (remove).",
     )  # fmt: skip
     k: tuple[Share, ...] = setting(
         (0.2,), role="adds", kind="shares", everyday=True, metavar="SHARES", subjects=_BOTH,
@@ -106,7 +106,7 @@ class RunFields:
     )  # fmt: skip
     m: int = setting(
         DEFAULT_M, depends=True, everyday=True, subjects=_BOTH,
-        help=f"Random sets per rationale, {DEFAULT_M} by default; the most, with --adaptive.",
+        help=f"Random sets per rationale: by default {DEFAULT_M}, or 20 of steps.",
     )  # fmt: skip
     nulls: tuple[str, ...] = setting(
         ("size",), role="adds", flag="null", metavar="NAMES",
@@ -345,7 +345,7 @@ SETTINGS: Mapping[str, Setting] = {
 }
 """Name -> setting, in the order of help."""
 ADDABLE = tuple(each.name for each in RUN if each.role == "adds" and each.kind in ("names", "shares"))
-"""Lists that a later command may extend. All other settings but `eraser` must equal those of the folder."""
+"""Lists that a later command may extend. All other settings but `eraser` and `levels` must be those of the folder."""
 
 
 def names_of(settings: Iterable[Setting]) -> tuple[str, ...]:
@@ -371,7 +371,7 @@ def _is_usual(value: Any, default: Any) -> bool:
     """Return True for a default, perhaps a list of one given as its member."""
     if isinstance(default, tuple) and value is not None:
         return _several("", value) == default
-    return value is None or str(value) == str(default)
+    return value is None or str(value) == str(default) or (default == 0.0 and str(value) == "0")
 
 
 def chain_fields(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -381,15 +381,15 @@ def chain_fields(values: Mapping[str, Any]) -> dict[str, Any]:
         if each.kind == "count":
             found[each.name] = _count(each.name, found[each.name])
         _check_words(each, found[each.name])
-    if found["temperature"] == "server":
+    if found["temperature"] in (None, "server"):
         return {**found, "temperature": None}
     try:
-        warmth = float(found["temperature"])
+        temperature = float(found["temperature"])
     except (TypeError, ValueError):
-        warmth = math.nan
-    if not warmth >= 0:
+        temperature = math.nan
+    if not temperature >= 0:
         raise ConfigError(f"temperature = {found['temperature']}: a number from 0 on is expected, or 'server'.")
-    return {**found, "temperature": warmth}
+    return {**found, "temperature": temperature}
 
 
 def run_config(values: Mapping[str, Any], subject: Subject = "text") -> RunConfig:

@@ -214,6 +214,7 @@ def plan(
     given = {name: value for name, value in locals().items() if name not in ("width", "detect", "pilot", "unknown")}
     _check_goals(pilot, width, detect)
     chosen = _task_of(given)
+    refuse_others(given, "chain" if isinstance(chosen, ReasoningTask) else "text", chosen.name)
     if isinstance(chosen, ReasoningTask):
         if width is not None or detect is not None:
             raise ConfigError("--width and --detect need a pilot, and a plan of chains of thought asks nothing.")

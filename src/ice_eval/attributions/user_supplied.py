@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,7 +13,7 @@ from ice_eval.errors import DataError
 from ice_eval.interop import Aligned, Explanation, align, numbers, of_examples, placed
 from ice_eval.models import Labels
 from ice_eval.rationales import Share, set_size
-from ice_eval.records import Answer, Encoded, Example, PerUnit
+from ice_eval.records import Answer, Encoded, Example, PerUnit, Unit
 
 _ADVICE = """ (Words of your own are matched with these if you give {"words": […], "scores": […]} per example.)"""
 
@@ -22,6 +22,7 @@ _ADVICE = """ (Words of your own are matched with these if you give {"words": [�
 class Computed(Attribution):
     """A function from an encoded example (its `texts` are the units) to a number per unit."""
 
+    units: ClassVar[tuple[Unit, ...]] = get_args(Unit)
     user_supplied: ClassVar[bool] = True
     function: Callable[[Encoded], ArrayLike]
 
@@ -33,6 +34,7 @@ class Computed(Attribution):
 class Given(Attribution):
     """Numbers per unit for every example, by example id."""
 
+    units: ClassVar[tuple[Unit, ...]] = get_args(Unit)
     user_supplied: ClassVar[bool] = True
     values: Mapping[str, ArrayLike]
     has_signs: bool = True

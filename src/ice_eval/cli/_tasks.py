@@ -91,6 +91,8 @@ def task_of_run(run: "RunFolder", flags: TaskFlags) -> "Task":
     from ice_eval.tasks import in_chat, load_task
 
     manifest = run.manifest()
+    if manifest.chains is not None:
+        raise ConfigError(f"{run.path} is about chains of thought, and a run about texts is needed here.")
     name, known = flags.task or manifest.config.task, None
     try:
         known = load_task(name)

@@ -113,6 +113,8 @@ def remarks(manifest: Manifest, config: RunConfig) -> Iterator[str]:
     n_examples = manifest.data.examples
     if n_examples < config.n:
         yield f"{config.n} examples were asked for, and the data hold {n_examples}: all of them are used."
+    if not config.attributions:
+        return
     detectable = stats.detectable(_RANDOM, n=max(n_examples, 1), m=config.m)
     if n_examples < 2:
         yield "a single example has no interval: nothing can be said about a mean win rate."

@@ -168,21 +168,23 @@ def _attributions(config: RunConfig, given: Mapping[str, Attribution], model: Mo
                 f"the folder holds the attribution '{name}', which is not given now; give it again to continue."
             )
         if config.unit not in given[name].units:
-            known = [other for other in _supported(model) if config.unit in attribution_registry.get(other).units]
+            known = ", ".join(_supported(model, config))
             raise CapabilityError(
-                f"the attribution '{name}' gives no numbers to {config.unit}s; those that do: {', '.join(known)}."
+                f"the attribution '{name}' gives no numbers to {config.unit}s; those that do: {known}."
             )
         lacking = given[name].needs - model.offers - OF_EVERY_MODEL
         if lacking:
             raise CapabilityError(
                 f"the attribution '{name}' needs {' and '.join(sorted(lacking))}, which the model '{model.name}' "
-                f"does not offer. Attributions that work with it: {', '.join(_supported(model))}, or your own."
+                f"does not offer. Attributions that work with it: {', '.join(_supported(model, config))}, or your own."
             )
     return {name: given[name] for name in config.attributions}
 
 
-def _supported(model: Model) -> list[str]:
-    return [name for name, method in attribution_registry.items() if method.needs <= model.offers | OF_EVERY_MODEL]
+def _supported(model: Model, config: RunConfig) -> list[str]:
+    known = attribution_registry.items()
+    offered = model.offers | OF_EVERY_MODEL
+    return [name for name, method in known if method.needs <= offered and config.unit in method.units]
 
 
 def examples_read(n: int) -> int:

@@ -325,7 +325,7 @@ def _looked(
         priors=probes.calibration(),
     )
     looking = [todo for name, todo in missing.items() if engine.attributions[name].needs & LOOKS]
-    shown = {item.example_id for todo in looking for item in todo if not engine.subject.looks_itself}
+    shown = {item.example_id for todo in looking for item in todo if not engine.subject.observes_in_attribute}
     started = time.monotonic()
     observer.see([item for item in items if item.example_id in shown])
     return observer, time.monotonic() - started

@@ -164,7 +164,7 @@ def score_parts(job: Job, examples: Sequence[Example], manifest: Manifest) -> No
                     is_noted = True
                 cost = {**result.cost, "seconds": round(seconds, 3)}
                 job.folder.write_part(part.index, result.inputs, result.ledger, cost)
-        if reporter.asked_to_stop():
+        if _asked_to_stop(job):
             raise KeyboardInterrupt
     finally:
         reporter.stop()
@@ -174,18 +174,23 @@ def _parts(job: Job, examples: Sequence[Example], manifest: Manifest) -> Iterato
     """Yield parts until the user stops the run."""
     size = job.spec.part_size
     for index, start in enumerate(range(0, len(examples), size)):
-        if job.reporter.asked_to_stop():
+        if _asked_to_stop(job):
             return
         own = examples[start : start + size]
         inputs, ledger = _known(job, index, names_of(job.engine, own), manifest)
         yield RunPart(index, job.engine.config, own, inputs, ledger)
 
 
+def _asked_to_stop(job: Job) -> bool:
+    """Return True after a first Ctrl-C, which lets a part be finished, unless its answers are stored one by one."""
+    return not job.engine.subject.stores_answers and job.reporter.asked_to_stop()
+
+
 def _known(job: Job, index: int, names: Names, manifest: Manifest) -> tuple[list[InputRow], Ledger]:
-    """Return the stored rows of a part; one that is damaged or lacks answers is discarded, to be scored again."""
+    """Return the stored rows of a part; one that is damaged or outdated is discarded, to be scored again."""
     try:
         inputs, ledger = job.folder.inputs(index), job.folder.ledger(index, names, inputs=True)
-        if not job.engine.subject.is_unanswered(inputs, ledger):
+        if not job.engine.subject.is_outdated(inputs, ledger):
             return inputs, ledger
     except DamagedPartError as exc:
         job.reporter.say(f"{exc.found}; part {index} is done again, and nothing else.")

@@ -43,8 +43,10 @@ class Subject(ABC):
     """
 
     task: AnyTask
-    looks_itself: bool = False
+    observes_in_attribute: bool = False
     """True if `attribute` looks into the model, so that examples are not observed before."""
+    stores_answers: bool = False
+    """True if every answer is stored when it arrives, so that an interrupted part loses nothing."""
     repeats_inputs: bool = False
     """True if the same input may get another answer, so that rows have no rounding noise to measure."""
 
@@ -86,10 +88,10 @@ class Subject(ABC):
         return DataView()
 
     def start(self, engine: "Engine", reporter: Reporter) -> None:  # noqa: B027
-        """Prepare the examples when the folder is open: paid answers are kept from here on."""
+        """Prepare the examples when the folder is open: from here on, answers are stored in it."""
 
-    def is_unanswered(self, inputs: Sequence[InputRow], ledger: Ledger) -> bool:
-        """Return True if a stored part lacks answers that may come now: it is done again, from what is stored."""
+    def is_outdated(self, inputs: Sequence[InputRow], ledger: Ledger) -> bool:
+        """Return True if a stored part lacks answers that may come now, or has other fills: it is done again."""
         return False
 
     # ------------------------------------------------------------------------------------------------------- examples

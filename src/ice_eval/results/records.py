@@ -244,7 +244,7 @@ class Manifest(Record):
     messages: tuple[str, ...]
     planned: PlannedSets | None = None
     cost: RunCost | None = None
-    """None while the run is not finished, and in step-level runs."""
+    """None while the run is not finished."""
     noise_guard: NoiseGuard | None = None
     chains: ChainInfo | None = None
     """Replies of a step-level run."""

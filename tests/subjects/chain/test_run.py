@@ -7,11 +7,12 @@ from tests.results.test_schemas import assert_conforms
 from tests.servers.chat_server import FAULTS, ChatServer, completion, error, stormy
 from tests.subjects.chain.reasoners import Reasoner, asked_of, records, total
 
-from ice_eval.api import Run, evaluate
+from ice_eval.api import Run, evaluate, plan
 from ice_eval.errors import BudgetError, ConfigError, ModelError
 from ice_eval.pipeline import Silent
 from ice_eval.report.provenance import provenance
 from ice_eval.results import rescore
+from ice_eval.results.ledger import NO_NAMES
 from ice_eval.servers import read_responses
 from ice_eval.tasks import Records
 
@@ -341,3 +342,71 @@ def test_what_no_reply_came_to_is_asked_again_by_the_same_command(tmp_path):
     assert (again.path / "summary.json").read_bytes() == (quiet.path / "summary.json").read_bytes()
     _, silent = run(Reasoner(), tmp_path / "run", **asked)
     assert server.requests and not silent.requests
+
+
+def test_a_chain_that_comes_late_changes_no_fill_of_a_comparison(tmp_path):
+    asked = {"count": 20, "m": 3, "operators": ("delete", "replace")}
+
+    def deaf(request, number):
+        prompt = request["messages"][-1]["content"]
+        lost = "warehouse 18 " in prompt and "step by step" in prompt
+        return error(500, "no") if lost else Reasoner()(request, number)
+
+    run(deaf, tmp_path / "run", **asked)
+    again, _ = run(Reasoner(), tmp_path / "run", **asked)
+    quiet, _ = run(Reasoner(), tmp_path / "quiet", **asked)
+    assert (again.path / "summary.json").read_bytes() == (quiet.path / "summary.json").read_bytes()
+    for part in quiet.parts():
+        assert [row.fills for row in again.inputs(part)] == [row.fills for row in quiet.inputs(part)]
+        ledgers = [folder.ledger(part, NO_NAMES, inputs=True) for folder in (again, quiet)]
+        assert len({str(sorted(ledger.inputs.keys())) for ledger in ledgers}) == 1
+
+
+def test_a_plan_names_at_least_what_a_run_asks(tmp_path):
+    asked = {
+        "n": 6,
+        "m": 3,
+        "k": (0.2, 0.5),
+        "operators": ("delete", "shuffle"),
+        "attributions": ("position", "random"),
+    }
+    with ChatServer(Reasoner()) as server:
+        data = Records(records(6))
+        planned = plan(asked_of(server), "gsm8k", data=data, **asked)
+        evaluate(asked_of(server), "gsm8k", data=data, out=tmp_path / "run", **asked)
+        assert 0.8 * planned.n_requests < len(server.requests) <= planned.n_requests
+        heard = []
+        reporter = Silent()
+        reporter.say = heard.append
+        evaluate(asked_of(server), "gsm8k", data=data, out=tmp_path / "run", reporter=reporter, **asked)
+    assert any(": 0 to ask" in message for message in heard)
+
+
+def test_a_folder_without_its_replies_is_refused(tmp_path):
+    run(Reasoner(), tmp_path / "run", count=2, m=2)
+    (tmp_path / "run" / "responses.jsonl").unlink()
+    with pytest.raises(ConfigError, match="lacks a reply that rows of this folder were read from"):
+        run(Reasoner(), tmp_path / "run", count=2, m=2)
+
+
+def test_numbers_of_the_user_may_rank_steps(tmp_path):
+    mine = {f"p{index}": [6, 5, 4, 3, 2, 1] for index in range(3)}
+    attributions = {"mine": mine, "first": lambda item: np.arange(item.n_units, 0, -1), "position": None}
+    folder, _ = run(Reasoner(), tmp_path / "run", count=3, m=3, attributions=attributions)
+    [row, *_] = folder.inputs(0)
+    assert row.attributions["mine"] == row.attributions["first"] == (6, 5, 4, 3, 2, 1)
+
+
+def test_the_boundaries_of_given_steps_define_the_run(tmp_path):
+    folders = []
+    for steps in (["a first", "b\nc", "d"], ["a first\nb", "c", "d"]):
+        path = tmp_path / "chains.jsonl"
+        line = {"question": "How many crates are in warehouse 0 at last?", "steps": steps, "final": 9}
+        path.write_text(json.dumps(line), encoding="utf-8")
+        with ChatServer(Reasoner()) as server:
+            served = asked_of(server)
+            folders.append(
+                evaluate(served, responses=path, attributions=(), m=2, out=tmp_path / str(len(folders))).folder
+            )
+    hashes = {folder.manifest().config_hash for folder in folders}
+    assert len(hashes) == 2

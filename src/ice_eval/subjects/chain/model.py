@@ -11,6 +11,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from ice_eval.encoding import Codec, Tokens
+from ice_eval.errors import ConfigError
 from ice_eval.models import SERVED, Generated, Labels, LabelScoring, Model, Pending, Served
 from ice_eval.records import Ids, Inputs, LogScores, SpecialIds, Unit
 from ice_eval.results.records import ChainInfo, TokenCount
@@ -193,6 +194,11 @@ class ChainModel(Model):
     def reply(self, request: Request) -> Response:
         """Return a reply that the folder holds."""
         assert self._store is not None, "the run folder keeps what is asked"
+        if request.key not in self._store.responses:
+            raise ConfigError(
+                f"{self._store.path} lacks a reply that rows of this folder were read from; put the file back, or use "
+                "another --out."
+            )
         return self._store.responses[request.key]
 
     @contextlib.contextmanager

@@ -29,7 +29,7 @@ from ice_eval.operators.steps import Arrangement
 from ice_eval.pipeline import Reporter, Subject, prepare
 from ice_eval.pipeline.engine import Engine
 from ice_eval.pipeline.rows import ExampleRows, reference_rows
-from ice_eval.rationales import set_size
+from ice_eval.rationales import n_sets, set_size
 from ice_eval.records import (
     PROTECTED,
     Answer,
@@ -106,7 +106,7 @@ class ChainPlan(RequestPlan):
 class ChainSubject(Subject):
     """The chains of some problems: written by the model, or supplied by the user."""
 
-    looks_itself = repeats_inputs = True
+    observes_in_attribute = repeats_inputs = stores_answers = True
     task: AnyTask
 
     def __init__(
@@ -132,6 +132,7 @@ class ChainSubject(Subject):
         self._cases: dict[str, Case] = {}
         self._by_id: dict[int, Case] = {}
         self.fills: Mapping[str, tuple[str, ...]] | None = None
+        self._pool: StepPool | None = None
         self._model: ChainModel | None = None
         self._answered_before: str | None = None
 
@@ -164,8 +165,12 @@ class ChainSubject(Subject):
 
     def identity(self) -> dict[str, Any]:
         plain = {name: value for name, value in self._fields.items() if name != "levels"}
-        prompts = {"prompt": content_hash([ASK, CONCLUDE, RATE]), "example": self._shown}
-        return {"task": self.task.name, "task_version": self.task.version, **prompts, **plain}
+        hashes = {
+            "prompt": content_hash([ASK, CONCLUDE, RATE]),
+            "example": self._shown,
+            "problems": content_hash([asdict(each) for each in self._problems.values()]),
+        }
+        return {"task": self.task.name, "task_version": self.task.version, **hashes, **plain}
 
     @property
     def _shown(self) -> str | None:
@@ -194,7 +199,8 @@ class ChainSubject(Subject):
                 "the operator 'replace' takes steps of other problems, and there is one problem only; evaluate more, "
                 "or leave it out."
             )
-        return StepPool(self, engine.config.seed)
+        self._pool = StepPool(self, engine.config.seed)
+        return self._pool
 
     def start(self, engine: Engine, reporter: Reporter) -> None:
         """Let the model write the chains that are missing, all at once, and read every chain."""
@@ -205,8 +211,8 @@ class ChainSubject(Subject):
         n_missing = self.model.plan(list(asked.values())).n_to_ask if asked else 0
         if n_missing:
             self.assumed()
-            planned = self.model.plan([*asked.values(), *self._expected(engine)])
-            reporter.say(f"plan, for chains of six steps: {planned}")
+            every = [*asked.values(), *self._expected(engine), *self._most_rationales(engine)]
+            reporter.say(f"plan, for chains of six steps: {self.model.plan(every)}")
             reporter.start(n_missing, "chains")
         try:
             replies = self.model.ask(list(asked.values()), reporter.advance)
@@ -214,8 +220,11 @@ class ChainSubject(Subject):
             if n_missing:
                 reporter.stop()
         written = [written_case(each, replies[asked[each.id].key], policy=self._policy) for each in self._unwritten]
-        self._know([*self._given_cases, *written])
-        reporter.say(f"about the chains: {self.model.plan(list(self._expected(engine)))}")
+        self._set_cases([*self._given_cases, *written])
+        planned = self.model.plan(list(self._expected(engine)))
+        n_more = sum(1 for _ in self._most_rationales(engine)) if planned.n_to_ask else 0
+        more = f"\nand at most {n_more:,} requests about the steps that explanations choose" if n_more else ""
+        reporter.say(f"about the chains: {planned}{more}")
 
     @property
     def _policy(self) -> AnswerStep:
@@ -232,7 +241,7 @@ class ChainSubject(Subject):
         given = [each for each in self._problems.values() if isinstance(each, GivenChain)]
         return [given_case(each, policy=self._policy) for each in given]
 
-    def _know(self, cases: Sequence[Case]) -> None:
+    def _set_cases(self, cases: Sequence[Case]) -> None:
         self._cases = {case.id: case for case in cases}
         self._by_id = {self.codec.id_of(case.id, kind="problem"): case for case in cases}
         self.fills = None
@@ -241,7 +250,7 @@ class ChainSubject(Subject):
         """Return the chains as inputs; each that is not written yet is taken to have six usual steps."""
         usual = given_steps([f"{number}. {_USUAL_STEP}" for number in range(_USUAL_STEPS)])
         answers = ((each, each.gold or FinalAnswer("7", "whole")) for each in self._unwritten)
-        self._know([*self._given_cases, *(Case(each, usual, answer, usual.steps) for each, answer in answers)])
+        self._set_cases([*self._given_cases, *(Case(each, usual, answer, usual.steps) for each, answer in answers)])
         if self._unwritten:
             other = tuple(f"Elsewhere, {number}. {_USUAL_STEP}" for number in range(_USUAL_STEPS))
             self.fills = {case.id: (other * len(case.steps))[: len(case.steps)] for case in self._cases.values()}
@@ -251,7 +260,7 @@ class ChainSubject(Subject):
         """Estimate what a run would ask; asks nothing. Chains that are not written yet are assumed."""
         self.assumed()
         engine = prepare(config, self.answered_by(model), self, attributions, self.examples)
-        asks = [*map(self._chain_request, self._unwritten), *self._expected(engine)]
+        asks = [*map(self._chain_request, self._unwritten), *self._expected(engine), *self._most_rationales(engine)]
         found = plan_requests(asks, ResponseStore(Path(RESPONSES)), self.model.budget)  # never entered: reads nothing
         reasons = Counter(case.skip_reason for case in self._cases.values() if case.skip_reason is not None)
         return ChainPlan(
@@ -262,10 +271,9 @@ class ChainSubject(Subject):
         )
 
     def _expected(self, engine: Engine) -> Iterator[Request]:
-        """Yield the requests about chains, but for sets that only a rationale has."""
-        config, methods = engine.config, engine.attributions.values()
-        alone = replace(config, attributions=(), m=config.m + bool(methods))
-        engine = replace(engine, config=alone, attributions={}, probing={}, longest=alone.m)
+        """Yield the requests about chains, without the rows of rationales, which are not known yet."""
+        methods = engine.attributions.values()
+        engine = replace(engine, attributions={}, probing={})
         for case in self.evaluated:
             item = self._encoded(case)
             rows = [reference_rows(engine, {0: item}), *ExampleRows(engine, 0, item, {}).new()]
@@ -277,6 +285,16 @@ class ChainSubject(Subject):
                 if "generate" in method.needs:
                     yield self.question(*rating_request(item))
             yield from map(self.request, rows_of(Inputs.join(inputs)))
+
+    def _most_rationales(self, engine: Engine) -> Iterator[Request]:
+        """Yield as many requests as rationales may add, as long as any: sets that are not among the random ones."""
+        config = engine.config
+        for case in self.evaluated:
+            full, n_steps = self._encoded(case).ids, len(case.steps)
+            sizes = [size for size in self.sizes(n_steps, config) if n_sets(n_steps, size) > config.m + 1]
+            most = len(config.attributions) * len(sizes) * len(config.operators) * len(config.directions)
+            for place in range(most):  # repeats keep them apart
+                yield replace(self.request(full), repeat=MOST_REPEATS + place)
 
     # ------------------------------------------------------------------------------------------------------- examples
 
@@ -369,7 +387,11 @@ class ChainSubject(Subject):
         replies = [self.model.reply(self.request(row)) for row in rows_of(inputs)]
         return {place: reply.text for place, reply in enumerate(replies) if reply.answered}
 
-    def is_unanswered(self, inputs: Sequence[InputRow], ledger: Ledger) -> bool:
+    def is_outdated(self, inputs: Sequence[InputRow], ledger: Ledger) -> bool:
+        """Return True if a reply is missing, or a chain that came late has changed the fills of others."""
+        stored = [(row.example_id, fill.texts) for row in inputs for fill in row.fills if fill.operator == "replace"]
+        if any(self._pool is None or self._pool.texts(example) != texts for example, texts in stored):
+            return True
         problems = [answer.problem for row in inputs for answer in row.answers.values()]
         reasons = [*problems, *(row.skip_reason for row in inputs)]
         return len(ledger.texts) < len(ledger) or any(NO_REPLY in (reason or "") for reason in reasons)
@@ -456,11 +478,15 @@ class StepPool:
     def can_fill(self, item: Encoded) -> bool:
         return True
 
-    def draw(self, item: Encoded, rng: np.random.Generator) -> DrawnFills:
-        """Return a step of another problem in place of each step, the same in every row."""
+    def texts(self, example_id: str) -> tuple[str, ...]:
+        """Return the replacement of each step of a chain; none for one that is skipped."""
         if self._subject.fills is None:
             self._subject.fills = step_fills(self._subject.evaluated, seed=self._seed)
-        texts = self._subject.fills[item.example_id]
+        return self._subject.fills.get(example_id, ())
+
+    def draw(self, item: Encoded, rng: np.random.Generator) -> DrawnFills:
+        """Return a step of another problem in place of each step, the same in every row."""
+        texts = self.texts(item.example_id)
         return DrawnFills(np.array([*map(self._subject.codec.id_of, texts)], dtype=np.int64), texts)
 
 
