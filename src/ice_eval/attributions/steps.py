@@ -90,7 +90,7 @@ _RATING = regex.compile(
     regex.IGNORECASE | regex.MULTILINE,
 )
 """A step's number and its rating, perhaps with a remark; "1. 3 apples are left" is a step that was copied."""
-_TOKENS_PER_LINE, _MORE_TOKENS = 12, 64
+_TOKENS_PER_LINE, _MORE_TOKENS, _FEWEST_LINES = 12, 64, 8
 _HIGHEST = 10.0
 
 
@@ -105,11 +105,11 @@ class SelfReport(Attribution):
     units: ClassVar[tuple[Unit, ...]] = _STEPS
 
     def attribute(self, lens: Lens, batch: Sequence[Encoded]) -> list[PerUnit]:
-        found: dict[str, PerUnit] = {}
-        for n_steps in sorted({item.n_units for item in batch}):  # a request never depends on the problems beside it
-            own = [item for item in batch if item.n_units == n_steps]
-            prompts, limits = zip(*map(rating_request, own), strict=True)
-            for item, reply in zip(own, lens.generate(prompts, max_tokens=limits[0]), strict=True):
+        asked, found = [rating_request(item) for item in batch], dict[str, PerUnit]()
+        for limit in sorted({most for _, most in asked}):
+            own = [(item, prompt) for item, (prompt, most) in zip(batch, asked, strict=True) if most == limit]
+            replies = lens.generate([prompt for _, prompt in own], max_tokens=limit)
+            for (item, _), reply in zip(own, replies, strict=True):
                 found[item.example_id] = self._read(lens, item, reply)
         return [found[item.example_id] for item in batch]
 
@@ -132,4 +132,5 @@ def rating_request(item: Encoded) -> tuple[str, int]:
     """Return the prompt that asks for ratings of all steps, and the tokens that a reply may have."""
     lines = [f"{number}. {' '.join(text.split())}" for number, text in enumerate(item.texts, start=1)]
     prompt = RATE.format(question=item.fields["question"], answer=item.fields["answer"], steps="\n".join(lines))
-    return prompt, _MORE_TOKENS + _TOKENS_PER_LINE * item.n_units
+    lines_of = max(_FEWEST_LINES, 1 << (item.n_units - 1).bit_length())  # few limits, so that most are asked together
+    return prompt, _MORE_TOKENS + _TOKENS_PER_LINE * lines_of

@@ -64,7 +64,7 @@ class ChainView:
 
 
 def is_chain(view: ExampleView) -> bool:
-    """Return whether an example is a chain of a step-level run."""
+    """Return whether an example is a chain of a run about chains."""
     return view.labels == LABELS and CHAIN in view.example.fields
 
 

@@ -19,7 +19,7 @@ ENOUGH = 50
 
 
 def numbered(summaries: Sequence[Summary]) -> list[tuple[str, ChainSummary]]:
-    """Return the chain summary of each step-level run, with the number of the run where there are several."""
+    """Return the chain summary of each run about chains, with the number of the run where there are several."""
     runs = [(str(i) if len(summaries) > 1 else "", summary.chains) for i, summary in enumerate(summaries, start=1)]
     return [(run, content) for run, content in runs if content is not None]
 
@@ -248,7 +248,7 @@ class OperatorVerdict:
 
 @dataclass(frozen=True)
 class ChainVerdict:
-    """The verdict of a step-level run on its chains."""
+    """The verdict of a run about chains on its chains."""
 
     title: str
     """In plain words."""
@@ -263,7 +263,7 @@ def chain_verdict(summary: Summary) -> ChainVerdict:
     """Return the verdict at the share of steps that the capacity is defined for.
 
     Raises:
-        ConfigError: The summary is not that of a step-level run.
+        ConfigError: The summary is not that of a run about chains.
     """
     content = summary.chains
     if content is None:

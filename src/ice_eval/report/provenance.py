@@ -19,7 +19,7 @@ CITATION = (
     "Grounding for LLMs. arXiv preprint arXiv:2603.18579."
 )
 _OF_STEPS = ("attributions", "operators", "directions", "k", "n")
-"""Settings of every run that apply to step-level runs."""
+"""Settings of every run that apply to runs about chains."""
 
 
 def provenance(manifest: Manifest) -> list[tuple[str, str]]:
@@ -53,7 +53,7 @@ def _of_texts(manifest: Manifest) -> list[tuple[str, str]]:
 
 
 def _of_chains(manifest: Manifest, about: ChainInfo) -> list[tuple[str, str]]:
-    """Return those of a step-level run, with the servers that answered and the replies."""
+    """Return those of a run about chains, with the servers that answered and the replies."""
     config = manifest.config
     served = ", ".join(name for name in about.served_models if name != config.model.removeprefix("openai:"))
     by = f"; answers came from {served}" if served else ""

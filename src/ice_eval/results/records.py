@@ -61,7 +61,7 @@ class RunSettings(RunFields, Record):
     by_magnitude: tuple[str, ...]
     """Attributions that rank units by magnitude, whatever the sign."""
     chain: ChainSettings | None = None
-    """Settings of a step-level run."""
+    """Settings of a run about chains."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,7 +186,7 @@ class TokenCount(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class ChainInfo(Record):
-    """Source and counts of the replies of a step-level run."""
+    """Source and counts of the replies of a run about chains."""
 
     base_url: str | None = None
     """Address of the last reply; None for a model on this machine."""
@@ -247,7 +247,7 @@ class Manifest(Record):
     """None while the run is not finished."""
     noise_guard: NoiseGuard | None = None
     chains: ChainInfo | None = None
-    """Replies of a step-level run."""
+    """Replies of a run about chains."""
     finished: str | None = None
 
 
@@ -402,7 +402,7 @@ class KappaLine(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class ProblemCounts(Record):
-    """Problems of a step-level run."""
+    """Problems of a run about chains."""
 
     n: int
     n_evaluated: int
@@ -579,7 +579,7 @@ class Summary(Record):
     robustness: tuple[RobustnessLine, ...]
     kappa: tuple[KappaLine, ...]
     chains: ChainSummary | None = None
-    """Statistics of a step-level run."""
+    """Statistics of a run about chains."""
 
 
 # --------------------------------------------------------------------------------------------------------- examples

@@ -1,4 +1,4 @@
-"""Figures of step-level runs: whether steps matter, how much of them, and how early the answer stands."""
+"""Figures of runs about chains: whether steps matter, how much of them, and how early the answer stands."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -23,7 +23,7 @@ Named = tuple[str, ChainSummary]
 
 
 def chain_figures(folders: Sequence[RunFolder]) -> list[Figure]:
-    """Return the figures of the step-level runs among some; those that their data do not allow are left out."""
+    """Return the figures of the runs about chains among some; those that their data do not allow are left out."""
     found = [(folder, chains) for folder in folders if (chains := folder.summary().chains) is not None]
     names = run_names([folder for folder, _ in found])
     runs = [(f"{model} on {task}", chains) for (model, task), (_, chains) in zip(names, found, strict=True)]

@@ -19,6 +19,7 @@ from ice_eval.servers import (
     RESPONSES,
     Budget,
     Chat,
+    Message,
     Request,
     RequestPlan,
     RequestProgress,
@@ -99,6 +100,7 @@ class ChainModel(Model):
     writes_in_turns: ClassVar[bool] = True
     dtype = "as served"
     device = "server"
+    part_size = 64
 
     def __init__(self, model: Model | Served, subject: Requests) -> None:
         """Take a model; nothing is asked.
@@ -169,7 +171,9 @@ class ChainModel(Model):
     def generate(
         self, prompts: Sequence[str], *, turns: Sequence[tuple[str, str]] | None, max_tokens: int, stop: str | None
     ) -> list[Generated]:
-        asked = [self._subject.question(prompt, max_tokens) for prompt in prompts]
+        before = tuple(Message(role, text) for role, text in turns or ())  # type: ignore[arg-type]
+        alone = [self._subject.question(prompt, max_tokens) for prompt in prompts]
+        asked = [replace(each, messages=(*before, *each.messages)) for each in alone]
         replies = self.ask(asked)
         found = [replies[each.key] for each in asked]
         return [Generated(whole_words(reply) if reply.answered else None, sum(reply.usage or ())) for reply in found]

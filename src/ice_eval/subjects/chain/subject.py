@@ -204,9 +204,6 @@ class ChainSubject(Subject):
 
     def start(self, engine: Engine, reporter: Reporter) -> None:
         """Let the model write the chains that are missing, all at once, and read every chain."""
-        before, here = self._answered_before, self.model.base_url
-        if before is not None and before != here:
-            reporter.say(f"{before} has answered so far; what is missing is asked of {here}.")
         asked = {each.id: self._chain_request(each) for each in self._unwritten}
         n_missing = self.model.plan(list(asked.values())).n_to_ask if asked else 0
         if n_missing:
@@ -225,6 +222,9 @@ class ChainSubject(Subject):
         n_more = sum(1 for _ in self._most_rationales(engine)) if planned.n_to_ask else 0
         more = f"\nand at most {n_more:,} requests about the steps that explanations choose" if n_more else ""
         reporter.say(f"about the chains: {planned}{more}")
+        before, here = self._answered_before, self.model.base_url
+        if before is not None and before != here and planned.n_to_ask:
+            reporter.say(f"{before} has answered so far; what is missing is asked of {here}.")
 
     @property
     def _policy(self) -> AnswerStep:
