@@ -1,5 +1,6 @@
 import json
 import re
+import shutil
 from dataclasses import replace
 from html.parser import HTMLParser
 
@@ -27,7 +28,7 @@ from ice_eval.report.chains import chain_verdict, cot_notes, cot_tables, headlin
 from ice_eval.report.example import example_lines
 from ice_eval.report.figures import figures
 from ice_eval.report.provenance import command, provenance
-from ice_eval.results import differences, view_example
+from ice_eval.results import RunFolder, differences, view_example
 from ice_eval.stats import NOISE_ONLY, Interval, ReasoningVerdict, reasoning_verdict
 
 
@@ -297,6 +298,14 @@ def rows_of(figure):
     """The rows that dots are drawn from."""
     spec = figure.chart.to_dict()
     return spec["datasets"][spec["data"]["name"]] if "datasets" in spec else spec["data"]["values"]
+
+
+def test_a_classification_put_as_a_question_has_the_name_of_the_papers_task(folder, tmp_path):
+    copy = RunFolder(shutil.copytree(folder.path, tmp_path / "run"))
+    path = copy.path / "manifest.json"
+    path.write_text(path.read_text(encoding="utf-8").replace('"gsm8k"', '"sst2/reasoning"'), encoding="utf-8")
+    dots = rows_of(next(figure for figure in figures([copy]) if figure.name == "chain-capacity"))
+    assert [dot["task"] for dot in dots if not dot["published"]] == ["sst2"]
 
 
 def test_a_run_stands_beside_the_published_models(folder):

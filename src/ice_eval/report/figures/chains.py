@@ -30,7 +30,7 @@ def chain_figures(folders: Sequence[RunFolder]) -> list[Figure]:
     own = [
         ChainOfThought(
             model=model,
-            task=folder.manifest().config.task,
+            task=folder.manifest().config.task.removesuffix("/reasoning"),  # as the paper names it
             src=line.src,
             accuracy=content.problems.accuracy,
             **parts.ends(line.src_ci),
