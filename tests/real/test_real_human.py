@@ -3,7 +3,7 @@
 import pytest
 
 import ice_eval
-from ice_eval.analysis.measures.plausibility import RATIONALES, RELATION, VECTORS, Plausibility
+from ice_eval.analysis.measures.plausibility import RATIONALES, RELATION, VECTORS, PlausibilityMeasure
 from ice_eval.tasks import FileData, Task
 
 SETS = {
@@ -46,7 +46,7 @@ def test_an_encoder_gets_the_plausibility_table_end_to_end(shared_data, name):
     run = ice_eval.evaluate(
         model, task_of(shared_data, name), attributions=attributions, operators=["delete"], n=8, m=5
     )
-    found = Plausibility().of(run.folder)
+    found = PlausibilityMeasure().of(run.folder)
     lines = {part.title: part.lines for part in found.parts}
     assert [line["n"] for line in lines[VECTORS]] == [8, 8]
     assert len(lines[RATIONALES]) == 2 * 3

@@ -4,11 +4,11 @@ from tests.analysis.measures.conftest import drawn
 from tests.small_runs import run, texts
 
 from ice_eval.analysis.measures import Missing
-from ice_eval.analysis.measures.explanations import Agreement
+from ice_eval.analysis.measures.explanations import AgreementMeasure
 
 
 def test_each_two_attributions_are_compared(small):
-    ranks, overlaps = Agreement().of(small.folder).parts
+    ranks, overlaps = AgreementMeasure().of(small.folder).parts
     pairs = [(line["first"], line["second"]) for line in ranks.lines]
     assert len(pairs) == 6 == len(overlaps.lines)
     [line] = [line for line in ranks.lines if (line["first"], line["second"]) == ("hat", "other")]
@@ -21,11 +21,11 @@ def test_each_two_attributions_are_compared(small):
 
 def test_the_same_numbers_agree_wholly():
     found = run(texts(5), attributions={"one": drawn("hat"), "same": drawn("hat")}, m=5, k=[0.2, 0.4])
-    ranks, overlaps = Agreement().of(found.folder).parts
+    ranks, overlaps = AgreementMeasure().of(found.folder).parts
     assert [line["mean"] for line in ranks.lines] == [pytest.approx(1)]
     assert [(line["k"], line["mean"]) for line in overlaps.lines] == [(0.2, 1), (0.4, 1)]
 
 
 def test_one_attribution_is_not_enough(unannotated):
-    found = Agreement().of(unannotated.folder)
+    found = AgreementMeasure().of(unannotated.folder)
     assert found == Missing("the run has one attribution, and agreement needs two; add one with --attributions")

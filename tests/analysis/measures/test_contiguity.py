@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ice_eval.analysis.measures import Missing
-from ice_eval.analysis.measures.explanations import Contiguity, chance_contiguity, contiguity
+from ice_eval.analysis.measures.explanations import ContiguityMeasure, chance_contiguity, contiguity
 
 FIELDS = ["premise"] * 3 + ["claim"] * 4
 
@@ -23,7 +23,7 @@ def test_chance_is_the_mean_over_all_sets(size):
 
 
 def test_random_rationales_stand_together_as_often_as_chance_says(small):
-    [part] = Contiguity().of(small.folder).parts
+    [part] = ContiguityMeasure().of(small.folder).parts
     found = {line["attribution"]: line for line in part.lines}
     low, high = found["hat"]["above_chance_ci"]
     assert low <= 0 <= high
@@ -31,6 +31,6 @@ def test_random_rationales_stand_together_as_often_as_chance_says(small):
 
 
 def test_single_units_have_no_neighbours(unannotated):
-    assert Contiguity().of(unannotated.folder) == Missing(
+    assert ContiguityMeasure().of(unannotated.folder) == Missing(
         "every rationale is a single unit; a larger --k gives longer ones"
     )

@@ -11,7 +11,7 @@ from tests.small_runs import Plain, files_of, picks, results_of, rows_of, run, t
 
 import ice_eval as ice
 from ice_eval.analysis.measures import Found, Missing
-from ice_eval.analysis.measures.eraser import Eraser, goodness
+from ice_eval.analysis.measures.eraser import EraserMeasure, goodness
 from ice_eval.models.toy import BIAS, WEIGHTS
 from ice_eval.rationales import ERASER_SHARES
 from ice_eval.report.page import page
@@ -23,7 +23,7 @@ BOTH = ["sufficiency", "necessity"]
 
 
 def parts_of(done):
-    found = Eraser().of(done.folder)
+    found = EraserMeasure().of(done.folder)
     assert isinstance(found, Found)
     return {part.title: list(part.lines) for part in found.parts}
 
@@ -135,7 +135,7 @@ def test_rows_are_added_to_a_finished_run_and_only_those(plain_run, found, title
     out = tmp_path / "run"
     shutil.copytree(plain_run.path, out)
     before = files_of(out)
-    assert isinstance(Eraser().of(plain_run.folder), Missing)
+    assert isinstance(EraserMeasure().of(plain_run.folder), Missing)
     added = run(TEXTS, out=out, directions=BOTH, eraser=True, **SETTINGS)
     assert results_of(added) == results_of(found)
     old = {name: content for name, content in before.items() if name.name.startswith("part-")}

@@ -15,7 +15,7 @@ from ice_eval.analysis.measures.plausibility import (
     RATIONALES,
     RELATION,
     VECTORS,
-    Plausibility,
+    PlausibilityMeasure,
     chance_iou,
     marks_of,
 )
@@ -26,7 +26,7 @@ from ice_eval.results import InputRow
 
 @pytest.fixture(scope="module")
 def found(small):
-    return Plausibility().of(small.folder)
+    return PlausibilityMeasure().of(small.folder)
 
 
 def lines(found, title, **where):
@@ -98,7 +98,7 @@ def test_attributions_are_compared_with_each_other_where_there_are_four(small, f
     assert line["n"] == 4
     assert line["pearson"] == pytest.approx(pearsonr(*zip(*points, strict=True)).statistic)
     assert "pearson_p" not in line
-    together = Plausibility().across([found, found])
+    together = PlausibilityMeasure().across([found, found])
     assert [each["n"] for each in lines(together, ALL_RUNS, operator="delete", measure="AUPRC")] == [8]
 
 
@@ -110,7 +110,7 @@ def test_everything_can_be_written_as_json(found):
 
 
 def test_without_human_rationales_the_line_says_how_to_give_them(unannotated):
-    found = Plausibility().of(unannotated.folder)
+    found = PlausibilityMeasure().of(unannotated.folder)
     assert isinstance(found, Missing)
     assert found.reason.startswith("the run's data have no human rationales; give each example a 'rationale'")
 
@@ -122,25 +122,27 @@ def test_examples_whose_marks_tell_nothing_apart_are_left_out_and_counted():
         {"text": "two one four three six five", "rationale": []},
     ]
     task = task_of(records)
-    found = Plausibility().of(run(task, attributions={"hat": drawn("hat")}, m=5).folder)
+    found = PlausibilityMeasure().of(run(task, attributions={"hat": drawn("hat")}, m=5).folder)
     assert [line["n"] for line in lines(found, VECTORS)] == [1]
     assert found.notes[0].startswith("2 of 3 examples are left out")
-    found = Plausibility().of(run(task, attributions=["human"], m=5).folder)
+    found = PlausibilityMeasure().of(run(task, attributions=["human"], m=5).folder)
     assert found == Missing("the run has no attribution beside 'human', which is the yardstick")
-    found = Plausibility().of(run(task_of(records[1:]), attributions={"hat": drawn("hat")}, m=5).folder)
+    found = PlausibilityMeasure().of(run(task_of(records[1:]), attributions={"hat": drawn("hat")}, m=5).folder)
     assert found == Missing("no human rationale marks some units of a text and leaves others")
 
 
 def test_units_of_the_whole_prompt_have_no_marks():
     records = [{"text": "one two three four five six", "rationale": [[0, 3]]}]
-    found = Plausibility().of(run(task_of(records), attributions={"hat": drawn("hat")}, m=5, scope="prompt").folder)
+    found = PlausibilityMeasure().of(
+        run(task_of(records), attributions={"hat": drawn("hat")}, m=5, scope="prompt").folder
+    )
     assert found.reason.endswith("the units of --scope prompt are of no field; run without it")
 
 
 def test_examples_that_share_a_passage_are_resampled_together(small):
     texts = [row.fields["text"] for part in small.folder.parts() for row in small.folder.inputs(part)]
     records = [{"text": text, "rationale": [[0, 9]], "group": str(place // 4)} for place, text in enumerate(texts)]
-    found = Plausibility().of(run(task_of(records), attributions={"hat": drawn("hat")}, m=5, n=40).folder)
+    found = PlausibilityMeasure().of(run(task_of(records), attributions={"hat": drawn("hat")}, m=5, n=40).folder)
     [line] = lines(found, RELATION, measure="AUPRC")
     assert (line["n"], line["pearson_p"], line["pearson_p_adjusted"]) == (40, None, None)
     assert line["pearson_ci"][0] < line["pearson"] < line["pearson_ci"][1]
@@ -152,7 +154,7 @@ def test_signed_numbers_rank_by_magnitude_where_the_run_did():
     against = {"against": lambda item: -np.arange(6.0, 0, -1)}  # the marked unit has the largest magnitude
     rates = {}
     for sign in ("support", "abs"):
-        found = Plausibility().of(run(task_of(records), attributions=against, m=5, sign=sign).folder)
+        found = PlausibilityMeasure().of(run(task_of(records), attributions=against, m=5, sign=sign).folder)
         rates[sign] = lines(found, VECTORS)[0]["mean"]
     assert rates == {"support": pytest.approx(1 / 6), "abs": 1}
 

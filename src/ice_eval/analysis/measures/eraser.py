@@ -65,7 +65,7 @@ class _Key(NamedTuple):
 
 
 @measure("eraser")
-class Eraser(Measure):
+class EraserMeasure(Measure):
     """ERASER's sufficiency, comprehensiveness and AOPC, and leave-one-out correlation, beside win rates."""
 
     needs = "a run with --eraser"

@@ -22,7 +22,7 @@ _OVERLAP = (*_PAIR, *naming("k"), *N, *examples.above_chance_columns("IoU"))
 
 
 @measure("agreement")
-class Agreement(Measure):
+class AgreementMeasure(Measure):
     """Rank correlation and overlap of rationales between each two attributions."""
 
     needs = "two attributions"
@@ -130,7 +130,7 @@ def chance_contiguity(size: int, fields: list[str]) -> float:
 
 
 @measure("contiguity")
-class Contiguity(Measure):
+class ContiguityMeasure(Measure):
     """How much of a rationale stands together, beside random sets of its size."""
 
     needs = "rationales of two units or more"

@@ -154,7 +154,7 @@ _Values = Mapping[tuple[str, Share | None, str], Mapping[str, tuple[float, float
 
 
 @measure("plausibility")
-class Plausibility(Measure):
+class PlausibilityMeasure(Measure):
     """Overlap of rationales and attributions with human rationales, beside chance, and its relation to win rates."""
 
     needs = "human rationales in the data"
