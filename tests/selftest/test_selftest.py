@@ -17,6 +17,8 @@ from ice_eval.records import DIRECTIONS, Kind, Rows
 from ice_eval.results import comparisons
 from ice_eval.seeding import rng_for
 from ice_eval.selftest import QUICK, Sizes
+from ice_eval.stats.randomization import compare_all
+from ice_eval.stats.sequential import compare_all_sequentially
 
 RANDOM = Sizes(random=300)
 """What it takes to see a fault in how a random explanation is judged."""
@@ -105,7 +107,7 @@ def compare_with(change):
     """`stats.compare_all`, with a fault."""
 
     def faulty(observed, null, n):
-        found = stats.compare_all(observed, null, n)
+        found = compare_all(observed, null, n)
         below, tied = np.rint(found.win_rate_strict * n), np.rint(found.tie_rate * n)
         return dataclasses.replace(found, **change(below, tied, n - below - tied, n))
 
@@ -145,7 +147,7 @@ def test_a_wrong_tail_is_found(monkeypatch):
             "p_lower": (1 + tied + above) / (m + 1),
         }
     )
-    monkeypatch.setattr(comparisons, "compare_all", swapped)
+    monkeypatch.setattr(comparisons.stats, "compare_all", swapped)
     assert {"a random set beats the truth", "a random set does worse than the negated truth"} <= names(sizes=NOTHING)
 
 
@@ -153,20 +155,20 @@ def test_dropped_ties_are_found(monkeypatch):
     dropped = compare_with(
         lambda below, tied, above, m: {"p_value": (1 + above) / (m + 1), "p_lower": (1 + below) / (m + 1)}
     )
-    monkeypatch.setattr(comparisons, "compare_all", dropped)
+    monkeypatch.setattr(comparisons.stats, "compare_all", dropped)
     assert "false positives, lower tail, α = 0.05" in names(sizes=RANDOM)
 
 
 @pytest.mark.slow
 def test_ties_that_count_as_wins_are_found(monkeypatch):
     generous = compare_with(lambda below, tied, above, m: {"win_rate": (below + tied) / m})
-    monkeypatch.setattr(comparisons, "compare_all", generous)
+    monkeypatch.setattr(comparisons.stats, "compare_all", generous)
     assert {"mean win rate", "ranks are uniform"} <= names(sizes=RANDOM)
 
 
 def test_a_p_value_that_leaves_out_the_rationale_itself_is_found(monkeypatch):
     bare = compare_with(lambda below, tied, above, m: {"p_value": np.maximum(tied + above, 0.5) / m})
-    monkeypatch.setattr(comparisons, "compare_all", bare)
+    monkeypatch.setattr(comparisons.stats, "compare_all", bare)
     assert "the truth has the smallest p-value" in names(sizes=Sizes(truth=25), with_transformer=True)
 
 
@@ -313,11 +315,11 @@ def test_matched_sets_that_prefer_early_units_are_found(monkeypatch):
 @pytest.mark.slow
 def test_a_sequential_p_value_that_forgets_where_it_stopped_is_found(monkeypatch):
     def naive(observed, stream, n):
-        found = stats.compare_all_sequentially(observed, stream, n)
+        found = compare_all_sequentially(observed, stream, n)
         rates = dataclasses.replace(found.rates, p_value=np.maximum(found.rates.p_value - 1 / found.n_upper, 1e-3))
         return dataclasses.replace(found, rates=rates)
 
-    monkeypatch.setattr(comparisons, "compare_all_sequentially", naive)
+    monkeypatch.setattr(comparisons.stats, "compare_all_sequentially", naive)
     sizes = dataclasses.replace(NOTHING, sequential=800)
     found = {(check.name.partition(",")[0], check.about.attribution) for check in run(sizes).failed}
     assert found == {("false positives", "random, sequential")}
@@ -325,9 +327,9 @@ def test_a_sequential_p_value_that_forgets_where_it_stopped_is_found(monkeypatch
 
 def test_a_win_rate_that_counts_the_stopping_set_is_found(monkeypatch):
     def naive(observed, stream, n):
-        found = stats.compare_all_sequentially(observed, stream, n)
+        found = compare_all_sequentially(observed, stream, n)
         return dataclasses.replace(found, rates=dataclasses.replace(found.rates, win_rate=1 - found.rates.p_value))
 
-    monkeypatch.setattr(comparisons, "compare_all_sequentially", naive)
+    monkeypatch.setattr(comparisons.stats, "compare_all_sequentially", naive)
     found = {(check.name, check.about.attribution) for check in run(Sizes(sequential=800)).failed}
     assert found == {("mean win rate", "random, sequential")}
