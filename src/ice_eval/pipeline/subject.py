@@ -37,7 +37,7 @@ class Pool(Protocol):
 
 
 class Subject(ABC):
-    """What a run is about: how examples become units, and what is asked of them beside the rows of every run.
+    """The kind of input that a run is about: how examples become units, and which rows they have beside the usual ones.
 
     Rows, scores, files, statistics, resume and executors are the engine's, and the same for all subjects.
     """

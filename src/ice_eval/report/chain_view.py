@@ -27,7 +27,7 @@ class ChainReply(NamedTuple):
 
     text: str
     changed: bool | None
-    """Whether it is another answer than the chain's own; None where it cannot be read."""
+    """True if it is another answer than the chain's own; None where it cannot be read."""
     times: int
 
 
@@ -53,14 +53,14 @@ class ChainView:
     is_right: bool | None
     operator: str
     alone: bool
-    """Whether steps were taken away one at a time; else together with others."""
+    """True if steps were removed one at a time; else together with others."""
     whole: tuple[ChainReply, ...]
     """To the whole chain, asked several times."""
     empty: tuple[ChainReply, ...]
     """Without any step."""
     steps: tuple[StepEffect, ...]
     always: bool = False
-    """Whether every random removal changes the answer, so that no step stands out although all may matter."""
+    """True if every random removal changes the answer, so that no step stands out although all may matter."""
 
 
 def is_chain(view: ExampleView) -> bool:

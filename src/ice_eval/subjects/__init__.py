@@ -1,4 +1,4 @@
-"""What is explained: where words and tokens of others lie in a text (`alignment`), and chains of thought (`chain`)."""
+"""Inputs that are explained: alignment of words and tokens with a text, and chains of thought."""
 
 from ice_eval.subjects.alignment import (
     Form,

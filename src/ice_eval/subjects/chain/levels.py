@@ -52,7 +52,7 @@ class AnswerTest:
     m: int
     """Number of sets that it was compared with."""
     exact: bool
-    """Whether these are all other sets there are."""
+    """True if these are all other sets there are."""
     win_rate: float
     """Share of them that it beats, ties one half."""
     tie_rate: float
@@ -65,11 +65,11 @@ class AnswerTest:
 
     None where they do not differ."""
     score: float
-    """Of the answer when the rationale alone is kept, or removed (necessity)."""
+    """Score of the answer when the rationale alone is kept, or removed (necessity)."""
     score_full: float
-    """Of the answer after the whole chain."""
+    """Score of the answer after the whole chain."""
     score_empty: float
-    """Of the answer after no step at all."""
+    """Score of the answer after no step at all."""
     null: tuple[float, ...]
     """Scores of the sets that it was compared with."""
 

@@ -37,7 +37,7 @@ _BOLD = regex.compile(r"\*\*([^*]+)\*\*")
 _LONGEST = 200
 """Characters; what is longer is a loop of a model, not a number."""
 _GREATEST_POWER = 400
-"""Of ten; beyond, a fraction would take all memory and mean nothing."""
+"""Largest power of ten; beyond, a fraction would take all memory and mean nothing."""
 _FLOAT_PLACES = 10
 """Decimals are compared to this many places: what stands behind is the noise of floating-point arithmetic."""
 

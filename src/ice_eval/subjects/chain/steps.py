@@ -339,7 +339,7 @@ _PREAMBLE = regex.compile(
     r"(?:(?:the|my|our|la|die|der|el)\s+)?(?:(?:final|correct|right|best|overall|最终|正确)\s*)*",
     regex.IGNORECASE,
 )
-"""What may stand before the marker in a sentence that does nothing but state the answer."""
+"""Words that may precede the marker in a sentence that does nothing but state the answer."""
 
 
 def last_marked(text: str) -> str | None:
