@@ -41,7 +41,7 @@ def _grouped(records: Iterable[_Record], *names: str) -> list[tuple[_Line, list[
 
 _OPERATOR_COLUMNS = (
     *naming("attribution", "operators", "texts"),
-    *columns("count", n_configurations="configurations", n_crossings="cross 55 %", n_confirmed="confirmed"),
+    *columns("count", n_configurations="configurations", n_crossings="cross 55 %", n_confirmed="for sure"),
     *columns("percent", first_exceeds="first higher"),
     *columns("points", mean_gap="mean gap", median_gap="median gap", widest_gap="widest gap"),
     *columns("text", widest_where="where"),
@@ -75,8 +75,8 @@ def operators(grid: GridResults) -> Found | Missing:
         for pair in operator_dependence(grid.cells, operators=each).crossings
     ]
     notes = (
-        "Gaps are the first operator's win rate less the second's; a crossing is confirmed where both "
-        "one-sided 95 % bounds lie on opposite sides of 55 %.",
+        "Gaps are the first operator's win rate less the second's; a crossing is sure where the 95 % "
+        "intervals lie on opposite sides of 55 %.",
         f"Texts are long from {grids.LONG_TEXT} tokens in the median on.",
     )
     crossing = Part("Configurations that cross 55 %", _CROSSING_COLUMNS, crossings)
@@ -116,7 +116,7 @@ def _operator_lines(
                 "texts": texts,
                 "n_configurations": len(found.pairs),
                 "n_crossings": len(found.crossings),
-                "n_confirmed": sum(known[_pair_key(each)]["crossing"] == "confirmed" for each in found.crossings),
+                "n_confirmed": sum(known[_pair_key(each)]["crossing"] == "yes" for each in found.crossings),
                 **_fields(found, "first_exceeds", "mean_gap", "median_gap"),
                 "widest_gap": found.widest.gap,
                 "widest_where": ", ".join(filter(None, (widest.model, widest.task, widest.prompt))),
@@ -421,9 +421,8 @@ def _is_ahead(run: GridRun, own: Configuration, other: Configuration) -> bool:
     if not shared:
         return False
     rates = (np.array([each[name] for name in shared]) for each in (first, second))
-    rng = rng_for(run.folder.manifest().config.seed, "guidelines")
-    interval = stats.difference_interval(*rates, rng=rng, groups=groups_of([run.inputs[name] for name in shared]))
-    return interval is not None and interval.low > 0
+    found = stats.paired_difference(*rates, groups=groups_of([run.inputs[name] for name in shared]))
+    return found.interval is not None and found.interval.high < 0  # the other one's win rate minus its own
 
 
 QUESTIONS: Mapping[str, Callable[[GridResults], Found | Missing]] = {

@@ -15,7 +15,6 @@ from ice_eval.analysis.examples import Values, group_label
 from ice_eval.records import Kind
 from ice_eval.results import RunFolder
 from ice_eval.results.ledger import NO_NAMES
-from ice_eval.seeding import rng_for
 
 _INVERSE_TEMPERATURES = (0.0, 50.0)
 """Bounds for scores of unit spread; at 0 all labels are equally likely."""
@@ -105,9 +104,9 @@ def _compared(
         by_example.append(_means(scored.examples, rescaled))
     shared = [example for example in by_example[0] if example in by_example[1]]
     first, second = (np.array([means[example] for example in shared]) for means in by_example)
-    rng = rng_for(0, "answers", operator or "", direction or "")
-    found = stats.paired_difference(first, second, rng=rng, groups=[groups[example] for example in shared])
-    return Answered(**values, difference=found.difference, difference_ci=found.interval)
+    change = second - first
+    interval = stats.unbounded_interval(change, groups=[groups[example] for example in shared])
+    return Answered(**values, difference=float(change.mean()), difference_ci=interval)
 
 
 def _means(examples: Sequence[str], values: Values) -> dict[str, float]:

@@ -65,28 +65,18 @@ def groups_of(rows: Sequence[InputRow]) -> Groups:
 
 
 def mean_of(
-    values: Values, rows: Sequence[InputRow], rng: np.random.Generator, *, field: str = "mean", on_scale: bool = True
+    values: Values, rows: Sequence[InputRow], *, field: str = "mean", scale: tuple[float, float] = (0.0, 1.0)
 ) -> dict[str, Any]:
-    """Return the mean of a value of every example and its interval, as fields of a line.
-
-    Values are in [0, 1]; if not (`on_scale` is False), those that are all alike have no interval, also at 0 and 1.
-    """
-    known = on_scale or np.ptp(values) > _ALIKE
-    interval = stats.mean_interval(values, rng=rng, groups=groups_of(rows)) if known else None
+    """Return the mean of a value of every example and its interval, as fields of a line."""
+    interval = stats.mean_interval(values, groups=groups_of(rows), scale=scale)
     return {field: float(values.mean()), f"{field}_ci": interval}
 
 
-def above_chance(values: Values, chance: Values, rows: Sequence[InputRow], rng: np.random.Generator) -> dict[str, Any]:
+def above_chance(values: Values, chance: Values, rows: Sequence[InputRow]) -> dict[str, Any]:
     """Return the means of values in [0, 1] and of chance, and their paired difference, as fields of a line."""
-    mean = mean_of(values, rows, rng)
-    by_chance, difference = float(chance.mean()), float((values - chance).mean())
-    interval: Sequence[float] | None
-    if np.ptp(values) == 0 and mean["mean_ci"] is not None:
-        # Resamples would vary with chance alone: not one match in ten examples would be surely fewer than by chance.
-        interval = [limit - by_chance for limit in mean["mean_ci"]]
-    else:
-        interval = stats.difference_interval(values, chance, rng=rng, groups=groups_of(rows))
-    return {**mean, "chance": by_chance, "above_chance": difference, "above_chance_ci": interval}
+    found = stats.paired_difference(chance, values, groups=groups_of(rows))
+    above = {"above_chance": found.difference, "above_chance_ci": found.interval}
+    return {**mean_of(values, rows), "chance": float(chance.mean()), **above}
 
 
 def above_chance_columns(header: str, kind: CellKind = "number") -> tuple[Column, ...]:

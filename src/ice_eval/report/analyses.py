@@ -7,7 +7,7 @@ from typing import Any, get_args
 from ice_eval.analysis import AuditedUnit, FillAudit, GridLine, InfillAudit, paper
 from ice_eval.analysis.infill_audit import LOOSE_COUNT, LOOSE_Z, N_SHUFFLES, ContaminationEffect, PieceKind
 from ice_eval.analysis.measures import Found, Measured, Missing, Part
-from ice_eval.report.colours import word_of_rate
+from ice_eval.report.colours import word_of_verdict
 from ice_eval.results import RunFolder, SummaryLine
 from ice_eval.results.outcomes import ALL
 from ice_eval.table import EMPTY, Column, Table, naming, percent, table_of
@@ -110,7 +110,7 @@ def _rate_column(name: str) -> Column:
         return percent(line.win_rate) + (" *" if line.p_adjusted is not None and line.p_adjusted <= _STAR else "")
 
     def word(row: Mapping[str, Any]) -> str | None:
-        return word_of_rate(row[name].win_rate, row[name].verdict) if name in row else None
+        return word_of_verdict(row[name].verdict) if name in row else None
 
     return Column(name, name, "text", get=lambda row: rate(row[name]) if name in row else None, word=word)
 
@@ -277,7 +277,7 @@ def beside_table(found: paper.BesidePaper) -> Table:
     """Return the win rates of a run beside the published ones; without rows where the paper has none of them."""
     columns = (
         *naming("attribution", "operator", "k", "n"),
-        Column("win_rate", "win rate", "percent", word=lambda line: word_of_rate(line.win_rate, line.verdict)),
+        Column("win_rate", "win rate", "percent", word=lambda line: word_of_verdict(line.verdict)),
         Column("win_rate_ci", "95 % CI", "percent interval"),
         Column("published", "published", "percent", word=lambda line: line.published_taxonomy),
         Column("difference", "difference", "points"),

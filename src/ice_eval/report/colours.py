@@ -8,7 +8,11 @@ from ice_eval import stats
 
 WORD_COLOURS: Mapping[str | None, str] = {
     "anti-faithful": "#b5400e",
+    "undecidable": "#b8b8b8",
+    "not distinguishable from random": "#ecd9a5",
+    "random within ±5 pp": "#ecd9a5",
     "near-random": "#ecd9a5",
+    "better than random": "#cfe3cf",
     "weakly faithful": "#8fc6bb",
     "faithful": "#0f6b62",
     "decorative": "#ecd9a5",
@@ -41,15 +45,6 @@ def operator_colour(name: str) -> str:
     return OPERATOR_COLOURS.get(name, "#7a7a7a")
 
 
-def word_of_verdict(verdict: stats.Verdict | None) -> stats.Taxonomy | None:
-    """Return the word that colours a verdict: the lowest of a range, since the data exclude all below it."""
-    if verdict is None:
-        return None
-    return "near-random" if verdict.reason == stats.NOT_DISTINGUISHABLE else verdict.lowest
-
-
-def word_of_rate(win_rate: float | None, verdict: stats.Verdict | None) -> stats.Taxonomy | None:
-    """Return the word that colours a win rate; without words in the verdict it is that of the verdict."""
-    if win_rate is None or (verdict is not None and verdict.reason is not None):
-        return word_of_verdict(verdict)
-    return stats.taxonomy(win_rate)
+def word_of_verdict(verdict: stats.Verdict | None) -> stats.Word | None:
+    """Return the word that colours a verdict and its win rate."""
+    return None if verdict is None else verdict.word

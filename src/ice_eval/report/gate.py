@@ -9,12 +9,13 @@ from ice_eval.report.chains import headlines, numbered
 from ice_eval.results import Summary, SummaryLine
 from ice_eval.results.outcomes import ALL
 from ice_eval.results.records import AgreementLine
-from ice_eval.stats import NOT_DISTINGUISHABLE, REASONING, TAXONOMY, WEAKLY_FAITHFUL, ReasoningVerdict, Verdict
+from ice_eval.stats import REASONING, WEAKLY_FAITHFUL, ReasoningVerdict, Verdict
+from ice_eval.stats import WORDS as VERDICTS
 from ice_eval.table import share
 
 DISAGREE = "operators disagree"
 UNDETERMINED = "undetermined"
-WORDS = (*TAXONOMY, NOT_DISTINGUISHABLE, UNDETERMINED, DISAGREE, *REASONING)
+WORDS = (*VERDICTS, UNDETERMINED, DISAGREE, *REASONING)
 _CONTROL = "random"
 
 
@@ -28,13 +29,13 @@ def words_of(given: Sequence[str]) -> tuple[str, ...]:
 
 
 def failures(summaries: Sequence[Summary], words: Sequence[str], *, attributions: Sequence[str] = ()) -> list[str]:
-    """Return a line for every configuration whose verdict holds one of the words, and for every confirmed disagreement.
+    """Return a line for every configuration whose verdict is one of the words, and for every disagreement.
 
-    A range, as "weakly faithful to faithful", holds every word from its first to its last: none of them is excluded.
     The average over operators is skipped, since its operators are checked, and so is the random control, which should
-    be indistinguishable from random. Chains of thought have the leading verdict under each operator; a word for them
-    also fails where there is no such verdict, since nothing excludes it then. With `attributions` only theirs count;
-    raises `ConfigError` if no run has an attribution of that name.
+    be indistinguishable from random. Chains of thought have the leading verdict under each operator. A range, as
+    "decorative to scaffolding", holds every word from its first to its last: none of them is excluded; without a
+    verdict, no word is. With `attributions` only theirs count; raises `ConfigError` if no run has an attribution of
+    that name.
     """
     known = dict.fromkeys(line.attribution for summary in summaries for line in summary.configurations)
     for name in attributions:
@@ -57,7 +58,7 @@ def failures(summaries: Sequence[Summary], words: Sequence[str], *, attributions
             if line.operator != ALL and counts(line) and not _held(line.verdict).isdisjoint(words):
                 found.append(f"{named(line, line.operator)}: {line.verdict or UNDETERMINED}")
         for pair in summary.agreement if DISAGREE in words else ():
-            if pair.crosses_threshold == "confirmed" and counts(pair):
+            if pair.crosses_threshold == "yes" and counts(pair):
                 where = named(pair, " and ".join(pair.operators))
                 found.append(f"{where}: win rates on opposite sides of {100 * WEAKLY_FAITHFUL:g} %")
     return found
@@ -82,6 +83,6 @@ def _of_chains(summaries: Sequence[Summary], words: Sequence[str]) -> Iterator[s
 
 
 def _held(verdict: Verdict | ReasoningVerdict | None) -> set[str]:
-    if verdict is None or verdict.reason not in (None, NOT_DISTINGUISHABLE):
-        return {UNDETERMINED}
-    return set(verdict.words) if verdict.reason is None else {NOT_DISTINGUISHABLE}
+    if isinstance(verdict, Verdict):
+        return {verdict.word}
+    return {UNDETERMINED} if verdict is None or verdict.reason is not None else set(verdict.words)

@@ -19,11 +19,10 @@ from ice_eval.results.summary import SMALL_N
 from ice_eval.table import percent, share
 
 FLAGS = {
-    "small_n": "fewer than 50 examples: the intervals are rough.",
+    "small_n": "fewer than 50 examples: the intervals hold whatever the win rates look like, so they are wide.",
     "ties": "more than 1 % of random sets tie with the rationale: a tie says nothing for or against it.",
     "depends_on_score_order": "the verdict changes if sets rank by how nearly they give the full text's score.",
-    "few_groups": "fewer than 20 groups: intervals are too narrow, at 12 groups they cover 92 % instead of 95 %.",
-    "grouped": "several examples share a passage: whole groups were resampled, and errors allow for it.",
+    "grouped": "several examples share a text: intervals treat each such group as one observation.",
     "adaptive_dataset": "a pilot chose the number of random sets: enough for the data set, not for single examples.",
     "adaptive_examples": "each example took as many random sets as its tests needed.",
     "exact_for_some": "short texts have fewer sets than were asked for: all of them were used, and the test is exact.",
@@ -43,7 +42,7 @@ FLAGS = {
 """Meanings of the flags of a summary."""
 _STEP_FLAGS = {
     **FLAGS,
-    "small_n": "fewer than 50 chains: the intervals are rough.",
+    "small_n": "fewer than 50 chains: the intervals hold whatever the win rates look like, so they are wide.",
     "exact_for_some": "short chains have fewer sets than were asked for: all of them were used, and the test is exact.",
     "depends_on_score_order": "the verdict changes if sets rank by how nearly they give the whole chain's score.",
 }
@@ -103,10 +102,10 @@ def lead(summaries: Sequence[Summary]) -> str:
         f"Each explanation's {ranked} {_units(summaries)} are {act}, and random sets of the same "
         f"size{also if matched else ''} are {act} in the same way. The win rate is the share of random sets that the "
         f"explanation beats{_chance(lines)}. "
-        "A word other than “not distinguishable from random” is given only where the whole 95 % interval allows it and "
-        f"the test agrees (p ≤ 0.05). The words are anti-faithful below 50 %, near-random up to {THRESHOLD}, weakly "
-        f"faithful up to {100 * stats.FAITHFUL:g} % and faithful above, or the range that the interval reaches over. "
-        "Each verdict is about one configuration and is not adjusted for how many there are; “p adj.” in the table is."
+        "A word is given only where the whole 95 % interval allows it: anti-faithful below 50 %, better than random "
+        f"above 50 %, weakly faithful from {THRESHOLD} on, faithful above {100 * stats.FAITHFUL:g} %, and random "
+        "within ±5 pp where it lies between 45 and 55 %. Else the explanation is not distinguishable from random. Each "
+        "verdict is about one configuration; “p adj.” and `--simultaneous` allow for how many there are."
     )
 
 
@@ -146,12 +145,13 @@ def _has_ties(line: SummaryLine) -> bool:
 
 
 def _over_all(line: RobustnessLine, units: str) -> str:
-    """Return one sentence on all operators; it names its bounds, which differ from the intervals beside it."""
-    if line.word == "robust" and line.sides is not None:
-        return f"All operators put it {line.sides[0]} {THRESHOLD} (one-sided 95 % bounds)."
+    """Return one sentence on all operators."""
+    if line.word == "robust":
+        return f"All operators put it at {THRESHOLD} or above."
+    if line.word == "weak under all operators":
+        return f"All operators put it below {THRESHOLD}."
     if line.word == "operator-dependent":
-        depends = f"the answer depends on how {units} are removed."
-        return f"The operators contradict each other (one-sided 95 % bounds): {depends}"
+        return f"The operators contradict each other: the answer depends on how {units} are removed."
     return "Whether the operators agree is not certain." if line.word else ""
 
 
@@ -165,7 +165,7 @@ def _setting(place: Configuration) -> str:
 
 
 def _sentence(line: SummaryLine) -> OperatorVerdict:
-    verdict, word = ("no verdict", None) if line.verdict is None else (str(line.verdict), line.verdict.lowest)
+    verdict, word = ("no verdict", None) if line.verdict is None else (str(line.verdict), line.verdict.word)
     if line.win_rate is None:
         return OperatorVerdict(line.operator, verdict, word, "no example could be evaluated.")
     limits = line.win_rate_ci
@@ -182,17 +182,17 @@ def _sentence(line: SummaryLine) -> OperatorVerdict:
 
 def _silence(lines: Sequence[SummaryLine], units: str) -> str:
     """Return conclusions that a reader might draw from the verdicts, and must not."""
-    found = [line.verdict for line in lines if line.verdict is not None]
+    words = {line.verdict.word for line in lines if line.verdict is not None}
     parts = []
-    if any(each.highest in ("weakly faithful", "faithful") and each.lowest != "anti-faithful" for each in found):
+    if words.intersection(stats.POSITIVE):
         parts.append(f"that these {units} are all the model looks at, or that people find them convincing")
-    if any(verdict.reason == stats.NOT_DISTINGUISHABLE for verdict in found):
+    if stats.NOT_DISTINGUISHABLE in words:
         limits = [line.detectable_win_rate for line in lines if line.detectable_win_rate is not None]
         seen = f"; a win rate under {percent(min(max(limits), 1.0))} may go unnoticed here" if limits else ""
         parts.append(f"that the explanation is no better than chance{seen}")
-    if any(verdict.word == "near-random" for verdict in found):
-        parts.append("that the explanation is no better than chance: it is, if by little")
-    if any(verdict.lowest == "anti-faithful" for verdict in found):
+    if stats.UNDECIDABLE in words:
+        parts.append(f"whether the explanation is right: most sets of {units} change nothing, whichever they are")
+    if stats.ANTI_FAITHFUL in words:
         parts.append(f"why random {units} do better, or that another method or size would fare as badly")
     return f"It does not say {', nor '.join(parts)}." if parts else "It says nothing for or against the explanation."
 
@@ -223,11 +223,13 @@ def _notes_of_run(summary: Summary) -> Iterator[str]:
         limits = dict.fromkeys(percent(rate) if rate <= 1 else "none (too few examples)" for rate in ends)
         smallest = " to ".join(limits) or "unknown (one example, or no spread)"
         yield f"Smallest mean win rate that can be distinguished from chance (power 80 %): {smallest}."
-    for line in () if of_steps else lines:
-        if line.effect_size_median is not None and line.effect_word is None:
-            defined = line.n - (line.effect_size_undefined or 0)
-            where = f"{line.attribution} under {line.operator}"
-            yield f"{where}: effect sizes exist for {defined} of {line.n} examples."
+    if any(
+        line.verdict and line.verdict.word == stats.NOT_DISTINGUISHABLE and _is_small(line.p_value) for line in lines
+    ):
+        yield (
+            "p tests if the explanation may be a random set, and may be small although the interval covers 50 %: the "
+            "interval must hold for every win rate in it, and verdicts follow the interval alone."
+        )
     yield from _skipped(lines)
     yield from _single_examples(lines, of_steps=of_steps)
     yield from _disagreements(summary.agreement)
@@ -235,6 +237,10 @@ def _notes_of_run(summary: Summary) -> Iterator[str]:
         flagged = [f"{line.attribution} under {line.operator}" for line in lines if flag in line.flags]
         where = "" if len(flagged) == len(lines) else ", ".join(dict.fromkeys(flagged))
         yield _flag_note(flag, where=where, of_steps=of_steps)
+
+
+def _is_small(p_value: float | None) -> bool:
+    return p_value is not None and p_value <= 0.05
 
 
 def _skipped(lines: Sequence[SummaryLine]) -> Iterator[str]:

@@ -14,7 +14,7 @@ from ice_eval import stats
 from ice_eval.analysis.answers import Answered
 from ice_eval.files import as_text
 from ice_eval.report.chains import chain_difference_table, cot_tables
-from ice_eval.report.colours import word_of_rate, word_of_verdict
+from ice_eval.report.colours import word_of_verdict
 from ice_eval.results import Manifest, Plan, RunDifference, RunFolder, Summary, SummaryLine, WinRateDifference
 from ice_eval.results.records import AgreementLine, Measures, RobustnessLine
 from ice_eval.results.summary import adjusted_jointly
@@ -51,13 +51,16 @@ def tables(summaries: Sequence[Summary]) -> list[Table]:
 
 
 def _effect(line: SummaryLine) -> str:
-    """Return the median and its word; near a limit with enough digits to agree with the word."""
-    # 0.496 is small, and medium is from 0.5 on: `+0.50 small` would contradict itself.
-    value, word = line.effect_size_median, line.effect_word
-    if value is None or word is None:
-        return written(value, "effect")
-    digits = next((each for each in range(2, 10) if stats.effect_word(round(value, each)) == word), 2)
-    return f"{value:+.{digits}f} {word.removesuffix(' negative')}"
+    """Return the rank-biserial effect with its interval."""
+    if line.rank_effect is None or line.rank_effect_ci is None:
+        return EMPTY
+    low, high = line.rank_effect_ci
+    return f"{line.rank_effect:+.2f} [{low:+.2f}, {high:+.2f}]"
+
+
+def _untied(line: SummaryLine) -> str:
+    """Return the share of wins among sets that do not tie, and the largest win rate that ties leave."""
+    return f"{written(line.win_rate_untied, 'percent')} ({written(line.win_rate_attainable, 'percent')})"
 
 
 def _rank_correlation(line: AgreementLine) -> str:
@@ -69,17 +72,13 @@ def _sides(line: RobustnessLine) -> str | None:
     return None if line.sides is None else ", ".join(map(" ".join, zip(line.operators, line.sides, strict=True)))
 
 
-def _conclusion(line: RobustnessLine) -> str | None:
-    """Return the word and its side: a robust conclusion may be a poor one."""
-    return f"robust ({line.sides[0]} {THRESHOLD})" if line.word == "robust" and line.sides else line.word
-
-
+_UNTIED = Column("win_rate_untied", "of untied (at most)", "text", get=_untied)
 _SUMMARY = (
     *naming("model", "task", "attribution", "null", "operator", "direction", "k", "n"),
-    Column("win_rate", "win rate", "percent", word=lambda line: word_of_rate(line.win_rate, line.verdict)),
+    Column("win_rate", "win rate", "percent", word=lambda line: word_of_verdict(line.verdict)),
     *(Column(each.name, *each.metadata["column"]) for each in fields(Measures) if "column" in each.metadata),
-    # The mean is in summary.json: a null with next to no spread makes it arbitrarily large.
-    Column("effect_size_median", "median effect", "text", get=_effect),
+    _UNTIED,
+    Column("rank_effect", "effect", "text", get=_effect),
     # A single example tests nothing about a mean: its value of 1 would read like a result.
     Column("p_value", "p", "p-value", get=lambda line: line.p_value if line.n > 1 else None),
     Column("p_adjusted", "p adj.", "p-value", get=lambda line: line.p_adjusted if line.n > 1 else None),
@@ -88,7 +87,7 @@ _SUMMARY = (
 
 
 def summary_table(summaries: Sequence[Summary]) -> Table:
-    """Return win rate, interval, effect size, p-value and verdict of every configuration.
+    """Return win rate, interval, effect, p-value and verdict of every configuration.
 
     Columns with one value in all rows (a single model or task, the usual null, k or direction) are omitted. P-values
     are adjusted over all rows of the table. The highest win rate is marked among rows that differ in their attribution
@@ -96,9 +95,8 @@ def summary_table(summaries: Sequence[Summary]) -> Table:
     """
     runs, lines = _numbered(summaries, [summary.configurations for summary in adjusted_jointly(summaries)])
     of_steps = bool(summaries) and all(summary.chains is not None for summary in summaries)
-    # A reply is the same answer or another one: there is no spread to measure effects of steps in.
-    columns = [column for column in _SUMMARY if not (of_steps and column.field == "effect_size_median")]
     title = "Faithfulness of the explanations of steps" if of_steps else "Faithfulness"
+    columns = [each for each in _SUMMARY if each is not _UNTIED or any("ties" in line.flags for line in lines)]
     return table_of(title, lines, columns, runs=runs, best=("win rate", _highest(runs, lines)))
 
 
@@ -122,9 +120,9 @@ def robustness_table(summaries: Sequence[Summary]) -> Table:
     runs, lines = _numbered(summaries, [summary.robustness for summary in summaries])
     columns = (
         *naming("model", "task", "attribution", "null", "direction", "k"),
-        Column("sides", f"against {THRESHOLD} (one-sided 95 % bounds)", "text", get=_sides),
+        Column("sides", f"against {THRESHOLD} (95 % intervals)", "text", get=_sides),
         Column("spread", "spread", "width"),
-        Column("word", "conclusion", "text", get=_conclusion),
+        Column("word", "conclusion", "text"),
     )
     return table_of("Over all operators", lines, columns, runs=runs)
 
@@ -221,8 +219,8 @@ def _rates_table(found: Sequence[RunDifference], letters: Sequence[str]) -> Tabl
     columns = (
         *naming("attribution", "null", "operator", "direction", "k"),
         Column("n", "n", "text", get=lambda line: line.n_first if line.paired else f"{line.n_first}, {line.n_second}"),
-        Column("win_rate_first", "A", "percent", word=lambda x: word_of_rate(x.win_rate_first, x.verdict_first)),
-        Column("win_rate_second", second, "percent", word=lambda x: word_of_rate(x.win_rate_second, x.verdict_second)),
+        Column("win_rate_first", "A", "percent", word=lambda x: word_of_verdict(x.verdict_first)),
+        Column("win_rate_second", second, "percent", word=lambda x: word_of_verdict(x.verdict_second)),
         Column("difference", f"{second} − A", "points"),
         Column("difference_ci", "95 % CI", "points interval"),
         Column("p_value", "p", "p-value"),

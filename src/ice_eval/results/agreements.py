@@ -6,13 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ice_eval import stats
 from ice_eval.results import records
 from ice_eval.results.outcomes import ALL, Outcomes, groups_of
 from ice_eval.results.records import Configuration, ExampleOutcome, RunSettings, SummaryLine
-from ice_eval.seeding import rng_for
 
 N_NAMED = 20
 """Largest number of disagreeing examples that are listed; those with the largest gap come first."""
@@ -21,38 +19,21 @@ _NO_DOUBT = 1e12
 Grouped = Mapping[Configuration, Outcomes]
 
 
-def agreements(grouped: Grouped, config: RunSettings, joint: stats.JointMeans) -> list[records.AgreementLine]:
+def agreements(grouped: Grouped, config: RunSettings) -> list[records.AgreementLine]:
     """Return a line for every attribution and pair of operators."""
     found = []
     for head, by_operator in _by_operator(grouped).items():
         for pair in itertools.combinations(by_operator, 2):
             shared = _shared([by_operator[name] for name in pair])
             line = records.AgreementLine(**_named(head, config), operators=pair, n=len(shared[0]))
-            found.append((line, shared, _columns(shared, joint)))
-    return [
-        _compared(line, shared[0], shared[1], config, _means(columns, joint)) if line.n else line
-        for line, shared, columns in found
-    ]
+            found.append(_compared(line, *shared) if line.n else line)
+    return found
 
 
-def _columns(shared: Sequence[Outcomes], joint: stats.JointMeans) -> list[int]:
-    """Request the resampled means of win rates over the same examples."""
-    if not len(shared[0]):
-        return []
-    groups = groups_of(shared[0])
-    return [joint.add(outcomes.column("win_rate"), groups) for outcomes in shared]
-
-
-def _means(columns: Sequence[int], joint: stats.JointMeans) -> NDArray[np.float64]:
-    return np.stack([joint.means(column) for column in columns], axis=1)
-
-
-def _compared(
-    line: records.AgreementLine, first: Outcomes, second: Outcomes, config: RunSettings, means: NDArray[np.float64]
-) -> records.AgreementLine:
+def _compared(line: records.AgreementLine, first: Outcomes, second: Outcomes) -> records.AgreementLine:
     pair = first, second
     left, right = first.column("win_rate"), second.column("win_rate")
-    found = stats.agreement(left, right, rng=rng_for(config.seed, "agreement"), groups=groups_of(first), means=means)
+    found = stats.agreement(left, right, groups=groups_of(first))
     # A null of all existing sets leaves no doubt, as one of very many would.
     n_sets = [np.where(each.flag("exact"), _NO_DOUBT, each.column("m")) for each in pair]
     reliabilities = [stats.reliability(each.column("first_half"), each.column("second_half")) for each in pair]
@@ -83,8 +64,8 @@ def _differ(*pair: ExampleOutcome) -> bool:
     return bool(stats.sides_differ(*rates, *n_sets).item())
 
 
-def robustness(grouped: Grouped, config: RunSettings, joint: stats.JointMeans) -> Iterator[records.RobustnessLine]:
-    """Yield one line per attribution: robust, operator-dependent or inconclusive over all its operators."""
+def robustness(grouped: Grouped, config: RunSettings) -> Iterator[records.RobustnessLine]:
+    """Yield one line per attribution, with one word over all its operators."""
     for head, by_operator in _by_operator(grouped).items():
         shared = _shared(list(by_operator.values()))
         if len(by_operator) < 2:
@@ -94,8 +75,7 @@ def robustness(grouped: Grouped, config: RunSettings, joint: stats.JointMeans) -
             yield line
             continue
         rates = np.stack([outcomes.column("win_rate") for outcomes in shared], axis=1)
-        rng, means = rng_for(config.seed, "agreement"), _means(_columns(shared, joint), joint)
-        found = stats.robustness(rates, rng=rng, groups=groups_of(shared[0]), means=means)
+        found = stats.robustness(rates, groups=groups_of(shared[0]))
         yield replace(line, **vars(found))
 
 

@@ -124,7 +124,7 @@ def _rate(flags: Flags) -> _ReplyRate:
 def _mean_rate(rates: Sequence[_ReplyRate], seed: int) -> MeanRate:
     """Return the mean over chains with a readable reply, its interval, and the bounds that unreadable ones leave."""
     points = np.array([rate.point for rate in rates if not np.isnan(rate.point)])
-    interval = stats.mean_interval(points, rng=rng_for(seed, "bootstrap")) if points.size else None
+    interval = stats.mean_interval(points) if points.size else None
     bounds = None
     if rates:
         bounds = float(np.mean([rate.low for rate in rates])), float(np.mean([rate.high for rate in rates]))
@@ -305,7 +305,7 @@ def _dependence(chains: Sequence[_ChainRows], config: RunSettings) -> Iterator[D
         if len(known):
             first, second = known.T
             gap = float((first - second).mean())
-            interval = stats.difference_interval(first, second, rng=rng_for(config.seed, "bootstrap"))
+            interval = stats.paired_difference(second, first).interval
         yield DependenceLine(k=k, operators=pair, measure=measure, n=len(known), gap=gap, gap_ci=interval)
 
 
@@ -320,7 +320,7 @@ def _truncated(chains: Sequence[_ChainRows], config: RunSettings) -> Truncation:
         for share in _CUTS
     )
     known = np.array([share for each in flags if (share := _settled(each)) is not None])
-    interval = stats.mean_interval(known, rng=rng_for(config.seed, "bootstrap")) if known.size else None
+    interval = stats.mean_interval(known) if known.size else None
     return Truncation(
         kept=kept, settled=float(known.mean()) if known.size else None, settled_ci=interval, n=int(known.size)
     )
@@ -384,7 +384,7 @@ def level_lines(folder: RunFolder, *, seed: int) -> Iterator[LevelLine]:
         rates = np.array([line["win_rate"] for line in lines])
         sign = sign_of(direction)
         families = [stats.member_win_rates(sign * np.array([line["score"], *line["null"]])) for line in lines]
-        interval = stats.mean_interval(rates, rng=rng_for(seed, "bootstrap"))
+        interval = stats.mean_interval(rates)
         mean, p_value = float(rates.mean()), stats.mean_test(families, rng=rng_for(seed, "mean-test")).p_value
         yield LevelLine(
             unit=unit,
@@ -396,7 +396,7 @@ def level_lines(folder: RunFolder, *, seed: int) -> Iterator[LevelLine]:
             win_rate_ci=interval,
             p_value=p_value,
             taxonomy=stats.taxonomy(mean),
-            verdict=stats.verdict(mean, interval, p_value=p_value, without=stats.reason_without_interval(rates)),
+            verdict=stats.verdict(interval),
         )
 
 

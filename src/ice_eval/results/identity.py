@@ -19,7 +19,6 @@ from ice_eval.errors import ConfigError
 from ice_eval.rationales import Share
 from ice_eval.results.folder import RunFolder
 from ice_eval.results.records import Configuration, Manifest, Scalar
-from ice_eval.seeding import rng_for
 
 NUMBERS = "numbers"
 """Manifest field of a user-supplied attribution: the hash of its numbers, known only after the run."""
@@ -151,7 +150,7 @@ class WinRateDifference:
     p_value: float | None
     """Two-sided test of no difference."""
     p_adjusted: float | None = None
-    """Benjamini-Yekutieli, over all configurations compared together."""
+    """Adjusted by Holm, over all configurations compared together."""
     verdict_first: stats.Verdict | None
     """Verdict on the first run, over all its examples."""
     verdict_second: stats.Verdict | None
@@ -265,8 +264,7 @@ def _line(cell: Configuration, first: _WinRates, second: _WinRates, same: Sequen
     groups = first.groups_of(ids[0]), second.groups_of(ids[1])
     found = None
     if paired:
-        rng = rng_for(first.manifest.config.seed, "difference")
-        found = stats.paired_difference(*rates, rng=rng, groups=groups[0])
+        found = stats.paired_difference(*rates, groups=groups[0])
     elif left and right:
         found = stats.unpaired_difference(*rates, first_groups=groups[0], second_groups=groups[1])
     return WinRateDifference(

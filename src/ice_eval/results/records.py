@@ -291,20 +291,28 @@ class Measures(Record):
     win_rate: float | None = None
     """Mean over examples."""
     win_rate_ci: Interval | None = measure("95 % CI", "percent interval")
-    """95 % BCa interval; None where it is undefined."""
+    """95 % interval."""
+    win_rate_ci_simultaneous: Interval | None = None
+    """Interval that covers together with those of all other configurations of the run, in 95 %."""
     win_rate_strict: float | None = None
     """Win rate with ties counted as lost."""
     tie_rate: float | None = None
+    win_rate_untied: float | None = None
+    """Share of wins among the sets that do not tie; None if all tie."""
+    win_rate_attainable: float | None = None
+    """Win rate of an explanation that never loses, with these ties."""
+    rank_effect: float | None = None
+    """Rank-biserial correlation, 2 win_rate - 1: 0 for a random explanation, 1 for one that always wins."""
+    rank_effect_ci: Interval | None = None
     p_value: float | None = None
     """Two-sided test of a mean win rate of one half."""
     p_adjusted: float | None = None
-    """Benjamini-Yekutieli, over the configurations of the run."""
+    """Adjusted over the configurations of the run, by the step-down minimum of p-values."""
     effect: float | None = None
     """Mean gain in probability of the rationale over its null."""
     effect_size: float | None = None
+    """Mean over examples of the distance from the null's mean, in its standard deviations."""
     effect_size_median: float | None = None
-    effect_word: str | None = None
-    """Word for the median: negligible, small, medium or large, from 0.2, 0.5 and 0.8 on; None if half are undefined."""
     effect_size_undefined: int | None = None
     """Number of examples whose null has no spread."""
     nsr: float | None = None
@@ -327,7 +335,10 @@ class Measures(Record):
     detectable_win_rate: float | None = None
     """Smallest mean win rate that is distinguished from chance with power 80 %."""
     taxonomy: Taxonomy | None = None
+    """The paper's word for the win rate, whatever its interval."""
     verdict: Verdict | None = None
+    verdict_simultaneous: Verdict | None = None
+    """Verdict by the simultaneous interval."""
     verdict_nsr_order: Verdict | None = None
 
     @property
@@ -358,9 +369,8 @@ class AgreementLine(Record):
     gap: float | None = None
     """Mean win rate under the first operator minus that under the second."""
     gap_ci: Interval | None = None
-    p_crosses: float | None = None
-    """Share of paired resamples with the two means on opposite sides of the threshold."""
     crosses_threshold: Crossing | None = None
+    """Yes if the 95 % intervals are on opposite sides of the threshold, no if they are on the same side."""
     same_taxonomy: bool | None = None
     rank_correlation: float | None = None
     rank_correlation_ceiling: float | None = None

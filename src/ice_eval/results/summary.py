@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ice_eval import stats
 from ice_eval.errors import ConfigError
-from ice_eval.protocols import PROTOCOLS, Protocol
+from ice_eval.protocols import PROTOCOLS
 from ice_eval.records import Kind
 from ice_eval.results.agreements import agreements, kappas, robustness
 from ice_eval.results.chains import with_chains
@@ -26,12 +26,11 @@ from ice_eval.seeding import rng_for
 
 ALPHA = 0.10
 """False discovery rate of `significant_rate`."""
-RESAMPLES, PAPER_RESAMPLES = 9999, 200
-"""Resamples of an interval, and of the paper's percentile interval."""
-FEW_GROUPS = 20
-"""With fewer groups, intervals of grouped examples are too narrow."""
+DRAWS, DRAWS_PER_TEST = 9999, 200
+"""Draws of a randomization test, and per configuration if there are many: the smallest p-value stays far below 5 %."""
+_LEVEL = 0.95
 SMALL_N = 50
-"""With fewer examples, a BCa interval is flagged as rough."""
+"""Runs with fewer examples are flagged: their intervals are wide."""
 COMPARED = (Kind.FULL, Kind.EMPTY, Kind.RATIONALE, Kind.RANDOM)
 """Kinds of rows that statistics use."""
 _ROWS_AT_ONCE = 50_000
@@ -126,62 +125,77 @@ def summarise(
         _line(cell, used[cell], len(outcomes) - len(used[cell]), config, inferences, notes, noise)
         for cell, outcomes in grouped.items()
     ]
-    joint = stats.JointMeans(partial(rng_for, config.seed, "agreement"))
     return Summary(
-        configurations=tuple(with_adjusted_p(lines)),
-        agreement=tuple(agreements(grouped, config, joint)),
-        robustness=tuple(robustness(grouped, config, joint)),
+        configurations=tuple(lines),
+        agreement=tuple(agreements(grouped, config)),
+        robustness=tuple(robustness(grouped, config)),
         kappa=tuple(kappas([lines])),
     )
 
 
 class _Inference(NamedTuple):
-    """Interval, test and verdict of a mean win rate."""
+    """Intervals, tests and verdicts of a mean win rate."""
 
     rates: NDArray[np.float64]
-    interval: stats.Interval | None
+    interval: stats.Interval
+    simultaneous: stats.Interval
     p_value: float
+    p_adjusted: float
     verdict: stats.Verdict
+    verdict_simultaneous: stats.Verdict
 
 
 class _Inferences:
-    """Intervals, tests and verdicts of all configurations, by score and by NSR; all share one stream of draws."""
+    """Intervals, tests and verdicts of all configurations; all tests share one stream of draws."""
 
     def __init__(self, used: Mapping[Configuration, Outcomes], config: RunSettings) -> None:
-        protocol = PROTOCOLS[config.protocol]
-        n_resamples = PAPER_RESAMPLES if protocol.percentile else RESAMPLES
-        self._method: stats.Method = "percentile" if protocol.percentile else "bca"
-        self._joint = stats.JointMeans(partial(rng_for, config.seed, "bootstrap"), n_resamples=n_resamples)
-        self._rates: dict[tuple[Configuration, bool], NDArray[np.float64]] = {}
-        self._groups: dict[Configuration, stats.Groups] = {}
-        families: dict[tuple[Hashable, ...] | None, dict[tuple[Configuration, bool], stats.Families]] = {}
-        for cell, outcomes in used.items():
-            if not len(outcomes):
-                continue
-            rates, groups = outcomes.column("win_rate"), groups_of(outcomes)
-            by_nsr = _in_nsr_order(outcomes, rates, protocol)
-            together = families.setdefault(None if groups is None else tuple(groups), {})
-            self._groups[cell], together[cell, False] = groups, outcomes.families
-            if not np.array_equal(by_nsr, rates):
-                # By NSR the sets of an example with a negative signal rank the other way round.
-                together[cell, True] = outcomes.families.turned(outcomes.column("signal") < 0)
-            self._rates |= {(cell, False): rates, (cell, True): by_nsr if (cell, True) in together else rates}
-        for cell, turned in self._rates:
-            self._joint.add(self._rates[cell, turned], self._groups[cell])
-        self._p_values: dict[tuple[Configuration, bool], float] = {}
-        for labels, several in families.items():
-            rng = partial(rng_for, config.seed, "mean-test")
-            tests = stats.mean_tests(list(several.values()), rng=rng, groups=labels)
-            self._p_values |= {key: test.p_value for key, test in zip(several, tests, strict=True)}
+        self._config, self._protocol = config, PROTOCOLS[config.protocol]
+        self._used = {cell: outcomes for cell, outcomes in used.items() if len(outcomes)}
+        families: dict[tuple[Hashable, ...] | None, list[Configuration]] = {}
+        for cell, outcomes in self._used.items():
+            groups = groups_of(outcomes)
+            families.setdefault(None if groups is None else tuple(groups), []).append(cell)
+        self._tests: dict[Configuration, stats.MeanTest] = {}
+        n_draws = max(DRAWS, DRAWS_PER_TEST * len(self._used))
+        for labels, cells in families.items():
+            several, rng = [self._used[cell].families for cell in cells], partial(rng_for, config.seed, "mean-test")
+            tests = stats.mean_tests(several, rng=rng, n_draws=n_draws, groups=labels)
+            self._tests |= dict(zip(cells, tests, strict=True))
+        self._adjusted, self._alpha = dict[Configuration, float](), 1 - _LEVEL
+        if self._tests:
+            keys = [(cell.attribution, cell.k, cell.null) for cell in self._tests]
+            joint = stats.step_down(list(self._tests.values()), keys, rng=rng_for(config.seed, "step-down"))
+            self._adjusted, self._alpha = dict(zip(self._tests, joint.p_values, strict=True)), joint.alpha
 
-    def of(self, cell: Configuration, *, by_nsr: bool = False) -> _Inference:
-        rates, groups = self._rates[cell, by_nsr], self._groups[cell]
-        means = self._joint.means(self._joint.add(rates, groups))
-        interval = stats.interval_from_means(rates, means, method=self._method, groups=groups)
-        p_value = self._p_values.get((cell, by_nsr), self._p_values[cell, False])
-        without = stats.reason_without_interval(rates, groups=groups)
-        verdict = stats.verdict(float(rates.mean()), interval, p_value=p_value, without=without)
-        return _Inference(rates, interval, p_value, verdict)
+    def of(self, cell: Configuration) -> _Inference:
+        rates, used = self._used[cell].column("win_rate"), self._used[cell]
+        interval = self._interval(rates, used)
+        simultaneous = stats.mean_interval(rates, groups=groups_of(used), level=1 - self._alpha)
+        ties = float(used.column("tie_rate").mean())
+        return _Inference(
+            rates,
+            interval,
+            simultaneous,
+            self._tests[cell].p_value,
+            self._adjusted[cell],
+            stats.verdict(interval, tie_rate=ties),
+            stats.verdict(simultaneous, tie_rate=ties),
+        )
+
+    def in_nsr_order(self, cell: Configuration) -> tuple[float, stats.Verdict]:
+        """Return win rate and verdict if sets were ranked by NSR: the mirror image where the signal is negative."""
+        used = self._used[cell]
+        rates = used.column("win_rate")
+        if not self._protocol.by_clipped_nsr:  # they are in this order already
+            lost = used.column("tie_rate") if self._protocol.strict else 0.0  # a tie is lost in either order
+            rates = np.where(used.column("signal") < 0, 1 - rates - lost, rates)
+        ties = float(used.column("tie_rate").mean())
+        return float(rates.mean()), stats.verdict(self._interval(rates, used), tie_rate=ties)
+
+    def _interval(self, rates: NDArray[np.float64], used: Outcomes) -> stats.Interval:
+        if self._protocol.percentile:
+            return stats.percentile_interval(rates, rng=rng_for(self._config.seed, "bootstrap"), groups=groups_of(used))
+        return stats.mean_interval(rates, groups=groups_of(used))
 
 
 def _line(
@@ -195,7 +209,7 @@ def _line(
 ) -> SummaryLine:
     measures = Measures()
     if len(used):
-        measures = _measures(used, config, inferences.of(cell), inferences.of(cell, by_nsr=True))
+        measures = _measures(used, config, inferences.of(cell), *inferences.in_nsr_order(cell))
     flags = {*_flags(used, measures, config, noise), *notes} if len(used) else {"no_examples"}
     gold = used.column("gold")
     right = (used.column("predicted") == gold)[~np.isnan(gold)]
@@ -211,46 +225,52 @@ def _line(
     )
 
 
-def with_adjusted_p(lines: Sequence[SummaryLine]) -> list[SummaryLine]:
-    """Return the lines with p-values adjusted together, by Benjamini-Yekutieli."""
-    adjusted = stats.adjusted_known([line.p_value for line in lines])
-    return [replace(line, p_adjusted=value) for line, value in zip(lines, adjusted, strict=True)]
-
-
 def adjusted_jointly(summaries: Sequence[Summary]) -> list[Summary]:
-    """Return the summaries of several runs, with p-values adjusted over all of them together."""
-    lines = iter(with_adjusted_p([line for summary in summaries for line in summary.configurations]))
+    """Return the summaries of several runs, with p-values adjusted over all of them together, by Holm."""
+    if len(summaries) < 2:  # the adjustment of a single run knows what its configurations have in common
+        return list(summaries)
+    lines = [line for summary in summaries for line in summary.configurations]
+    adjusted = stats.adjusted_known([line.p_value for line in lines])
+    together = iter([replace(line, p_adjusted=value) for line, value in zip(lines, adjusted, strict=True)])
     return [
-        replace(summary, configurations=tuple(itertools.islice(lines, len(summary.configurations))))
+        replace(summary, configurations=tuple(itertools.islice(together, len(summary.configurations))))
         for summary in summaries
     ]
 
 
-def _measures(used: Outcomes, config: RunSettings, found: _Inference, by_nsr: _Inference) -> Measures:
-    rates, groups = found.rates, groups_of(used)
-    effects = used.known("effect_size")
-    median = _median(effects)
+def _measures(
+    used: Outcomes, config: RunSettings, found: _Inference, nsr_rate: float, nsr_verdict: stats.Verdict
+) -> Measures:
+    win_rate, ties = float(found.rates.mean()), float(used.column("tie_rate").mean())
+    strict, effects = float(used.column("win_rate_strict").mean()), used.known("effect_size")
+    low, high = found.interval
     return Measures(
-        win_rate=float(rates.mean()),
+        win_rate=win_rate,
         win_rate_ci=found.interval,
-        win_rate_strict=float(used.column("win_rate_strict").mean()),
-        tie_rate=float(used.column("tie_rate").mean()),
+        win_rate_ci_simultaneous=found.simultaneous,
+        win_rate_strict=strict,
+        tie_rate=ties,
+        win_rate_untied=strict / (1 - ties) if ties < 1 else None,
+        win_rate_attainable=1 - ties if PROTOCOLS[config.protocol].strict else 1 - ties / 2,
+        rank_effect=2 * win_rate - 1,
+        rank_effect_ci=stats.Interval(2 * low - 1, 2 * high - 1),
         p_value=found.p_value,
+        p_adjusted=found.p_adjusted,
         effect=float(used.column("effect").mean()),
         effect_size=float(np.mean(effects)) if effects.size else None,
-        effect_size_median=median,
-        effect_word=stats.effect_word(median) if median is not None and 2 * len(effects) >= len(used) else None,
+        effect_size_median=_median(effects),
         effect_size_undefined=len(used) - len(effects),
         nsr=_pooled_nsr(used),
         nsr_median=_median(used.known("nsr")),
         **_of_single_examples(used, config),
         weak_signal_rate=float((np.abs(used.column("signal")) < WEAK_SIGNAL).mean()),
         negative_signal_rate=float((used.column("signal") < 0).mean()),
-        win_rate_nsr_order=float(by_nsr.rates.mean()),
-        detectable_win_rate=stats.detectable_win_rate(rates, groups=groups),
-        taxonomy=stats.taxonomy(float(rates.mean())),
+        win_rate_nsr_order=nsr_rate,
+        detectable_win_rate=stats.detectable_win_rate(found.rates, used.families, groups=groups_of(used)),
+        taxonomy=stats.taxonomy(win_rate),
         verdict=found.verdict,
-        verdict_nsr_order=by_nsr.verdict,
+        verdict_simultaneous=found.verdict_simultaneous,
+        verdict_nsr_order=nsr_verdict,
     )
 
 
@@ -278,28 +298,17 @@ def _of_single_examples(used: Outcomes, config: RunSettings) -> dict[str, Any]:
     }
 
 
-def _in_nsr_order(used: Outcomes, rates: NDArray[np.float64], protocol: Protocol) -> NDArray[np.float64]:
-    """Return win rates if sets were ranked by NSR: the mirror image where the signal is negative."""
-    if protocol.by_clipped_nsr:
-        return rates  # they are in this order already
-    lost = used.column("tie_rate") if protocol.strict else 0.0  # a tie is lost in either order
-    return np.where(used.column("signal") < 0, 1 - rates - lost, rates)
-
-
 def _flags(used: Outcomes, measures: Measures, config: RunSettings, noise: float) -> Iterator[str]:
     if len(used) < SMALL_N:
         yield "small_n"
     if measures.tie_rate is not None and measures.tie_rate > TIE_FLAG:
         yield "ties"
-    if str(measures.verdict) != str(measures.verdict_nsr_order):
+    if measures.verdict != measures.verdict_nsr_order:
         yield "depends_on_score_order"
     if used.flag("exact").any():
         yield "exact_for_some"
-    groups = groups_of(used)
-    if groups is not None:
+    if groups_of(used) is not None:
         yield "grouped"
-        if len(set(groups)) < FEW_GROUPS:
-            yield "few_groups"
     if config.adaptive:
         yield f"adaptive_{config.adaptive}"
     if measures.effect is not None and abs(measures.effect) < noise and not PROTOCOLS[config.protocol].by_clipped_nsr:

@@ -17,24 +17,23 @@ from ice_eval.stats.agreement import (
     robustness,
     sides_differ,
 )
-from ice_eval.stats.bootstrap import (
-    Difference,
-    Interval,
-    JointMeans,
-    Method,
-    difference_interval,
-    interval_from_means,
-    mean_interval,
-    paired_difference,
-    resampled_means,
-    unpaired_difference,
-)
+from ice_eval.stats.bootstrap import percentile_interval, resampled_means
 from ice_eval.stats.correlation import Correlation, correlate, correlation_pvalue, detectable_correlation
 from ice_eval.stats.fdr import adjusted, adjusted_known, nonnull_share, significant, significant_rate
+from ice_eval.stats.intervals import (
+    Difference,
+    Interval,
+    mean_interval,
+    mean_pvalue,
+    paired_difference,
+    unbounded_interval,
+    unpaired_difference,
+)
 from ice_eval.stats.planning import (
     Spread,
     cheapest_m,
     detectable,
+    detectable_win_rate,
     m_for_width,
     n_for_detectable,
     n_for_width,
@@ -47,6 +46,7 @@ from ice_eval.stats.randomization import (
     Comparisons,
     Families,
     Matrix,
+    MeanTest,
     all_member_win_rates,
     compare,
     compare_all,
@@ -57,6 +57,7 @@ from ice_eval.stats.randomization import (
     mean_tests,
     member_win_rates,
     null_means,
+    step_down,
     upper_pvalue,
 )
 from ice_eval.stats.reasoning import (
@@ -76,32 +77,36 @@ from ice_eval.stats.reasoning import (
 )
 from ice_eval.stats.sequential import STOP_AFTER, compare_all_sequentially, compare_sequentially
 from ice_eval.stats.verdict import (
+    ANTI_FAITHFUL,
     FAITHFUL,
     NOT_DISTINGUISHABLE,
+    POSITIVE,
+    RANDOM,
     TAXONOMY,
+    UNDECIDABLE,
     WEAKLY_FAITHFUL,
+    WORDS,
     Taxonomy,
     Verdict,
-    detectable_win_rate,
-    effect_word,
+    Word,
     excludes_chance,
     reaches,
-    reason_without_interval,
     taxonomy,
     verdict,
 )
 
 __all__ = [
-    "CHANCE", "Capacity", "Comparison", "Comparisons", "Correlation", "Crossing", "Difference", "FAITHFUL", "Families",
-    "GENUINE", "Groups", "Interval", "JointMeans", "Matrix", "Method", "NOISE_ONLY", "NOT_DISTINGUISHABLE", "REASONING",
-    "REFERENCE_SHARE", "Reasoning", "ReasoningVerdict", "Robustness", "SCAFFOLDING", "STOP_AFTER", "Side", "Spread",
-    "TAXONOMY", "Taxonomy", "Verdict", "WEAKLY_FAITHFUL", "adjusted", "adjusted_capacity", "adjusted_known",
-    "agreement", "all_member_win_rates", "capacity", "ceiling", "cheapest_m", "compare", "compare_all",
-    "compare_all_sequentially", "compare_sequentially", "correlate", "correlation_pvalue", "detectable",
-    "detectable_correlation", "detectable_win_rate", "difference_interval", "effect_size", "effect_sizes",
-    "effect_word", "excludes_chance", "interval_from_means", "kappa", "lower_pvalue", "m_for_width", "mean_interval",
-    "mean_test", "mean_tests", "member_win_rates", "n_for_detectable", "n_for_width", "nonnull_share", "null_means",
-    "paired_difference", "reaches", "reason_without_interval", "reasoning_verdict", "reasoning_word", "reliability",
+    "ANTI_FAITHFUL", "CHANCE", "Capacity", "Comparison", "Comparisons", "Correlation", "Crossing", "Difference",
+    "FAITHFUL", "Families", "GENUINE", "Groups", "Interval", "Matrix", "MeanTest", "NOISE_ONLY", "NOT_DISTINGUISHABLE",
+    "POSITIVE", "RANDOM", "REASONING", "REFERENCE_SHARE", "Reasoning", "ReasoningVerdict", "Robustness", "SCAFFOLDING",
+    "STOP_AFTER", "Side", "Spread", "TAXONOMY", "Taxonomy", "UNDECIDABLE", "Verdict", "WEAKLY_FAITHFUL", "WORDS",
+    "Word", "adjusted", "adjusted_capacity", "adjusted_known", "agreement", "all_member_win_rates", "capacity",
+    "ceiling", "cheapest_m", "compare", "compare_all", "compare_all_sequentially", "compare_sequentially", "correlate",
+    "correlation_pvalue", "detectable", "detectable_correlation", "detectable_win_rate", "effect_size", "effect_sizes",
+    "excludes_chance", "kappa", "lower_pvalue", "m_for_width", "mean_interval", "mean_pvalue", "mean_test",
+    "mean_tests", "member_win_rates", "n_for_detectable", "n_for_width", "nonnull_share", "null_means",
+    "paired_difference", "percentile_interval", "reaches", "reasoning_verdict", "reasoning_word", "reliability",
     "resampled_means", "robustness", "sides_differ", "significant", "significant_rate", "spread_of", "standard_error",
-    "step_reasoning_capacity", "taxonomy", "unpaired_difference", "upper_pvalue", "verdict",
+    "step_down", "step_reasoning_capacity", "taxonomy", "unbounded_interval", "unpaired_difference", "upper_pvalue",
+    "verdict",
 ]  # fmt: skip

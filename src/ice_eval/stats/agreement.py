@@ -11,17 +11,15 @@ from scipy.special import ndtri
 from scipy.stats import spearmanr
 
 from ice_eval.errors import DataError
-from ice_eval.stats._values import ROUND_OFF, Groups, Mask, Rng, Values, is_constant, paired_vectors
-from ice_eval.stats.bootstrap import Interval, difference_interval_from_means, interval_from_means, resampled_means
+from ice_eval.stats._values import Groups, Mask, Values, is_constant, paired_vectors
+from ice_eval.stats.intervals import Interval, mean_interval, paired_difference
 from ice_eval.stats.randomization import CHANCE
 from ice_eval.stats.verdict import TAXONOMY, WEAKLY_FAITHFUL, reaches, taxonomy
 
-Crossing = Literal["confirmed", "possible", "no"]
+Crossing = Literal["yes", "no", "unclear"]
 Side = Literal["above", "below", "unclear"]
-Robustness = Literal["robust", "operator-dependent", "inconclusive"]
+Robustness = Literal["robust", "weak under all operators", "operator-dependent", "inconclusive"]
 
-_ONE_SIDED_LEVEL = 0.90  # each limit of a two-sided 90 % interval is a one-sided 95 % bound
-_POSSIBLE = 0.05
 _WILSON_ERRORS = float(ndtri(0.975))
 
 
@@ -31,12 +29,10 @@ class Agreement:
 
     gap: float
     """Mean win rate under the first operator minus that under the second."""
-    gap_ci: Interval | None
-    """Paired 95 % interval; None if the gap is the same for every example, or there is one example or group."""
-    p_crosses: float
-    """Share of paired resamples with the two means on opposite sides of the threshold."""
+    gap_ci: Interval
+    """Paired 95 % interval."""
     crosses_threshold: Crossing
-    """Confirmed: the one-sided 95 % bounds are on opposite sides. Possible: the means are, or 5 % of the resamples."""
+    """Yes: the 95 % intervals are on opposite sides of the threshold. No: they are on the same side."""
     same_taxonomy: bool
     rank_correlation: float | None
     """Spearman, over examples; None if a side is constant."""
@@ -47,71 +43,39 @@ class RobustnessResult:
     """Agreement of all operators about one attribution."""
 
     word: Robustness
-    """Robust: all operators are on one side of the threshold. Operator-dependent: two are on opposite sides."""
+    """Robust: all operators are above the threshold. Operator-dependent: two are on opposite sides."""
     spread: float
     """Largest minus smallest mean win rate."""
     sides: tuple[Side, ...]
-    """Above or below for each operator whose one-sided 95 % bound excludes the other side."""
+    """Above or below for each operator whose 95 % interval excludes the other side."""
 
 
-def agreement(
-    first: Values,
-    second: Values,
-    *,
-    rng: Rng,
-    threshold: float = WEAKLY_FAITHFUL,
-    n_resamples: int = 9999,
-    groups: Groups = None,
-    means: Values | None = None,
-) -> Agreement:
-    """Compare the win rates of the same examples under two operators, by paired resamples.
-
-    The `threshold` itself belongs to the upper side. If `means`, the resampled means of both, (B, 2), are given,
-    nothing is drawn.
-    """
+def agreement(first: Values, second: Values, *, threshold: float = WEAKLY_FAITHFUL, groups: Groups = None) -> Agreement:
+    """Compare the win rates of the same examples under two operators; the threshold belongs to the upper side."""
     left, right = paired_vectors(first, second, what="win rate")
-    rates = np.stack([left, right], axis=1)
-    if means is None:
-        means = resampled_means(rates, rng=rng, n_resamples=n_resamples, groups=groups)
-    above = means >= threshold - ROUND_OFF
-    p_crosses = float(np.mean(above[:, 0] != above[:, 1]))
-    mean_left, mean_right = float(left.mean()), float(right.mean())
-    points_cross = reaches(mean_left, threshold) != reaches(mean_right, threshold)
-    crosses: Crossing = "possible" if points_cross or p_crosses >= _POSSIBLE else "no"
-    if _robustness_word(_sides(rates, means, threshold=threshold, groups=groups)) == "operator-dependent":
-        crosses = "confirmed"
+    gap = paired_difference(right, left, groups=groups)
+    sides = {_side(rates, threshold, groups) for rates in (left, right)}
+    crosses: Crossing = "unclear" if "unclear" in sides else "yes" if len(sides) > 1 else "no"
+    assert gap.interval is not None, "rates are on a scale"
     return Agreement(
-        gap=mean_left - mean_right,
-        gap_ci=difference_interval_from_means(left - right, means[:, 0] - means[:, 1], groups=groups),
-        p_crosses=p_crosses,
+        gap=gap.difference,
+        gap_ci=gap.interval,
         crosses_threshold=crosses,
-        same_taxonomy=taxonomy(mean_left) == taxonomy(mean_right),
+        same_taxonomy=taxonomy(float(left.mean())) == taxonomy(float(right.mean())),
         rank_correlation=_rank_correlation(left, right),
     )
 
 
-def robustness(
-    win_rates: Values,
-    *,
-    rng: Rng,
-    threshold: float = WEAKLY_FAITHFUL,
-    n_resamples: int = 9999,
-    groups: Groups = None,
-    means: Values | None = None,
-) -> RobustnessResult:
+def robustness(win_rates: Values, *, threshold: float = WEAKLY_FAITHFUL, groups: Groups = None) -> RobustnessResult:
     """Test if all operators put an attribution on the same side of the threshold; `win_rates` is (examples, operators).
 
-    An operator is above if its one-sided 95 % lower bound reaches the threshold, and below if its upper bound does not,
-    by the same paired resamples and bounds as in `agreement`. Two operators are operator-dependent if their crossing is
-    confirmed. Each bound errs 5 % of the time; bounds are not widened for the number of operators. If `means`, the
-    resampled means, one column per operator, are given, nothing is drawn.
+    An operator is above if its 95 % interval reaches down to the threshold at most, and below if it does not reach up
+    to it. Intervals are not widened for the number of operators.
     """
     rates = np.asarray(win_rates, dtype=np.float64)
     if rates.ndim != 2 or rates.shape[1] < 2:
         raise DataError(f"need one column of win rates per operator, two at least, got an array of shape {rates.shape}")
-    if means is None:
-        means = resampled_means(rates, rng=rng, n_resamples=n_resamples, groups=groups)
-    sides = _sides(rates, means, threshold=threshold, groups=groups)
+    sides = tuple(_side(column, threshold, groups) for column in rates.T)
     return RobustnessResult(_robustness_word(sides), float(np.ptp(rates.mean(axis=0))), sides)
 
 
@@ -187,24 +151,19 @@ def _places(words: Sequence[str], categories: Sequence[str]) -> NDArray[np.int64
     return np.array([categories.index(word) for word in words], dtype=np.int64)
 
 
-def _sides(rates: Values, means: Values, *, threshold: float, groups: Groups) -> tuple[Side, ...]:
-    """Return the side of each column of win rates, (N, c), by its resampled means, (B, c)."""
-    sides = list[Side]()
-    for column, resampled in zip(rates.T, means.T, strict=True):
-        bounds = interval_from_means(column, resampled, level=_ONE_SIDED_LEVEL, groups=groups)
-        if bounds is not None and reaches(bounds.low, threshold):
-            sides.append("above")
-        elif bounds is not None and not reaches(bounds.high, threshold):
-            sides.append("below")
-        else:  # without spread there are no bounds, and a mean alone confirms nothing
-            sides.append("unclear")
-    return tuple(sides)
+def _side(rates: Values, threshold: float, groups: Groups) -> Side:
+    low, high = mean_interval(rates, groups=groups)
+    if reaches(low, threshold):
+        return "above"
+    return "unclear" if reaches(high, threshold) else "below"
 
 
 def _robustness_word(sides: tuple[Side, ...]) -> Robustness:
     if "above" in sides and "below" in sides:
         return "operator-dependent"
-    return "inconclusive" if "unclear" in sides else "robust"
+    if "unclear" in sides:
+        return "inconclusive"
+    return "robust" if "above" in sides else "weak under all operators"
 
 
 def _rank_correlation(first: Values, second: Values) -> float | None:

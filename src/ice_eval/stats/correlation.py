@@ -10,7 +10,8 @@ from scipy.stats import rankdata, t
 
 from ice_eval.errors import DataError
 from ice_eval.stats._values import ROUND_OFF, Groups, Rng, Values, check_level, grouping_of, is_constant, paired_vectors
-from ice_eval.stats.bootstrap import Interval, resampled_means
+from ice_eval.stats.bootstrap import resampled_means
+from ice_eval.stats.intervals import Interval
 
 Coefficient = Literal["pearson", "spearman"]
 FEWEST_PAIRS = 4

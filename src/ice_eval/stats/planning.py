@@ -1,17 +1,29 @@
 """Number of examples and random sets needed for a given precision, from the observed spread of win rates."""
 
 import math
+from bisect import bisect_left
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
 
 from ice_eval.errors import DataError
-from ice_eval.stats._values import ROUND_OFF, Groups, Mask, Values, check_level, grouping_of, rates_vector
-from ice_eval.stats.randomization import CHANCE
-from ice_eval.stats.verdict import DETECTABLE_ERRORS
+from ice_eval.stats._values import (
+    ROUND_OFF,
+    Groups,
+    Mask,
+    Values,
+    check_level,
+    finite_vector,
+    grouping_of,
+    rates_vector,
+)
+from ice_eval.stats.intervals import ENOUGH, half_width
+from ice_eval.stats.randomization import CHANCE, Families
 
+_POWER_ERRORS = 0.84
+"""Standard errors beyond the limit of an interval at which it is excluded with power 80 %."""
 _FEW_GROUPS = 10
 _FEWEST_EXAMPLES = 2  # one example has no standard error
 
@@ -106,24 +118,46 @@ def m_for_width(spread: Spread, *, m: int, wider: float) -> int:
 
 
 def n_for_width(spread: Spread, *, m: float, width: float, level: float = 0.95) -> int:
-    """Return the smallest number of examples, at least two, whose normal interval is at most `width` wide in total."""
+    """Return the smallest number of examples, at least two, whose interval is at most `width` wide in total."""
     if not width > 0:
         raise DataError(f"the width of an interval is positive, got {width}")
     check_level(level)
-    errors = 2 * float(ndtri((1 + level) / 2))
-    return _at_least((errors / width) ** 2 * spread.variance(m), fewest=_FEWEST_EXAMPLES)
+    return _fewest(lambda n: (2 * half_width(n, level=level) / width) ** 2 * spread.variance(m))
 
 
 def n_for_detectable(spread: Spread, *, m: float, win_rate: float) -> int:
     """Return the smallest number of examples, at least two, that detects the mean `win_rate` with power 80 %."""
     if not CHANCE < win_rate <= 1:
         raise DataError(f"a win rate to detect lies above 0.5 and at most at 1, got {win_rate}")
-    return _at_least((DETECTABLE_ERRORS / (win_rate - CHANCE)) ** 2 * spread.variance(m), fewest=_FEWEST_EXAMPLES)
+    return _fewest(lambda n: ((half_width(n) + _POWER_ERRORS) / (win_rate - CHANCE)) ** 2 * spread.variance(m))
 
 
 def detectable(spread: Spread, *, n: int, m: float) -> float:
     """Return the smallest mean win rate that `n` examples detect with power 80 %; see `detectable_win_rate`."""
-    return CHANCE + DETECTABLE_ERRORS * standard_error(spread, n=n, m=m)
+    return CHANCE + (half_width(n) + _POWER_ERRORS) * standard_error(spread, n=n, m=m)
+
+
+def detectable_win_rate(win_rates: Values, families: Families, *, groups: Groups = None) -> float:
+    """Return the smallest mean win rate that these examples distinguish from chance with power 80 %.
+
+    That is where a rationale must lie for the interval to exclude one half. Its win rates spread as those of the sets
+    of each family do, or as the observed ones do if that is more: a few win rates that happen to be equal do not make a
+    data set precise. Above 1 means that nothing can be distinguished.
+    """
+    rates = finite_vector(win_rates, what="win rate")
+    grouping = grouping_of(groups, n=rates.size)
+    observed = float(grouping.standard_errors((rates - rates.mean())[None])[0])
+    random = math.sqrt(float(families.variances().sum())) / rates.size
+    n = rates.size if grouping.order is None else rates.size**2 / float((grouping.counts**2).sum())
+    return CHANCE + (half_width(n) + _POWER_ERRORS) * max(observed, random)
+
+
+def _fewest(needed: Callable[[float], float]) -> int:
+    """Return the smallest n, at least two, that is at least `needed(n)`; what is needed falls with n."""
+    if needed(ENOUGH - 1) <= ENOUGH - 1:
+        return _at_least(needed(ENOUGH - 1), fewest=_FEWEST_EXAMPLES)
+    largest = _at_least(needed(ENOUGH), fewest=ENOUGH)
+    return bisect_left(range(largest), True, lo=ENOUGH, key=lambda n: needed(n) <= n * (1 + ROUND_OFF))
 
 
 def _at_least(count: float, *, fewest: int) -> int:

@@ -1,8 +1,8 @@
 """Randomization tests: a rationale against random sets of the same size, for one example and for a data set."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -191,6 +191,13 @@ class Families:
         """Return the families, with the order of sets reversed in the chosen examples."""
         return Families(self.beaten, self.sizes, chosen)
 
+    def variances(self) -> Draws:
+        """Return the variance of the win rates of each non-empty family, about one half."""
+        sizes = self.sizes[self.sizes > 0].astype(np.int64)
+        squares = (self.beaten.astype(np.float64) / np.repeat(2 * (sizes - 1), sizes) - CHANCE) ** 2
+        means: Draws = np.add.reduceat(squares, np.cumsum(sizes) - sizes) / sizes if sizes.size else np.zeros(0)
+        return means
+
     def rates(self) -> list[Draws]:
         """Return the win rates of each non-empty family."""
         ends = np.cumsum(self.sizes)
@@ -208,7 +215,12 @@ class MeanTest:
     """Studentized distance of the mean win rate from one half; infinite if all are equal to something else."""
     p_value: float
     """Two-sided."""
-    n_draws: int
+    null: Draws = field(repr=False, compare=False)
+    """Size of the statistic in each draw."""
+
+    @property
+    def n_draws(self) -> int:
+        return self.null.size
 
 
 def mean_test(
@@ -314,7 +326,43 @@ def _test(table: _Table, null: Draws, grouping: Grouping) -> MeanTest:
     every = np.append(sizes, abs(statistic))
     slack = ROUND_OFF * every.max(initial=0.0, where=np.isfinite(every))  # an infinite one ties only with another
     n_extreme = int(np.count_nonzero(sizes >= abs(statistic) - slack))
-    return MeanTest(statistic, (1 + n_extreme) / (len(null) + 1), len(null))
+    return MeanTest(statistic, (1 + n_extreme) / (len(null) + 1), sizes)
+
+
+class StepDown(NamedTuple):
+    """Several tests, adjusted for their number."""
+
+    p_values: tuple[float, ...]
+    """The probability of any false rejection is at most alpha where values of at most alpha are rejected."""
+    alpha: float
+    """Level at which each single test or interval errs so rarely that all of them hold together in 95 %."""
+
+
+def step_down(tests: Sequence[MeanTest], keys: Sequence[Hashable], *, rng: Rng, level: float = 0.95) -> StepDown:
+    """Adjust several tests of the same examples by Westfall and Young's (1993) step-down minimum of p-values.
+
+    Tests with the same key swap the same sets, as an attribution under several operators does: their statistics are
+    compared draw by draw, so that what they have in common is not paid for twice. Tests with different keys are
+    combined as if they were independent, by shuffling their draws: for two-sided tests this is conservative under any
+    correlation (Sidak, 1967).
+    """
+    orders: dict[Hashable, Counts] = {}
+    ranks = []
+    for test, key in zip(tests, keys, strict=True):
+        order = orders.setdefault(key, rng.permutation(test.n_draws))
+        # Tied draws have the same p-value: the share that is at least as large.
+        ascending = np.sort(test.null)
+        slack = ROUND_OFF * ascending.max(initial=0.0, where=np.isfinite(ascending))
+        above = test.n_draws - np.searchsorted(ascending, test.null - slack, side="left")
+        ranks.append((above / test.n_draws)[order])
+    smallest, n_draws = np.full(tests[0].n_draws, np.inf), tests[0].n_draws
+    found = np.empty(len(tests))
+    for place in np.argsort([-test.p_value for test in tests], kind="stable"):  # the least significant first
+        np.minimum(smallest, ranks[place], out=smallest)
+        found[place] = (1 + np.count_nonzero(smallest <= tests[place].p_value + ROUND_OFF)) / (n_draws + 1)
+    in_order = np.argsort([test.p_value for test in tests], kind="stable")
+    found[in_order] = np.maximum.accumulate(found[in_order])
+    return StepDown(tuple(found.tolist()), float(np.quantile(smallest, 1 - level)))
 
 
 def _swapped_statistics(

@@ -8,8 +8,9 @@ import numpy as np
 
 from ice_eval.errors import DataError
 from ice_eval.stats._values import ROUND_OFF, Rng, Values, is_constant, rates_vector
-from ice_eval.stats.bootstrap import Interval, bca_shares, interval_from_means, resampled_means
-from ice_eval.stats.verdict import range_text, reaches
+from ice_eval.stats.bootstrap import bca_shares, resampled_means
+from ice_eval.stats.intervals import Interval, mean_interval
+from ice_eval.stats.verdict import reaches
 
 Reasoning = Literal["decorative", "scaffolding", "genuine"]
 REASONING: tuple[Reasoning, ...] = get_args(Reasoning)
@@ -66,8 +67,8 @@ class Capacity:
 def capacity(necessity: Values, sufficiency: Values, floor: Values, *, rng: Rng, n_resamples: int = 9999) -> Capacity:
     """Return the capacity of a set of problems, with 95 % BCa intervals over problems.
 
-    A column that is 0 or 1 for every problem has no spread to resample. It enters each end of the intervals at the
-    exact limit (as in `mean_interval`) that widens them, so twenty problems without a change do not prove a capacity of
+    A column that is the same for every problem has no spread to resample. It enters each end of the intervals at its
+    own limit (`mean_interval`) that widens them, so twenty problems without a change do not prove a capacity of
     0. `floor` is the rate at which the repeated full chain gives another answer, one per problem.
     """
     columns = [rates_vector(values, what="rate") for values in (necessity, sufficiency, floor)]
@@ -116,7 +117,9 @@ class ReasoningVerdict:
         return REASONING[REASONING.index(self.lowest) : REASONING.index(self.highest) + 1]
 
     def __str__(self) -> str:
-        return range_text(self.lowest, self.highest, self.reason)
+        if self.lowest is None or self.highest is None:
+            return f"undetermined ({self.reason})"
+        return self.lowest if self.lowest == self.highest else f"{self.lowest} to {self.highest}"
 
 
 def reasoning_verdict(interval: Interval | None) -> ReasoningVerdict:
@@ -148,13 +151,13 @@ def _interval(sample: Values, means: Values, statistic: Callable[[Values], Value
     """
     if len(sample) < 2:
         return None
-    limits = [interval_from_means(column, resampled) for column, resampled in zip(sample.T, means.T, strict=True)]
+    limits = [mean_interval(column) for column in sample.T]
     ends = []
     for end in (0, 1):
         for fixed in ([is_constant(column) for column in sample.T], [True] * len(limits)):
             own_sample, own_means = sample.copy(), means.copy()
             for column, limit in enumerate(limits):
-                if fixed[column] and limit is not None:
+                if fixed[column]:
                     own_sample[:, column] = own_means[:, column] = limit[end if column == 0 else 1 - end]
             if not is_constant(statistic(own_means)):
                 break

@@ -1,84 +1,85 @@
-"""Words for a win rate, and those that its interval supports."""
+"""Words for a mean win rate. `verdict` is the only rule: every word follows from the printed interval."""
 
-import math
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 from ice_eval.errors import DataError
-from ice_eval.stats._values import ROUND_OFF, Groups, Values, finite_vector, grouping_of, is_constant
-from ice_eval.stats.bootstrap import Interval
+from ice_eval.stats._values import ROUND_OFF
+from ice_eval.stats.intervals import Interval
 from ice_eval.stats.randomization import CHANCE
 
 Taxonomy = Literal["anti-faithful", "near-random", "weakly faithful", "faithful"]
 TAXONOMY: tuple[Taxonomy, ...] = get_args(Taxonomy)
-"""From worst to best."""
+"""The paper's words for a win rate, whatever its interval; from worst to best."""
+
+Word = Literal[
+    "undecidable",
+    "not distinguishable from random",
+    "random within ±5 pp",
+    "anti-faithful",
+    "better than random",
+    "weakly faithful",
+    "faithful",
+]
+WORDS: tuple[Word, ...] = get_args(Word)
+UNDECIDABLE, NOT_DISTINGUISHABLE, RANDOM, ANTI_FAITHFUL, BETTER = WORDS[:5]
+POSITIVE: tuple[Word, ...] = WORDS[4:]
+"""Words for explanations that beat random sets, from weakest to strongest."""
 
 WEAKLY_FAITHFUL = 0.55
 """Win rates from here on are at least weakly faithful."""
 FAITHFUL = 0.60
 """Win rates above this are faithful."""
-
-Reason = Literal[
-    "not distinguishable from random",
-    "too few examples",
-    "all win rates are equal",
-    "all groups have the same win rate",
-]
-_REASONS: tuple[Reason, ...] = get_args(Reason)
-NOT_DISTINGUISHABLE, TOO_FEW, ALL_EQUAL, GROUPS_EQUAL = _REASONS
-"""Reasons why a verdict has no words."""
-
-_TEST_LEVEL = 0.05
-DETECTABLE_ERRORS = 2.80
-"""Standard errors from one half that are detected: 1.96 + 0.84, two-sided level 5 %, power 80 %."""
-_EFFECTS = ((0.8, "large"), (0.5, "medium"), (0.2, "small"))  # Cohen's (1988) words for a distance of at least
+MARGIN = 0.05
+"""Distance from one half within which a win rate counts as random."""
+UNDECIDABLE_TIES = 2 * (1 - FAITHFUL)
+"""Share of ties from which on no explanation can be faithful: a tie counts one half."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """The range of words that an interval and a test support for a mean win rate, or the reason why there is none."""
+    """The word that the interval of a mean win rate supports."""
 
-    lowest: Taxonomy | None = None
-    """Word at the lower end of the interval; None without words."""
-    highest: Taxonomy | None = None
-    """Word at the upper end of the interval; None without words."""
+    word: Word
     excludes_chance: bool = False
     """True if one half is outside the interval."""
-    reason: Reason | None = None
-    """Reason why there are no words."""
-
-    @property
-    def word(self) -> Taxonomy | None:
-        """The only word that the interval covers; None where it covers several or the verdict has none."""
-        return self.lowest if self.lowest == self.highest else None
-
-    @property
-    def words(self) -> tuple[Taxonomy, ...]:
-        """All words that the interval covers, from worst to best."""
-        if self.lowest is None or self.highest is None:
-            return ()
-        return TAXONOMY[TAXONOMY.index(self.lowest) : TAXONOMY.index(self.highest) + 1]
-
-    @property
-    def is_undetermined(self) -> bool:
-        """True if the data support no statement at all, not even that the win rate may be chance."""
-        return self.reason is not None and self.reason != NOT_DISTINGUISHABLE
+    tie_rate: float | None = None
+    """Share of sets that tie, if it makes the verdict undecidable."""
 
     def __str__(self) -> str:
-        if self.reason == NOT_DISTINGUISHABLE:
-            return NOT_DISTINGUISHABLE
-        return range_text(self.lowest, self.highest, self.reason)
+        return self.word if self.tie_rate is None else f"{self.word}: {100 * self.tie_rate:.0f} % of sets tie"
 
 
-def range_text(lowest: str | None, highest: str | None, reason: str | None) -> str:
-    """Return one word, a range of words, or `undetermined` with its reason."""
-    if lowest is None or highest is None:
-        return f"undetermined ({reason})"
-    return lowest if lowest == highest else f"{lowest} to {highest}"
+def verdict(interval: Interval, *, tie_rate: float = 0.0) -> Verdict:
+    """Return the strongest word that holds for all win rates in the interval.
+
+    - undecidable: so many sets tie that no explanation could be faithful
+    - random within ±5 pp: all lie within 45 and 55 %
+    - anti-faithful: all lie below 50 %
+    - faithful: all lie above 60 %; weakly faithful: all at 55 % or above; better than random: all above 50 %
+    - not distinguishable from random: else, one half is among them
+
+    If the limits rise, the verdict never gets worse.
+    """
+    outside = excludes_chance(interval)
+    if reaches(tie_rate, UNDECIDABLE_TIES):
+        return Verdict(word=UNDECIDABLE, excludes_chance=outside, tie_rate=tie_rate)
+    word: Word = NOT_DISTINGUISHABLE
+    if reaches(interval.low, CHANCE - MARGIN) and reaches(CHANCE + MARGIN, interval.high):
+        word = RANDOM
+    elif not reaches(interval.high, CHANCE):
+        word = ANTI_FAITHFUL
+    elif not reaches(FAITHFUL, interval.low):
+        word = "faithful"
+    elif reaches(interval.low, WEAKLY_FAITHFUL):
+        word = "weakly faithful"
+    elif outside:
+        word = BETTER
+    return Verdict(word=word, excludes_chance=outside)
 
 
 def taxonomy(win_rate: float) -> Taxonomy:
-    """Return the paper's word for a win rate.
+    """Return the paper's word for a win rate, whatever its interval.
 
     Anti-faithful [0, .50), near-random [.50, .55), weakly faithful [.55, .60], faithful (.60, 1]. A mean that round-off
     has moved off a limit counts as the limit.
@@ -92,63 +93,9 @@ def taxonomy(win_rate: float) -> Taxonomy:
     return "weakly faithful" if reaches(FAITHFUL, win_rate) else "faithful"
 
 
-def verdict(
-    win_rate: float, interval: Interval | None, *, p_value: float | None = None, without: Reason = TOO_FEW
-) -> Verdict:
-    """Return the verdict on a mean win rate, given its interval and the test of one half.
-
-    One word only if the whole interval is in that word's band, else the range of words that it covers. An interval that
-    covers one half gives no direction and is never called anti-faithful. Nor is one that the test does not support: if
-    most win rates are equal and a few are far off, as when most sets tie, a bootstrap of few examples is too narrow and
-    would call one random explanation in five anti-faithful; the test holds its level. `without` is the reason to give
-    without an interval, unless all win rates are one half (`reason_without_interval`).
-    """
-    if interval is None:
-        # Without an interval all win rates (or group means) are equal, so the mean shows if each is one half.
-        return Verdict(reason=NOT_DISTINGUISHABLE if abs(win_rate - CHANCE) <= ROUND_OFF else without)
-    outside = excludes_chance(interval)
-    if not outside or (p_value is not None and p_value > _TEST_LEVEL + ROUND_OFF):
-        return Verdict(excludes_chance=outside, reason=NOT_DISTINGUISHABLE)
-    return Verdict(lowest=taxonomy(interval.low), highest=taxonomy(interval.high), excludes_chance=outside)
-
-
-def reason_without_interval(win_rates: Values, *, groups: Groups = None) -> Reason:
-    """Return the reason why a mean of win rates has no bootstrap interval: no resample differs from the data."""
-    if grouping_of(groups, n=win_rates.size).n < 2:
-        return TOO_FEW
-    return ALL_EQUAL if is_constant(win_rates) else GROUPS_EQUAL
-
-
-def effect_word(effect_size: float) -> str:
-    """Return Cohen's word for an effect size: negligible below 0.2, small below 0.5, medium below 0.8, else large.
-
-    A negative one reads, for instance, "large negative"; a negligible one has no sign. An effect that round-off has
-    moved off a limit counts as the limit.
-    """
-    if math.isnan(effect_size):
-        raise DataError("an effect size is a number, got nan; one that is undefined has no word")
-    word = next((word for limit, word in _EFFECTS if reaches(abs(effect_size), limit)), "negligible")
-    return word if effect_size > 0 or word == "negligible" else f"{word} negative"
-
-
-def excludes_chance(interval: Interval | None) -> bool:
-    """Return True if one half is outside the interval; False for an undefined interval."""
-    return interval is not None and not (reaches(CHANCE, interval.low) and reaches(interval.high, CHANCE))
-
-
-def detectable_win_rate(win_rates: Values, *, groups: Groups = None) -> float | None:
-    """Return the smallest mean win rate that a data set of this size and spread detects with power 80 %.
-
-    `1/2 + 2.80 * SE`: two-sided level 5 %. Above 1 means that no rationale can be distinguished from random sets. None
-    without spread: a single example or group, or equal win rates. With groups, SE is cluster-robust.
-    """
-    rates = finite_vector(win_rates, what="win rate")
-    grouping = grouping_of(groups, n=rates.size)
-    if grouping.n < 2 or is_constant(rates):
-        return None
-    if grouping.order is None:
-        return CHANCE + DETECTABLE_ERRORS * float(rates.std(ddof=1)) / math.sqrt(rates.size)
-    return CHANCE + DETECTABLE_ERRORS * float(grouping.standard_errors((rates - rates.mean())[None])[0])
+def excludes_chance(interval: Interval) -> bool:
+    """Return True if one half is outside the interval."""
+    return not (reaches(CHANCE, interval.low) and reaches(interval.high, CHANCE))
 
 
 def reaches(rate: float, limit: float) -> bool:

@@ -74,7 +74,7 @@ def _gain(
     predicted = np.clip(cross_val_predict(make_pipeline(StandardScaler(), Ridge()), x, y, cv=folds), 0, 1)
     guessed = cross_val_predict(DummyRegressor(), x, y, cv=folds)
     error, baseline = np.abs(predicted - y), np.abs(guessed - y)
-    interval = stats.difference_interval(baseline, error, rng=rng_for(config.seed, "confidence", name), groups=groups)
+    interval = stats.paired_difference(error, baseline, groups=groups).interval
     means = {"error": float(error.mean()), "baseline": float(baseline.mean()), "gain": float((baseline - error).mean())}
     return {"attribution": name, "n": len(used), **means, "gain_ci": interval}
 

@@ -19,7 +19,6 @@ from ice_eval.results.comparisons import ScoredExamples
 from ice_eval.results.outcomes import ALL
 from ice_eval.results.records import Measures
 from ice_eval.results.summary import scored_examples
-from ice_eval.seeding import rng_for
 from ice_eval.stats import reaches
 from ice_eval.table import N, columns, estimate, naming
 
@@ -131,13 +130,13 @@ def _tau_leave_one_out(scored: ScoredExamples, place: int, attribution: str, ope
     return float(kendalltau(np.abs(vector) if magnitude else vector, drops).statistic)
 
 
-def _mean(field: str, values: Values, rows: Sequence[InputRow], seed: int) -> dict[str, Any]:
+def _mean(field: str, values: Values, rows: Sequence[InputRow]) -> dict[str, Any]:
     """Return the number of examples with a value, their mean, and its 95 % interval, as fields of a line."""
     used = np.isfinite(values)
     if not used.any():
         return {"n": 0, field: None, f"{field}_ci": None}
-    having, rng = list(itertools.compress(rows, used)), rng_for(seed, "measures", "eraser")
-    return {"n": len(having), **mean_of(values[used], having, rng, field=field, on_scale=False)}
+    having = list(itertools.compress(rows, used))
+    return {"n": len(having), **mean_of(values[used], having, field=field, scale=(-1.0, 1.0))}
 
 
 def _raw_lines(rows: Sequence[InputRow], values: Mapping[_Key, Values], folder: RunFolder) -> Iterator[dict[str, Any]]:
@@ -146,7 +145,7 @@ def _raw_lines(rows: Sequence[InputRow], values: Mapping[_Key, Values], folder: 
     summary = [line for line in folder.summary().configurations if line.null == null]
     rates = {(each.attribution, each.operator, MEASURES[each.direction][0], each.k): each for each in summary}
     for key in (key for key in values if key.name in [raw for raw, _ in MEASURES.values()]):
-        found, rate = _mean("raw", values[key], rows, config.seed), rates.get(key, Measures())
+        found, rate = _mean("raw", values[key], rows), rates.get(key, Measures())
         head = {"attribution": key.attribution, "operator": key.operator, "k": key.k, "measure": key.name}
         positive = _positive(key.name, found["raw"], rate.win_rate)
         yield {**head, **found, "win_rate": rate.win_rate, "win_rate_ci": rate.win_rate_ci, "positive": positive}
@@ -169,7 +168,7 @@ def _aopc_lines(rows: Sequence[InputRow], values: Mapping[_Key, Values], seed: i
     for name, operator in dict.fromkeys((key.attribution, key.operator) for key in values):
         line: dict[str, Any] = {"attribution": name, "operator": operator, "n": 0}
         for each in ("aopc_suff", "aopc_compr", "taucorr_loo"):
-            found = _mean(each, values[_Key(name, operator, each)], rows, seed)
+            found = _mean(each, values[_Key(name, operator, each)], rows)
             n = found.pop("n")
             line |= {**found, f"{each}_n": n, "n": max(n, line["n"])}
         yield line
@@ -228,8 +227,8 @@ class KSweep(Measure):
             line: dict[str, Any] = {**dict(zip(_CURVE, place, strict=True)), "k": shares, "n": len(whole)}
             values = np.array(list(whole.values()))  # (examples, shares, 2)
             for index, name in enumerate(("auc_drop", "auc_win_rate")):
-                areas, rng = area(shares, values[..., index]), rng_for(config.seed, "measures", name)
-                line |= mean_of(areas, [rows[each] for each in whole], rng, field=name, on_scale=False)
+                areas = area(shares, values[..., index])
+                line |= mean_of(areas, [rows[each] for each in whole], field=name, scale=(-1.0, 1.0))
             lines.append(line)
         if not lines:
             return Missing("no example was evaluated at every k")

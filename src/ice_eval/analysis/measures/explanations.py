@@ -13,7 +13,6 @@ from ice_eval.analysis.measures.plausibility import chance_iou, overlap
 from ice_eval.rationales import Units
 from ice_eval.records import PerUnit
 from ice_eval.results import InputRow, RunFolder, RunSettings
-from ice_eval.seeding import rng_for
 from ice_eval.table import Column, N, estimate, naming
 
 _PAIR = (Column("first", "attribution", "text"), Column("second", "and", "text"))
@@ -50,7 +49,7 @@ def _rank_lines(rows: Sequence[InputRow], config: RunSettings) -> Iterator[dict[
         pairs = [(vectors[first][row.example_id], vectors[second][row.example_id]) for row in used]
         values = np.array([float(spearmanr(a, b).statistic) for a, b in pairs])
         if used:
-            mean = examples.mean_of(values, used, rng_for(config.seed, "agreement", first, second), on_scale=False)
+            mean = examples.mean_of(values, used, scale=(-1.0, 1.0))
             yield {"first": first, "second": second, "n": len(used), **mean}
 
 
@@ -64,8 +63,7 @@ def _overlap_lines(folder: RunFolder, rows: Sequence[InputRow], seed: int) -> It
         sets = [(len(row.spans), set(one[row.example_id]), set(other[row.example_id])) for row in used]
         values = np.array([overlap(len(a & b), len(a), len(b)) for _, a, b in sets])
         chance = np.array([chance_iou(n_units, len(a), len(b)) for n_units, a, b in sets])
-        rng = rng_for(seed, "overlap", first, second, str(k), str(other_k))
-        found = examples.above_chance(values, chance, used, rng)
+        found = examples.above_chance(values, chance, used)
         yield {"first": first, "second": second, "k": other_k if k is None else k, "n": len(used), **found}
 
 
@@ -106,8 +104,8 @@ class Compactness(Measure):
             used = [(row, vector) for row, vector in examples.vectors_of(name, rows, config) if vector.any()]
             line: dict[str, Any] = {"attribution": name, "n": len(used)}
             for field, value in (("half_mass", half_mass), ("entropy", entropy)) if used else ():
-                values, rng = np.array([value(v) for _, v in used]), rng_for(config.seed, "compactness", field, name)
-                line |= examples.mean_of(values, [row for row, _ in used], rng, field=field)
+                values = np.array([value(v) for _, v in used])
+                line |= examples.mean_of(values, [row for row, _ in used], field=field)
             lines += [line] if used else []
         if not lines:
             return Missing("no example has an attribution with two units or more that are not all 0")
@@ -137,7 +135,7 @@ class ContiguityMeasure(Measure):
 
     def of(self, folder: RunFolder) -> Found | Missing:
         rows = {row.example_id: row for row in examples.explained(folder)}
-        seed, lines = folder.manifest().config.seed, []
+        lines = []
         for (attribution, k), rationales in examples.rationales_of(folder).items():
             used = [(rows[example], units) for example, units in rationales.items() if len(units) > 1]
             if not used:
@@ -145,8 +143,7 @@ class ContiguityMeasure(Measure):
             sets = [(units, [span.field for span in row.spans]) for row, units in used]
             values = np.array([contiguity(units, fields) for units, fields in sets])
             chance = np.array([chance_contiguity(len(units), fields) for units, fields in sets])
-            rng = rng_for(seed, "contiguity", attribution, str(k))
-            found = examples.above_chance(values, chance, [row for row, _ in used], rng)
+            found = examples.above_chance(values, chance, [row for row, _ in used])
             lines.append({"attribution": attribution, "k": k, "n": len(used), **found})
         if not lines:
             return Missing("every rationale is a single unit; a larger --k gives longer ones")

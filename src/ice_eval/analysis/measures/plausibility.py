@@ -178,8 +178,7 @@ class PlausibilityMeasure(Measure):
         lines = []
         for (attribution, k, name), by_example in values.items():
             found, chance = np.array(list(by_example.values())).T
-            rng = rng_for(config.seed, "plausibility", attribution, name, str(k))
-            means = examples.above_chance(found, chance, [rows[example] for example in by_example], rng)
+            means = examples.above_chance(found, chance, [rows[example] for example in by_example])
             lines.append({"attribution": attribution, "k": k, "measure": name, "n": len(by_example), **means})
         relation = _relation(folder, values, rows, config.seed)
         together = list(_over_configurations(relation))

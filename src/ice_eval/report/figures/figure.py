@@ -12,7 +12,7 @@ import altair as alt
 from ice_eval._controls import without_controls
 from ice_eval.errors import ConfigError, require
 from ice_eval.files import write_atomically
-from ice_eval.report.colours import BLACK, TAXONOMY_COLOURS, UNKNOWN_COLOUR, WHITE, WORD_TEXT_COLOURS, operator_colour
+from ice_eval.report.colours import BLACK, UNKNOWN_COLOUR, WHITE, WORD_COLOURS, WORD_TEXT_COLOURS, operator_colour
 from ice_eval.stats import CHANCE, WEAKLY_FAITHFUL, taxonomy
 from ice_eval.table import EMPTY
 
@@ -253,7 +253,7 @@ def cell(win_rate: float | None) -> dict[str, object]:
 
 def coloured_cells(rows: Rows, *, x: str, y: str) -> Chart:
     """Draw cells at `x` and `y`, coloured by `word`, with their `text`, in panels; arguments name the axes."""
-    fills = {**TAXONOMY_COLOURS, NO_VERDICT: UNKNOWN_COLOUR, UNKNOWN: UNKNOWN_COLOUR}
+    fills = {**WORD_COLOURS, NO_VERDICT: UNKNOWN_COLOUR, UNKNOWN: UNKNOWN_COLOUR}
     shown = [word for word in fills if any(row["word"] == word for row in rows)]
     top = alt.Axis(labelAngle=0, orient="top", domain=False, ticks=False)
     base = alt.Chart().encode(
@@ -265,7 +265,7 @@ def coloured_cells(rows: Rows, *, x: str, y: str) -> Chart:
     scale = alt.Scale(domain=shown, range=[fills[word] for word in shown])
     legend = alt.Legend(orient="bottom", symbolType="square")
     cells = base.mark_rect().encode(color=alt.Color("word:N", title=None, scale=scale, legend=legend))
-    on_dark = [word for word in TAXONOMY_COLOURS if WORD_TEXT_COLOURS[word] == WHITE]
+    on_dark = [word for word in WORD_COLOURS if word and WORD_TEXT_COLOURS[word] == WHITE]
     ink = alt.condition(alt.FieldOneOfPredicate(field="word", oneOf=on_dark), alt.value(WHITE), alt.value(BLACK))
     texts = base.mark_text(baseline="middle").encode(text="text:N", color=ink)
     return panels([cells, texts], rows, width=alt.Step(72), height=alt.Step(26))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 import altair as alt
 
 from ice_eval.rationales import DYNAMIC
-from ice_eval.report.colours import word_of_rate
+from ice_eval.report.colours import word_of_verdict
 from ice_eval.report.figures import figure as parts
 from ice_eval.report.figures.chains import chain_figures
 from ice_eval.report.figures.examples import PlottedExamples, distribution, effects, named, p_values, plausibility
@@ -104,12 +104,10 @@ def _heatmap(runs: _Runs) -> Figure | None:
         shown = {"x": str(getattr(line, x)), "y": str(getattr(line, y)), **place, **parts.cell(line.win_rate)}
         if line.win_rate is not None:
             # Unlike a published number, it has a verdict that its colour must not contradict.
-            shown["word"] = word_of_rate(line.win_rate, line.verdict) or parts.NO_VERDICT
+            shown["word"] = word_of_verdict(line.verdict) or parts.NO_VERDICT
         rows.append(shown)
     caption = (
-        "Mean win rate in percent, coloured by the word for it; 50 is chance. What cannot be distinguished from chance "
-        "has the colour of near-random, and what rests on too few examples is grey. Else the colour is that of the "
-        "point estimate: whether its interval allows the word is in the table."
+        "Mean win rate in percent, coloured by its verdict: the word that the whole 95 % interval allows. 50 is chance."
     )
     return Figure("win-rate-heatmap", "Win rates", caption, parts.coloured_cells(rows, x=x, y=y))
 
@@ -168,7 +166,7 @@ def _operator_rows(runs: _Runs, *, average: bool) -> tuple[list[dict[str, Any]],
 
 
 _POINTS = "datum.value == 0 ? '0' : format(100 * datum.value, '+.3~g')"
-_CROSSES = {"confirmed": "#b5400e", "possible": "#a87c00", "no": "#16857a"}
+_CROSSES = {"yes": "#b5400e", "unclear": "#a87c00", "no": "#16857a"}
 
 
 def _agreement(runs: _Runs) -> Figure | None:

@@ -1,0 +1,213 @@
+r"""Confidence intervals of means of bounded values, from bets against every candidate mean.
+
+A gambler who doubts that the mean is m starts with 1 and stakes a share c of what can be lost on every value x in
+[0, 1]. Each value multiplies the wealth by `1 + c (x / m - 1)`, which is 1 on average if m is the mean. A mean against
+which much wealth is won is excluded:
+
+- Below `ENOUGH` examples, the wealth of four gamblers (c = 1/4, 1/2, 3/4, 1) is averaged, and m is excluded at
+  2 / alpha. By Ville's inequality the interval covers with probability 1 - alpha at every N and for every distribution
+  (Waudby-Smith & Ramdas, 2024), and at all N at once, so that one may look as often as one likes (`anytime`).
+- From there on, the best c in hindsight is taken, which is the empirical likelihood ratio over [0, 1], and m is
+  excluded at the critical value of a squared t: as wide as a BCa interval, without resampling.
+
+Every factor rises with x, so both limits rise if any value is raised. Equal values need no rule of their own.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import logsumexp
+from scipy.stats import t as student
+
+from ice_eval.errors import DataError
+from ice_eval.stats._values import ROUND_OFF, Groups, Values, check_level, finite_vector, grouping_of, paired_vectors
+
+ENOUGH = 50
+"""Number of examples (or of equal groups) from which on an interval may be approximate."""
+_BETS = np.array([1.0, 0.75, 0.5, 0.25])
+_ALL_BETS = 2.0 ** (-np.arange(96) / 8)
+_PER_FREEDOM = 3.0
+"""Expected distance to the end of the scale, in examples, that counts as one degree of freedom.
+
+The skewness of a mean depends on how many values are far from it. Values that are mostly near one end may hide a few at
+the other, of which n (1 - m) are expected for 0 and 1. Chosen by simulation (`benchmarks/calibration.py`).
+"""
+_SMALLEST = 1e-12
+
+Scale = tuple[float, float]
+
+
+class Interval(NamedTuple):
+    """A confidence interval."""
+
+    low: float
+    high: float
+
+
+def mean_interval(
+    values: Values, *, groups: Groups = None, level: float = 0.95, scale: Scale = (0.0, 1.0), anytime: bool = False
+) -> Interval:
+    """Return a confidence interval of the mean of values on a bounded scale, one per example.
+
+    With `groups`, whole groups are the independent values, weighted by their sizes. Unequal groups count as fewer:
+    `(sum n)^2 / sum n^2`. With `anytime`, intervals of a growing sample cover all at once.
+    """
+    check_level(level)
+    low, high = scale
+    sample = _Sample.of((finite_vector(values, what="value") - low) / (high - low), groups)
+    bets = _Bets(level=level, mixed=anytime or sample.n < ENOUGH)
+    limits = bets.lower_limit(sample), 1 - bets.lower_limit(sample.mirrored())
+    return Interval(*(low + (high - low) * limit for limit in limits))
+
+
+def half_width(n: float, *, level: float = 0.95) -> float:
+    """Return about how many standard errors a `mean_interval` near one half reaches to either side."""
+    critical = math.log(2 / (1 - level))
+    if n < ENOUGH:
+        return math.sqrt(2 * (critical + math.log(2)))  # the best of four gamblers has twice their average
+    return min(math.sqrt(2 * critical), float(student.ppf((1 + level) / 2, _freedom(n, 0.5))))
+
+
+def mean_pvalue(values: Values, mean: float, *, groups: Groups = None, scale: Scale = (0.0, 1.0)) -> float:
+    """Return the two-sided p-value of a mean: the largest alpha at which the `mean_interval` excludes it."""
+    low, high = scale
+    sample = _Sample.of((finite_vector(values, what="value") - low) / (high - low), groups)
+    target = (mean - low) / (high - low)
+    if sample.mean < target:
+        sample, target = sample.mirrored(), 1 - target
+    if not ROUND_OFF < target:
+        return 1.0 if sample.mean <= ROUND_OFF else 0.0  # a mean of 0 allows no other value
+    wealth = _log_wealth(sample, target, mixed=sample.n < ENOUGH)
+    p_value = 2 * math.exp(-max(wealth, 0.0))
+    if sample.n >= ENOUGH:
+        p_value = min(p_value, 2 * float(student.sf(math.sqrt(2 * max(wealth, 0.0)), _freedom(sample.n, target))))
+    return min(p_value, 1.0)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """`mean(second) - mean(first)`, with interval and test."""
+
+    difference: float
+    interval: Interval | None
+    """95 %; None if undefined: a single example or group, or no spread."""
+    p_value: float | None
+    """Two-sided test of no difference; None if undefined."""
+
+
+def paired_difference(first: Values, second: Values, *, groups: Groups = None) -> Difference:
+    """Return the mean difference of rates in [0, 1] over the same examples, with interval and test.
+
+    Differences lie in [-1, 1]. Interval and p-value belong together (`mean_pvalue`), and hold their level for skewed
+    differences too.
+    """
+    left, right = paired_vectors(first, second)
+    differences: Values = right - left
+    scale = (-1.0, 1.0)
+    interval = mean_interval(differences, groups=groups, scale=scale)
+    return Difference(float(differences.mean()), interval, mean_pvalue(differences, 0.0, groups=groups, scale=scale))
+
+
+def unbounded_interval(values: Values, *, groups: Groups = None) -> Interval | None:
+    """Return the 95 % interval of Student's t for the mean of values without a scale, as losses; None without spread.
+
+    With groups, the standard error is cluster-robust and degrees of freedom count groups.
+    """
+    mean, error, n = _standard_error(values, groups)
+    if n < 2 or error <= ROUND_OFF * max(1.0, abs(mean)):
+        return None
+    reach = float(student.ppf(0.975, n - 1)) * error
+    return Interval(mean - reach, mean + reach)
+
+
+def unpaired_difference(
+    first: Values, second: Values, *, first_groups: Groups = None, second_groups: Groups = None
+) -> Difference:
+    """Return the difference of the means of different examples, with Welch's interval and t-test.
+
+    With groups, standard errors are cluster-robust and degrees of freedom count groups.
+    """
+    sides = [_standard_error(first, first_groups), _standard_error(second, second_groups)]
+    difference = sides[1][0] - sides[0][0]
+    squares, counts = [error**2 for _, error, _ in sides], [n for _, _, n in sides]
+    error = math.sqrt(sum(squares))
+    if min(counts) < 2 or error <= ROUND_OFF:
+        return Difference(difference, None, None)
+    freedom = sum(squares) ** 2 / sum(square**2 / (n - 1) for square, n in zip(squares, counts, strict=True))
+    low, high = (difference + error * float(student.ppf(tail, freedom)) for tail in (0.025, 0.975))
+    return Difference(difference, Interval(low, high), float(2 * student.sf(abs(difference) / error, freedom)))
+
+
+def _standard_error(values: Values, groups: Groups) -> tuple[float, float, int]:
+    """Return mean, standard error and number of groups."""
+    sample = finite_vector(values, what="value")
+    grouping = grouping_of(groups, n=sample.size)
+    return float(sample.mean()), float(grouping.standard_errors((sample - sample.mean())[None])[0]), grouping.n
+
+
+@dataclass(frozen=True, eq=False)
+class _Sample:
+    """Distinct means of groups on [0, 1], each with its weight and how often it occurs."""
+
+    values: Values
+    weights: Values
+    """Size of a group over that of the largest."""
+    counts: Values
+    mean: float
+    n: float
+    """Number of groups, or of equal ones that tell as much."""
+
+    @classmethod
+    def of(cls, values: Values, groups: Groups) -> "_Sample":
+        if values.min() < -ROUND_OFF or values.max() > 1 + ROUND_OFF:
+            raise DataError("need values on the scale of their mean; win rates and other rates lie in [0, 1]")
+        rates = np.clip(values, 0.0, 1.0)
+        grouping = grouping_of(groups, n=rates.size)
+        sizes = grouping.counts.astype(np.float64)
+        pairs = np.stack([grouping.sums(rates) / sizes, sizes / sizes.max()])
+        distinct, counts = np.unique(pairs, axis=1, return_counts=True)
+        n = float(sizes.sum() ** 2 / (sizes**2).sum())
+        return cls(distinct[0], distinct[1], counts.astype(np.float64), float(rates.mean()), n)
+
+    def mirrored(self) -> "_Sample":
+        return _Sample(1 - self.values, self.weights, self.counts, 1 - self.mean, self.n)
+
+
+@dataclass(frozen=True)
+class _Bets:
+    """The wealth at which a mean is excluded."""
+
+    level: float
+    mixed: bool
+    """True for the average of four gamblers, False for the best one in hindsight."""
+
+    def lower_limit(self, sample: _Sample) -> float:
+        """Return the smallest mean that the sample does not exclude."""
+        if sample.mean <= _SMALLEST or self._excess(sample, _SMALLEST) <= 0:
+            return 0.0
+        if self._excess(sample, sample.mean) >= 0:  # by round-off alone
+            return sample.mean
+        return float(brentq(lambda mean: self._excess(sample, mean), _SMALLEST, sample.mean, xtol=1e-12))
+
+    def _excess(self, sample: _Sample, mean: float) -> float:
+        """Return the log-wealth won against a mean, less that which excludes it; falls with the mean."""
+        critical = math.log(2 / (1 - self.level))
+        if not self.mixed:
+            errors = float(student.ppf((1 + self.level) / 2, _freedom(sample.n, mean)))
+            critical = min(errors**2 / 2, critical)
+        return _log_wealth(sample, mean, mixed=self.mixed) - critical
+
+
+def _freedom(n: float, mean: float) -> float:
+    return max(n * (1 - mean) / _PER_FREEDOM, _SMALLEST)
+
+
+def _log_wealth(sample: _Sample, mean: float, *, mixed: bool) -> float:
+    bets = _BETS if mixed else _ALL_BETS
+    gains = sample.weights * (sample.values / mean - 1)
+    with np.errstate(divide="ignore"):  # who stakes all may lose all
+        wealth = np.log1p(np.multiply.outer(bets, gains)) @ sample.counts
+    return float(logsumexp(wealth) - math.log(len(bets)) if mixed else wealth.max())
