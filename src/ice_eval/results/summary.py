@@ -27,7 +27,7 @@ from ice_eval.seeding import rng_for
 ALPHA = 0.10
 """False discovery rate of `significant_rate`."""
 DRAWS, DRAWS_PER_TEST = 9999, 200
-"""Draws of a randomization test, and per configuration if there are many: the smallest p-value stays far below 5 %."""
+"""Draws of a randomization test, and draws for each configuration if p-values of many are adjusted."""
 _LEVEL = 0.95
 SMALL_N = 50
 """Runs with fewer examples are flagged: their intervals are wide."""
@@ -176,7 +176,7 @@ class _Inferences:
             rates,
             interval,
             simultaneous,
-            self._tests[cell].p_value,
+            self._tests[cell].first(DRAWS).p_value,
             self._adjusted[cell],
             stats.verdict(interval, tie_rate=ties),
             stats.verdict(simultaneous, tie_rate=ties),
