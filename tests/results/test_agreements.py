@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.stats import spearmanr
+from scipy.stats import binomtest, spearmanr
 from sklearn.metrics import cohen_kappa_score
 from tests.made_records import settings, summary_line
 
@@ -310,3 +310,55 @@ def test_gaps_between_operators_allow_for_groups_too():
     [alone], [shared] = (agreements(grouped(rates, groups=each), CONFIG) for each in (None, groups))
     widths = [line.gap_ci[1] - line.gap_ci[0] for line in (alone, shared)]
     assert widths[1] > 1.7 * widths[0]
+
+
+# --- attributions head to head ------------------------------------------------------------------------------------
+
+
+def ranked(rates):
+    """Rank attributions with these win rates under one operator."""
+    several = {}
+    for name, values in rates.items():
+        several |= grouped({"delete": values}, attribution=name)
+    return list(sources.rankings(several, CONFIG))
+
+
+def test_attributions_are_ranked_where_their_paired_differences_leave_no_doubt():
+    rates = {"b": around(0.6, n=80), "a": around(0.8, n=80, seed=1), "c": around(0.59, n=80, seed=2)}
+    [line] = ranked(rates)
+    assert (str(line), line.operator) == ("a > b = c", "delete")
+    assert [pair.attributions for pair in line.pairs] == [("a", "b"), ("a", "c"), ("b", "c")]
+    p_values = []
+    for pair in line.pairs:
+        first, second = (np.array(rates[name]) for name in pair.attributions)
+        expected = stats.paired_difference(second, first, level=1 - 0.05 / 3)
+        assert (pair.n, pair.difference) == (80, pytest.approx(first.mean() - second.mean()))
+        assert pair.difference_ci == pytest.approx(expected.interval)
+        p_values.append(expected.p_value)
+    assert [pair.p_adjusted for pair in line.pairs] == pytest.approx(stats.adjusted(np.array(p_values)).tolist())
+
+
+def test_a_ranking_is_divided_only_where_all_before_are_ahead_of_all_after():
+    rates = {"a": around(0.66, n=100), "b": around(0.62, n=100, seed=1), "c": around(0.58, n=100, seed=2)}
+    noise = np.random.default_rng(3).normal(0, 0.12, (3, 100))
+    noise -= noise.mean(axis=1, keepdims=True)
+    rates = {name: (np.array(each) + own).tolist() for (name, each), own in zip(rates.items(), noise, strict=True)}
+    [line] = ranked(rates)
+    ahead = {pair.attributions: pair.difference_ci.low > 0 for pair in line.pairs}
+    assert ahead == {("a", "b"): False, ("a", "c"): True, ("b", "c"): False}
+    assert str(line) == "a = b = c"
+
+
+def test_only_common_examples_are_compared_and_one_attribution_is_not_ranked():
+    rates = {"a": [None, *around(0.8, n=39)], "b": [*around(0.5, n=39), None], "failed": [None] * 40}
+    [line] = ranked(rates)
+    assert [(pair.attributions, pair.n) for pair in line.pairs] == [(("a", "b"), 38)]
+    assert ranked({"a": around(0.7), "failed": [None] * 40}) == []
+
+
+def test_equal_attributions_are_seldom_ranked():
+    rng, wrong = np.random.default_rng(4), 0
+    for _ in range(200):
+        [line] = ranked({name: rng.beta(1.5, 1.0, 60).tolist() for name in "abc"})
+        wrong += any(pair.difference_ci.low > 0 or pair.difference_ci.high < 0 for pair in line.pairs)
+    assert binomtest(wrong, 200, 0.05, alternative="greater").pvalue > 0.001

@@ -13,7 +13,7 @@ from ice_eval import stats
 from ice_eval.errors import ConfigError
 from ice_eval.protocols import PROTOCOLS
 from ice_eval.records import Kind
-from ice_eval.results.agreements import agreements, kappas, robustness
+from ice_eval.results.agreements import agreements, kappas, rankings, robustness
 from ice_eval.results.chains import with_chains
 from ice_eval.results.comparisons import Reading, ScoredExamples
 from ice_eval.results.examples import Examples
@@ -130,6 +130,7 @@ def summarise(
         agreement=tuple(agreements(grouped, config)),
         robustness=tuple(robustness(grouped, config)),
         kappa=tuple(kappas([lines])),
+        rankings=tuple(rankings(grouped, config)),
     )
 
 

@@ -98,7 +98,7 @@ class Difference:
     """Two-sided test of no difference; None if undefined."""
 
 
-def paired_difference(first: Values, second: Values, *, groups: Groups = None) -> Difference:
+def paired_difference(first: Values, second: Values, *, groups: Groups = None, level: float = 0.95) -> Difference:
     """Return the mean difference of rates in [0, 1] over the same examples, with interval and test.
 
     Differences lie in [-1, 1]. Interval and p-value belong together (`mean_pvalue`), and hold their level for skewed
@@ -107,7 +107,7 @@ def paired_difference(first: Values, second: Values, *, groups: Groups = None) -
     left, right = paired_vectors(first, second)
     differences: Values = right - left
     scale = (-1.0, 1.0)
-    interval = mean_interval(differences, groups=groups, scale=scale)
+    interval = mean_interval(differences, groups=groups, scale=scale, level=level)
     return Difference(float(differences.mean()), interval, mean_pvalue(differences, 0.0, groups=groups, scale=scale))
 
 
