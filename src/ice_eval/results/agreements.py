@@ -26,14 +26,16 @@ def agreements(grouped: Grouped, config: RunSettings) -> list[records.AgreementL
         for pair in itertools.combinations(by_operator, 2):
             shared = _shared([by_operator[name] for name in pair])
             line = records.AgreementLine(**_named(head, config), operators=pair, n=len(shared[0]))
-            found.append(_compared(line, *shared) if line.n else line)
+            found.append(_compared(line, shared[0], shared[1], config) if line.n else line)
     return found
 
 
-def _compared(line: records.AgreementLine, first: Outcomes, second: Outcomes) -> records.AgreementLine:
+def _compared(
+    line: records.AgreementLine, first: Outcomes, second: Outcomes, config: RunSettings
+) -> records.AgreementLine:
     pair = first, second
     left, right = first.column("win_rate"), second.column("win_rate")
-    found = stats.agreement(left, right, groups=groups_of(first))
+    found = stats.agreement(left, right, groups=groups_of(first), anytime=config.until is not None)
     # A null of all existing sets leaves no doubt, as one of very many would.
     n_sets = [np.where(each.flag("exact"), _NO_DOUBT, each.column("m")) for each in pair]
     reliabilities = [stats.reliability(each.column("first_half"), each.column("second_half")) for each in pair]
@@ -75,7 +77,7 @@ def robustness(grouped: Grouped, config: RunSettings) -> Iterator[records.Robust
             yield line
             continue
         rates = np.stack([outcomes.column("win_rate") for outcomes in shared], axis=1)
-        found = stats.robustness(rates, groups=groups_of(shared[0]))
+        found = stats.robustness(rates, groups=groups_of(shared[0]), anytime=config.until is not None)
         yield replace(line, **vars(found))
 
 
@@ -90,13 +92,15 @@ def rankings(grouped: Grouped, config: RunSettings) -> Iterator[records.RankingL
             continue
         rates = {name: float(each.column("win_rate")[each.sound].mean()) for name, each in by_name.items()}
         names = sorted(rates, key=lambda name: -rates[name])
-        pairs = _pairs([(pair, [by_name[name] for name in pair]) for pair in itertools.combinations(names, 2)])
+        pairs = _pairs([(pair, [by_name[name] for name in pair]) for pair in itertools.combinations(names, 2)], config)
         named = {"model": config.model, "task": config.task, **head._asdict()}
         del named["attribution"]
         yield records.RankingLine(**named, ranking=_groups(names, pairs), pairs=pairs)
 
 
-def _pairs(several: Sequence[tuple[tuple[str, ...], list[Outcomes]]]) -> tuple[records.PairLine, ...]:
+def _pairs(
+    several: Sequence[tuple[tuple[str, ...], list[Outcomes]]], config: RunSettings
+) -> tuple[records.PairLine, ...]:
     """Compare attributions two by two over their common examples; intervals hold together."""
     found, p_values = [], list[float | None]()
     for (first, second), outcomes in several:
@@ -104,8 +108,8 @@ def _pairs(several: Sequence[tuple[tuple[str, ...], list[Outcomes]]]) -> tuple[r
         line, p_value = records.PairLine(attributions=(first, second), n=len(shared[0])), None
         if line.n:
             left, right = (each.column("win_rate") for each in shared)
-            level = 1 - 0.05 / len(several)
-            result = stats.paired_difference(right, left, groups=groups_of(shared[0]), level=level)
+            level, anytime = 1 - 0.05 / len(several), config.until is not None
+            result = stats.paired_difference(right, left, groups=groups_of(shared[0]), level=level, anytime=anytime)
             line, p_value = replace(line, difference=result.difference, difference_ci=result.interval), result.p_value
         found.append(line)
         p_values.append(p_value)
