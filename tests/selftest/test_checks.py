@@ -174,7 +174,7 @@ def test_benjamini_hochberg_keeps_the_rate_and_raw_p_values_do_not(rng, monkeypa
 
 
 def test_an_interval_of_the_wrong_level_does_not_cover(rng, monkeypatch):
-    settings = {"size": 100, "n_data_sets": 400, "promised": True}
+    settings = {"size": 100, "n_data_sets": 400}
     population = null(rng).win_rate
     assert checks.coverage(ABOUT, population, **settings, rng=rng).ok
     real = stats.mean_interval

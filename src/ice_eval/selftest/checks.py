@@ -104,7 +104,7 @@ def measured(name: str, about: About, hits: Hits, expected: str) -> Check:
 
 def _guaranteed(name: str, about: About, hits: Hits, limit: float, *, worse: Literal["greater", "less"]) -> Check:
     p_value = float(binomtest(int(hits.sum()), hits.size, limit, alternative=worse).pvalue)
-    bound = f"{'≤' if worse == 'greater' else '≥'} {limit:.0%}"
+    bound = f"{'≤' if worse == 'greater' else '≥'} {100 * limit:g}%"
     return replace(measured(name, about, hits, bound), p=p_value)
 
 
@@ -270,15 +270,14 @@ def false_discoveries(
     yield measured(f"data sets with a discovery, {mixture}", about, rejects, "power")
 
 
-def coverage(about: About, population: Column, *, size: int, n_data_sets: int, promised: bool, rng: Rng) -> Check:
-    """Measure the coverage of a population's mean by the 95 % interval of a data set drawn from it."""
+def coverage(about: About, population: Column, *, size: int, n_data_sets: int, rng: Rng) -> Check:
+    """Check the coverage of a population's mean by the 95 % interval of a data set drawn from it."""
     mean = population.mean()
     covers = np.zeros(n_data_sets, dtype=bool)
     for index in range(n_data_sets):
         low, high = stats.mean_interval(rng.choice(population, size))
         covers[index] = low - _ROUND_OFF <= mean <= high + _ROUND_OFF
-    name = f"95 % interval of {size} examples covers the mean"
-    return at_least(name, about, covers, 0.95) if promised else measured(name, about, covers, "about 95%")
+    return at_least(f"95 % interval of {size} examples covers the mean", about, covers, 0.95)
 
 
 def _reach(p_values: Column, alpha: float) -> Hits:

@@ -19,6 +19,7 @@ from ice_eval.seeding import rng_for
 from ice_eval.selftest import checks
 from ice_eval.selftest.checks import About, Check, Trials
 from ice_eval.selftest.known import SHARE, KnownModel, planted, toy
+from ice_eval.selftest.simulated import simulated
 from ice_eval.settings import run_config
 
 DIRECTIONS = ("sufficiency", "necessity")
@@ -31,8 +32,6 @@ RANDOM, TRUTH, NEGATED, MIXTURE = "random", "truth", "negated truth", "mixture"
 
 _WEAKENED = ("delete", "infill")
 """Operators under which the signal is weakened: those of a default run."""
-_SPREAD_OUT = (RANDOM, "truth + 4 noise")
-"""Attributions whose win rates are spread out: there a bootstrap interval of 100 examples has its level."""
 _MIXED = 10
 """Number of examples in a mixed data set; one of them has the true explanation."""
 
@@ -48,10 +47,15 @@ class Sizes:
     covered: int = 0
     matched: int = 0
     sequential: int = 0
+    simulated: int = 0
 
 
-FULL = Sizes(random=800, truth=200, weakened=300, mixture=600, covered=400, matched=400, sequential=400)
-QUICK = Sizes(random=200, truth=100, weakened=50, mixture=200, covered=100, matched=100, sequential=60)
+FULL = Sizes(
+    random=800, truth=200, weakened=300, mixture=600, covered=400, matched=400, sequential=400, simulated=400
+)  # fmt: skip
+QUICK = Sizes(
+    random=200, truth=100, weakened=50, mixture=200, covered=100, matched=100, sequential=60, simulated=60
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -109,6 +113,9 @@ def selftest(
     for n_units, size in ((8, 2), (30, 6)) if sizes.random else ():
         rng = rng_for(seed, "selftest", "sampler", n_units)
         found.append(checks.uniform_sets(n_units, size, n=sizes.random, seed=seed, rng=rng))
+    if sizes.simulated:
+        say("simulated win rates …")
+        found += simulated(sizes.simulated, rng=rng_for(seed, "selftest", "simulated"))
     with tempfile.TemporaryDirectory(prefix="ice-selftest-") as folder:
         for known in models:
             bench = _Bench(known, names, sizes, seed, Path(folder) / known.name, say)
@@ -183,9 +190,8 @@ class _Bench:
             about = trial.about
             if about.direction == DIRECTIONS[0] and about.operator in _WEAKENED and about.attribution != NEGATED:
                 for size in (50, 100):
-                    promised = size == 100 and about.attribution in _SPREAD_OUT
                     n, rng = self.sizes.covered, self._rng("coverage")
-                    yield checks.coverage(about, trial.win_rate, size=size, n_data_sets=n, promised=promised, rng=rng)
+                    yield checks.coverage(about, trial.win_rate, size=size, n_data_sets=n, rng=rng)
 
     def _run(
         self,
