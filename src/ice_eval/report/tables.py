@@ -231,7 +231,8 @@ def difference_tables(found: Sequence[RunDifference]) -> list[Table]:
     letters = run_letters(len(found) + 1)
     others = {letter: each.second.summary() for letter, each in zip(letters[1:], found, strict=True)}
     chains = chain_difference_table(found[0].first.summary(), others)
-    return [table for table in (_settings_table(found, letters), chains, _rates_table(found, letters)) if table.rows]
+    several = _settings_table(found, letters), chains, _rates_table(found, letters), _rankings_table(found, letters)
+    return [table for table in several if table.rows]
 
 
 def _settings_table(found: Sequence[RunDifference], letters: Sequence[str]) -> Table:
@@ -267,6 +268,24 @@ def _rates_table(found: Sequence[RunDifference], letters: Sequence[str]) -> Tabl
         Column("verdict_second", "verdict", "text", get=_verdicts, word=lambda x: word_of_verdict(x.verdict_second)),
     )
     return table_of("Win rates", [line for _, line in pairs], columns, runs=[letter for letter, _ in pairs])
+
+
+def _rankings_table(found: Sequence[RunDifference], letters: Sequence[str]) -> Table:
+    """Return the order of attributions in every run, for the settings that the first one has."""
+    names = ("operator", "direction", "k", "null")
+    runs = [
+        {tuple(getattr(line, name) for name in names): str(line) for line in folder.summary().rankings}
+        for folder in (found[0].first, *(each.second for each in found))
+    ]
+    lines = [
+        {
+            **dict(zip(names, place, strict=True)),
+            **{letter: run.get(place) for letter, run in zip(letters, runs, strict=True)},
+        }
+        for place in runs[0]
+    ]
+    columns = (*naming("null", "operator", "direction", "k"), *(Column(each, each, "text") for each in letters))
+    return table_of("Head to head", lines, columns)
 
 
 def _verdicts(line: WinRateDifference) -> str:
