@@ -362,7 +362,8 @@ def step_down(tests: Sequence[MeanTest], keys: Sequence[Hashable], *, rng: Rng, 
         found[place] = (1 + np.count_nonzero(smallest <= tests[place].p_value + ROUND_OFF)) / (n_draws + 1)
     in_order = np.argsort([test.p_value for test in tests], kind="stable")
     found[in_order] = np.maximum.accumulate(found[in_order])
-    return StepDown(tuple(found.tolist()), float(np.quantile(smallest, 1 - level)))
+    # Where all draws tie, every p-value is 1.
+    return StepDown(tuple(found.tolist()), min(float(np.quantile(smallest, 1 - level)), 1 - level))
 
 
 def _swapped_statistics(
