@@ -357,11 +357,11 @@ def step_down(tests: Sequence[MeanTest], keys: Sequence[Hashable], *, rng: Rng, 
         ranks.append((above / test.n_draws)[order])
     smallest, n_draws = np.full(tests[0].n_draws, np.inf), tests[0].n_draws
     found = np.empty(len(tests))
-    for place in np.argsort([-test.p_value for test in tests], kind="stable"):  # the least significant first
+    upwards = np.argsort([-test.p_value for test in tests], kind="stable")  # the least significant first
+    for place in upwards:
         np.minimum(smallest, ranks[place], out=smallest)
         found[place] = (1 + np.count_nonzero(smallest <= tests[place].p_value + ROUND_OFF)) / (n_draws + 1)
-    in_order = np.argsort([test.p_value for test in tests], kind="stable")
-    found[in_order] = np.maximum.accumulate(found[in_order])
+    found[upwards[::-1]] = np.maximum.accumulate(found[upwards[::-1]])  # equal p-values remain equal
     # Where all draws tie, every p-value is 1.
     return StepDown(tuple(found.tolist()), min(float(np.quantile(smallest, 1 - level)), 1 - level))
 
