@@ -59,7 +59,7 @@ def _effect(line: SummaryLine) -> str:
     if line.rank_effect is None or line.rank_effect_ci is None:
         return EMPTY
     low, high = line.rank_effect_ci
-    return f"{line.rank_effect:+.2f} [{low:+.2f}, {high:+.2f}]"
+    return f"{line.rank_effect:+z.2f} [{low:+z.2f}, {high:+z.2f}]"
 
 
 def _untied(line: SummaryLine) -> str:
