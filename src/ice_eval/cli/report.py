@@ -51,8 +51,8 @@ def report(
             metavar="VERDICT",
             help="Exit with 1 if a verdict is this word, or a word of this comma-separated list: 'faithful', 'weakly "
             "faithful', 'better than random', 'random within ±5 pp', 'not distinguishable from random', "
-            "'anti-faithful', 'undecidable' or 'operators disagree'; of chains of thought 'decorative', 'scaffolding' "
-            "or 'genuine', which fail without any verdict, too, and 'undetermined'. May be repeated.",
+            "'anti-faithful', 'undecidable', 'undetermined' (no verdict) or 'operators disagree'; of chains of thought "
+            "'decorative', 'scaffolding' or 'genuine', which fail without any verdict, too. May be repeated.",
         ),
     ] = None,
     fail_for: Annotated[
