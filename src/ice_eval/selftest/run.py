@@ -32,7 +32,7 @@ RANDOM, TRUTH, NEGATED, MIXTURE = "random", "truth", "negated truth", "mixture"
 _WEAKENED = ("delete", "infill")
 """Operators under which the signal is weakened: those of a default run."""
 _SPREAD_OUT = (RANDOM, "truth + 4 noise")
-"""Attributions whose win rates are spread out: there a bootstrap interval of 100 examples has its level."""
+"""Attributions whose win rates are spread out: there the interval of 100 examples has its level."""
 _MIXED = 10
 """Number of examples in a mixed data set; one of them has the true explanation."""
 
