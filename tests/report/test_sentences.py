@@ -139,7 +139,9 @@ def test_the_lead_says_which_interval_gives_which_word(summary):
 
 def test_the_lead_says_that_verdicts_are_not_adjusted_for_their_number(summary):
     text = lead([summary()])
-    assert "Each verdict is about one configuration; “p adj.” and `ice report --simultaneous` allow for all." in text
+    assert (
+        "Each verdict is about one configuration; “p adj.” and `ice report --simultaneous` allow for how many" in text
+    )
 
 
 @pytest.mark.parametrize(

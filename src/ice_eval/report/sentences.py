@@ -96,7 +96,8 @@ def verdicts(summary: Summary) -> Verdicts:
 
 def lead(summaries: Sequence[Summary], *, simultaneous: bool = False) -> str:
     """Return the introduction to the verdicts of some runs: the comparison, and the choice of words."""
-    several = "Each verdict is about one configuration; “p adj.” and `ice report --simultaneous` allow for all."
+    both = "“p adj.” and `ice report --simultaneous`"
+    several = f"Each verdict is about one configuration; {both} allow for how many there are."
     lines = [line for summary in summaries for line in summary.configurations]
     act = " or ".join(dict.fromkeys(_ACTS[line.direction] for line in lines))
     ranked = " or ".join(dict.fromkeys("marked" if line.k is None else "top-ranked" for line in lines))
