@@ -12,6 +12,7 @@ FillMode = Literal["shared", "own"]
 LabelScoring = Literal["first", "full"]
 Calibration = Literal["none", "contextual"]
 Adaptive = Literal["dataset", "examples"]
+Until = Literal["decided"]
 ProtocolName = Literal["default", "paper", "released"]
 Share = float | Literal["dynamic"]
 """Size of a rationale: a share of the units, or as many as the attribution has peaks."""

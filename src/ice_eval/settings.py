@@ -26,6 +26,7 @@ from ice_eval.choices import (
     Sign,
     Target,
     Unit,
+    Until,
 )
 from ice_eval.errors import ConfigError
 from ice_eval.protocols import PROTOCOLS, Protocol
@@ -117,6 +118,9 @@ class RunFields:
         help="Fewer random sets: dataset (a pilot finds how many) or examples (as many as each test needs, at most "
         f"{SEQUENTIAL_M} by default).",
     )  # fmt: skip
+    until: Until | None = setting(
+        None, metavar="WORD", help="decided: stop before --n examples, as soon as every verdict is settled."
+    )
     seed: int = setting(
         0, everyday=True, subjects=_BOTH, help="Defines random sets, fills and the random control."
     )  # fmt: skip
@@ -489,6 +493,11 @@ def _check_together(config: RunConfig) -> None:
         raise ConfigError(
             f"the protocol '{config.protocol}' draws random sets of its own: neither another null nor adaptive goes "
             "with it."
+        )
+    if config.until is not None and config.choices.percentile:
+        raise ConfigError(
+            f"until '{config.until}' needs intervals that hold at any time, and those of the protocol "
+            f"'{config.protocol}' do not."
         )
     for name in ADDABLE:
         values = getattr(config, name)

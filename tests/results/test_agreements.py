@@ -2,14 +2,14 @@
 
 import math
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
-from scipy.stats import false_discovery_control, spearmanr
+from scipy.stats import binomtest, spearmanr
 from sklearn.metrics import cohen_kappa_score
 from tests.made_records import settings, summary_line
 
+from ice_eval import stats
 from ice_eval.records import Span
 from ice_eval.results import Configuration, InputRow
 from ice_eval.results import agreements as sources
@@ -17,23 +17,18 @@ from ice_eval.results.agreements import N_NAMED, kappas
 from ice_eval.results.examples import Examples
 from ice_eval.results.outcomes import Outcomes
 from ice_eval.results.summary import summarise
-from ice_eval.seeding import rng_for
-from ice_eval.stats import JointMeans, member_win_rates
+from ice_eval.stats import member_win_rates
 
 CONFIG = settings(model="by-hand", task="letters", m=100)
 WORDS = ["anti-faithful", "near-random", "weakly faithful", "faithful"]
 
 
 def agreements(several, config):
-    return sources.agreements(several, config, joint_means(config))
+    return sources.agreements(several, config)
 
 
 def robustness(several, config):
-    return list(sources.robustness(several, config, joint_means(config)))
-
-
-def joint_means(config):
-    return JointMeans(partial(rng_for, config.seed, "agreement"))
+    return list(sources.robustness(several, config))
 
 
 def outcomes(rates, *, m=100, halves=None, groups=None, effect_sizes=None):
@@ -127,7 +122,7 @@ def test_three_operators_have_three_pairs_and_one_word():
         ("delete", "mask-unk"),
         ("infill", "mask-unk"),
     ]
-    assert [line.crosses_threshold for line in found] == ["no", "confirmed", "confirmed"]
+    assert [line.crosses_threshold for line in found] == ["no", "yes", "yes"]
     [word] = robustness(grouped(rates), CONFIG)
     assert word.operators == ("delete", "infill", "mask-unk")
     assert (word.word, word.sides) == ("operator-dependent", ("above", "above", "below"))
@@ -138,7 +133,7 @@ def test_three_operators_have_three_pairs_and_one_word():
     ("means", "word", "sides"),
     [
         ((0.8, 0.7), "robust", ("above", "above")),
-        ((0.3, 0.4), "robust", ("below", "below")),
+        ((0.3, 0.4), "weak under all operators", ("below", "below")),
         ((0.8, 0.3), "operator-dependent", ("above", "below")),
         ((0.8, 0.55), "inconclusive", ("above", "unclear")),
         ((0.55, 0.55), "inconclusive", ("unclear", "unclear")),
@@ -179,14 +174,14 @@ def test_the_average_over_operators_is_no_operator():
 
 
 def test_attributions_and_nulls_have_records_of_their_own():
-    several = grouped({"delete": around(0.7), "infill": around(0.6)})
+    several = grouped({"delete": around(0.7), "infill": around(0.65)})
     several |= grouped({"delete": around(0.7), "infill": around(0.2)}, null="position")
     several |= grouped({"delete": around(0.2), "infill": around(0.2)}, attribution="other")
     found = [(line.attribution, line.null, line.word) for line in robustness(several, CONFIG)]
     assert found == [
         ("mine", "size", "robust"),
         ("mine", "position", "operator-dependent"),
-        ("other", "size", "robust"),
+        ("other", "size", "weak under all operators"),
     ]
     assert len(list(agreements(several, CONFIG))) == 3
 
@@ -260,45 +255,18 @@ def test_p_values_of_a_run_are_adjusted_together():
     tested = [line for line in found if line.attribution != "failed"]
     p_values = [line.p_value for line in tested]
     assert len({round(p, 6) for p in p_values}) > 4
-    assert [line.p_adjusted for line in tested] == pytest.approx(false_discovery_control(p_values, method="by"))
+    adjusted = [line.p_adjusted for line in tested]
+    # Operators of one attribution swap the same sets; different attributions are combined as if independent.
+    assert all(p <= joint + 2e-4 for p, joint in zip(p_values, adjusted, strict=True))
+    assert all(joint <= holm + 0.01 for joint, holm in zip(adjusted, stats.adjusted(np.array(p_values)), strict=True))
+    assert sorted(adjusted) == [adjusted[place] for place in np.argsort(p_values, kind="stable")]
     assert [line.p_adjusted for line in found if line.attribution == "failed"] == [None, None]
-
-
-@pytest.mark.parametrize(
-    ("sizes", "word"),
-    [((0.1, 0.19, 9.0), "negligible"), ((0.2,) * 3, "small"), ((0.1, 0.5, 0.9), "medium"), ((0.8,) * 3, "large")],
-)
-def test_the_effect_word_is_that_of_the_median(sizes, word):
-    cell = Configuration("mine", "delete", "sufficiency", 0.2)
-    found = outcomes([0.5] * 3, effect_sizes=sizes)
-    [line] = summarise({cell: found}, replace(CONFIG, adaptive="examples")).configurations
-    assert (line.effect_word, line.effect_size_median) == (word, sorted(sizes)[1])
 
 
 # --- examples that share a passage --------------------------------------------------------------------------------
 
 
-def cluster_interval(rates, groups, *, n_resamples=4000, level=0.95, seed=1):
-    """The bias-corrected and accelerated interval of whole groups, written out slowly."""
-    from scipy.stats import norm
-
-    rng, names = np.random.default_rng(seed), sorted(set(groups))
-    members = {name: [rate for rate, group in zip(rates, groups, strict=True) if group == name] for name in names}
-    mean = np.mean(rates)
-    means = []
-    for _ in range(n_resamples):
-        drawn = [rate for pick in rng.integers(0, len(names), len(names)) for rate in members[names[pick]]]
-        means.append(np.mean(drawn))
-    means = np.array(means)
-    left_out = np.array([np.mean([r for g in names if g != name for r in members[g]]) for name in names])
-    deviations = left_out.mean() - left_out
-    acceleration = (deviations**3).sum() / (6 * (deviations**2).sum() ** 1.5)
-    bias = norm.ppf(np.mean(means < mean) + np.mean(means == mean) / 2)
-    z = [bias + norm.ppf(q) for q in ((1 - level) / 2, (1 + level) / 2)]
-    return [float(np.quantile(means, norm.cdf(bias + each / (1 - acceleration * each)))) for each in z]
-
-
-def test_examples_of_one_group_are_resampled_together():
+def test_examples_of_one_group_count_as_one_observation():
     rng = np.random.default_rng(8)
     sizes = [1, 2, 3, 6] * 8
     groups = [f"g{number}" for number, size in enumerate(sizes) for _ in range(size)]
@@ -309,22 +277,13 @@ def test_examples_of_one_group_are_resampled_together():
     [alone] = summarise({cell: outcomes(rates)}, config).configurations
     [shared] = summarise({cell: outcomes(rates, groups=groups)}, config).configurations
     assert shared.win_rate == alone.win_rate
-    assert shared.win_rate_ci == pytest.approx(cluster_interval(rates, groups), abs=0.008)
+    assert shared.win_rate_ci == stats.mean_interval(np.array(rates), groups=groups)
     widths = [line.win_rate_ci[1] - line.win_rate_ci[0] for line in (alone, shared)]
     assert widths[1] > 1.5 * widths[0]
     assert shared.p_value > alone.p_value
     assert shared.detectable_win_rate > alone.detectable_win_rate
-    assert "grouped" in shared.flags and "few_groups" not in shared.flags
+    assert "grouped" in shared.flags
     assert "grouped" not in alone.flags
-
-
-@pytest.mark.parametrize(("n_groups", "few"), [(19, True), (20, False)])
-def test_few_groups_are_flagged(n_groups, few):
-    cell = Configuration("mine", "delete", "sufficiency", 0.2)
-    groups = [f"g{i % n_groups}" for i in range(60)]
-    found = outcomes(around(0.6, n=60), groups=groups)
-    [line] = summarise({cell: found}, replace(CONFIG, adaptive="examples")).configurations
-    assert ("few_groups" in line.flags) == few
 
 
 def test_groups_of_one_change_nothing():
@@ -351,3 +310,55 @@ def test_gaps_between_operators_allow_for_groups_too():
     [alone], [shared] = (agreements(grouped(rates, groups=each), CONFIG) for each in (None, groups))
     widths = [line.gap_ci[1] - line.gap_ci[0] for line in (alone, shared)]
     assert widths[1] > 1.7 * widths[0]
+
+
+# --- attributions head to head ------------------------------------------------------------------------------------
+
+
+def ranked(rates):
+    """Rank attributions with these win rates under one operator."""
+    several = {}
+    for name, values in rates.items():
+        several |= grouped({"delete": values}, attribution=name)
+    return list(sources.rankings(several, CONFIG))
+
+
+def test_attributions_are_ranked_where_their_paired_differences_leave_no_doubt():
+    rates = {"b": around(0.6, n=80), "a": around(0.8, n=80, seed=1), "c": around(0.59, n=80, seed=2)}
+    [line] = ranked(rates)
+    assert (str(line), line.operator) == ("a > b = c", "delete")
+    assert [pair.attributions for pair in line.pairs] == [("a", "b"), ("a", "c"), ("b", "c")]
+    p_values = []
+    for pair in line.pairs:
+        first, second = (np.array(rates[name]) for name in pair.attributions)
+        expected = stats.paired_difference(second, first, level=1 - 0.05 / 3)
+        assert (pair.n, pair.difference) == (80, pytest.approx(first.mean() - second.mean()))
+        assert pair.difference_ci == pytest.approx(expected.interval)
+        p_values.append(expected.p_value)
+    assert [pair.p_adjusted for pair in line.pairs] == pytest.approx(stats.adjusted(np.array(p_values)).tolist())
+
+
+def test_a_ranking_is_divided_only_where_all_before_are_ahead_of_all_after():
+    rates = {"a": around(0.66, n=100), "b": around(0.62, n=100, seed=1), "c": around(0.58, n=100, seed=2)}
+    noise = np.random.default_rng(3).normal(0, 0.12, (3, 100))
+    noise -= noise.mean(axis=1, keepdims=True)
+    rates = {name: (np.array(each) + own).tolist() for (name, each), own in zip(rates.items(), noise, strict=True)}
+    [line] = ranked(rates)
+    ahead = {pair.attributions: pair.difference_ci.low > 0 for pair in line.pairs}
+    assert ahead == {("a", "b"): False, ("a", "c"): True, ("b", "c"): False}
+    assert str(line) == "a = b = c"
+
+
+def test_only_common_examples_are_compared_and_one_attribution_is_not_ranked():
+    rates = {"a": [None, *around(0.8, n=39)], "b": [*around(0.5, n=39), None], "failed": [None] * 40}
+    [line] = ranked(rates)
+    assert [(pair.attributions, pair.n) for pair in line.pairs] == [(("a", "b"), 38)]
+    assert ranked({"a": around(0.7), "failed": [None] * 40}) == []
+
+
+def test_equal_attributions_are_seldom_ranked():
+    rng, wrong = np.random.default_rng(4), 0
+    for _ in range(200):
+        [line] = ranked({name: rng.beta(1.5, 1.0, 60).tolist() for name in "abc"})
+        wrong += any(pair.difference_ci.low > 0 or pair.difference_ci.high < 0 for pair in line.pairs)
+    assert binomtest(wrong, 200, 0.05, alternative="greater").pvalue > 0.001

@@ -92,7 +92,7 @@ def test_what_was_written_is_read_back(run, tmp_path):
 
 def test_a_verdict_is_written_with_its_text(run):
     [*_, line] = json.loads((run.path / "summary.json").read_text(encoding="utf-8"))["configurations"]
-    assert list(line["verdict"]) == ["lowest", "highest", "excludes_chance", "reason", "text"]
+    assert list(line["verdict"]) == ["word", "excludes_chance", "tie_rate", "text"]
     assert line["verdict"]["text"] == str(run.folder.summary().configurations[-1].verdict)
 
 

@@ -11,7 +11,6 @@ from tests.stats.known_words import generator_of, words_used
 
 from ice_eval.stats import (
     Families,
-    JointMeans,
     all_member_win_rates,
     compare,
     compare_all,
@@ -22,7 +21,6 @@ from ice_eval.stats import (
     mean_test,
     mean_tests,
     member_win_rates,
-    resampled_means,
 )
 from ice_eval.stats._values import ROUND_OFF, IntegersBelow
 
@@ -190,49 +188,21 @@ def test_families_that_are_held_small_come_back_bit_for_bit(first, second, data)
     assert_families(both.select(chosen), [[*first, *second][place] for place in kept])
 
 
-@given(TIED, st.data())
-def test_families_are_turned_round_where_they_are_chosen(families, data):
-    chosen = data.draw(st.lists(st.booleans(), min_size=len(families), max_size=len(families)))
-    # A member beats those that beat it.
-    expected = [1 - each if turn else each for each, turn in zip(families, chosen, strict=True)]
-    assert_families(held(families).turned(np.array(chosen)), expected)
-
-
-@pytest.mark.parametrize("size", [129, 130, 200, 32_769, 40_000])
-def test_a_family_whose_best_members_tie_can_be_turned_round(size):
-    # The best members beat fewer than the last one does after the turn, which would need more bytes.
-    most = 255 if size < 1000 else 65_535
-    n_tied = max(2, 2 * (size - 1) - most + 1)
-    scores = np.minimum(np.arange(size, dtype=float), size - n_tied)
-    family = member_win_rates(scores)
-    assert np.rint(2 * (size - 1) * family.max()) <= most < 2 * (size - 1)
-    [turned] = held([family]).turned(np.array([True])).rates()
-    assert np.array_equal(turned, 1 - family) and turned[0] == 1.0
-
-
 @settings(max_examples=30)
 @given(st.integers(0, 2**32 - 1), st.integers(2, 12), st.booleans())
 def test_families_that_are_held_small_have_the_same_test(seed, n_examples, grouped):
     rng = np.random.default_rng(seed)
     several = [random_families(rng, n_examples) for _ in range(3)]
-    turned = rng.random(n_examples) < 0.5
-    plain = [*several, [1 - each if turn else each for each, turn in zip(several[0], turned, strict=True)]]
     groups = rng.integers(0, 4, n_examples).tolist() if grouped else None
     make = partial(np.random.default_rng, 5)
-    small = [*(held(each) for each in several), held(several[0]).turned(turned)]
-    found = mean_tests(small, rng=make, n_draws=199, groups=groups)
-    expected = mean_tests(plain, rng=make, n_draws=199, groups=groups)
-    assert found[:3] == expected[:3]
-    # Turned round, r is -(r - 1/2) above one half, and 1 - r is rounded once more.
-    assert found[3].p_value == expected[3].p_value
-    assert found[3].statistic == pytest.approx(expected[3].statistic, rel=1e-12, abs=1e-12)
+    found = mean_tests([held(each) for each in several], rng=make, n_draws=199, groups=groups)
+    assert found == mean_tests(several, rng=make, n_draws=199, groups=groups)
 
 
-def test_families_that_are_turned_round_stay_so_when_some_are_chosen():
+def test_variances_of_families_are_about_one_half():
     families = random_families(np.random.default_rng(0), 6)
-    turned = held(families).turned(np.array([True, False, True, True, False, False]))
-    chosen = turned.select(np.array([True, True, False, True, False, True]))
-    assert_families(chosen, [1 - families[0], families[1], 1 - families[3], families[5]])
+    expected = [np.mean((family - 0.5) ** 2) for family in families]
+    assert held(families, missing=[0, 3]).variances() == pytest.approx(expected)
 
 
 # --- sequential tests ----------------------------------------------------------------------------------------------
@@ -301,52 +271,6 @@ def test_families_stay_as_they_are():
     mean_tests(several, rng=partial(np.random.default_rng, 0), n_draws=99)
     for families, old in zip(several, before, strict=True):
         assert all(np.array_equal(a, b) for a, b in zip(families, old, strict=True))
-
-
-# --- resampled means -----------------------------------------------------------------------------------------------
-
-
-def labels(seed, n, kind):
-    if kind == "alone":
-        return None
-    rng = np.random.default_rng(seed)
-    return [f"g{label}" for label in rng.integers(0, max(2, n // 3), n)] if kind == "groups" else list(range(n))
-
-
-@settings(max_examples=40)
-@given(st.integers(0, 2**32 - 1), st.lists(st.integers(2, 60), min_size=1, max_size=3), st.integers(1, 4))
-def test_joint_means_are_those_of_each_column(seed, lengths, n_columns):
-    rng, make = np.random.default_rng(seed), partial(np.random.default_rng, 3)
-    joint = JointMeans(make, n_resamples=120)
-    asked = []
-    for n in lengths:
-        for kind in ("alone", "groups", "single groups"):
-            for _ in range(n_columns):
-                values, groups = rng.random(n), labels(n, n, kind)
-                asked.append((joint.add(values, groups), values, groups))
-    for number, values, groups in asked:
-        alone = resampled_means(values, rng=make(), n_resamples=120, groups=groups)
-        np.testing.assert_array_equal(joint.means(number), alone)
-
-
-@pytest.mark.parametrize("kind", ["alone", "groups"])
-def test_a_column_that_is_added_after_the_first_was_asked_for_is_none_the_worse(kind):
-    rng, make = np.random.default_rng(0), partial(np.random.default_rng, 3)
-    groups, columns = labels(40, 40, kind), rng.random((3, 40))
-    joint = JointMeans(make, n_resamples=200)
-    first = joint.add(columns[0], groups)
-    before = joint.means(first).copy()
-    later = [joint.add(column, groups) for column in columns[1:]]
-    for number, values in zip([first, *later], columns, strict=True):
-        alone = resampled_means(values, rng=make(), n_resamples=200, groups=groups)
-        np.testing.assert_array_equal(joint.means(number), alone)
-    np.testing.assert_array_equal(joint.means(first), before)
-
-
-def test_the_same_array_is_one_column():
-    values = np.random.default_rng(0).random(9)
-    joint = JointMeans(partial(np.random.default_rng, 3), n_resamples=20)
-    assert joint.add(values, None) == joint.add(values, None) != joint.add(values.copy(), None)
 
 
 # --- whole numbers below bounds ------------------------------------------------------------------------------------

@@ -5,16 +5,20 @@ from hypothesis import strategies as st
 
 from ice_eval.errors import DataError
 from ice_eval.stats import (
+    Families,
     Spread,
+    all_member_win_rates,
     cheapest_m,
     detectable,
     detectable_win_rate,
     m_for_width,
+    mean_pvalue,
     n_for_detectable,
     n_for_width,
     spread_of,
     standard_error,
 )
+from ice_eval.stats.intervals import half_width
 
 SPREADS = st.builds(Spread, between=st.floats(1e-4, 0.25), within=st.floats(1e-4, 0.25))
 SETS = st.integers(1, 500)
@@ -81,7 +85,7 @@ def test_error_and_detectable_win_rate_of_the_data_themselves_are_found_again(rn
     win_rates = rng.binomial(30, rng.beta(2, 1, size=80)) / 30
     spread = spread_of(win_rates, 30)
     assert standard_error(spread, n=80, m=30) == pytest.approx(win_rates.std(ddof=1) / np.sqrt(80))
-    assert detectable(spread, n=80, m=30) == pytest.approx(detectable_win_rate(win_rates))
+    assert detectable(spread, n=80, m=30) == pytest.approx(detectable_win_rate(win_rates, families(80, ties=True)))
 
 
 @pytest.mark.parametrize(("between", "within"), [(0.01, 0.2), (0.06, 0.17), (0.08, 0.01)])
@@ -118,9 +122,9 @@ def test_number_of_sets_for_no_wider_an_interval_is_the_same():
 @given(SPREADS, SETS, st.floats(0.005, 0.5), st.sampled_from([0.8, 0.95, 0.99]))
 def test_number_of_examples_for_a_width_is_the_smallest(spread, m, width, level):
     n = n_for_width(spread, m=m, width=width, level=level)
-    errors = {0.8: 1.2815515655, 0.95: 1.9599639845, 0.99: 2.5758293035}[level]
-    assert 2 * errors * standard_error(spread, n=n, m=m) <= width * (1 + 1e-9)
-    assert n == 2 or 2 * errors * standard_error(spread, n=n - 1, m=m) > width * (1 - 1e-9)
+    widths = [2 * half_width(each, level=level) * standard_error(spread, n=each, m=m) for each in (n, max(n - 1, 1))]
+    assert widths[0] <= width * (1 + 1e-9)
+    assert n == 2 or widths[1] > width * (1 - 1e-9)
 
 
 @given(SPREADS, SETS, st.floats(0.505, 1))
@@ -131,13 +135,57 @@ def test_number_of_examples_for_a_win_rate_is_the_smallest(spread, m, win_rate):
 
 
 def test_round_off_asks_for_no_further_example():
-    # 1/2 + 2.80 * sqrt(0.04 / 100) = 0.556; 0.56 / 10 is not 0.056 in binary.
-    assert n_for_detectable(Spread(0.04, 0.0), m=50, win_rate=0.5 + 0.56 / 10) == 100
+    spread = Spread(0.04, 0.0)
+    for n in (*range(7, 40), 100, 101, 250):
+        assert n_for_detectable(spread, m=50, win_rate=detectable(spread, n=n, m=50) * (1 + 1e-15)) == n
+
+
+def families(n, *, m=50, ties=False):
+    """Families of n examples, all of whose sets have different scores, or all the same one."""
+    scores = np.zeros((n, m + 1)) if ties else np.tile(np.arange(m + 1.0), (n, 1))
+    sizes = np.full(n, m + 1)
+    return Families.of(all_member_win_rates(scores, sizes), sizes, sizes)
+
+
+@pytest.mark.parametrize(("n", "expected"), [(20, 0.82), (100, 0.587), (500, 0.537)])
+def test_detectable_win_rate_of_uniform_win_rates(n, expected):
+    assert detectable_win_rate(np.linspace(0, 1, n), families(n)) == pytest.approx(expected, abs=0.015)
+
+
+def test_win_rates_that_happen_to_be_equal_make_a_data_set_no_more_precise():
+    spread = detectable_win_rate(np.full(100, 0.52), families(100))
+    assert spread == pytest.approx(detectable(Spread(1 / 12, 0.0), n=100, m=50), abs=0.005)
+    assert detectable_win_rate(np.full(100, 0.5), families(100, ties=True)) == 0.5
+
+
+def test_detectable_win_rate_of_groups_has_the_cluster_robust_error(rng):
+    rates, groups = np.repeat(rng.random(60), 5), np.repeat(np.arange(60), 5)
+    error = rates[::5].std(ddof=1) / np.sqrt(60)
+    found = detectable_win_rate(rates, families(300), groups=groups)
+    assert found == pytest.approx(0.5 + (half_width(60) + 0.84) * error)
+    assert found > detectable_win_rate(rates, families(300)) + 0.02
+
+
+def test_detectable_win_rate_of_nothing_is_refused():
+    with pytest.raises(DataError, match="at least one win rate"):
+        detectable_win_rate(np.array([]), families(0))
+    with pytest.raises(DataError, match="1 of 2 win rates that are NaN"):
+        detectable_win_rate(np.array([0.1, np.nan]), families(2))
+
+
+@pytest.mark.parametrize("n", [20, 60, 200])
+def test_an_interval_excludes_chance_four_times_out_of_five_at_the_detectable_win_rate(n, rng):
+    truth = detectable_win_rate(np.linspace(0.02, 0.98, n), families(n))
+    # Beta variables with this mean and about the variance of uniform ones.
+    a = truth * (truth * (1 - truth) * 12 - 1)  # 12: one over the variance of a uniform variable
+    samples = rng.beta(a, a * (1 - truth) / truth, size=(400, n))
+    power = np.mean([mean_pvalue(row, 0.5) <= 0.05 for row in samples])
+    assert power == pytest.approx(0.8, abs=0.1)
 
 
 def test_uniform_win_rates_need_the_sizes_that_are_always_printed():
     uniform = Spread(1 / 12 - 1 / 6 / 50, 1 / 6)
-    for n, expected in [(20, 0.68), (100, 0.58), (500, 0.537)]:
+    for n, expected in [(20, 0.797), (100, 0.587), (500, 0.537)]:
         assert detectable(uniform, n=n, m=50) == pytest.approx(expected, abs=0.005)
 
 

@@ -7,6 +7,7 @@ from ice_eval.stats import (
     Interval,
     adjusted_capacity,
     capacity,
+    mean_interval,
     reasoning_verdict,
     reasoning_word,
     step_reasoning_capacity,
@@ -83,7 +84,8 @@ def test_intervals_are_those_of_scipy_where_nothing_is_cut_off():
 
 def test_twenty_problems_without_a_change_do_not_prove_a_capacity_of_zero():
     zeros, ones = np.zeros(20), np.ones(20)
-    limit = 0.025 ** (1 / 20)
+    limit = mean_interval(ones).low
+    assert limit < 0.025 ** (1 / 20)
     found = capacity(zeros, ones, zeros, rng=np.random.default_rng(0))
     assert (found.src, found.adjusted) == (0, 0)
     assert found.src_ci == pytest.approx((0, (1 - limit) ** 2))

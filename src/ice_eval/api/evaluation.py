@@ -31,6 +31,7 @@ from ice_eval.choices import (
     Sign,
     Target,
     Unit,
+    Until,
 )  # fmt: skip
 from ice_eval.errors import ConfigError, DataError
 from ice_eval.executors import Executor, executor_named
@@ -87,6 +88,7 @@ def evaluate(
     m: int | None = None,
     nulls: str | Sequence[str] = "size",
     adaptive: Adaptive | None = None,
+    until: Until | None = None,
     seed: int = 0,
     unit: Unit = "token",
     scope: Scope | None = None,
@@ -143,6 +145,7 @@ def evaluate(
         k: Share of units in a rationale, or `"dynamic"`: one unit per peak of the attribution. Several may be given.
         n: Number of examples, from the first on; by default 500 texts or 100 chains.
         m: Number of random sets per rationale, by default 50, and 20 of steps; with `adaptive` the largest number.
+        until: `decided` stops before `n` examples, as soon as every verdict is settled.
         responses: A `.jsonl` file of chains of thought that were written before.
         device_map: Distribution of the model over several devices: `auto`, `balanced`, `balanced_low_0` or
             `sequential`, a JSON file, or a mapping from modules to devices (a GPU's number, `cpu`, `disk`).
@@ -187,8 +190,9 @@ def plan(
     attributions: str | Sequence[str] | Mapping[str, AttributionSpec] | None = None,
     operators: str | Sequence[str] | None = None, directions: Direction | Sequence[Direction] | None = None,
     k: Share | Sequence[Share] = 0.2, n: int | None = None, m: int | None = None, nulls: str | Sequence[str] = "size",
-    adaptive: Adaptive | None = None, seed: int = 0, unit: Unit = "token", scope: Scope | None = None,
-    target: Target = "predicted", sign: Sign | None = None, fills: FillMode | None = None, n_fills: int = 1,
+    adaptive: Adaptive | None = None, until: Until | None = None, seed: int = 0, unit: Unit = "token",
+    scope: Scope | None = None, target: Target = "predicted", sign: Sign | None = None,
+    fills: FillMode | None = None, n_fills: int = 1,
     label_scoring: LabelScoring | None = None, calibration: Calibration = "none", eraser: bool = False,
     protocol: ProtocolName = "default", responses: str | Path | None = None, repeats: int = 3,
     temperature: float | Literal["server"] = 0.0, max_tokens: int = 1024, answer_tokens: int = 128,

@@ -1,5 +1,6 @@
 """The whole pipeline, from a configuration to a finished run folder."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -22,7 +23,11 @@ from ice_eval.results.examples import InputRow
 from ice_eval.results.ledger import Ledger, Names
 from ice_eval.results.planning import PILOT_EXAMPLES, PILOT_SETS, cost_of, sets_for, spreads_of
 from ice_eval.results.records import PlannedSets
+from ice_eval.results.summary import is_decided
 from ice_eval.settings import RunConfig
+
+_FIRST_LOOK, _MORE = 2, 1.5
+"""Number of parts before the first look at the verdicts, and the growth from look to look."""
 
 
 def score(
@@ -73,7 +78,7 @@ def score(
         examples=examples,
         attributions=attributions,
         budget=_budget(token_budget, info, stored, reporter),
-        part_size=_part_size(info, min(config.n, len(examples))) if stored is None else stored.part_size,
+        part_size=_part_size(info, config, len(examples)) if stored is None else stored.part_size,
         lowered={} if stored is None else lowered_budgets(folder),
         threads=replicas.reader.model.use_threads(None if stored is None else stored.threads),
         targets=None if adapted is None else adapted.targets,
@@ -95,7 +100,10 @@ def score(
             engine.subject.start(engine, reporter)
             if engine.config.adaptive == "dataset":
                 job, manifest = with_enough_sets(job, manifest)
-            score_parts(job, job.evaluated, manifest)
+            if engine.config.until is None:
+                score_parts(job, job.evaluated, manifest)
+            else:
+                manifest = score_until_decided(job, manifest)
             manifest = at_end(job, manifest)
         folder.write_manifest(manifest)
     return Scored(folder, manifest)
@@ -125,9 +133,12 @@ def finish(scored: Scored) -> RunFolder:
     return folder
 
 
-def _part_size(info: ModelInfo, n_examples: int) -> int:
-    """Return the number of examples per part: what suits the model, but at most a quarter of the run."""
-    return min(info.part_size, max(PART_SIZE, n_examples // 4))
+def _part_size(info: ModelInfo, config: RunConfig, n_examples: int) -> int:
+    """Return the number of examples per part: what suits the model, but at most a quarter of the run.
+
+    A run that may stop early has smaller ones, since it looks at its verdicts after whole parts.
+    """
+    return min(info.part_size, max(PART_SIZE, min(config.n, n_examples) // (4 if config.until is None else 16)))
 
 
 def _budget(asked: int | None, info: ModelInfo, stored: Manifest | None, reporter: Reporter) -> int:
@@ -143,16 +154,16 @@ def _budget(asked: int | None, info: ModelInfo, stored: Manifest | None, reporte
     return kept
 
 
-def score_parts(job: Job, examples: Sequence[Example], manifest: Manifest) -> None:
-    """Score the missing rows of every part; all files are written by this process.
+def score_parts(job: Job, examples: Sequence[Example], manifest: Manifest, *, n_done: int = 0) -> None:
+    """Score the missing rows of every part, after the first `n_done` examples; this process writes all files.
 
     Raises:
         KeyboardInterrupt: The user stopped the run; started parts are written.
     """
-    estimate, reporter = estimated_rows(job.engine, examples), job.reporter
-    per_example = estimate // max(len(examples), 1)
+    estimate, reporter = estimated_rows(job.engine, examples[n_done:]), job.reporter
+    per_example = estimate // max(len(examples) - n_done, 1)
     reporter.start(estimate)
-    parts, is_noted = _parts(job, examples, manifest), False
+    parts, is_noted = _parts(job, examples, manifest, n_done), False
     try:
         for part, result, seconds in job.workers.map(partial(start_part, spec=job.spec), parts, reporter.advance):
             reporter.advance(result.n_wanted - result.cost["rows"], scored=False)
@@ -170,10 +181,27 @@ def score_parts(job: Job, examples: Sequence[Example], manifest: Manifest) -> No
         reporter.stop()
 
 
-def _parts(job: Job, examples: Sequence[Example], manifest: Manifest) -> Iterator[RunPart]:
+def score_until_decided(job: Job, manifest: Manifest) -> Manifest:
+    """Score parts until every verdict is settled, and return the manifest with the number of examples.
+
+    Looks are at fixed numbers of examples, so that the run ends at the same one on every executor and after every
+    interruption. Intervals that hold at any time make looking free.
+    """
+    examples, size, n = job.evaluated, job.spec.part_size, 0
+    while n < len(examples):
+        before, n = n, min(len(examples), size * max(_FIRST_LOOK, math.ceil(_MORE * n / size)))
+        score_parts(job, examples[:n], manifest, n_done=before)
+        if n == len(examples) or is_decided(job.folder, manifest.config):
+            break
+        job.reporter.say(f"after {n} examples not every verdict is settled.")
+    return replace(manifest, data=replace(manifest.data, examples=n))
+
+
+def _parts(job: Job, examples: Sequence[Example], manifest: Manifest, n_done: int) -> Iterator[RunPart]:
     """Yield parts until the user stops the run."""
     size = job.spec.part_size
-    for index, start in enumerate(range(0, len(examples), size)):
+    for start in range(n_done, len(examples), size):
+        index = start // size
         if _asked_to_stop(job):
             return
         own = examples[start : start + size]

@@ -25,6 +25,7 @@ FLAGS = {
     "grouped": "several examples share a text: intervals treat each such group as one observation.",
     "adaptive_dataset": "a pilot chose the number of random sets: enough for the data set, not for single examples.",
     "adaptive_examples": "each example took as many random sets as its tests needed.",
+    "until_decided": "the run looked at its verdicts to stop early: intervals and p-values hold at any time.",
     "exact_for_some": "short texts have fewer sets than were asked for: all of them were used, and the test is exact.",
     "protocol_paper": "the choices of the paper's text: own fills in every row, ties lost, percentile intervals.",
     "protocol_released": "the choices of the paper's released package; not to be mixed with other results.",

@@ -16,11 +16,14 @@ from ice_eval.files import as_text
 from ice_eval.report.chains import chain_difference_table, cot_tables
 from ice_eval.report.colours import word_of_verdict
 from ice_eval.results import Manifest, Plan, RunDifference, RunFolder, Summary, SummaryLine, WinRateDifference
-from ice_eval.results.records import AgreementLine, Measures, RobustnessLine
+from ice_eval.results.outcomes import ALL
+from ice_eval.results.records import AgreementLine, Measures, RankingLine, RobustnessLine
 from ice_eval.results.summary import adjusted_jointly
 from ice_eval.table import EMPTY, Column, Table, is_number, naming, table_of, written
 
-L = TypeVar("L", SummaryLine, AgreementLine, RobustnessLine)
+L = TypeVar("L", SummaryLine, AgreementLine, RobustnessLine, RankingLine)
+_FEW_PAIRS = 10
+"""Largest number of pairs that are printed for each setting; all are in the summary."""
 THRESHOLD = f"{100 * stats.WEAKLY_FAITHFUL:g} %"
 
 
@@ -49,8 +52,13 @@ def tables(summaries: Sequence[Summary], *, simultaneous: bool = False) -> list[
 
     `simultaneous` says that the summaries hold simultaneous intervals.
     """
-    explained = summary_table(summaries, simultaneous=simultaneous)
-    of_explanations = (explained, agreement_table(summaries), robustness_table(summaries))
+    of_explanations = (
+        summary_table(summaries, simultaneous=simultaneous),
+        ranking_table(summaries),
+        pairs_table(summaries),
+        agreement_table(summaries),
+        robustness_table(summaries),
+    )
     return [*cot_tables(*summaries), *(table for table in of_explanations if table.rows)]
 
 
@@ -132,6 +140,36 @@ def robustness_table(summaries: Sequence[Summary]) -> Table:
         Column("word", "conclusion", "text"),
     )
     return table_of("Over all operators", lines, columns, runs=runs)
+
+
+def ranking_table(summaries: Sequence[Summary]) -> Table:
+    """Return the order of attributions under every operator; `>` where one is ahead beyond doubt."""
+    runs, lines = _numbered(summaries, [summary.rankings for summary in summaries])
+    columns = (
+        *naming("model", "task", "null", "operator", "direction", "k"),
+        Column("ranking", "ranking (95 % simultaneous)", "text", get=str),
+    )
+    return table_of("Head to head", lines, columns, runs=runs)
+
+
+def pairs_table(summaries: Sequence[Summary]) -> Table:
+    """Return the paired difference of every two attributions, where there are few."""
+    kept = [tuple(line for line in summary.rankings if len(line.pairs) <= _FEW_PAIRS) for summary in summaries]
+    runs, lines = _numbered(summaries, kept)
+    rows = [
+        (run, {**vars(line), **vars(pair), "attributions": " − ".join(pair.attributions)})
+        for run, line in zip(runs, lines, strict=True)
+        for pair in line.pairs
+        if line.operator != ALL
+    ]
+    columns = (
+        *naming("model", "task", "null", "operator", "direction", "k", "attributions", "n"),
+        Column("difference", "difference", "points"),
+        Column("difference_ci", "95 % CI (simultaneous)", "points interval"),
+        Column("p_adjusted", "p adj.", "p-value"),
+    )
+    title = "Differences between attributions"
+    return table_of(title, [row for _, row in rows], columns, runs=[run for run, _ in rows])
 
 
 def _numbered(summaries: Sequence[Summary], parts: Sequence[Sequence[L]]) -> tuple[list[str], list[L]]:

@@ -1,4 +1,4 @@
-"""Agreement between the operators of a run on the same attribution and examples."""
+"""Agreement between the operators of a run on the same attribution, and rankings of attributions on one operator."""
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,14 +26,16 @@ def agreements(grouped: Grouped, config: RunSettings) -> list[records.AgreementL
         for pair in itertools.combinations(by_operator, 2):
             shared = _shared([by_operator[name] for name in pair])
             line = records.AgreementLine(**_named(head, config), operators=pair, n=len(shared[0]))
-            found.append(_compared(line, *shared) if line.n else line)
+            found.append(_compared(line, shared[0], shared[1], config) if line.n else line)
     return found
 
 
-def _compared(line: records.AgreementLine, first: Outcomes, second: Outcomes) -> records.AgreementLine:
+def _compared(
+    line: records.AgreementLine, first: Outcomes, second: Outcomes, config: RunSettings
+) -> records.AgreementLine:
     pair = first, second
     left, right = first.column("win_rate"), second.column("win_rate")
-    found = stats.agreement(left, right, groups=groups_of(first))
+    found = stats.agreement(left, right, groups=groups_of(first), anytime=config.until is not None)
     # A null of all existing sets leaves no doubt, as one of very many would.
     n_sets = [np.where(each.flag("exact"), _NO_DOUBT, each.column("m")) for each in pair]
     reliabilities = [stats.reliability(each.column("first_half"), each.column("second_half")) for each in pair]
@@ -75,8 +77,55 @@ def robustness(grouped: Grouped, config: RunSettings) -> Iterator[records.Robust
             yield line
             continue
         rates = np.stack([outcomes.column("win_rate") for outcomes in shared], axis=1)
-        found = stats.robustness(rates, groups=groups_of(shared[0]))
+        found = stats.robustness(rates, groups=groups_of(shared[0]), anytime=config.until is not None)
         yield replace(line, **vars(found))
+
+
+def rankings(grouped: Grouped, config: RunSettings) -> Iterator[records.RankingLine]:
+    """Yield all attributions that were tested alike, head to head, in the order of their win rates."""
+    alike: dict[Configuration, dict[str, Outcomes]] = {}
+    for cell, outcomes in grouped.items():
+        if cell.k is not None and outcomes.sound.any():
+            alike.setdefault(cell._replace(attribution=""), {})[cell.attribution] = outcomes
+    for head, by_name in alike.items():
+        if len(by_name) < 2:
+            continue
+        rates = {name: float(each.column("win_rate")[each.sound].mean()) for name, each in by_name.items()}
+        names = sorted(rates, key=lambda name: -rates[name])
+        pairs = _pairs([(pair, [by_name[name] for name in pair]) for pair in itertools.combinations(names, 2)], config)
+        named = {"model": config.model, "task": config.task, **head._asdict()}
+        del named["attribution"]
+        yield records.RankingLine(**named, ranking=_groups(names, pairs), pairs=pairs)
+
+
+def _pairs(
+    several: Sequence[tuple[tuple[str, ...], list[Outcomes]]], config: RunSettings
+) -> tuple[records.PairLine, ...]:
+    """Compare attributions two by two over their common examples; intervals hold together."""
+    found, p_values = [], list[float | None]()
+    for (first, second), outcomes in several:
+        shared = _shared(outcomes)
+        line, p_value = records.PairLine(attributions=(first, second), n=len(shared[0])), None
+        if line.n:
+            left, right = (each.column("win_rate") for each in shared)
+            level, anytime = 1 - 0.05 / len(several), config.until is not None
+            result = stats.paired_difference(right, left, groups=groups_of(shared[0]), level=level, anytime=anytime)
+            line, p_value = replace(line, difference=result.difference, difference_ci=result.interval), result.p_value
+        found.append(line)
+        p_values.append(p_value)
+    adjusted = stats.adjusted_known(p_values)
+    return tuple(replace(line, p_adjusted=p_value) for line, p_value in zip(found, adjusted, strict=True))
+
+
+def _groups(names: Sequence[str], pairs: Sequence[records.PairLine]) -> tuple[tuple[str, ...], ...]:
+    """Divide a ranking wherever everything before is ahead of everything after."""
+    ahead = {each.attributions for each in pairs if each.difference_ci is not None and each.difference_ci.low > 0}
+    ends = [
+        place
+        for place in range(1, len(names))
+        if all(pair in ahead for pair in itertools.product(names[:place], names[place:]))
+    ]
+    return tuple(tuple(names[start:end]) for start, end in itertools.pairwise([0, *ends, len(names)]))
 
 
 def kappas(runs: Sequence[Sequence[SummaryLine]]) -> list[records.KappaLine]:

@@ -411,6 +411,38 @@ class KappaLine(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
+class PairLine(Record):
+    """Two attributions on the same examples."""
+
+    attributions: tuple[str, str]
+    n: int
+    difference: float | None = None
+    """Win rate of the first attribution minus that of the second."""
+    difference_ci: Interval | None = None
+    """Interval that covers together with those of all other pairs of the ranking, in 95 %."""
+    p_adjusted: float | None = None
+    """Two-sided test of no difference, adjusted over the pairs of the ranking by Holm."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankingLine(Record):
+    """All attributions under the same operator, direction, k and null."""
+
+    model: str
+    task: str
+    operator: str
+    direction: Direction
+    k: Share
+    null: str
+    ranking: tuple[tuple[str, ...], ...]
+    """Attributions in groups, the best first; each one is ahead of all in later groups by its interval."""
+    pairs: tuple[PairLine, ...]
+
+    def __str__(self) -> str:
+        return " > ".join(" = ".join(group) for group in self.ranking)
+
+
+@dataclass(frozen=True, kw_only=True)
 class ProblemCounts(Record):
     """Problems of a run about chains."""
 
@@ -588,6 +620,7 @@ class Summary(Record):
     agreement: tuple[AgreementLine, ...]
     robustness: tuple[RobustnessLine, ...]
     kappa: tuple[KappaLine, ...]
+    rankings: tuple[RankingLine, ...] = ()
     chains: ChainSummary | None = None
     """Statistics of a run about chains."""
 

@@ -13,7 +13,7 @@ from ice_eval import stats
 from ice_eval.errors import ConfigError
 from ice_eval.protocols import PROTOCOLS
 from ice_eval.records import Kind
-from ice_eval.results.agreements import agreements, kappas, robustness
+from ice_eval.results.agreements import agreements, kappas, rankings, robustness
 from ice_eval.results.chains import with_chains
 from ice_eval.results.comparisons import Reading, ScoredExamples
 from ice_eval.results.examples import Examples
@@ -27,8 +27,9 @@ from ice_eval.seeding import rng_for
 ALPHA = 0.10
 """False discovery rate of `significant_rate`."""
 DRAWS, DRAWS_PER_TEST = 9999, 200
-"""Draws of a randomization test, and per configuration if there are many: the smallest p-value stays far below 5 %."""
-_LEVEL = 0.95
+"""Draws of a randomization test, and draws for each configuration if p-values of many are adjusted."""
+_LEVEL, _SMALLEST_P = 0.95, 1e-300
+_CONTROL = "random"
 SMALL_N = 50
 """Runs with fewer examples are flagged: their intervals are wide."""
 COMPARED = (Kind.FULL, Kind.EMPTY, Kind.RATIONALE, Kind.RANDOM)
@@ -130,6 +131,7 @@ def summarise(
         agreement=tuple(agreements(grouped, config)),
         robustness=tuple(robustness(grouped, config)),
         kappa=tuple(kappas([lines])),
+        rankings=tuple(rankings(grouped, config)),
     )
 
 
@@ -155,28 +157,44 @@ class _Inferences:
         for cell, outcomes in self._used.items():
             groups = groups_of(outcomes)
             families.setdefault(None if groups is None else tuple(groups), []).append(cell)
-        self._tests: dict[Configuration, stats.MeanTest] = {}
-        n_draws = max(DRAWS, DRAWS_PER_TEST * len(self._used))
+        self._p_values, self._adjusted, self._alpha = self._tested(families)
+
+    def _tested(
+        self, families: Mapping[tuple[Hashable, ...] | None, Sequence[Configuration]]
+    ) -> tuple[dict[Configuration, float], dict[Configuration, float], float]:
+        """Return p-values, adjusted ones, and the error rate at which all intervals hold together."""
+        if not self._used:
+            return {}, {}, 1 - _LEVEL
+        if self._config.until is not None:  # a randomization test holds its level only if one looks once
+            rates = [(used.column("win_rate"), groups_of(used)) for used in self._used.values()]
+            alone = [stats.mean_pvalue(each, stats.CHANCE, groups=groups, anytime=True) for each, groups in rates]
+            together = stats.adjusted(np.maximum(alone, _SMALLEST_P))
+            p_values, adjusted = (dict(zip(self._used, each, strict=True)) for each in (alone, together.tolist()))
+            return p_values, adjusted, (1 - _LEVEL) / len(self._used)
+        n_draws, tests = max(DRAWS, DRAWS_PER_TEST * len(self._used)), dict[Configuration, stats.MeanTest]()
         for labels, cells in families.items():
-            several, rng = [self._used[cell].families for cell in cells], partial(rng_for, config.seed, "mean-test")
-            tests = stats.mean_tests(several, rng=rng, n_draws=n_draws, groups=labels)
-            self._tests |= dict(zip(cells, tests, strict=True))
-        self._adjusted, self._alpha = dict[Configuration, float](), 1 - _LEVEL
-        if self._tests:
-            keys = [(cell.attribution, cell.k, cell.null) for cell in self._tests]
-            joint = stats.step_down(list(self._tests.values()), keys, rng=rng_for(config.seed, "step-down"))
-            self._adjusted, self._alpha = dict(zip(self._tests, joint.p_values, strict=True)), joint.alpha
+            several, rng = (
+                [self._used[cell].families for cell in cells],
+                partial(rng_for, self._config.seed, "mean-test"),
+            )
+            found = stats.mean_tests(several, rng=rng, n_draws=n_draws, groups=labels)
+            tests |= dict(zip(cells, found, strict=True))
+        keys = [(cell.attribution, cell.k, cell.null) for cell in tests]
+        joint = stats.step_down(list(tests.values()), keys, rng=rng_for(self._config.seed, "step-down"))
+        p_values = {cell: test.first(DRAWS).p_value for cell, test in tests.items()}
+        return p_values, dict(zip(tests, joint.p_values, strict=True)), joint.alpha
 
     def of(self, cell: Configuration) -> _Inference:
         rates, used = self._used[cell].column("win_rate"), self._used[cell]
         interval = self._interval(rates, used)
-        simultaneous = stats.mean_interval(rates, groups=groups_of(used), level=1 - self._alpha)
+        anytime = self._config.until is not None
+        simultaneous = stats.mean_interval(rates, groups=groups_of(used), level=1 - self._alpha, anytime=anytime)
         ties = float(used.column("tie_rate").mean())
         return _Inference(
             rates,
             interval,
             simultaneous,
-            self._tests[cell].p_value,
+            self._p_values[cell],
             self._adjusted[cell],
             stats.verdict(interval, tie_rate=ties),
             stats.verdict(simultaneous, tie_rate=ties),
@@ -195,7 +213,21 @@ class _Inferences:
     def _interval(self, rates: NDArray[np.float64], used: Outcomes) -> stats.Interval:
         if self._protocol.percentile:
             return stats.percentile_interval(rates, rng=rng_for(self._config.seed, "bootstrap"), groups=groups_of(used))
-        return stats.mean_interval(rates, groups=groups_of(used))
+        return stats.mean_interval(rates, groups=groups_of(used), anytime=self._config.until is not None)
+
+
+def is_decided(folder: RunFolder, config: RunSettings) -> bool:
+    """Return True if the verdict on every attribution but the control is settled under every operator."""
+    for cell, outcomes in outcomes_by_configuration(folder, config).items():
+        used = outcomes.select(outcomes.sound)
+        if cell.operator == ALL or cell.attribution == _CONTROL:
+            continue
+        if not len(used):
+            return False
+        interval = stats.mean_interval(used.column("win_rate"), groups=groups_of(used), anytime=True)
+        if not stats.is_settled(interval, tie_rate=float(used.column("tie_rate").mean())):
+            return False
+    return True
 
 
 def _line(
@@ -323,6 +355,8 @@ def _flags(used: Outcomes, measures: Measures, config: RunSettings, noise: float
         yield "grouped"
     if config.adaptive:
         yield f"adaptive_{config.adaptive}"
+    if config.until:
+        yield f"until_{config.until}"
     if measures.effect is not None and abs(measures.effect) < noise and not PROTOCOLS[config.protocol].by_clipped_nsr:
         yield "effect_below_noise"
 

@@ -50,11 +50,18 @@ class RobustnessResult:
     """Above or below for each operator whose 95 % interval excludes the other side."""
 
 
-def agreement(first: Values, second: Values, *, threshold: float = WEAKLY_FAITHFUL, groups: Groups = None) -> Agreement:
+def agreement(
+    first: Values,
+    second: Values,
+    *,
+    threshold: float = WEAKLY_FAITHFUL,
+    groups: Groups = None,
+    anytime: bool = False,
+) -> Agreement:
     """Compare the win rates of the same examples under two operators; the threshold belongs to the upper side."""
     left, right = paired_vectors(first, second, what="win rate")
-    gap = paired_difference(right, left, groups=groups)
-    sides = {_side(rates, threshold, groups) for rates in (left, right)}
+    gap = paired_difference(right, left, groups=groups, anytime=anytime)
+    sides = {_side(rates, threshold, groups, anytime) for rates in (left, right)}
     crosses: Crossing = "unclear" if "unclear" in sides else "yes" if len(sides) > 1 else "no"
     assert gap.interval is not None, "rates are on a scale"
     return Agreement(
@@ -66,7 +73,9 @@ def agreement(first: Values, second: Values, *, threshold: float = WEAKLY_FAITHF
     )
 
 
-def robustness(win_rates: Values, *, threshold: float = WEAKLY_FAITHFUL, groups: Groups = None) -> RobustnessResult:
+def robustness(
+    win_rates: Values, *, threshold: float = WEAKLY_FAITHFUL, groups: Groups = None, anytime: bool = False
+) -> RobustnessResult:
     """Test if all operators put an attribution on the same side of the threshold; `win_rates` is (examples, operators).
 
     An operator is above if its 95 % interval reaches down to the threshold at most, and below if it does not reach up
@@ -75,7 +84,7 @@ def robustness(win_rates: Values, *, threshold: float = WEAKLY_FAITHFUL, groups:
     rates = np.asarray(win_rates, dtype=np.float64)
     if rates.ndim != 2 or rates.shape[1] < 2:
         raise DataError(f"need one column of win rates per operator, two at least, got an array of shape {rates.shape}")
-    sides = tuple(_side(column, threshold, groups) for column in rates.T)
+    sides = tuple(_side(column, threshold, groups, anytime) for column in rates.T)
     return RobustnessResult(_robustness_word(sides), float(np.ptp(rates.mean(axis=0))), sides)
 
 
@@ -151,8 +160,8 @@ def _places(words: Sequence[str], categories: Sequence[str]) -> NDArray[np.int64
     return np.array([categories.index(word) for word in words], dtype=np.int64)
 
 
-def _side(rates: Values, threshold: float, groups: Groups) -> Side:
-    low, high = mean_interval(rates, groups=groups)
+def _side(rates: Values, threshold: float, groups: Groups, anytime: bool) -> Side:
+    low, high = mean_interval(rates, groups=groups, anytime=anytime)
     if reaches(low, threshold):
         return "above"
     return "unclear" if reaches(high, threshold) else "below"

@@ -71,8 +71,10 @@ def half_width(n: float, *, level: float = 0.95) -> float:
     return min(math.sqrt(2 * critical), float(student.ppf((1 + level) / 2, _freedom(n, 0.5))))
 
 
-def mean_pvalue(values: Values, mean: float, *, groups: Groups = None, scale: Scale = (0.0, 1.0)) -> float:
-    """Return the two-sided p-value of a mean: the largest alpha at which the `mean_interval` excludes it."""
+def mean_pvalue(
+    values: Values, mean: float, *, groups: Groups = None, scale: Scale = (0.0, 1.0), anytime: bool = False
+) -> float:
+    """Return the two-sided p-value of a mean: the smallest alpha at which the `mean_interval` excludes it."""
     low, high = scale
     sample = _Sample.of((finite_vector(values, what="value") - low) / (high - low), groups)
     target = (mean - low) / (high - low)
@@ -80,9 +82,10 @@ def mean_pvalue(values: Values, mean: float, *, groups: Groups = None, scale: Sc
         sample, target = sample.mirrored(), 1 - target
     if not ROUND_OFF < target:
         return 1.0 if sample.mean <= ROUND_OFF else 0.0  # a mean of 0 allows no other value
-    wealth = _log_wealth(sample, target, mixed=sample.n < ENOUGH)
+    mixed = anytime or sample.n < ENOUGH
+    wealth = _log_wealth(sample, target, mixed=mixed)
     p_value = 2 * math.exp(-max(wealth, 0.0))
-    if sample.n >= ENOUGH:
+    if not mixed:
         p_value = min(p_value, 2 * float(student.sf(math.sqrt(2 * max(wealth, 0.0)), _freedom(sample.n, target))))
     return min(p_value, 1.0)
 
@@ -98,7 +101,9 @@ class Difference:
     """Two-sided test of no difference; None if undefined."""
 
 
-def paired_difference(first: Values, second: Values, *, groups: Groups = None) -> Difference:
+def paired_difference(
+    first: Values, second: Values, *, groups: Groups = None, level: float = 0.95, anytime: bool = False
+) -> Difference:
     """Return the mean difference of rates in [0, 1] over the same examples, with interval and test.
 
     Differences lie in [-1, 1]. Interval and p-value belong together (`mean_pvalue`), and hold their level for skewed
@@ -107,8 +112,9 @@ def paired_difference(first: Values, second: Values, *, groups: Groups = None) -
     left, right = paired_vectors(first, second)
     differences: Values = right - left
     scale = (-1.0, 1.0)
-    interval = mean_interval(differences, groups=groups, scale=scale)
-    return Difference(float(differences.mean()), interval, mean_pvalue(differences, 0.0, groups=groups, scale=scale))
+    interval = mean_interval(differences, groups=groups, scale=scale, level=level, anytime=anytime)
+    p_value = mean_pvalue(differences, 0.0, groups=groups, scale=scale, anytime=anytime)
+    return Difference(float(differences.mean()), interval, p_value)
 
 
 def unbounded_interval(values: Values, *, groups: Groups = None) -> Interval | None:

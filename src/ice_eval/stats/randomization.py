@@ -173,8 +173,6 @@ class Families:
     """Concatenated families: twice the number of members that each member beats, ties one half."""
     sizes: NDArray[np.integer[Any]]
     """Number of members of each family; 0 for examples without one."""
-    reversed: Mask | None = None
-    """Mask of families in reversed order: a member beats those that beat it."""
 
     @classmethod
     def of(cls, rates: Matrix, members: Counts, sizes: NDArray[np.integer[Any]]) -> "Families":
@@ -184,12 +182,7 @@ class Families:
         return cls(twice.astype(np.min_scalar_type(int(twice.max(initial=0)))), sizes)
 
     def select(self, chosen: Mask) -> "Families":
-        turned = None if self.reversed is None else self.reversed[chosen]
-        return Families(self.beaten[np.repeat(chosen, self.sizes)], self.sizes[chosen], turned)
-
-    def turned(self, chosen: Mask) -> "Families":
-        """Return the families, with the order of sets reversed in the chosen examples."""
-        return Families(self.beaten, self.sizes, chosen)
+        return Families(self.beaten[np.repeat(chosen, self.sizes)], self.sizes[chosen])
 
     def variances(self) -> Draws:
         """Return the variance of the win rates of each non-empty family, about one half."""
@@ -202,8 +195,6 @@ class Families:
         """Return the win rates of each non-empty family."""
         ends = np.cumsum(self.sizes)
         rates = self.beaten.astype(np.float64) / 2 / np.repeat(self.sizes - 1, self.sizes)
-        if self.reversed is not None:
-            rates = np.where(np.repeat(self.reversed, self.sizes), 1 - rates, rates)
         return [rates[end - size : end] for end, size in zip(ends, self.sizes, strict=True) if size]
 
 
@@ -221,6 +212,18 @@ class MeanTest:
     @property
     def n_draws(self) -> int:
         return self.null.size
+
+    def first(self, n_draws: int) -> "MeanTest":
+        """Return the test with its first draws alone."""
+        return MeanTest.of(self.statistic, self.null[:n_draws])
+
+    @classmethod
+    def of(cls, statistic: float, null: Draws) -> "MeanTest":
+        """Compare the observed statistic with the sizes of those of the draws."""
+        every = np.append(null, abs(statistic))
+        slack = ROUND_OFF * every.max(initial=0.0, where=np.isfinite(every))  # an infinite one ties only with another
+        n_extreme = int(np.count_nonzero(null >= abs(statistic) - slack))
+        return cls(statistic, (1 + n_extreme) / (null.size + 1), null)
 
 
 def mean_test(
@@ -272,7 +275,9 @@ def mean_tests(
         own_tables = [tables[place] for place in places]
         grouping = grouping_of(groups, n=own_tables[0].lengths.size)
         null = _swapped_statistics(own_tables, grouping, rng=rng(), n_draws=n_draws, batch=batch)
-        found |= {place: _test(tables[place], own, grouping) for place, own in zip(places, null, strict=True)}
+        for place, table, own in zip(places, own_tables, null, strict=True):
+            observed = table.advantages(table.starts[None], np.empty((1, len(table.lengths))))
+            found[place] = MeanTest.of(float(_studentized(observed, grouping)[0]), np.abs(own))
     return [found[place] for place in range(len(several))]
 
 
@@ -284,18 +289,13 @@ class _Table:
     lengths: Counts
     unit: Draws
     """Value of a win rate of 1 in the table, for each family."""
-    signs: Draws
-    """-1 for families in which a win rate r means 1 - r, 1 for others."""
 
     @classmethod
     def of(cls, families: Families | Sequence[Draws]) -> "_Table":
         if isinstance(families, Families):
             has_members = families.sizes > 0
             sizes = families.sizes[has_members].astype(np.int64)
-            signs = np.ones(len(sizes))
-            if families.reversed is not None:
-                signs[families.reversed[has_members]] = -1.0
-            table = cls(families.beaten, sizes, np.multiply(2.0, sizes - 1, dtype=np.float64), signs)
+            table = cls(families.beaten, sizes, np.multiply(2.0, sizes - 1, dtype=np.float64))
         else:
             sizes = np.array([np.size(family) for family in families], dtype=np.int64)
             if not sizes.all():
@@ -303,13 +303,13 @@ class _Table:
             rates = np.concatenate([np.zeros(0), *families])
             if rates.size:
                 _values.rates_vector(rates, what="win rate", hint="; pass member_win_rates")
-            table = cls(rates, sizes, np.ones(len(sizes)), np.ones(len(sizes)))
+            table = cls(rates, sizes, np.ones(len(sizes)))
         if not len(sizes):
             raise DataError("need the win rates of at least one example, got none")
         return table
 
     def advantages(self, places: Counts, out: Draws) -> Draws:
-        """Return the win rates of some members minus one half, (draws, examples), before their signs."""
+        """Return the win rates of some members minus one half, (draws, examples)."""
         np.divide(np.take(self.members, places), self.unit, out=out)
         out -= CHANCE
         return out
@@ -317,16 +317,6 @@ class _Table:
     @property
     def starts(self) -> Counts:
         return np.cumsum(self.lengths) - self.lengths
-
-
-def _test(table: _Table, null: Draws, grouping: Grouping) -> MeanTest:
-    """Compare the observed statistic with those of the draws."""
-    observed = table.advantages(table.starts[None], np.empty((1, len(table.lengths))))
-    statistic, sizes = float(_studentized(observed, [table], grouping)[0][0]), np.abs(null)
-    every = np.append(sizes, abs(statistic))
-    slack = ROUND_OFF * every.max(initial=0.0, where=np.isfinite(every))  # an infinite one ties only with another
-    n_extreme = int(np.count_nonzero(sizes >= abs(statistic) - slack))
-    return MeanTest(statistic, (1 + n_extreme) / (len(null) + 1), sizes)
 
 
 class StepDown(NamedTuple):
@@ -356,14 +346,12 @@ def step_down(tests: Sequence[MeanTest], keys: Sequence[Hashable], *, rng: Rng, 
         above = test.n_draws - np.searchsorted(ascending, test.null - slack, side="left")
         ranks.append((above / test.n_draws)[order])
     smallest, n_draws = np.full(tests[0].n_draws, np.inf), tests[0].n_draws
-    found = np.empty(len(tests))
-    upwards = np.argsort([-test.p_value for test in tests], kind="stable")  # the least significant first
-    for place in upwards:
+    found, in_order = np.empty(len(tests)), np.argsort([test.p_value for test in tests], kind="stable")
+    for place in in_order[::-1]:
         np.minimum(smallest, ranks[place], out=smallest)
         found[place] = (1 + np.count_nonzero(smallest <= tests[place].p_value + ROUND_OFF)) / (n_draws + 1)
-    found[upwards[::-1]] = np.maximum.accumulate(found[upwards[::-1]])  # equal p-values remain equal
-    # Where all draws tie, every p-value is 1.
-    return StepDown(tuple(found.tolist()), min(float(np.quantile(smallest, 1 - level)), 1 - level))
+    found[in_order] = np.maximum.accumulate(found[in_order])
+    return StepDown(tuple(found.tolist()), min(1 - level, float(np.quantile(smallest, 1 - level, method="lower"))))
 
 
 def _swapped_statistics(
@@ -374,39 +362,28 @@ def _swapped_statistics(
     sizes = list(_values.batches(n_draws, width=lengths.size, batch=batch))
     numbers = _values.IntegersBelow(rng, lengths, most_rows=sizes[0])
     advantages = np.empty((sizes[0], lengths.size))
-    # A table and the same one with some families turned round look up the same members.
-    alike: dict[int, list[int]] = {}
-    for place, table in enumerate(tables):
-        alike.setdefault(id(table.members), []).append(place)
     found: list[list[Draws]] = [[] for _ in tables]
     for n in sizes:
         chosen = numbers.draw(n)
         chosen += starts
-        for places in alike.values():
-            several = [tables[place] for place in places]
-            drawn = several[0].advantages(chosen, advantages[:n])
-            for place, statistics in zip(places, _studentized(drawn, several, grouping), strict=True):
-                found[place].append(statistics)
+        for table, statistics in zip(tables, found, strict=True):
+            statistics.append(_studentized(table.advantages(chosen, advantages[:n]), grouping))
     return [np.concatenate(own) for own in found]
 
 
-def _studentized(advantages: Draws, tables: Sequence[_Table], grouping: Grouping) -> list[Draws]:
-    """Return T of each row of advantages, (draws, examples), in each of several tables with the same members."""
+def _studentized(advantages: Draws, grouping: Grouping) -> Draws:
+    """Return T of each row of advantages, (draws, examples)."""
     if grouping.order is not None:
-        return [_studentized_by_deviations(advantages * table.signs, grouping) for table in tables]
+        return _studentized_by_deviations(advantages, grouping)
     n = advantages.shape[1]
-    squares = np.einsum("bn,bn->b", advantages, advantages)
-    found = []
-    for table in tables:
-        mean = advantages @ table.signs / n
-        variance = squares - n * mean**2
-        # Where the mean is most of the squares, round-off is much of their difference.
-        rough = variance <= _LEAST_SPREAD * squares
-        statistics = mean / np.sqrt(np.where(rough, 1.0, variance) / max(n - 1, 1) / n)
-        if rough.any():
-            statistics[rough] = _studentized_by_deviations(advantages[rough] * table.signs, grouping)
-        found.append(np.where(np.abs(mean) <= ROUND_OFF, 0.0, statistics))
-    return found
+    squares, mean = np.einsum("bn,bn->b", advantages, advantages), advantages.mean(axis=1)
+    variance = squares - n * mean**2
+    # Where the mean is most of the squares, round-off is much of their difference.
+    rough = variance <= _LEAST_SPREAD * squares
+    statistics = mean / np.sqrt(np.where(rough, 1.0, variance) / max(n - 1, 1) / n)
+    if rough.any():
+        statistics[rough] = _studentized_by_deviations(advantages[rough], grouping)
+    return np.where(np.abs(mean) <= ROUND_OFF, 0.0, statistics)
 
 
 def _studentized_by_deviations(advantages: Draws, grouping: Grouping) -> Draws:

@@ -78,6 +78,14 @@ def verdict(interval: Interval, *, tie_rate: float = 0.0) -> Verdict:
     return Verdict(word=word, excludes_chance=outside)
 
 
+def is_settled(interval: Interval, *, tie_rate: float = 0.0) -> bool:
+    """Return True if no stronger word is possible for any win rate in the interval."""
+    found = verdict(interval, tie_rate=tie_rate)
+    if found.word in (BETTER, "weakly faithful"):
+        return reaches(FAITHFUL, interval.high)
+    return found.word != NOT_DISTINGUISHABLE
+
+
 def taxonomy(win_rate: float) -> Taxonomy:
     """Return the paper's word for a win rate, whatever its interval.
 
