@@ -12,7 +12,6 @@ from dataclasses import replace
 
 import ice_eval as ice
 from ice_eval.records import Encoded
-from ice_eval.stats import effect_word
 from ice_eval.tasks import load_task
 
 CASES = {  # text -> the word that the faulty explanation names, and the one that a reader would name
@@ -45,5 +44,5 @@ for (text, _), lines in zip(CASES.items(), run.examples().groupby("example_id", 
     for line in lines[1][lines[1].operator != "all"].itertuples():
         print(
             f"  {line.attribution:<14} {line.operator:<7} win rate {100 * line.win_rate:3.0f} % of {line.m} sets   "
-            f"effect {line.effect_size:+.1f} ({effect_word(line.effect_size)})"
+            f"d = {line.effect_size:+.1f}"
         )

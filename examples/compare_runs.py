@@ -11,9 +11,10 @@ from pathlib import Path
 import ice_eval as ice
 
 texts = [
-    f"{first} {feeling} film with {second} {other} ending"
+    f"{first} {feeling} {thing} with {second} {other} ending"
     for first, second in (("such a", "one"), ("quite the", "an utterly"), ("another", "the most"))
     for feeling, other in (("gorgeous", "slow"), ("witty", "dull"), ("boring", "warm"), ("cold", "beautiful"))
+    for thing in ("film", "play", "album", "novel", "show")
 ]
 task = ice.Task(
     data=ice.Records([{"text": text} for text in texts]),

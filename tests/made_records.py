@@ -12,7 +12,7 @@ from ice_eval.results.records import (
     SummaryLine,
 )
 from ice_eval.settings import RunConfig
-from ice_eval.stats import NOT_DISTINGUISHABLE, ReasoningVerdict, Verdict
+from ice_eval.stats import ANTI_FAITHFUL, POSITIVE, WORDS, ReasoningVerdict, Verdict
 
 
 def settings(**changes):
@@ -69,12 +69,10 @@ def verdict_of(text):
     """The verdict that reads as `text`; None for None."""
     if text is None:
         return None
-    if text.startswith("undetermined ("):
-        return Verdict(reason=text.removeprefix("undetermined (").removesuffix(")"))
-    if text == NOT_DISTINGUISHABLE:
-        return Verdict(reason=NOT_DISTINGUISHABLE)
-    lowest, _, highest = text.partition(" to ")
-    return Verdict(lowest=lowest, highest=highest or lowest, excludes_chance=True)
+    word, _, ties = text.partition(": ")
+    assert word in WORDS
+    tie_rate = int(ties.removesuffix(" % of sets tie")) / 100 if ties else None
+    return Verdict(word=word, excludes_chance=word in (ANTI_FAITHFUL, *POSITIVE), tie_rate=tie_rate)
 
 
 def reasoning_of(text):

@@ -69,8 +69,8 @@ def test_a_function_word_that_stands_for_the_adjectives_is_anti_faithful(smollm2
     runpy.run_path(str(EXAMPLES / "anti_faithful_cases.py"))
     out = capsys.readouterr().out
     articles = out.partition("uses high comedy")[0]  # the three cases in which "a" is named
-    under_infill = re.findall(r"function word +infill +win rate +(\d+) %.*effect -\S+ \((\w+ negative)\)", articles)
-    assert under_infill == [("0", "large negative")] * 3
+    under_infill = re.findall(r"function word +infill +win rate +(\d+) %.*d = (-\S+)", articles)
+    assert [rate for rate, _ in under_infill] == ["0"] * 3 and all(float(d) <= -0.8 for _, d in under_infill)
     named = re.findall(r"reader's word +\w+ +win rate +(\d+) %", articles)
     assert len(named) == 6 and min(map(int, named)) >= 75
     # SmolLM2 does not take "poignance" for praise: what a reader would name is not what the model uses.

@@ -8,6 +8,7 @@ import pytest
 from tests.documents import play
 from tests.rows import ledger_rows
 
+from ice_eval import stats
 from ice_eval.models.toy import BIAS, WEIGHTS
 from ice_eval.records import Kind
 
@@ -85,21 +86,36 @@ def test_the_table_of_texts(page, examples):
     assert "\n".join(lines) in SECTION
 
 
-def test_the_interval_by_counting(gradient):
-    chances = [math.comb(5, count) * 0.4**count * 0.6 ** (5 - count) for count in range(6)]
-    assert f"| probability | {' | '.join(f'{chance:.3f}' for chance in chances)} |" in SECTION
-    assert f"| mean | {' | '.join(f'{100 - 5 * count} %' for count in range(6))} |" in SECTION
-    assert chances[5] < 0.025 < chances[4] + chances[5] and f"it is {chances[4] + chances[5]:.3f}" in PLAIN
-    assert chances[0] > 0.025
-    assert gradient["win_rate_ci"] == pytest.approx([0.8, 1.0])
+def wealth(texts):
+    """Of the four gamblers against one half; each text is there so many times."""
+    bets = np.array([0.25, 0.5, 0.75, 1.0])
+    return ((1 + bets) ** 3 * (1 + bets / 2) ** 2) ** texts
 
 
-def test_mean_test_and_verdict(examples, gradient):
-    rates = examples.loc["gradient", "win_rate"].to_numpy()
-    error = rates.std(ddof=1) / np.sqrt(5)
-    assert gradient["win_rate"] == pytest.approx(0.9) == rates.mean()
+def test_the_interval_by_betting(examples, gradient):
+    assert sorted(examples.loc["gradient", "win_rate"]) == [0.75, 0.75, 1, 1, 1]
+    cells = [f"{each:.2f}" for each in (*wealth(1), wealth(1).mean())]
+    assert f"| (1 + c)³ (1 + c/2)² | {' | '.join(cells)} |" in SECTION
+    assert wealth(1).mean() < 40 < wealth(2).mean() and f"would be {wealth(2).mean():.1f}" in PLAIN
+    low, high = gradient["win_rate_ci"]
+    assert f"a mean of {100 * low:.1f} %" in PLAIN and f"[{100 * low:.1f} %, {100 * high:.1f} %]" in PLAIN
+    # At the lower limit they own 40: a win rate of 1 multiplies by more, the smaller the mean.
+    bets = np.array([0.25, 0.5, 0.75, 1.0])
+    owned = (1 + bets * (1 / low - 1)) ** 3 * (1 + bets * (0.75 / low - 1)) ** 2
+    assert owned.mean() == pytest.approx(40)
+
+
+@pytest.mark.parametrize(
+    ("times", "word"), [(1, "not distinguishable from random"), (2, "weakly faithful"), (3, "faithful")]
+)
+def test_more_texts_of_the_kind_would_settle_it(examples, times, word):
+    interval = stats.mean_interval(np.tile(examples.loc["gradient", "win_rate"].to_numpy(), times))
+    assert stats.verdict(interval).word == word and f"*{word}*" in PLAIN
+    assert f"[{100 * interval.low:.1f} %, {100 * interval.high:.1f} %]" in PLAIN
+
+
+def test_mean_test_and_verdict(gradient):
+    assert gradient["win_rate"] == pytest.approx(0.9)
     assert f"p = {gradient['p_value']:.4f}" in PLAIN
-    assert f"standard error is {error:.3f}" in PLAIN
-    assert gradient["detectable_win_rate"] == pytest.approx(0.5 + 2.80 * error, abs=1e-3)
-    assert f"= {100 * gradient['detectable_win_rate']:.1f} %" in PLAIN
-    assert (gradient["verdict"], gradient["flags"]) == ("faithful", ["small_n"])
+    assert gradient["detectable_win_rate"] > 1  # five such texts can tell nothing from chance
+    assert (gradient["verdict"], gradient["flags"]) == ("not distinguishable from random", ["small_n"])

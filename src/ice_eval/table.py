@@ -128,11 +128,11 @@ def _is_informative(header: str, cells: Sequence[str]) -> bool:
     return len(values) > 1 or (header in _USUAL and not values <= {_USUAL[header]})
 
 
-_NUMBER = re.compile(rf"[<\[]?[+−-]?\d[\d.,]*( %| pp|, [+−-]?[\d.]+\])?|{EMPTY}")
+_NUMBER = re.compile(rf"[<\[]?[+−-]?\d[\d.,]*( %| pp|, [+−-]?[\d.]+\]| \[[+−-][\d.]+, [+−-][\d.]+\])?|{EMPTY}")
 
 
 def is_number(cell: str) -> bool:
-    """Return True for a cell with a number, a rate, an interval, or a dash for a missing one."""
+    """Return True for a cell with a number, a rate, an interval, or both, or a dash for a missing one."""
     return _NUMBER.fullmatch(cell) is not None
 
 

@@ -139,7 +139,7 @@ def test_operators_are_compared_over_all_configurations(grid):
         assert line["first_exceeds"] == np.mean([gap > 0 for gap in gaps])
 
 
-def test_a_crossing_is_confirmed_where_the_run_says_so(grid):
+def test_a_crossing_is_sure_where_the_run_says_so(grid):
     def moved(each):
         """As if masks put all of one attribution on the other side of 55 %."""
         moves = (each.line.attribution, each.line.operator) == ("good", "mask-pad")
@@ -149,15 +149,14 @@ def test_a_crossing_is_confirmed_where_the_run_says_so(grid):
         grid,
         configurations=tuple(map(moved, grid.configurations)),
         agreement=tuple(
-            changed(each, crosses_threshold="confirmed" if each.line.k == 0.2 else "possible")
-            for each in grid.agreement
+            changed(each, crosses_threshold="yes" if each.line.k == 0.2 else "unclear") for each in grid.agreement
         ),
     )
     found = operators(other)
     [line] = [line for line in lines_of(found, "Operator dependence") if line["attribution"] == "good"]
     assert (line["n_crossings"], line["n_confirmed"]) == (3, 2)
     crossings = [line for line in lines_of(found, "Configurations that cross 55 %") if line["attribution"] == "good"]
-    assert sorted(line["crossing"] for line in crossings) == ["confirmed", "confirmed", "possible"]
+    assert sorted(line["crossing"] for line in crossings) == ["unclear", "yes", "yes"]
 
 
 def test_operators_may_stand_in_another_order_in_some_runs(grid):

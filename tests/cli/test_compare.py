@@ -32,7 +32,7 @@ def test_two_runs_are_compared_in_tables(ice, runs):
     assert "seed   0  1" in done.out
     assert f"A is {runs / 'a'}." in done.out and f"B is {runs / 'b'}." in done.out
     assert "12 examples are the same as in A (12 there, 12 here). Differences are paired" in done.out
-    assert "Fewer than 50 examples: the intervals are rough. [small_n]" in done.out
+    assert "Fewer than 50 examples: the intervals hold whatever the win rates look like" in done.out
 
 
 def test_what_only_one_run_has_is_said(ice, runs):

@@ -11,15 +11,15 @@ from tests.made_records import summary_line, verdict_of
 
 from ice_eval.cli._output import MINOR, fitted
 from ice_eval.report import Table, summary_table
-from ice_eval.report.colours import TAXONOMY_COLOURS, word_of_rate, word_of_verdict
-from ice_eval.stats import Interval
+from ice_eval.report.colours import WORD_COLOURS, word_of_verdict
+from ice_eval.stats import WORDS, Interval
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 RANDOM = "not distinguishable from random"
 
 LINES = [
     {"attribution": "attention", "operator": "delete", "win_rate": 0.49, "verdict": RANDOM},
-    {"attribution": "integrated-gradients", "operator": "mask-unk", "verdict": "weakly faithful to faithful"},
+    {"attribution": "integrated-gradients", "operator": "mask-unk", "verdict": "weakly faithful"},
     {"attribution": "integrated-gradients", "operator": "infill", "win_rate": 0.21, "verdict": "anti-faithful"},
 ]
 
@@ -29,7 +29,7 @@ def summary():
     def build(*lines):
         whole = {
             "n": 1234, "win_rate": 0.7321, "win_rate_ci": Interval(0.681, 0.7849), "p_value": 0.0001,
-            "effect_size_median": 1.1, "effect_word": "negligible",
+            "p_adjusted": 0.0004, "rank_effect": 0.4642, "rank_effect_ci": Interval(0.362, 0.5698),
         }  # fmt: skip
         made = [{**whole, **line, "verdict": verdict_of(line["verdict"])} for line in lines or LINES]
         return made_records.summary([summary_line(**line) for line in made])
@@ -60,14 +60,14 @@ def test_a_wide_terminal_shows_all_and_a_narrow_one_says_what_is_left_out(summar
     table = summary_table([summary()])
     assert "not shown" not in printed(table, 200)
     narrow = ANSI.sub("", printed(table, 80))
-    assert "not shown at this width: n, median effect, p" in narrow
+    assert "not shown at this width: n, effect, p" in narrow
     assert "p adj." in narrow and RANDOM.split()[1] in narrow
 
 
 def test_minor_columns_go_one_by_one(summary):
     table = summary_table([summary()])
     left_out = [re.findall("not shown at this width: (.*?)\x1b", printed(table, width)) for width in (120, 105, 90)]
-    assert left_out == [[], ["median effect"], ["n, median effect"]]
+    assert left_out == [[], ["effect"], ["n, effect"]]
 
 
 def test_where_it_is_too_narrow_for_names_these_stand_above(summary):
@@ -83,17 +83,17 @@ def test_a_pipe_gets_the_whole_table_without_colours(summary):
 
 
 def background(word):
-    red, green, blue = (int(TAXONOMY_COLOURS[word][place : place + 2], 16) for place in (1, 3, 5))
+    red, green, blue = (int(WORD_COLOURS[word][place : place + 2], 16) for place in (1, 3, 5))
     return f"48;2;{red};{green};{blue}m"
 
 
 def test_cells_have_the_colours_of_their_words(summary):
     text = printed(summary_table([summary()]), 200)
     for cell, word in [
-        (RANDOM, "near-random"),
-        ("49.0 %", "near-random"),  # not told from chance: no alarm
-        ("73.2 %", "faithful"),
-        ("weakly faithful to faithful", "weakly faithful"),
+        (RANDOM, RANDOM),
+        ("49.0 %", RANDOM),  # not told from chance: no alarm
+        ("73.2 %", "weakly faithful"),  # as much as its interval allows
+        ("weakly faithful", "weakly faithful"),
         ("21.0 %", "anti-faithful"),
         ("anti-faithful", "anti-faithful"),
     ]:
@@ -106,11 +106,9 @@ def test_no_colour_is_honoured(summary):
 
 
 def test_words_of_cells():
-    assert word_of_verdict(verdict_of("near-random to faithful")) == "near-random"
-    assert word_of_verdict(verdict_of("undetermined (too few examples)")) is None
+    assert all(word_of_verdict(verdict_of(word)) == word for word in WORDS)
+    assert word_of_verdict(verdict_of("undecidable: 85 % of sets tie")) == "undecidable"
     assert word_of_verdict(None) is None
-    assert word_of_rate(None, None) is None
-    assert word_of_rate(0.57, verdict_of("near-random to faithful")) == "weakly faithful"
 
 
 def test_wide_characters_are_measured_as_they_are_shown():

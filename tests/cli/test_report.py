@@ -73,7 +73,7 @@ def test_a_report_is_printed_as_latex(ice, finished):
 def test_figures_are_written_and_listed(ice, finished, tmp_path, monkeypatch):
     from ice_eval.report import figures
 
-    monkeypatch.setattr(figures, "figures", lambda folders, all_of=figures.figures: all_of(folders)[:1])
+    monkeypatch.setattr(figures, "figures", lambda *given, all_of=figures.figures, **how: all_of(*given, **how)[:1])
     target = tmp_path / "paper" / "figures"
     done = ice("report", finished, "--figures", target, "--json")
     printed = json.loads(done.out)
@@ -96,15 +96,20 @@ def test_figures_that_cannot_be_drawn_exit_2(ice, finished, reviews, monkeypatch
     )
 
 
-def test_an_unwanted_verdict_exits_1_and_names_the_configurations(ice, finished):
-    path = finished / "summary.json"
+def judge(folder, field, *, gradient, others):
+    """Change the verdicts of a finished run."""
+    path = folder / "summary.json"
     summary = json.loads(path.read_text())
     for line in summary["configurations"]:
-        word = "anti-faithful" if line["attribution"] == "gradient" else "faithful"
-        line["verdict"] = {"lowest": word, "highest": word, "excludes_chance": True, "reason": None, "text": word}
+        word = gradient if line["attribution"] == "gradient" else others
+        line[field] = {"word": word, "excludes_chance": True, "tie_rate": None, "text": word}
     path.write_text(json.dumps(summary))
-    assert ice("report", finished, "--fail-if", "near-random", "--fail-if", "operators disagree").code == 0
-    done = ice("report", finished, "--fail-if", "near-random,anti-faithful", "--json")
+
+
+def test_an_unwanted_verdict_exits_1_and_names_the_configurations(ice, finished):
+    judge(finished, "verdict", gradient="anti-faithful", others="faithful")
+    assert ice("report", finished, "--fail-if", "weakly faithful", "--fail-if", "operators disagree").code == 0
+    done = ice("report", finished, "--fail-if", "weakly faithful,anti-faithful", "--json")
     assert done.code == 1 and json.loads(done.out)
     assert done.err.splitlines() == [
         f"ice: gradient under {operator} (k = 0.2, sufficiency): anti-faithful" for operator in ("delete", "infill")
@@ -113,12 +118,7 @@ def test_an_unwanted_verdict_exits_1_and_names_the_configurations(ice, finished)
 
 def test_a_gate_may_be_about_some_attributions_alone(ice, finished):
     gate = ("report", finished, "--fail-if", "not distinguishable from random")
-    summary = json.loads((finished / "summary.json").read_text())
-    for line in summary["configurations"]:
-        word = "faithful" if line["attribution"] == "gradient" else None
-        reason = None if word else "not distinguishable from random"
-        line["verdict"] = {"lowest": word, "highest": word, "excludes_chance": bool(word), "reason": reason}
-    (finished / "summary.json").write_text(json.dumps(summary))
+    judge(finished, "verdict", gradient="faithful", others="not distinguishable from random")
     assert ice(*gate, "--fail-for", "gradient").code == 0
     done = ice(*gate, "--fail-for", "gradient,random")
     assert done.code == 1 and all(line.startswith("ice: random under") for line in done.err.splitlines())
@@ -127,9 +127,37 @@ def test_a_gate_may_be_about_some_attributions_alone(ice, finished):
     assert_refused(ice("report", finished, "--fail-for", "gradient"), "--fail-for says whom --fail-if is about")
 
 
+def test_simultaneous_verdicts_are_printed_and_gated(ice, finished):
+    judge(finished, "verdict", gradient="faithful", others="faithful")
+    judge(finished, "verdict_simultaneous", gradient="better than random", others="faithful")
+    gate = ("--fail-if", "better than random")
+    assert ice("report", finished, *gate).code == 0
+    done = ice("report", finished, *gate, "--simultaneous")
+    assert done.code == 1 and "95 % CI (simultaneous)" in done.out
+    assert "Intervals and verdicts are simultaneous: in 95 % of runs" in done.out
+    assert done.err.splitlines() == [
+        f"ice: gradient under {operator} (k = 0.2, sufficiency): better than random"
+        for operator in ("delete", "infill")
+    ]
+
+
+def test_every_form_of_a_report_takes_simultaneous_intervals(ice, finished, tmp_path):
+    [run] = json.loads(ice("report", finished, "--json", "--simultaneous").out)
+    assert [run] == json.loads(ice("report", finished, "--json").out)  # it has both
+    text = ice("report", finished, "--format", "csv", "--simultaneous").out.split("\n\n")[0]
+    for row, line in zip(csv.DictReader(text.splitlines()), run["configurations"], strict=True):
+        low, high = line["win_rate_ci_simultaneous"]
+        assert row["95 % CI (simultaneous)"] == f"[{100 * low:.1f}, {100 * high:.1f}]"
+        assert row["verdict"] == line["verdict_simultaneous"]["text"]
+        assert low <= line["win_rate_ci"][0] and high >= line["win_rate_ci"][1]
+    assert ice("report", finished, "--html", tmp_path / "page.html", "--simultaneous").code == 0
+    page = (tmp_path / "page.html").read_text()
+    assert "95 % CI (simultaneous)" in page and "Intervals and verdicts are simultaneous" in page
+
+
 def test_an_unknown_verdict_exits_2_before_anything_is_printed_or_written(ice, finished, tmp_path):
     done = ice("report", finished, "--fail-if", "unfaithful", "--html", tmp_path / "page.html")
-    assert_refused(done, "no verdict 'unfaithful'", "anti-faithful, near-random, weakly faithful, faithful")
+    assert_refused(done, "no verdict 'unfaithful'", "anti-faithful, better than random, weakly faithful, faithful")
     assert not (tmp_path / "page.html").exists()
 
 

@@ -30,8 +30,22 @@ def test_other_attributions_change_no_random_row_and_no_number(tmp_path):
     assert lines_of(alone, attribution="attention") == lines_of(among, attribution="attention")
     for operator in ("delete", "infill", "all"):
         where = {"attribution": "attention", "operator": operator}
-        # Adjusted p-values are about the family of all configurations; nothing else is.
-        assert replace(line_of(alone, **where), p_adjusted=0) == replace(line_of(among, **where), p_adjusted=0)
+        # Adjusted p-values and simultaneous intervals are about the family of all configurations; nothing else is.
+        of_all = dict.fromkeys(("p_adjusted", "win_rate_ci_simultaneous", "verdict_simultaneous"))
+        assert replace(line_of(alone, **where), **of_all) == replace(line_of(among, **where), **of_all)
+        low, high = line_of(among, **where).win_rate_ci_simultaneous
+        assert low <= line_of(alone, **where).win_rate_ci_simultaneous.low
+        assert high >= line_of(alone, **where).win_rate_ci_simultaneous.high
+
+
+def test_attributions_with_the_same_numbers_have_the_same_p_values(tmp_path):
+    def last(item):
+        return range(item.n_units)
+
+    found = run(attributions={"one": last, "other": last, "attention": None}, out=tmp_path / "twins")
+    for operator in ("delete", "infill", "all"):
+        one, other = (line_of(found, attribution=name, operator=operator) for name in ("one", "other"))
+        assert (one.p_value, one.p_adjusted) == (other.p_value, other.p_adjusted)
 
 
 def test_random_sets_are_the_same_under_every_operator(finished):

@@ -16,14 +16,21 @@ def line():
     def build(**changes):
         made = {
             "attribution": "gradient", "n": 60, "accuracy": 0.9, "win_rate": 0.7321, "win_rate_ci": (0.681, 0.7849),
-            "win_rate_strict": 0.73, "tie_rate": 0.0, "p_value": 0.0001, "effect_size": 1.234,
-            "effect_size_median": 1.1, "effect_word": "large", "nsr": 0.5, "nsr_median": 0.4, "significant_rate": 0.3,
+            "win_rate_ci_simultaneous": (0.5912, 0.8321), "win_rate_strict": 0.73, "tie_rate": 0.0,
+            "win_rate_untied": 0.73, "win_rate_attainable": 1.0, "p_value": 0.0001, "p_adjusted": 0.0004,
+            "effect_size": 1.234, "effect_size_median": 1.1, "nsr": 0.5, "nsr_median": 0.4, "significant_rate": 0.3,
             "significant_floor_share": 0.196, "nonnull_share": 0.4, "nonnull_share_low": 0.2, "weak_signal_rate": 0.0,
             "negative_signal_rate": 0.1, "win_rate_nsr_order": 0.7, "detectable_win_rate": 0.58,
-            "taxonomy": "faithful", "verdict": "faithful", **changes,
+            "taxonomy": "faithful", "verdict": "faithful", "verdict_simultaneous": "weakly faithful", **changes,
         }  # fmt: skip
-        interval = None if made["win_rate_ci"] is None else Interval(*made["win_rate_ci"])
-        return summary_line(**{**made, "win_rate_ci": interval, "verdict": verdict_of(made["verdict"])})
+        for name in ("win_rate_ci", "win_rate_ci_simultaneous"):
+            made[name] = None if made[name] is None else Interval(*made[name])
+        for name in ("verdict", "verdict_simultaneous"):
+            made[name] = verdict_of(made[name])
+        if made["win_rate"] is not None and made["win_rate_ci"] is not None:
+            effects = [2 * rate - 1 for rate in (made["win_rate"], *made["win_rate_ci"])]
+            made |= {"rank_effect": effects[0], "rank_effect_ci": Interval(*effects[1:])}
+        return summary_line(**made)
 
     return build
 
@@ -34,7 +41,7 @@ def agreement():
 
     def build(**changes):
         made = {
-            "attribution": "gradient", "n": 60, "gap": 0.0456, "gap_ci": Interval(-0.012, 0.103), "p_crosses": 0.2,
+            "attribution": "gradient", "n": 60, "gap": 0.0456, "gap_ci": Interval(-0.012, 0.103),
             "crosses_threshold": "no", "same_taxonomy": True, "rank_correlation": 0.41,
             "rank_correlation_ceiling": 0.93, "disagree_rate": 0.125, "disagree": ("7",),
         }  # fmt: skip

@@ -9,7 +9,7 @@ from ice_eval.report.colours import (
     WORD_TEXT_COLOURS,
     operator_colour,
 )
-from ice_eval.stats import Taxonomy
+from ice_eval.stats import ANTI_FAITHFUL, POSITIVE, RANDOM, WORDS, Taxonomy
 from ice_eval.stats.reasoning import Reasoning
 
 
@@ -27,14 +27,23 @@ def contrast(one: str, other: str) -> float:
 
 def test_every_word_has_a_colour_and_text_that_can_be_read_on_it():
     assert set(TAXONOMY_COLOURS) == set(get_args(Taxonomy))
-    assert set(WORD_COLOURS) == set(WORD_TEXT_COLOURS) == {*TAXONOMY_COLOURS, *get_args(Reasoning)}
+    assert set(WORD_COLOURS) == set(WORD_TEXT_COLOURS) == {*TAXONOMY_COLOURS, *WORDS, *get_args(Reasoning)}
     for word, fill in WORD_COLOURS.items():
         assert contrast(fill, WORD_TEXT_COLOURS[word]) >= 4.5
 
 
-def test_neighbouring_words_differ_in_lightness_too():
-    fills = list(TAXONOMY_COLOURS.values())
+@pytest.mark.parametrize(
+    "words", [(*TAXONOMY_COLOURS,), (RANDOM, "weakly faithful", "faithful"), (ANTI_FAITHFUL, RANDOM)]
+)
+def test_neighbouring_words_differ_in_lightness_too(words):
+    fills = [WORD_COLOURS[word] for word in words]
     assert all(contrast(one, other) >= 1.3 for one, other in zip(fills, fills[1:], strict=False))
+
+
+def test_a_stronger_word_is_darker():
+    fills = [WORD_COLOURS[word] for word in (RANDOM, *POSITIVE)]
+    assert all(luminance(one) > luminance(other) for one, other in zip(fills, fills[1:], strict=False))
+    assert all(contrast(one, other) >= 1.15 for one, other in zip(fills, fills[1:], strict=False))
 
 
 @pytest.mark.parametrize("page", ["#ffffff", "#1c1c1c"])

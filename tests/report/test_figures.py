@@ -11,7 +11,7 @@ from tests.report.drawings import Drawing, place_of, rows
 from tests.small_runs import Waves, picks, run, task_of, texts, write_lines
 
 from ice_eval.errors import ConfigError, MissingExtraError
-from ice_eval.report.colours import TAXONOMY_COLOURS, UNKNOWN_COLOUR, word_of_rate
+from ice_eval.report.colours import TAXONOMY_COLOURS, UNKNOWN_COLOUR, WORD_COLOURS
 from ice_eval.report.figures import figures, theme, write_figures
 from ice_eval.report.figures.examples import LIMIT
 from ice_eval.results import RunFolder
@@ -116,7 +116,9 @@ def test_heatmap_has_a_cell_and_a_number_for_every_configuration(folder, drawn, 
     [
         ("anti-faithful", TAXONOMY_COLOURS["anti-faithful"]),
         (NOT_DISTINGUISHABLE, TAXONOMY_COLOURS["near-random"]),
-        ("undetermined (too few examples)", UNKNOWN_COLOUR),
+        ("better than random", WORD_COLOURS["better than random"]),
+        ("undecidable: 85 % of sets tie", WORD_COLOURS["undecidable"]),
+        (None, UNKNOWN_COLOUR),
     ],
 )
 def test_cells_have_a_colour_that_the_verdict_allows(small, tmp_path, verdict, colour):
@@ -131,8 +133,7 @@ def test_cells_have_a_colour_that_the_verdict_allows(small, tmp_path, verdict, c
 
 def test_cells_of_a_run_have_the_colours_of_its_table(folder, drawings):
     fills = [mark.get("fill") for panel in drawings["win-rate-heatmap"].marks("rect") for mark in panel]
-    words = [word_of_rate(line.win_rate, line.verdict) for line in configurations(folder)]
-    assert sorted(fills) == sorted(TAXONOMY_COLOURS[word] for word in words)
+    assert sorted(fills) == sorted(WORD_COLOURS[line.verdict.word] for line in configurations(folder))
 
 
 def test_operators_are_compared_by_their_numbers(folder, drawn, drawings):
@@ -145,6 +146,17 @@ def test_operators_are_compared_by_their_numbers(folder, drawn, drawings):
     assert drawing.count("symbol") == len(lines)
     assert drawing.count("rule") == len(lines) + 2 * len(SIZES)  # intervals, and two lines in every panel
     assert sum(len(panel) for panel in drawing.marks("line")) == len(SIZES) * len(ATTRIBUTIONS)
+
+
+def test_simultaneous_intervals_are_drawn_where_they_are_asked_for(folder):
+    found = {figure.name: figure for figure in figures([folder], simultaneous=True)}
+    lines = [line for line in configurations(folder) if line.operator != "all"]
+    for name in ("operator-comparison", "k-sweep"):
+        assert sorted((row["low"], row["high"]) for row in rows(found[name]) if "low" in row) == sorted(
+            tuple(line.win_rate_ci_simultaneous) for line in lines
+        )
+    words = {row["verdict"] for row in rows(found["operator-comparison"])}
+    assert words == {str(line.verdict_simultaneous) for line in lines}
 
 
 def test_bars_show_the_average_over_operators_too(folder, drawn, drawings):

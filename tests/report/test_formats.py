@@ -68,18 +68,18 @@ def two_runs(summary):
 
 
 def test_latex_of_several_runs_is_ready_for_a_paper(two_runs):
-    ci, rest = "[68.1, 78.5]", r"+1.10 large & 0.0001 & 0.0002 & faithful \\"
+    ci, interval, rest = "[68.1, 78.5]", "[+0.36, +0.57]", r"0.0001 & 0.0004 & faithful \\"
     assert formatted(summary_table(two_runs), "latex").splitlines() == [
         r"% Faithfulness; needs \usepackage{booktabs}",
-        r"\begin{tabular}{lllrrrlrrl}",
+        r"\begin{tabular}{lllrrrrrrl}",
         r"\toprule",
-        r"model & attribution & operator & n & win rate & 95 \% CI & median effect & p & p adj. & verdict \\",
+        r"model & attribution & operator & n & win rate & 95 \% CI & effect & p & p adj. & verdict \\",
         r"\midrule",
-        rf"gpt\_2 & gradient & delete & 60 & \textbf{{70.0 \%}} & {ci} & {rest}",
-        rf"gpt\_2 & attention & delete & 60 & 40.0 \% & {ci} & {rest}",
+        rf"gpt\_2 & gradient & delete & 60 & \textbf{{70.0 \%}} & {ci} & +0.40 {interval} & {rest}",
+        rf"gpt\_2 & attention & delete & 60 & 40.0 \% & {ci} & $-$0.20 {interval} & {rest}",
         r"\addlinespace",
-        rf"toy & gradient & delete & 60 & 50.0 \% & {ci} & {rest}",
-        rf"toy & random & delete & 60 & \textbf{{60.0 \%}} & {ci} & {rest}",
+        rf"toy & gradient & delete & 60 & 50.0 \% & {ci} & +0.00 {interval} & {rest}",
+        rf"toy & random & delete & 60 & \textbf{{60.0 \%}} & {ci} & +0.20 {interval} & {rest}",
         r"\bottomrule",
         r"\end{tabular}",
     ]
@@ -87,7 +87,7 @@ def test_latex_of_several_runs_is_ready_for_a_paper(two_runs):
 
 def test_markdown_of_several_runs_marks_the_best_and_aligns_numbers(two_runs):
     lines = formatted(summary_table(two_runs), "md").splitlines()
-    assert lines[3] == "| --- | --- | --- | ---: | ---: | ---: | --- | ---: | ---: | --- |"
+    assert lines[3] == "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |"
     assert [re.findall(r"\*\*(.+?)\*\*", line) for line in lines[4:]] == [["70.0 %"], [], [], ["60.0 %"]]
 
 
@@ -110,9 +110,9 @@ def test_runs_of_the_same_model_and_task_are_numbered(summary):
 
 @pytest.mark.parametrize("style", FORMATS)
 def test_every_format_holds_every_cell_of_a_real_table(style, summary):
-    table = summary_table([summary({"verdict": "weakly faithful to faithful"}, {"attribution": "attention"})])
+    table = summary_table([summary({"verdict": "better than random"}, {"attribution": "attention"})])
     text = formatted(table, style)
-    for cell in ("gradient", "attention", "[68.1, 78.5]", "weakly faithful to faithful", "+1.10"):
+    for cell in ("gradient", "attention", "[68.1, 78.5]", "better than random", "+0.46 [+0.36, +0.57]"):
         assert cell in text
 
 
@@ -128,7 +128,8 @@ def test_a_spreadsheet_works_out_no_cell_of_a_csv_file(cell):
 
 
 @pytest.mark.parametrize(
-    "cell", ["-3.2 pp", "+0.41", "−1.5", "-12", "[-0.1, 0.2]", "a=b", "–", "<0.0001", "12 %", "'x"]
+    "cell",
+    ["-3.2 pp", "+0.41", "+0.46 [-0.02, +0.57]", "−1.5", "-12", "[-0.1, 0.2]", "a=b", "–", "<0.0001", "12 %", "'x"],
 )
 def test_numbers_and_other_cells_of_a_csv_file_stay_as_they_are(cell):
     [row] = list(csv.reader(formatted(Table("t", ("name",), ((cell,),)), "csv").splitlines()))[1:]

@@ -4,8 +4,10 @@ import pytest
 from tests.made_records import robustness_line
 
 from ice_eval.report import notes, plan_notes
-from ice_eval.report.sentences import FLAGS, lead, verdicts
+from ice_eval.report.sentences import FLAGS, SIMULTANEOUS, lead, verdicts
 from ice_eval.results.records import Measures
+from ice_eval.results.summary import simultaneous
+from ice_eval.stats import WORDS
 
 
 def only(summary):
@@ -23,14 +25,17 @@ def test_a_verdict_is_a_sentence_with_its_uncertainty(summary):
     ("verdict", "silence"),
     [
         ("faithful", "It does not say that these units are all the model looks at"),
-        ("near-random to faithful", "It does not say that these units are all"),
+        ("better than random", "It does not say that these units are all"),
         (
             "not distinguishable from random",
             "It does not say that the explanation is no better than chance; a win rate under 58.0 % may go unnoticed",
         ),
-        ("near-random", "It does not say that the explanation is no better than chance: it is, if by little."),
+        ("random within ±5 pp", "It does not say that the explanation is exactly as good as chance: it may be better"),
         ("anti-faithful", "It does not say why random units do better"),
-        ("undetermined (too few examples)", "It says nothing for or against the explanation."),
+        (
+            "undecidable: 85 % of sets tie",
+            "It does not say whether the explanation is right: most sets of units",
+        ),
         (None, "It says nothing for or against the explanation."),
     ],
 )
@@ -38,14 +43,23 @@ def test_a_statement_says_what_it_does_not_say(summary, verdict, silence):
     assert only(summary({"verdict": verdict})).silence.startswith(silence)
 
 
-def test_what_is_not_told_from_chance_has_no_colour(summary):
-    [sentence] = only(summary({"verdict": "not distinguishable from random", "taxonomy": "anti-faithful"})).sentences
-    assert sentence.word is None
+@pytest.mark.parametrize("word", WORDS)
+def test_a_sentence_has_the_colour_of_its_verdict_and_not_of_its_win_rate(summary, word):
+    [sentence] = only(summary({"verdict": word, "taxonomy": "anti-faithful"})).sentences
+    assert (sentence.verdict, sentence.word) == (word, word)
 
 
-def test_a_range_has_the_colour_of_what_is_sure(summary):
-    [sentence] = only(summary({"verdict": "near-random to faithful", "taxonomy": "faithful"})).sentences
-    assert sentence.word == "near-random"
+def test_an_undecidable_verdict_says_how_many_sets_tie(summary):
+    [sentence] = only(summary({"verdict": "undecidable: 85 % of sets tie"})).sentences
+    assert (sentence.verdict, sentence.word) == ("undecidable: 85 % of sets tie", "undecidable")
+
+
+def test_simultaneous_verdicts_come_with_their_intervals(summary):
+    [sentence] = only(simultaneous(summary())).sentences
+    assert sentence.verdict == "weakly faithful"
+    assert sentence.text == "it beats 73.2 % of random sets of the same size (95 % interval 59.1–83.2 %, n = 60)."
+    text = lead([simultaneous(summary())], simultaneous=True)
+    assert text.endswith(SIMULTANEOUS) and "p adj." not in text
 
 
 def test_a_configuration_without_examples_says_so(summary):
@@ -62,11 +76,9 @@ def test_operators_are_sentences_of_one_statement_and_their_average_is_not(summa
 @pytest.mark.parametrize(
     ("word", "text"),
     [
-        ("robust", "All operators put it below 55 % (one-sided 95 % bounds)."),
-        (
-            "operator-dependent",
-            "The operators contradict each other (one-sided 95 % bounds): the answer depends on how",
-        ),
+        ("robust", "All operators put it at 55 % or above."),
+        ("weak under all operators", "All operators put it below 55 %."),
+        ("operator-dependent", "The operators contradict each other: the answer depends on how units are removed."),
         ("inconclusive", "Whether the operators agree is not certain."),
         (None, ""),
     ],
@@ -119,14 +131,28 @@ def test_sets_that_tie_are_not_said_to_be_beaten(summary, changes, text, chance)
     assert chance in lead([found])
 
 
-def test_the_lead_says_that_an_interval_alone_gives_no_word(summary):
-    """Else a reader wonders at "not distinguishable" beside an interval that excludes 50 %."""
-    text = lead([summary({"verdict": "not distinguishable from random", "win_rate_ci": [0.52, 0.61]})])
-    assert "only where the whole 95 % interval allows it and the test agrees (p ≤ 0.05)." in text
+def test_the_lead_says_which_interval_gives_which_word(summary):
+    text = lead([summary()])
+    assert "A word is given only where the whole 95 % interval allows it: anti-faithful below 50 %" in text
+    assert all(word in text for word in WORDS)
 
 
 def test_the_lead_says_that_verdicts_are_not_adjusted_for_their_number(summary):
-    assert "is not adjusted for how many there are; “p adj.” in the table is." in lead([summary()])
+    text = lead([summary()])
+    assert (
+        "Each verdict is about one configuration; “p adj.” and `ice report --simultaneous` allow for how many" in text
+    )
+
+
+@pytest.mark.parametrize(
+    ("verdict", "p_value", "explained"),
+    [("not distinguishable from random", 0.04, True), ("not distinguishable from random", 0.06, False)]
+    + [("better than random", 0.04, False), (None, None, False)],
+)
+def test_a_small_p_beside_an_interval_that_covers_chance_is_explained(summary, verdict, p_value, explained):
+    """Else a reader wonders at "not distinguishable" beside a p-value of 0.04."""
+    found = notes(summary({"verdict": verdict, "p_value": p_value}))
+    assert any(note.startswith("p tests if the explanation may be a random set") for note in found) == explained
 
 
 def test_runs_that_count_ties_in_their_own_way_are_told_apart(summary):
@@ -172,11 +198,6 @@ def test_notes_say_what_is_not_known(summary):
     ]
 
 
-def test_notes_say_how_few_effect_sizes_there_are(summary):
-    found = notes(summary({"effect_word": None, "effect_size_undefined": 45}))
-    assert "gradient under delete: effect sizes exist for 15 of 60 examples." in found
-
-
 def test_notes_tell_of_skipped_examples_and_of_tests_that_cannot_reject(summary):
     reason = "no p-value can be small enough"
     found = notes(summary({"n_skipped": 3, "significant_reason": reason}, {"n_skipped": 1}))
@@ -192,8 +213,8 @@ def test_notes_tell_of_a_single_skipped_example_in_the_singular(summary):
 
 def test_notes_explain_every_flag_once(summary):
     found = notes(summary({"flags": ["small_n", "ties"]}, {"flags": ["small_n"]}))
-    rough = "Fewer than 50 examples: the intervals are rough. [small_n]"
-    assert [note for note in found if "small_n" in note] == [rough]
+    wide = "Fewer than 50 examples: the intervals hold whatever the win rates look like, so they are wide. [small_n]"
+    assert [note for note in found if "small_n" in note] == [wide]
     assert f"gradient under delete: {FLAGS['ties']} [ties]" in found  # it is about one row of two
 
 

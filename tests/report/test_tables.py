@@ -1,8 +1,6 @@
 import pytest
-from scipy.stats import false_discovery_control
 from tests.made_records import manifest, robustness_line
 
-from ice_eval import stats
 from ice_eval.report import (
     FORMATS,
     agreement_table,
@@ -14,9 +12,10 @@ from ice_eval.report import (
     tables,
 )
 from ice_eval.results.records import RunCost
+from ice_eval.results.summary import simultaneous
 from ice_eval.table import written
 
-ALWAYS = ("attribution", "operator", "n", "win rate", "95 % CI", "median effect", "p", "p adj.", "verdict")
+ALWAYS = ("attribution", "operator", "n", "win rate", "95 % CI", "effect", "p", "p adj.", "verdict")
 
 
 def columns(table):
@@ -29,7 +28,7 @@ def test_a_configuration_reads_as_its_numbers(summary):
     assert table.title == "Faithfulness"
     assert table.header == ALWAYS
     assert table.rows == (
-        ("gradient", "delete", "60", "73.2 %", "[68.1, 78.5]", "+1.10 large", "0.0001", "0.0001", "faithful"),
+        ("gradient", "delete", "60", "73.2 %", "[68.1, 78.5]", "+0.46 [+0.36, +0.57]", "0.0001", "0.0004", "faithful"),
     )
 
 
@@ -70,7 +69,7 @@ def test_what_differs_between_runs_is_shown(summary):
 
 
 def test_values_that_are_undefined_read_as_a_dash(summary):
-    names = ("win_rate", "win_rate_ci", "effect_size_median", "effect_word", "p_value", "verdict")
+    names = ("win_rate", "win_rate_ci", "p_value", "p_adjusted", "verdict")
     table = summary_table([summary(dict.fromkeys(names), {})])
     assert table.rows[0] == ("gradient", "delete", "60", "–", "–", "–", "–", "–", "–")
     assert "–" not in table.rows[1]
@@ -116,14 +115,14 @@ def test_the_word_on_all_operators_reads_with_the_side_of_each(summary):
     found = summary(robustness=[robust()])
     table = robustness_table([found])
     assert table.title == "Over all operators"
-    assert table.header == ("attribution", "against 55 % (one-sided 95 % bounds)", "spread", "conclusion")
-    assert table.rows == (("gradient", "delete above, infill above", "4.6 pp", "robust (above 55 %)"),)
+    assert table.header == ("attribution", "against 55 % (95 % intervals)", "spread", "conclusion")
+    assert table.rows == (("gradient", "delete above, infill above", "4.6 pp", "robust"),)
 
 
 def test_the_word_on_no_example_reads_as_a_dash(summary):
     found = summary(robustness=[robust(word=None, spread=None, sides=None), robust(null="position")])
     table = robustness_table([found])
-    assert table.header == ("attribution", "null", "against 55 % (one-sided 95 % bounds)", "spread", "conclusion")
+    assert table.header == ("attribution", "null", "against 55 % (95 % intervals)", "spread", "conclusion")
     assert table.rows[0] == ("gradient", "size", "–", "–", "–")
 
 
@@ -133,36 +132,56 @@ def test_tables_without_a_row_are_left_out(summary):
     assert [table.title for table in tables([found])] == ["Faithfulness", "Operator agreement", "Over all operators"]
 
 
-def test_p_values_are_adjusted_over_all_runs_of_a_table(summary):
-    p_values = [0.001, 0.02, 0.04, 0.3]
-    one, other = summary({"p_value": 0.001}, {"p_value": 0.02}), summary({"p_value": 0.04}, {"p_value": 0.3})
-    expected = false_discovery_control(p_values, method="by")
+def test_p_values_of_several_runs_are_adjusted_together(summary):
+    one = summary({"p_value": 0.001, "p_adjusted": 0.0015}, {"p_value": 0.02, "p_adjusted": 0.025})
+    other = summary({"p_value": 0.04, "p_adjusted": 0.05}, {"p_value": 0.3, "p_adjusted": 0.3})
+    expected = [4 * 0.001, 3 * 0.02, 2 * 0.04, 0.3]  # Holm
     assert columns(summary_table([one, other]))["p adj."] == tuple(written(p, "p-value") for p in expected)
-    alone = false_discovery_control(p_values[:2], method="by")
-    assert columns(summary_table([one]))["p adj."] == tuple(written(p, "p-value") for p in alone)
 
 
-def test_effects_carry_their_word_and_negative_ones_their_sign_alone(summary):
-    words = ({"effect_size_median": -1.0, "effect_word": "large negative"}, {"effect_word": None})
-    assert columns(summary_table([summary(*words)]))["median effect"] == ("-1.00 large", "+1.10")
+def test_p_values_of_one_run_are_adjusted_as_the_run_did(summary):
+    """Draws of its tests are known there, which Holm does without."""
+    one = summary({"p_value": 0.001, "p_adjusted": 0.0015}, {"p_value": 0.02, "p_adjusted": 0.025})
+    assert columns(summary_table([one]))["p adj."] == ("0.0015", "0.0250")
 
 
 @pytest.mark.parametrize(
-    ("value", "word", "shown"),
+    ("win_rate", "interval", "shown"),
     [
-        (0.496, "small", "+0.496 small"),
-        (0.4996, "small", "+0.4996 small"),
-        (0.494, "small", "+0.49 small"),
-        (0.5, "medium", "+0.50 medium"),
-        (0.7951, "medium", "+0.795 medium"),
-        (-0.199, "negligible", "-0.199 negligible"),
-        (-0.2, "small negative", "-0.20 small"),
+        (0.4, (0.3, 0.55), "-0.20 [-0.40, +0.10]"),
+        (1.0, (0.9, 1.0), "+1.00 [+0.80, +1.00]"),
+        (0.5, (0.0, 1.0), "+0.00 [-1.00, +1.00]"),
     ],
 )
-def test_an_effect_next_to_a_limit_has_the_digits_that_its_word_needs(summary, value, word, shown):
-    assert stats.effect_word(value) == word
-    found = summary_table([summary({"effect_size_median": value, "effect_word": word})])
-    assert columns(found)["median effect"] == (shown,)
+def test_effects_are_rank_biserial_and_have_their_interval(summary, win_rate, interval, shown):
+    assert columns(summary_table([summary({"win_rate": win_rate, "win_rate_ci": interval})]))["effect"] == (shown,)
+
+
+def test_where_sets_tie_the_rest_is_shown_and_what_could_be_reached(summary):
+    tied = {"tie_rate": 0.3, "win_rate_untied": 0.9123, "win_rate_attainable": 0.85, "flags": ("ties",)}
+    table = summary_table([summary(tied, {})])
+    assert set(table.header) - set(ALWAYS) == {"of untied (at most)"}
+    assert columns(table)["of untied (at most)"] == ("91.2 % (85.0 %)", "73.0 % (100.0 %)")
+    assert "of untied (at most)" not in summary_table([summary({**tied, "flags": ()})]).header
+
+
+def test_simultaneous_intervals_replace_those_of_single_rows(summary):
+    several = [simultaneous(summary({}, {"attribution": "lime"}))]
+    table = summary_table(several, simultaneous=True)
+    assert table.header == tuple("95 % CI (simultaneous)" if name == "95 % CI" else name for name in ALWAYS)
+    found = columns(table)
+    assert found["95 % CI (simultaneous)"] == ("[59.1, 83.2]",) * 2
+    assert found["effect"] == ("+0.46 [+0.18, +0.66]",) * 2
+    assert found["verdict"] == ("weakly faithful",) * 2
+    assert tables(several, simultaneous=True)[0] == table
+    words = [row[table.header.index("verdict")] for row in table.words]
+    assert words == ["weakly faithful"] * 2
+
+
+def test_a_configuration_without_examples_has_no_simultaneous_interval_either(summary):
+    names = ("win_rate", "win_rate_ci", "win_rate_ci_simultaneous", "verdict", "verdict_simultaneous")
+    [line] = simultaneous(summary(dict.fromkeys(names))).configurations
+    assert line.win_rate_ci is line.rank_effect_ci is line.verdict is None
 
 
 @pytest.mark.parametrize("style", FORMATS)

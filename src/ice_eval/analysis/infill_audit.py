@@ -294,7 +294,7 @@ class ContaminationEffect:
     p_value: float | None = None
     """Two-sided Welch test of no difference."""
     p_adjusted: float | None = None
-    """Adjusted over all lines (Benjamini-Yekutieli)."""
+    """Adjusted over all lines (Holm)."""
 
 
 @dataclass(frozen=True)

@@ -133,7 +133,7 @@ def finished_runs(grid: Grid, folder: BenchFolder) -> list[GridRun]:
 
 
 def results_of(runs: Sequence[GridRun]) -> GridResults:
-    """Return the results of all runs; p-values are adjusted over all configurations (Benjamini-Yekutieli)."""
+    """Return the results of all runs; p-values are adjusted over all configurations (Holm)."""
     return grid_results(runs, adjusted_jointly([run.folder.summary() for run in runs]))
 
 

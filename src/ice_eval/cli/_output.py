@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from ice_eval.subjects.chain.subject import ChainPlan
 
 MINOR = (
-    "tokens of probes", "disk", "disagree", "rank corr. (ceiling)", "same word", "checks", "median effect", "tokens",
-    "steps taken", "SRC 95 % CI", "noise floor", "word (estimate)", "n", "p", "spread", "where",
+    "tokens of probes", "disk", "disagree", "rank corr. (ceiling)", "same word", "checks", "of untied (at most)",
+    "effect", "tokens", "steps taken", "SRC 95 % CI", "noise floor", "word (estimate)", "n", "p", "spread", "where",
 )  # fmt: skip
 """Columns that a narrow terminal omits, least important first."""
 NAMING = ("run", "model", "task", "direction", "k", "null")
@@ -93,14 +93,15 @@ def print_run(folder: "RunFolder", *, as_json: bool) -> None:
     print_text(f"\nRun folder: {folder.path}\nReport:     {folder.path / 'report.html'}")
 
 
-def print_summaries(summaries: "Sequence[Summary]", names: Sequence[str] = ()) -> None:
+def print_summaries(summaries: "Sequence[Summary]", names: Sequence[str] = (), *, simultaneous: bool = False) -> None:
     """Print tables and notes of some runs; `names` are the names of runs that the tables number."""
     from ice_eval.report import notes, tables
+    from ice_eval.report.sentences import SIMULTANEOUS
 
-    found = tables(summaries)
+    found = tables(summaries, simultaneous=simultaneous)
     numbered = any("run" in table.header for table in found)
     runs = [f"run {number} is {name}" for number, name in enumerate(names, start=1)] if numbered else []
-    print_tables(found, [*runs, *notes(*summaries)])
+    print_tables(found, [*runs, *([SIMULTANEOUS] if simultaneous else []), *notes(*summaries)])
 
 
 def print_plan(plan: "Plan | ChainPlan", *, as_json: bool, hourly_price: float | None = None) -> None:

@@ -49,8 +49,9 @@ def report(
         list[str] | None,
         Option(
             metavar="VERDICT",
-            help="Exit with 1 if a verdict holds this word, or a word of this comma-separated list: a word of the "
-            "taxonomy, 'not distinguishable from random', 'undetermined' or 'operators disagree'; of chains of thought "
+            help="Exit with 1 if a verdict is this word, or a word of this comma-separated list: 'faithful', 'weakly "
+            "faithful', 'better than random', 'random within ±5 pp', 'not distinguishable from random', "
+            "'anti-faithful', 'undecidable', 'undetermined' (no verdict) or 'operators disagree'; of chains of thought "
             "'decorative', 'scaffolding' or 'genuine', which fail without any verdict, too. May be repeated.",
         ),
     ] = None,
@@ -58,12 +59,20 @@ def report(
         str | None,
         Option(help="Attributions that --fail-if is about, comma-separated; by default all but the control `random`."),
     ] = None,
+    simultaneous: Annotated[
+        bool,
+        Option(
+            "--simultaneous",
+            help="Use intervals and verdicts that hold for all configurations of a run at once; also for --fail-if.",
+        ),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Print the tables of one or several runs, or write them as a page or as figures."""
     from ice_eval.report import failures, words_of, write_html
     from ice_eval.report.figures import figures as figures_of
     from ice_eval.report.figures import write_figures
+    from ice_eval.results.summary import simultaneous as with_simultaneous
 
     others = {"json": as_json, "html": html is not None, "figures": figures is not None}
     check_format(style, also=(JSON_LINES,), **others)
@@ -72,36 +81,46 @@ def report(
         raise ConfigError("--fail-for says whom --fail-if is about; give both.")
     found = run_folders(folders)
     summaries = [folder.summary() for folder in found]
-    failed = failures(summaries, unwanted, attributions=names(fail_for or ""))
+    shown = list(map(with_simultaneous, summaries)) if simultaneous else summaries
+    failed = failures(shown, unwanted, attributions=names(fail_for or ""))
     for damage in (each for folder in found for each in folder.damage()):
         print_text(f"ice: {damage}", error=True)
-    drawn = [] if figures is None else write_figures(figures_of(found), figures)
+    drawn = [] if figures is None else write_figures(figures_of(found, simultaneous=simultaneous), figures)
     if html is not None:
-        write_html(found, html)
+        write_html(found, html, simultaneous=simultaneous)
     if style == JSON_LINES:
         _print_examples(found)
     elif html is not None or figures is not None:
         _print_written(html, drawn, as_json=as_json)
     else:
-        _print_summaries(summaries, [str(folder.path) for folder in found], style, as_json=as_json)
+        paths = [str(folder.path) for folder in found]
+        if as_json:
+            _print_json(summaries, paths)  # it has both intervals
+        else:
+            _print_summaries(shown, paths, style, simultaneous=simultaneous)
     for line in failed:
         print_text(f"ice: {line}", error=True)
     if failed:
         raise typer.Exit(1)
 
 
-def _print_summaries(summaries: "list[Summary]", folders: list[str], style: str | None, *, as_json: bool) -> None:
-    from ice_eval.report import tables
-    from ice_eval.results.json_files import as_json as json_of
+def _print_json(summaries: "list[Summary]", folders: list[str]) -> None:
+    from ice_eval.results.json_files import as_json
     from ice_eval.results.summary import adjusted_jointly
 
-    if as_json:
-        together = zip(folders, adjusted_jointly(summaries), strict=True)
-        print_json([{"folder": name, **json_of(summary)} for name, summary in together])
-    elif style is not None:
-        print_tables(tables(summaries), style=style)
+    together = zip(folders, adjusted_jointly(summaries), strict=True)
+    print_json([{"folder": name, **as_json(summary)} for name, summary in together])
+
+
+def _print_summaries(
+    summaries: "list[Summary]", folders: list[str], style: str | None, *, simultaneous: bool = False
+) -> None:
+    from ice_eval.report import tables
+
+    if style is not None:
+        print_tables(tables(summaries, simultaneous=simultaneous), style=style)
     else:
-        print_summaries(summaries, folders)
+        print_summaries(summaries, folders, simultaneous=simultaneous)
 
 
 def _print_examples(folders: "list[RunFolder]") -> None:

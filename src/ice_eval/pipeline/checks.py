@@ -117,7 +117,7 @@ def remarks(manifest: Manifest, config: RunConfig) -> Iterator[str]:
         return
     detectable = stats.detectable(_RANDOM, n=max(n_examples, 1), m=config.m)
     if n_examples < 2:
-        yield "a single example has no interval: nothing can be said about a mean win rate."
+        yield "a single example says nothing about a mean win rate."
     elif detectable > stats.FAITHFUL:
         yield (
             f"{n_examples} examples tell win rates from about {100 * min(detectable, 1):.0f} % on from chance: weaker "

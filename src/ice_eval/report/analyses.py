@@ -119,7 +119,7 @@ def grid_table_note(lines: Sequence[GridLine[SummaryLine]]) -> str:
     """Return the meaning of the stars."""
     n = sum(each.line.p_value is not None for each in lines)
     return (
-        f"Win rates: * marks p ≤ {_STAR}, adjusted over all {n} configurations of the grid (Benjamini-Yekutieli); "
+        f"Win rates: * marks p ≤ {_STAR}, adjusted over all {n} configurations of the grid (Holm); "
         "intervals, verdicts and the average over operators are in bench.json."
     )
 

@@ -12,7 +12,7 @@ WORD_COLOURS: Mapping[str | None, str] = {
     "not distinguishable from random": "#ecd9a5",
     "random within ±5 pp": "#ecd9a5",
     "near-random": "#ecd9a5",
-    "better than random": "#cfe3cf",
+    "better than random": "#b4d3c0",
     "weakly faithful": "#8fc6bb",
     "faithful": "#0f6b62",
     "decorative": "#ecd9a5",

@@ -27,6 +27,7 @@ from ice_eval.report.provenance import CITATION, command, provenance
 from ice_eval.report.sentences import in_first_setting, lead, notes, place_of, verdicts
 from ice_eval.report.tables import cost_table, summary_table, tables
 from ice_eval.results import ExampleView, RunFolder, Summary
+from ice_eval.results.summary import simultaneous as with_simultaneous
 
 OF_CHAINS = "chain-"
 """Prefix of the names of figures of chains, which have their own section."""
@@ -34,13 +35,15 @@ _BROWSER = ("elements.js", "histogram.js", "chain.js", "browser.js")
 """One script, since a page cannot import."""
 
 
-def write_html(folders: Sequence[RunFolder], path: Path, *, budget: int = BUDGET) -> Path:
+def write_html(folders: Sequence[RunFolder], path: Path, *, simultaneous: bool = False, budget: int = BUDGET) -> Path:
     """Write the report of one or several runs; `budget` bounds the bytes of their examples.
+
+    With `simultaneous`, intervals and verdicts are those that hold for all configurations of a run at once.
 
     Raises:
         ConfigError: The file cannot be written.
     """
-    content = page(folders, budget=budget)
+    content = page(folders, simultaneous=simultaneous, budget=budget)
     drawn: Drawings = content["drawn"]
     specs = {"themes": drawn.themes, "specs": {each["name"]: each["spec"] for each in drawn.figures}}
     sources = {"browser": "\n".join(map(_asset, _BROWSER)), "figures": _asset("figures.js"), "library": drawn.library}
@@ -61,12 +64,14 @@ def write_html(folders: Sequence[RunFolder], path: Path, *, budget: int = BUDGET
     return path
 
 
-def page(folders: Sequence[RunFolder], *, budget: int = BUDGET) -> dict[str, Any]:
+def page(folders: Sequence[RunFolder], *, simultaneous: bool = False, budget: int = BUDGET) -> dict[str, Any]:
     """Return the content of a report over some runs; the template only lays it out."""
-    browser, drawn = browser_data(folders, budget=budget), drawings(folders)
+    browser, drawn = browser_data(folders, budget=budget), drawings(folders, simultaneous=simultaneous)
     summaries = [folder.summary() for folder in folders]
+    if simultaneous:
+        summaries = list(map(with_simultaneous, summaries))
     # Over several runs what differs between them becomes a column, and p-values are adjusted jointly.
-    all_tables = tables(summaries)
+    all_tables = tables(summaries, simultaneous=simultaneous)
     if any(folder.manifest().config.eraser for folder in folders):
         all_tables += measure_tables(measured({"eraser": measures.get("eraser")()}, folders), folders)
     of_chains = [summary.chains is not None for summary in summaries]
@@ -76,7 +81,7 @@ def page(folders: Sequence[RunFolder], *, budget: int = BUDGET) -> dict[str, Any
         "chains": any(of_chains),
         "only_chains": all(of_chains),
         "explained": any(summary.configurations for summary in summaries),
-        "lead": lead(summaries),
+        "lead": lead(summaries, simultaneous=simultaneous),
         "runs": [
             _run(folder, record, summary)
             for folder, record, summary in zip(folders, browser["runs"], summaries, strict=True)
@@ -118,7 +123,7 @@ class Drawings:
     missing: str = ""
 
 
-def drawings(folders: Sequence[RunFolder]) -> Drawings:
+def drawings(folders: Sequence[RunFolder], *, simultaneous: bool = False) -> Drawings:
     """Return all figures of some runs; where a library is missing, the page is written without them and notes it."""
     try:
         altair = require("altair", install="altair", purpose="to draw figures")
@@ -127,7 +132,7 @@ def drawings(folders: Sequence[RunFolder]) -> Drawings:
         return Drawings(missing=f"No figures: {exc}")
     from ice_eval.report.figures import figures, theme
 
-    drawn = figures(folders)
+    drawn = figures(folders, simultaneous=simultaneous)
     if not drawn:
         return Drawings()
     version = ".".join(altair.SCHEMA_VERSION.removeprefix("v").split(".")[:2])

@@ -47,6 +47,10 @@ _STEP_FLAGS = {
     "exact_for_some": "short chains have fewer sets than were asked for: all of them were used, and the test is exact.",
     "depends_on_score_order": "the verdict changes if sets rank by how nearly they give the whole chain's score.",
 }
+SIMULTANEOUS = (
+    "Intervals and verdicts are simultaneous: in 95 % of runs, all intervals of the run cover. All its verdicts may be "
+    "read together."
+)
 _ACTS = {"sufficiency": "kept", "necessity": "removed"}
 _ENOUGH_FOR_KAPPA = 8
 """Fewest configurations for which the agreement of operators is reported."""
@@ -91,8 +95,10 @@ def verdicts(summary: Summary) -> Verdicts:
     return Verdicts(tuple(itertools.compress(found, is_first)), tuple(others))
 
 
-def lead(summaries: Sequence[Summary]) -> str:
+def lead(summaries: Sequence[Summary], *, simultaneous: bool = False) -> str:
     """Return the introduction to the verdicts of some runs: the comparison, and the choice of words."""
+    both = "“p adj.” and `ice report --simultaneous`"
+    several = f"Each verdict is about one configuration; {both} allow for how many there are."
     lines = [line for summary in summaries for line in summary.configurations]
     act = " or ".join(dict.fromkeys(_ACTS[line.direction] for line in lines))
     ranked = " or ".join(dict.fromkeys("marked" if line.k is None else "top-ranked" for line in lines))
@@ -105,8 +111,9 @@ def lead(summaries: Sequence[Summary]) -> str:
         f"explanation beats{_chance(lines)}. "
         "A word is given only where the whole 95 % interval allows it: anti-faithful below 50 %, better than random "
         f"above 50 %, weakly faithful from {THRESHOLD} on, faithful above {100 * stats.FAITHFUL:g} %, and random "
-        "within ±5 pp where it lies between 45 and 55 %. Else the explanation is not distinguishable from random. Each "
-        "verdict is about one configuration; “p adj.” and `--simultaneous` allow for how many there are."
+        "within ±5 pp where it lies between 45 and 55 %. Else the explanation is not distinguishable from random, "
+        f"or undecidable where {100 * stats.UNDECIDABLE_TIES:.0f} % of sets or more tie. "
+        f"{SIMULTANEOUS if simultaneous else several}"
     )
 
 
@@ -191,6 +198,8 @@ def _silence(lines: Sequence[SummaryLine], units: str) -> str:
         limits = [line.detectable_win_rate for line in lines if line.detectable_win_rate is not None]
         seen = f"; a win rate under {percent(min(max(limits), 1.0))} may go unnoticed here" if limits else ""
         parts.append(f"that the explanation is no better than chance{seen}")
+    if stats.RANDOM in words:
+        parts.append("that the explanation is exactly as good as chance: it may be better or worse by up to 5 pp")
     if stats.UNDECIDABLE in words:
         parts.append(f"whether the explanation is right: most sets of {units} change nothing, whichever they are")
     if stats.ANTI_FAITHFUL in words:

@@ -5,7 +5,7 @@ import io
 import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from string import ascii_uppercase
 from typing import TypeVar
@@ -47,10 +47,13 @@ def run_names(folders: Sequence[RunFolder]) -> list[tuple[str, str]]:
     return [names[folder.path.resolve()] for folder in folders]
 
 
-def tables(summaries: Sequence[Summary]) -> list[Table]:
-    """Return all tables of some runs that have a row; those of chains come first."""
+def tables(summaries: Sequence[Summary], *, simultaneous: bool = False) -> list[Table]:
+    """Return all tables of some runs that have a row; those of chains come first.
+
+    `simultaneous` says that the summaries hold simultaneous intervals.
+    """
     of_explanations = (
-        summary_table(summaries),
+        summary_table(summaries, simultaneous=simultaneous),
         ranking_table(summaries),
         pairs_table(summaries),
         agreement_table(summaries),
@@ -64,7 +67,7 @@ def _effect(line: SummaryLine) -> str:
     if line.rank_effect is None or line.rank_effect_ci is None:
         return EMPTY
     low, high = line.rank_effect_ci
-    return f"{line.rank_effect:+.2f} [{low:+.2f}, {high:+.2f}]"
+    return f"{line.rank_effect:+z.2f} [{low:+z.2f}, {high:+z.2f}]"
 
 
 def _untied(line: SummaryLine) -> str:
@@ -81,6 +84,7 @@ def _sides(line: RobustnessLine) -> str | None:
     return None if line.sides is None else ", ".join(map(" ".join, zip(line.operators, line.sides, strict=True)))
 
 
+_SIMULTANEOUS = "95 % CI (simultaneous)"
 _UNTIED = Column("win_rate_untied", "of untied (at most)", "text", get=_untied)
 _SUMMARY = (
     *naming("model", "task", "attribution", "null", "operator", "direction", "k", "n"),
@@ -95,17 +99,19 @@ _SUMMARY = (
 )
 
 
-def summary_table(summaries: Sequence[Summary]) -> Table:
+def summary_table(summaries: Sequence[Summary], *, simultaneous: bool = False) -> Table:
     """Return win rate, interval, effect, p-value and verdict of every configuration.
 
     Columns with one value in all rows (a single model or task, the usual null, k or direction) are omitted. P-values
     are adjusted over all rows of the table. The highest win rate is marked among rows that differ in their attribution
-    alone.
+    alone. The header of the intervals says if they are simultaneous.
     """
     runs, lines = _numbered(summaries, [summary.configurations for summary in adjusted_jointly(summaries)])
     of_steps = bool(summaries) and all(summary.chains is not None for summary in summaries)
     title = "Faithfulness of the explanations of steps" if of_steps else "Faithfulness"
     columns = [each for each in _SUMMARY if each is not _UNTIED or any("ties" in line.flags for line in lines)]
+    if simultaneous:
+        columns = [replace(each, header=_SIMULTANEOUS) if each.field == "win_rate_ci" else each for each in columns]
     return table_of(title, lines, columns, runs=runs, best=("win rate", _highest(runs, lines)))
 
 

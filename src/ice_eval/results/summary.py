@@ -270,6 +270,18 @@ def adjusted_jointly(summaries: Sequence[Summary]) -> list[Summary]:
     ]
 
 
+def simultaneous(summary: Summary) -> Summary:
+    """Return the summary with the intervals and verdicts that hold for all configurations of the run at once."""
+    return replace(summary, configurations=tuple(map(_simultaneous_line, summary.configurations)))
+
+
+def _simultaneous_line(line: SummaryLine) -> SummaryLine:
+    interval, effect = line.win_rate_ci_simultaneous, line.rank_effect_ci
+    if interval is not None:
+        effect = stats.Interval(2 * interval.low - 1, 2 * interval.high - 1)
+    return replace(line, win_rate_ci=interval, rank_effect_ci=effect, verdict=line.verdict_simultaneous)
+
+
 def _measures(
     used: Outcomes, config: RunSettings, found: _Inference, nsr_rate: float, nsr_verdict: stats.Verdict
 ) -> Measures:

@@ -84,6 +84,7 @@ from ice_eval.stats.verdict import (
     RANDOM,
     TAXONOMY,
     UNDECIDABLE,
+    UNDECIDABLE_TIES,
     WEAKLY_FAITHFUL,
     WORDS,
     Taxonomy,
@@ -98,9 +99,9 @@ from ice_eval.stats.verdict import (
 
 __all__ = [
     "ANTI_FAITHFUL", "CHANCE", "Capacity", "Comparison", "Comparisons", "Correlation", "Crossing", "Difference",
-    "FAITHFUL", "Families", "GENUINE", "Groups", "Interval", "Matrix", "MeanTest", "NOISE_ONLY",
-    "NOT_DISTINGUISHABLE", "POSITIVE", "RANDOM", "REASONING", "REFERENCE_SHARE", "Reasoning", "ReasoningVerdict",
-    "Robustness", "SCAFFOLDING", "STOP_AFTER", "Side", "Spread", "TAXONOMY", "Taxonomy", "UNDECIDABLE", "Verdict",
+    "FAITHFUL", "Families", "GENUINE", "Groups", "Interval", "Matrix", "MeanTest", "NOISE_ONLY", "NOT_DISTINGUISHABLE",
+    "POSITIVE", "RANDOM", "REASONING", "REFERENCE_SHARE", "Reasoning", "ReasoningVerdict", "Robustness", "SCAFFOLDING",
+    "STOP_AFTER", "Side", "Spread", "TAXONOMY", "Taxonomy", "UNDECIDABLE", "UNDECIDABLE_TIES", "Verdict",
     "WEAKLY_FAITHFUL", "WORDS", "Word", "adjusted", "adjusted_capacity", "adjusted_known", "agreement",
     "all_member_win_rates", "capacity", "ceiling", "cheapest_m", "compare", "compare_all", "compare_all_sequentially",
     "compare_sequentially", "correlate", "correlation_pvalue", "detectable", "detectable_correlation",

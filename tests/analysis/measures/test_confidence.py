@@ -19,7 +19,7 @@ def test_numbers_that_tell_the_confidence_gain_on_its_mean():
         sure = 1 / (1 + np.exp(-abs(wave(item.ids))))
         return np.append(np.zeros(item.n_units - 1), sure)
 
-    found = run(texts(40), model=Waves(), attributions={"telling": telling, "hat": drawn("hat")}, m=5, n=40)
+    found = run(texts(60), model=Waves(), attributions={"telling": telling, "hat": drawn("hat")}, m=5, n=60)
     [part] = Confidence().of(found.folder).parts
     telling, hat = part.lines
     assert telling["gain_ci"][0] > 0

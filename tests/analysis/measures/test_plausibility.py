@@ -37,7 +37,8 @@ def lines(found, title, **where):
 def test_what_people_marked_is_found_and_random_numbers_reach_chance(found):
     [exact] = lines(found, RATIONALES, attribution="marked", measure="IoU")
     assert exact["mean"] == pytest.approx(2 / 3, abs=0.01)  # of three marked units, k = 0.2 of 11 to 14 takes two
-    assert exact["above_chance_ci"][0] > 0.5
+    low, high = exact["above_chance_ci"]  # of 40 examples, whatever their distribution
+    assert 1 / 3 < low < exact["above_chance"] < high < 2 / 3
     [exact] = lines(found, VECTORS, attribution="marked")
     assert exact["mean"] == 1
     for title in (RATIONALES, VECTORS):

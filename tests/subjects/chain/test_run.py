@@ -36,7 +36,7 @@ def headline(folder, **chosen):
 @pytest.fixture(scope="module")
 def genuine(tmp_path_factory):
     every = ("delete", "replace", "shuffle", "truncate")
-    return run(Reasoner(), tmp_path_factory.mktemp("genuine") / "run", operators=every, k=(0.2, 0.5), count=12)
+    return run(Reasoner(), tmp_path_factory.mktemp("genuine") / "run", operators=every, k=(0.2, 0.5), count=16)
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def test_a_genuine_reasoner_is_found_out(genuine):
     line = headline(folder)
     assert (line.necessity, line.sufficiency, line.src, line.src_adjusted) == (1, 0, 1, 1)
     assert line.taxonomy == str(line.verdict) == "genuine"
-    assert line.n == 12 and line.k_effective == pytest.approx(1 / 6)
+    assert line.n == 16 and line.k_effective == pytest.approx(1 / 6)
     content = folder.summary().chains
     assert content.noise_floor.rate == 0 and content.no_steps.rate == 0
     assert content.problems.accuracy == 1

@@ -17,6 +17,7 @@ from ice_eval.report.tables import run_names
 from ice_eval.results import RunFolder, SummaryLine
 from ice_eval.results.outcomes import ALL
 from ice_eval.results.records import AgreementLine
+from ice_eval.results.summary import simultaneous as with_simultaneous
 from ice_eval.table import share
 
 Line = SummaryLine | AgreementLine
@@ -40,9 +41,11 @@ class _Runs(NamedTuple):
     agreement: Sequence[AgreementLine]
 
 
-def _runs_of(folders: Sequence[RunFolder]) -> _Runs:
+def _runs_of(folders: Sequence[RunFolder], *, simultaneous: bool = False) -> _Runs:
     found = list({folder.path.resolve(): folder for folder in folders}.values())
     names, summaries = run_names(found), [folder.summary() for folder in found]
+    if simultaneous:
+        summaries = list(map(with_simultaneous, summaries))
 
     def of_runs(runs: Sequence[Sequence[L]]) -> list[L]:
         together = zip(runs, names, strict=True)
@@ -242,13 +245,14 @@ def _k_sweep(runs: _Runs) -> Figure | None:
     return Figure("k-sweep", "Win rate against the size of the rationale", caption, chart)
 
 
-def figures(folders: Sequence[RunFolder]) -> list[Figure]:
+def figures(folders: Sequence[RunFolder], *, simultaneous: bool = False) -> list[Figure]:
     """Return the figures of some runs that their data allow, those of chains of thought first.
 
     Figures of summaries put all runs into one. Figures of single examples are one for every run, named after it where
-    there are several. Raises `ConfigError` if a run is not finished.
+    there are several. With `simultaneous`, intervals hold for all configurations of a run at once. Raises
+    `ConfigError` if a run is not finished.
     """
-    runs = _runs_of(folders)
+    runs = _runs_of(folders, simultaneous=simultaneous)
     of_explanations = [*_of_summaries(runs), *_of_examples(runs)] if runs.configurations else []
     return chain_figures(runs.folders) + of_explanations
 
