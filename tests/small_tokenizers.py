@@ -4,14 +4,14 @@ import json
 from typing import Any
 
 import transformers
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 WORDS = "the a film was good bad warm cold naïve café very Review : Sentiment negative positive"
 _BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
 
 
 def byte_level(**names: Any) -> Any:
-    """As GPT-2, Llama 3 and Qwen have."""
+    """As GPT-2 and SmolLM2 have."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -19,6 +19,32 @@ def byte_level(**names: Any) -> Any:
         vocab_size=400, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
     )
     tokenizer.train_from_iterator([WORDS] * 3, trainer)
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, **{"eos_token": "<end>"} | names)
+
+
+_LLAMA3 = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|"
+    r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+_JOINED = (
+    "the film.\n",
+    '"a good film."\n',
+    '("very bad!")\n\n',
+    "was it?\n:café\tcold,\n ",
+    "Review:warm. \nSentiment:",
+)
+
+
+def joining(**names: Any) -> Any:
+    """As Llama 3, Qwen2.5 and GPT-4 have: a mark and the line break after it are one token, as are `("` and `"a`."""
+    tokenizer = Tokenizer(models.BPE())
+    split = pre_tokenizers.Split(Regex(_LLAMA3), behavior="isolated")
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([split, pre_tokenizers.ByteLevel(False, use_regex=False)])
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=600, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
+    )
+    tokenizer.train_from_iterator([WORDS, *_JOINED] * 3, trainer)
     return transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, **{"eos_token": "<end>"} | names)
 
 

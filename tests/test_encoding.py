@@ -17,6 +17,7 @@ BEGIN, END = 1, 2
 WORDS = r"\w+|[^\w\s]"
 SPACED = r" ?\w+| ?[^\w\s]|\s"  # a space belongs to the word after it, as in byte-level vocabularies
 MERGED = r" ?\w+| ?[^\w\s]|\s+"  # and spaces in a row are one token
+JOINED = r" ?\w+| ?[^\w\s]+\n*|\s+(?=\w)|\s"  # marks and the line breaks after them are one token, as in Llama 3
 RUNS = r"\S+"
 LABEL_WORDS = {"negative": " negative", "positive": " positive"}
 
@@ -33,6 +34,8 @@ class Codec:
     bytewise: bool = False
     """Whether every byte is a token, so that several tokens share a character."""
     special: SpecialIds = field(default_factory=SpecialIds)
+    spelled: dict = field(default_factory=lambda: {BEGIN: b"<", END: b">"}, repr=False)
+    """Id of a token -> its bytes."""
 
     def writes_special(self, text):
         return False
@@ -40,7 +43,9 @@ class Codec:
     def tokenize(self, text, pair=None, *, framed=False):
         rows = [(BEGIN, 0, -1, 0, 0)] if self.special_tokens else []
         for sequence, part in enumerate([text] if pair is None else [text, pair]):
-            rows += [(self.id(piece), sequence, sequence, a, b) for piece, a, b in self.pieces(part)]
+            found = list(self.pieces(part))
+            self.spelled |= {self.id(piece): piece for piece, _, _ in found}
+            rows += [(self.id(piece), sequence, sequence, a, b) for piece, a, b in found]
             rows += [(END, sequence, -1, 0, 0)] if self.special_tokens else []
         return Tokens(*np.array(rows, dtype=np.int64).reshape(-1, 5).T)
 
@@ -48,6 +53,9 @@ class Codec:
         if self.bytewise:
             return [(bytes([b]), at, at + 1) for at, c in enumerate(text) for b in c.encode()]
         return [(match.group().encode(), *match.span()) for match in re.finditer(self.pattern, text)]
+
+    def decode(self, rows):
+        return [b"".join(self.spelled[int(i)] for i in row).decode() for row in rows]
 
     @staticmethod
     def id(piece):
@@ -96,25 +104,102 @@ def test_a_token_of_template_space_and_content_is_a_unit_without_the_space():
     assert item.spans == (Span("text", 0, 1), Span("text", 2, 3))
 
 
-def test_a_token_that_touches_template_words_is_protected():
-    item = encode_text("a b c", Codec(RUNS), prompt='Say "{text}" again')
-    assert item.ids.tolist() == ids_of(Codec(), "Say", '"a', "b", 'c"', "again")
-    assert item.unit_of.tolist() == [PROTECTED, PROTECTED, 0, PROTECTED, PROTECTED]
-    assert item.texts == ("b",)
+def test_a_token_of_template_and_content_is_divided():
+    item = encode_text("a b c", Codec(RUNS + r"|\s"), prompt='Say "{text}" again')
+    assert item.ids.tolist() == ids_of(Codec(), "Say", " ", '"', "a", " ", "b", " ", "c", '"', " ", "again")
+    assert item.texts == ("a", " ", "b", " ", "c")
+    assert item.divided and not encode_text("a", Codec(RUNS)).divided
 
 
-def test_a_template_that_touches_the_text_without_a_space_protects_what_it_merges_with():
-    item = encode_text("ab cd", prompt="x{text}y")
-    assert item.unit_of.tolist() == [PROTECTED, PROTECTED]
-    assert item.n_units == 0
+def test_a_template_that_touches_the_text_without_a_space_stays_apart():
+    item = encode_text("ab cd", Codec(SPACED), prompt="x{text}y")
+    assert item.ids.tolist() == ids_of(Codec(), "x", "ab", " cd", "y")
+    assert item.unit_of.tolist() == [PROTECTED, 0, 1, PROTECTED]
 
 
-def test_a_token_of_the_texts_last_space_and_the_templates_line_break_is_protected():
-    # SST-2 sentences end in a space. Were " \n" a unit, removing it would join the text and the template's next word.
-    item = encode_text("a b ", Codec(MERGED))
-    assert item.ids.tolist() == ids_of(Codec(), "Review", ":", " a", " b", " \n", "Sentiment", ":")
+def test_the_end_of_the_text_and_the_line_break_after_it_are_two_tokens():
+    codec = Codec(JOINED)
+    item = encode_text("a b.", codec)
+    assert codec.tokenize("b.\nS").ids.tolist() == ids_of(codec, "b", ".\n", "S")
+    assert item.ids.tolist() == ids_of(codec, "Review", ":", " a", " b", ".", "\n", "Sentiment", ":")
+    assert item.texts == ("a", "b", ".")
+    assert codec.decode([item.empty().ids]) == ["Review:\nSentiment:"]
+
+
+def test_a_bracket_of_the_template_is_no_part_of_the_first_word():
+    codec = Codec(r" ?[(\"]?\w+|\S|\s")
+    item = encode_text("a b", codec, prompt='Say ("{text}").')
     assert item.texts == ("a", "b")
-    assert item.unit_of.tolist() == [PROTECTED, PROTECTED, 0, 1, PROTECTED, PROTECTED, PROTECTED]
+    assert codec.decode([item.empty().ids]) == ['Say ("").']
+
+
+def test_a_tab_of_the_template_stays_when_the_word_after_it_goes():
+    codec = Codec(r"\t?\w+|\S|\s")
+    item = encode_text("a b", codec, prompt="Review:\t{text}\nSentiment:")
+    assert codec.decode([item.empty().ids]) == ["Review:\t\nSentiment:"]
+
+
+def test_the_line_break_between_two_texts_is_a_token_of_its_own():
+    codec = Codec(JOINED)
+    task = make_task("{a}\n{b}\n\nSo:")
+    item = encode(codec, task, Example("0", {"a": "x!", "b": "y?"}))
+    assert item.ids.tolist() == ids_of(codec, "x", "!", "\n", "y", "?", "\n\n", "So", ":")
+    assert item.texts == ("x", "!", "y", "?")
+
+
+@pytest.mark.parametrize("prompt", ["{text}", "Sentiment of\n{text}", "{text}\n"])
+def test_a_prompt_may_begin_or_end_with_the_text(prompt):
+    codec = Codec(JOINED)
+    item = encode_text("a b.", codec, prompt=prompt)
+    assert item.texts == ("a", "b", ".")
+    assert codec.decode([item.ids]) == [prompt.format(text="a b.")]
+    assert codec.decode([item.empty().ids]) == [prompt.format(text="")]
+
+
+def test_template_and_content_of_a_pair_are_kept_apart():
+    codec = Codec(JOINED, reads_pairs=True, special_tokens=True)
+    task = make_task("{a} {b}", classifier_prompt="One: {a} Two: {b}\nSame?")
+    item = encode(codec, task, Example("0", {"a": "x.", "b": "y."}))
+    assert codec.decode([item.ids]) == ["<One: x.>Two: y.\nSame?>"]
+    assert item.segments.tolist() == [0] * 6 + [1] * 8
+    assert item.texts == ("x", ".", "y", ".")
+    assert codec.decode([item.empty().ids]) == ["<One:>Two:\nSame?>"]
+
+
+def test_a_cut_that_changes_what_tokens_spell_is_not_made():
+    class MarksWords(Codec):
+        """A space goes before every word, as in vocabularies that know words only."""
+
+        def decode(self, rows):
+            return [" ".join(super(MarksWords, self).decode([[i]])[0] for i in row) for row in rows]
+
+    item = encode_text("ab cd ef", MarksWords(), prompt="x{text}y")
+    assert item.ids.tolist() == ids_of(Codec(), "xab", "cd", "efy")
+    assert item.texts == ("cd",) and not item.divided
+
+
+def test_a_text_is_tokenised_behind_another_where_it_would_be_marked_as_a_beginning():
+    class MarksTheStart(Codec):
+        def pieces(self, text):
+            first, *others = super().pieces(text)
+            return [(b"^" + first[0], *first[1:]), *others]
+
+    codec = MarksTheStart(JOINED)
+    item = encode_text("a b.", codec)
+    assert item.ids.tolist() == ids_of(codec, "^Review", ":", " a", " b", ".", "\n", "Sentiment", ":")
+
+
+def test_the_texts_last_space_and_the_templates_line_break_are_two_tokens():
+    item = encode_text("a b ", Codec(MERGED))
+    assert item.ids.tolist() == ids_of(Codec(), "Review", ":", " a", " b", " ", "\n", "Sentiment", ":")
+    assert item.texts == ("a", "b", " ")
+    assert item.unit_of.tolist() == [PROTECTED, PROTECTED, 0, 1, 2, PROTECTED, PROTECTED, PROTECTED]
+
+
+def test_the_whole_prompt_is_tokenised_as_it_is():
+    item = encode(Codec(JOINED), make_task(), Example("0", {"text": "a."}), scope="prompt")
+    assert item.ids.tolist() == Codec(JOINED).tokenize("Review: a.\nSentiment:").ids.tolist()
+    assert not item.divided
 
 
 def test_a_unit_of_spaces_alone_keeps_its_spaces():
@@ -290,7 +375,7 @@ def test_a_cut_never_splits_a_character():
 
 
 def test_a_cut_text_reads_as_if_it_had_ended_there():
-    # A space left at the cut would merge with the template's line break into a unit that operators may remove.
+    # A space left at the cut would be a unit of its own.
     item = encode_text("a b c", Codec(MERGED, max_tokens=7))
     assert item.texts == ("a", "b")
     assert item.ids.tolist() == encode_text("a b", Codec(MERGED)).ids.tolist()

@@ -16,7 +16,7 @@ ROOT = Path(ice_eval.__file__).parent
 LAYERS = [
     {"choices", "records", "errors", "_registry", "seeding", "_controls", "files"},
     {"tasks", "operators", "rationales", "nulls", "stats", "subjects", "words", "protocols", "servers"},
-    {"models", "encoding", "interop", "table"},
+    {"models", "boundaries", "encoding", "interop", "table"},
     {"scoring", "blacklist", "settings"},
     {"attributions", "executors", "results"},
     {"pipeline", "analysis", "translation"},
@@ -31,6 +31,7 @@ SIDEWAYS = {
     ("files", "errors"),
     ("_registry", "errors"),
     ("records", "choices"),  # the words that settings may hold load nothing
+    ("encoding", "boundaries"),  # tokens first, then their units
     ("models", "encoding"),
     ("nulls", "rationales"),  # the random order of sets is the same for sets of one size and for sets of one class
     ("operators", "rationales"),  # the random order of shuffled steps is that of random sets

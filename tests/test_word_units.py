@@ -30,10 +30,11 @@ class Pieces:
         start = np.array([owner[i] for i in cuts], dtype=np.int64)
         end = np.array([owner[min(i + 3, len(owner)) - 1] + 1 for i in cuts], dtype=np.int64)
         none = np.zeros(len(start), dtype=np.int64)
-        return Tokens(ids=np.arange(len(start)), segments=none, sequence=none, start=start, end=end)
+        ids = [int.from_bytes(b"\x01" + text.encode()[i : i + 3]) for i in cuts]
+        return Tokens(np.array(ids, dtype=np.int64), segments=none, sequence=none, start=start, end=end)
 
     def decode(self, rows):
-        raise NotImplementedError("ids stand for places here")
+        return [b"".join(int(i).to_bytes(4).lstrip(b"\0")[1:] for i in row).decode() for row in rows]
 
 
 def item_of(text, unit):
@@ -42,7 +43,7 @@ def item_of(text, unit):
 
 
 def test_pieces_of_one_word_are_one_unit_and_words_that_share_a_piece_too():
-    # aaa|aaa|aa |bbb|bb\n|\n\nL…
+    # aaa|aaa|aa |bbb|bb, and the template apart: \n\n\n|Lab…
     assert item_of("aaaaaaaa bbbbb", "token").texts == ("aaa", "aaa", "aa", "bbb", "bb")
     assert item_of("aaaaaaaa bbbbb", "word").texts == ("aaaaaaaa", "bbbbb")
     assert item_of("aaaa bbbb", "word").texts == ("aaaa bbbb",)  # aaa|a b|bbb

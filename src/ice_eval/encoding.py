@@ -1,6 +1,7 @@
 r"""Task + example + tokenizer -> `Encoded`: ids, protected tokens, units.
 
-The rendered prompt is tokenised once. The source of every character, and so of every token, is known:
+The rendered prompt is tokenised once, with template and content in separate tokens (`boundaries`). The source of every
+character, and so of every token, is known:
 
 ```text
 characters   R e v i e w : _ a _ g o r g e o u s _ f i l m \n S e n t …
@@ -9,76 +10,31 @@ tokens       [Review][:][ a][ gor][geous][ film][\n][Sent…
 unit            -1   -1   0    1     2      3   -1   -1
 ```
 
-A token that touches template characters other than spaces is protected. Tokens that share a character (the bytes of
-one emoji, a letter and its accent) form one unit, so a unit never splits a character. With word units, so do tokens
-that share a word.
+A token of the template is protected; a space of the template may be in the token of the word after it. Tokens that
+share a character (the bytes of one emoji, a letter and its accent) form one unit, so a unit never splits a character.
+With word units, so do tokens that share a word.
 """
 
-import functools
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ice_eval.boundaries import SPACE, TEMPLATE_WORD, WORD, Source, Tokenized, tokenized
+from ice_eval.boundaries import Codec as Codec
+from ice_eval.boundaries import Tokens as Tokens
 from ice_eval.errors import ConfigError, DataError
-from ice_eval.records import PROTECTED, Encoded, Example, Ids, LabelIds, Scope, Span, SpecialIds, Unit
+from ice_eval.records import PROTECTED, Encoded, Example, Ids, LabelIds, Scope, Span, Unit
 from ice_eval.tasks import Piece, Task
-from ice_eval.words import character_starts, word_spans
 
 MAX_CONTENT_TOKENS = 512
 """Longer texts are truncated, as in the paper."""
 
 WHOLE = ("whole prompt", "whole pair")
 """Fields of the spans if all of the prompt may be removed; real field names contain no space."""
-
-_WORD, _SPACE, _TEMPLATE_WORD, _TEMPLATE_SPACE = 1, 2, 4, 8
-"""Kinds of characters: of an explained field or of the template, spaces or others. Added up, a set of kinds."""
-
-
-@dataclass(frozen=True)
-class Tokens:
-    """Tokens of one text, or of a text and its pair."""
-
-    ids: Ids
-    segments: Ids
-    sequence: Ids
-    """Text of each token, 0 or 1; -1 for special tokens."""
-    start: Ids
-    """First character of each token in its text."""
-    end: Ids
-
-
-class Codec(Protocol):
-    """The part of a model's tokenizer that the encoding needs."""
-
-    reads_pairs: bool
-    """True if the model takes a text and a text pair (a sequence classifier) rather than one prompt."""
-    max_tokens: int
-    """Longest input of the model."""
-    special: SpecialIds
-
-    def tokenize(self, text: str, pair: str | None = None, *, framed: bool = False) -> Tokens:
-        """Return ids with special tokens by the model's convention, and the characters behind each.
-
-        A `framed` text has its special tokens written out; only the model's usual first token is added. In any other
-        text, the name of a special token is plain text.
-        """
-        ...
-
-    def writes_special(self, text: str) -> bool:
-        """Return True if a text holds the name of a special token."""
-        ...
-
-    def chat_frame(self, turns: Sequence[tuple[str, str]]) -> tuple[str, str]:
-        """Return the chat template's text before and after a last user turn that follows `turns`."""
-        ...
-
-    def decode(self, rows: Sequence[Ids]) -> list[str]:
-        """Return the text of each row of ids."""
-        ...
 
 
 def encode(
@@ -106,30 +62,35 @@ def _encoded(
     codec: Codec, task: Task, example: Example, fields: Mapping[str, str], unit: Unit, scope: Scope
 ) -> Encoded:
     pieces: Sequence[Sequence[Piece]] = rendered(codec, task, fields)
-    texts = [_joined(part) for part in pieces]
-    tokens = codec.tokenize(texts[0], texts[1] if pieces[1] else None, framed=_is_framed(codec, task))
+    texts, n_texts = [_joined(part) for part in pieces], 2 if pieces[1] else 1
     explained, whole = task.explained, dict[str, str]()
     if scope == "prompt":
         explained, whole = WHOLE, {name: text for name, text in zip(WHOLE, texts, strict=True) if text}
         pieces = [[Piece(text, name)] for name, text in zip(WHOLE, texts, strict=True)]
+    source = Source.of(pieces, explained, unit)
+    found = tokenized(codec, texts[:n_texts], source, framed=_is_framed(codec, task))
+    if scope == "prompt":
         # Special tokens that the prompt writes out stay: what is left must still be an input of this model. The unknown
         # token represents a piece of the text.
-        control = np.isin(tokens.ids, list(codec.special.every - {codec.special.unk}))
-        tokens = replace(tokens, sequence=np.where(control, -1, tokens.sequence))
-    unit_of, spans = _units(tokens, _Source.of(pieces, explained, unit), unit)
+        control = np.isin(found.tokens.ids, list(codec.special.every - {codec.special.unk}))
+        sequence = np.where(control, -1, found.tokens.sequence)
+        found = found._replace(tokens=replace(found.tokens, sequence=sequence))
+    unit_of, spans = _units(found, source, unit)
     units, truncated = _texts(spans, {**fields, **whole}), fields != example.fields
-    return Encoded(
-        example.id, tokens.ids, tokens.segments, unit_of, spans, units, fields, whole, codec.special, truncated
-    )
+    ids, segments, divided = found.tokens.ids, found.tokens.segments, found.divided
+    return Encoded(example.id, ids, segments, unit_of, spans, units, fields, whole, codec.special, truncated, divided)
 
 
 def encode_text(codec: Codec, pieces: Sequence[Piece], *, example_id: str, framed: bool) -> Encoded:
     """Tokenise a text without a task: the tokens of its fields are units, the rest is protected; nothing is cut."""
     fields = {piece.field: piece.text for piece in pieces if piece.field is not None}
-    tokens = codec.tokenize(_joined(pieces), framed=framed)
-    unit_of, spans = _units(tokens, _Source.of([pieces], tuple(fields), "token"), "token")
-    units = _texts(spans, fields)
-    return Encoded(example_id, tokens.ids, tokens.segments, unit_of, spans, units, fields, special=codec.special)
+    source = Source.of([pieces], tuple(fields), "token")
+    found = tokenized(codec, [_joined(pieces)], source, framed=framed)
+    unit_of, spans = _units(found, source, "token")
+    units, ids, segments = _texts(spans, fields), found.tokens.ids, found.tokens.segments
+    return Encoded(
+        example_id, ids, segments, unit_of, spans, units, fields, special=codec.special, divided=found.divided
+    )
 
 
 def _texts(spans: Sequence[Span], fields: Mapping[str, str]) -> tuple[str, ...]:
@@ -155,59 +116,6 @@ def rendered(codec: Codec, task: Task, fields: Mapping[str, str]) -> tuple[list[
     return [Piece(before), *task.template.render(fields), Piece(after)], []
 
 
-@dataclass(frozen=True)
-class _Source:
-    """Origin of each character of a rendered text, followed by its pair."""
-
-    kind: NDArray[np.uint8]
-    """`_WORD`, `_SPACE`, … for each character; 0 after the last one."""
-    atom: Ids
-    """Start of the character or word that must not be split, for each code point. Ascending."""
-    piece_start: Ids
-    """(pieces,): first character of each."""
-    piece_field: Ids
-    """(pieces,): index into `fields`; -1 for the template."""
-    fields: tuple[str, ...]
-    starts: tuple[int, ...]
-    """Start of the text, start of its pair, and the end of both."""
-
-    @classmethod
-    def of(cls, texts: Sequence[Sequence[Piece]], explained: Sequence[str], unit: Unit) -> "_Source":
-        kinds, atoms, places, fields, starts = list[NDArray[np.uint8]](), [_NONE], list[int](), list[int](), [0]
-        place = 0
-        for pieces in texts:
-            for text, name in pieces:
-                content = name is not None and name in explained
-                kind, atom = _characters(text, content, content and unit == "word")
-                kinds.append(kind)
-                atoms.append(atom + place)
-                places.append(place)
-                fields.append(explained.index(name) if content else -1)
-                place += len(text)
-            starts.append(place)
-        kind, atom = np.concatenate([*kinds, _AFTER]), np.concatenate(atoms)
-        return cls(kind, atom, np.array(places), np.array(fields), tuple(explained), tuple(starts))
-
-    def located(self, characters: Ids) -> tuple[Ids, Ids]:
-        """Return the field of some characters and their places in it."""
-        piece = self.piece_start.searchsorted(characters, side="right") - 1
-        return self.piece_field[piece], characters - self.piece_start[piece]
-
-
-_NONE: Ids = np.zeros(0, dtype=np.int64)
-_AFTER: NDArray[np.uint8] = np.zeros(1, dtype=np.uint8)
-
-
-@functools.lru_cache(maxsize=256)  # pieces of the template are the same for all examples
-def _characters(text: str, content: bool, by_word: bool) -> tuple[NDArray[np.uint8], Ids]:
-    """Return for each code point its kind, and the start of its character or word."""
-    starts = character_starts(text)
-    for start, end in word_spans(text) if by_word else ():
-        starts[start:end] = start
-    word, space = (_WORD, _SPACE) if content else (_TEMPLATE_WORD, _TEMPLATE_SPACE)
-    return np.array([space if each.isspace() else word for each in text], dtype=np.uint8), starts
-
-
 class _TokenGroups(NamedTuple):
     """Consecutive tokens that share a character or a word; special and empty tokens are in no group."""
 
@@ -218,7 +126,7 @@ class _TokenGroups(NamedTuple):
     """(groups,): end of the character range, exclusive."""
 
 
-def _groups(tokens: Tokens, source: _Source) -> _TokenGroups:
+def _groups(tokens: Tokens, source: Source) -> _TokenGroups:
     """Group the tokens of a text and of its pair."""
     chosen = ((tokens.sequence >= 0) & (tokens.start < tokens.end)).nonzero()[0]
     if not chosen.size:
@@ -236,11 +144,12 @@ def _groups(tokens: Tokens, source: _Source) -> _TokenGroups:
     return _TokenGroups(chosen, group_of, np.minimum.reduceat(start, firsts), np.maximum.reduceat(end, firsts))
 
 
-def _units(tokens: Tokens, source: _Source, unit: Unit) -> tuple[Ids, tuple[Span, ...]]:
+def _units(tokenized: Tokenized, source: Source, unit: Unit) -> tuple[Ids, tuple[Span, ...]]:
     """Return the unit of each token, `PROTECTED` for template tokens, and the spans of units in the fields."""
-    unit_of = np.full(len(tokens.ids), PROTECTED, dtype=np.int64)
-    groups = _groups(tokens, source)
-    found = _content_groups(groups, source)
+    unit_of = np.full(len(tokenized.tokens.ids), PROTECTED, dtype=np.int64)
+    groups = _groups(tokenized.tokens, source)
+    mixed = groups.group_of[np.isin(groups.tokens, tokenized.mixed)] if tokenized.mixed.size else tokenized.mixed
+    found = _content_groups(groups, source, mixed)
     opens = np.ones(len(found.groups), dtype=bool)
     if unit == "word":  # spaces that are tokens of their own belong to the word before them: a word unit is no space
         opens[1:] = ~found.blank[1:] | (found.field[1:] != found.field[:-1])
@@ -261,19 +170,19 @@ class _Content(NamedTuple):
     blank: NDArray[np.bool_]
 
 
-def _content_groups(groups: _TokenGroups, source: _Source) -> _Content:
-    """Find the removable groups: some characters belong to a field, and none to the words of the template.
+def _content_groups(groups: _TokenGroups, source: Source, mixed: Ids) -> _Content:
+    """Find the removable groups: some characters belong to a field, and none to the template but a space before a word.
 
-    A space of the template may be removed with the word after it, but not with a space of the text alone: otherwise the
-    line break after a text that ends in a space would go. The span of a unit excludes the spaces around it, unless it
-    is all spaces.
+    Groups with a token that holds template and content are `mixed`. The span of a unit excludes the spaces around it,
+    unless it is all spaces.
     """
     bounds = np.array([groups.start, groups.end]).T.ravel()
-    kinds = np.bitwise_or.reduceat(source.kind, bounds)[::2] if bounds.size else _AFTER[:0]
-    with_word = kinds & (_WORD | _TEMPLATE_WORD) == _WORD
-    found = (with_word | (kinds == _SPACE)).nonzero()[0]
+    kinds = np.bitwise_or.reduceat(source.kind, bounds)[::2] if bounds.size else source.kind[:0]
+    kinds[mixed] |= TEMPLATE_WORD
+    with_word = kinds & (WORD | TEMPLATE_WORD) == WORD
+    found = (with_word | (kinds == SPACE)).nonzero()[0]
     first, last, with_word = groups.start[found], groups.end[found] - 1, with_word[found]
-    words = (source.kind == _WORD).nonzero()[0]
+    words = (source.kind == WORD).nonzero()[0]
     first[with_word] = words[words.searchsorted(first[with_word])]
     last[with_word] = words[words.searchsorted(last[with_word], side="right") - 1]
     field, _ = source.located(first)

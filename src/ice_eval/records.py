@@ -315,6 +315,8 @@ class Encoded:
     special: SpecialIds = field(default_factory=SpecialIds)
     truncated: bool = False
     """True if the end of a field was cut to fit."""
+    divided: bool = False
+    """True if the tokenizer by itself would join characters of template and content in a token."""
 
     @property
     def n_units(self) -> int:

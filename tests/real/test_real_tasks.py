@@ -1,6 +1,7 @@
 """Every task of the suite on a real sample of its data: what is encoded, what infill writes, and whole runs."""
 
 import unicodedata
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -117,3 +118,15 @@ def test_every_task_of_two_labels_runs_on_an_encoder(minilm, sample, name):
     assert set(summary["n"] + summary["n_skipped"]) == {10}
     if name in ("imdb", "sst2"):
         assert summary["accuracy"].iloc[0] >= 0.7
+
+
+SHARED = {("multirc", 200): (40, 189), ("multirc", 500): (53, 497), ("boolq", 500): (12, 28), ("esnli", 500): (25, 51)}
+"""Task and number of examples: texts that occur in several examples, and the examples that have one of them."""
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(("name", "n"), [*SHARED, *((name, 500) for name in ("ag_news", "imdb", "sst2"))])
+def test_examples_that_share_a_passage_are_groups(shared_data, name, n):
+    task = replace(load_task(name), data=FileData(shared_data / f"{name}.jsonl"))
+    found = Counter(example.group for example in task.examples(limit=n) if example.group is not None)
+    assert (len(found), sum(found.values())) == SHARED.get((name, n), (0, 0))

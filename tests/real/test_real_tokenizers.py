@@ -5,11 +5,14 @@ import unicodedata
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 import transformers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.fetch_tokenizers import FAMILIES, folder, is_there
+from tests.fuzz.laws import Rows, check_template_characters, example_of, fills_for, task_of
+from tests.test_boundaries import ENDS, PROMPTS
 
 import ice_eval as ice
 from ice_eval.encoding import encode
@@ -67,9 +70,11 @@ def check(codec, text, unit, prompt="Review: {text}\nSentiment:"):
     before, after = prompt.split("{text}")
     expected = codec.tokenizer(before + text + after, split_special_tokens=True, return_offsets_mapping=True)
     # Where the file adds no BOS and the model was trained with one, it comes first.
-    n_added = len(item.ids) - len(expected["input_ids"])
-    assert item.ids.tolist() == [codec.tokenizer.bos_token_id] * n_added + expected["input_ids"]
+    n_added = len(codec.tokenize("a").ids) - len(codec.tokenizer("a")["input_ids"])
+    said = [codec.tokenizer.bos_token_id] * n_added + expected["input_ids"]
     assert n_added in {0, 1}
+    assert (item.ids.tolist() == said) is not item.divided
+    assert bare(codec.decode([item.ids])[0]) == bare(codec.decode([np.array(said)])[0])
 
     # Units stand in order and hold all of the text but spaces; between them they have every token of the text alone.
     assert all(one.end <= other.start for one, other in pairwise(item.spans))
@@ -79,8 +84,8 @@ def check(codec, text, unit, prompt="Review: {text}\nSentiment:"):
     assert owners == sorted(owners)
     assert set(owners) == set(range(item.n_units))
     first, stop = (len(before + text) - len(text.lstrip()), len(before + text.rstrip()))  # outer spaces may be shared
-    for owner, (start, end) in zip(item.unit_of[n_added:], expected["offset_mapping"], strict=True):
-        assert owner != PROTECTED or not first <= start < end <= stop
+    for owner, (start, end) in zip(item.unit_of[n_added:], expected["offset_mapping"], strict=not item.divided):
+        assert item.divided or owner != PROTECTED or not first <= start < end <= stop
 
     # None begins or ends inside a character, or a word.
     starts = {*character_starts(text).tolist(), len(text)}
@@ -95,11 +100,49 @@ def check(codec, text, unit, prompt="Review: {text}\nSentiment:"):
     assert bare(template).removeprefix(codec.tokenizer.bos_token or "") == bare(before + after)
 
 
-def test_every_text_begins_as_its_model_was_trained(codec):
+def family_of(codec):
     [family] = [name for name in FAMILIES if folder(name) == Path(codec.tokenizer.name_or_path)]
+    return family
+
+
+JOINING = {"llama3", "mistral_nemo", "qwen2_5"}
+"""Families whose vocabulary has a mark and the line break after it as one token."""
+
+
+@pytest.mark.parametrize("text", ["A gorgeous film.", "Is it any good?", 'He said: "No!"', "昨天下雨。", "so (so)"])
+def test_the_end_of_a_text_and_the_line_break_after_it_are_two_tokens(codec, text):
+    item = review(codec, text)
+    assert item.divided is (family_of(codec) in JOINING)
+    parts = [codec.tokenize(part) for part in (f"Review: {text}", "\nSentiment:")]
+    assert item.ids.tolist() == [*parts[0].ids.tolist(), *parts[1].ids[parts[1].sequence >= 0].tolist()]
+    [bare] = codec.decode([item.empty().ids])
+    assert bare.removeprefix(codec.tokenizer.bos_token or "").replace(": \n", ":\n") == "Review:\nSentiment:"
+
+
+def review(codec, text, unit="token", prompt="Review: {text}\nSentiment:"):
+    task = ice.Task(data=ice.Records([]), prompt=prompt, label_words=LABELS)
+    return encode(codec, task, Example("0", {"text": text}), unit=unit)
+
+
+@settings(max_examples=100)
+@given(
+    text=st.deferred(lambda: TEXTS), end=st.sampled_from(ENDS), unit=st.sampled_from(["token", "word"]), data=st.data()
+)
+def test_every_input_shows_the_whole_template(codec, text, end, unit, data):
+    prompt = data.draw(st.sampled_from(PROMPTS))
+    task = task_of(prompt)
+    item = encode(codec, task, example_of(task, text + end, end + text), unit=unit)
+    keep = np.random.default_rng(len(text)).random((3, item.n_units)) < 0.5
+    fills = fills_for(codec, task, item, unit=unit, scope="content", seed=0)
+    check_template_characters(codec, task, [item.full(), item.empty()], exact=True)
+    for operator in ("delete", "infill", "mask-unk", "mask-pad") if fills is not None else ("delete",):
+        check_template_characters(codec, task, Rows(item, operator, keep, fills).inputs(), exact=True)
+
+
+def test_every_text_begins_as_its_model_was_trained(codec):
     begins = {"gpt2": "The", "llama3": "<|begin_of_text|>", "qwen2_5": "The", "gemma3": "<bos>", "mistral_nemo": "<s>"}
     ids = codec.tokenize("The film").ids[:2].tolist()
-    assert codec.tokenizer.convert_ids_to_tokens(ids)[0] == begins[family]
+    assert codec.tokenizer.convert_ids_to_tokens(ids)[0] == begins[family_of(codec)]
     assert ids[0] != ids[1]
 
 

@@ -19,6 +19,8 @@ from ice_eval.settings import RunConfig
 
 _SAMPLE = 16
 """Number of examples used to estimate the cost of rows."""
+_LOOKED_AT = 500
+"""Number of examples whose tokens are looked at for messages."""
 _RANDOM = stats.Spread(between=1 / 12, within=1 / 6)
 """Spread of the uniform win rates of random rationales: the prior before anything is scored."""
 
@@ -36,6 +38,7 @@ def checked(job: Job) -> tuple[Job, list[str]]:
     note = job.engine.scorer.labels.note
     of_methods = _about_methods(job.engine, job.evaluated)
     of_data = job.engine.subject.notes(job.evaluated)
+    of_data += _about_tokens(job.engine, job.evaluated[:_LOOKED_AT])
     notes = [*job.workers.ask(Replica.notes), *([note] if note else []), *of_data, *brought, *of_methods, *found]
     return replace(job, spec=spec), notes
 
@@ -106,6 +109,20 @@ def _about_methods(engine: Engine, examples: Sequence[Example]) -> list[str]:
     lengths = [engine.encode(example).n_units for example in examples] if engine.probing else []
     found = {name: engine.attributions[name].remark(lengths) for name in engine.probing}
     return [f"the attribution '{name}': {remark}" for name, remark in found.items() if remark]
+
+
+def _about_tokens(engine: Engine, examples: Sequence[Example]) -> list[str]:
+    """Return a message if the tokenizer by itself would join characters of template and content in a token."""
+    n_divided = sum(engine.encode(example).divided for example in examples)
+    if not n_divided:
+        return []
+    rest = "so their ids are not the tokenizer's own."
+    if engine.model.server is not None and engine.model.server["prompts"] == "text":
+        rest = "but prompts are sent as text, and the server may join what a row keeps of both."
+    return [
+        f"in {n_divided} of {len(examples)} texts the tokenizer joins the template and the text in one token (such as "
+        f"a full stop and the line break after it); they are kept apart, {rest}"
+    ]
 
 
 def remarks(manifest: Manifest, config: RunConfig) -> Iterator[str]:

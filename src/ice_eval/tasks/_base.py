@@ -11,7 +11,7 @@ from ice_eval._controls import is_broken
 from ice_eval._registry import Registry, did_you_mean
 from ice_eval.errors import ConfigError
 from ice_eval.records import Example
-from ice_eval.tasks._data import DataSource, FileData
+from ice_eval.tasks._data import DataSource, FileData, with_groups
 
 
 class Piece(NamedTuple):
@@ -102,6 +102,9 @@ class Task(AnyTask):
     shots: tuple[Shot, ...] = ()
     explain: tuple[str, ...] | None = None
     """Fields whose units are kept or removed; None: all fields of the prompt. Others are protected."""
+    group: str | None = None
+    """Field of the prompt that makes a group of the examples in which it is equal, such as a passage with several
+    questions; None: any explained field. A column `group` of the data takes precedence."""
     classifier_prompt: str | None = None
     """Prompt for sequence classifiers, which were not trained on prompts; None: the bare fields."""
     chat: bool = False
@@ -130,6 +133,8 @@ class Task(AnyTask):
         for name in self.explained:
             if name not in known:
                 yield f"cannot explain '{name}': the prompt has the fields {', '.join(known)}."
+        if self.group is not None and self.group not in known:
+            yield f"cannot group by '{self.group}': the prompt has the fields {', '.join(known)}."
         read = () if self.classifier_prompt is None else Template.parse(self.classifier_prompt).fields
         for name in read:
             if name not in known:
@@ -201,8 +206,9 @@ class Task(AnyTask):
         return self.template.fields if self.explain is None else self.explain
 
     def examples(self, limit: int | None = None) -> list[Example]:
-        """Load the first `limit` examples, checked."""
-        return self.data.load(self.template.fields, self.labels, limit=limit)
+        """Load the first `limit` examples, checked; those that share a text form a group."""
+        found = self.data.load(self.template.fields, self.labels, limit=limit)
+        return with_groups(found, explained=self.explained, group=self.group)
 
     @property
     def answers(self) -> tuple[str, ...]:

@@ -7,8 +7,9 @@ import json
 import numbers
 import re
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,10 @@ from ice_eval.records import Example, Span
 Row = Mapping[str, Any]
 OPTIONAL = frozenset({"id", "label", "group", "rationale"})
 """Columns that data may have beside the fields of the prompt."""
+SAME_TEXT = "same text as "
+"""Beginning of the name of a group that was found; the id of its first example follows."""
+SHORTEST_SHARED = 20
+"""Characters of the shortest text that makes a group of examples which differ in other fields."""
 _MOST_DIGITS = 10
 """Longest index of a label: Python refuses to read numbers of thousands of digits."""
 
@@ -270,6 +275,35 @@ def example_of(row: Row, index: int, fields: Sequence[str], labels: Sequence[str
         group=None if row.get("group") is None else str(row["group"]),
         human=_human(fields, row, where),
     )
+
+
+def with_groups(examples: Sequence[Example], *, explained: Sequence[str], group: str | None) -> list[Example]:
+    """Return examples with the groups of those that share a text, unless the data have groups.
+
+    Examples share a group if the field `group` is equal in them. Without one: if all explained fields are equal, or one
+    of at least `SHORTEST_SHARED` characters; shorter ones (an aspect, a topic) may recur in texts that are independent.
+    """
+    if any(example.group is not None for example in examples):
+        return list(examples)
+    first: dict[object, int] = {}  # text -> first example that has it
+    leader = list(range(len(examples)))  # an earlier example of the same group, or itself
+    for place, example in enumerate(examples):
+        fields = [(name, example.fields[name]) for name in ((group,) if group else explained)]
+        for key in (tuple(fields), *(each for each in fields if len(each[1]) >= SHORTEST_SHARED)):
+            one, other = sorted((_leader(leader, first.setdefault(key, place)), _leader(leader, place)))
+            leader[other] = one
+    found = [_leader(leader, place) for place in range(len(examples))]
+    several = {place for place, count in Counter(found).items() if count > 1}
+    return [
+        replace(example, group=SAME_TEXT + examples[place].id) if place in several else example
+        for example, place in zip(examples, found, strict=True)
+    ]
+
+
+def _leader(leader: Sequence[int], place: int) -> int:
+    while leader[place] != place:
+        place = leader[place]
+    return place
 
 
 def _gold(label: object, labels: Sequence[str], where: str) -> int | None:

@@ -4,6 +4,7 @@ import itertools
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from ice_eval.errors import ConfigError
 from ice_eval.files import home_expanded, read_yaml
 from ice_eval.records import Example
 from ice_eval.tasks._base import AnyTask, Shot, Task, Wording, label_words_of, tasks
-from ice_eval.tasks._data import OPTIONAL, FileData, NoData, Row
+from ice_eval.tasks._data import OPTIONAL, SAME_TEXT, FileData, NoData, Row
 
 T = TypeVar("T")
 Rows = Sequence[Row]
@@ -161,6 +162,7 @@ _READERS: Mapping[str, Callable[[object, str], Any]] = {
     "prompt": _text,
     "labels": _labels,
     "explain": _texts,
+    "group": _text,
     "language": _text,
     "description": _text,
     "lexicon": lambda value, where: frozenset(_texts(value, where)),
@@ -224,7 +226,7 @@ def _are_labels(values: Sequence[str]) -> bool:
 
 
 def data_notes(task: Task, examples: Sequence[Example]) -> list[str]:
-    """Return notes for the user on columns that hold names of labels: in the prompt, or unread."""
+    """Return notes for the user on shared texts, and on columns that hold names of labels: in the prompt, or unread."""
     in_prompt = _label_columns([example.fields for example in examples], task.labels)
     notes = [
         f"the field '{name}' of the prompt holds the name of a label in every example: the model reads an answer "
@@ -239,7 +241,21 @@ def data_notes(task: Task, examples: Sequence[Example]) -> list[str]:
             for name in _label_columns(rows, task.labels)
             if name not in in_prompt
         ]
-    return notes
+    return notes + _group_notes(examples)
+
+
+def _group_notes(examples: Sequence[Example]) -> list[str]:
+    """Return a note on groups that were found in the texts."""
+    counts = Counter(each.group for each in examples if each.group is not None and each.group.startswith(SAME_TEXT))
+    sizes = [count for count in counts.values() if count > 1]
+    if not sizes:
+        return []
+    occur = "1 text occurs" if len(sizes) == 1 else f"{len(sizes)} texts occur"
+    return [
+        f"{occur} in several examples ({sum(sizes)} of {len(examples)}); intervals and tests treat the examples that "
+        "share one as a group. A column 'group' of the data takes precedence: --columns group=id, where ids are given, "
+        "counts every example as independent."
+    ]
 
 
 def _label_columns(rows: Rows, labels: Sequence[str]) -> list[str]:

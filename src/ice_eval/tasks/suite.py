@@ -132,6 +132,7 @@ def esnli() -> Task:
         data=HubData("esnli/esnli", revision="a160e6a02bbb8d8", labels=dict(enumerate(_RELATIONS))),
         language="en",
         prompt=pair + "Relation:",
+        group="premise",
         label_words=_words(_RELATIONS, " entailment", " neutral", " contradiction"),
         variants={
             "verb": Wording(pair + verb, _words(_RELATIONS, " proves", " allows", " refutes")),
@@ -159,6 +160,7 @@ def boolq() -> Task:
         prompt="{passage}\nQuestion: {question}?\nAnswer:",
         label_words={"no": " no", "yes": " yes"},
         explain=("passage",),
+        group="passage",
     )
 
 
@@ -180,6 +182,7 @@ def multirc() -> Task:
         prompt="{passage}\nQuestion: {question}\nCandidate answer: {answer}\nThe candidate answer is",
         label_words={"false": " false", "true": " true"},
         explain=("passage",),
+        group="passage",
     )
 
 
