@@ -412,7 +412,7 @@ class ScoredExamples:
         missing = np.full(len(n), np.nan)
         if not self.reading.drawing.intersection(operators):
             halves = _halves(used.own_order, order, n, rates, exact, np.arange(order.shape[1]) % 2)
-            noise = {"fill_variance": missing, "set_variance": missing, "m_effective": missing}
+            noise = dict.fromkeys(("n_fills", "fill_variance", "set_variance", "m_effective"), missing)
         else:
             found = stats.fill_noise(used.own_order, order, used.fills, n)
             # One fill says nothing about the others.
@@ -420,6 +420,7 @@ class ScoredExamples:
             if used.fills.any():
                 halves = _halves(used.own_order, order, n, rates, np.zeros_like(exact), used.fills % 2)
             noise = {
+                "n_fills": found.n_fills.astype(np.float64),
                 "fill_variance": found.error,
                 "set_variance": found.within,
                 "m_effective": found.n_effective,

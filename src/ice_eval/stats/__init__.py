@@ -34,6 +34,7 @@ from ice_eval.stats.fdr import adjusted, adjusted_known, nonnull_share, signific
 from ice_eval.stats.fills import FillNoise, effect_sizes_by_fill, fill_noise, member_win_rates_by_fill
 from ice_eval.stats.planning import (
     Spread,
+    cheapest_fills,
     cheapest_m,
     detectable,
     m_for_width,
@@ -94,16 +95,16 @@ from ice_eval.stats.verdict import (
 
 __all__ = [
     "CHANCE", "Capacity", "Comparison", "Comparisons", "Correlation", "Crossing", "Difference", "FAITHFUL", "Families",
-    "FillNoise", "GENUINE", "Groups", "Interval", "JointMeans", "Matrix", "Method", "NOISE_ONLY", "NOT_DISTINGUISHABLE",
-    "REASONING", "REFERENCE_SHARE", "Reasoning", "ReasoningVerdict", "Robustness", "SCAFFOLDING", "STOP_AFTER", "Side",
-    "Spread", "TAXONOMY", "Taxonomy", "Verdict", "WEAKLY_FAITHFUL", "adjusted", "adjusted_capacity", "adjusted_known",
-    "agreement", "all_member_win_rates", "capacity", "ceiling", "cheapest_m", "compare", "compare_all",
-    "compare_all_sequentially", "compare_sequentially", "correlate", "correlation_pvalue", "detectable",
-    "detectable_correlation", "detectable_win_rate", "difference_interval", "effect_size", "effect_sizes",
-    "effect_sizes_by_fill", "effect_word", "excludes_chance", "fill_noise", "interval_from_means", "kappa",
-    "lower_pvalue", "m_for_width", "mean_interval", "mean_test", "mean_tests", "member_win_rates",
-    "member_win_rates_by_fill", "n_for_detectable", "n_for_width", "nonnull_share", "null_means", "paired_difference",
-    "reaches", "reason_without_interval", "reasoning_verdict", "reasoning_word", "reliability", "resampled_means",
-    "robustness", "sides_differ", "significant", "significant_rate", "spread_of", "standard_error",
-    "step_reasoning_capacity", "taxonomy", "unpaired_difference", "upper_pvalue", "verdict",
+    "FillNoise", "GENUINE", "Groups", "Interval", "JointMeans", "Matrix", "Method", "NOISE_ONLY",
+    "NOT_DISTINGUISHABLE", "REASONING", "REFERENCE_SHARE", "Reasoning", "ReasoningVerdict", "Robustness",
+    "SCAFFOLDING", "STOP_AFTER", "Side", "Spread", "TAXONOMY", "Taxonomy", "Verdict", "WEAKLY_FAITHFUL", "adjusted",
+    "adjusted_capacity", "adjusted_known", "agreement", "all_member_win_rates", "capacity", "ceiling",
+    "cheapest_fills", "cheapest_m", "compare", "compare_all", "compare_all_sequentially", "compare_sequentially",
+    "correlate", "correlation_pvalue", "detectable", "detectable_correlation", "detectable_win_rate",
+    "difference_interval", "effect_size", "effect_sizes", "effect_sizes_by_fill", "effect_word", "excludes_chance",
+    "fill_noise", "interval_from_means", "kappa", "lower_pvalue", "m_for_width", "mean_interval", "mean_test",
+    "mean_tests", "member_win_rates", "member_win_rates_by_fill", "n_for_detectable", "n_for_width", "nonnull_share",
+    "null_means", "paired_difference", "reaches", "reason_without_interval", "reasoning_verdict", "reasoning_word",
+    "reliability", "resampled_means", "robustness", "sides_differ", "significant", "significant_rate", "spread_of",
+    "standard_error", "step_reasoning_capacity", "taxonomy", "unpaired_difference", "upper_pvalue", "verdict",
 ]  # fmt: skip
