@@ -25,6 +25,8 @@ HERE = Path(__file__).resolve().parent.parent
 SHARED = Path(os.environ.get("ICE_SHARED", HERE.parent / "shared"))
 _MASKS = ["delete", "infill", "mask-unk", "mask-pad"]
 SETTINGS: dict[str, dict[str, Any]] = {
+    "toy-one-fill": {"model": "toy", "n": 30, "m": 20, "n_fills": 1, "operators": _MASKS, "k": [0.2, 0.5],
+                     "directions": ["sufficiency", "necessity"], "nulls": ["size", "position"]},
     "toy": {"model": "toy", "n": 60, "m": 20, "operators": _MASKS, "directions": ["sufficiency", "necessity"],
             "k": [0.1, 0.2, 0.5], "attributions": ["attention", "gradient", "random"]},
     "toy-nulls": {"model": "toy", "n": 50, "m": 15, "nulls": ["size", "contiguity", "position"], "k": [0.2, 0.5],

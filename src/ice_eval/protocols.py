@@ -16,6 +16,8 @@ class Protocol:
     """Tokens that may be removed: those of the explained fields, or of the template too."""
     fills: FillMode = "shared"
     """Infill: the same fill of a unit in every row, or a separate one in each."""
+    n_fills: int = 10
+    """Number of fills that the random sets of a null are distributed over."""
     sign: Sign = "support"
     """Ranking by signed attributions: support of the explained label, or magnitude."""
     own_null: bool = False
@@ -34,10 +36,11 @@ class Protocol:
 
 PROTOCOLS: dict[str, Protocol] = {
     "default": Protocol(),
-    "paper": Protocol(fills="own", strict=True, percentile=True),
+    "paper": Protocol(fills="own", n_fills=1, strict=True, percentile=True),
     "released": Protocol(
         scope="prompt",
         fills="own",
+        n_fills=1,
         sign="abs",
         own_null=True,
         label_words_only=True,

@@ -17,6 +17,8 @@ from ice_eval.seeding import rng_for
 Units = tuple[int, ...]  # unit indices, ascending
 ERASER_SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)
 """Rationale sizes that ERASER averages over."""
+ERASER_FILLS = 4
+"""Largest number of fills of ERASER's rows: their probabilities are averaged over all of theirs."""
 
 _ENUMERATE = 10_000
 """Up to this many sets are listed and shuffled; beyond, sets are drawn and repeats are skipped."""

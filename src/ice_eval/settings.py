@@ -138,7 +138,11 @@ class RunFields:
         "shared", depends=True, metavar="WORD",
         help="Infill: shared (by default: one fill per unit for all rows) or own (one for each row).",
     )  # fmt: skip
-    n_fills: int = setting(1, help="Fills per unit, averaged as probabilities.")
+    n_fills: int = setting(
+        PROTOCOLS["default"].n_fills, depends=True,
+        help=f"Fills of infill, over which random sets are distributed: by default {PROTOCOLS['default'].n_fills}, "
+        "and at most one per set.",
+    )  # fmt: skip
     label_scoring: LabelScoring | None = setting(
         None, metavar="WORD", help="first (token) or full (chain rule); by default whichever decides."
     )
@@ -157,7 +161,7 @@ class RunFields:
 _USUAL = {each.name: each.metadata["value"] for each in fields(RunFields)}
 _USUAL_FOR_CHAINS: Mapping[str, Any] = {
     "attributions": ("self-report", "position", "length", "random"), "operators": ("delete",),
-    "directions": ("sufficiency", "necessity"), "n": 100, "m": 20, "unit": "step",
+    "directions": ("sufficiency", "necessity"), "n": 100, "m": 20, "unit": "step", "n_fills": 1,
 }  # fmt: skip
 
 
@@ -412,7 +416,7 @@ def run_config(values: Mapping[str, Any], subject: Subject = "text") -> RunConfi
             given[each.name] = _NORMAL[each.kind](each.name, given[each.name])
         _check_words(each, given[each.name])
     protocol = PROTOCOLS[given.get("protocol", "default")]
-    of_protocol = {name: getattr(protocol, name) for name in ("scope", "fills", "sign")}
+    of_protocol = {name: getattr(protocol, name) for name in ("scope", "fills", "n_fills", "sign")}
     m = SEQUENTIAL_M if given.get("adaptive") == "examples" else DEFAULT_M
     config = RunConfig(**{**of_protocol, "m": m, **usual, **given})
     _check_together(config)

@@ -148,7 +148,7 @@ def finished():
     ]
     task = task_of(records)
     mine = {"good": picks("good", towards=3.0), "poor": picks("poor")}
-    made = run(task, attributions=mine, operators=["delete", "infill"], m=6, n=30, k=[0.2, 0.4])
+    made = run(task, attributions=mine, operators=["delete", "infill"], m=6, n=30, k=[0.2, 0.4], n_fills=1)
     items = {e.id: (encode(Toy().codec, task, e), e.gold) for e in task.examples()}
     audit = audit_infill(
         Toy().codec, task, list(items.values()), model="waves", words=[f"w{n}" for n in range(0, 400, 9)]

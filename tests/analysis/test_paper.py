@@ -254,7 +254,7 @@ def test_a_run_by_the_paper_differs_only_in_what_the_paper_does_not_print():
         ({"calibration": "contextual"}, "calibration"),
         ({"fills": "shared"}, "fills"),
         ({"n_fills": 4}, "n-fills"),
-        ({"protocol": "default", "fills": "own"}, "ties"),
+        ({"protocol": "default", "fills": "own", "n_fills": 1}, "ties"),
     ],
 )
 def test_every_difference_of_protocol_is_told(changes, topic):

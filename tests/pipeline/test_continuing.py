@@ -35,10 +35,11 @@ def unadjusted(found):
     return [replace(line, **dict.fromkeys(names)) for line in found.folder.summary().configurations]
 
 
+# Eight random sets: as many fills, and a rationale is scored under each of them and once without.
 ADDITIONS = {
-    "attributions": (["attention"], ["attention", "gradient"], {"rationale": 24 * 2}),
-    "operators": (["delete"], ["delete", "infill"], {"random": 24 * 9, "rationale": 24}),
-    "k": ([0.2], [0.2, 0.35], {"random": 24 * 9 * 2, "rationale": 24 * 2}),
+    "attributions": (["attention"], ["attention", "gradient"], {"rationale": 24 * 9}),
+    "operators": (["delete"], ["delete", "infill"], {"random": 24 * 9, "rationale": 24 * 8}),
+    "k": ([0.2], [0.2, 0.35], {"random": 24 * 9 * 2, "rationale": 24 * 9}),
 }
 
 

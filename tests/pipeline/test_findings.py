@@ -56,6 +56,7 @@ def controls(tmp_path_factory):
         attributions=["random"],
         n=1000,
         m=9,
+        n_fills=1,  # ranks are exact under each fill, not on the average of several
         out=tmp_path_factory.mktemp("controls") / "run",
     )
 
@@ -78,7 +79,14 @@ def test_random_explanations_of_fills_of_their_own_win_half_too(tmp_path):
     rng = np.random.default_rng(8)
     records = [{"text": " ".join(rng.choice(vocabulary, 12, replace=False))} for _ in range(400)]
     found = run(
-        records, model=Hashed(), attributions=["random"], operators=["infill"], fills="own", m=9, out=tmp_path / "run"
+        records,
+        model=Hashed(),
+        attributions=["random"],
+        operators=["infill"],
+        fills="own",
+        n_fills=1,
+        m=9,
+        out=tmp_path / "run",
     )
     ranks = Counter(round(line.p_value * 10) for line in lines_of(found))
     assert chisquare([ranks[rank] for rank in range(1, 11)]).pvalue > 0.001
@@ -97,17 +105,17 @@ def fills_of(found):
 
 
 def test_fills_are_shared_by_all_rows_or_drawn_for_each(tmp_path):
-    shared = run(reviews(6), operators=["infill"], out=tmp_path / "shared")
-    own = run(reviews(6), operators=["infill"], fills="own", out=tmp_path / "own")
+    shared = run(reviews(6), operators=["infill"], n_fills=1, out=tmp_path / "shared")
+    own = run(reviews(6), operators=["infill"], n_fills=1, fills="own", out=tmp_path / "own")
     assert {len(tokens) for tokens in fills_of(shared).values()} == {1}
     assert np.mean([len(tokens) for tokens in fills_of(own).values()]) > 3
     assert [row.kept for row in rows_of(shared)] == [row.kept for row in rows_of(own)]
 
 
-def test_several_fills_are_scored_and_averaged(tmp_path):
+def test_several_fills_are_scored(tmp_path):
     found = run(reviews(6), n_fills=2, operators=["delete", "infill"], out=tmp_path / "run")
     draws = Counter((row.key.operator, row.key.draw) for row in rows_of(found, "random"))
-    assert draws == {("delete", 0): 54, ("infill", 0): 54, ("infill", 1): 54}
+    assert draws == {("delete", 0): 54, ("infill", 0): 30, ("infill", 1): 24}
     first, second = ([r.input_ids for r in rows_of(found, "random", operator="infill", draw=d)] for d in (0, 1))
     assert first != second
     for line in lines_of(found, attribution="attention", operator="infill"):
@@ -118,11 +126,12 @@ def test_several_fills_are_scored_and_averaged(tmp_path):
 
 
 def test_the_first_fill_is_the_same_however_many_there_are(tmp_path):
-    one = run(reviews(6), operators=["infill"], out=tmp_path / "one")
+    one = run(reviews(6), operators=["infill"], n_fills=1, out=tmp_path / "one")
     two = run(reviews(6), operators=["infill"], n_fills=2, out=tmp_path / "two")
-    assert [r.input_ids for r in rows_of(one, operator="infill")] == [
-        r.input_ids for r in rows_of(two, operator="infill", draw=0)
-    ]
+    first = {(r.key.example_id, r.key.kind, r.key.attribution, r.key.set): r.input_ids for r in rows_of(one, draw=0)}
+    same = rows_of(two, operator="infill", draw=0)
+    assert len(same) > 30
+    assert all(first[r.key.example_id, r.key.kind, r.key.attribution, r.key.set] == r.input_ids for r in same)
 
 
 def test_the_gold_label_can_be_explained(tmp_path):

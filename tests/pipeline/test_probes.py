@@ -277,6 +277,7 @@ def without_signal(operator="infill"):
         operators=["infill"],
         n=80,
         m=20,
+        n_fills=1,
     )
     return found.summary()["win_rate"][0]
 

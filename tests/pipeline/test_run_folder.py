@@ -27,7 +27,7 @@ def test_the_manifest_says_what_was_run_and_what_it_cost(tmp_path):
         "empty": 24,
         "full": 24,
         "random": 24 * 9 * 2,
-        "rationale": 2 * 48,
+        "rationale": 48 * (1 + 8),  # delete, and infill with as many fills as sets
     }
     assert manifest.identity["m"] == manifest.config.m == 8 and manifest.config_hash
     assert manifest.token_budget and manifest.versions["python"]

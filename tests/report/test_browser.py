@@ -200,7 +200,7 @@ def test_the_browser_counts_the_disagreements_of_the_summary_under_every_option(
     shown = run_record(done.folder, budget=10**9)
     for name in attributions:
         summary = [line for line in done.folder.summary().agreement if line.attribution == name]
-        named = {example_id for line in summary for example_id in line.disagree}
+        named = {example_id for line in summary for example_id in line.disagree or ()}
         noted = [
             example["id"]
             for example in shown["examples"]

@@ -42,11 +42,11 @@ GRID = {
         "m": NUMBERS[adaptive],
     }
     for protocol, adaptive, (operators, n_fills) in itertools.product(
-        ("default", "paper"), NUMBERS, ((TWO, 2), (THREE, 1))
+        ("default", "paper"), NUMBERS, ((TWO, 6), (THREE, 1))
     )
 } | {
     f"released, {len(operators)} operators": {
-        **WHOLE, "nulls": ["size"], "protocol": "released", "operators": operators, "n_fills": 2, "m": 12,
+        **WHOLE, "nulls": ["size"], "protocol": "released", "operators": operators, "n_fills": 6, "m": 12,
         "target": "gold",  # the words of the prompt are units there, so that a single word of text is no reason to skip
     }
     for operators in (TWO, THREE)
@@ -150,6 +150,13 @@ def test_nulls_of_the_cells_have_as_many_sets_as_were_looked_at(shown, columns, 
                 assert len(nulls[name][each["null"]]) == outcomes[cell, name].m
 
 
+def worth(outcome):
+    """Independent sets behind a win rate: fewer than there are where fills are drawn."""
+    if outcome.m_effective is not None:
+        return outcome.m_effective
+    return 1e12 if outcome.exact else outcome.m
+
+
 def pairs(line, columns, outcomes):
     """Examples that both operators of a pair have numbers of: whether the browser's numbers lie on two sides."""
     cells = [(line.attribution, operator, line.direction, line.k, line.null) for operator in line.operators]
@@ -157,7 +164,7 @@ def pairs(line, columns, outcomes):
         both = [columns[cell][name] for cell in cells]
         if not any(isinstance(each, str) for each in both):
             rates = [np.array([each["win_rate"]]) for each in both]
-            sets = [np.array([1e12 if outcomes[cell, name].exact else outcomes[cell, name].m]) for cell in cells]
+            sets = [np.array([worth(outcomes[cell, name])]) for cell in cells]
             yield name, bool(stats.sides_differ(*rates, *sets).item()), both
 
 
@@ -169,8 +176,10 @@ def test_disagreements_of_every_pair_of_operators_are_counted_alike(folder, colu
         found = list(pairs(line, columns, outcomes))
         differ = [name for name, sides, _ in found if sides]
         assert line.n == len(found)
-        assert len(differ) == pytest.approx(line.disagree_rate * line.n, abs=1e-9)
-        assert set(line.disagree) <= set(differ) and len(line.disagree) == min(len(differ), N_NAMED)
+        n_fills = folder.manifest().config.n_fills
+        assert (line.disagree_rate is None) == ("infill" in line.operators and n_fills == 1)
+        assert len(differ) == pytest.approx((line.disagree_rate or 0) * line.n, abs=1e-9)
+        assert set(line.disagree or ()) <= set(differ) and len(line.disagree or ()) == min(len(differ), N_NAMED)
         if n_operators == 2:
             assert [name for name, _, both in found if both[0]["disagree"]] == differ
         assert all(both[0]["disagree"] == both[1]["disagree"] for _, _, both in found)
@@ -191,4 +200,5 @@ def test_an_example_is_marked_where_some_pair_of_operators_disagrees(folder, col
 
 
 def test_operators_disagree_somewhere(folder):
-    assert any(line.disagree_rate for line in folder.summary().agreement)
+    if folder.manifest().config.protocol == "released":  # others have too few sets and fills here
+        assert any(line.disagree_rate for line in folder.summary().agreement)

@@ -84,7 +84,9 @@ class Book:
         operator = operators[0] if len(operators) == 1 else "all"
         asked = Configuration(name, operator, direction, size / self.n_units)
         ledger = Ledger.of_records(self.ledger_rows(), names_of([self], attributions=[name], operators=operators))
-        scored = ScoredExamples(Examples.of([self.input]), ledger, Reading(m=self.m, **reading))
+        scored = ScoredExamples(
+            Examples.of([self.input]), ledger, Reading(m=self.m, drawing=frozenset({"infill"}), **reading)
+        )
         return asked, scored.outcomes(asked, operators)
 
     def outcome(self, *operators, **asked):

@@ -225,7 +225,8 @@ def test_a_wrong_sign_of_necessity_is_found_there_alone(monkeypatch):
     def wrong(self, cell, operators):
         found = real(self, cell, operators)
         sign = -1.0 if cell.direction == "necessity" else 1.0
-        return dataclasses.replace(found, order=sign * found.order, measure=sign * found.measure)
+        names = ("order", "own_order", "measure", "own_measure")
+        return dataclasses.replace(found, **{name: sign * getattr(found, name) for name in names})
 
     monkeypatch.setattr(comparisons.ScoredExamples, "compared", wrong)
     found = failures(sizes=NOTHING)

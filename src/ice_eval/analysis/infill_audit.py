@@ -350,8 +350,8 @@ class _FillReader:
     def __init__(self, reference: ReferenceName, marked: Collection[UnitIds], pool: Collection[UnitIds]) -> None:
         self.reference, self._marked, self._pool = reference, marked, pool
         self._counts: Counter[str] = Counter()
-        self.contaminated: dict[tuple[str, str | None, str | None, str | None, int | None], bool] = {}
-        """True if a fill around the rationale is indicative, by example, attribution, operator, direction, size."""
+        self._around: dict[tuple[str, str | None, str | None, str | None, int | None], list[bool]] = {}
+        """True if a unit written around the rationale is indicative, for each of its draws of fills."""
 
     def read(self, row: LedgerRow, item: Encoded) -> None:
         ids, kept, key = np.array(row.input_ids), set(row.kept), row.key
@@ -361,7 +361,12 @@ class _FillReader:
         self._counts.update(found)
         if key.kind == Kind.RATIONALE:
             place = (key.example_id, key.attribution, key.operator, key.direction, key.size)
-            self.contaminated[place] = self.contaminated.get(place, False) or bad > 0  # several draws are several rows
+            self._around.setdefault(place, []).append(bad > 0)
+
+    @property
+    def contaminated(self) -> dict[tuple[str, str | None, str | None, str | None, int | None], bool]:
+        """True if at least half of the draws are, by example, attribution, operator, direction and size."""
+        return {place: 2 * sum(draws) >= len(draws) for place, draws in self._around.items()}
 
     def _is_marked(self, fill: UnitIds) -> bool:
         if fill in self._pool or len(fill) == 1:
@@ -382,7 +387,8 @@ def _effect(
     cell: Configuration, lines: Sequence[ExampleOutcome], reader: _FillReader, groups: Mapping[str, Hashable]
 ) -> ContaminationEffect:
     place = (cell.attribution, cell.operator, cell.direction)
-    told = np.array([reader.contaminated[line.example_id, *place, len(line.rationale)] for line in lines])
+    contaminated = reader.contaminated
+    told = np.array([contaminated[line.example_id, *place, len(line.rationale)] for line in lines])
     rates, labels = np.array([line.win_rate for line in lines]), [groups[line.example_id] for line in lines]
     bad, clean = rates[told], rates[~told]
     difference: dict[str, Any] = {}

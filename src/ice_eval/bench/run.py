@@ -24,7 +24,7 @@ from ice_eval.files import DRAFT, exclusive, read_json, write_json
 from ice_eval.nulls import SIZE
 from ice_eval.operators import operators
 from ice_eval.pipeline import Replicas, Reporter, Silent, load_replicas
-from ice_eval.rationales import DYNAMIC, ERASER_SHARES, n_sets, set_size
+from ice_eval.rationales import DYNAMIC, ERASER_FILLS, ERASER_SHARES, n_sets, set_size
 from ice_eval.records import Example
 from ice_eval.report import write_html
 from ice_eval.results import SCHEMA, RunFolder, SummaryLine
@@ -213,12 +213,14 @@ def _rows(example: Example, task: Task, config: RunConfig) -> int:
     # A dynamic k is taken for a tenth of the units: the number of peaks of an attribution is not known yet.
     sizes = {set_size(n_units, 0.1 if k == DYNAMIC else k) for k in config.k}
     sets = sum(min(config.m + 1, n_sets(n_units, size)) for size in sizes)
-    draws = sum(config.n_fills if operators.get(name)().needs_fills else 1 for name in config.operators)
+    most = min(config.n_fills, config.m)
+    n_fills = [most if operators.get(name)().needs_fills else 1 for name in config.operators]
     n_methods = len(config.attributions)
     # Sets of equal size are shared by all attributions, matched ones are each one's own.
     nulls = sum(sets if null == SIZE else sets * n_methods for null in config.nulls)
-    compared = draws * len(config.directions) * (nulls + n_methods * len(sizes))
-    eraser = draws * (2 * n_methods * len({set_size(n_units, share) for share in ERASER_SHARES}) + n_units)
+    compared = len(config.directions) * (len(n_fills) * nulls + sum(n_fills) * n_methods * len(sizes))
+    of_eraser = 2 * n_methods * len({set_size(n_units, share) for share in ERASER_SHARES}) + n_units
+    eraser = of_eraser * sum(min(each, ERASER_FILLS) for each in n_fills)
     probes = sum(method_of(name).n_probes(n_units) for name in config.attributions)
     return 2 + compared + probes + (eraser if config.eraser else 0)
 

@@ -107,6 +107,7 @@ def print_summaries(summaries: "Sequence[Summary]", names: Sequence[str] = (), *
 def print_plan(plan: "Plan | ChainPlan", *, as_json: bool, hourly_price: float | None = None) -> None:
     """Print the estimated cost of a run as JSON, or as a table with notes."""
     from ice_eval.report import plan_notes, plan_table
+    from ice_eval.report.analyses import variance_table
     from ice_eval.results import Plan
 
     if not isinstance(plan, Plan):
@@ -120,7 +121,7 @@ def print_plan(plan: "Plan | ChainPlan", *, as_json: bool, hourly_price: float |
         price = None if hourly_price is None else [c.minutes / 60 * hourly_price for c in plan.choices]
         print_json({**plan.as_dict(), **({} if price is None else {"dollars": price})})
         return
-    print_tables([plan_table(plan, hourly_price=hourly_price)], plan_notes(plan))
+    print_tables([plan_table(plan, hourly_price=hourly_price), variance_table(plan)], plan_notes(plan))
 
 
 def print_tables(tables: "Sequence[Table]", notes: Sequence[str] = (), *, style: str | None = None) -> None:

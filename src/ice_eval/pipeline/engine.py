@@ -10,7 +10,7 @@ from ice_eval.models import PART_SIZE, Model
 from ice_eval.nulls import SIZE, nulls, unit_counts
 from ice_eval.operators import POOL_EXAMPLES, Operator, operators
 from ice_eval.pipeline.subject import Pool, Subject
-from ice_eval.rationales import DYNAMIC, ERASER_SHARES
+from ice_eval.rationales import DYNAMIC, ERASER_FILLS, ERASER_SHARES
 from ice_eval.records import Encoded, Example
 from ice_eval.results.records import RunSettings
 from ice_eval.scoring import Scorer
@@ -110,10 +110,12 @@ def _rows_per_example(engine: Engine) -> int:
     m = min(config.m, _USUAL_SEQUENTIAL) if config.adaptive == "examples" else config.m
     matched = m * rationales * len([null for null in config.nulls if null != SIZE])
     null = (m * rationales if config.choices.own_null else (m + 1) * sizes * (SIZE in config.nulls)) + matched
-    per_operator = (null + rationales) * len(config.directions)
-    draws = sum(config.n_fills if operators.get(name).needs_fills else 1 for name in config.operators)
     of_eraser = 2 * (by_share * len({*ERASER_SHARES, *config.k}) + n_own) if config.eraser else 0
-    return 2 + (per_operator + of_eraser) * draws
+    n_rows = 2
+    for name in config.operators:
+        n_fills = min(config.n_fills, config.m) if operators.get(name).needs_fills else 1
+        n_rows += (null + n_fills * rationales) * len(config.directions) + of_eraser * min(n_fills, ERASER_FILLS)
+    return n_rows
 
 
 def _probes_per_example(engine: Engine, examples: Sequence[Example]) -> int:

@@ -13,6 +13,7 @@ from ice_eval.nulls import SIZE, matched_sets
 from ice_eval.operators import DrawnFills, FillPool
 from ice_eval.pipeline.engine import Engine
 from ice_eval.rationales import (
+    ERASER_FILLS,
     ERASER_SHARES,
     Share,
     independent_sets,
@@ -139,10 +140,9 @@ class ExampleRows:
 
     def __len__(self) -> int:
         """Return the number of rows requested so far."""
-        draws = [self._n_draws(name) for name in self.engine.operators]
+        n_fills = sum(self._n_fills(name) for name in self.engine.operators)
         n_rationales = len(self._rationales) * len(self._directions)
-        n_random = sum(reach * draws[stream.operator] for stream, reach in self._reach.items())
-        return n_rationales * sum(draws) + n_random + self._n_eraser + self._n_further
+        return n_rationales * n_fills + sum(self._reach.values()) + self._n_eraser + self._n_further
 
     def new(self) -> list[Rows]:
         """Return the rows requested since the last call."""
@@ -196,8 +196,11 @@ class ExampleRows:
         fixed = config.m + (_SPARE if family.attribution == NOT_SET and config.attributions else 0)
         return min(_BEGIN if config.adaptive == "examples" else fixed, len(family))
 
-    def _n_draws(self, operator: str) -> int:
-        return self.engine.config.n_fills if self.engine.operators[operator].needs_fills else 1
+    def _n_fills(self, operator: str) -> int:
+        """Return the number of fills of an operator; more than there are random sets would not be used."""
+        return (
+            min(self.engine.config.n_fills, self.engine.longest) if self.engine.operators[operator].needs_fills else 1
+        )
 
     def _drawn(self) -> tuple[Ids, KeepMasks, NDArray[Any]]:
         """Draw the sets of every size; return the indices of rationales, the masks and the heads."""
@@ -303,19 +306,28 @@ class ExampleRows:
             yield from self._under(operator, DIRECTIONS.index("necessity"), alone, np.eye(n_units, dtype=bool))
 
     def _under(self, operator: int, direction: int, head: NDArray[Any], sets: KeepMasks) -> list[Rows]:
-        """Return the rows of sets under one operator and direction, for every draw of its fills."""
+        """Return the rows of sets under one operator and direction.
+
+        Rationales are scored under every fill of the operator. Random sets are distributed over the fills: set number j
+        is scored under fill j modulo their number, and compared with the rationale under that fill.
+        """
         name, item = tuple(self.engine.operators)[operator], self.item
         act = self.engine.operators[name]
         keep = sets if DIRECTIONS[direction] == "sufficiency" else ~sets
-        found = []
-        for draw in range(self._n_draws(name)):
-            own = head.copy()
+        found, n_fills = [], self._n_fills(name)
+        for draw in range(n_fills):
+            own, kept = head.copy(), keep
+            if n_fills > 1:
+                chosen = _under_fill(head, draw, n_fills)
+                own, kept = head[chosen], keep[chosen]
             own["operator"], own["direction"], own["draw"] = operator, direction, draw
+            if not len(own):
+                continue
             if act.needs_fills and self.engine.config.fills == "own":
-                found.append(self._with_own_fills(act, own, keep))
+                found.append(self._with_own_fills(act, own, kept))
                 continue
             fills = self._shared_fills(name, draw) if act.needs_fills else _NO_FILLS
-            found.append(Rows.of(own, keep, act.build(item, keep, fills=fills)))
+            found.append(Rows.of(own, kept, act.build(item, kept, fills=fills)))
         return found
 
     def _shared_fills(self, operator: str, draw: int) -> Fills:
@@ -346,6 +358,14 @@ class ExampleRows:
         place = int(row["set"]) if kind in (Kind.RANDOM, Kind.LEAVE_ONE_OUT) else None
         operator = self.engine.config.operators[row["operator"]]
         return (words[kind], operator, DIRECTIONS[row["direction"]], int(row["size"]), place, int(row["draw"]))
+
+
+def _under_fill(head: NDArray[Any], draw: int, n_fills: int) -> NDArray[np.bool_]:
+    """Return a mask of the rows that are scored under one of several fills."""
+    is_set = (head["kind"] == Kind.RANDOM) & (head["set"] % n_fills == draw)
+    is_probe = np.isin(head["kind"], (Kind.ERASER, Kind.LEAVE_ONE_OUT)) & (draw < ERASER_FILLS)
+    chosen: NDArray[np.bool_] = (head["kind"] == Kind.RATIONALE) | is_set | is_probe
+    return chosen
 
 
 def _draw_fills(engine: Engine, item: Encoded, *purpose: str | int | None) -> DrawnFills:

@@ -8,7 +8,7 @@ from ice_eval.analysis import AuditedUnit, FillAudit, GridLine, InfillAudit, pap
 from ice_eval.analysis.infill_audit import LOOSE_COUNT, LOOSE_Z, N_SHUFFLES, ContaminationEffect, PieceKind
 from ice_eval.analysis.measures import Found, Measured, Missing, Part
 from ice_eval.report.colours import word_of_verdict
-from ice_eval.results import RunFolder, SummaryLine
+from ice_eval.results import Plan, RunFolder, SummaryLine
 from ice_eval.results.outcomes import ALL
 from ice_eval.table import EMPTY, Column, Table, naming, percent, table_of
 
@@ -50,6 +50,17 @@ def measure_notes(results: Sequence[Measured], folders: Sequence[RunFolder]) -> 
 def _part_table(part: Part, lines: Sequence[Mapping[str, Any]]) -> Table:
     heads = [name for name in ("run", "model", "task") if all(name in line for line in lines)]
     return table_of(part.title, lines, (*naming(*heads), *part.columns))
+
+
+def variance_table(plan: Plan) -> Table:
+    """Return the origin of the variance of an example's win rate, for every configuration of a plan."""
+    several = [name for name in ("direction", "k", "null") if len({getattr(each, name) for each in plan.variances}) > 1]
+    columns = (
+        *naming("attribution", "operator", *several),
+        Column("variance", "variance", "fraction"),
+        *(Column(name, name, "percent") for name in ("examples", "fills", "sets")),
+    )
+    return table_of("Variance of a win rate, as asked, by what differs", plan.variances, columns)
 
 
 def grid_plan_table(lines: Sequence[Mapping[str, Any]]) -> Table:

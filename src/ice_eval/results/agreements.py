@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ice_eval import stats
 from ice_eval.results import records
@@ -36,14 +37,15 @@ def _compared(
     pair = first, second
     left, right = first.column("win_rate"), second.column("win_rate")
     found = stats.agreement(left, right, groups=groups_of(first), anytime=config.until is not None)
-    # A null of all existing sets leaves no doubt, as one of very many would.
-    n_sets = [np.where(each.flag("exact"), _NO_DOUBT, each.column("m")) for each in pair]
+    n_sets = [_worth(each.column("m"), each.flag("exact"), each.column("m_effective")) for each in pair]
+    line = replace(line, **vars(found))
+    if any(np.isnan(each.column("first_half")).any() for each in pair):
+        return line  # one fill does not show how much fills matter
     reliabilities = [stats.reliability(each.column("first_half"), each.column("second_half")) for each in pair]
     differ = stats.sides_differ(left, right, *n_sets)
     by_gap = np.argsort(-np.abs(left - right), kind="stable")
     return replace(
         line,
-        **vars(found),
         rank_correlation_ceiling=stats.ceiling(*reliabilities),
         disagree_rate=float(differ.mean()),
         disagree=tuple([first.ids[index] for index in by_gap if differ[index]][:N_NAMED]),
@@ -60,9 +62,16 @@ def disagreements(outcomes: Sequence[ExampleOutcome]) -> list[bool]:
     return [line.configuration._replace(operator="") in found for line in outcomes]
 
 
+def _worth(m: NDArray[Any], exact: NDArray[np.bool_], effective: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the number of independent sets behind win rates."""
+    # A null of all existing sets leaves no doubt, as one of very many would, unless fills were drawn.
+    return np.where(np.isnan(effective), np.where(exact, _NO_DOUBT, m), effective)
+
+
 def _differ(*pair: ExampleOutcome) -> bool:
     rates = [np.array([line.win_rate]) for line in pair]
-    n_sets = [np.array([_NO_DOUBT if line.exact else float(line.m)]) for line in pair]
+    numbers = [[line.m, line.exact, np.nan if line.m_effective is None else line.m_effective] for line in pair]
+    n_sets = [_worth(*np.array(each, dtype=np.float64)[:, None]) for each in numbers]
     return bool(stats.sides_differ(*rates, *n_sets).item())
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ice_eval import stats
 from ice_eval.errors import ConfigError
+from ice_eval.operators import operators as operator_registry
 from ice_eval.protocols import PROTOCOLS, Protocol
 from ice_eval.records import NOT_SET, Ids, Kind
 from ice_eval.results.examples import Examples
@@ -36,37 +37,49 @@ class Reading:
     """True if every example has as many sets as its test needed."""
     by_magnitude: tuple[str, ...] = ()
     """Attributions that rank units by magnitude."""
+    drawing: frozenset[str] = frozenset()
+    """Operators that draw fills."""
 
     @classmethod
     def of(cls, config: RunSettings) -> "Reading":
+        known = [name for name in config.operators if name in operator_registry]
         return cls(
             m=config.m,
             protocol=PROTOCOLS[config.protocol],
             calibrated=config.calibration == "contextual",
             sequential=config.adaptive == "examples",
             by_magnitude=config.by_magnitude,
+            drawing=frozenset(name for name in known if operator_registry.get(name).needs_fills),
         )
 
 
 @dataclass(frozen=True, eq=False)
 class ScoreMatrices:
-    """Scores under one configuration: the rationale in the first column, its null in the others.
+    """Scores under one configuration: of the sets of every null, and of its rationale under the fill of each set.
 
-    Examples without numbers have rows of NaN and `n` = 0.
+    Without fills, or with one, the rationale has the same score beside every set. Examples without numbers have rows of
+    NaN and `n` = 0.
     """
 
     order: Matrix
-    """(examples, 1 + sets): values that rank the sets; larger means a better rationale."""
+    """(examples, sets): values that rank the sets; larger means a better rationale."""
+    own_order: Matrix
+    """(examples, sets): the rationale's value, under the fill of each set."""
     measure: Matrix
-    """(examples, 1 + sets): values that effect sizes are computed from; larger means a better rationale."""
-    probability: Matrix
+    """(examples, sets): values that effect sizes are computed from; larger means a better rationale."""
+    own_measure: Matrix
+    probability: Values
+    """(examples,): probability of the target with the rationale, mean over fills."""
     log_odds: Matrix
+    """(examples, 1 + sets): log-odds of that probability, and of each set."""
     n: Ids
     """(examples,): number of sets in each null."""
     sets: Ids
     """(examples, sets): position of each set in the order of the null."""
+    fills: Ids
+    """(examples, sets): number of the fill that each set was scored under."""
     rationale: Ids
-    """(examples,): the row of the rationale under the first operator."""
+    """(examples,): the row of the rationale under the first operator and fill."""
     null_rows: Ids
     """(examples, sets): the rows of its null."""
     full: Values
@@ -107,8 +120,10 @@ class _UnderOperator(NamedTuple):
     """The rows of one configuration under one operator."""
 
     rationale: _Found
+    """One row per fill."""
     null: _Found
-    n_draws: int
+    """One row per set."""
+    n_fills: int
     is_shared: bool
     """True if all attributions share the null, so that a rationale may be one of its sets."""
 
@@ -119,8 +134,9 @@ class ScoredExamples:
     def __init__(self, examples: Examples, ledger: Ledger, reading: Reading) -> None:
         self.examples, self.ledger, self.reading = examples, ledger, reading
         head = ledger.head
+        chosen = np.flatnonzero(~self._crossed())
         keys = ("draw", "set", "size", "example", "direction", "operator", "attribution", "null", "kind")
-        order = np.lexsort([head[name] for name in keys])
+        order = chosen[np.lexsort([head[name][chosen] for name in keys])]
         sorted_head = head[order]
         parts = np.array([sorted_head[name] for name in _GROUPED], dtype=np.int64)
         changes = np.append(np.ones(min(len(order), 1), dtype=bool), (np.diff(parts) != 0).any(axis=0))
@@ -131,6 +147,15 @@ class ScoredExamples:
             firsts = np.flatnonzero(np.append(True, np.diff(own) != 0))
             group = _Group(order[start:stop], own[firsts], firsts, np.diff(np.append(firsts, len(own))))
             self._groups[tuple(parts[:, start].tolist())] = group
+
+    def _crossed(self) -> NDArray[np.bool_]:
+        """Return a mask of rows that are not read: runs of earlier versions scored every set under every fill."""
+        head, names = self.ledger.head, self.ledger.names.operators
+        drawing = [code for code, name in enumerate(names) if name in self.reading.drawing]
+        draws = np.isin(head["operator"], drawing)
+        n_fills = 1 + int(head["draw"].max(initial=0, where=draws & (head["kind"] == Kind.RATIONALE)))
+        crossed: NDArray[np.bool_] = draws & (head["kind"] == Kind.RANDOM) & (head["draw"] != head["set"] % n_fills)
+        return crossed
 
     @cached_property
     def _log_odds(self) -> Values:
@@ -220,9 +245,8 @@ class ScoredExamples:
                 )
             shared = find(Kind.RANDOM, null=cell.null)
             drawn = shared if len(shared.order) else find(Kind.RANDOM, null=cell.null, attribution=own)
-            n_draws = int(rationale.counts.max(initial=1))
-            found.append(_UnderOperator(rationale, drawn, n_draws, drawn is shared))
-        n = np.min([each.null.counts // each.n_draws for each in found], axis=0)  # the sets that all have scored
+            found.append(_UnderOperator(rationale, drawn, int(rationale.counts.max(initial=1)), drawn is shared))
+        n = np.min([each.null.counts for each in found], axis=0)  # the sets that all have scored
         first = found[0]
         rows = first.rationale.rows(np.zeros(len(examples), dtype=np.int64))
         # The null of a rationale leaves out that rationale, where it is one of the sets that all attributions share.
@@ -232,43 +256,69 @@ class ScoredExamples:
         columns = np.arange(int(n.max(initial=0)))
         sets = columns + (columns >= left_out[:, None])
         inside = columns < n[:, None]
+        fills = sets % max(each.n_fills for each in found)
         by_operator = [self._log_odds_of(each, sets, inside) for each in found]
-        scores = self._scores(operators, by_operator, 1.0 if cell.direction == "sufficiency" else -1.0)
-        null_rows = first.null.rows(sets * first.n_draws)
-        matrices = ScoreMatrices(**scores, n=n, sets=sets, rationale=rows, null_rows=null_rows, errors={})
+        scores = self._scores(operators, by_operator, fills, 1.0 if cell.direction == "sufficiency" else -1.0)
+        null_rows = first.null.rows(sets)
+        matrices = ScoreMatrices(**scores, n=n, sets=sets, fills=fills, rationale=rows, null_rows=null_rows, errors={})
         return self._sound(matrices, cell, sizes)
 
-    def _log_odds_of(self, found: _UnderOperator, sets: Ids, inside: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """Return log-odds of rationale and null under one operator, (examples, 1 + sets, draws); NaN where missing."""
-        draws = np.arange(found.n_draws)
-        first = found.rationale.rows(np.broadcast_to(draws, (len(sets), 1, found.n_draws)))
-        null = found.null.rows(sets[:, :, None] * found.n_draws + draws)
-        known = np.concatenate([(found.rationale.counts > 0)[:, None], inside], axis=1)
-        rows = np.concatenate([first, null], axis=1)
-        return np.where(known[:, :, None], self._log_odds[rows], np.nan)
+    def _log_odds_of(
+        self, found: _UnderOperator, sets: Ids, inside: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return log-odds of rationales, (examples, fills), and of nulls, (examples, sets); NaN where missing."""
+        own = found.rationale.rows(np.broadcast_to(np.arange(found.n_fills), (len(sets), found.n_fills)))
+        known = np.arange(found.n_fills) < found.rationale.counts[:, None]
+        return (
+            np.where(known, self._log_odds[own], np.nan),
+            np.where(inside, self._log_odds[found.null.rows(sets)], np.nan),
+        )
 
-    def _scores(self, operators: Sequence[str], by_operator: Sequence[Values], sign: float) -> dict[str, Values]:
-        """Average log-odds over draws and operators, as probabilities if there are several."""
+    def _scores(
+        self,
+        operators: Sequence[str],
+        by_operator: Sequence[tuple[Matrix, Matrix]],
+        fills: Ids,
+        sign: float,
+    ) -> dict[str, Values]:
+        """Return the scores of rationales and sets, averaged over operators as probabilities if there are several."""
         full, empty = (self.reference_probability(kind) for kind in (Kind.FULL, Kind.EMPTY))
+        # Beside every set, its rationale under the same fill.
+        beside = [np.take_along_axis(own, fills % own.shape[1], axis=1) for own, _ in by_operator]
+        own = [sigmoid(each) for each in beside]
+        null = [sigmoid(each) for _, each in by_operator]
+        probability = np.mean([sigmoid(each).mean(axis=1) for each, _ in by_operator], axis=0)
+        own_measure, measure = np.mean(own, axis=0), np.mean(null, axis=0)
         # One answer per set: compared as log-odds, which do not saturate. Several: averaged as probabilities.
-        single = len(operators) == 1 and by_operator[0].shape[2] == 1
-        probabilities = [sigmoid(each).mean(axis=2) for each in by_operator]
-        probability = np.mean(probabilities, axis=0)
-        log_odds = by_operator[0][:, :, 0] if single else logit(probability)
-        order, measure = log_odds if single else probability, probability
+        single = len(operators) == 1
+        own_order, order = (beside[0], by_operator[0][1]) if single else (own_measure, measure)
+        one_row = single and by_operator[0][0].shape[1] == 1
+        of_rationale = by_operator[0][0][:, 0] if one_row else logit(probability)
+        of_sets = order if single else logit(measure)
         if self.reading.protocol.by_clipped_nsr:
             empties = [self.reference_probability(Kind.EMPTY, name) for name in operators]
-            nsr = [clipped_nsr(each, full, own) for each, own in zip(probabilities, empties, strict=True)]
-            order = measure = np.mean(nsr, axis=0)
-        matrices = {"order": sign * order, "measure": sign * measure, "probability": probability, "log_odds": log_odds}
-        return {**matrices, "full": full, "empty": empty}
+            own_order, order = (
+                np.mean([clipped_nsr(each, full, s) for each, s in zip(side, empties, strict=True)], axis=0)
+                for side in (own, null)
+            )
+            own_measure, measure = own_order, order
+        return {
+            "order": sign * order,
+            "own_order": sign * own_order,
+            "measure": sign * measure,
+            "own_measure": sign * own_measure,
+            "probability": probability,
+            "log_odds": np.concatenate([of_rationale[:, None], of_sets], axis=1),
+            "full": full,
+            "empty": empty,
+        }
 
     def _sound(self, found: ScoreMatrices, cell: Configuration, sizes: Ids) -> ScoreMatrices:
         """Record the examples without numbers, with the reason."""
-        n = self._looked_at(found.order, found.n) if self.reading.sequential else found.n
-        inside = np.arange(found.order.shape[1]) <= n[:, None]
-        finite = np.where(inside, np.isfinite(found.order), True).all(axis=1)
-        finite &= np.isfinite(found.full) & np.isfinite(found.empty)
+        n = self._looked_at(found, found.n) if self.reading.sequential else found.n
+        inside = np.arange(found.order.shape[1]) < n[:, None]
+        finite = np.where(inside, np.isfinite(found.order) & np.isfinite(found.own_order), True).all(axis=1)
+        finite &= np.isfinite(found.full) & np.isfinite(found.empty) & np.isfinite(found.probability)
         errors = {}
         for place in np.flatnonzero((sizes == 0) | (n == 0) | ~finite).tolist():
             if not sizes[place]:
@@ -280,22 +330,25 @@ class ScoredExamples:
         sound = np.ones(len(n), dtype=bool)
         sound[list(errors)] = False
         keep = inside & sound[:, None]
-        names = ("order", "measure", "probability", "log_odds")
+        names = ("order", "own_order", "measure", "own_measure")
         cut = {name: np.where(keep, getattr(found, name), np.nan) for name in names}
+        cut["probability"] = np.where(sound, found.probability, np.nan)
+        cut["log_odds"] = np.where(np.concatenate([sound[:, None], keep], axis=1), found.log_odds, np.nan)
         return replace(found, **cut, n=np.where(sound, n, 0), errors=errors)
 
-    def _looked_at(self, order: Matrix, n: Ids) -> Ids:
+    def _looked_at(self, found: ScoreMatrices, n: Ids) -> Ids:
         """Return the number of sets before the first non-finite one, if these already decide a sequential test.
 
         Later rows may belong to other tests: a failure among them must not spoil a test that has stopped.
         """
-        bad = ~np.isfinite(order) & (np.arange(order.shape[1]) <= n[:, None])
-        before = np.where(bad.any(axis=1), bad.argmax(axis=1) - 1, n)
+        places = np.arange(found.order.shape[1])
+        bad = ~(np.isfinite(found.order) & np.isfinite(found.own_order)) & (places < n[:, None])
+        before = np.where(bad.any(axis=1), bad.argmax(axis=1) if bad.shape[1] else n, n)
         some = before > 0
         stopped = np.zeros(len(n), dtype=bool)
         if some.any():
-            stream = np.where(np.arange(order.shape[1] - 1) < before[:, None], order[:, 1:], np.nan)
-            stopped[some] = stats.compare_all_sequentially(order[some, 0], stream[some], before[some]).stopped
+            stream = np.where(places < before[:, None], found.order, np.nan)
+            stopped[some] = stats.compare_all_sequentially(found.own_order[some], stream[some], before[some]).stopped
         return np.where(stopped, before, n)
 
     def decided(self, cell: Configuration, operators: Sequence[str]) -> NDArray[np.bool_]:
@@ -304,7 +357,7 @@ class ScoredExamples:
         decided: NDArray[np.bool_] = np.equal(found.n, 0)
         some = ~decided
         if some.any():
-            tests = stats.compare_all_sequentially(found.order[some, 0], found.order[some, 1:], found.n[some])
+            tests = stats.compare_all_sequentially(found.own_order[some], found.order[some], found.n[some])
             decided[some] = tests.stopped
         return decided
 
@@ -315,40 +368,84 @@ class ScoredExamples:
         used = found
         if not sound.all():
             used = replace(found, **{name: value[sound] for name, value in vars(found).items() if name != "errors"})
-        n_used, null = used.n, used.measure[:, 1:]
+        n_used = used.n
         if self.reading.sequential:
             # In a finished run, an undecided stream has no further set.
-            tests = stats.compare_all_sequentially(used.order[:, 0], used.order[:, 1:], used.n)
+            tests = stats.compare_all_sequentially(used.own_order, used.order, used.n)
             rates, n_rated, n_used = tests.rates, tests.n_rated, tests.n_used
         else:
-            rates, n_rated = stats.compare_all(used.order[:, 0], used.order[:, 1:], used.n), used.n
-        rated = np.arange(null.shape[1]) < n_rated[:, None]
-        null = np.where(rated, null, np.nan)
+            rates, n_rated = stats.compare_all(used.own_order, used.order, used.n), used.n
         exact = (n_used == n_rated) & (n_rated < self.reading.m)
-        family = used.order[:, : 1 + FIRST_SETS] if self.reading.sequential else used.order
-        members = np.minimum(used.n, family.shape[1] - 1) + 1
-        halves = _halves(used.order[:, 0], np.where(rated, used.order[:, 1:], np.nan), n_rated, rates, exact)
         numbers = {
             **vars(rates),
             "win_rate": rates.win_rate_strict if self.reading.protocol.strict else rates.win_rate,
             "m": n_used.astype(np.float64),
             "exact": exact.astype(np.float64),
-            "effect": used.measure[:, 0] - stats.null_means(null, n_rated),
-            "effect_size": stats.effect_sizes(used.measure[:, 0], null, n_rated),
-            "score": used.probability[:, 0],
-            "first_half": halves[0],
-            "second_half": halves[1],
+            "score": used.probability,
+            **self._beside_rates(used, n_rated, rates, exact, operators),
         }
+        families, members, n_sets = self._families(used)
         return Outcomes.of(
             self.examples,
             sound,
             numbers,
-            stats.all_member_win_rates(family, members) if len(members) else family,
+            families,
             members,
             found.errors,
             self._rationales(cell, used.rationale),
             self._shared,
+            n_sets,
         )
+
+    def _beside_rates(
+        self,
+        used: ScoreMatrices,
+        n: Ids,
+        rates: stats.Comparisons,
+        exact: NDArray[np.bool_],
+        operators: Sequence[str],
+    ) -> dict[str, Values]:
+        """Return effects and what is known about the noise of win rates, from the first `n` sets."""
+        rated = np.arange(used.order.shape[1]) < n[:, None]
+        order, measure, own = (np.where(rated, each, np.nan) for each in (used.order, used.measure, used.own_measure))
+        effect = stats.null_means(own, n) - stats.null_means(measure, n)
+        missing = np.full(len(n), np.nan)
+        if not self.reading.drawing.intersection(operators):
+            halves = _halves(used.own_order, order, n, rates, exact, np.arange(order.shape[1]) % 2)
+            noise = dict.fromkeys(("n_fills", "fill_variance", "set_variance", "m_effective"), missing)
+        else:
+            found = stats.fill_noise(used.own_order, order, used.fills, n)
+            # One fill says nothing about the others.
+            halves = missing, missing
+            if used.fills.any():
+                halves = _halves(used.own_order, order, n, rates, np.zeros_like(exact), used.fills % 2)
+            noise = {
+                "n_fills": found.n_fills.astype(np.float64),
+                "fill_variance": found.error,
+                "set_variance": found.within,
+                "m_effective": found.n_effective,
+            }
+        if used.fills.any():
+            effect_size = stats.effect_sizes_by_fill(own, measure, used.fills, n)
+        else:
+            effect_size = stats.effect_sizes(stats.null_means(own, n), measure, n)
+        return {
+            "effect": effect,
+            "effect_size": effect_size,
+            "first_half": halves[0],
+            "second_half": halves[1],
+            **noise,
+        }
+
+    def _families(self, used: ScoreMatrices) -> tuple[Matrix, Ids, Ids]:
+        """Return win rates of all members of each family, their number, and the number of sets."""
+        most = FIRST_SETS if self.reading.sequential else used.order.shape[1]
+        order, own, n = used.order[:, :most], used.own_order[:, :most], np.minimum(used.n, most)
+        if not len(n):
+            return order, n, n
+        if used.fills.any():
+            return *stats.member_win_rates_by_fill(own, order, used.fills[:, :most], n), n
+        return stats.all_member_win_rates(np.concatenate([own[:, :1], order], axis=1), n + 1), n + 1, n
 
     @cached_property
     def _shared(self) -> dict[str, Values]:
@@ -378,12 +475,18 @@ class ScoredExamples:
 
 
 def _halves(
-    observed: Values, null: Matrix, n: Ids, rates: stats.Comparisons, exact: NDArray[np.bool_]
+    observed: Matrix, null: Matrix, n: Ids, rates: stats.Comparisons, exact: NDArray[np.bool_], half: Ids
 ) -> tuple[Values, Values]:
-    """Return win rates against two halves of the null; an exhaustive null has no noise and is used twice."""
-    whole = exact | (n < 2)
+    """Return win rates against two halves of the null, by the half of each set: every other set or every other fill.
+
+    An exhaustive null without noise is used twice.
+    """
+    inside = ~np.isnan(null)
+    both = [inside & (half == side) for side in (0, 1)]
+    whole = exact | ~np.logical_and.reduce([own.any(axis=1) for own in both])
     halves = []
-    for start in (0, 1):
-        own = np.maximum((n + 1 - start) // 2, 1)
-        halves.append(np.where(whole, rates.win_rate, stats.compare_all(observed, null[:, start::2], own).win_rate))
+    for own in both:
+        counts = np.maximum(np.count_nonzero(own, axis=1), 1)
+        found = stats.compare_all(observed, np.where(own, null, np.nan), counts)
+        halves.append(np.where(whole, rates.win_rate, found.win_rate))
     return halves[0], halves[1]

@@ -70,19 +70,20 @@ class Outcomes:
         errors: Mapping[int, str],
         rationales: Sequence[tuple[int, ...]],
         shared: Mapping[str, Column],
+        n_sets: NDArray[np.int64] | None = None,
     ) -> "Outcomes":
         """Return the outcomes of `examples`.
 
         `numbers`, `families` (win rates of all scored sets, that of the rationale first), `members` (their numbers) and
-        `rationales` cover the sound examples only. `shared` are columns of all examples that do not depend on the
-        configuration.
+        `rationales` cover the sound examples only, and so does `n_sets`, the random sets of each: by default all
+        members but the rationale. `shared` are columns of all examples that do not depend on the configuration.
         """
         columns = {name: np.full(len(examples), np.nan) for name in numbers}
         for name, values in numbers.items():
             columns[name][sound] = values
-        sizes = np.zeros(len(examples), dtype=np.int32)
-        sizes[sound] = members
-        held = Families.of(families, members, sizes)
+        sizes, in_null = (np.zeros(len(examples), dtype=np.int32) for _ in range(2))
+        sizes[sound], in_null[sound] = members, 0 if n_sets is None else n_sets
+        held = Families.of(families, members, sizes, None if n_sets is None else in_null)
         return cls(examples.ids, examples.groups, sound, errors, rationales, {**columns, **shared}, held)
 
     def __len__(self) -> int:
@@ -190,6 +191,7 @@ class GrowingOutcomes:
                 "sound": found.sound,
                 "beaten": found.families.beaten,
                 "sizes": found.families.sizes,
+                "n_sets": found.families.n_sets,
             }
             for name, values in {**found._numbers, **families}.items():
                 if name not in shared or found is first:
@@ -205,7 +207,7 @@ class GrowingOutcomes:
         found = {}
         for cell, errors in self._errors.items():
             own = {name: column for (owner, name), column in columns.items() if owner in (None, cell)}
-            sound, families = own.pop("sound"), Families(own.pop("beaten"), own.pop("sizes"))
+            sound, families = own.pop("sound"), Families(own.pop("beaten"), own.pop("sizes"), own.pop("n_sets"))
             found[cell] = Outcomes(self._ids, self._groups, sound, errors, (), own, families)
         return found
 
@@ -239,6 +241,7 @@ OUTCOMES = pa.schema(
         pa.field("predicted", pa.int32()),
         pa.field("m", pa.int32()),  # random sets used
         pa.field("exact", pa.bool_()),  # true if they are all sets of the size
+        pa.field("m_effective", pa.float64()),  # independent sets that they are worth, if fills are drawn
         *(pa.field(name, pa.float64()) for name in _REAL),
         *(pa.field(name, pa.bool_()) for name in FLAGS),
         pa.field("rationale", pa.list_(pa.int32())),
@@ -271,7 +274,7 @@ def outcome_table(grouped: Mapping[Configuration, Outcomes]) -> pa.Table:
         columns[name] = _named(np.tile([known.index(value) for value in own], n_examples), known)
     columns["k"] = [None if cell.k is None else str(cell.k) for cell in cells] * n_examples
     sound = np.stack([each.sound for each in several], axis=1).ravel()
-    for name in (*_WHOLE, *_REAL):
+    for name in (*_WHOLE, *_REAL, "m_effective"):
         found = numbers(name)
         missing = np.isnan(found) if name in _OF_ALL else np.isnan(found) | ~sound
         filled = np.where(missing, 0, found)

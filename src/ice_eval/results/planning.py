@@ -9,6 +9,8 @@ import numpy as np
 
 from ice_eval import stats
 from ice_eval.errors import ConfigError
+from ice_eval.operators import operators as operator_registry
+from ice_eval.rationales import Share
 from ice_eval.records import NOT_SET, Ids, Kind
 from ice_eval.results.examples import Examples
 from ice_eval.results.folder import RunFolder
@@ -19,6 +21,8 @@ from ice_eval.results.summary import ALPHA, configurations, names_of, outcomes_b
 PILOT_EXAMPLES, PILOT_SETS = 48, 12
 """The pilot of `adaptive="dataset"`: three parts, and no more sets than are usually enough."""
 FEWEST_SETS = 8
+FEWEST_FILLS = 4
+"""Fewer do not show how much win rates differ between fills."""
 WIDER = 0.07
 """With fewer random sets, no interval should widen by more than this share, …"""
 ROWS_SHARE = 1 / 3
@@ -32,6 +36,7 @@ class Cost:
     """Cost of an example without its random sets, and of each set, over all operators."""
 
     rows_example: float
+    """Rationales under all fills included."""
     rows_set: float
     tokens_example: float
     """Tokens processed by the model; a backward pass counts as two forward passes."""
@@ -44,6 +49,17 @@ class Cost:
     bytes_row: float
     capacities: tuple[int, ...]
     """Largest possible number of random sets of each example; short texts have few."""
+    n_fills: int = 1
+    """Number of fills of each rationale."""
+    rows_fill: float = 0.0
+    """Rows of an example under one fill, without random sets; 0 if no operator draws fills."""
+    tokens_fill: float = 0.0
+
+    def at(self, n_fills: int) -> "Cost":
+        """Return the cost with another number of fills."""
+        more = n_fills - self.n_fills
+        rows, tokens = self.rows_example + more * self.rows_fill, self.tokens_example + more * self.tokens_fill
+        return replace(self, n_fills=n_fills, rows_example=rows, tokens_example=tokens)
 
     def sets(self, m: int) -> float:
         """Return the mean number of random sets per example if `m` are requested."""
@@ -61,8 +77,9 @@ def cost_of(folder: RunFolder) -> Cost:
     )
     attribution_seconds = sum(sum(cost["attribution_seconds"].values()) for cost in costs)
     config = folder.manifest().config
-    n_rows = n_examples = n_random = n_sets = length = random_length = 0
-    capacities = list[int]()
+    n_rows = n_examples = n_random = n_sets = length = random_length = n_filled = filled_length = 0
+    capacities, n_fills = list[int](), 1
+    drawing = [code for code, name in enumerate(config.operators) if operator_registry.get(name).needs_fills]
     for part in folder.parts():
         examples = folder.columns(part)
         ledger = folder.ledger(part, names_of(config, examples.ids), inputs=True)
@@ -79,6 +96,10 @@ def cost_of(folder: RunFolder) -> Cost:
         n_rows += len(head)
         n_random += int(is_random.sum())
         n_sets += int(reached.sum())
+        filled = (head["kind"] == Kind.RATIONALE) & np.isin(head["operator"], drawing)
+        n_fills = max(n_fills, 1 + int(head["draw"].max(initial=0, where=filled)))
+        n_filled += int(filled.sum())
+        filled_length += int(lengths[filled].sum())
         n_examples += len(np.unique(head["example"]))
         capacities += _capacities(examples, np.flatnonzero(reached), config)
     n_sets, n = max(n_sets, 1), max(n_examples, 1)
@@ -94,6 +115,9 @@ def cost_of(folder: RunFolder) -> Cost:
         seconds_token=max(seconds - attribution_seconds, 0.0) / max(tokens, 1),
         bytes_row=sum(path.stat().st_size for path in folder.path.glob("*/*.parquet")) / max(n_rows, 1),
         capacities=tuple(capacities) or (_MANY,),
+        n_fills=n_fills,
+        rows_fill=n_filled / n / n_fills,
+        tokens_fill=tokens * filled_length / max(length, 1) / n / n_fills,
     )
 
 
@@ -122,6 +146,24 @@ class Choice:
     """Approximate width of the widest 95 % interval."""
     detectable_win_rate: float
     """Mean win rate that all configurations detect with power 80 %."""
+    fills: int = 1
+    """Number of fills; 1 if no operator draws any."""
+
+
+@dataclass(frozen=True)
+class VarianceShares:
+    """Origin of the variance of a win rate of one example, under one configuration, as asked."""
+
+    attribution: str
+    operator: str
+    direction: str
+    k: Share | None
+    null: str
+    variance: float
+    examples: float
+    """Share of the variance that examples differ by: only more examples help."""
+    fills: float
+    sets: float
 
 
 @dataclass(frozen=True)
@@ -138,6 +180,7 @@ class Plan:
     choices: tuple[Choice, ...]
     peak_memory_gb: float | None
     warnings: tuple[str, ...]
+    variances: tuple[VarianceShares, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -172,13 +215,15 @@ def plan(
     """
     manifest = folder.manifest()
     config, spent = manifest.config, manifest.cost
-    spreads, cost = spreads_of(folder, config), cost_of(folder)
-    if not spreads:
+    by_cell, cost = _spreads(folder, config), cost_of(folder)
+    if not by_cell:
         raise ConfigError("the pilot has fewer than two examples that can be evaluated; a plan needs more.")
+    asked_fills = min(config.n_fills, m) if cost.rows_fill else 1
+    spreads, cost = list(by_cell.values()), cost.at(asked_fills)
     enough = sets_for(spreads, cost, m=m)
 
-    def choice(name: str, n: int, m: int) -> Choice:
-        return _choice(name, n, m, spreads, cost)
+    def choice(name: str, n: int, m: int, n_fills: int = asked_fills) -> Choice:
+        return _choice(name, n, m, [spread.at(n_fills) for spread in spreads], cost.at(n_fills))
 
     fewer = _with_pilot(choice("--adaptive dataset", n, enough.m), cost)
     if adaptive == "dataset":
@@ -187,12 +232,17 @@ def plan(
         choices = [choice("as asked, about", n, _sequential_sets(folder, config, m=m))]
     else:
         choices = [choice("as asked", n, m), *([fewer] if fewer.m < m else [])]
+    n_fills = fills_for(spreads, cost, m=enough.m)
+    many = [spread.at(n_fills) for spread in spreads]
+    suffix = f", --n-fills {n_fills}" if n_fills != asked_fills else ""
+    if adaptive is None and suffix:
+        choices.append(choice(f"--m {enough.m}{suffix}".replace(",", ""), n, enough.m, n_fills))
     if width is not None:
-        wanted = max(stats.n_for_width(spread, m=enough.m, width=width) for spread in spreads)
-        choices.append(choice(f"interval of {100 * width:g} pp", wanted, enough.m))
+        wanted = max(stats.n_for_width(spread, m=enough.m, width=width) for spread in many)
+        choices.append(choice(f"interval of {100 * width:g} pp{suffix}", wanted, enough.m, n_fills))
     if detect is not None:
-        wanted = max(stats.n_for_detectable(spread, m=enough.m, win_rate=detect) for spread in spreads)
-        choices.append(choice(f"detect {100 * detect:g} %", wanted, enough.m))
+        wanted = max(stats.n_for_detectable(spread, m=enough.m, win_rate=detect) for spread in many)
+        choices.append(choice(f"detect {100 * detect:g} %{suffix}", wanted, enough.m, n_fills))
     memory = None if spent is None else spent.peak_memory
     return Plan(
         model=config.model,
@@ -201,6 +251,7 @@ def plan(
         pilot={"n": manifest.data.examples, "m": config.m, "seconds": 0.0 if spent is None else spent.seconds},
         cheapest_m=enough.cheapest_m,
         choices=tuple(choices),
+        variances=tuple(_shares(cell, spread, m, asked_fills) for cell, spread in by_cell.items()),
         peak_memory_gb=None if memory is None else round(memory / 1e9, 2),
         warnings=tuple(_warnings(choices, width, detect, available, adaptive=adaptive)),
     )
@@ -213,6 +264,7 @@ def _choice(name: str, n: int, m: int, spreads: Sequence[stats.Spread], cost: Co
         name=name,
         n=n,
         m=m,
+        fills=cost.n_fills,
         rows=round(rows),
         tokens=round(tokens + n * cost.tokens_attribution),
         minutes=round((n * cost.seconds_attribution + tokens * cost.seconds_token) / 60, 2),
@@ -220,6 +272,13 @@ def _choice(name: str, n: int, m: int, spreads: Sequence[stats.Spread], cost: Co
         width=2 * 1.96 * max(stats.standard_error(spread, n=n, m=m) for spread in spreads),
         detectable_win_rate=max(stats.detectable(spread, n=n, m=m) for spread in spreads),
     )
+
+
+def _shares(cell: Configuration, spread: stats.Spread, m: int, n_fills: int) -> VarianceShares:
+    parts = np.array([spread.between, spread.fills / n_fills, spread.within / m])
+    total = float(parts.sum())
+    examples, fills, sets = (parts / total if total > 0 else parts).tolist()
+    return VarianceShares(**cell._asdict(), variance=total, examples=examples, fills=fills, sets=sets)
 
 
 def _with_pilot(choice: Choice, cost: Cost) -> Choice:
@@ -270,15 +329,37 @@ def _sequential_sets(folder: RunFolder, config: RunSettings, *, m: int) -> int:
 
 
 def spreads_of(folder: RunFolder, config: RunSettings) -> list[stats.Spread]:
-    """Estimate the variance of win rates per configuration, from examples with at least two random sets."""
-    found = []
+    """Estimate the variance of win rates of each configuration, from examples with at least two random sets."""
+    return list(_spreads(folder, config).values())
+
+
+def _spreads(folder: RunFolder, config: RunSettings) -> dict[Configuration, stats.Spread]:
+    found = {}
     for cell, outcomes in outcomes_by_configuration(folder, config).items():
         used = outcomes.select(outcomes.sound & (outcomes.flag("exact") | (outcomes.column("m") > 1)))
         if cell.operator != ALL and len(used) > 1:
             rates, ties, m = (used.column(name) for name in ("win_rate", "tie_rate", "m"))
-            exact, groups = used.flag("exact"), groups_of(used)
-            found.append(stats.spread_of(rates, m.astype(int), exact=exact, tie_rates=ties, groups=groups))
+            exact, groups, noise = used.flag("exact"), groups_of(used), None
+            if not np.isnan(used.column("n_fills")).any():
+                columns = (used.column(name) for name in ("fill_variance", "set_variance", "m_effective"))
+                noise = stats.FillNoise(used.column("n_fills").astype(np.int64), *columns)
+            found[cell] = stats.spread_of(rates, m.astype(int), exact=exact, tie_rates=ties, noise=noise, groups=groups)
     return found
+
+
+def fills_for(spreads: Sequence[stats.Spread], cost: Cost, *, m: int) -> int:
+    """Return the number of fills at which a given width costs the fewest tokens, at least `FEWEST_FILLS`."""
+    if not cost.rows_fill:
+        return 1
+    pooled = _pooled(spreads)
+    fixed = max(cost.at(0).tokens_example, cost.tokens_fill)
+    cheapest = stats.cheapest_fills(pooled, cost_example=fixed, cost_fill=cost.tokens_fill)
+    return min(max(round(cheapest) if math.isfinite(cheapest) else m, FEWEST_FILLS), m)
+
+
+def _pooled(spreads: Sequence[stats.Spread]) -> stats.Spread:
+    parts = {name: float(np.mean([getattr(each, name) for each in spreads])) for name in ("between", "within", "fills")}
+    return stats.Spread(**parts)
 
 
 def sets_for(spreads: Sequence[stats.Spread], cost: Cost, *, m: int) -> Sets:
@@ -289,10 +370,8 @@ def sets_for(spreads: Sequence[stats.Spread], cost: Cost, *, m: int) -> Sets:
     """
     if not spreads:
         return Sets(m, None, 0.0)
-    pooled = stats.Spread(
-        between=float(np.mean([spread.between for spread in spreads])),
-        within=float(np.mean([spread.within for spread in spreads])),
-    )
+    spreads = [spread.at(cost.n_fills) for spread in spreads]
+    pooled = _pooled(spreads)
     cheapest = stats.cheapest_m(pooled, cost_example=cost.tokens_example, cost_set=cost.tokens_set)
     for_width = max(stats.m_for_width(spread, m=m, wider=WIDER) for spread in spreads)
     for_a_third = math.floor((cost.rows(m) * ROWS_SHARE - cost.rows_example) / max(cost.rows_set, 1))

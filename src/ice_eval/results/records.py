@@ -652,6 +652,11 @@ class ExampleOutcome(Record):
     """Number of random sets in the null."""
     exact: bool = False
     """True if the null holds all sets of its size."""
+    m_effective: float | None = None
+    """Number of independent random sets that the null is worth, given how much win rates differ between fills.
+
+    1 with a single fill; null if the operator draws no fills.
+    """
     win_rate: float = nan
     win_rate_strict: float = nan
     tie_rate: float = nan

@@ -210,7 +210,8 @@ class _Bench:
             self.say(f"{self.known.name}: {', '.join(methods)} ({purpose}), {n} texts …")
         for index, group in enumerate(groups if n else ()):
             asked = {"attributions": methods, "operators": group, "directions": directions, "k": SHARE}
-            config = run_config({**asked, "n": n, "m": m, "seed": self.seed, **settings})
+            # Ranks are uniform under each fill, and not on the average of several.
+            config = run_config({**asked, "n": n, "m": m, "n_fills": 1, "seed": self.seed, **settings})
             model, task = self.known.model, self.known.task(n, seed=self.seed, purpose=purpose)
             subject, examples, out = pipeline.TextSubject(task), task.examples(), self.folder / f"{purpose}-{index}"
             run = pipeline.finish(

@@ -20,6 +20,7 @@ from ice_eval.stats.agreement import (
 from ice_eval.stats.bootstrap import percentile_interval, resampled_means
 from ice_eval.stats.correlation import Correlation, correlate, correlation_pvalue, detectable_correlation
 from ice_eval.stats.fdr import adjusted, adjusted_known, nonnull_share, significant, significant_rate
+from ice_eval.stats.fills import FillNoise, effect_sizes_by_fill, fill_noise, member_win_rates_by_fill
 from ice_eval.stats.intervals import (
     Difference,
     Interval,
@@ -31,6 +32,7 @@ from ice_eval.stats.intervals import (
 )
 from ice_eval.stats.planning import (
     Spread,
+    cheapest_fills,
     cheapest_m,
     detectable,
     detectable_win_rate,
@@ -99,16 +101,17 @@ from ice_eval.stats.verdict import (
 
 __all__ = [
     "ANTI_FAITHFUL", "CHANCE", "Capacity", "Comparison", "Comparisons", "Correlation", "Crossing", "Difference",
-    "FAITHFUL", "Families", "GENUINE", "Groups", "Interval", "Matrix", "MeanTest", "NOISE_ONLY", "NOT_DISTINGUISHABLE",
-    "POSITIVE", "RANDOM", "REASONING", "REFERENCE_SHARE", "Reasoning", "ReasoningVerdict", "Robustness", "SCAFFOLDING",
-    "STOP_AFTER", "Side", "Spread", "TAXONOMY", "Taxonomy", "UNDECIDABLE", "UNDECIDABLE_TIES", "Verdict",
-    "WEAKLY_FAITHFUL", "WORDS", "Word", "adjusted", "adjusted_capacity", "adjusted_known", "agreement",
-    "all_member_win_rates", "capacity", "ceiling", "cheapest_m", "compare", "compare_all", "compare_all_sequentially",
-    "compare_sequentially", "correlate", "correlation_pvalue", "detectable", "detectable_correlation",
-    "detectable_win_rate", "effect_size", "effect_sizes", "excludes_chance", "is_settled", "kappa", "lower_pvalue",
-    "m_for_width", "mean_interval", "mean_pvalue", "mean_test", "mean_tests", "member_win_rates", "n_for_detectable",
-    "n_for_width", "nonnull_share", "null_means", "paired_difference", "percentile_interval", "reaches",
-    "reasoning_verdict", "reasoning_word", "reliability", "resampled_means", "robustness", "sides_differ",
+    "FAITHFUL", "Families", "FillNoise", "GENUINE", "Groups", "Interval", "Matrix", "MeanTest", "NOISE_ONLY",
+    "NOT_DISTINGUISHABLE", "POSITIVE", "RANDOM", "REASONING", "REFERENCE_SHARE", "Reasoning", "ReasoningVerdict",
+    "Robustness", "SCAFFOLDING", "STOP_AFTER", "Side", "Spread", "TAXONOMY", "Taxonomy", "UNDECIDABLE",
+    "UNDECIDABLE_TIES", "Verdict", "WEAKLY_FAITHFUL", "WORDS", "Word", "adjusted", "adjusted_capacity",
+    "adjusted_known", "agreement", "all_member_win_rates", "capacity", "ceiling", "cheapest_fills", "cheapest_m",
+    "compare", "compare_all", "compare_all_sequentially", "compare_sequentially", "correlate", "correlation_pvalue",
+    "detectable", "detectable_correlation", "detectable_win_rate", "effect_size", "effect_sizes",
+    "effect_sizes_by_fill", "excludes_chance", "fill_noise", "is_settled", "kappa", "lower_pvalue", "m_for_width",
+    "mean_interval", "mean_pvalue", "mean_test", "mean_tests", "member_win_rates", "member_win_rates_by_fill",
+    "n_for_detectable", "n_for_width", "nonnull_share", "null_means", "paired_difference", "percentile_interval",
+    "reaches", "reasoning_verdict", "reasoning_word", "reliability", "resampled_means", "robustness", "sides_differ",
     "significant", "significant_rate", "spread_of", "standard_error", "step_down", "step_reasoning_capacity",
     "taxonomy", "unbounded_interval", "unpaired_difference", "upper_pvalue", "verdict",
 ]  # fmt: skip

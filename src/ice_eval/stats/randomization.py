@@ -67,16 +67,28 @@ class Comparisons:
     p_lower: Draws
 
 
-def compare_all(observed: Draws, null: Matrix, n: Counts) -> Comparisons:
-    """Compare many rationales, (examples,), with their nulls, (examples, sets); see `compare`.
+def compare_all(observed: Draws | Matrix, null: Matrix, n: Counts) -> Comparisons:
+    """Compare many rationales with their nulls, (examples, sets); see `compare`.
 
-    Rows of `null` are padded with NaN at the end; `n` >= 1 is the number of sets of each example.
+    `observed` is one score per rationale, (examples,), or one for each of its sets, (examples, sets): the score under
+    the fill of that set. Rows of `null` are padded with NaN at the end; `n` >= 1 is the number of sets of each example.
     """
-    largest = np.where(np.isnan(null), 0.0, np.abs(null)).max(axis=1, initial=0.0)
-    slack = ROUND_OFF * np.maximum(largest, np.abs(observed))
-    below = np.count_nonzero(null < (observed - slack)[:, None], axis=1)
-    above = np.count_nonzero(null > (observed + slack)[:, None], axis=1)
+    beaten, better = won_and_lost(observed, null)
+    below, above = np.count_nonzero(beaten, axis=1), np.count_nonzero(better, axis=1)
     return comparisons_of(below, above, n, p_value=(1 + n - below) / (n + 1), p_lower=(1 + n - above) / (n + 1))
+
+
+def won_and_lost(observed: Draws | Matrix, null: Matrix) -> tuple[Mask, Mask]:
+    """Return masks of the sets that a rationale beats and of those that beat it; see `compare_all`."""
+    scores = per_set(observed, null)
+    largest = np.where(np.isnan(null), 0.0, np.abs(null)).max(axis=1, initial=0.0)
+    slack = ROUND_OFF * np.maximum(largest, np.where(np.isnan(scores), 0.0, np.abs(scores)).max(axis=1, initial=0.0))
+    return null < scores - slack[:, None], null > scores + slack[:, None]
+
+
+def per_set(observed: Draws | Matrix, null: Matrix) -> Matrix:
+    """Return the rationale's score for each of its sets, (examples, sets)."""
+    return observed if observed.ndim == 2 else np.broadcast_to(observed[:, None], null.shape)
 
 
 def comparisons_of(below: Counts, above: Counts, n: Counts, *, p_value: Draws, p_lower: Draws) -> Comparisons:
@@ -109,9 +121,14 @@ def effect_size(observed: float, null: Draws) -> float | None:
 def effect_sizes(observed: Draws, null: Matrix, n: Counts) -> Draws:
     """Return the `effect_size` of every example, NaN if its null has no spread; arguments as in `compare_all`."""
     mean = null_means(null, n)
-    spread = np.sqrt(null_means((null - mean[:, None]) ** 2, n))
+    return effect_sizes_of(observed - mean, null_means((null - mean[:, None]) ** 2, n), null)
+
+
+def effect_sizes_of(effects: Draws, variances: Draws, null: Matrix) -> Draws:
+    """Return effects in standard deviations; NaN where the variance is no more than round-off."""
+    spread = np.sqrt(variances)
     varies = spread > ROUND_OFF * np.where(np.isnan(null), 0.0, np.abs(null)).max(axis=1, initial=0.0)
-    sizes: Draws = np.divide(observed - mean, spread, out=np.full(len(n), np.nan), where=varies)
+    sizes: Draws = np.divide(effects, spread, out=np.full(len(effects), np.nan), where=varies)
     return sizes
 
 
@@ -173,28 +190,43 @@ class Families:
     """Concatenated families: twice the number of members that each member beats, ties one half."""
     sizes: NDArray[np.integer[Any]]
     """Number of members of each family; 0 for examples without one."""
+    n_sets: NDArray[np.integer[Any]]
+    """Number of random sets of each example: a win rate of 1 beats so many. Several fills make more members."""
 
     @classmethod
-    def of(cls, rates: Matrix, members: Counts, sizes: NDArray[np.integer[Any]]) -> "Families":
-        """Return families from padded win rates, (families, members); `sizes` covers all examples, 0 for no family."""
+    def of(
+        cls,
+        rates: Matrix,
+        members: Counts,
+        sizes: NDArray[np.integer[Any]],
+        n_sets: NDArray[np.integer[Any]] | None = None,
+    ) -> "Families":
+        """Return families from padded win rates, (families, members); `sizes` covers all examples, 0 for no family.
+
+        `n_sets` of all examples is the number of other members, unless it is given: win rates are rounded to it.
+        """
         inside = np.arange(rates.shape[1]) < members[:, None]
-        twice = np.rint(2 * (members[:, None] - 1) * rates)[inside]
-        return cls(twice.astype(np.min_scalar_type(int(twice.max(initial=0)))), sizes)
+        in_null = members - 1 if n_sets is None else n_sets[sizes > 0]
+        twice = np.rint(2 * in_null[:, None] * rates)[inside]
+        held = np.maximum(sizes - 1, 0) if n_sets is None else n_sets
+        return cls(twice.astype(np.min_scalar_type(int(twice.max(initial=0)))), sizes, held)
 
     def select(self, chosen: Mask) -> "Families":
-        return Families(self.beaten[np.repeat(chosen, self.sizes)], self.sizes[chosen])
+        beaten = self.beaten[np.repeat(chosen, self.sizes)]
+        return Families(beaten, self.sizes[chosen], self.n_sets[chosen])
 
     def variances(self) -> Draws:
         """Return the variance of the win rates of each non-empty family, about one half."""
         sizes = self.sizes[self.sizes > 0].astype(np.int64)
-        squares = (self.beaten.astype(np.float64) / np.repeat(2 * (sizes - 1), sizes) - CHANCE) ** 2
+        in_null = 2.0 * self.n_sets[self.sizes > 0]
+        squares = (self.beaten.astype(np.float64) / np.repeat(in_null, sizes) - CHANCE) ** 2
         means: Draws = np.add.reduceat(squares, np.cumsum(sizes) - sizes) / sizes if sizes.size else np.zeros(0)
         return means
 
     def rates(self) -> list[Draws]:
         """Return the win rates of each non-empty family."""
         ends = np.cumsum(self.sizes)
-        rates = self.beaten.astype(np.float64) / 2 / np.repeat(self.sizes - 1, self.sizes)
+        rates = self.beaten.astype(np.float64) / 2 / np.repeat(self.n_sets, self.sizes)
         return [rates[end - size : end] for end, size in zip(ends, self.sizes, strict=True) if size]
 
 
@@ -295,7 +327,8 @@ class _Table:
         if isinstance(families, Families):
             has_members = families.sizes > 0
             sizes = families.sizes[has_members].astype(np.int64)
-            table = cls(families.beaten, sizes, np.multiply(2.0, sizes - 1, dtype=np.float64))
+            unit = np.multiply(2.0, families.n_sets[has_members], dtype=np.float64)
+            table = cls(families.beaten, sizes, unit)
         else:
             sizes = np.array([np.size(family) for family in families], dtype=np.int64)
             if not sizes.all():

@@ -6,7 +6,7 @@ import numpy as np
 
 from ice_eval.errors import DataError
 from ice_eval.stats._values import ROUND_OFF, Mask, finite_vector
-from ice_eval.stats.randomization import Comparison, Comparisons, Counts, Draws, Matrix, comparisons_of
+from ice_eval.stats.randomization import Comparison, Comparisons, Counts, Draws, Matrix, comparisons_of, per_set
 
 STOP_AFTER = 10
 """Number h of random sets at least as good (or as bad) that stops a tail."""
@@ -81,12 +81,13 @@ class SequentialComparisons:
 
 
 def compare_all_sequentially(
-    observed: Draws, stream: Matrix, n: Counts, *, h: int = STOP_AFTER
+    observed: Draws | Matrix, stream: Matrix, n: Counts, *, h: int = STOP_AFTER
 ) -> SequentialComparisons:
     """Compare many rationales with their streams of random sets; see `compare_sequentially` and `compare_all`."""
     # Pair by pair: a slack that grew with the largest draw so far could undo a tie, or a stop, that is already settled.
-    slack = ROUND_OFF * np.maximum(np.abs(stream), np.maximum(1.0, np.abs(observed))[:, None])
-    at_least, at_most = stream >= observed[:, None] - slack, stream <= observed[:, None] + slack
+    scores = per_set(observed, stream)
+    slack = ROUND_OFF * np.maximum(np.abs(stream), np.maximum(1.0, np.abs(scores)))
+    at_least, at_most = stream >= scores - slack, stream <= scores + slack
     n_upper, upper_stopped, p_value = _tails(at_least, n, h=h)
     n_lower, lower_stopped, p_lower = _tails(at_most, n, h=h)
     n_used, stopped = np.maximum(n_upper, n_lower), upper_stopped & lower_stopped

@@ -253,7 +253,7 @@ def _differences(config: RunSettings, cell: Cell) -> Iterator[str]:
     if cell.operator == "infill" and config.fills != "own":
         yield "fills: the same in every row here, own ones in the paper, which pulls win rates towards one half."
     if cell.operator == "infill" and config.n_fills != 1:
-        yield f"n-fills: {config.n_fills} fills are averaged here, 1 is drawn in the paper."
+        yield f"n-fills: win rates are averaged over {config.n_fills} fills here, 1 is drawn in the paper."
     protocol = PROTOCOLS[config.protocol]
     if not protocol.strict:
         yield "ties: half a win here, lost in the paper."
