@@ -70,4 +70,4 @@ def test_no_error_rate_is_above_nominal(tmp_path):
     command = [sys.executable, BENCHMARKS / "calibration.py", "--quick", "--write", page]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert page.read_text(encoding="utf-8").splitlines()[2].startswith("Yes:")
+    assert page.read_text(encoding="utf-8").splitlines()[2].startswith("Yes, ")
