@@ -17,7 +17,7 @@ test_of.__test__ = False
 def by_definition(tests):
     """Westfall and Young's algorithm 2.8 for tests whose draws belong together, one draw at a time."""
     n_draws = tests[0].n_draws
-    p_of = [[np.mean(test.null >= value) for value in test.null] for test in tests]
+    p_of = [[np.mean(np.append(test.null, test.statistic) >= value) for value in test.null] for test in tests]
     order = sorted(range(len(tests)), key=lambda place: tests[place].p_value)
     found, largest = [0.0] * len(tests), 0.0
     for rank, place in enumerate(order):
@@ -57,6 +57,21 @@ def test_the_same_test_twice_costs_nothing_and_independent_ones_cost_as_sidak_sa
 def test_a_lone_effect_among_many_configurations_is_found(rng):
     tests = [test_of(9.0, rng.normal(size=9999)), *(test_of(1.0, rng.normal(size=9999)) for _ in range(96))]
     assert step_down(tests, range(97), rng=rng).p_values[0] < 0.02
+
+
+def test_a_statistic_beyond_all_draws_is_adjusted_too(rng):
+    tests = [test_of(np.inf, rng.normal(size=199)), *(test_of(0.5, rng.normal(size=199)) for _ in range(49))]
+    assert tests[0].p_value == 1 / 200
+    assert step_down(tests, range(50), rng=rng).p_values[0] == pytest.approx(1 - (1 - 1 / 200) ** 50, abs=0.03)
+
+
+@pytest.mark.parametrize(("n_tests", "n_draws"), [(5, 199), (50, 199), (200, 99)])
+def test_few_draws_make_no_false_rejection_more_likely(rng, n_tests, n_draws):
+    wrong, n_trials = 0, 300
+    for _ in range(n_trials):
+        tests = [test_of(row[0], row[1:]) for row in rng.normal(size=(n_tests, n_draws + 1))]
+        wrong += min(step_down(tests, range(n_tests), rng=rng).p_values) <= 0.05
+    assert binomtest(wrong, n_trials, 0.05, alternative="greater").pvalue > 0.001
 
 
 def test_infinite_statistics_tie_with_each_other_alone(rng):

@@ -373,11 +373,12 @@ def step_down(tests: Sequence[MeanTest], keys: Sequence[Hashable], *, rng: Rng, 
     ranks = []
     for test, key in zip(tests, keys, strict=True):
         order = orders.setdefault(key, rng.permutation(test.n_draws))
-        # Tied draws have the same p-value: the share that is at least as large.
-        ascending = np.sort(test.null)
+        # The observed statistic is one more draw, as in its own p-value. Without it, no draw of the other tests would
+        # reach the p-value of a test that exceeds all of its draws. Tied draws have the same p-value.
+        ascending = np.sort(np.append(test.null, abs(test.statistic)))
         slack = ROUND_OFF * ascending.max(initial=0.0, where=np.isfinite(ascending))
-        above = test.n_draws - np.searchsorted(ascending, test.null - slack, side="left")
-        ranks.append((above / test.n_draws)[order])
+        above = ascending.size - np.searchsorted(ascending, test.null - slack, side="left")
+        ranks.append((above / ascending.size)[order])
     smallest, n_draws = np.full(tests[0].n_draws, np.inf), tests[0].n_draws
     found, in_order = np.empty(len(tests)), np.argsort([test.p_value for test in tests], kind="stable")
     for place in in_order[::-1]:

@@ -1,0 +1,116 @@
+"""Tables of rates that were measured by simulation, before and after a change."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_SLACK = 1e-12
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One measured rate, before and after; None where there is none."""
+
+    before: float | None
+    after: float | None
+    n: int
+    """Number of simulated data sets."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One case of a claim, for several sizes."""
+
+    case: str
+    cells: dict[int, Cell]
+    most: float | None = None
+    """Nominal rate of an error."""
+    least: float | None = None
+    """Nominal rate of a success, such as coverage."""
+
+    @property
+    def error(self) -> float:
+        """Largest Monte Carlo standard error: at the nominal rate, else at the measured one."""
+        nominal = self.most if self.most is not None else self.least
+        rates = [(cell.after or 0.0) if nominal is None else nominal for cell in self.cells.values()]
+        return max(_error(rate, cell.n) for rate, cell in zip(rates, self.cells.values(), strict=True))
+
+    def fails(self, size: int) -> bool:
+        """Return True if the rate of `ice_eval.stats` is worse than nominal by more than three standard errors."""
+        cell = self.cells[size]
+        if cell.after is None:
+            return False
+        if self.most is not None:
+            return cell.after > self.most + 3 * _error(self.most, cell.n) + _SLACK
+        return self.least is not None and cell.after < self.least - 3 * _error(self.least, cell.n) - _SLACK
+
+    @property
+    def failures(self) -> list[int]:
+        return [size for size in self.cells if self.fails(size)]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A table: what is claimed, and what was measured."""
+
+    title: str
+    lines: list[Line]
+    sizes: str = "N"
+    """Meaning of the columns."""
+    note: str = ""
+    in_percent: bool = True
+
+    @property
+    def failures(self) -> list[str]:
+        return [f"{self.title}: {line.case}, {self.sizes} = {size}" for line in self.lines for size in line.failures]
+
+    def markdown(self) -> str:
+        sizes = sorted({size for line in self.lines for size in line.cells})
+        head = ["case", "nominal", "s.e.", "", *(f"{self.sizes} = {size}" for size in sizes)]
+        rows = [head, ["---"] * 4 + ["--:"] * len(sizes)]
+        for line in self.lines:
+            sense, nominal = ("≤", line.most) if line.most is not None else ("≥", line.least)
+            about = [line.case, "" if nominal is None else f"{sense} {percent(nominal)}"]
+            about.append(percent(line.error, digits=2) if self.in_percent else "")
+            before = [self._text(line.cells[size].before) if size in line.cells else "" for size in sizes]
+            after = [self._text(line.cells[size].after) if size in line.cells else "" for size in sizes]
+            marked = [
+                f"**{text} fails**" if size in line.failures else text for size, text in zip(sizes, after, strict=True)
+            ]
+            rows += [[*about, "before", *before], ["", "", "", "after", *marked]]
+        table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+        return "\n\n".join(part for part in (f"## {self.title}", self.note, table) if part)
+
+    def _text(self, rate: float | None) -> str:
+        if rate is None:
+            return "–"
+        return percent(rate) if self.in_percent else f"{rate:.3f}"
+
+
+def percent(rate: float, *, digits: int = 1) -> str:
+    return f"{100 * rate:.{digits}f} %"
+
+
+def _error(rate: float, n: int) -> float:
+    return math.sqrt(rate * (1 - rate) / n)
+
+
+def overview(claims: Sequence[Claim]) -> str:
+    """Return the worst rate of each kind of error, before and after."""
+    rows = [["claim", "nominal", "worst before", "worst after", "s.e.", "holds"], ["---"] * 6]
+    for claim in claims:
+        for nominal in dict.fromkeys((line.most, line.least) for line in claim.lines):
+            if nominal == (None, None):
+                continue
+            lines = [line for line in claim.lines if (line.most, line.least) == nominal]
+            worst, sense = (max, "≤") if nominal[1] is None else (min, "≥")
+            limit, texts = nominal[0] if nominal[1] is None else nominal[1], []
+            for side in ("before", "after"):
+                rates = [(getattr(cell, side), size) for line in lines for size, cell in line.cells.items()]
+                known = [pair for pair in rates if pair[0] is not None]
+                rate, size = worst(known) if known else (None, 0)
+                texts.append("–" if rate is None else f"{percent(rate)} ({claim.sizes} = {size})")
+            error = percent(max(line.error for line in lines), digits=2)
+            holds = "**no**" if any(line.failures for line in lines) else "yes"
+            rows.append([claim.title, f"{sense} {percent(limit or 0.0)}", *texts, error, holds])
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
