@@ -12,7 +12,7 @@ from ice_eval.rationales import independent_sets, units_of
 from ice_eval.records import Kind
 from ice_eval.results.ledger import clipped_nsr
 from ice_eval.results.view import shown_text
-from ice_eval.stats import mean_interval
+from ice_eval.stats import percentile_interval, resampled_means
 
 TEXTS = ["a good warm film", "a bad cold slow film", "good food and good wine", "we waited and it was bad"]
 
@@ -163,8 +163,10 @@ def test_intervals_are_percentiles_of_200_resamples(evaluate, protocol):
         rates = np.array([e.win_rate for e in run.folder.examples() if e.configuration == line.configuration])
         assert line.win_rate == pytest.approx(rates.mean())
         rng = rng_for(0, "bootstrap")
-        interval = mean_interval(rates, rng=rng, n_resamples=200, method="percentile")
+        interval = percentile_interval(rates, rng=rng, n_resamples=200)
         assert line.win_rate_ci == interval
+        drawn = resampled_means(rates, rng=rng_for(0, "bootstrap"), n_resamples=200)
+        assert len(drawn) == 200 and interval == pytest.approx(np.quantile(drawn, [0.025, 0.975]))
 
 
 def test_released_infill_may_write_what_gives_the_label_away(toy, sentiment_task):

@@ -79,6 +79,8 @@ def test_every_kind_of_run_can_be_reported(finished, kind):
     summary = found.folder.summary()
     assert [table.title for table in tables([summary])] == [
         "Faithfulness",
+        "Head to head",
+        "Differences between attributions",
         "Operator agreement",
         "Over all operators",
     ]

@@ -51,7 +51,7 @@ def test_a_report_is_printed_as_markdown(ice, finished):
 
 
 def test_a_report_is_printed_as_csv(ice, finished):
-    first, second, third = ice("report", finished, "--format", "csv").out.strip().split("\n\n")
+    first, ranking, pairs, second, third = ice("report", finished, "--format", "csv").out.strip().split("\n\n")
     rows = list(csv.DictReader(first.splitlines()))
     assert [(row["attribution"], row["operator"]) for row in rows[:3]] == [
         ("attention", "delete"),
@@ -59,13 +59,15 @@ def test_a_report_is_printed_as_csv(ice, finished):
         ("attention", "all"),
     ]
     assert len(rows) == 9
+    assert [row["operator"] for row in csv.DictReader(ranking.splitlines())] == ["delete", "infill", "all"]
+    assert len(list(csv.DictReader(pairs.splitlines()))) == 3 * 2  # pairs of three attributions, two operators
     assert len(list(csv.DictReader(second.splitlines()))) == 3
     assert [row["conclusion"] for row in csv.DictReader(third.splitlines())] == ["inconclusive"] * 3
 
 
 def test_a_report_is_printed_as_latex(ice, finished):
     text = ice("report", finished, "--format", "latex").out
-    assert text.count(r"\begin{tabular}") == text.count(r"\end{tabular}") == 3
+    assert text.count(r"\begin{tabular}") == text.count(r"\end{tabular}") == 5
     assert r"95 \% CI" in text
     assert all(line.startswith("% ") for line in text.splitlines() if re.search(r"(?<!\\)%", line))
 

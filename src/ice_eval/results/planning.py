@@ -17,6 +17,7 @@ from ice_eval.results.folder import RunFolder
 from ice_eval.results.outcomes import ALL, groups_of
 from ice_eval.results.records import Configuration, RunSettings
 from ice_eval.results.summary import ALPHA, configurations, names_of, outcomes_by_configuration
+from ice_eval.stats.intervals import half_width
 
 PILOT_EXAMPLES, PILOT_SETS = 48, 12
 """The pilot of `adaptive="dataset"`: three parts, and no more sets than are usually enough."""
@@ -269,7 +270,7 @@ def _choice(name: str, n: int, m: int, spreads: Sequence[stats.Spread], cost: Co
         tokens=round(tokens + n * cost.tokens_attribution),
         minutes=round((n * cost.seconds_attribution + tokens * cost.seconds_token) / 60, 2),
         disk_mb=round(rows * cost.bytes_row / 1e6, 1),
-        width=2 * 1.96 * max(stats.standard_error(spread, n=n, m=m) for spread in spreads),
+        width=2 * half_width(n) * max(stats.standard_error(spread, n=n, m=m) for spread in spreads),
         detectable_win_rate=max(stats.detectable(spread, n=n, m=m) for spread in spreads),
     )
 

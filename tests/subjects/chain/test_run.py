@@ -121,7 +121,7 @@ def test_all_statistics_come_from_the_ledger(genuine):
 def test_requests_are_asked_once_and_continuing_asks_nothing(genuine):
     folder, server = genuine
     assert set(server.answered.values()) <= {1, 3}, "the full chain is asked three times"
-    again, silent = run(Reasoner(), folder.path, count=12)
+    again, silent = run(Reasoner(), folder.path, count=16)
     assert not silent.requests
     assert again.summary().chains.capacity == folder.summary().chains.capacity
 
