@@ -180,7 +180,8 @@ def test_families_that_are_held_small_come_back_bit_for_bit(first, second, data)
     one, two = held(first), held(second, missing=[0, 1])
     assert_families(one, first)
     assert_families(two, second)
-    both = Families(np.concatenate([one.beaten, two.beaten]), np.concatenate([one.sizes, two.sizes]))
+    joined = [np.concatenate([getattr(each, name) for each in (one, two)]) for name in ("beaten", "sizes", "n_sets")]
+    both = Families(*joined)
     assert_families(both, [*first, *second])
     chosen = np.array(data.draw(st.lists(st.booleans(), min_size=len(both.sizes), max_size=len(both.sizes))))
     places = [*range(len(first)), None, None, *range(len(first), len(first) + len(second))]
