@@ -37,7 +37,7 @@ run = ice.evaluate(
     attributions={"function word": naming(0), "reader's word": naming(1)},
     unit="word",
     n=len(CASES),
-    n_fills=20,  # what one fill happens to say is averaged out
+    n_fills=20,  # every other word has a fill of its own
 )
 for (text, _), lines in zip(CASES.items(), run.examples().groupby("example_id", sort=True), strict=True):
     print(text)
