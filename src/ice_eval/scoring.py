@@ -134,7 +134,7 @@ def _order(rows: Inputs, prefix: int) -> Ids:
 
 def _cuts(lengths: Ids, pass_tokens: int, budget: int) -> Ids:
     """Return the ends of the cheapest batches of sorted rows; the cost is padded tokens plus `pass_tokens` per pass."""
-    if not pass_tokens:
+    if not pass_tokens or not len(lengths):
         return np.array([len(lengths)])
     starts = np.flatnonzero(np.diff(lengths, prepend=0))
     ends = np.append(starts[1:], len(lengths))

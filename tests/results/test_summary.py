@@ -94,6 +94,8 @@ def test_means_and_rates_follow_the_definitions(book, hand_made_run):
     effects = [(v - statistics.fmean(null)) / statistics.pstdev(null) for v, null in compared]
     assert line.effect_size == pytest.approx(statistics.fmean(effects), rel=1e-9)
     assert line.effect_size_median == pytest.approx(statistics.median(effects), rel=1e-9)
+    random = [(null[0] - statistics.fmean(null[1:])) / statistics.pstdev(null[1:]) for _, null in compared]
+    assert line.effect_size_random == pytest.approx(statistics.median(random), rel=1e-9)
     assert line.accuracy == pytest.approx(statistics.fmean(t["predicted"] == t["gold"] for t in truth), abs=1e-12)
     assert line.weak_signal_rate == pytest.approx(statistics.fmean(abs(s) < 0.05 for s in signals), abs=1e-12)
     assert line.negative_signal_rate == pytest.approx(statistics.fmean(s < 0 for s in signals), abs=1e-12)

@@ -86,12 +86,17 @@ def _sides(line: RobustnessLine) -> str | None:
 
 _SIMULTANEOUS = "95 % CI (simultaneous)"
 _UNTIED = Column("win_rate_untied", "of untied (at most)", "text", get=_untied)
+_PAPER = (
+    Column("effect_size_median", "median d", "effect"),
+    Column("effect_size_random", "d of a random set", "effect"),
+)
 _SUMMARY = (
     *naming("model", "task", "attribution", "null", "operator", "direction", "k", "n"),
     Column("win_rate", "win rate", "percent", word=lambda line: word_of_verdict(line.verdict)),
     *(Column(each.name, *each.metadata["column"]) for each in fields(Measures) if "column" in each.metadata),
     _UNTIED,
     Column("rank_effect", "effect", "text", get=_effect),
+    *_PAPER,
     # A single example tests nothing about a mean: its value of 1 would read like a result.
     Column("p_value", "p", "p-value", get=lambda line: line.p_value if line.n > 1 else None),
     Column("p_adjusted", "p adj.", "p-value", get=lambda line: line.p_adjusted if line.n > 1 else None),
@@ -109,7 +114,10 @@ def summary_table(summaries: Sequence[Summary], *, simultaneous: bool = False) -
     runs, lines = _numbered(summaries, [summary.configurations for summary in adjusted_jointly(summaries)])
     of_steps = bool(summaries) and all(summary.chains is not None for summary in summaries)
     title = "Faithfulness of the explanations of steps" if of_steps else "Faithfulness"
-    columns = [each for each in _SUMMARY if each is not _UNTIED or any("ties" in line.flags for line in lines)]
+    flags = {flag for line in lines for flag in line.flags}
+    hidden = {_UNTIED} if "ties" not in flags else set()
+    hidden |= set(_PAPER) if flags.isdisjoint(("protocol_paper", "protocol_released")) else set()
+    columns = [each for each in _SUMMARY if each not in hidden]
     if simultaneous:
         columns = [replace(each, header=_SIMULTANEOUS) if each.field == "win_rate_ci" else each for each in columns]
     return table_of(title, lines, columns, runs=runs, best=("win rate", _highest(runs, lines)))

@@ -432,6 +432,7 @@ class ScoredExamples:
         return {
             "effect": effect,
             "effect_size": effect_size,
+            "effect_size_random": _of_a_random_set(measure, n),
             "first_half": halves[0],
             "second_half": halves[1],
             **noise,
@@ -472,6 +473,13 @@ class ScoredExamples:
                 kept = np.setdiff1d(np.arange(self.examples.n_units[example[row]]), kept)
             found.append(tuple(kept.tolist()))
         return found
+
+
+def _of_a_random_set(measure: Matrix, n: Ids) -> Values:
+    """Return the effect size of the first random set of each example against the others; NaN without two others."""
+    found, several = np.full(len(n), np.nan), n > 2
+    found[several] = stats.effect_sizes(measure[several, 0], measure[several, 1:], n[several] - 1)
+    return found
 
 
 def _halves(

@@ -313,6 +313,9 @@ class Measures(Record):
     effect_size: float | None = None
     """Mean over examples of the distance from the null's mean, in its standard deviations."""
     effect_size_median: float | None = None
+    """The paper's effect size; see `effect_size_random`."""
+    effect_size_random: float | None = None
+    """Median effect size of a random set per example, which is not 0 where the null is skewed."""
     effect_size_undefined: int | None = None
     """Number of examples whose null has no spread."""
     nsr: float | None = None

@@ -151,7 +151,7 @@ class _Inferences:
     """Intervals, tests and verdicts of all configurations; all tests share one stream of draws."""
 
     def __init__(self, used: Mapping[Configuration, Outcomes], config: RunSettings) -> None:
-        self._config, self._protocol = config, PROTOCOLS[config.protocol]
+        self._config, self._protocol, self._anytime = config, PROTOCOLS[config.protocol], config.until is not None
         self._used = {cell: outcomes for cell, outcomes in used.items() if len(outcomes)}
         families: dict[tuple[Hashable, ...] | None, list[Configuration]] = {}
         for cell, outcomes in self._used.items():
@@ -165,7 +165,7 @@ class _Inferences:
         """Return p-values, adjusted ones, and the error rate at which all intervals hold together."""
         if not self._used:
             return {}, {}, 1 - _LEVEL
-        if self._config.until is not None:  # a randomization test holds its level only if one looks once
+        if self._anytime:  # a randomization test holds its level only if one looks once
             rates = [(used.column("win_rate"), groups_of(used)) for used in self._used.values()]
             alone = [stats.mean_pvalue(each, stats.CHANCE, groups=groups, anytime=True) for each, groups in rates]
             together = stats.adjusted(np.maximum(alone, _SMALLEST_P))
@@ -185,10 +185,13 @@ class _Inferences:
         return p_values, dict(zip(tests, joint.p_values, strict=True)), joint.alpha
 
     def of(self, cell: Configuration) -> _Inference:
-        rates, used = self._used[cell].column("win_rate"), self._used[cell]
-        interval = self._interval(rates, used)
-        anytime = self._config.until is not None
-        simultaneous = stats.mean_interval(rates, groups=groups_of(used), level=1 - self._alpha, anytime=anytime)
+        used, groups = self._used[cell], groups_of(self._used[cell])
+        rates, lost, level = used.column("win_rate"), self._lost_ties(used), 1 - self._alpha
+        interval = self._interval(rates, groups)
+        simultaneous = stats.mean_interval(rates, groups=groups, level=level, anytime=self._anytime)
+        fair = interval, simultaneous
+        if lost.any():
+            fair = self._interval(rates + lost, groups), stats.mean_interval(rates + lost, groups=groups, level=level)
         ties = float(used.column("tie_rate").mean())
         return _Inference(
             rates,
@@ -196,24 +199,31 @@ class _Inferences:
             simultaneous,
             self._p_values[cell],
             self._adjusted[cell],
-            stats.verdict(interval, tie_rate=ties),
-            stats.verdict(simultaneous, tie_rate=ties),
+            stats.verdict(fair[0], tie_rate=ties),
+            stats.verdict(fair[1], tie_rate=ties),
         )
 
     def in_nsr_order(self, cell: Configuration) -> tuple[float, stats.Verdict]:
         """Return win rate and verdict if sets were ranked by NSR: the mirror image where the signal is negative."""
         used = self._used[cell]
-        rates = used.column("win_rate")
+        rates, lost = used.column("win_rate"), self._lost_ties(used)
         if not self._protocol.by_clipped_nsr:  # they are in this order already
-            lost = used.column("tie_rate") if self._protocol.strict else 0.0  # a tie is lost in either order
-            rates = np.where(used.column("signal") < 0, 1 - rates - lost, rates)
+            rates = np.where(used.column("signal") < 0, 1 - rates - 2 * lost, rates)  # a tie is lost in either order
         ties = float(used.column("tie_rate").mean())
-        return float(rates.mean()), stats.verdict(self._interval(rates, used), tie_rate=ties)
+        return float(rates.mean()), stats.verdict(self._interval(rates + lost, groups_of(used)), tie_rate=ties)
 
-    def _interval(self, rates: NDArray[np.float64], used: Outcomes) -> stats.Interval:
+    def _lost_ties(self, used: Outcomes) -> NDArray[np.float64]:
+        """Return how far below one half chance lies in each example, because its protocol counts ties as lost.
+
+        Words are about a fair count. By the count of the protocol a random explanation would be anti-faithful.
+        """
+        ties = used.column("tie_rate")
+        return ties / 2 if self._protocol.strict else np.zeros(len(ties))
+
+    def _interval(self, rates: NDArray[np.float64], groups: stats.Groups) -> stats.Interval:
         if self._protocol.percentile:
-            return stats.percentile_interval(rates, rng=rng_for(self._config.seed, "bootstrap"), groups=groups_of(used))
-        return stats.mean_interval(rates, groups=groups_of(used), anytime=self._config.until is not None)
+            return stats.percentile_interval(rates, rng=rng_for(self._config.seed, "bootstrap"), groups=groups)
+        return stats.mean_interval(rates, groups=groups, anytime=self._anytime)
 
 
 def is_decided(folder: RunFolder, config: RunSettings) -> bool:
@@ -303,6 +313,7 @@ def _measures(
         effect=float(used.column("effect").mean()),
         effect_size=float(np.mean(effects)) if effects.size else None,
         effect_size_median=_median(effects),
+        effect_size_random=_median(used.known("effect_size_random")),
         effect_size_undefined=len(used) - len(effects),
         nsr=_pooled_nsr(used),
         nsr_median=_median(used.known("nsr")),
