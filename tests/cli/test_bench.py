@@ -21,7 +21,7 @@ def small(tmp_path, monkeypatch):
 def test_a_grid_is_planned_run_and_printed(ice, small, tmp_path):
     done = ice("bench", small())
     assert done.code == 0
-    for title in ("Plan", "Runs", "Win rates", "Operator dependence", "Prompts", "Guidelines"):
+    for title in ("Plan", "Runs", "Win rates", "Operator dependence", "Prompts", "Pooled win rates", "Guidelines"):
         assert f"\n{title}\n" in f"\n{done.out}"
     assert "Bench folder: ice-bench/small" in done.out
     assert "[2/2] toy on sst2, prompt minimal" in done.err

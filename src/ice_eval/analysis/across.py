@@ -9,8 +9,9 @@ import numpy as np
 from ice_eval import stats
 from ice_eval.analysis import grid as grids
 from ice_eval.analysis.examples import groups_of
-from ice_eval.analysis.grid import Cell, GridResults, GridRun, Pair, WinRateSpread, operator_dependence
+from ice_eval.analysis.grid import Cell, GridResults, GridRun, Pair, WinRateSpread, is_control, operator_dependence
 from ice_eval.analysis.measures._base import Found, Missing, Part, filled
+from ice_eval.analysis.variance import variance
 from ice_eval.rationales import Share
 from ice_eval.results import Configuration, SummaryLine, differences
 from ice_eval.results.outcomes import ALL
@@ -333,8 +334,6 @@ def languages(grid: GridResults) -> Found | Missing:
 
 # --- guidelines ---------------------------------------------------------------------------------------------------
 
-_CONTROLS = frozenset({"random", "first-k", "last-k", "longest-words", "rarest-tokens", "lexicon", "human"})
-"""Attributions that are baselines, and are never recommended."""
 NOT_SETTLED = "not settled"
 
 
@@ -355,10 +354,6 @@ def guidelines(grid: GridResults) -> Found | Missing:
     return Found((Part("Guidelines", shown, lines),), notes)
 
 
-def _is_control(attribution: str) -> bool:
-    return attribution.partition(":")[0] in _CONTROLS
-
-
 def _advice_lines(run: GridRun, grid: GridResults) -> Iterator[_Line]:
     lines = [line for line in grid.lines_of(run) if line.operator != ALL]
     sizes: list[Share | None] = list(dict.fromkeys(line.k for line in lines if line.k is not None))
@@ -369,7 +364,7 @@ def _advice_lines(run: GridRun, grid: GridResults) -> Iterator[_Line]:
             places.setdefault((line.null, line.direction, k), []).append(line)
     operators = {line.operator for line in lines}
     for place, compared in places.items():
-        if not all(_is_control(line.attribution) for line in compared):
+        if not all(is_control(line.attribution) for line in compared):
             advice, reason = _advice(run, compared, operators)
             yield {**run.head, **dict(zip(_PLACE, place, strict=True)), "advice": advice, "reason": reason}
 
@@ -381,7 +376,7 @@ def _advice(run: GridRun, lines: Sequence[SummaryLine], operators: Set[str]) -> 
     supported = [
         name
         for name, own in by_name.items()
-        if not _is_control(name) and {line.operator for line in own} == operators and all(map(_is_supported, own))
+        if not is_control(name) and {line.operator for line in own} == operators and all(map(_is_supported, own))
     ]
     if not supported:
         return NOT_SETTLED, "no attribution's interval lies above 55 % under every operator"
@@ -432,6 +427,7 @@ QUESTIONS: Mapping[str, Callable[[GridResults], Found | Missing]] = {
     "k_sensitivity": sizes,
     "base_and_instruct": tuning,
     "languages": languages,
+    "variance": variance,
     "guidelines": guidelines,
 }
 """All questions by their names in JSON, in printing order."""

@@ -31,6 +31,13 @@ POSITIVE_RAW = 0.5
 """Smallest ERASER score (comprehensiveness or sufficiency) that counts as a good explanation."""
 LONG_TEXT = 100
 """Smallest median number of tokens of a long text."""
+CONTROLS = frozenset({"random", "first-k", "last-k", "longest-words", "rarest-tokens", "lexicon", "human"})
+"""Attributions that are baselines, and are never recommended."""
+
+
+def is_control(attribution: str) -> bool:
+    """Return True for a baseline, with or without options."""
+    return attribution.partition(":")[0] in CONTROLS
 
 
 @dataclass(frozen=True, kw_only=True)
