@@ -54,6 +54,7 @@ def main() -> None:
                 with_bf16_head(model) if name == "bf16 head" else model,
                 data=given.data,
                 n=given.n,
+                n_fills=1,  # as in the paper, so that one choice differs at a time
                 out=None if given.out is None else given.out / slug,
                 **settings,
             )
