@@ -310,7 +310,8 @@ def test_a_wide_figure_pushes_its_caption_below_rather_than_hide_a_panel(opened,
 def test_a_shade_says_that_a_table_goes_on_below(opened, bare):
     page = opened(bare, width=1400)
     box = page.locator("#tables .wide").first
-    page.add_style_tag(content="#tables :is(td, th):nth-child(n + 5) { display: none; }")  # a table narrower than its box
+    # With four columns the table is narrower than its box.
+    box.evaluate("box => box.querySelectorAll(':is(td, th):nth-child(n + 5)').forEach(cell => cell.remove())")
     box.evaluate("box => { box.style.maxHeight = '9rem'; box.scrollIntoView(); scrollBy(0, -200); }")
     place = box.bounding_box()
 
@@ -319,9 +320,9 @@ def test_a_shade_says_that_a_table_goes_on_below(opened, bare):
         at = {"x": place["x"] + place["width"] - 100, "y": place["y"] + place["height"] - from_bottom}
         return page.screenshot(clip={**at, "width": 1, "height": 1})
 
-    assert pixel(1) != pixel(60)
+    assert pixel(3) != pixel(60)
     box.evaluate("box => { box.scrollTop = box.scrollHeight; }")
-    assert pixel(1) == pixel(60)
+    assert pixel(3) == pixel(60)
 
 
 def test_controls_have_names_and_ids_are_unique(opened, address):
