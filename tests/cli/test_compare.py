@@ -58,9 +58,10 @@ def test_the_same_run_twice_has_no_differences(ice, runs):
 
 
 def test_other_formats(ice, runs):
-    settings, rates = ice("compare", runs / "a", runs / "b", "--format", "csv").out.strip().split("\n\n")
+    settings, rates, rankings = ice("compare", runs / "a", runs / "b", "--format", "csv").out.strip().split("\n\n")
     assert [row for row in csv.DictReader(settings.splitlines())] == [{"field": "seed", "A": "0", "B": "1"}]
     assert [row["attribution"] for row in csv.DictReader(rates.splitlines())] == ["gradient", "random"]
+    assert [set(row) for row in csv.DictReader(rankings.splitlines())] == [{"operator", "A", "B"}]
     assert "| attribution |" in ice("compare", runs / "a", runs / "b", "--format", "md").out
     assert r"\begin{tabular}" in ice("compare", runs / "a", runs / "b", "--format", "latex").out
 

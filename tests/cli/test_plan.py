@@ -44,7 +44,7 @@ def test_a_plan_says_nothing_of_the_pilot_as_if_it_were_the_run(plan):
 def test_a_plan_as_json_can_be_read(plan):
     done = plan("--json", "--hourly-price", "6", "--detect", "0.6")
     content = json.loads(done.out)
-    assert [choice["name"] for choice in content["choices"]][-1] == "detect 60 %"
+    assert [choice["name"] for choice in content["choices"]][-1] == "detect 60 %, --n-fills 4"
     assert content["choices"][0]["n"] == 8 and content["choices"][0]["m"] == 12
     assert content["dollars"] == [choice["minutes"] / 60 * 6 for choice in content["choices"]]
     assert content["model"] == "toy"

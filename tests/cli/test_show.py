@@ -35,8 +35,8 @@ def test_an_example_is_shown_as_json(ice, finished):
     shown = json.loads(ice("show", finished, "--example", "3", "--json").out)
     assert shown["example_id"] == "3" and shown["fields"]["text"].startswith("a broken plot")
     assert len(shown["outcomes"]) == 9
-    # Full and empty; 7 sets and 3 rationales under each of two operators.
-    assert len(shown["rows"]) == 2 + 2 * (7 + 3)
+    # Full and empty; 7 sets and 3 rationales under delete, and under infill 7 sets and 3 rationales with 6 fills.
+    assert len(shown["rows"]) == 2 + (7 + 3) + (7 + 3 * 6)
     for row in shown["rows"]:
         assert sum(row["probabilities"].values()) == pytest.approx(1)
         assert len(row["input_ids"]) == len(row["segment_ids"])

@@ -129,7 +129,9 @@ def test_what_says_nothing_is_counted_not_ranked_by_a_draw(ice, short, tmp_path)
     )
     rest = ("--m", 4, "--operators", "delete", "--attributions", "random", "--out", tmp_path / "run")
     assert ice("run", *given, *rest, "--attribution-file", f"mine={path}").code == 0
-    assert json.loads((tmp_path / "run" / "manifest.json").read_text())["messages"] == [
+    [shared, *messages] = json.loads((tmp_path / "run" / "manifest.json").read_text())["messages"]
+    assert shared.startswith("1 text occurs in several examples (2 of 4)")
+    assert messages == [
         "the attribution 'mine' says nothing about any unit of 1 of 3 examples, which are skipped.",
         "the attribution 'mine' has the same number for all units in 1 of 3 examples: their rationale is a random "
         "draw.",

@@ -14,8 +14,8 @@ from ice_eval.words import word_spans
 
 LANGUAGES = ("chinese_chnsenticorp", "arabic_astd", "hindi_movies")
 SMALL = {"m": 4, "attributions": ["attention", "random"]}
-ROWS = 2 + 2 * (5 + 2)
-"""Of an example: full and empty, and under each of two operators five random sets and two rationales."""
+ROWS = 2 + (5 + 2) + (5 + 2 * 4)
+"""Of an example: full and empty, five random sets and two rationales under delete, and with four fills under infill."""
 FIELDS = ("premise", "hypothesis")
 
 

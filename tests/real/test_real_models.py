@@ -43,7 +43,7 @@ def test_every_score_of_a_language_model_is_that_of_a_plain_forward(smollm2, sha
     tokenizer = smollm2.codec.tokenizer
     label_ids = [tokenizer(word, add_special_tokens=False)["input_ids"][0] for word in LABELS.values()]
     rows = ledger_of(run)
-    assert len(rows) == 3 * (2 + 2 * (11 + 3))
+    assert len(rows) == 3 * (2 + (11 + 3) + (11 + 3 * 10))
     for row in rows:
         expected = plain_scores(smollm2.model, row, label_ids, causal=True)
         np.testing.assert_allclose(row.scores, expected, atol=1e-4)
@@ -55,7 +55,7 @@ def test_every_score_of_an_encoder_is_that_of_a_plain_forward(shared_data):
     run = ice.evaluate(str(folder), sst2(shared_data, "{text}"), n=3, m=5, device="cpu")
     model = transformers.AutoModelForSequenceClassification.from_pretrained(folder, dtype=torch.float32).train(False)
     rows = ledger_of(run)
-    assert len(rows) == 3 * (2 + 2 * (6 + 3))
+    assert len(rows) == 3 * (2 + (6 + 3) + (6 + 3 * 5))
     for row in rows:
         np.testing.assert_allclose(row.scores, plain_scores(model, row, (0, 1), causal=False), atol=1e-4)
 

@@ -180,7 +180,6 @@ def test_an_interval_of_the_wrong_level_does_not_cover(rng, monkeypatch):
     real = stats.mean_interval
     monkeypatch.setattr(stats, "mean_interval", lambda *args, **more: real(*args, level=0.85, **more))
     assert not checks.coverage(ABOUT, population, **settings, rng=rng).ok
-    assert checks.coverage(ABOUT, population, **settings | {"promised": False}, rng=rng).ok
 
 
 def test_random_sets_are_uniform_and_ordered_ones_are_not(rng, monkeypatch):

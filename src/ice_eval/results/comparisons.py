@@ -478,7 +478,8 @@ class ScoredExamples:
 def _of_a_random_set(measure: Matrix, n: Ids) -> Values:
     """Return the effect size of the first random set of each example against the others; NaN without two others."""
     found, several = np.full(len(n), np.nan), n > 2
-    found[several] = stats.effect_sizes(measure[several, 0], measure[several, 1:], n[several] - 1)
+    if several.any():
+        found[several] = stats.effect_sizes(measure[several, 0], measure[several, 1:], n[several] - 1)
     return found
 
 
