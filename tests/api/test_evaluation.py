@@ -107,7 +107,7 @@ def test_progress_is_reported_and_adds_up(evaluate):
     assert first.stopped and second.stopped
     assert first.said == [
         "500 examples were asked for, and the data hold 4: all of them are used.",
-        "4 examples tell win rates from about 100 % on from chance: weaker explanations will read as not "
+        "4 examples distinguish win rates of about 100 % or more from chance; weaker explanations will read as not "
         "distinguishable from random.",
         "with 6 random sets no single example can be significant; 9 are the least.",
     ]

@@ -91,3 +91,33 @@ def test_an_interrupted_run_ends_where_another_does(tmp_path):
 def test_intervals_of_the_paper_do_not_allow_it():
     with pytest.raises(ConfigError, match="needs intervals that hold at any time"):
         settled({"right": right}, protocol="paper")
+
+
+def half_right(item):
+    """An explanation that is right for half of the texts, and wrong for most others."""
+    return planted(item) * (1 if int(item.example_id) % 2 else -0.8)
+
+
+def test_a_finished_run_ends_where_it_did_and_what_is_added_goes_as_far(tmp_path):
+    first = settled({"half": half_right}, out=tmp_path / "run")
+    n = first.folder.manifest().data.examples
+    assert 32 < n <= 160
+    again = settled({"half": half_right}, out=tmp_path / "run")
+    assert again.folder.manifest().data.examples == n
+    grown = settled({"half": half_right, "right": right}, out=tmp_path / "run")
+    assert {line.n for line in grown.folder.summary().configurations} == {n}
+    assert grown.folder.manifest().data.examples == n
+
+
+def test_the_examples_of_a_pilot_are_looked_at_together():
+    found = settled({"right": right}, adaptive="dataset")
+    assert found.folder.manifest().data.examples == 48
+    assert {line.n for line in found.folder.summary().configurations} == {48}
+
+
+def test_what_can_be_detected_is_said_for_the_wider_intervals():
+    early = settled({"half": half_right}, n=96)
+    n = early.folder.manifest().data.examples
+    fixed = run(reviews(160), attributions={"half": half_right}, operators=["delete"], m=20, n=n)
+    [one], [other] = early.folder.summary().configurations, fixed.folder.summary().configurations
+    assert one.n == other.n == 96 and one.detectable_win_rate > other.detectable_win_rate

@@ -59,7 +59,7 @@ def outcomes(rates, *, m=100, halves=None, groups=None, effect_sizes=None):
         "effect_size": known if effect_sizes is None else np.array(effect_sizes),
         "first_half": first,
         "second_half": second,
-        "m_effective": np.full(len(known), np.nan),
+        **{name: np.full(len(known), np.nan) for name in ("m_effective", "n_fills", "effect_size_random")},
     }
     families = np.array([family_of(rate) for rate in known]).reshape(len(known), 101)
     members = np.full(len(known), 101)

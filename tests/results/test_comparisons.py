@@ -8,7 +8,8 @@ import statistics
 import numpy as np
 import pytest
 
-from ice_eval.records import NOT_SET
+from ice_eval.nulls import SIZE
+from ice_eval.records import NOT_SET, Kind
 from ice_eval.results.comparisons import Reading, ScoredExamples
 from ice_eval.results.examples import Examples
 from ice_eval.results.json_files import as_json
@@ -178,13 +179,15 @@ def test_the_average_over_operators_is_not_one_of_log_odds(book):
 
 
 def test_a_set_is_compared_under_its_own_fill(book):
-    rationale, null = [0.5, 0.5, 0.5], [[0.999, 0.3, 0.3], [0.9, 0.5, 0.05], [0.001, 0.7, 0.7], [0.5, 0.5, 0.5]]
+    rationale, null = [0.6, 0.2, 0.7], [0.5, 0.3, 0.7, 0.6]
     one = book().reference()
-    for draw in range(3):
-        one.null(SETS[:4], [values[draw] for values in null], operator="infill", draw=draw)
-        one.rationale((2, 3), rationale[draw], operator="infill", draw=draw)
+    for draw, value in enumerate(rationale):
+        one.rationale((2, 3), value, operator="infill", draw=draw)
+    for place, value in enumerate(null):
+        one.row(Kind.RANDOM, SETS[place], value, set=place, null=SIZE, operator="infill", draw=place % 3)
     outcome = one.outcome("infill")
-    assert numbers(outcome) == by_hand(0.5, [values[place % 3] for place, values in enumerate(null)])
+    # Won, lost, tied, tied.
+    assert numbers(outcome) == by_hand(0.0, [-0.1, 0.1, 0.0, 0.0])
     assert outcome.score == pytest.approx(0.5)
 
 
@@ -192,8 +195,8 @@ def test_fills_are_averaged_before_operators(book):
     # Two fills under one operator weigh as much as the single answer of the other.
     one = book(m=1).reference()
     one.null([(0, 1)], [0.4], operator="delete").rationale((2, 3), 0.4, operator="delete")
-    for draw, (rationale, null) in enumerate([(0.8, 0.1), (0.4, 0.7)]):
-        one.null([(0, 1)], [null], operator="infill", draw=draw)
+    one.null([(0, 1)], [0.1], operator="infill", draw=0)
+    for draw, rationale in enumerate((0.8, 0.4)):
         one.rationale((2, 3), rationale, operator="infill", draw=draw)
     outcome = one.outcome("delete", "infill")
     assert outcome.score == pytest.approx((0.4 + (0.8 + 0.4) / 2) / 2)

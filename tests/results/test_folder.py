@@ -353,7 +353,7 @@ def test_a_manifest_carries_the_format_and_comes_back(folder):
     )
     folder.write_manifest(content)
     assert RunFolder.existing(folder.path).manifest() == content
-    assert json.loads((folder.path / "manifest.json").read_text(encoding="utf-8"))["schema"] == SCHEMA == 2
+    assert json.loads((folder.path / "manifest.json").read_text(encoding="utf-8"))["schema"] == SCHEMA == 3
 
 
 def test_a_folder_of_the_first_format_is_refused_in_one_line(folder):

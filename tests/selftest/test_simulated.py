@@ -19,7 +19,7 @@ def test_every_guarantee_holds_and_names_its_rate():
     kinds = {check.about.attribution for check in checks}
     assert kinds == {
         "benign win rates", "skewed win rates", "tied win rates", "random", "unequal groups", "skewed differences",
-        "chains of thought",
+        "chains of thought", "random, scores little by fills", "random, scores mostly by fills",
     }  # fmt: skip
 
 

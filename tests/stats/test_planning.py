@@ -155,7 +155,7 @@ def test_detectable_win_rate_of_uniform_win_rates(n, expected):
 def test_win_rates_that_happen_to_be_equal_make_a_data_set_no_more_precise():
     spread = detectable_win_rate(np.full(100, 0.52), families(100))
     assert spread == pytest.approx(detectable(Spread(1 / 12, 0.0), n=100, m=50), abs=0.005)
-    assert detectable_win_rate(np.full(100, 0.5), families(100, ties=True)) == 0.5
+    assert 0.5 < detectable_win_rate(np.full(100, 0.5), families(100, ties=True)) < 0.52
 
 
 def test_detectable_win_rate_of_groups_has_the_cluster_robust_error(rng):
@@ -247,3 +247,11 @@ def test_groups_make_a_mean_less_sure(rng):
     assert spread.within == spread_of(win_rates, m).within
     means = [rng.binomial(m, np.repeat(rng.beta(2, 2, size=n_groups), copies)).mean() / m for _ in range(2000)]
     assert standard_error(spread, n=n_groups * copies, m=m) == pytest.approx(np.std(means), rel=0.1)
+
+
+@pytest.mark.parametrize("n", [1, 3, 8, 20, 49, 50, 200])
+def test_no_win_rate_is_detectable_that_equal_values_do_not_show(n):
+    least = detectable_win_rate(np.full(n, 0.6), families(n, ties=True))
+    assert least > 0.5
+    if least < 0.99:
+        assert mean_pvalue(np.full(n, least + 1e-6), 0.5) <= 0.05 < mean_pvalue(np.full(n, least - 2e-3), 0.5)

@@ -137,8 +137,8 @@ def remarks(manifest: Manifest, config: RunConfig) -> Iterator[str]:
         yield "a single example says nothing about a mean win rate."
     elif detectable > stats.FAITHFUL:
         yield (
-            f"{n_examples} examples tell win rates from about {100 * min(detectable, 1):.0f} % on from chance: weaker "
-            "explanations will read as not distinguishable from random."
+            f"{n_examples} examples distinguish win rates of about {100 * min(detectable, 1):.0f} % or more from "
+            "chance; weaker explanations will read as not distinguishable from random."
         )
     if config.adaptive is None and config.m + 1 < 1 / ALPHA:
         yield f"with {config.m} random sets no single example can be significant; {round(1 / ALPHA) - 1} are the least."

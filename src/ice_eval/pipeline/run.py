@@ -188,10 +188,12 @@ def score_until_decided(job: Job, manifest: Manifest) -> Manifest:
     interruption. Intervals that hold at any time make looking free.
     """
     examples, size, n = job.evaluated, job.spec.part_size, 0
+    # The examples of a pilot are in the folder, so that they are looked at together.
+    first = math.ceil(PILOT_EXAMPLES / size) if job.engine.config.adaptive == "dataset" else 0
     while n < len(examples):
-        before, n = n, min(len(examples), size * max(_FIRST_LOOK, math.ceil(_MORE * n / size)))
+        before, n = n, min(len(examples), size * max(_FIRST_LOOK, first, math.ceil(_MORE * n / size)))
         score_parts(job, examples[:n], manifest, n_done=before)
-        if n == len(examples) or is_decided(job.folder, manifest.config):
+        if n == len(examples) or is_decided(job.folder, manifest.config, n_parts=math.ceil(n / size)):
             break
         job.reporter.say(f"after {n} examples not every verdict is settled.")
     return replace(manifest, data=replace(manifest.data, examples=n))

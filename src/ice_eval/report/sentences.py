@@ -27,7 +27,7 @@ FLAGS = {
     "adaptive_examples": "each example took as many random sets as its tests needed.",
     "until_decided": "the run looked at its verdicts to stop early: intervals and p-values hold at any time.",
     "exact_for_some": "short texts have fewer sets than were asked for: all of them were used, and the test is exact.",
-    "protocol_paper": "the choices of the paper's text: own fills in every row, ties lost, percentile intervals.",
+    "protocol_paper": "the paper's choices: own fills in every row, ties lost (in verdicts half), percentiles.",
     "protocol_released": "the choices of the paper's released package; not to be mixed with other results.",
     "scope_prompt": "words of the prompt's template were removed too, not only those of the text.",
     "sign_abs": "signed attributions rank units by magnitude, whether they speak for the label or against it.",
@@ -48,8 +48,8 @@ _STEP_FLAGS = {
     "depends_on_score_order": "the verdict changes if sets rank by how nearly they give the whole chain's score.",
 }
 SIMULTANEOUS = (
-    "Intervals and verdicts are simultaneous: in 95 % of runs, all intervals of the run cover. All its verdicts may be "
-    "read together."
+    "Intervals and verdicts are simultaneous: in 95 % of runs, all intervals of the first table cover. Its verdicts "
+    "may be read together."
 )
 _ACTS = {"sufficiency": "kept", "necessity": "removed"}
 _ENOUGH_FOR_KAPPA = 8

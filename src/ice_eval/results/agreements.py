@@ -37,7 +37,7 @@ def _compared(
     pair = first, second
     left, right = first.column("win_rate"), second.column("win_rate")
     found = stats.agreement(left, right, groups=groups_of(first), anytime=config.until is not None)
-    n_sets = [_worth(each.column("m"), each.flag("exact"), each.column("m_effective")) for each in pair]
+    n_sets = [_effective_sets(each.column("m"), each.flag("exact"), each.column("m_effective")) for each in pair]
     line = replace(line, **vars(found))
     if any(np.isnan(each.column("first_half")).any() for each in pair):
         return line  # one fill does not show how much fills matter
@@ -62,7 +62,7 @@ def disagreements(outcomes: Sequence[ExampleOutcome]) -> list[bool]:
     return [line.configuration._replace(operator="") in found for line in outcomes]
 
 
-def _worth(m: NDArray[Any], exact: NDArray[np.bool_], effective: NDArray[Any]) -> NDArray[np.float64]:
+def _effective_sets(m: NDArray[Any], exact: NDArray[np.bool_], effective: NDArray[Any]) -> NDArray[np.float64]:
     """Return the number of independent sets behind win rates."""
     # A null of all existing sets leaves no doubt, as one of very many would, unless fills were drawn.
     return np.where(np.isnan(effective), np.where(exact, _NO_DOUBT, m), effective)
@@ -71,7 +71,7 @@ def _worth(m: NDArray[Any], exact: NDArray[np.bool_], effective: NDArray[Any]) -
 def _differ(*pair: ExampleOutcome) -> bool:
     rates = [np.array([line.win_rate]) for line in pair]
     numbers = [[line.m, line.exact, np.nan if line.m_effective is None else line.m_effective] for line in pair]
-    n_sets = [_worth(*np.array(each, dtype=np.float64)[:, None]) for each in numbers]
+    n_sets = [_effective_sets(*np.array(each, dtype=np.float64)[:, None]) for each in numbers]
     return bool(stats.sides_differ(*rates, *n_sets).item())
 
 

@@ -134,9 +134,8 @@ class ScoredExamples:
     def __init__(self, examples: Examples, ledger: Ledger, reading: Reading) -> None:
         self.examples, self.ledger, self.reading = examples, ledger, reading
         head = ledger.head
-        chosen = np.flatnonzero(~self._crossed())
         keys = ("draw", "set", "size", "example", "direction", "operator", "attribution", "null", "kind")
-        order = chosen[np.lexsort([head[name][chosen] for name in keys])]
+        order = np.lexsort([head[name] for name in keys])
         sorted_head = head[order]
         parts = np.array([sorted_head[name] for name in _GROUPED], dtype=np.int64)
         changes = np.append(np.ones(min(len(order), 1), dtype=bool), (np.diff(parts) != 0).any(axis=0))
@@ -147,15 +146,6 @@ class ScoredExamples:
             firsts = np.flatnonzero(np.append(True, np.diff(own) != 0))
             group = _Group(order[start:stop], own[firsts], firsts, np.diff(np.append(firsts, len(own))))
             self._groups[tuple(parts[:, start].tolist())] = group
-
-    def _crossed(self) -> NDArray[np.bool_]:
-        """Return a mask of rows that are not read: runs of earlier versions scored every set under every fill."""
-        head, names = self.ledger.head, self.ledger.names.operators
-        drawing = [code for code, name in enumerate(names) if name in self.reading.drawing]
-        draws = np.isin(head["operator"], drawing)
-        n_fills = 1 + int(head["draw"].max(initial=0, where=draws & (head["kind"] == Kind.RATIONALE)))
-        crossed: NDArray[np.bool_] = draws & (head["kind"] == Kind.RANDOM) & (head["draw"] != head["set"] % n_fills)
-        return crossed
 
     @cached_property
     def _log_odds(self) -> Values:

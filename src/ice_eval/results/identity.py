@@ -264,7 +264,8 @@ def _line(cell: Configuration, first: _WinRates, second: _WinRates, same: Sequen
     groups = first.groups_of(ids[0]), second.groups_of(ids[1])
     found = None
     if paired:
-        found = stats.paired_difference(*rates, groups=groups[0])
+        anytime = any(each.manifest.config.until is not None for each in (first, second))
+        found = stats.paired_difference(*rates, groups=groups[0], anytime=anytime)
     elif left and right:
         found = stats.unpaired_difference(*rates, first_groups=groups[0], second_groups=groups[1])
     return WinRateDifference(

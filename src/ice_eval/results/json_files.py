@@ -67,10 +67,10 @@ def read_record(path: Path, kind: type[R]) -> R:
 
 
 def _check_format(folder: Path, schema: object) -> None:
-    if schema == 1:
+    if schema in range(1, SCHEMA):
         raise ConfigError(
-            f"{folder} was written by an earlier version of ice-eval (format 1); this version reads format {SCHEMA}. "
-            "Run the evaluation again."
+            f"{folder} was written by an earlier version of ice-eval (format {schema}); this version reads format "
+            f"{SCHEMA}. Run the evaluation again."
         )
     if schema is None:
         raise ConfigError(f"{folder} holds files without a `schema`; this version reads format {SCHEMA}.")

@@ -12,7 +12,7 @@ from ice_eval.settings import ChainFields, RunFields
 from ice_eval.stats import Crossing, Interval, Reasoning, ReasoningVerdict, Robustness, Side, Taxonomy, Verdict
 from ice_eval.table import CellKind
 
-SCHEMA = 2
+SCHEMA = 3
 """Version of the file format."""
 
 Scalar = str | int | float | bool | None

@@ -54,18 +54,24 @@ def rescore(folder: RunFolder) -> Summary:
     return summary
 
 
-def outcomes_by_configuration(folder: RunFolder, config: RunSettings) -> dict[Configuration, Outcomes]:
-    """Return every example of a folder, finished or not, under every configuration."""
-    return _grouped(folder, config, lambda outcomes: None)
+def outcomes_by_configuration(
+    folder: RunFolder, config: RunSettings, *, n_parts: int | None = None
+) -> dict[Configuration, Outcomes]:
+    """Return every example of a folder, or of its first parts, finished or not, under every configuration."""
+    return _grouped(folder, config, lambda outcomes: None, n_parts=n_parts)
 
 
 def _grouped(
-    folder: RunFolder, config: RunSettings, write: Callable[[Mapping[Configuration, Outcomes]], None]
+    folder: RunFolder,
+    config: RunSettings,
+    write: Callable[[Mapping[Configuration, Outcomes]], None],
+    *,
+    n_parts: int | None = None,
 ) -> dict[Configuration, Outcomes]:
     """Compare all examples, some parts at a time, so that not all rows are in memory."""
     cells = configurations(config)
     gathered = GrowingOutcomes()
-    for scored in scored_examples(folder, config):
+    for scored in scored_examples(folder, config, n_parts=n_parts):
         outcomes = {cell: scored.outcomes(cell, operators) for cell, operators in cells}
         write(outcomes)
         gathered.add(outcomes)
@@ -73,11 +79,11 @@ def _grouped(
 
 
 def scored_examples(
-    folder: RunFolder, config: RunSettings, *, kinds: Sequence[Kind] | None = COMPARED
+    folder: RunFolder, config: RunSettings, *, kinds: Sequence[Kind] | None = COMPARED, n_parts: int | None = None
 ) -> Iterator[ScoredExamples]:
     """Yield the examples of a folder with their rows, a few parts at a time."""
     parts, n_rows = list[tuple[Examples, Ledger]](), 0
-    for part in folder.parts():
+    for part in (part for part in folder.parts() if n_parts is None or part < n_parts):
         examples = folder.columns(part)
         parts.append((examples, folder.ledger(part, names_of(config, examples.ids), kinds=kinds)))
         n_rows += len(parts[-1][1])
@@ -181,8 +187,20 @@ class _Inferences:
             tests |= dict(zip(cells, found, strict=True))
         keys = [(cell.attribution, cell.k, cell.null) for cell in tests]
         joint = stats.step_down(list(tests.values()), keys, rng=rng_for(self._config.seed, "step-down"))
-        p_values = {cell: test.first(DRAWS).p_value for cell, test in tests.items()}
-        return p_values, dict(zip(tests, joint.p_values, strict=True)), joint.alpha
+        p_values = {cell: max(test.first(DRAWS).p_value, self._least_p(cell)) for cell, test in tests.items()}
+        raised = map(max, p_values.values(), joint.p_values)
+        return p_values, dict(zip(p_values, raised, strict=True)), joint.alpha
+
+    def _least_p(self, cell: Configuration) -> float:
+        """Return the p-value of the interval where an example has several fills, else 0.
+
+        A rationale is rated over all fills and a random set under one, so that swapping them is not exact: of few
+        examples, random explanations would reach 5 % too often.
+        """
+        used = self._used[cell]
+        if not (used.known("n_fills") > 1).any():
+            return 0.0
+        return stats.mean_pvalue(used.column("win_rate"), stats.CHANCE, groups=groups_of(used))
 
     def of(self, cell: Configuration) -> _Inference:
         used, groups = self._used[cell], groups_of(self._used[cell])
@@ -226,9 +244,9 @@ class _Inferences:
         return stats.mean_interval(rates, groups=groups, anytime=self._anytime)
 
 
-def is_decided(folder: RunFolder, config: RunSettings) -> bool:
-    """Return True if the verdict on every attribution but the control is settled under every operator."""
-    for cell, outcomes in outcomes_by_configuration(folder, config).items():
+def is_decided(folder: RunFolder, config: RunSettings, *, n_parts: int) -> bool:
+    """Return True if the first parts settle the verdict on every attribution but the control, under every operator."""
+    for cell, outcomes in outcomes_by_configuration(folder, config, n_parts=n_parts).items():
         used = outcomes.select(outcomes.sound)
         if cell.operator == ALL or cell.attribution == _CONTROL:
             continue
@@ -321,7 +339,9 @@ def _measures(
         weak_signal_rate=float((np.abs(used.column("signal")) < WEAK_SIGNAL).mean()),
         negative_signal_rate=float((used.column("signal") < 0).mean()),
         win_rate_nsr_order=nsr_rate,
-        detectable_win_rate=stats.detectable_win_rate(found.rates, used.families, groups=groups_of(used)),
+        detectable_win_rate=stats.detectable_win_rate(
+            found.rates, used.families, groups=groups_of(used), anytime=config.until is not None
+        ),
         taxonomy=stats.taxonomy(win_rate),
         verdict=found.verdict,
         verdict_simultaneous=found.verdict_simultaneous,
@@ -354,7 +374,7 @@ def _of_single_examples(used: Outcomes, config: RunSettings) -> dict[str, Any]:
 
 
 def _flags(used: Outcomes, measures: Measures, config: RunSettings, noise: float) -> Iterator[str]:
-    if len(used) < SMALL_N:
+    if stats.effective_number(groups_of(used), n=len(used)) < SMALL_N:
         yield "small_n"
     if measures.tie_rate is not None and measures.tie_rate > TIE_FLAG:
         yield "ties"

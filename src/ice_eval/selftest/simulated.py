@@ -50,6 +50,7 @@ def simulated(n_data_sets: int, *, rng: Rng) -> Iterator[Check]:
             )
             yield at_most(f"{size} examples with a mean of 60 % are called faithful", about, said, _ONE_SIDE)
     yield from _random(n_data_sets, rng)
+    yield from _fills(n_data_sets, rng)
     yield from _groups(n_data_sets, rng)
     yield from _differences(n_data_sets, rng)
     yield from _capacities(n_data_sets, rng)
@@ -66,6 +67,23 @@ def _random(n_data_sets: int, rng: Rng) -> Iterator[Check]:
         rates = rng.integers(0, M + 1, size=(n_data_sets, size)) / M
         covers = np.array([stats.mean_pvalue(row, stats.CHANCE) > _BOTH_SIDES for row in rates])
         yield at_least(f"interval of the effect of {size} examples covers 0", about, covers, 1 - _BOTH_SIDES)
+
+
+def _fills(n_data_sets: int, rng: Rng) -> Iterator[Check]:
+    """Check random explanations under ten fills, where a set is scored under one fill and the explanation under all."""
+    for name, share in (("little", 0.3), ("mostly", 0.7)):
+        about = About("simulated", "infill", "any direction", f"random, scores {name} by fills")
+        for size in (5, 25):
+            shape = n_data_sets * size, M
+            fills = np.arange(M) % 10
+            # What a set is worth without fills, and how much each fill moves it.
+            own = np.sqrt(1 - share) * rng.normal(size=(shape[0], 1)) + np.sqrt(share) * rng.normal(size=(shape[0], 10))
+            null = rng.normal(size=shape)
+            found = stats.compare_all(own[:, fills], null, np.full(shape[0], M))
+            rates = found.win_rate.reshape(n_data_sets, size)
+            covers = np.array([stats.mean_pvalue(row, stats.CHANCE) > _BOTH_SIDES for row in rates])
+            yield at_least(f"interval of {size} examples covers chance", about, covers, 1 - _BOTH_SIDES)
+        yield at_most("p ≤ 0.05 on one example", about, found.p_value <= _BOTH_SIDES, _BOTH_SIDES)
 
 
 def _groups(n_data_sets: int, rng: Rng) -> Iterator[Check]:

@@ -63,12 +63,25 @@ def mean_interval(
     return Interval(*(low + (high - low) * limit for limit in limits))
 
 
-def half_width(n: float, *, level: float = 0.95) -> float:
+def half_width(n: float, *, level: float = 0.95, anytime: bool = False) -> float:
     """Return about how many standard errors a `mean_interval` near one half reaches to either side."""
     critical = math.log(2 / (1 - level))
-    if n < ENOUGH:
+    if anytime or n < ENOUGH:
         return math.sqrt(2 * (critical + math.log(2)))  # the best of four gamblers has twice their average
     return min(math.sqrt(2 * critical), float(student.ppf((1 + level) / 2, _freedom(n, 0.5))))
+
+
+def least_mean(n: float, *, anytime: bool = False) -> float:
+    """Return the smallest value above one half that excludes one half if all of `n` values equal it."""
+    if anytime or n < ENOUGH:
+        return float(brentq(lambda value: float(np.mean((1 + _BETS * (2 * value - 1)) ** n)) - 40, 0.5, 40.0))
+    return 0.5 * math.exp(half_width(n) ** 2 / 2 / n)
+
+
+def effective_number(groups: Groups, *, n: int) -> float:
+    """Return the number of equal groups that are as informative as these groups of `n` examples."""
+    sizes = grouping_of(groups, n=n).counts.astype(np.float64)
+    return float(sizes.sum() ** 2 / (sizes**2).sum()) if n else 0.0
 
 
 def mean_pvalue(
@@ -164,7 +177,7 @@ class _Sample:
     counts: Values
     mean: float
     n: float
-    """Number of groups, or of equal ones that tell as much."""
+    """Number of groups, or of equal ones that are as informative."""
 
     @classmethod
     def of(cls, values: Values, groups: Groups) -> "_Sample":
@@ -175,7 +188,7 @@ class _Sample:
         sizes = grouping.counts.astype(np.float64)
         pairs = np.stack([grouping.sums(rates) / sizes, sizes / sizes.max()])
         distinct, counts = np.unique(pairs, axis=1, return_counts=True)
-        n = float(sizes.sum() ** 2 / (sizes**2).sum())
+        n = effective_number(groups, n=rates.size)
         return cls(distinct[0], distinct[1], counts.astype(np.float64), float(rates.mean()), n)
 
     def mirrored(self) -> "_Sample":

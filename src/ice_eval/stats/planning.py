@@ -20,7 +20,7 @@ from ice_eval.stats._values import (
     rates_vector,
 )
 from ice_eval.stats.fills import FillNoise
-from ice_eval.stats.intervals import ENOUGH, half_width
+from ice_eval.stats.intervals import ENOUGH, effective_number, half_width, least_mean
 from ice_eval.stats.randomization import CHANCE, Families
 
 _FEW_GROUPS = 10
@@ -148,32 +148,35 @@ def n_for_width(spread: Spread, *, m: float, width: float, level: float = 0.95) 
     if not width > 0:
         raise DataError(f"the width of an interval is positive, got {width}")
     check_level(level)
-    return _fewest(lambda n: (2 * half_width(n, level=level) / width) ** 2 * spread.variance(m))
+    allowed = width / 2 * (1 + ROUND_OFF)
+    return _fewest(lambda n: half_width(n, level=level) * standard_error(spread, n=n, m=m) <= allowed)
 
 
 def n_for_detectable(spread: Spread, *, m: float, win_rate: float) -> int:
     """Return the smallest number of examples, at least two, that detects the mean `win_rate` with power 80 %."""
     if not CHANCE < win_rate <= 1:
         raise DataError(f"a win rate to detect lies above 0.5 and at most at 1, got {win_rate}")
-    return _fewest(lambda n: (_errors_to_detect(n) / (win_rate - CHANCE)) ** 2 * spread.variance(m))
+    return _fewest(lambda n: detectable(spread, n=n, m=m) <= win_rate * (1 + ROUND_OFF))
 
 
 def detectable(spread: Spread, *, n: int, m: float) -> float:
     """Return the smallest mean win rate that `n` examples detect with power 80 %; see `detectable_win_rate`."""
-    return CHANCE + _errors_to_detect(n) * standard_error(spread, n=n, m=m)
+    return max(least_mean(n), CHANCE + _errors_to_detect(n) * standard_error(spread, n=n, m=m))
 
 
-def _errors_to_detect(n: float) -> float:
+def _errors_to_detect(n: float, anytime: bool = False) -> float:
     """Return how many standard errors above one half a mean win rate is distinguished from it with power 80 %."""
     power = 0.84
     if n >= ENOUGH:
-        return half_width(n) + power
+        return half_width(n, anytime=anytime) + power
     # Of few examples, one of four gamblers must win 160 times the stake, and bets on a mean far from one half gain less
     # than in proportion (measured: power 75 to 97 % with 20 examples).
     return math.sqrt(2 * math.log(160)) + 12 / n + power
 
 
-def detectable_win_rate(win_rates: Values, families: Families, *, groups: Groups = None) -> float:
+def detectable_win_rate(
+    win_rates: Values, families: Families, *, groups: Groups = None, anytime: bool = False
+) -> float:
     """Return the smallest mean win rate that these examples distinguish from chance with power 80 %.
 
     That is where a rationale must lie for the interval to exclude one half. Its win rates spread as those of the sets
@@ -184,20 +187,20 @@ def detectable_win_rate(win_rates: Values, families: Families, *, groups: Groups
     grouping = grouping_of(groups, n=rates.size)
     observed = float(grouping.standard_errors((rates - rates.mean())[None])[0])
     random = math.sqrt(float(families.variances().sum())) / rates.size
-    n = rates.size if grouping.order is None else rates.size**2 / float((grouping.counts**2).sum())
-    return CHANCE + _errors_to_detect(n) * max(observed, random)
+    n = effective_number(groups, n=rates.size)
+    return max(least_mean(n, anytime=anytime), CHANCE + _errors_to_detect(n, anytime) * max(observed, random))
 
 
-def _fewest(needed: Callable[[float], float]) -> int:
-    """Return the smallest n, at least two, that is at least `needed(n)`; `needed` falls with n."""
-
-    def is_enough(n: int) -> bool:
-        return needed(n) <= n * (1 + ROUND_OFF)
-
+def _fewest(is_enough: Callable[[int], bool]) -> int:
+    """Return the smallest number of examples, at least two, that is enough."""
+    # From `ENOUGH` on intervals are narrower; more is better on either side of it.
     few = bisect_left(range(ENOUGH), True, lo=_FEWEST_EXAMPLES, key=is_enough)
     if few < ENOUGH:
         return few
-    return bisect_left(range(_at_least(needed(ENOUGH), fewest=ENOUGH)), True, lo=ENOUGH, key=is_enough)
+    most = ENOUGH
+    while not is_enough(most):
+        most *= 2
+    return bisect_left(range(most), True, lo=ENOUGH, key=is_enough)
 
 
 def _at_least(count: float, *, fewest: int) -> int:

@@ -183,7 +183,8 @@ def all_member_win_rates(values: Matrix, n: Counts) -> Matrix:
 class Families:
     """Win rates of all scored sets of many examples, that of the rationale first.
 
-    A member beats a whole number of half members of its family, so one or two bytes hold it without rounding.
+    A member beats a whole number of half members of its family, so one or two bytes hold it; with several fills it is
+    rounded to that.
     """
 
     beaten: NDArray[np.unsignedinteger[Any]]
@@ -365,7 +366,7 @@ def step_down(tests: Sequence[MeanTest], keys: Sequence[Hashable], *, rng: Rng, 
     """Adjust several tests of the same examples by Westfall and Young's (1993) step-down minimum of p-values.
 
     Tests with the same key swap the same sets, as an attribution under several operators does: their statistics are
-    compared draw by draw, so that what they have in common is not paid for twice. Tests with different keys are
+    compared draw by draw, which accounts for what they have in common. Tests with different keys are
     combined as if they were independent, by shuffling their draws: for two-sided tests this is conservative under any
     correlation (Sidak, 1967).
     """
