@@ -111,7 +111,7 @@ def test_trials_are_checked_for_what_they_have(rng):
     whole = [check.name for check in checks.calibration(trials, rng=rng)]
     bare = [check.name for check in checks.calibration(changed(trials, families=()), rng=rng)]
     assert {name for name in whole if name not in bare} == {
-        "data sets of 25 told from random, p ≤ 0.05",
+        "data sets of 25 distinguished from random, p ≤ 0.05",
         "verdict on a data set of 25 is not random",
     }
     sequential = [check.name for check in checks.calibration(changed(trials, sequential=True), rng=rng)]

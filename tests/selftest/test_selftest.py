@@ -281,7 +281,9 @@ def test_a_mean_test_that_is_too_easy_is_found(monkeypatch):
         return dataclasses.replace(found, p_value=found.p_value / 8)
 
     monkeypatch.setattr(stats, "mean_test", easy)
-    assert "data sets of 25 told from random, p ≤ 0.05" in names(sizes=dataclasses.replace(NOTHING, random=400))
+    assert "data sets of 25 distinguished from random, p ≤ 0.05" in names(
+        sizes=dataclasses.replace(NOTHING, random=400)
+    )
 
 
 # --- matched nulls and sequential tests ---------------------------------------------------------------------------

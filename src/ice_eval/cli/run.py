@@ -62,12 +62,12 @@ def plan(
 def demo(out: Annotated[Path, Option(help="Run folder.")] = Path("ice-demo"), as_json: Json = False) -> None:
     """Evaluate attention, gradient and a random control on a small language model, end to end.
 
-    60 short reviews, SmolLM2 with four worked examples in the prompt, 16 random sets per rationale. A second run
-    continues the first: all rows are in the folder, so only the tables are printed again.
+    60 short reviews, SmolLM2 with four worked examples in the prompt, 16 random sets per rationale and 4 fills. A
+    second run continues the first: all rows are in the folder, so only the tables are printed again.
     """
     from ice_eval.api import evaluate
     from ice_eval.api.progress import Bar
 
-    found = evaluate("smollm2", "demo", n=60, m=16, out=out, reporter=Bar())
+    found = evaluate("smollm2", "demo", n=60, m=16, n_fills=4, out=out, reporter=Bar())
     found.report()
     print_run(found.folder, as_json=as_json)

@@ -122,7 +122,9 @@ def calibration(trials: Trials, *, rng: Rng) -> Iterator[Check]:
         yield uniform_ranks(trials, rng=rng)
     if len(trials.families) >= DATA_SET:
         told, _ = data_sets(trials, rng=rng)
-        yield at_most(f"data sets of {DATA_SET} told from random, p ≤ {DETECTED:g}", trials.about, told, DETECTED)
+        yield at_most(
+            f"data sets of {DATA_SET} distinguished from random, p ≤ {DETECTED:g}", trials.about, told, DETECTED
+        )
         said = [verdict.word in (stats.ANTI_FAITHFUL, *stats.POSITIVE) for verdict in verdicts(trials)]
         yield at_most(f"verdict on a data set of {DATA_SET} is not random", trials.about, np.array(said), DETECTED)
 
