@@ -24,7 +24,7 @@ def test_a_run_prints_tables_and_where_it_wrote(run, tmp_path):
         assert word in done.out
     assert f"Run folder: {tmp_path / 'run'}" in done.out
     assert (tmp_path / "run" / "report.html").is_file()
-    assert json.loads((tmp_path / "run" / "summary.json").read_text())["schema"] == 2
+    assert json.loads((tmp_path / "run" / "summary.json").read_text())["schema"] == 3
 
 
 def test_a_run_says_what_several_attributions_cost(run, tmp_path):
