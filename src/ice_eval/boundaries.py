@@ -205,7 +205,7 @@ def _cut(
 
 
 def _part(codec: Codec, text: str, context: str, *, framed: bool) -> Tokens | None:
-    """Return the tokens of a text behind a context, without those of the context; None if they cannot be told apart."""
+    """Return the tokens of a text behind a context, without those of the context; None if they cannot be separated."""
     try:
         tokens, size = codec.tokenize(context + text, framed=framed), len(context)
     except DataError:  # the positions of its tokens are not known

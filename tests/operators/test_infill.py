@@ -10,7 +10,7 @@ from tests.rows import each_row
 
 from ice_eval.errors import DataError
 from ice_eval.operators import Blacklist, FillPool, PooledUnits, label_indicative
-from ice_eval.operators.infill import Infill
+from ice_eval.operators.infill import Infill, _z
 from ice_eval.records import Encoded, Span
 from ice_eval.seeding import rng_for
 
@@ -329,3 +329,8 @@ def test_an_example_without_units_stays_as_it_is(handmade):
 
 def test_it_asks_for_fills():
     assert Infill().needs_fills
+
+
+def test_the_only_token_of_the_data_indicates_no_label_and_warns_of_nothing():
+    with np.errstate(all="raise"):
+        assert np.isnan(_z(np.array([[3], [5]]))).all()

@@ -7,11 +7,8 @@ from scipy.stats import binomtest
 from ice_eval.stats import MeanTest, mean_tests, member_win_rates, step_down
 
 
-def test_of(statistic, null):
+def made(statistic, null):
     return MeanTest.of(statistic, np.abs(np.asarray(null, dtype=float)))
-
-
-test_of.__test__ = False
 
 
 def by_definition(tests):
@@ -30,14 +27,14 @@ def by_definition(tests):
 
 def test_adjusted_p_values_are_those_of_the_definition(rng):
     common = rng.normal(size=199)
-    tests = [test_of(value, 0.7 * common + rng.normal(size=199)) for value in (3.5, 0.2, 2.4, 2.2)]
+    tests = [made(value, 0.7 * common + rng.normal(size=199)) for value in (3.5, 0.2, 2.4, 2.2)]
     found = step_down(tests, ["same"] * 4, rng=rng)
     assert found.p_values == pytest.approx(by_definition(tests))
     assert all(joint >= test.p_value for joint, test in zip(found.p_values, tests, strict=True))
 
 
 def test_a_single_test_is_not_adjusted(rng):
-    test = test_of(2.0, rng.normal(size=999))
+    test = made(2.0, rng.normal(size=999))
     found = step_down([test], ["a"], rng=rng)
     assert found.p_values[0] == pytest.approx(test.p_value, abs=0.0011)
     assert found.alpha == pytest.approx(0.05, abs=0.002)
@@ -45,7 +42,7 @@ def test_a_single_test_is_not_adjusted(rng):
 
 def test_the_same_test_twice_costs_nothing_and_independent_ones_cost_as_sidak_says(rng):
     null = rng.normal(size=9999)
-    twice = [test_of(2.5, null), test_of(2.5, null)]
+    twice = [made(2.5, null), made(2.5, null)]
     together = step_down(twice, ["a", "a"], rng=rng)
     apart = step_down(twice, ["a", "b"], rng=rng)
     assert together.p_values[0] == pytest.approx(twice[0].p_value, abs=2e-4)
@@ -55,12 +52,12 @@ def test_the_same_test_twice_costs_nothing_and_independent_ones_cost_as_sidak_sa
 
 
 def test_a_lone_effect_among_many_configurations_is_found(rng):
-    tests = [test_of(9.0, rng.normal(size=9999)), *(test_of(1.0, rng.normal(size=9999)) for _ in range(96))]
+    tests = [made(9.0, rng.normal(size=9999)), *(made(1.0, rng.normal(size=9999)) for _ in range(96))]
     assert step_down(tests, range(97), rng=rng).p_values[0] < 0.02
 
 
 def test_a_statistic_beyond_all_draws_is_adjusted_too(rng):
-    tests = [test_of(np.inf, rng.normal(size=199)), *(test_of(0.5, rng.normal(size=199)) for _ in range(49))]
+    tests = [made(np.inf, rng.normal(size=199)), *(made(0.5, rng.normal(size=199)) for _ in range(49))]
     assert tests[0].p_value == 1 / 200
     assert step_down(tests, range(50), rng=rng).p_values[0] == pytest.approx(1 - (1 - 1 / 200) ** 50, abs=0.03)
 
@@ -69,14 +66,14 @@ def test_a_statistic_beyond_all_draws_is_adjusted_too(rng):
 def test_few_draws_make_no_false_rejection_more_likely(rng, n_tests, n_draws):
     wrong, n_trials = 0, 300
     for _ in range(n_trials):
-        tests = [test_of(row[0], row[1:]) for row in rng.normal(size=(n_tests, n_draws + 1))]
+        tests = [made(row[0], row[1:]) for row in rng.normal(size=(n_tests, n_draws + 1))]
         wrong += min(step_down(tests, range(n_tests), rng=rng).p_values) <= 0.05
     assert binomtest(wrong, n_trials, 0.05, alternative="greater").pvalue > 0.001
 
 
 def test_infinite_statistics_tie_with_each_other_alone(rng):
     null = np.r_[np.full(5, np.inf), rng.normal(size=94)]
-    tests = [test_of(np.inf, null), test_of(0.5, rng.normal(size=99))]
+    tests = [made(np.inf, null), made(0.5, rng.normal(size=99))]
     assert tests[0].p_value == 6 / 100
     assert step_down(tests, ["a", "b"], rng=rng).p_values[0] >= 0.06
 

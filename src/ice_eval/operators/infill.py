@@ -240,6 +240,7 @@ def _z(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return log-odds over their standard errors, for a (labels, tokens) table of counts."""
     inside, rest = counts + 0.5, counts.sum(axis=0) - counts + 0.5
     inside_other, rest_other = inside.sum(axis=1, keepdims=True) - inside, rest.sum(axis=1, keepdims=True) - rest
-    log_odds = np.log(inside / inside_other) - np.log(rest / rest_other)
+    with np.errstate(divide="ignore", invalid="ignore"):  # the only token of the data differs from no other
+        log_odds = np.log(inside / inside_other) - np.log(rest / rest_other)
     z: NDArray[np.float64] = log_odds / np.sqrt(1 / inside + 1 / rest)
     return z
