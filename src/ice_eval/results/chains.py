@@ -47,8 +47,10 @@ from ice_eval.stats import Interval
 
 LEVELS = "levels.jsonl"
 LABELS = ("same", "changed")
-CHAIN, QUESTION, ANSWER, GOLD = "chain", "question", "answer", "gold"
-"""Fields of an input row."""
+CHAIN, QUESTION, ANSWER, GOLD, N_OPTIONS = "chain", "question", "answer", "gold", "n_options"
+"""Fields of an input row; the last one where answers are chosen from options or labels."""
+POSE = "@"
+"""Between operator and pose in the name of a capacity line, where another prompt showed the same steps."""
 _NEVER = -1000.0
 """Log-score of what was not answered: its probability is exactly 0, and the number is finite."""
 SAME, CHANGED, UNREAD = (0.0, _NEVER), (_NEVER, 0.0), (math.log(0.5), math.log(0.5))
@@ -86,7 +88,7 @@ def with_chains(
         steps=_steps(chains),
         noise_floor=_counted([chain.floor for chain in chains], config),
         no_steps=_counted([chain.empty for chain in chains], config),
-        capacity=tuple(_capacity_lines(chains, config)),
+        capacity=_beside_poses(list(_capacity_lines(chains, config))),
         operator_dependence=tuple(_dependence(chains, config)),
         shuffle=_counted(shuffled, config) if "shuffle" in arranged else None,
         truncate=_truncated(chains, config) if "truncate" in arranged else None,
@@ -114,10 +116,18 @@ class _ReplyRate(NamedTuple):
         """The share of all others."""
         return _ReplyRate(1 - self.high, 1 - self.point, 1 - self.low, self.n_rows, self.n_unread)
 
+    @property
+    def any(self) -> "_ReplyRate":
+        """1 where the share is not 0."""
+        low, point, high = (float(np.ceil(share)) for share in self[:3])
+        return _ReplyRate(low, point, high, self.n_rows, self.n_unread)
+
 
 def _rate(flags: Flags) -> _ReplyRate:
     unread, hits = int(np.isnan(flags).sum()), float(np.nansum(flags))
     n = flags.size
+    if not n:
+        return _ReplyRate(0.0, np.nan, 1.0, 0, 0)
     return _ReplyRate(hits / n, hits / (n - unread) if n > unread else np.nan, (hits + unread) / n, n, unread)
 
 
@@ -140,6 +150,7 @@ class _ChainRows:
 
     def __init__(self, example: InputRow, rows: Sequence[LedgerRow]) -> None:
         self.n_steps = len(example.spans)
+        self.chance = 1 / int(example.fields[N_OPTIONS]) if N_OPTIONS in example.fields else 0.0
         self._rows = sorted(rows, key=lambda row: row.key.set or 0)
         self._random: Mapping[tuple[str | None, str | None, int | None], list[LedgerRow]] = defaultdict(list)
         for row in self._of(Kind.RANDOM):
@@ -213,16 +224,18 @@ def _shares(config: RunSettings) -> list[float]:
 
 
 class _CapacityRates(NamedTuple):
-    """The rates that the capacity of one chain is made of."""
+    """The rates that the verdict on one chain is made of."""
 
     necessity: _ReplyRate
     sufficiency: _ReplyRate
     floor: _ReplyRate
+    empty: _ReplyRate
+    chance: float
 
     @property
     def is_read(self) -> bool:
-        """True if each of them has a reply that could be read."""
-        return not any(np.isnan(rate.point) for rate in self)
+        """True if each rate of the capacity has a reply that could be read."""
+        return not any(np.isnan(rate.point) for rate in (self.necessity, self.sufficiency, self.floor))
 
 
 def _capacity_lines(chains: Sequence[_ChainRows], config: RunSettings) -> Iterator[CapacityLine]:
@@ -231,7 +244,9 @@ def _capacity_lines(chains: Sequence[_ChainRows], config: RunSettings) -> Iterat
     for operator, k, stratum in itertools.product(config.operators, _shares(config), _STRATA):
         chosen = [chain for chain in chains if _STRATA[stratum](chain.n_steps)]
         rates = [
-            _CapacityRates(each.necessity(operator, k, p), each.sufficiency(operator, k, p), each.floor)
+            _CapacityRates(
+                each.necessity(operator, k, p), each.sufficiency(operator, k, p), each.floor, each.empty, each.chance
+            )
             for each in chosen
         ]
         asked = [rate for each in rates for rate in (each.necessity, each.sufficiency)]
@@ -239,6 +254,8 @@ def _capacity_lines(chains: Sequence[_ChainRows], config: RunSettings) -> Iterat
         shares = [set_size(chain.n_steps, k) / chain.n_steps for chain in chosen]
         removed = _mean_rate([each.necessity for each in rates], seed)
         kept = _mean_rate([each.sufficiency for each in rates], seed)
+        floor = _mean_rate([each.floor for each in rates], seed)
+        empty = _mean_rate([each.empty for each in rates], seed)
         line = CapacityLine(
             operator=operator,
             k=k,
@@ -251,10 +268,32 @@ def _capacity_lines(chains: Sequence[_ChainRows], config: RunSettings) -> Iterat
             sufficiency=kept.rate,
             sufficiency_ci=kept.rate_ci,
             sufficiency_bounds=kept.rate_bounds,
-            noise_floor=_mean_rate([each.floor for each in rates], seed).rate,
+            noise_floor=floor.rate,
+            noise_floor_ci=floor.rate_ci,
+            no_steps=empty.rate,
+            no_steps_ci=empty.rate_ci,
+            chance=float(np.mean([each.chance for each in rates])) if rates else None,
             unreadable_rate=sum(rate.n_unread for rate in asked) / n_rows if n_rows else None,
         )
-        yield _with_capacity(line, rates, seed)
+        yield _with_capacity(_with_necessary_steps(line, rates, config), rates, seed)
+
+
+def _with_necessary_steps(line: CapacityLine, rates: Sequence[_CapacityRates], config: RunSettings) -> CapacityLine:
+    """Add the share of chains in which a removal changes the answer, and what noise alone would give.
+
+    Chains differ in their noise, so the expected share for one noise rate is at least that for several with its mean.
+    """
+    steady = [each.necessity for each in rates if each.floor.high == 0 and each.necessity.n_rows]
+    if not steady:
+        return line
+    floors = np.array([(each.floor.high, each.floor.n_rows) for each in rates if not each.floor.n_unread])
+    noise = stats.noise_beyond_repeats(np.round(floors.prod(axis=1)), floors[:, 1])
+    by_noise = [1 - (1 - noise) ** rate.n_rows for rate in steady]
+    return replace(
+        line,
+        necessary_step=_counted([rate.any for rate in steady], config),
+        necessary_step_noise=float(np.mean(by_noise)),
+    )
 
 
 def _with_capacity(line: CapacityLine, rates: Sequence[_CapacityRates], seed: int) -> CapacityLine:
@@ -269,7 +308,6 @@ def _with_capacity(line: CapacityLine, rates: Sequence[_CapacityRates], seed: in
     widest = None
     if low.adjusted_ci is not None and high.adjusted_ci is not None:
         widest = Interval(low.adjusted_ci.low, high.adjusted_ci.high)
-    noise_only = stats.ReasoningVerdict(reason=stats.NOISE_ONLY)
     return replace(
         line,
         src=found.src,
@@ -280,16 +318,40 @@ def _with_capacity(line: CapacityLine, rates: Sequence[_CapacityRates], seed: in
         src_adjusted_ci=found.adjusted_ci,
         src_adjusted_bounds=None if low.adjusted is None or high.adjusted is None else (low.adjusted, high.adjusted),
         taxonomy=None if found.adjusted is None else stats.reasoning_word(found.adjusted),
-        verdict=noise_only if found.adjusted is None else stats.reasoning_verdict(widest),
+        verdict=stats.reasoning_verdict(
+            widest,
+            reproduced=_widest([each.floor.complement for each in rates]),
+            no_steps=_widest([each.empty for each in rates]),
+            chance=float(np.mean([each.chance for each in rates])),
+        ),
     )
+
+
+def _widest(rates: Sequence[_ReplyRate]) -> Interval:
+    """Return the interval of a mean rate with every unreadable reply counted either way."""
+    low, high = (np.array([getattr(rate, end) for rate in rates]) for end in ("low", "high"))
+    return Interval(stats.mean_interval(low).low, stats.mean_interval(high).high)
 
 
 def _capacity(chains: Sequence[_CapacityRates], ends: tuple[str, str, str], seed: int) -> stats.Capacity:
     """Return the capacity at the given end of each of the three rates."""
-    columns = [
+    necessity, sufficiency, floor = (
         np.array([getattr(rates[column], end) for rates in chains], dtype=np.float64) for column, end in enumerate(ends)
-    ]
-    return stats.capacity(*columns, rng=rng_for(seed, "capacity"))
+    )
+    chance = np.array([rates.chance for rates in chains])
+    return stats.capacity(necessity, sufficiency, floor, chance=chance, rng=rng_for(seed, "capacity"))
+
+
+def _beside_poses(lines: Sequence[CapacityLine]) -> tuple[CapacityLine, ...]:
+    """Return the lines with verdicts that know those under other poses: `delete` that of `delete@neutral`."""
+
+    def judged(line: CapacityLine) -> CapacityLine:
+        place = (line.operator, line.k, line.chains)
+        poses = [each for each in lines if (each.operator.rpartition(POSE)[0], each.k, each.chains) == place]
+        others = [each.verdict for each in poses if each.verdict is not None]
+        return replace(line, verdict=line.verdict.beside_poses(others)) if line.verdict and others else line
+
+    return tuple(map(judged, lines))
 
 
 _MEASURES: tuple[Literal["necessity", "sufficiency"], ...] = ("necessity", "sufficiency")

@@ -509,6 +509,16 @@ class CapacityLine(Record):
     sufficiency_ci: Interval | None
     sufficiency_bounds: tuple[float, float] | None
     noise_floor: float | None
+    noise_floor_ci: Interval | None = None
+    no_steps: float | None = None
+    """Share of answers without any step that equal the chain's own."""
+    no_steps_ci: Interval | None = None
+    chance: float | None = None
+    """Mean chance of guessing the answer: 1/c with c options or labels, 0 for numbers."""
+    necessary_step: CountedRate | None = None
+    """Share of chains with a removal that changes the answer, of those whose repeats all give their own."""
+    necessary_step_noise: float | None = None
+    """The same share if removals changed answers no more often than one more repeat."""
     unreadable_rate: float | None
     src: float | None = None
     src_ci: Interval | None = None

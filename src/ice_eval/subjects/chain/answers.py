@@ -46,6 +46,11 @@ class AnswerKind(ABC):
     noun: ClassVar[str]
     """Its name in messages, with an article."""
 
+    @property
+    def n_options(self) -> int:
+        """Number of answers to choose from; 0 where any may be given."""
+        return 0
+
     def read(self, text: str) -> AnswerReading:
         """Return the final answer of a text.
 
@@ -178,6 +183,10 @@ class OptionAnswer(AnswerKind):
     options: tuple[str, ...]
 
     @property
+    def n_options(self) -> int:
+        return len(self.options)
+
+    @property
     def letters(self) -> str:
         return string.ascii_uppercase[: len(self.options)]
 
@@ -259,6 +268,10 @@ class LabelAnswer(AnswerKind):
     noun = "a label"
     words: Mapping[str, tuple[str, ...]]
     """Label -> the words that stand for it; its own name counts too."""
+
+    @property
+    def n_options(self) -> int:
+        return len(self.words)
 
     @property
     def form(self) -> str:

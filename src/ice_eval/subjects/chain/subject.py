@@ -45,7 +45,7 @@ from ice_eval.records import (
     heads,
 )
 from ice_eval.results import Manifest, RunFolder, content_hash
-from ice_eval.results.chains import ANSWER, CHAIN, CHANGED, GOLD, LABELS, QUESTION, SAME, UNREAD
+from ice_eval.results.chains import ANSWER, CHAIN, CHANGED, GOLD, LABELS, N_OPTIONS, QUESTION, SAME, UNREAD
 from ice_eval.results.examples import InputRow
 from ice_eval.results.ledger import NO_NAMES, Ledger
 from ice_eval.results.records import ChainSettings
@@ -305,6 +305,8 @@ class ChainSubject(Subject):
             fields[ANSWER] = case.answer.value
         if case.problem.gold is not None:
             fields[GOLD] = case.problem.gold.value
+        if case.problem.kind.n_options:
+            fields[N_OPTIONS] = str(case.problem.kind.n_options)
         return Example(example.id, fields, gold=None if case.is_right is None else int(not case.is_right))
 
     def encode(self, model: Model, config: RunConfig, example: Example, *, reserve: int) -> Encoded:
