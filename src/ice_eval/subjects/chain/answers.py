@@ -73,6 +73,11 @@ class AnswerKind(ABC):
         return None if whole is None else FinalAnswer(whole, "whole")
 
     @property
+    def choices(self) -> tuple[str, ...]:
+        """All values that an answer may have; empty where there is no end of them."""
+        return ()
+
+    @property
     @abstractmethod
     def form(self) -> str:
         """The form in which a model is asked to write it, behind `Answer:`."""
@@ -181,6 +186,10 @@ class OptionAnswer(AnswerKind):
     def letters(self) -> str:
         return string.ascii_uppercase[: len(self.options)]
 
+    @property
+    def choices(self) -> tuple[str, ...]:
+        return tuple(self.letters)
+
     def states(self, step: str, answer: FinalAnswer, *, given: str = "") -> bool:
         """Return whether it is behind a marker, or the only option that a conclusion names; weighing is not naming."""
         if last_marked(step) is None and not _CONCLUDES.search(step):
@@ -259,6 +268,10 @@ class LabelAnswer(AnswerKind):
     noun = "a label"
     words: Mapping[str, tuple[str, ...]]
     """Label -> the words that stand for it; its own name counts too."""
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        return tuple(self.words)
 
     @property
     def form(self) -> str:
