@@ -9,7 +9,7 @@ from tests.servers.chat_server import completion
 from tests.subjects.chain.reasoners import Reasoner, asked_of, loads, records, total
 from tests.subjects.chain.test_run import headline, run
 
-from ice_eval.api import evaluate, plan
+from ice_eval.api import plan
 from ice_eval.errors import ConfigError
 from ice_eval.results import rescore
 from ice_eval.servers import read_responses
@@ -244,7 +244,3 @@ def test_a_hint_is_wrong_wherever_it_can_be():
 def test_a_model_on_this_machine_goes_on_with_its_own_turn(chatty):
     turns = [("user", "How many?"), ("assistant", "Two and two.\nAnswer:")]
     assert chatty.codec.chat_text(turns) == "<user>How many?<end><assistant>Two and two.\nAnswer:"
-    rows = Records([{"question": "How many?", "final": 4}])
-    settings = {"data": rows, "n": 1, "poses": "prefill", "max_tokens": 4, "answer_tokens": 4, "attributions": ()}
-    assert evaluate  # the run itself needs a model that counts; see the live tests
-    assert plan(chatty, "gsm8k", **settings).n_requests > 1
