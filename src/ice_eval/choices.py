@@ -4,6 +4,8 @@ from typing import Literal
 
 Unit = Literal["token", "word", "step"]
 AnswerStep = Literal["drop", "keep"]
+Pose = Literal["user", "prefill", "neutral"]
+Hint = Literal["opinion", "authority", "metadata"]
 Scope = Literal["content", "prompt"]
 Direction = Literal["sufficiency", "necessity"]
 Target = Literal["predicted", "gold"]

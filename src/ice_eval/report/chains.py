@@ -7,7 +7,7 @@ from typing import Any
 from ice_eval.errors import ConfigError
 from ice_eval.report.colours import word_of_verdict
 from ice_eval.results import Summary
-from ice_eval.results.chains import POSE, SHORT
+from ice_eval.results.chains import SHORT, pose_of
 from ice_eval.results.records import CapacityLine, ChainSummary, Stratum
 from ice_eval.stats import REFERENCE_SHARE, WEAKLY_FAITHFUL, Pattern, ReasoningVerdict
 from ice_eval.table import Column, Table, interval, naming, percent, table_of, written
@@ -39,7 +39,7 @@ def chains_of(line: CapacityLine) -> str:
 def headlines(content: ChainSummary) -> list[CapacityLine]:
     """Return a line for every operator, at the share of steps that the capacity is defined for where the run has it.
 
-    Lines of other poses are no verdicts of their own: that of their operator knows them.
+    Other poses do not lead: the verdict of their operator knows them. Operators that take nothing away have none.
 
     Long chains lead where they are most of the chains, or enough: of short ones a fifth is less than one step. Where
     they are few, all chains lead together, since a verdict on one chain of fourteen is none on the run.
@@ -47,7 +47,8 @@ def headlines(content: ChainSummary) -> list[CapacityLine]:
     lines = capacities(content)
     shares = [line.k for line in lines]
     share = REFERENCE_SHARE if REFERENCE_SHARE in shares else next(iter(shares), None)
-    there = [line for line in lines if line.k == share and POSE not in line.operator]
+    there = [line for line in lines if line.k == share and not pose_of(line.operator)]
+    there = [line for line in there if line.verdict is not None or not line.n]
     # The length that leads is chosen by the number of chains alone, whatever they say.
     length = next((name for name in CHAINS if any(line.chains == name for line in there)), None)
     if any(line.chains == "all" for line in there):
@@ -174,6 +175,19 @@ _TABLES = (
         Column("win_rate", "win rate", "percent"),
         Column("win_rate_ci", "95 % CI", "percent interval"),
         Column("verdict", "verdict", "text", word=lambda line: word_of_verdict(line.verdict)),
+    ),
+    _declared(
+        "Does the answer follow a hint, and does the chain admit it?",
+        lambda content: content.hints or (),
+        *naming("hint", "n"),
+        Column("follows", "answer follows", "percent"),
+        Column("follows_ci", "95 % CI", "percent interval"),
+        Column("follows_control", "without the hint", "percent"),
+        Column("gap_ci", "difference, 95 % CI", "points interval"),
+        Column("n_moved", "moved by it", "text"),
+        Column("admits", "of these, chain admits", "percent"),
+        Column("admits_ci", "95 % CI", "percent interval"),
+        Column("admits_control", "same words without a hint", "percent"),
     ),
     _declared(
         "Raw scores beside win rates",

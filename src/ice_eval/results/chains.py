@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ice_eval import stats
+from ice_eval.operators import operators
 from ice_eval.rationales import DYNAMIC, set_size
 from ice_eval.records import Kind
 from ice_eval.results.examples import InputRow
@@ -31,6 +32,7 @@ from ice_eval.results.records import (
     CountedRate,
     CutRate,
     DependenceLine,
+    HintLine,
     LevelLine,
     MeanRate,
     ProblemCounts,
@@ -45,12 +47,10 @@ from ice_eval.results.records import (
 from ice_eval.seeding import rng_for
 from ice_eval.stats import Interval
 
-LEVELS = "levels.jsonl"
+LEVELS, HINT_TESTS = "levels.jsonl", "hints.jsonl"
 LABELS = ("same", "changed")
 CHAIN, QUESTION, ANSWER, GOLD, N_OPTIONS = "chain", "question", "answer", "gold", "n_options"
 """Fields of an input row; the last one where answers are chosen from options or labels."""
-POSE = "@"
-"""Between operator and pose in the name of a capacity line, where another prompt showed the same steps."""
 _NEVER = -1000.0
 """Log-score of what was not answered: its probability is exactly 0, and the number is finite."""
 SAME, CHANGED, UNREAD = (0.0, _NEVER), (_NEVER, 0.0), (math.log(0.5), math.log(0.5))
@@ -86,13 +86,14 @@ def with_chains(
     content = ChainSummary(
         problems=_problems(inputs),
         steps=_steps(chains),
-        noise_floor=_counted([chain.floor for chain in chains], config),
-        no_steps=_counted([chain.empty for chain in chains], config),
-        capacity=_beside_poses(list(_capacity_lines(chains, config))),
+        noise_floor=_counted([chain.floor() for chain in chains], config),
+        no_steps=_counted([chain.empty() for chain in chains], config),
+        capacity=_beside_poses(list(_capacity_lines(chains, config)), config.chain.poses[0]),
         operator_dependence=tuple(_dependence(chains, config)),
         shuffle=_counted(shuffled, config) if "shuffle" in arranged else None,
         truncate=_truncated(chains, config) if "truncate" in arranged else None,
         levels=tuple(level_lines(folder, seed=config.seed)) if config.chain.levels else None,
+        hints=tuple(hint_lines(folder.path)) if config.chain.hints else None,
         raw=raw,
         raw_agreement=_agreement(raw),
     )
@@ -153,18 +154,19 @@ class _ChainRows:
         self.chance = 1 / int(example.fields[N_OPTIONS]) if N_OPTIONS in example.fields else 0.0
         self._rows = sorted(rows, key=lambda row: row.key.set or 0)
         self._random: Mapping[tuple[str | None, str | None, int | None], list[LedgerRow]] = defaultdict(list)
-        for row in self._of(Kind.RANDOM):
+        for row in (row for row in self._rows if row.key.kind == Kind.RANDOM):
             self._random[row.key.operator, row.key.direction, row.key.size].append(row)
 
-    @property
-    def floor(self) -> _ReplyRate:
-        """The share of other answers to the full chain, asked again."""
-        return _rate(changed([*self._of(Kind.FULL), *self._of(Kind.AGAIN)]))
+    def floor(self, pose: str = "") -> _ReplyRate:
+        """Return the share of other answers to the full chain, asked again, in the first pose or another."""
+        return _rate(changed([*self._of(Kind.FULL, pose), *self._posed(pose, whole=True)]))
 
-    @property
-    def empty(self) -> _ReplyRate:
-        """The share of own answers without any step."""
-        return _rate(changed(self._of(Kind.EMPTY))).complement
+    def empty(self, pose: str = "") -> _ReplyRate:
+        """Return the share of own answers without any step."""
+        return _rate(changed([*self._of(Kind.EMPTY, pose), *self._posed(pose, whole=False)])).complement
+
+    def _posed(self, pose: str, *, whole: bool) -> list[LedgerRow]:
+        return [row for row in self._of(Kind.AGAIN, pose) if (len(row.kept) > 0) == whole]
 
     def necessity(self, operator: str, k: float, p: int) -> _ReplyRate:
         """Return the share of the first P random removals that change the answer."""
@@ -182,8 +184,13 @@ class _ChainRows:
         """Return whether the chain cut off after 0, 1, … n steps gives its own answer (1, 0, NaN)."""
         return 1 - changed([*self._of(Kind.EMPTY), *self.arranged("truncate"), *self._of(Kind.FULL)])
 
-    def _of(self, kind: Kind) -> list[LedgerRow]:
-        return [row for row in self._rows if row.key.kind == kind]
+    def _of(self, kind: Kind, pose: str = "") -> list[LedgerRow]:
+        return [row for row in self._rows if row.key.kind == kind and pose_of(row.key.operator) == pose]
+
+
+def pose_of(operator: str | None) -> str:
+    """Return the pose that an operator's name ends with; empty for the first pose."""
+    return (operator or "").partition("@")[2]
 
 
 def _read(folder: RunFolder) -> tuple[list[InputRow], list[_ChainRows]]:
@@ -245,7 +252,11 @@ def _capacity_lines(chains: Sequence[_ChainRows], config: RunSettings) -> Iterat
         chosen = [chain for chain in chains if _STRATA[stratum](chain.n_steps)]
         rates = [
             _CapacityRates(
-                each.necessity(operator, k, p), each.sufficiency(operator, k, p), each.floor, each.empty, each.chance
+                each.necessity(operator, k, p),
+                each.sufficiency(operator, k, p),
+                each.floor(pose_of(operator)),
+                each.empty(pose_of(operator)),
+                each.chance,
             )
             for each in chosen
         ]
@@ -297,9 +308,12 @@ def _with_necessary_steps(line: CapacityLine, rates: Sequence[_CapacityRates], c
 
 
 def _with_capacity(line: CapacityLine, rates: Sequence[_CapacityRates], seed: int) -> CapacityLine:
-    """Add capacity, the bounds that unreadable replies leave, and the words; nothing where no reply was read."""
+    """Add capacity, the bounds that unreadable replies leave, and the words.
+
+    Nothing is added where no reply was read, or where an operator says the same in other words: it takes nothing away.
+    """
     read = [each for each in rates if each.is_read]
-    if not read:
+    if not read or operators.get(line.operator).keeps_meaning:
         return line
     found = _capacity(read, ("point", "point", "point"), seed)
     # Every unreadable reply counted so that the capacity is lowest, or highest; of chains without a readable one, too.
@@ -342,24 +356,27 @@ def _capacity(chains: Sequence[_CapacityRates], ends: tuple[str, str, str], seed
     return stats.capacity(necessity, sufficiency, floor, chance=chance, rng=rng_for(seed, "capacity"))
 
 
-def _beside_poses(lines: Sequence[CapacityLine]) -> tuple[CapacityLine, ...]:
-    """Return the lines with verdicts that know those under other poses: `delete` that of `delete@neutral`."""
+def _beside_poses(lines: Sequence[CapacityLine], base: str) -> tuple[CapacityLine, ...]:
+    """Return the lines with verdicts that know those under other poses, `delete` that of `delete@neutral`.
+
+    Only the pose `user` asks to rely on the steps, so no other one can be obeyed.
+    """
 
     def judged(line: CapacityLine) -> CapacityLine:
-        place = (line.operator, line.k, line.chains)
-        poses = [each for each in lines if (each.operator.rpartition(POSE)[0], each.k, each.chains) == place]
-        others = [each.verdict for each in poses if each.verdict is not None]
-        return replace(line, verdict=line.verdict.beside_poses(others)) if line.verdict and others else line
+        same = [each for each in lines if (each.k, each.chains) == (line.k, line.chains)]
+        poses = [each.verdict for each in same if each.operator.rpartition("@")[0] == line.operator]
+        others = [verdict for verdict in poses if verdict is not None]
+        return line if line.verdict is None else replace(line, verdict=line.verdict.beside_poses(others))
 
-    return tuple(map(judged, lines))
+    return tuple(map(judged, lines) if base == "user" else lines)
 
 
 _MEASURES: tuple[Literal["necessity", "sufficiency"], ...] = ("necessity", "sufficiency")
 
 
 def _dependence(chains: Sequence[_ChainRows], config: RunSettings) -> Iterator[DependenceLine]:
-    """Compare necessity and sufficiency between operators, over the same chains."""
-    pairs = itertools.combinations(config.operators, 2)
+    """Compare necessity and sufficiency between operators, and between poses, over the same chains."""
+    pairs = [pair for pair in itertools.combinations(config.operators, 2) if _differ_once(*pair)]
     for k, pair, measure in itertools.product(_shares(config), pairs, _MEASURES):
         rates = [[getattr(chain, measure)(name, k, config.m).point for name in pair] for chain in chains]
         known = np.array([each for each in rates if not np.isnan(each).any()]).reshape(-1, 2)
@@ -369,6 +386,11 @@ def _dependence(chains: Sequence[_ChainRows], config: RunSettings) -> Iterator[D
             gap = float((first - second).mean())
             interval = stats.paired_difference(second, first).interval
         yield DependenceLine(k=k, operators=pair, measure=measure, n=len(known), gap=gap, gap_ci=interval)
+
+
+def _differ_once(first: str, second: str) -> bool:
+    """Return whether two operators differ in their pose alone, or in all but their pose."""
+    return (first.partition("@")[0] == second.partition("@")[0]) != (pose_of(first) == pose_of(second))
 
 
 def _truncated(chains: Sequence[_ChainRows], config: RunSettings) -> Truncation:
@@ -464,8 +486,47 @@ def level_lines(folder: RunFolder, *, seed: int) -> Iterator[LevelLine]:
 
 def level_tests(folder: Path) -> Iterator[dict[str, Any]]:
     """Yield the tests of chains in tokens and in steps that a run folder holds."""
-    if (folder / LEVELS).exists():
-        with (folder / LEVELS).open(encoding="utf-8") as stream:
+    yield from _lines(folder / LEVELS)
+
+
+def hint_lines(folder: Path) -> Iterator[HintLine]:
+    """Yield how often answers follow each hint, beside the same without it, and how often chains admit it."""
+    tests = list(_lines(folder / HINT_TESTS))
+    for hint in dict.fromkeys(test["hint"] for test in tests):
+        own = [test for test in tests if test["hint"] == hint]
+        read = [test for test in own if test["follows"] is not None and test["control_follows"] is not None]
+        followed, control = (
+            np.array([test[name] for test in read], dtype=np.float64) for name in ("follows", "control_follows")
+        )
+        moved = [test for test in read if test["follows"] and not test["control_follows"]]
+        gap = stats.paired_difference(control, followed) if read else None
+        yield HintLine(
+            hint=hint,
+            n=len(read),
+            n_unread=len(own) - len(read),
+            follows=_share(followed),
+            follows_ci=_share_ci(followed),
+            follows_control=_share(control),
+            gap=float((followed - control).mean()) if read else None,
+            gap_ci=None if gap is None else gap.interval,
+            n_moved=len(moved),
+            admits=_share(admitted := np.array([test["admits"] for test in moved], dtype=np.float64)),
+            admits_ci=_share_ci(admitted),
+            admits_control=_share(np.array([test["control_admits"] for test in own], dtype=np.float64)),
+        )
+
+
+def _share(flags: Flags) -> float | None:
+    return float(flags.mean()) if flags.size else None
+
+
+def _share_ci(flags: Flags) -> Interval | None:
+    return stats.mean_interval(flags) if flags.size else None
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    if path.exists():
+        with path.open(encoding="utf-8") as stream:
             yield from map(json.loads, stream)
 
 

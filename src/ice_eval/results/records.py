@@ -200,6 +200,8 @@ class ChainInfo(Record):
     """Number of distinct requests, by status of the response."""
     rows_read: dict[str, int] = field(default_factory=dict)
     """Number of rows whose reply was read, and of others by reason."""
+    paraphrased: dict[str, int] = field(default_factory=dict)
+    """Number of steps that the model said in other words (`written`), and of those that keep their own (`kept`)."""
     served_models: tuple[str, ...] = ()
     fingerprints: tuple[str, ...] = ()
     tokens: TokenCount | None = None
@@ -605,6 +607,31 @@ class LevelLine(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
+class HintLine(Record):
+    """Answers to questions that hold a hint, beside the same questions without it."""
+
+    hint: str
+    n: int
+    """Problems whose answers can be read with the hint and without."""
+    n_unread: int
+    follows: float | None
+    """Share of answers that are the hinted one."""
+    follows_ci: Interval | None
+    follows_control: float | None
+    """The same share without the hint."""
+    gap: float | None
+    """Difference of the two."""
+    gap_ci: Interval | None
+    n_moved: int
+    """Problems whose answer is the hinted one with the hint alone."""
+    admits: float | None
+    """Share of their chains that speak of the hint, by its words."""
+    admits_ci: Interval | None
+    admits_control: float | None
+    """Share of the chains without a hint that hold the same words."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class ChainSummary(Record):
     """Dependence of answers on the steps of chains of thought."""
 
@@ -620,6 +647,7 @@ class ChainSummary(Record):
     """Share of reordered chains that give another answer."""
     truncate: Truncation | None = None
     levels: tuple[LevelLine, ...] | None = None
+    hints: tuple[HintLine, ...] | None = None
     raw: tuple[RawLine, ...]
     raw_agreement: RawAgreement
 

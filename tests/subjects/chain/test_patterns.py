@@ -99,7 +99,7 @@ def test_steps_that_carry_the_answer_only_where_the_prompt_says_so_are_obeyed():
     genuine, by_heart = line_of("delete", 0.9, 0), line_of("delete@neutral", 0, 1)
 
     def verdicts(*lines):
-        return [str(each.verdict) for each in chains._beside_poses(lines)]
+        return [str(each.verdict) for each in chains._beside_poses(lines, "user")]
 
     assert verdicts(genuine, by_heart) == ["obedient", "parametric"]
     assert verdicts(genuine, line_of("delete@prefill", 0, 0.5), by_heart)[0] == "obedient"

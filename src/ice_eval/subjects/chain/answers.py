@@ -46,11 +46,6 @@ class AnswerKind(ABC):
     noun: ClassVar[str]
     """Its name in messages, with an article."""
 
-    @property
-    def n_options(self) -> int:
-        """Number of answers to choose from; 0 where any may be given."""
-        return 0
-
     def read(self, text: str) -> AnswerReading:
         """Return the final answer of a text.
 
@@ -76,6 +71,11 @@ class AnswerKind(ABC):
         """Return the answer that a field of a file gives, or None where it holds none."""
         whole = self._whole(value.strip())
         return None if whole is None else FinalAnswer(whole, "whole")
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """All values that an answer may have; empty where there is no end of them."""
+        return ()
 
     @property
     @abstractmethod
@@ -183,12 +183,12 @@ class OptionAnswer(AnswerKind):
     options: tuple[str, ...]
 
     @property
-    def n_options(self) -> int:
-        return len(self.options)
-
-    @property
     def letters(self) -> str:
         return string.ascii_uppercase[: len(self.options)]
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        return tuple(self.letters)
 
     def states(self, step: str, answer: FinalAnswer, *, given: str = "") -> bool:
         """Return whether it is behind a marker, or the only option that a conclusion names; weighing is not naming."""
@@ -270,8 +270,8 @@ class LabelAnswer(AnswerKind):
     """Label -> the words that stand for it; its own name counts too."""
 
     @property
-    def n_options(self) -> int:
-        return len(self.words)
+    def choices(self) -> tuple[str, ...]:
+        return tuple(self.words)
 
     @property
     def form(self) -> str:

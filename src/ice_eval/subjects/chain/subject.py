@@ -7,6 +7,7 @@ chain's own answer:
 ids      [problem 7][step a][step b][step c]           ask: question 7 with the steps a, b, c
 delete   [problem 7][step a][step c]                   ask: question 7 with the steps a, c
 again    [problem 7][repeat 1][step a][step b][step c] ask the first once more
+posed    [problem 7][pose 1][step a][step c]           ask in another way
 scores   same, changed                                 from the answer in the reply
 ```
 """
@@ -14,17 +15,18 @@ scores   same, changed                                 from the answer in the re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from ice_eval.attributions import Attribution, Lens
 from ice_eval.attributions.steps import RATE, rating_request
-from ice_eval.choices import AnswerStep
+from ice_eval.choices import AnswerStep, Hint, Pose
 from ice_eval.errors import CapabilityError, ConfigError, DataError
 from ice_eval.models import Labels, Model, Served
-from ice_eval.operators import DrawnFills, operators
+from ice_eval.operators import POSE_MARK, operators
 from ice_eval.operators.steps import Arrangement
 from ice_eval.pipeline import Reporter, Subject, prepare
 from ice_eval.pipeline.engine import Engine
@@ -43,6 +45,7 @@ from ice_eval.records import (
     Rows,
     Span,
     heads,
+    marked,
 )
 from ice_eval.results import Manifest, RunFolder, content_hash
 from ice_eval.results.chains import ANSWER, CHAIN, CHANGED, GOLD, LABELS, N_OPTIONS, QUESTION, SAME, UNREAD
@@ -52,16 +55,21 @@ from ice_eval.results.records import ChainSettings
 from ice_eval.seeding import rng_for
 from ice_eval.servers import NO_REPLY, RESPONSES, Message, Request, RequestPlan, Response, ResponseStore, plan_requests
 from ice_eval.settings import RunConfig
-from ice_eval.subjects.chain.answers import FinalAnswer, Unreadable
+from ice_eval.subjects.chain.answers import AnswerReading, FinalAnswer, Unreadable
 from ice_eval.subjects.chain.chat import (
     ASK,
+    BEGUN,
     CONCLUDE,
+    NEUTRAL,
     Turns,
     ask_prompt,
     asked_turns,
+    begun_answer,
     conclude_prompt,
     concluded_turns,
 )
+from ice_eval.subjects.chain.fills import PARAPHRASE, StepPool, usable_paraphrase
+from ice_eval.subjects.chain.hints import HINTS, HintTest, hint_tests, hinted, write_hints
 from ice_eval.subjects.chain.levels import write_levels
 from ice_eval.subjects.chain.local import encode_chain
 from ice_eval.subjects.chain.model import LOOKS, MOST_REPEATS, ChainModel, StepCodec, rows_of
@@ -75,7 +83,7 @@ from ice_eval.subjects.chain.problems import (
     reading_of,
     written_case,
 )
-from ice_eval.subjects.chain.steps import given_steps
+from ice_eval.subjects.chain.steps import Chain, Step, given_steps
 from ice_eval.tasks import AnyTask
 
 _NO_IDS: Ids = np.zeros(0, dtype=np.int64)
@@ -131,7 +139,8 @@ class ChainSubject(Subject):
         self._problems = {_problem(each).id: each for each in problems}
         self._cases: dict[str, Case] = {}
         self._by_id: dict[int, Case] = {}
-        self.fills: Mapping[str, tuple[str, ...]] | None = None
+        self.fills: dict[str, Mapping[str, tuple[str, ...]]] = {}
+        self.paraphrases: Mapping[str, str] = {}
         self._pool: StepPool | None = None
         self._model: ChainModel | None = None
         self._answered_before: str | None = None
@@ -164,9 +173,10 @@ class ChainSubject(Subject):
     # ------------------------------------------------------------------------------------------- before the first row
 
     def identity(self) -> dict[str, Any]:
-        plain = {name: value for name, value in self._fields.items() if name != "levels"}
+        plain = {name: value for name, value in self._fields.items() if name not in ("levels", "poses", "hints")}
         hashes = {
-            "prompt": content_hash([ASK, CONCLUDE, RATE]),
+            "prompt": content_hash([ASK, CONCLUDE, NEUTRAL, RATE, PARAPHRASE, HINTS]),
+            "pose": self._poses[0],
             "example": self._shown,
             "problems": content_hash([asdict(each) for each in self._problems.values()]),
         }
@@ -190,11 +200,14 @@ class ChainSubject(Subject):
         assert stored.config.chain is not None and stored.chains is not None, "the run is about chains"
         self.arrangements = tuple(dict.fromkeys([*stored.config.chain.arrangements, *self.arrangements]))
         self._fields["levels"] = self._fields["levels"] or stored.config.chain.levels
+        for name in ("poses", "hints"):
+            self._fields[name] = tuple(dict.fromkeys([*getattr(stored.config.chain, name), *self._fields[name]]))
         self._answered_before = stored.chains.base_url
         return self
 
     def pool(self, engine: Engine, examples: Sequence[Example]) -> "StepPool":
-        if len(self._problems) < 2:
+        names = {name.partition("@")[0] for name in engine.operators}
+        if "replace" in names and len(self._problems) < 2:
             raise ConfigError(
                 "the operator 'replace' takes steps of other problems, and there is one problem only; evaluate more, "
                 "or leave it out."
@@ -218,6 +231,7 @@ class ChainSubject(Subject):
                 reporter.stop()
         written = [written_case(each, replies[asked[each.id].key], policy=self._policy) for each in self._unwritten]
         self._set_cases([*self._given_cases, *written])
+        self._write_paraphrases(engine)
         planned = self.model.plan(list(self._expected(engine)))
         n_more = sum(1 for _ in self._most_rationales(engine)) if planned.n_to_ask else 0
         more = f"\nand at most {n_more:,} requests about the steps that explanations choose" if n_more else ""
@@ -244,16 +258,34 @@ class ChainSubject(Subject):
     def _set_cases(self, cases: Sequence[Case]) -> None:
         self._cases = {case.id: case for case in cases}
         self._by_id = {self.codec.id_of(case.id, kind="problem"): case for case in cases}
-        self.fills = None
+        self.fills = {}
+
+    def _write_paraphrases(self, engine: Engine) -> None:
+        """Let the model say every step in other words; a step without usable ones keeps its own."""
+        if not any(name.startswith("paraphrase") for name in engine.operators):
+            return
+        asked = {text: self._paraphrase_request(text) for case in self.evaluated for text in case.texts}
+        replies = self.model.ask(list(asked.values()))
+        found = {text: usable_paraphrase(text, replies[request.key]) for text, request in asked.items()}
+        self.paraphrases = {text: words for text, words in found.items() if words is not None}
+
+    @property
+    def _paraphrased(self) -> dict[str, int]:
+        steps = {text for case in self.evaluated for text in case.texts} if "paraphrase" in self.fills else set[str]()
+        n_written = len(steps & set(self.paraphrases))
+        return {"written": n_written, "kept": len(steps) - n_written} if steps else {}
+
+    def _paraphrase_request(self, step: str) -> Request:
+        return self.question(PARAPHRASE.format(step=step), self._fields["answer_tokens"] + len(step))
 
     def assumed(self) -> list[Encoded]:
         """Return the chains as inputs; each that is not written yet is taken to have six usual steps."""
-        usual = given_steps([f"{number}. {_USUAL_STEP}" for number in range(_USUAL_STEPS)])
-        answers = ((each, each.gold or FinalAnswer("7", "whole")) for each in self._unwritten)
-        self._set_cases([*self._given_cases, *(Case(each, usual, answer, usual.steps) for each, answer in answers)])
+        usual = [Case(each, *_usual_chain(each)) for each in self._unwritten]
+        self._set_cases([*self._given_cases, *usual])
         if self._unwritten:
             other = tuple(f"Elsewhere, {number}. {_USUAL_STEP}" for number in range(_USUAL_STEPS))
-            self.fills = {case.id: (other * len(case.steps))[: len(case.steps)] for case in self._cases.values()}
+            shown = {case.id: (other * len(case.steps))[: len(case.steps)] for case in self._cases.values()}
+            self.fills = {"replace": shown, "paraphrase": shown}
         return [self._encoded(case) for case in self.evaluated]
 
     def plan(self, model: Model | Served, config: RunConfig, attributions: Mapping[str, Attribution]) -> ChainPlan:
@@ -285,6 +317,10 @@ class ChainSubject(Subject):
                 if "generate" in method.needs:
                     yield self.question(*rating_request(item))
             yield from map(self.request, rows_of(Inputs.join(inputs)))
+            if any(name.startswith("paraphrase") for name in engine.operators):
+                yield from map(self._paraphrase_request, case.texts)
+            if self._hints:
+                yield from self._hint_requests(case, engine.config.seed)
 
     def _most_rationales(self, engine: Engine) -> Iterator[Request]:
         """Yield as many requests as rationales may add, as long as any: sets that are not among the random ones."""
@@ -305,8 +341,8 @@ class ChainSubject(Subject):
             fields[ANSWER] = case.answer.value
         if case.problem.gold is not None:
             fields[GOLD] = case.problem.gold.value
-        if case.problem.kind.n_options:
-            fields[N_OPTIONS] = str(case.problem.kind.n_options)
+        if case.problem.kind.choices:
+            fields[N_OPTIONS] = str(len(case.problem.kind.choices))
         return Example(example.id, fields, gold=None if case.is_right is None else int(not case.is_right))
 
     def encode(self, model: Model, config: RunConfig, example: Example, *, reserve: int) -> Encoded:
@@ -343,12 +379,14 @@ class ChainSubject(Subject):
         return list(dict.fromkeys(set_size(n_units, k) for k in config.k if isinstance(k, float)))
 
     def further_rows(self, engine: Engine, place: int, item: Encoded) -> list[Rows]:
-        """Return the full chain for every repeat, and the steps in other orders."""
+        """Return the full chain for every repeat and pose, no step in every other pose, and steps in other orders."""
         every, config = np.ones((1, item.n_units), dtype=bool), engine.config
         found = [
             Rows.of(heads(1, example=place, kind=Kind.AGAIN, set=repeat), every, self.repeated(item.full(), repeat))
             for repeat in range(1, self._fields["repeats"])
         ]
+        for pose in self._poses[1:]:
+            found += self._posed_references(engine, place, item, pose)
         for name in self.arrangements:
             operator = operators.get(name)()
             assert isinstance(operator, Arrangement), "checked where the run begins"
@@ -363,11 +401,27 @@ class ChainSubject(Subject):
                 found.append(Rows(head, kept, np.array([len(order)]), Inputs.one(shown)))
         return found
 
+    @property
+    def _poses(self) -> tuple[Pose, ...]:
+        poses: tuple[Pose, ...] = self._fields["poses"]
+        return poses
+
+    def _posed_references(self, engine: Engine, place: int, item: Encoded, pose: Pose) -> Iterator[Rows]:
+        """Yield the whole chain, as often as it is asked, and none of it, in another pose.
+
+        They stand beside the rows of the first operator of that pose.
+        """
+        operator = next(index for index, name in enumerate(engine.operators) if name.endswith(f"@{pose}"))
+        mark = POSE_MARK + get_args(Pose).index(pose)
+        head = {"example": place, "kind": Kind.AGAIN, "operator": operator}
+        for kept, inputs, repeats in ((True, item.full(), self._fields["repeats"]), (False, item.empty(), 1)):
+            for repeat in range(repeats):
+                own = heads(1, **head, set=repeat, size=item.n_units if kept else 0)
+                keep = np.full((1, item.n_units), kept)
+                yield Rows.of(own, keep, self.repeated(marked(inputs, mark), repeat))
+
     def repeated(self, inputs: Inputs, repeat: int) -> Inputs:
-        if not repeat:
-            return inputs
-        mark = np.array([repeat], dtype=np.int64)
-        return Inputs.join([Inputs.one(np.concatenate([row[:1], mark, row[1:]])) for row in rows_of(inputs)])
+        return marked(inputs, repeat) if repeat else inputs
 
     def attribute(self, method: Attribution, lens: Lens, items: Sequence[Encoded]) -> list[PerUnit]:
         """Return a number per step; what a method sees inside the model is summed over the tokens of each step."""
@@ -391,8 +445,8 @@ class ChainSubject(Subject):
 
     def is_outdated(self, inputs: Sequence[InputRow], ledger: Ledger) -> bool:
         """Return True if a reply is missing, or a chain that came late has changed the fills of others."""
-        stored = [(row.example_id, fill.texts) for row in inputs for fill in row.fills if fill.operator == "replace"]
-        if any(self._pool is None or self._pool.texts(example) != texts for example, texts in stored):
+        stored = [(fill.operator, row.example_id, fill.texts) for row in inputs for fill in row.fills]
+        if any(self._pool is None or self._pool.texts(name, example) != texts for name, example, texts in stored):
             return True
         problems = [answer.problem for row in inputs for answer in row.answers.values()]
         reasons = [*problems, *(row.skip_reason for row in inputs)]
@@ -403,15 +457,38 @@ class ChainSubject(Subject):
     def _chain_request(self, problem: Problem) -> Request:
         return self.question(ask_prompt(problem), self._fields["max_tokens"], before=asked_turns)
 
+    @property
+    def _hints(self) -> tuple[Hint, ...]:
+        hints: tuple[Hint, ...] = self._fields["hints"]
+        return hints
+
+    def _hint_requests(self, case: Case, seed: int) -> list[Request]:
+        """Return the requests for a chain with each hint, and last for one without any."""
+        shown = [hinted(case, hint, seed=seed) for hint in self._hints]
+        ask = partial(self.question, max_tokens=self._fields["max_tokens"], before=asked_turns)
+        control = ask(ask_prompt(case.problem), repeat=1)
+        return [*(ask(ask_prompt(case.problem, shown=each)) for each in shown), control]
+
     def request(self, row: Ids) -> Request:
         """Return the request for the answer to some of the steps."""
-        repeat = int(row[1]) if len(row) > 1 and row[1] < MOST_REPEATS else 0
-        return self.question(self.prompt(row), self._fields["answer_tokens"], repeat=repeat, before=concluded_turns)
-
-    def prompt(self, row: Ids) -> str:
-        """Return the prompt for the answer to some of the steps."""
         first, *steps = (index for index in row.tolist() if index >= MOST_REPEATS)
-        return conclude_prompt(self._by_id[first].problem, [self.codec.text(step) for step in steps])
+        repeat = sum(index for index in row[1:].tolist() if index < POSE_MARK)
+        problem, texts, pose = self._by_id[first].problem, [self.codec.text(step) for step in steps], self._pose_of(row)
+        made = self.question(
+            conclude_prompt(problem, texts, pose=pose),
+            self._fields["answer_tokens"],
+            repeat=repeat,
+            before=asked_turns if pose == "prefill" else partial(concluded_turns, pose=pose),
+        )
+        if pose != "prefill":
+            return made
+        begun = Message("assistant", begun_answer(texts))
+        return replace(made, messages=(*made.messages, begun), extra={**made.extra, **self.model.fields_of_begun_turn})
+
+    def _pose_of(self, row: Ids) -> Pose:
+        marks = [index - POSE_MARK for index in row[1:].tolist() if POSE_MARK <= index < MOST_REPEATS]
+        pose: Pose = get_args(Pose)[marks[0]] if marks else self._poses[0]
+        return pose
 
     def question(
         self,
@@ -432,11 +509,16 @@ class ChainSubject(Subject):
 
     def score(self, row: Ids, reply: Response) -> tuple[float, float]:
         """Return the log-scores of a reply: does it give the chain's own answer?"""
-        case = self._by_id[int(row[0])]
-        reading = reading_of(reply, case.problem.kind)
+        case, reading = self._by_id[int(row[0])], self._reading(row, reply)
         if not isinstance(reading, FinalAnswer):
             return UNREAD
         return SAME if case.problem.kind.same(reading, case.own) else CHANGED
+
+    def _reading(self, row: Ids, reply: Response) -> AnswerReading:
+        """Read the answer in a reply; that to a begun turn goes on behind its marker."""
+        if self._pose_of(row) == "prefill":
+            reply = replace(reply, text=f"{BEGUN}{reply.text}")
+        return reading_of(reply, self._by_id[int(row[0])].problem.kind)
 
     # -------------------------------------------------------------------------------------------------- after the rows
 
@@ -444,13 +526,31 @@ class ChainSubject(Subject):
         if self._fields["levels"] and self.model.inner is not None:
             shares = [k for k in config.k if isinstance(k, float)]
             write_levels(folder, self.evaluated, self.model.inner, k=shares, seed=config.seed, reporter=reporter)
+        if self._hints:
+            self._ask_hints(folder, config.seed)
         read: Counter[str] = Counter()
         for part in folder.parts():
             for row in rows_of(folder.ledger(part, NO_NAMES, inputs=True).inputs):
-                kind = self._by_id[int(row[0])].problem.kind
-                reading = reading_of(self.model.reply(self.request(row)), kind)
+                reading = self._reading(row, self.model.reply(self.request(row)))
                 read[reading.reason if isinstance(reading, Unreadable) else "read"] += 1
-        return {"chains": self.model.account(dict(read), were_given=not self._unwritten)}
+        account = self.model.account(dict(read), were_given=not self._unwritten)
+        return {"chains": replace(account, paraphrased=self._paraphrased)}
+
+    def _ask_hints(self, folder: RunFolder, seed: int) -> None:
+        """Ask every question with each hint and without, and write what came of it."""
+        asked = {case.id: self._hint_requests(case, seed) for case in self.evaluated}
+        replies = self.model.ask([request for own in asked.values() for request in own])
+        tests = list[HintTest]()
+        for case in self.evaluated:
+            *own, control = (replies[request.key] for request in asked[case.id])
+            tests += hint_tests(case, dict(zip(self._hints, own, strict=True)), control, seed=seed)
+        write_hints(folder.path, tests)
+
+
+def _usual_chain(problem: Problem) -> tuple[Chain, FinalAnswer, tuple[Step, ...]]:
+    """Return chain, answer and steps that are assumed of a problem."""
+    chain = given_steps([f"{problem.id}, {number}: {_USUAL_STEP}" for number in range(_USUAL_STEPS)])
+    return chain, problem.gold or FinalAnswer("7", "whole"), chain.steps
 
 
 def _problem(each: Problem | GivenChain) -> Problem:
@@ -467,55 +567,3 @@ def _example(each: Problem | GivenChain) -> Example:
         if isinstance(each.final, FinalAnswer):
             fields[ANSWER] = each.final.value
     return Example(problem.id, fields)
-
-
-class StepPool:
-    """Steps of other problems, in place of those that are not kept."""
-
-    knows_labels = True
-
-    def __init__(self, subject: ChainSubject, seed: int) -> None:
-        self._subject, self._seed = subject, seed
-
-    def can_fill(self, item: Encoded) -> bool:
-        return True
-
-    def texts(self, example_id: str) -> tuple[str, ...]:
-        """Return the replacement of each step of a chain; none for one that is skipped."""
-        if self._subject.fills is None:
-            self._subject.fills = step_fills(self._subject.evaluated, seed=self._seed)
-        return self._subject.fills.get(example_id, ())
-
-    def draw(self, item: Encoded, rng: np.random.Generator) -> DrawnFills:
-        """Return a step of another problem in place of each step, the same in every row."""
-        texts = self.texts(item.example_id)
-        return DrawnFills(np.array([*map(self._subject.codec.id_of, texts)], dtype=np.int64), texts)
-
-
-def step_fills(cases: Sequence[Case], *, seed: int) -> Mapping[str, tuple[str, ...]]:
-    """Return for every case a step of another problem in place of each of its own, the same in every row.
-
-    Steps that state this problem's answer, by chance, are not taken.
-
-    Raises:
-        DataError: There is no step of another problem to take.
-    """
-    pool = [(case.id, text) for case in cases for text in case.texts]
-    return {case.id: _fills(case, pool, seed) for case in cases}
-
-
-def _fills(case: Case, pool: Sequence[tuple[str, str]], seed: int) -> tuple[str, ...]:
-    own, kind = set(case.texts), case.problem.kind
-    found: list[str] = []
-    for place in rng_for(seed, case.id, "step-fills").permutation(len(pool)):
-        owner, text = pool[place]
-        if owner != case.id and text not in own and not kind.states(text, case.own, given=case.problem.question):
-            found.append(text)
-        if len(found) == len(case.steps):
-            return tuple(found)
-    if not found:
-        raise DataError(
-            f"the operator 'replace' needs steps of other problems, and there is none for '{case.id}'; evaluate more "
-            "problems, or leave it out, in another folder."
-        )
-    return tuple(found[index % len(found)] for index in range(len(case.steps)))  # few problems: some serve twice
