@@ -7,6 +7,7 @@ from dataclasses import MISSING, replace
 import pytest
 from tests.servers.chat_server import ChatServer
 from tests.subjects.chain.reasoners import Forgetful, Guesser, Helped, Reasoner, Redundant, asked_of
+from tests.subjects.chain.test_interventions import Obedient
 from tests.subjects.chain.test_run import KeySteps, headline, run
 
 from ice_eval.api import evaluate
@@ -27,7 +28,7 @@ def repeated(folder, times):
     """The long chains' line as if so many times as many like them had been evaluated."""
     config = folder.manifest().config
     _, read = chains._read(folder)
-    return next(chains._capacity_lines(read * times, config))
+    return chains._beside_poses(list(chains._capacity_lines(read * times, config)), config.chain.poses[0])[0]
 
 
 # The genuine and the parametric model are in test_run.py.
@@ -71,7 +72,7 @@ def test_four_of_eleven_chains_that_come_to_their_answer_again_prove_nothing_dec
         with pytest.raises(SystemExit) as ended:
             app(["report", str(folder.path), "--fail-if", word])
         assert ended.value.code == 1
-        assert "chains under delete (k = 0.2): undetermined (noisy, " in capsys.readouterr().err
+        assert "chains under delete (k = 0.2): undetermined (no pattern is excluded)" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("n_options", "count"), [(2, 4), (3, 3)])
@@ -108,6 +109,16 @@ def test_steps_that_carry_the_answer_only_where_the_prompt_says_so_are_obeyed():
     assert verdicts(genuine, line_of("delete@neutral", 0.15, 0.5))[0] == "undetermined (obedient or genuine)"
     for elsewhere in ({"chains": "short"}, {"k": 0.5}, {"operator": "replace@neutral"}, {"verdict": None}):
         assert verdicts(genuine, replace(by_heart, **elsewhere))[0] == "genuine", "that says nothing of these"
+
+
+@pytest.mark.parametrize(("poses", "verdict"), [(("user", "neutral"), "obedient"), (("neutral", "user"), "parametric")])
+def test_a_model_that_reads_steps_only_on_request_is_obedient(poses, verdict, tmp_path):
+    folder, _ = run(Obedient(), tmp_path / "run", count=6, m=2, attributions=(), poses=poses)
+    read, by_heart = [
+        headline(folder, operator="delete" + ("" if pose == poses[0] else f"@{pose}")) for pose in ("user", "neutral")
+    ]
+    assert numbers(read) == [1, 0, 0, 0, 1, 1] and numbers(by_heart) == [0, 1, 1, 0, 0, 0]
+    assert str(repeated(folder, 5).verdict) == verdict, "the first pose leads"
 
 
 def test_one_chain_gives_no_verdict_and_no_gate_passes(tmp_path, capsys):
