@@ -77,3 +77,8 @@ def posed(operator: type[Operator], pose: str) -> type[Operator]:
 operators: Registry[type[Operator]] = _Operators("operator", "ice_eval.operators")
 operator = operators.register
 """Register an operator class under a name."""
+
+
+def is_removal(name: str) -> bool:
+    """Return True for operators that take units away: not for other words, nor for the same act in another pose."""
+    return "@" not in name and not (name in operators and operators.get(name).keeps_meaning)
