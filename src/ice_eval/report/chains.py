@@ -305,7 +305,7 @@ def chain_verdict(summary: Summary) -> ChainVerdict:
     lines = headlines(content)
     verdicts = [line.verdict or _UNDETERMINED for line in lines]
     title = plain_words(verdicts[0]) if verdicts else "No chain could be evaluated."
-    if len(set(verdicts)) > 1:
+    if len({*map(str, verdicts)}) > 1:
         title = "What may be said depends on how steps are taken away."
     return ChainVerdict(
         title=title,
