@@ -89,7 +89,8 @@ def test_tables_hold_what_the_summary_says(folder):
     cut = [line["of the chains"] for line in table(folder.summary(), "Whole, empty, shuffled and cut chains")]
     assert "another answer to the steps in another order" in cut
     assert "own answer after the first 75 % of the steps" in cut
-    assert len(table(folder.summary(), "How far the numbers depend on the operator")) == 4
+    gaps = table(folder.summary(), "How far the numbers depend on the operator and the pose")
+    assert [line["measure"] for line in gaps] == [*["necessity", "sufficiency"] * 2, "capacity", "capacity"]
     [agreement] = table(folder.summary(), "Do raw scores and win rates agree?")
     counts = [int(agreement[name]) for name in ("both say yes", "neither", "raw score alone", "win rate alone")]
     assert sum(counts) == int(agreement["configurations"]) == len(content.raw)

@@ -162,7 +162,7 @@ _TABLES = (
         *naming("n"),
     ),
     _declared(
-        "How far the numbers depend on the operator",
+        "How far the numbers depend on the operator and the pose",
         lambda content: content.operator_dependence,
         *naming("k", "operators", "measure", "n"),
         Column("gap", "gap", "points"),

@@ -82,14 +82,15 @@ def with_chains(
     assert config.chain is not None, "the run is about chains of thought"
     inputs, chains = _read(folder)
     arranged, raw = config.chain.arrangements, tuple(_raw(outcomes, summary))
+    capacity = list(_capacity_lines(chains, config))
     shuffled = [_rate(changed(rows)) for chain in chains if (rows := chain.arranged("shuffle"))]
     content = ChainSummary(
         problems=_problems(inputs),
         steps=_steps(chains),
         noise_floor=_counted([chain.floor() for chain in chains], config),
         no_steps=_counted([chain.empty() for chain in chains], config),
-        capacity=_beside_poses(list(_capacity_lines(chains, config)), config.chain.poses[0]),
-        operator_dependence=tuple(_dependence(chains, config)),
+        capacity=_beside_poses(capacity, config.chain.poses[0]),
+        operator_dependence=(*_dependence(chains, config), *_capacity_gaps(capacity, config)),
         shuffle=_counted(shuffled, config) if "shuffle" in arranged else None,
         truncate=_truncated(chains, config) if "truncate" in arranged else None,
         levels=tuple(level_lines(folder, seed=config.seed)) if config.chain.levels else None,
@@ -376,8 +377,7 @@ _MEASURES: tuple[Literal["necessity", "sufficiency"], ...] = ("necessity", "suff
 
 def _dependence(chains: Sequence[_ChainRows], config: RunSettings) -> Iterator[DependenceLine]:
     """Compare necessity and sufficiency between operators, and between poses, over the same chains."""
-    pairs = [pair for pair in itertools.combinations(config.operators, 2) if _differ_once(*pair)]
-    for k, pair, measure in itertools.product(_shares(config), pairs, _MEASURES):
+    for k, pair, measure in itertools.product(_shares(config), _pairs(config), _MEASURES):
         rates = [[getattr(chain, measure)(name, k, config.m).point for name in pair] for chain in chains]
         known = np.array([each for each in rates if not np.isnan(each).any()]).reshape(-1, 2)
         gap, interval = None, None
@@ -388,9 +388,29 @@ def _dependence(chains: Sequence[_ChainRows], config: RunSettings) -> Iterator[D
         yield DependenceLine(k=k, operators=pair, measure=measure, n=len(known), gap=gap, gap_ci=interval)
 
 
-def _differ_once(first: str, second: str) -> bool:
-    """Return whether two operators differ in their pose alone, or in all but their pose."""
-    return (first.partition("@")[0] == second.partition("@")[0]) != (pose_of(first) == pose_of(second))
+def _capacity_gaps(lines: Sequence[CapacityLine], config: RunSettings) -> Iterator[DependenceLine]:
+    """Compare the capacity of all chains between operators, and between poses, where both have one."""
+    known = {(line.operator, line.k): line for line in lines if line.chains == "all"}
+    for k, pair in itertools.product(_shares(config), _pairs(config)):
+        first, second = (known[name, k] for name in pair)
+        if first.src_adjusted is None or second.src_adjusted is None:
+            continue
+        interval = None
+        if first.src_adjusted_ci is not None and second.src_adjusted_ci is not None:
+            interval = stats.difference_limits(
+                first.src_adjusted, first.src_adjusted_ci, second.src_adjusted, second.src_adjusted_ci
+            )
+        gap, n = first.src_adjusted - second.src_adjusted, min(first.n, second.n)
+        yield DependenceLine(k=k, operators=pair, measure="capacity", n=n, gap=gap, gap_ci=interval)
+
+
+def _pairs(config: RunSettings) -> list[tuple[str, str]]:
+    """Return the pairs of operators that differ in their pose alone, or in all but their pose."""
+
+    def differ_once(first: str, second: str) -> bool:
+        return (first.partition("@")[0] == second.partition("@")[0]) != (pose_of(first) == pose_of(second))
+
+    return [pair for pair in itertools.combinations(config.operators, 2) if differ_once(*pair)]
 
 
 def _truncated(chains: Sequence[_ChainRows], config: RunSettings) -> Truncation:

@@ -539,7 +539,8 @@ class DependenceLine(Record):
 
     k: float
     operators: tuple[str, str]
-    measure: Literal["necessity", "sufficiency"]
+    measure: Literal["necessity", "sufficiency", "capacity"]
+    """`capacity` is that beyond noise and chance."""
     n: int
     gap: float | None
     gap_ci: Interval | None

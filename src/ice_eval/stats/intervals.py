@@ -177,6 +177,16 @@ def unpaired_difference(
     return Difference(difference, Interval(low, high), float(2 * student.sf(abs(difference) / error, freedom)))
 
 
+def difference_limits(first: float, first_ci: Interval, second: float, second_ci: Interval) -> Interval:
+    """Return limits of `first - second` from the limits of each (Zou & Donner, 2008).
+
+    They suppose independent estimates, so those of the same examples, whose errors mostly go together, get wider ones.
+    """
+    down = math.hypot(first - first_ci.low, second_ci.high - second)
+    up = math.hypot(first_ci.high - first, second - second_ci.low)
+    return Interval(first - second - down, first - second + up)
+
+
 def _standard_error(values: Values, groups: Groups) -> tuple[float, float, int]:
     """Return mean, standard error and number of groups."""
     sample = finite_vector(values, what="value")

@@ -158,7 +158,8 @@ def test_poses_show_who_only_obeys(reads_in, tmp_path):
         assert (line.necessity, line.sufficiency) == ((1, 0) if pose in reads_in else (0, 1))
         assert line.noise_floor == 0
     gaps = {(*line.operators, line.measure): line.gap for line in content.operator_dependence}
-    assert gaps["delete", "delete@prefill", "necessity"] == (0 if "prefill" in reads_in else 1)
+    for measure, sign in (("necessity", 1), ("sufficiency", -1), ("capacity", 1)):
+        assert gaps["delete", "delete@prefill", measure] == (0 if "prefill" in reads_in else sign)
     assert content.no_steps.rate == 0, "the first pose"
     assert_conforms(folder.path)
 
