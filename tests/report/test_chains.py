@@ -138,6 +138,10 @@ def test_operators_that_differ_are_not_put_into_one_word(folder):
     found = chain_verdict(summary)
     assert found.title == "What may be said depends on how steps are taken away."
     assert [each.verdict for each in found.operators] == ["decorative", "genuine"]
+    ends = {"delete": "scaffolding", "replace": "genuine"}
+    by_heart = reasoning_of("parametric")
+    alike = changed(folder, lambda line: replace(line, verdict=replace(by_heart, highest=ends[line.operator])))
+    assert chain_verdict(alike).title == "The model gives this answer without the steps: parametric.", "of any capacity"
 
 
 def changed(folder, change):

@@ -48,7 +48,7 @@ def headlines(content: ChainSummary) -> list[CapacityLine]:
     shares = [line.k for line in lines]
     share = REFERENCE_SHARE if REFERENCE_SHARE in shares else next(iter(shares), None)
     there = [line for line in lines if line.k == share and not pose_of(line.operator)]
-    there = [line for line in there if line.verdict is not None or not line.n]
+    there = [line for line in there if line.src is not None or not line.n]
     # The length that leads is chosen by the number of chains alone, whatever they say.
     length = next((name for name in CHAINS if any(line.chains == name for line in there)), None)
     if any(line.chains == "all" for line in there):
@@ -305,7 +305,7 @@ def chain_verdict(summary: Summary) -> ChainVerdict:
     lines = headlines(content)
     verdicts = [line.verdict or _UNDETERMINED for line in lines]
     title = plain_words(verdicts[0]) if verdicts else "No chain could be evaluated."
-    if len(set(verdicts)) > 1:
+    if len({*map(str, verdicts)}) > 1:
         title = "What may be said depends on how steps are taken away."
     return ChainVerdict(
         title=title,
