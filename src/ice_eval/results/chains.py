@@ -47,7 +47,7 @@ from ice_eval.stats import Interval
 
 LEVELS = "levels.jsonl"
 LABELS = ("same", "changed")
-CHAIN, QUESTION, ANSWER, GOLD = "chain", "question", "answer", "gold"
+CHAIN, QUESTION, ANSWER, GOLD, ANSWER_FIRST = "chain", "question", "answer", "gold", "answer_first"
 """Fields of an input row."""
 _NEVER = -1000.0
 """Log-score of what was not answered: its probability is exactly 0, and the number is finite."""
@@ -196,6 +196,7 @@ def _problems(inputs: Sequence[InputRow]) -> ProblemCounts:
         n_evaluated=len(inputs) - sum(skipped.values()),
         skipped=dict(skipped.most_common()),
         n_unreadable=sum(ANSWER not in example.fields for example in inputs),
+        n_answer_first=sum(ANSWER_FIRST in example.fields for example in inputs),
         n_gold=len(right),
         accuracy=float(np.mean(right)) if right else None,
     )

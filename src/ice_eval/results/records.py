@@ -454,6 +454,8 @@ class ProblemCounts(Record):
     skipped: dict[str, int]
     """Reason -> count."""
     n_unreadable: int
+    n_answer_first: int = 0
+    """Chains that state their answer before their first step."""
     n_gold: int
     accuracy: float | None
     """Accuracy of the chains' own answers."""

@@ -231,6 +231,15 @@ class Case:
             return None
         return self.problem.kind.same(self.answer, self.problem.gold)
 
+    @property
+    def answer_first(self) -> bool:
+        """True if the chain states its answer before its reasons; a first result that is the answer does not count."""
+        if self.chain.answer_first or isinstance(self.problem.kind, NumberAnswer):
+            return self.chain.answer_first
+        if not isinstance(self.answer, FinalAnswer) or len(self.chain.steps) < FEWEST_STEPS:
+            return False
+        return self.problem.kind.states(self.chain.steps[0].text, self.answer, given=self.problem.question)
+
     def without(self, *steps: int) -> tuple[int, ...]:
         """Return all steps but these."""
         return tuple(step for step in range(len(self.steps)) if step not in steps)
