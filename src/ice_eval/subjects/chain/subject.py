@@ -81,6 +81,7 @@ from ice_eval.tasks import AnyTask
 _NO_IDS: Ids = np.zeros(0, dtype=np.int64)
 _USUAL_STEPS, _USUAL_STEP = 6, "So many words stand in one usual step, with 3 + 4 = 7 and what follows from it."
 """A chain before any is known: for plans."""
+_FURTHER = "The log holds several responses to a problem: the first is evaluated, and {:,} others are not."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,12 +93,16 @@ class ChainPlan(RequestPlan):
     """User-supplied chains that cannot be evaluated, by reason; nothing is asked about them."""
     assumed: bool
     """True if no chain is written yet: six steps are assumed."""
+    n_further: int = 0
+    """Further responses of a log to the same problems, which are not evaluated."""
 
     def __str__(self) -> str:
         lines = [super().__str__()]
         if self.skipped:
             reasons = "; ".join(f"{reason} ({count})" for reason, count in self.skipped.items())
             lines.insert(0, f"{sum(self.skipped.values()):,} of {self.n_problems:,} chains are skipped: {reasons}")
+        if self.n_further:
+            lines.insert(0, _FURTHER.format(self.n_further))
         if self.assumed:
             lines.append("Chains are not known yet: six steps are assumed.")
         return "\n".join(lines)
@@ -204,6 +209,8 @@ class ChainSubject(Subject):
 
     def start(self, engine: Engine, reporter: Reporter) -> None:
         """Let the model write the chains that are missing, all at once, and read every chain."""
+        if self._n_further:
+            reporter.say(_FURTHER.format(self._n_further))
         asked = {each.id: self._chain_request(each) for each in self._unwritten}
         n_missing = self.model.plan(list(asked.values())).n_to_ask if asked else 0
         if n_missing:
@@ -237,6 +244,10 @@ class ChainSubject(Subject):
         return [each for each in self._problems.values() if isinstance(each, Problem)]
 
     @property
+    def _n_further(self) -> int:
+        return sum(each.n_further for each in self._problems.values() if isinstance(each, GivenChain))
+
+    @property
     def _given_cases(self) -> list[Case]:
         given = [each for each in self._problems.values() if isinstance(each, GivenChain)]
         return [given_case(each, policy=self._policy) for each in given]
@@ -268,6 +279,7 @@ class ChainSubject(Subject):
             n_problems=len(self._problems),
             skipped=dict(reasons.most_common()),
             assumed=bool(self._unwritten),
+            n_further=self._n_further,
         )
 
     def _expected(self, engine: Engine) -> Iterator[Request]:
