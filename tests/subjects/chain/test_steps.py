@@ -177,6 +177,11 @@ TALK = {
         ["Go.", "The answer is 5.", "Note it.", "Add."],
         0,
     ),
+    "a conclusion behind a note": (
+        "It is B. The answer is B. Note this. So add 3.",
+        ["It is B.", "The answer is B.", "Note this.", "So add 3."],
+        0,
+    ),
     "an opening": ("Sure! Add 3 and 4.\nThe answer is 7.", ["Add 3 and 4."], 1),
     "behind the thinking": ("<think>Add.</think>\nIt is 7.\nFeel free to ask!", ["Add."], 1),
     "a condition": (

@@ -287,12 +287,16 @@ _NOTE = regex.compile(
     r"|(?:this|the)\s+(?:above\s+)?(?:answer|solution|result)\s+(?:assumes|is based|may)\b)",
     regex.IGNORECASE,
 )
+_REASONS_ON = regex.compile(r"\W*(?:so|thus|therefore|hence|then|now|next|but)\b", regex.IGNORECASE)
 _LONGEST_TALK = 300
 """Characters; a longer sentence holds more than courtesy."""
 
 
 def _first_of_talk(response: str, spans: list[Span]) -> int:
-    """Return the index of the first span of the talk at the end; notes are talk only behind an explicit answer."""
+    """Return the index of the first span of the talk at the end.
+
+    Notes are talk only behind an explicit answer, with the rest of their line unless that reasons on.
+    """
     texts = [response[start:end] for start, end in spans]
     end = len(texts)
     while end and _CLOSES.match(texts[end - 1]) and len(texts[end - 1]) <= _LONGEST_TALK:
@@ -302,7 +306,11 @@ def _first_of_talk(response: str, spans: list[Span]) -> int:
     while place < end and (
         _NOTE.match(texts[place])
         or _CLOSES.match(texts[place])
-        or (place > stated + 1 and "\n" not in response[spans[place - 1][1] : spans[place][0]])
+        or (
+            place > stated + 1
+            and "\n" not in response[spans[place - 1][1] : spans[place][0]]
+            and not _REASONS_ON.match(texts[place])
+        )
     ):
         place += 1
     return stated + 1 if place == end else end
