@@ -47,8 +47,9 @@ from ice_eval.stats import Interval
 
 LEVELS = "levels.jsonl"
 LABELS = ("same", "changed")
-CHAIN, QUESTION, ANSWER, GOLD, ANSWER_FIRST = "chain", "question", "answer", "gold", "answer_first"
-"""Fields of an input row."""
+CHAIN, QUESTION, ANSWER, GOLD = "chain", "question", "answer", "gold"
+ANSWER_FIRST, N_ASIDES = "answer_first", "n_asides"
+"""Fields of an input row; the last two only where the answer comes first, and where talk was left out."""
 _NEVER = -1000.0
 """Log-score of what was not answered: its probability is exactly 0, and the number is finite."""
 SAME, CHANGED, UNREAD = (0.0, _NEVER), (_NEVER, 0.0), (math.log(0.5), math.log(0.5))
@@ -197,6 +198,7 @@ def _problems(inputs: Sequence[InputRow]) -> ProblemCounts:
         skipped=dict(skipped.most_common()),
         n_unreadable=sum(ANSWER not in example.fields for example in inputs),
         n_answer_first=sum(ANSWER_FIRST in example.fields for example in inputs),
+        n_asides=sum(int(example.fields.get(N_ASIDES, 0)) for example in inputs),
         n_gold=len(right),
         accuracy=float(np.mean(right)) if right else None,
     )

@@ -180,7 +180,7 @@ def test_steps_that_state_the_answer_may_be_kept():
     [
         ("**Answer: B**\nSaws have teeth.\nGlue has none.", True),
         ("The tool that cuts wood is a saw.\nSaws have teeth.\nAnswer: B", True),  # in the words of the question
-        ("Saws have teeth.\nGlue has none.\nAnswer: B", False),
+        ("Saws have teeth.\nGlue has none.\nAnswer: B\nI hope this helps!", False),
     ],
 )
 def test_chains_that_state_their_answer_first_are_counted(written, reply, first):
@@ -190,7 +190,8 @@ def test_chains_that_state_their_answer_first_are_counted(written, reply, first)
     subject = ChainSubject(ReasoningTask(read=None), [given], fields=chain_fields({}))
     subject.assumed()
     [example] = map(subject.complete, subject.examples)
-    assert _problems([InputRow(example.id, example.fields)]).n_answer_first == first
+    counts = _problems([InputRow(example.id, example.fields)])
+    assert (counts.n_answer_first, counts.n_asides) == (first, "hope" in reply)
 
 
 def test_a_first_result_that_is_the_answer_is_no_answer_ahead_of_the_steps(written):

@@ -166,8 +166,9 @@ def _only_one(hits: list[tuple[str, int, int]], text: str, kind: AnswerKind) -> 
     return values[0] if len(values) == 1 else Unreadable(f"several {noun}s: {', '.join(values)}")
 
 
-_MOST, _ASKED = 0.75, 0.6
-"""Share of an option's words that name it, and of a question's words that take it up."""
+_MOST, _HALF, _ASKED = 0.75, 0.5, 0.6
+"""Share of an option's words that name it, also in a plain conclusion, and of a question's words that take it up."""
+_THEREFORE = regex.compile(r"\W*(?:therefore|thus|hence|so|(?:in )?conclusion|in summary)\b", regex.IGNORECASE)
 _APPROVES = regex.compile(
     r"(?<!\b(?:why|whether|if|how|that)\s)\b(?:this|that|it)\s+(?:(?:option|choice|answer|statement|one)\s+)?"
     r"(?:is|seems|must be)\s+(?:\w+ly\s+|indeed\s+)?(?:"
@@ -222,7 +223,8 @@ class OptionAnswer(AnswerKind):
         reading = self.read(step)
         if isinstance(reading, FinalAnswer):
             return reading.value == answer.value
-        return not reading.reason.endswith(_DENIED) and self._share(step, answer) >= _MOST
+        least = _HALF if _THEREFORE.match(step) and not _DENIES.search(step) else _MOST
+        return not reading.reason.endswith(_DENIED) and self._share(step, answer) >= least
 
     def _without_texts(self, step: str) -> str:
         """Return a step without the texts of options, whose words conclude nothing."""

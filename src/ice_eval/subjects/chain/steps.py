@@ -277,9 +277,9 @@ _CLOSES = regex.compile(
     r"|if (?:you|there)\b[^.\d]{0,40}\b(?:questions?|doubts?|help|clarification|explanation)\b"
     r"|(?:is there|do you have) any\w*\b[^.\d]{0,30}(?:else|questions?|help)\b"
     r"|would you like (?:me|to|another|more|help)\b|happy (?:to help|learning|studying|solving|calculating)"
-    r"|good luck\b|have a (?:great|good|nice|wonderful)\b"
+    r"|good luck\b|have a (?:great|good|nice|wonderful) (?:day|time|week|evening|one)\b"
     r"|thanks?\b(?: you\b| for\b|[.!])|you(?:['’]re| are) welcome|best (?:regards|wishes)|(?:I['’]m )?glad (?:I|to)\b"
-    r"|I(?:['’]m| am) (?:here|happy|glad) to (?:help|assist)|(?:great|good|nice) (?:job|work|question)\b)",
+    r"|I(?:['’]m| am) (?:here|happy|glad) to (?:help|assist)|(?:great|good|nice) (?:job|work|question)[.!])",
     regex.IGNORECASE,
 )
 _NOTE = regex.compile(

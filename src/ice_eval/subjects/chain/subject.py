@@ -45,7 +45,7 @@ from ice_eval.records import (
     heads,
 )
 from ice_eval.results import Manifest, RunFolder, content_hash
-from ice_eval.results.chains import ANSWER, ANSWER_FIRST, CHAIN, CHANGED, GOLD, LABELS, QUESTION, SAME, UNREAD
+from ice_eval.results.chains import ANSWER, ANSWER_FIRST, CHAIN, CHANGED, GOLD, LABELS, N_ASIDES, QUESTION, SAME, UNREAD
 from ice_eval.results.examples import InputRow
 from ice_eval.results.ledger import NO_NAMES, Ledger
 from ice_eval.results.records import ChainSettings
@@ -317,6 +317,8 @@ class ChainSubject(Subject):
             fields[ANSWER] = case.answer.value
         if case.answer_first:
             fields[ANSWER_FIRST] = "yes"
+        if case.chain.asides:
+            fields[N_ASIDES] = str(len(case.chain.asides))
         if case.problem.gold is not None:
             fields[GOLD] = case.problem.gold.value
         return Example(example.id, fields, gold=None if case.is_right is None else int(not case.is_right))
