@@ -225,7 +225,7 @@ RUN = tuple(Setting(name=each.name, **each.metadata["setting"]) for each in fiel
 CHAIN = (
     Setting(
         name="responses", default=None, panel=WHAT, kind="file", everyday=True, metavar="FILE", subjects=_CHAIN,
-        help="Chains of thought that you have, as .jsonl.",
+        help="Chains of thought that you have: .jsonl, or a log of inspect_ai or lm_eval.",
     ),
     *(Setting(name=each.name, **each.metadata["setting"]) for each in fields(ChainFields)),
     Setting(

@@ -150,7 +150,7 @@ def evaluate(
         n: Number of examples, from the first on; by default 500 texts or 100 chains.
         m: Number of random sets per rationale, by default 50, and 20 of steps; with `adaptive` the largest number.
         until: `decided` stops before `n` examples, as soon as every verdict is settled.
-        responses: A `.jsonl` file of chains of thought that were written before.
+        responses: Chains of thought that were written before: a `.jsonl` file, or a log of inspect_ai or lm_eval.
         device_map: Distribution of the model over several devices: `auto`, `balanced`, `balanced_low_0` or
             `sequential`, a JSON file, or a mapping from modules to devices (a GPU's number, `cpu`, `disk`).
         max_memory: Memory limit of each device in such a map, as `"0=20GiB,cpu=60GiB"`.

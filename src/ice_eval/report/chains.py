@@ -436,6 +436,11 @@ def _about_replies(content: ChainSummary, lines: list[CapacityLine]) -> Iterator
         yield f"Without any step the model gives the chain's own answer to {percent(empty)} of the problems."
     for reason, count in content.problems.skipped.items():
         yield f"Skipped: {count} {'problem' if count == 1 else 'problems'} ({reason})."
+    first = content.problems.n_answer_first
+    if first:
+        yield f"Chains that state their answer before their steps, which may only justify it: {first}."
+    if content.problems.n_asides:
+        yield f"Sentences that are neither step nor answer, such as greetings: {content.problems.n_asides}, left out."
     unread = max((line.unreadable_rate or 0 for line in lines), default=0)
     if unread:
         much = " This is much: the bounds say more than the estimates." if unread > _MANY_UNREAD else ""

@@ -49,8 +49,10 @@ from ice_eval.stats import Interval
 
 LEVELS, HINT_TESTS = "levels.jsonl", "hints.jsonl"
 LABELS = ("same", "changed")
-CHAIN, QUESTION, ANSWER, GOLD, N_OPTIONS = "chain", "question", "answer", "gold", "n_options"
-"""Fields of an input row; the last one where answers are chosen from options or labels."""
+CHAIN, QUESTION, ANSWER, GOLD = "chain", "question", "answer", "gold"
+N_OPTIONS, ANSWER_FIRST, N_ASIDES = "n_options", "answer_first", "n_asides"
+"""Fields of an input row. The last three only where there are options or labels to choose from, where the answer comes
+first, and where talk was left out."""
 _NEVER = -1000.0
 """Log-score of what was not answered: its probability is exactly 0, and the number is finite."""
 SAME, CHANGED, UNREAD = (0.0, _NEVER), (_NEVER, 0.0), (math.log(0.5), math.log(0.5))
@@ -215,6 +217,8 @@ def _problems(inputs: Sequence[InputRow]) -> ProblemCounts:
         n_evaluated=len(inputs) - sum(skipped.values()),
         skipped=dict(skipped.most_common()),
         n_unreadable=sum(ANSWER not in example.fields for example in inputs),
+        n_answer_first=sum(ANSWER_FIRST in example.fields for example in inputs),
+        n_asides=sum(int(example.fields.get(N_ASIDES, 0)) for example in inputs),
         n_gold=len(right),
         accuracy=float(np.mean(right)) if right else None,
     )

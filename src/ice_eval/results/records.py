@@ -456,6 +456,10 @@ class ProblemCounts(Record):
     skipped: dict[str, int]
     """Reason -> count."""
     n_unreadable: int
+    n_answer_first: int = 0
+    """Chains that state their answer before their first step."""
+    n_asides: int = 0
+    """Sentences of chains that are neither step nor answer: talk, and answers that are repeated at the end."""
     n_gold: int
     accuracy: float | None
     """Accuracy of the chains' own answers."""

@@ -48,7 +48,19 @@ from ice_eval.records import (
     marked,
 )
 from ice_eval.results import Manifest, RunFolder, content_hash
-from ice_eval.results.chains import ANSWER, CHAIN, CHANGED, GOLD, LABELS, N_OPTIONS, QUESTION, SAME, UNREAD
+from ice_eval.results.chains import (
+    ANSWER,
+    ANSWER_FIRST,
+    CHAIN,
+    CHANGED,
+    GOLD,
+    LABELS,
+    N_ASIDES,
+    N_OPTIONS,
+    QUESTION,
+    SAME,
+    UNREAD,
+)
 from ice_eval.results.examples import InputRow
 from ice_eval.results.ledger import NO_NAMES, Ledger
 from ice_eval.results.records import ChainSettings
@@ -89,6 +101,7 @@ from ice_eval.tasks import AnyTask
 _NO_IDS: Ids = np.zeros(0, dtype=np.int64)
 _USUAL_STEPS, _USUAL_STEP = 6, "So many words stand in one usual step, with 3 + 4 = 7 and what follows from it."
 """A chain before any is known: for plans."""
+_FURTHER = "The log holds several responses to a problem: the first is evaluated, and {:,} others are not."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,12 +113,16 @@ class ChainPlan(RequestPlan):
     """User-supplied chains that cannot be evaluated, by reason; nothing is asked about them."""
     assumed: bool
     """True if no chain is written yet: six steps are assumed."""
+    n_further: int = 0
+    """Further responses of a log to the same problems, which are not evaluated."""
 
     def __str__(self) -> str:
         lines = [super().__str__()]
         if self.skipped:
             reasons = "; ".join(f"{reason} ({count})" for reason, count in self.skipped.items())
             lines.insert(0, f"{sum(self.skipped.values()):,} of {self.n_problems:,} chains are skipped: {reasons}")
+        if self.n_further:
+            lines.insert(0, _FURTHER.format(self.n_further))
         if self.assumed:
             lines.append("Chains are not known yet: six steps are assumed.")
         return "\n".join(lines)
@@ -217,6 +234,8 @@ class ChainSubject(Subject):
 
     def start(self, engine: Engine, reporter: Reporter) -> None:
         """Let the model write the chains that are missing, all at once, and read every chain."""
+        if self._n_further:
+            reporter.say(_FURTHER.format(self._n_further))
         asked = {each.id: self._chain_request(each) for each in self._unwritten}
         n_missing = self.model.plan(list(asked.values())).n_to_ask if asked else 0
         if n_missing:
@@ -249,6 +268,10 @@ class ChainSubject(Subject):
     def _unwritten(self) -> list[Problem]:
         """The problems whose chain the model writes."""
         return [each for each in self._problems.values() if isinstance(each, Problem)]
+
+    @property
+    def _n_further(self) -> int:
+        return sum(each.n_further for each in self._problems.values() if isinstance(each, GivenChain))
 
     @property
     def _given_cases(self) -> list[Case]:
@@ -300,6 +323,7 @@ class ChainSubject(Subject):
             n_problems=len(self._problems),
             skipped=dict(reasons.most_common()),
             assumed=bool(self._unwritten),
+            n_further=self._n_further,
         )
 
     def _expected(self, engine: Engine) -> Iterator[Request]:
@@ -339,6 +363,10 @@ class ChainSubject(Subject):
         fields = {QUESTION: case.problem.question, CHAIN: case.chain.response}
         if isinstance(case.answer, FinalAnswer):
             fields[ANSWER] = case.answer.value
+        if case.answer_first:
+            fields[ANSWER_FIRST] = "yes"
+        if case.chain.asides:
+            fields[N_ASIDES] = str(len(case.chain.asides))
         if case.problem.gold is not None:
             fields[GOLD] = case.problem.gold.value
         if case.problem.kind.choices:
