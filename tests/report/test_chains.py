@@ -171,6 +171,16 @@ def test_few_long_chains_do_not_speak_for_a_run_of_short_ones(folder, n_long, n_
     assert {line.chains for line in found} == {leading}
 
 
+def test_operators_without_a_capacity_and_other_poses_do_not_lead(folder):
+    def other(line):
+        return replace(line, src=None, verdict=None) if line.operator == "replace" else line
+
+    assert [line.operator for line in headlines(changed(folder, other).chains)] == ["delete"]
+    posed = changed(folder, lambda line: replace(line, operator=line.operator.replace("replace", "delete@neutral")))
+    assert [line.operator for line in headlines(posed.chains)] == ["delete"]
+    assert not [line for line in failures([posed], ["undetermined"]) if "@" in line]
+
+
 def test_the_verdict_says_of_which_chains_it_is_and_how_many(folder):
     summary = mixed(folder, 1, 13)
     capacity = [replace(each, src=0.5, verdict=reasoning_of("decorative")) for each in summary.chains.capacity]
