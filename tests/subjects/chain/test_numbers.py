@@ -135,7 +135,7 @@ UNREADABLE = {
     "That leaves us with = 5 + 3": "expression",
     "The answer is not 5 but 6.": "deny",
     "The answer is x = 3 and y = 5.": "several numbers",
-    "The answer is twelve.": "no number follows the marker",
+    "The answer is zwölf.": "no number",
     "We add 3 and 4 = 7. It cannot be determined.": "no answer to be had",
     "There is not enough information, though 3 + 4 = 7 is known. I don't know.": "no answer to be had",
 }
